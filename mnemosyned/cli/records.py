@@ -11,6 +11,7 @@ from mnemosyned.terminal import level_name
 LISTS: dict[str, tuple[str, ...]] = {
     "Recalled": ("hits",),
     "Listed": ("memories", "episodes"),
+    "PeriodView": ("records",),
     "SessionList": ("sessions",),
     "SourceList": ("sources",),
     "LearningList": ("learnings",),

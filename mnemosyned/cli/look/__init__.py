@@ -1,0 +1,1 @@
+"""Commands that look: lists, periods, live events, and the state at a glance."""

@@ -1,0 +1,86 @@
+"""Days, weeks and months in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+
+from mnemosyned.cli.look.periods import Part, PeriodView
+from mnemosyned.cli.look.rows import day_title, period_name, rows_by_origin
+from mnemosyned.domain.memory import Episode
+from mnemosyned.terminal import counted, cut_line, indented, width, wrapped_lines
+
+LINES_OF_A_PART = 3
+"""Lines shown of a summary below the period's own."""
+INDENT = " " * 6
+
+
+def view(period: PeriodView) -> str:
+    """A title, the period's summary, and its parts."""
+    number = 1
+    blocks = [_title(period)]
+    if period.summary:
+        blocks[0] += f"\n{_overview(period.summary)}"
+        number += 1
+    for part in period.parts:
+        lines = list(_part(part, number, alone=period.unit == "day"))
+        blocks.append("\n".join(lines))
+        number += bool(part.summary) + len(part.memories)
+    if not period.records:
+        return ""
+    close = period.unit == "day" and not period.summary
+    return ("\n" if close else "\n\n").join(blocks)
+
+
+def on_view(period: PeriodView) -> str:
+    """What is missing."""
+    if not period.records:
+        return f"nothing is kept of {_name(period)}"
+    if period.summary or period.unit == "day":
+        return ""
+    return f"no summary of this {period.unit} yet: a sleep cycle after its end writes it"
+
+
+def _title(period: PeriodView) -> str:
+    return click.style(_name(period), bold=True)
+
+
+def _name(period: PeriodView) -> str:
+    return period_name(period.unit, period.first)
+
+
+def _overview(summary: Episode) -> str:
+    counts = f"   summary of {counted(summary.item_count, 'memory')}, number 1:"
+    return f"{click.style(counts, dim=True)}\n{wrapped_lines(summary.content)}"
+
+
+def _part(part: Part, number: int, *, alone: bool) -> Iterator[str]:
+    """A week or a day by its summary, or a day by its memories."""
+    if part.summary is None:
+        if not alone:
+            yield click.style(day_title(part.first), bold=True)
+        yield from rows_by_origin(part.memories, number)
+        if part.more:
+            yield _dim(f"and more: mnem day {part.first.isoformat()}")
+        return
+    count = counted(part.summary.item_count, "memory")
+    name = _part_name(part)
+    head = click.style(f"{number:>4}  {name}", bold=True)
+    yield f"{head}  {click.style(count, dim=True)}"
+    lines = [line for line in part.summary.content.splitlines() if line.strip()]
+    room = max(width() - len(INDENT), 1)
+    for line in lines[:LINES_OF_A_PART]:
+        yield f"{INDENT}{cut_line(line, room)}"
+    if len(lines) > LINES_OF_A_PART:
+        unit = "day" if part.first == part.last else "week"
+        left = counted(len(lines) - LINES_OF_A_PART, "more line")
+        yield _dim(f"{left}: mnem {unit} {part.first.isoformat()}")
+
+
+def _part_name(part: Part) -> str:
+    return period_name("day" if part.first == part.last else "week", part.first)
+
+
+def _dim(text: str) -> str:
+    return click.style(indented(f"   {text}"), dim=True)
