@@ -23,6 +23,7 @@ HELP_COLUMNS = 100
 
 @click.group(
     cls=CommandTable,
+    invoke_without_command=True,
     context_settings={
         "help_option_names": ["-h", "--help"],
         "max_content_width": HELP_COLUMNS,
@@ -34,9 +35,17 @@ HELP_COLUMNS = 100
 )
 @click.version_option(__version__)
 @click.pass_context
-def mnem(context: click.Context, socket: str | None) -> None:
-    """Ask the memory daemon: remember, recall, sleep, expand, forget."""
+def mnem(context: click.Context, socket: str | None) -> int:
+    """Ask the memory daemon: remember, recall, sleep, expand, forget.
+
+    Without a command: the state at a glance.
+    """
     context.obj = socket
+    if context.invoked_subcommand is not None:
+        return 0
+    from mnemosyned.cli.look.glance import glance  # noqa: PLC0415 a command needs none of it
+
+    return glance(context)
 
 
 mnem.params += format_options(hidden=True)

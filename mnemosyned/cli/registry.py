@@ -116,6 +116,13 @@ _ROWS = (
         "mnem show 3",
     ),
     Command(
+        "tail",
+        "look",
+        "Show the newest memories, and with -f what happens next.",
+        f"{_CLI}.look.tail:tail",
+        "mnem tail -f",
+    ),
+    Command(
         "sessions",
         "look",
         "List sessions with their counts, the last used first.",

@@ -38,6 +38,7 @@ RENDERERS = {
     "Got": "show_memories:got",
     "Expanded": "show_memories:expanded",
     "Listed": "look.show_lists:listed",
+    "Glance": "look.glance:at_a_glance",
     "PeriodView": "look.show_periods:view",
     "SessionList": "look.show_lists:session_list",
     "SourceList": "look.show_lists:source_list",

@@ -24,7 +24,13 @@ from mnemosyned.client.messages import (
 from mnemosyned.verbs.request import Request
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from mnemosyned.client.transfer import Transfers
+
+if TYPE_CHECKING:
+    from mnemosyned.client.events import EventReader
+    from mnemosyned.verbs.events import Event
 
 R = TypeVar("R")
 
@@ -76,6 +82,36 @@ class Connection:
         from mnemosyned.client.transfer import Transfers  # noqa: PLC0415
 
         return Transfers(self._connect, address=self._address)
+
+    def events(self, *, after: int | None = None) -> Iterator[Event]:
+        """Yield what happens in the daemon, as it happens, until it stops.
+
+        `after` is the id of an event: those that followed it and are still kept come first. Raises
+        `DaemonUnreachable` where the connection is lost, and `DaemonBusy` for too many readers.
+        """
+        # Loaded here: most programs only call.
+        from mnemosyned.client.events import LAST, EventReader  # noqa: PLC0415
+
+        goes_on = True
+        while goes_on:  # a stream has a time limit; the next one takes over
+            reader = EventReader()
+            for event in self._stream(reader, after):
+                goes_on = event.kind not in LAST
+                yield event
+            after = reader.last_id or after
+
+    def _stream(self, reader: EventReader, after: int | None) -> Iterator[Event]:
+        """Yield the events of one connection, to its end."""
+        from mnemosyned.client.events import SILENCE_S, request_for  # noqa: PLC0415 the same
+
+        try:
+            with self._connect(self._timeout_s) as connection:
+                connection.settimeout(SILENCE_S)
+                connection.sendall(request_for(after, self._address.headers))
+                while not reader.ended:
+                    yield from reader.feed(connection.recv(RECEIVED_BYTES))
+        except OSError as error:
+            raise unreachable(error, self._address) from error
 
     def _answer(self, call: Call) -> Answer:
         """Send a call over an idle connection, or over a new one where that fails."""

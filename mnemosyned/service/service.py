@@ -169,7 +169,7 @@ class MemoryService:
             keeper=self._keeper,
             vectors=self._vectors,
             count_today=lists.count_today,
-            watched=lambda: self.watched(),
+            watched=lambda: self.watched(),  # noqa: PLW0108 it is set later
         )
         changes = ChangeService(store=self._store)
         edits = EditService(

@@ -39,7 +39,9 @@ def on_view(period: PeriodView) -> str:
         return f"nothing is kept of {_name(period)}"
     if period.summary or period.unit == "day":
         return ""
-    return f"no summary of this {period.unit} yet: a sleep cycle after its end writes it"
+    return (
+        f"no summary of this {period.unit} yet: a sleep cycle after its end writes it"
+    )
 
 
 def _title(period: PeriodView) -> str:
