@@ -101,6 +101,7 @@ if TYPE_CHECKING:
         DetailKind as DetailKind,
         Episode as Episode,
         MemoryRecord as MemoryRecord,
+        Revision as Revision,
         Tier as Tier,
         TierTotals as TierTotals,
     )
@@ -111,7 +112,6 @@ if TYPE_CHECKING:
         extract_preservable_details as extract_preservable_details,
     )
     from mnemosyned.domain.preview_line import PreviewLine as PreviewLine
-    from mnemosyned.domain.revisions import Revision as Revision
     from mnemosyned.domain.search.results import Hit as Hit, Line as Line
     from mnemosyned.library.asynchronous import (
         AsyncMemory as AsyncMemory,

@@ -15,9 +15,9 @@ from mnemosyned.domain.memory import (
     DetailKind,
     Episode,
     MemoryRecord,
+    Revision,
     Tier,
 )
-from mnemosyned.domain.revisions import Revision
 from mnemosyned.domain.search.results import Hit, Line
 from mnemosyned.terminal import (
     LINE_CHARS,

@@ -136,6 +136,17 @@ class Episode:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Revision:
+    """What a memory was until it was edited."""
+
+    changed_at: datetime
+    text: str | None = None
+    """The earlier words; None where the edit left them alone, or dropped them."""
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    """The other fields that changed, with their earlier values."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Acknowledged:
     """The answer to one memory handed in: it is on disk."""
 

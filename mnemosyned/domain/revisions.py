@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any
+from dataclasses import dataclass
 
 from mnemosyned.domain.learnings.learning import Learning
-from mnemosyned.domain.memory import MemoryRecord
+from mnemosyned.domain.memory import MemoryRecord, Revision
 from mnemosyned.domain.secrets.masking import mask_metadata, mask_secrets
 
 REVISIONS_MAX = 100
 """Earlier states kept of one memory, the latest."""
 EDITABLE = ("session", "source", "role", "created_at", "importance", "tags")
 """Fields that an edit may change, besides the text."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Revision:
-    """What a memory was until it was edited."""
-
-    changed_at: datetime
-    text: str | None = None
-    """The earlier words; None where the edit left them alone, or dropped them."""
-    fields: Mapping[str, Any] = field(default_factory=dict)
-    """The other fields that changed, with their earlier values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

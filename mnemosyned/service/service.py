@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from mnemosyned.domain.cycles import CycleReport, Trigger
 from mnemosyned.domain.errors import InvalidRequest, MnemosynedError, ShuttingDown
 from mnemosyned.domain.exchange import Restored
-from mnemosyned.domain.memory import Acknowledged, MemoryRecord
+from mnemosyned.domain.memory import Acknowledged, MemoryRecord, Revision
 from mnemosyned.domain.ports.records import Draft
 from mnemosyned.domain.ports.store import MemoryStore
-from mnemosyned.domain.revisions import Revision, mask_revision
+from mnemosyned.domain.revisions import mask_revision
 from mnemosyned.domain.search.hits import hits
 from mnemosyned.domain.search.placement import misses_time, with_summary
 from mnemosyned.domain.search.ranking import rank

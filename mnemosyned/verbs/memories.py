@@ -14,9 +14,9 @@ from mnemosyned.domain.memory import (
     Acknowledged,
     Episode,
     MemoryRecord,
+    Revision,
     Tier,
 )
-from mnemosyned.domain.revisions import Revision
 from mnemosyned.domain.search.results import Hit
 from mnemosyned.verbs.changes import Tags
 from mnemosyned.verbs.request import (

@@ -76,6 +76,7 @@ def test_a_recall_loads_its_own_verb_and_words() -> None:
         "mnemosyned.cli.show_sleep",
         "mnemosyned.client.blocking",
         "mnemosyned.config",
+        "mnemosyned.domain.secrets",
         "mnemosyned.verbs.conversation",
         "mnemosyned.verbs.facade",
         "mnemosyned.verbs.retention",

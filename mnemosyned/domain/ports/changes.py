@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from mnemosyned.domain.revisions import Edition, MemoryEdit, Revision
+from mnemosyned.domain.memory import Revision
+from mnemosyned.domain.revisions import Edition, MemoryEdit
 
 
 class ChangeStore(Protocol):

@@ -7,8 +7,9 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
+from mnemosyned.domain.memory import Revision
 from mnemosyned.domain.ports.changes import ChangeStore
-from mnemosyned.domain.revisions import Edition, MemoryEdit, Revision
+from mnemosyned.domain.revisions import Edition, MemoryEdit
 from mnemosyned.storage.sqlite.database.transactions import Transactional, reads, writes
 from mnemosyned.storage.sqlite.tables.edits import edit_memories
 from mnemosyned.storage.sqlite.tables.revisions import revisions_of

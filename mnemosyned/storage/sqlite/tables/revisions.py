@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 
 from mnemosyned.domain.content_hash import content_hash
-from mnemosyned.domain.revisions import REVISIONS_MAX, MemoryEdit, Revision
+from mnemosyned.domain.memory import Revision
+from mnemosyned.domain.revisions import REVISIONS_MAX, MemoryEdit
 from mnemosyned.storage.sqlite.tables.rows import instant
 
 
