@@ -153,13 +153,12 @@ def unreachable(error: OSError, address: object) -> DaemonUnreachable:
     """Say of an address what failed there, and what to do."""
     if isinstance(error, FileNotFoundError | ConnectionRefusedError | PermissionError):
         return DaemonUnreachable(
-            f"no daemon answers on {address} ({error.strerror}). Start it with "
-            "`systemctl --user start mnemosyned`, or `mnemosyned` in another terminal"
+            f"no daemon answers on {address} ({error.strerror}). Start it with `mnem start`"
         )
     if isinstance(error, TimeoutError | BlockingIOError):  # the backlog is full
         return DaemonUnreachable(
-            f"the daemon on {address} did not answer in time; see its log"
+            f"the daemon on {address} did not answer in time; see `mnem logs`"
         )
     return DaemonUnreachable(
-        f"the daemon on {address} hung up ({error!r}); see its log, then try again"
+        f"the daemon on {address} hung up ({error!r}); see `mnem logs`, then try again"
     )

@@ -26,9 +26,9 @@ KEPT = (
 NAMES = ("hook_event_name", "hookEventName", "agent_action_name", "event")
 WAITS = (
     "mnemosyned does not answer; what is said now waits and is remembered when it runs again: "
-    "systemctl --user start mnemosyned"
+    "mnem start"
 )
-FULL = "mnemosyned does not answer and its spool is full; start it: systemctl --user start mnemosyned"
+FULL = "mnemosyned does not answer and its spool is full; start it: mnem start"
 
 
 def put_aside(payload: bytes, envelope: bytes) -> bytes:

@@ -224,8 +224,7 @@ class Daemon:
                 if time.monotonic() >= deadline:
                     raise DaemonLost(
                         f"no daemon answers on {self.path} ({os.strerror(error.errno or 0)}). "
-                        "Start it with `systemctl --user start mnemosyned`, or `mnemosyned` in a "
-                        "terminal"
+                        "Start it with `mnem start`"
                     ) from error
             time.sleep(RETRY_S)
 

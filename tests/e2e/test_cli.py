@@ -333,7 +333,7 @@ def test_no_daemon_is_three_and_says_how_to_start_one(
     done = mnem("--socket", str(tmp_path / "none"), *words, home=tmp_path)
 
     assert done.returncode == 3
-    assert b"systemctl --user start mnemosyned" in done.stderr
+    assert b"Start it with `mnem start`" in done.stderr
 
 
 def test_an_unknown_id_is_four(filled: Daemon) -> None:

@@ -44,7 +44,7 @@ def test_a_client_outlives_a_restart_of_the_daemon(start: Start) -> None:
 def test_a_client_without_a_daemon_says_how_to_start_one(tmp_path: Path) -> None:
     with (
         Client(tmp_path / "none.sock") as client,
-        pytest.raises(DaemonUnreachable, match="systemctl --user start mnemosyned"),
+        pytest.raises(DaemonUnreachable, match="Start it with `mnem start`"),
     ):
         client.status()
 

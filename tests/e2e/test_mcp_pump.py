@@ -200,7 +200,7 @@ def test_without_a_daemon_the_handshake_works_and_tools_say_what_to_do(
         assert len(pump.ask("tools/list")["result"]["tools"]) == 7
         result = pump.call("recall", query="lamp")
         assert result["isError"]
-        assert "systemctl --user start mnemosyned" in result["content"][0]["text"]
+        assert "Start it with `mnem start`" in result["content"][0]["text"]
         forget = pump.ask(
             "tools/call",
             name="forget",
