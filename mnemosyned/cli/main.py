@@ -15,7 +15,7 @@ from mnemosyned.cli.exits import (
 )
 from mnemosyned.cli.formats import asks_for_json, format_options
 from mnemosyned.cli.group import CommandTable
-from mnemosyned.domain.errors import InvalidRequest, InvalidTime, MnemosynedError
+from mnemosyned.domain.errors import InvalidRequest, MnemosynedError
 from mnemosyned.version import __version__
 
 HELP_COLUMNS = 100
@@ -110,9 +110,10 @@ def _print_error(error: MnemosynedError) -> None:
 
 
 def _in_the_shell(error: MnemosynedError) -> str:
-    """The message of an error, which names a time by its option."""
+    """The message of an error, with the option that was typed in place of its field."""
     field = error.field or ""
-    if isinstance(error, InvalidTime) and field and error.message.startswith(field):
-        option = f"--{field.replace('_', '-')}"
+    option = f"--{field.replace('_', '-')}"
+    typed = any(word.partition("=")[0] == option for word in sys.argv)
+    if typed and error.message.startswith(field):
         return option + error.message.removeprefix(field)
     return error.message

@@ -44,16 +44,7 @@ Names = Name | Annotated[list[Name], Meta(max_length=NAMES_MAX)] | None
 if TYPE_CHECKING:
     Instant = datetime | date | timedelta | str
 else:
-    Instant = Annotated[
-        datetime,
-        Meta(
-            tz=True,
-            extra_json_schema={
-                "format": "time",
-                "examples": ["yesterday", "7d", "2026-03-09", "2026-03-09T14:30:00Z"],
-            },
-        ),
-    ]
+    Instant = Annotated[datetime, Meta(tz=True)]
 """A time. A caller may give it in words, as a date or as so long ago; a request that was checked
 has a `datetime` with its zone, which `instant` returns."""
 Reveal = Annotated[bool, Meta(description="show secrets, which are masked otherwise")]

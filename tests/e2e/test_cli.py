@@ -402,3 +402,23 @@ def test_a_backup_goes_where_the_shell_is(daemon: Daemon, tmp_path: Path) -> Non
     assert done.returncode == 0
     assert done.stdout.decode().startswith(f"{tmp_path / 'copy.db'}: ")
     assert kept(tmp_path / "copy.db") == ["tea"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--limit", "101"], "--limit must be at most 100"),
+        (["--since=soon"], '--since: "soon" is not a valid time; try yesterday, 7d or'),
+        (
+            ["--until", "03/04/2026"],
+            '--until: "03/04/2026" can be read as 2026-03-04 or',
+        ),
+    ],
+)
+def test_an_option_at_fault_is_named_as_it_was_typed(
+    shared: Daemon, words: list[str], said: str
+) -> None:
+    done = shared.mnem("recall", "tea", *words)
+
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.decode().startswith(f"mnem: {said}")

@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 import pytest
 
+from mnemosyned.daemon.api.openapi import openapi
 from mnemosyned.domain.errors import InvalidRequest, InvalidTime, MnemosynedError
 from mnemosyned.verbs import times
 from mnemosyned.verbs.memories import Recall, Remember, RememberMany
@@ -209,3 +210,19 @@ def test_a_period_of_nonsense_names_its_argument() -> None:
 def test_an_instant_at_the_end_of_the_calendar_is_not_passed() -> None:
     with pytest.raises(InvalidTime):
         read_given(datetime.min, field="since", now=NOW)  # noqa: DTZ901
+
+
+def test_the_description_shows_that_a_time_may_be_in_words() -> None:
+    description = openapi()
+    (parameter,) = (
+        each
+        for each in description["paths"]["/v1/recall"]["get"]["parameters"]
+        if each["name"] == "since"
+    )
+    field = description["components"]["schemas"]["Recall"]["properties"]["since"]
+
+    for schema in (field, parameter["schema"]):
+        standard, words, _ = schema["anyOf"]
+        assert standard == {"type": "string", "format": "date-time"}
+        for example in words["examples"]:
+            assert read_given(example, field="since", now=NOW).tzinfo

@@ -66,6 +66,12 @@ DESCRIPTION = """A memory for AI agents: it remembers, sleeps and recalls.
 
 Over the Unix socket no token is needed. Over TCP, where the setting `listen` switches it on, every
 request needs the token of the daemon, and a `Host` that is this machine."""
+IN_WORDS: Schema = {
+    "type": "string",
+    "description": "a time as people write it, in the zone of the daemon; as an end, a day is included",
+    "examples": ["yesterday", "7d", "18 Nov", "10:00", "last week", "3 weeks ago"],
+}
+"""What a request may have for a time next to RFC 3339."""
 _RAISES = re.compile(r"\n\s*Raises (.*)", re.DOTALL)
 
 
@@ -215,7 +221,7 @@ def _parameter(name: str, schema: Schema, *, required: bool) -> Schema:
         "in": "query",
         "required": required,
         "description": schema.get("description", ""),
-        "schema": described,
+        "schema": _with_items(described),
     }
 
 
@@ -300,12 +306,14 @@ def _described(schemas: Mapping[str, Schema]) -> dict[str, Schema]:
 
 
 def _with_items(schema: Any) -> Any:  # noqa: ANN401 any part of a schema
-    """A schema in which each list says what it holds, as generators of clients expect."""
+    """A schema in which each list says what it holds, and each time that it may be in words."""
     if isinstance(schema, list):
         return [_with_items(each) for each in schema]
     if not isinstance(schema, dict):
         return schema
     whole = {key: _with_items(value) for key, value in schema.items()}
+    if {"type": "string", "format": "date-time"} in whole.get("anyOf", ()):
+        whole["anyOf"].insert(1, IN_WORDS)
     if whole.get("type") == "array" and not {"items", "prefixItems"} & whole.keys():
         whole["items"] = {}
     return whole

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from mnemosyned.daemon.api.openapi import Schema, openapi
+from mnemosyned.daemon.api.openapi import IN_WORDS, Schema, openapi
 
 STYLE = """
 :root { color-scheme: light dark; --line: #8884; --soft: #8881; --link: #06c; }
@@ -191,6 +191,8 @@ def _plain_type(schema: Schema) -> str:
         return f"object of {_type(members)}"
     if schema.get("format") == "date-time":
         return "time"
+    if schema == IN_WORDS:
+        return "time in words"
     return " or ".join(kind) if isinstance(kind, list) else str(kind) + _range(schema)
 
 
