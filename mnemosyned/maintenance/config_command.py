@@ -16,6 +16,8 @@ import click
 from mnemosyned.cli.setting import Value, replace_settings, write_setting
 from mnemosyned.config import (
     KEYS,
+    MODEL_TOKENIZER,
+    NO_MODEL,
     Config,
     changed_keys,
     load_config,
@@ -38,6 +40,16 @@ from mnemosyned.terminal import agreed, cut, say, say_json, table
 EDITORS = ("editor", "nano", "vi")
 RESTART_MARK = "restart"
 VALUE_CHARS = 40
+PATHS = {
+    "database",
+    "socket",
+    "backup.dir",
+    "llm.model_path",
+    "llm.api_key_file",
+    "context.tokenizer",
+    "embedding.model_path",
+}
+"""Settings that name a file or folder."""
 
 
 def _complete_key(_: click.Context, __: click.Parameter, typed: str) -> list[str]:
@@ -101,7 +113,7 @@ def set_value(key: str, value: str, *, no_reload: bool) -> None:
     Comments and all other lines stay. The settings are checked before anything is written.
     """
     _check_key(key)
-    new: Value = value_from_text(key, value, where="command line")
+    new: Value = value_from_text(key, _absolute(key, value), where="command line")
     file = usual_file()
     _check_whole(_with(file, key, new))
     write_setting(file, key, new)
@@ -131,6 +143,14 @@ def edit(*, no_reload: bool) -> None:
     for key in keys:
         _remark_on_environment(key)
     _put_in_force(keys, reload=not no_reload)
+
+
+def _absolute(key: str, value: str) -> str:
+    """A path as the daemon must have it, which has another working directory."""
+    words = {"", "null", NO_MODEL, MODEL_TOKENIZER}
+    if key not in PATHS or value in words or value.startswith(("~", "/")):
+        return value
+    return str(Path(value).absolute())
 
 
 def _edited(before: str, file: Path) -> str:

@@ -140,6 +140,12 @@ def test_a_file_with_a_mistake_is_not_changed_but_can_be_edited(
     assert file.read_text() == "wm_max: 5\n"
 
 
+def test_a_folder_is_kept_as_an_absolute_path(tmp_path: Path, file: Path) -> None:
+    run(tmp_path, "set", "backup.dir", "copies")
+
+    assert f'dir: "{Path.cwd() / "copies"}"' in file.read_text()
+
+
 def test_an_edit_that_is_not_valid_changes_nothing(tmp_path: Path, file: Path) -> None:
     refused = run(tmp_path, "edit", editor="sed -i s/500/many/")
     same = run(tmp_path, "edit", editor="true")

@@ -77,6 +77,7 @@ def test_a_start_that_fails_says_why(run: Run) -> None:
     assert b"llm.local_only" in failed.stderr
 
 
+@pytest.mark.thorough
 def test_a_backup_is_restored_once_the_daemon_is_stopped(run: Run) -> None:
     folder = state(run)
     run("remember", "tea at four", "--id", "tea")
