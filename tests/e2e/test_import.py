@@ -190,6 +190,32 @@ def test_a_file_without_a_known_format_is_refused(daemon: Daemon, file: Path) ->
     assert b"none of the formats" in done.stderr
 
 
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_lines_in_another_encoding_are_read(
+    daemon: Daemon, file: Path, encoding: str
+) -> None:
+    file.write_text('{"content": "größer 東京", "id": "g"}\n', encoding=encoding)
+
+    done = importing(daemon, file)
+
+    assert done.returncode == 0, done.stderr
+    assert daemon.post("get", id="g").body["memory"]["content"] == "größer 東京"
+
+
+def test_a_giant_line_is_passed_over(daemon: Daemon, file: Path) -> None:
+    with file.open("wb") as opened:
+        opened.write(GOOD[0].encode() + b'\n{"content": "')
+        for _ in range(50):
+            opened.write(b"x" * 1_000_000)
+        opened.write(b'"}\n' + GOOD[1].encode())
+
+    done = importing(daemon, file)
+
+    assert done.returncode == 1
+    assert f"{file}:2: the line is longer than".encode() in done.stderr
+    assert len(kept(daemon.database)) == 2
+
+
 # ---------------------------------------------------------------- going on
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections import Counter
+import io
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import BinaryIO, cast
 
 import msgspec
@@ -19,14 +17,16 @@ from mnemosyned.importers.importer import (
     Source,
     stable_id,
 )
+from mnemosyned.importers.reading.occurrences import Occurrences
+from mnemosyned.importers.reading.text import (
+    LINE_BYTES_MAX,
+    Line,
+    as_utf8,
+    decoded,
+    lines_of,
+)
 from mnemosyned.verbs.memories import Remember
 from mnemosyned.verbs.request import parse
-
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-LINE_BYTES_MAX = 8 << 20
-"""A longer line is bad, and passed over in pieces of this size."""
-REPEATED_MAX = 200_000
-"""Different lines without id and time of which repetitions are counted."""
 
 
 class _Identity(msgspec.Struct):
@@ -40,53 +40,37 @@ class _Identity(msgspec.Struct):
 _identity = msgspec.json.Decoder(_Identity)
 
 
-@dataclass(slots=True)
-class _Line:
-    number: int
-    data: bytes
-    end: int
-    """Where the next line begins."""
-    size: int
-
-
-@dataclass(slots=True)
-class _Repetitions:
-    """Ids of lines without their own: equal lines without a time are different memories."""
-
-    _seen: Counter[bytes] = field(default_factory=Counter)
-
-    def id_of(self, line: _Line, *, timed: bool) -> str:
-        """Return the id of a line; the same for the same line in the same file."""
-        text = line.data.strip()
-        digest = hashlib.sha256(text).digest()
-        if timed:
-            return stable_id("jsonl", digest.hex())
-        key = digest[:8]
-        if key not in self._seen and len(self._seen) >= REPEATED_MAX:
-            return stable_id("jsonl", digest.hex(), f"at {line.end}")
-        self._seen[key] += 1
-        return stable_id("jsonl", digest.hex(), str(self._seen[key]))
-
-
 class JsonLines(Format):
     """A file with a JSON object a line."""
 
     name = "jsonl"
 
     def recognizes(self, source: Source) -> bool:
-        lines = source.head.removeprefix(BYTE_ORDER_MARK).split(b"\n")
+        head = as_utf8(io.BytesIO(source.head)).read()
+        lines = head.split(b"\n")
         return any(map(_is_memory, lines)) or _begins_memory(lines[0])
 
     def read(self, source: Source, position: str) -> Iterator[Item | Bad]:
         # Ids depend on the lines before: these are read again, without storing them.
         start = int(position or 0)
-        repetitions = _Repetitions()
-        with source.open() as opened:
-            for line in _lines(opened):
-                if line.end <= start:
-                    _count(line, repetitions)
-                elif line.data.strip():
-                    yield _parsed(line, source, repetitions)
+        occurrences = Occurrences()
+        with source.open() as opened, as_utf8(opened) as text:
+            for line in _filled_lines(text):
+                identity = _identity_of(line)
+                id = _id_of(line, identity, occurrences)
+                if line.end > start:
+                    yield _parsed(line, source, id)
+
+
+def _filled_lines(text: BinaryIO) -> Iterator[Line]:
+    return (line for line in lines_of(text) if line.data.strip() or line.too_long)
+
+
+def _identity_of(line: Line) -> _Identity:
+    try:
+        return _identity.decode(line.data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _Identity()
 
 
 def _is_memory(line: bytes) -> bool:
@@ -98,46 +82,30 @@ def _is_memory(line: bytes) -> bool:
 
 def _begins_memory(line: bytes) -> bool:
     """Tell whether the beginning of a line that is longer than a head may be a memory."""
-    is_cut = len(line) >= HEAD_BYTES - len(BYTE_ORDER_MARK)
+    is_cut = len(line) >= HEAD_BYTES - 3
     return is_cut and line.startswith(b"{") and b'"content"' in line
 
 
-def _lines(file: BinaryIO) -> Iterator[_Line]:
-    """Yield the lines; of one that is too long only the end is kept."""
-    number = end = 0
-    while data := file.readline(LINE_BYTES_MAX + 1):
-        size = len(data)
-        while not data.endswith(b"\n") and (rest := file.readline(LINE_BYTES_MAX)):
-            size += len(rest)
-            data = rest if rest.endswith(b"\n") else data
-        number += 1
-        end += size
-        if number == 1:
-            data = data.removeprefix(BYTE_ORDER_MARK)
-        yield _Line(number, data, end, size)
+def _id_of(line: Line, identity: _Identity, occurrences: Occurrences) -> str:
+    """Return the id of a line without one; equal lines without a time are different memories."""
+    if identity.id or identity.content is None:
+        return ""
+    text = decoded(line.data.strip())
+    if identity.created_at:
+        return stable_id("jsonl", text)
+    return stable_id("jsonl", text, str(occurrences.next(text)))
 
 
-def _count(line: _Line, repetitions: _Repetitions) -> None:
-    """Count a line that was imported earlier."""
-    try:
-        identity = _identity.decode(line.data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return
-    if not identity.id:
-        repetitions.id_of(line, timed=bool(identity.created_at))
-
-
-def _parsed(line: _Line, source: Source, repetitions: _Repetitions) -> Item | Bad:
-    place = f"{source.name}:{line.number}"
-    position = str(line.end)
-    if line.size > LINE_BYTES_MAX:
-        reason = f"the line has {line.size:,} bytes, the limit is {LINE_BYTES_MAX:,}"
-        return Bad(place, reason, position, line.size)
+def _parsed(line: Line, source: Source, id: str) -> Item | Bad:
+    place, position = f"{source.name}:{line.number}", str(line.end)
+    size = line.end - line.offset
+    if line.too_long:
+        reason = f"the line is longer than {LINE_BYTES_MAX:,} bytes"
+        return Bad(place, reason, position, size)
     try:
         memory = cast("Remember", parse(Remember, line.data))
     except MnemosynedError as error:
         reason = error.message.replace("the body", "the line")
-        return Bad(place, f"{reason} ({error.code})", position, line.size)
-    id = memory.id or repetitions.id_of(line, timed=memory.created_at is not None)
-    identified = msgspec.structs.replace(memory, id=id)
-    return Item(identified, place, position, line.size)
+        return Bad(place, f"{reason} ({error.code})", position, size)
+    identified = msgspec.structs.replace(memory, id=memory.id or id)
+    return Item(identified, place, position, size)
