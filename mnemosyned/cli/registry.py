@@ -238,14 +238,14 @@ _ROWS = (
         "import",
         "files",
         "Remember what files, folders or standard input (-) hold.",
-        f"{_CLI}.import_file:import_command",
+        f"{_CLI}.exchange.import_file:import_command",
         "mnem import ~/notes --dry-run",
     ),
     Command(
         "export",
         "files",
         "Write everything that is kept to a file.",
-        f"{_CLI}.export_file:export_command",
+        f"{_CLI}.exchange.export_file:export_command",
         "mnem export memory.jsonl",
     ),
     Command(

@@ -31,7 +31,7 @@ from mnemosyned.service.compactions import CompactionArchive
 from mnemosyned.service.context import ContextService
 from mnemosyned.service.edits import Aftermath, EditService
 from mnemosyned.service.events import EventBus
-from mnemosyned.service.exchange import ExchangeService
+from mnemosyned.service.exchange.service import ExchangeService
 from mnemosyned.service.forgetting.retention import RetentionService
 from mnemosyned.service.forgetting.undo import CycleUndo
 from mnemosyned.service.history import with_history

@@ -17,8 +17,12 @@ from mnemosyned.assembly.build import OpenMemory, open_memory
 from mnemosyned.config import Config
 from mnemosyned.domain.errors import DaemonBusy, InvalidRequest, InvalidText
 from mnemosyned.domain.memory import Tier
-from mnemosyned.service import exchange
-from mnemosyned.service.exchange import POSTPONED_S, ExchangeService, ExportLimits
+from mnemosyned.service.exchange import service as exchange
+from mnemosyned.service.exchange.service import (
+    POSTPONED_S,
+    ExchangeService,
+    ExportLimits,
+)
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs.exchange import Export
 from mnemosyned.verbs.memories import Expand, Get, Recall, Remember, RememberMany

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from mnemosyned.domain.exchange import ExportFilter, Restored
 from mnemosyned.domain.ports.exchange import ExchangeStore, Record
 from mnemosyned.storage.sqlite.database.transactions import Transactional, writes
-from mnemosyned.storage.sqlite.tables.export import Exported
-from mnemosyned.storage.sqlite.tables.restore import Restoring
+from mnemosyned.storage.sqlite.tables.exchange.export import Exported
+from mnemosyned.storage.sqlite.tables.exchange.restore import Restoring
 
 
 class SqliteExchange(Transactional, ExchangeStore):

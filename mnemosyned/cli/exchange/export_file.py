@@ -13,11 +13,11 @@ from typing import Any, BinaryIO
 import click
 
 from mnemosyned.cli.calls import called, client_of
+from mnemosyned.cli.exchange.progress_line import Advance, progress_line
 from mnemosyned.cli.formats import prints_json
 from mnemosyned.cli.inputs import fields_typed
 from mnemosyned.cli.interruption import on_interrupt
 from mnemosyned.cli.parameters import parameter
-from mnemosyned.cli.progress_line import Advance, progress_line
 from mnemosyned.client.connection import Connection
 from mnemosyned.domain.errors import InvalidRequest, MnemosynedError
 from mnemosyned.terminal import counted, say, say_json
@@ -242,7 +242,7 @@ def _markdown(
 ) -> dict[str, Any]:
     """Write the days as Markdown: to a folder, one file, or standard output."""
     # Loaded here: the other formats need nothing of it.
-    from mnemosyned.cli.export_markdown import Days  # noqa: PLC0415
+    from mnemosyned.cli.exchange.export_markdown import Days  # noqa: PLC0415
 
     with Days(reveal=reveal) as days:
         with exported_lines(client, request) as lines:

@@ -28,12 +28,12 @@ from mnemosyned.storage.sqlite.fulltext.indexing import (
     index_episode_grams,
     index_memories,
 )
-from mnemosyned.storage.sqlite.tables.insert import known_records
-from mnemosyned.storage.sqlite.tables.restore_single import (
+from mnemosyned.storage.sqlite.tables.exchange.restore_single import (
     OTHER_WORDS,
     SINGLE,
     Outcome,
 )
+from mnemosyned.storage.sqlite.tables.insert import known_records
 from mnemosyned.storage.sqlite.tables.rows import (
     MEMORY_COLUMNS,
     instant_text,

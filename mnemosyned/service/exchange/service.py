@@ -18,7 +18,7 @@ from mnemosyned.domain.ports.clock import Clock
 from mnemosyned.domain.ports.exchange import ExchangeStore, Record
 from mnemosyned.domain.secrets.masking import SecretRule
 from mnemosyned.logs import logger
-from mnemosyned.service.exchange_checks import accepted
+from mnemosyned.service.exchange.checks import accepted
 from mnemosyned.service.policies import About
 from mnemosyned.verbs.exchange import (
     FOOTER,

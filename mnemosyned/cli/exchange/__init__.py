@@ -1,0 +1,1 @@
+"""Import and export from the shell: files read and written, with their progress."""
