@@ -107,8 +107,10 @@ def start_detached(
                 f"process {process.pid} started and is not ready after {READY_S:g} s; "
                 f"its log is {log}"
             )
-        said = process.stdout.read().decode(errors="replace") if process.stdout else ""
-    lines = [*_lines_from(log, begins), *said.splitlines()][-LINES_SHOWN:]
+        output = (
+            process.stdout.read().decode(errors="replace") if process.stdout else ""
+        )
+    lines = [*_lines_from(log, begins), *output.splitlines()][-LINES_SHOWN:]
     raise DaemonUnreachable(
         f"the daemon did not start; it said: {' '.join(lines) or 'nothing'}"
     )
@@ -149,10 +151,10 @@ def program() -> str:
     for candidate in (beside, Path(sys.executable).with_name(PROGRAM)):
         if os.access(candidate, os.X_OK):
             return str(candidate)
-    found = shutil.which(PROGRAM)
-    if found is None:
+    path = shutil.which(PROGRAM)
+    if path is None:
         raise ConfigInvalid(f"{PROGRAM} is not on the PATH; install it again")
-    return found
+    return path
 
 
 def _kept(words: Sequence[str]) -> list[str]:

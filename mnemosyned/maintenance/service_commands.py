@@ -184,9 +184,9 @@ def _start_unit() -> None:
     answer = systemctl("start", UNIT, timeout_s=CHANGE_TIMEOUT_S)
     unit = present_unit()
     if answer is None or answer.returncode != 0 or unit is None or not unit.running:
-        said = " ".join((answer.stderr if answer else "").split())
+        reason = " ".join((answer.stderr if answer else "").split())
         raise DaemonUnreachable(
-            f"systemd did not start {UNIT}: {said or 'it does not answer'}; mnem logs shows why"
+            f"systemd did not start {UNIT}: {reason or 'it does not answer'}; mnem logs shows why"
         )
     say(f"started by systemd, as process {unit.pid}", err=True)
 

@@ -61,9 +61,9 @@ def check_database(installation: Installation) -> Iterator[Finding]:
             open_to_read(path, foreign=installation.process is None)
         ) as connection:
             yield from _version_findings(connection, path)
-            found = [*faults(connection)]
-            if not found or installation.deep:
-                found += _compared(connection, path, deep=installation.deep)
+            present_faults = [*faults(connection)]
+            if not present_faults or installation.deep:
+                present_faults += _compared(connection, path, deep=installation.deep)
             held = counts(connection)
     except SchemaTooNew as error:
         yield problem(CHECK, error.message, "install the version that wrote it")
@@ -72,8 +72,8 @@ def check_database(installation: Installation) -> Iterator[Finding]:
     except sqlite3.Error as error:
         yield _damaged(f"{path} cannot be read: {error}", installation)
     else:
-        yield from (_finding(fault, installation) for fault in found)
-        if not found:
+        yield from (_finding(fault, installation) for fault in present_faults)
+        if not present_faults:
             memories, episodes = held
             yield ok(
                 CHECK,

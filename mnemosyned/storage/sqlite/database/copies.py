@@ -74,15 +74,15 @@ def verified(copy: Path, *, source: sqlite3.Connection) -> CopyReport:
     more than any other. They are reported.
     """
     with closing(sqlite3.connect(copy, isolation_level=None)) as connection:
-        found = [*faults(connection), *structure_faults(connection)]
+        faults_of_copy = [*faults(connection), *structure_faults(connection)]
         memories, episodes = counts(connection)
     size = copy.stat().st_size
-    if not found:
+    if not faults_of_copy:
         return CopyReport(bytes=size, memories=memories, episodes=episodes)
     inherited = {(fault.kind, fault.subject) for fault in faults(source)}
     new = [
         fault
-        for fault in found
+        for fault in faults_of_copy
         # An index is copied as it is, and can be made again from the texts.
         if fault.kind is not FaultKind.INDEX
         and (fault.kind, fault.subject) not in inherited
@@ -93,7 +93,7 @@ def verified(copy: Path, *, source: sqlite3.Connection) -> CopyReport:
         bytes=size,
         memories=memories,
         episodes=episodes,
-        problems=tuple(fault.text for fault in found),
+        problems=tuple(fault.text for fault in faults_of_copy),
     )
 
 
