@@ -49,7 +49,10 @@ def doctor(*, mends: bool, deep: bool, as_json: bool) -> int:
 
 
 def _show(findings: Sequence[Finding]) -> None:
-    for finding in findings:
+    # The gravest come last, next to the prompt.
+    for finding in sorted(
+        findings, key=lambda each: list(Severity).index(each.severity)
+    ):
         severity = click.style(
             f"{finding.severity.value:<9}", **_STYLES[finding.severity]
         )

@@ -147,7 +147,7 @@ def _version_findings(connection: sqlite3.Connection, path: Path) -> Iterator[Fi
     version = schema_version(connection)
     if version < latest:
         text = f"schema version {version}; the next start brings it to {latest}"
-        yield note("schema", text, "mnem restart")
+        yield note("schema", text, "mnem start")
 
 
 def _compared(
