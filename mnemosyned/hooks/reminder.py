@@ -18,6 +18,7 @@ from mnemosyned.domain.text.tokenizer import UNTELLING_KINDS, tokens
 from mnemosyned.hooks.framing import Quote, Section, framed
 from mnemosyned.service.service import MemoryService
 from mnemosyned.verbs.memories import Recall
+from mnemosyned.verbs.times import local_zone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +73,7 @@ class Reminder:
     ) -> tuple[str, list[str]]:
         """Return the text and the ids it quotes; nothing where nothing bears on the prompt."""
         query = " ".join(prompt.replace("\0", " ").split())[: self._limits.query_chars]
-        relevance = Relevance(query, parse_times(query, in_zone(now, None)))
+        relevance = Relevance(query, parse_times(query, in_zone(now, local_zone())))
         if not relevance.has_content:
             return "", []
         quotes = self._quotes(session, query, relevance)

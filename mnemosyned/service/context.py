@@ -30,6 +30,7 @@ from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.verbs.conversation import Assembled, Context
 from mnemosyned.verbs.memories import Recall, Recalled
 from mnemosyned.verbs.request import QUERY_CHARS_MAX, names
+from mnemosyned.verbs.times import local_zone
 
 RECALLED_MAX = 30
 """More hits than fit into memory's share of a usual window."""
@@ -165,7 +166,7 @@ class ContextService:
 
     def _hits(self, request: Context, question: str) -> list[Hit]:
         """Return the hits worth showing; none for a message without content."""
-        times = parse_times(question, in_zone(self._clock.now(), None))
+        times = parse_times(question, in_zone(self._clock.now(), local_zone()))
         relevance = Relevance(question, times)
         if not relevance.has_content:
             return []

@@ -21,6 +21,7 @@ from mnemosyned.domain.text.terms import Terms, content_terms, terms
 from mnemosyned.service.intake import to_utc
 from mnemosyned.verbs.memories import Recall
 from mnemosyned.verbs.request import instant, names
+from mnemosyned.verbs.times import local_zone
 
 _INSTANT = timedelta(microseconds=1)
 SUBJECT_WORDS_MAX = 5
@@ -29,7 +30,7 @@ SUBJECT_WORDS_MAX = 5
 
 def query_of(request: Recall, *, now: datetime) -> Query:
     """Return the query that a recall asks at this time."""
-    asked_at = instant(request.asked_at) or in_zone(now, None)
+    asked_at = instant(request.asked_at) or in_zone(now, local_zone())
     times = parse_times(request.query, asked_at)
     asked = AskedSource()
     subject: tuple[str, ...] = ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from functools import cache
 from typing import (
     Annotated,
@@ -38,15 +38,20 @@ ASKED_AT = "asked_at"
 SHOWN_CHARS_MAX = 60
 
 
-def local_now() -> datetime:
-    """Return the present time in the zone of this machine, which knows when its clock changes."""
+def local_zone() -> tzinfo | None:
+    """Return the zone of this machine, which knows when its clock changes; None for one unnamed."""
     # Loaded here: few requests have a time in words.
     from tzlocal import get_localzone  # noqa: PLC0415
 
     try:
-        return datetime.now(get_localzone())
-    except (ValueError, OSError):  # a zone that has no name, or no table
-        return datetime.now().astimezone()
+        return get_localzone()
+    except (LookupError, ValueError, OSError):  # a zone that has no name, or no table
+        return None
+
+
+def local_now() -> datetime:
+    """Return the present time in the zone of this machine."""
+    return datetime.now(UTC).astimezone(local_zone())
 
 
 def read_period(

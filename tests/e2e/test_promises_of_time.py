@@ -62,7 +62,7 @@ def test_an_undo_survives_the_age_trigger_and_a_restart(
     )
     assert timedelta(hours=1) < until - datetime.now(UTC) <= timedelta(hours=2)
     assert f"they stay until {until.astimezone():%Y-%m-%d %H:%M}" in undone
-    assert "held back by an undo" in slept
+    assert "held back after an undo" in slept
     assert (stopped, after_stop) == (0, ["held0", "held1", "held2"])
     assert working(again.database) == ["held0", "held1", "held2"]
 

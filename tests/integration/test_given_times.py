@@ -7,9 +7,11 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 import pytest
+import tzlocal.unix
 
 from mnemosyned.daemon.api.openapi import openapi
 from mnemosyned.domain.errors import InvalidRequest, InvalidTime, MnemosynedError
+from mnemosyned.service import questions
 from mnemosyned.verbs import times
 from mnemosyned.verbs.memories import Recall, Remember, RememberMany
 from mnemosyned.verbs.request import checked, parse, parse_text
@@ -226,3 +228,24 @@ def test_the_description_shows_that_a_time_may_be_in_words() -> None:
         assert standard == {"type": "string", "format": "date-time"}
         for example in words["examples"]:
             assert read_given(example, field="since", now=NOW).tzinfo
+
+
+def test_a_question_knows_when_the_clock_changes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(questions, "local_zone", lambda: BERLIN)
+
+    query = questions.query_of(Recall("what happened in May 2026?"), now=NOW)
+
+    (span,) = query.spans
+    assert (span.since, span.until) == (here("2026-05-01"), here("2026-06-01"))
+
+
+@pytest.mark.parametrize("zone", ["CET-1CEST", "Nowhere/Here"])
+def test_a_zone_without_a_name_is_the_one_of_the_process(
+    monkeypatch: pytest.MonkeyPatch, zone: str
+) -> None:
+    monkeypatch.setenv("TZ", zone)
+    monkeypatch.setattr(tzlocal.unix, "_cache_tz", None)
+
+    assert times.local_zone() is None
