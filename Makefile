@@ -28,7 +28,7 @@ RELOAD := systemctl --user daemon-reload 2>/dev/null \
 # SLOW are the marks with targets of their own.
 # Test modules, too, are compiled once, and not by each worker.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q
-SLOW := backup or http or adapters or agents or fault or lifetime or packaging or systemd or llm or numpy or slow
+SLOW := top or backup or http or adapters or agents or fault or lifetime or packaging or systemd or llm or numpy or slow
 # llama.cpp comes as source: its wheel is built once and kept here, whatever becomes of .venv.
 LLAMA_VERSION := 0.3.36
 LLAMA_WHEELS ?= $(CURDIR)/build/wheels
@@ -56,7 +56,7 @@ BENCHES := peer recall write sleep forget locomo talks times life start footprin
 	replay tokens vectors soak exchange plots
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-e2e test-fault test-backup doctor-table test-lifetime test-sqlite test-packaging test-systemd test-year test-agents test-numpy test-http test-llm test-adapters \
+.PHONY: help demo test test-e2e test-fault test-backup doctor-table test-lifetime test-sqlite test-packaging test-systemd test-year test-agents test-numpy test-top test-http test-llm test-adapters \
 	check format run bench $(addprefix bench-,$(BENCHES)) man install install-llm wheel-llm small-model uninstall lock clean
 
 help: ## show this list
@@ -135,6 +135,13 @@ test-numpy: $(COMPILED) ## the vector index, with numpy, which it installs in bu
 	$(BIN)/python -m pip install -q --disable-pip-version-check --upgrade --require-hashes \
 		--target build/numpy -r build/numpy.lock
 	PYTHONPATH=build/numpy $(PYTEST) -m numpy
+
+test-top: $(COMPILED) ## the live view, with Textual, which it installs in build
+	@set -e; lock=tests/top/requirements.lock; if ! cmp -s $$lock build/top.lock; then \
+		rm -rf build/top; mkdir -p build; \
+		$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes \
+			--target build/top -r $$lock; cp $$lock build/top.lock; fi
+	PYTHONPATH=build/top $(PYTEST) -m top tests/top
 
 HTTP_TOOLS := build/http
 test-http: $(COMPILED) ## random requests by schemathesis, and a generated client; EXAMPLES=250 REQUESTS_MIN=10000 (slow)

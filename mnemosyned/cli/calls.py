@@ -49,8 +49,11 @@ def called(client: Connection, request: Request[R]) -> R:
 
 
 def _is_cycle(request: Request[Any]) -> bool:
-    """Whether a call runs a cycle, and does not merely plan or stop one."""
-    other = getattr(request, "dry_run", False) or getattr(request, "stop", False)
+    """Whether a call runs a cycle, and does not merely plan, stop or put off one."""
+    pauses = getattr(request, "pause_minutes", None) is not None
+    other = (
+        getattr(request, "dry_run", False) or getattr(request, "stop", False) or pauses
+    )
     return request.verb_name() == "sleep" and not other
 
 

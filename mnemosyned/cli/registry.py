@@ -60,6 +60,13 @@ _ROWS = (
         "mnem status --json",
     ),
     Command(
+        "top",
+        "look",
+        "Watch the daemon live, full screen.",
+        f"{_CLI}.top:top",
+        "mnem top",
+    ),
+    Command(
         "get",
         "look",
         "Show one memory or episode in full.",

@@ -43,6 +43,8 @@ def cycle(report: CycleReport) -> str:
             "nothing to do: every memory is too new, pinned or held back after an undo "
             "(--force ignores age and undo)"
         )
+    if report.status is CycleStatus.PAUSED:
+        return _paused(report)
     if report.status is CycleStatus.NOT_RUNNING:
         return f"no sleep cycle is running; {report.problem}".removesuffix("; ")
     if _is_undo(report):
@@ -57,6 +59,15 @@ def cycle(report: CycleReport) -> str:
         problem = f"it ended early; what is shown is done. {report.problem}"
         lines.append(click.style(problem, fg="red"))
     return "\n".join(lines)
+
+
+def _paused(report: CycleReport) -> str:
+    if report.held_until is None:
+        return "not paused: cycles start by themselves again"
+    return (
+        f"no cycle starts by itself until {when(report.held_until)}; "
+        "mnem sleep --pause-minutes 0 ends the pause"
+    )
 
 
 def _is_undo(report: CycleReport) -> bool:

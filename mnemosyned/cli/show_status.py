@@ -84,7 +84,9 @@ def _backups(stats: Stats) -> str:
 def _running(sleep: SleepStatus) -> str:
     if sleep.progress:
         return f", running now: {sleep.progress.done:,} of {sleep.progress.total:,} memories"
-    return ", running now" if sleep.running else ""
+    if sleep.running:
+        return ", running now"
+    return f", paused until {when(sleep.paused_until)}" if sleep.paused_until else ""
 
 
 def _summaries(status: SummarizerStatus) -> str:

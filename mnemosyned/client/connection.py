@@ -19,6 +19,7 @@ from mnemosyned.client.messages import (
     make_call,
     ready,
     result_of,
+    text_of,
     unreachable,
 )
 from mnemosyned.verbs.request import Request
@@ -112,6 +113,19 @@ class Connection:
                     yield from reader.feed(connection.recv(RECEIVED_BYTES))
         except OSError as error:
             raise unreachable(error, self._address) from error
+
+    def page(self, path: str) -> str:
+        """The text of a page that is no verb, such as `/metrics`.
+
+        Raises `DaemonUnreachable`, and `MnemosynedError` where there is no such page.
+        """
+        head = f"GET {path} HTTP/1.1\r\n".encode() + self._address.headers + b"\r\n"
+        call = Call(data=head, timeout_s=self._timeout_s, repeatable=True)
+        try:
+            answer = self._answer(call)
+        except OSError as error:
+            raise unreachable(error, self._address) from error
+        return text_of(answer)
 
     def _answer(self, call: Call) -> Answer:
         """Send a call over an idle connection, or over a new one where that fails."""

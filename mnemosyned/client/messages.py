@@ -139,6 +139,13 @@ def result_of(request: Request[R], answer: Answer) -> R:
     raise error_of(answer.status, answer.body)
 
 
+def text_of(answer: Answer) -> str:
+    """The text that an answer holds. Raises what the daemon raised."""
+    if answer.status == 200:
+        return answer.body.decode()
+    raise error_of(answer.status, answer.body)
+
+
 def error_of(status: int, answer: bytes) -> MnemosynedError:
     """Return the error that an answer with another status than 200 holds."""
     try:

@@ -45,6 +45,8 @@ class CycleStatus(StrEnum):
     """Somebody stopped it; the rest waits for the next cycle."""
     NOT_RUNNING = "not_running"
     """Somebody wanted to stop a cycle, and none ran."""
+    PAUSED = "paused"
+    """No cycle: until `held_until` none starts in the background; null where a pause was ended."""
     PARTIAL = "partial"
     """Some groups failed or the deadline came; the rest waits for the next cycle. Of an undo:
     not all could be put back."""
@@ -140,6 +142,7 @@ class CycleReport:
     restored: int = 0
     """Originals that an undo put back into working memory."""
     held_until: datetime | None = None
-    """Until then no cycle takes what an undo put back, but one with `force`."""
+    """Until then no cycle takes what an undo put back, but one with `force`; or, paused, until then
+    no cycle starts in the background."""
     problem: str = ""
     """What ended it early, such as a full disk; what the report counts is on disk all the same."""

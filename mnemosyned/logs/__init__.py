@@ -11,9 +11,17 @@ from collections.abc import Sequence
 from copy import copy
 from typing import Any, Literal, TextIO
 
-import structlog
-from structlog.stdlib import BoundLogger, ExtraAdder, ProcessorFormatter, add_log_level
-from structlog.typing import ExcInfo, Processor
+from mnemosyned.logs.without_rich import without_rich
+
+with without_rich():
+    import structlog
+    from structlog.stdlib import (
+        BoundLogger,
+        ExtraAdder,
+        ProcessorFormatter,
+        add_log_level,
+    )
+    from structlog.typing import ExcInfo, Processor
 
 from mnemosyned.domain.errors import MnemosynedError
 from mnemosyned.logs.writer import LineHandler

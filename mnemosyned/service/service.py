@@ -35,6 +35,7 @@ from mnemosyned.service.exchange.service import ExchangeService
 from mnemosyned.service.forgetting.retention import RetentionService
 from mnemosyned.service.forgetting.undo import CycleUndo
 from mnemosyned.service.history import with_history
+from mnemosyned.service.holding import hold_sleep
 from mnemosyned.service.intake import check_text
 from mnemosyned.service.learnings import LearningService
 from mnemosyned.service.listing import ListService
@@ -77,9 +78,6 @@ if TYPE_CHECKING:
     from mnemosyned.vectors.indexer import Vectors
 
 R = TypeVar("R")
-
-STOP_WAIT_S = 3_000.0
-"""How long somebody who stops a cycle waits for its present batch, which a model may write."""
 
 
 def _watch_nothing(request: Watch) -> Watching:
@@ -374,22 +372,14 @@ class MemoryService:
     # ---------------------------------------------------------------- sleep
 
     def sleep(self, request: Sleep) -> CycleReport:
-        if request.stop:
-            return self._stop_sleep(request)
+        if request.stop or request.pause_minutes is not None:
+            return hold_sleep(request, self.sleeper.cycle.stopper)
         asked = CycleRequest(
             trigger=Trigger.EXPLICIT, session=request.session, force=request.force
         )
         if request.dry_run:
             return self.sleeper.cycle.preview(asked)
         return self.sleeper.sleep(asked)
-
-    def _stop_sleep(self, request: Sleep) -> CycleReport:
-        if request != Sleep(stop=True):
-            raise InvalidRequest(
-                "stop ends the running cycle, whatever it was started with; give nothing else",
-                field="stop",
-            )
-        return self.sleeper.cycle.stopper.stop(STOP_WAIT_S)
 
     def log(self, request: Log) -> Logged:
         return Logged(

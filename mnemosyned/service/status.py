@@ -88,6 +88,7 @@ class StatusService:
             due=status.due,
             progress=status.progress,
             waits_for=status.waits_for,
+            paused_until=self._sleeper.cycle.stopper.held_until(),
         )
 
 

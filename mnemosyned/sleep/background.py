@@ -57,7 +57,8 @@ class Background:
         """
         if until := self._cycle.stopper.held_until():
             self._note(
-                f"it was stopped, and waits until {_clock(until, self._zone)}", trigger
+                f"it was stopped or paused, and waits until {_clock(until, self._zone)}",
+                trigger,
             )
             return None
         activity = self.activity()

@@ -1,4 +1,4 @@
-"""Lets somebody stop a running cycle after the groups that it has begun."""
+"""Lets somebody stop a running cycle after the groups that it has begun, or start none for a while."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from mnemosyned.domain.cycles import CycleReport, CycleStatus, Trigger
 from mnemosyned.domain.errors import SleepInProgress
+from mnemosyned.domain.instants import shift
 from mnemosyned.domain.ports.clock import Clock
 
 HOLD = timedelta(minutes=15)
@@ -52,7 +53,8 @@ class CycleStopper:
         self._clock = clock
         self._current = CycleStop()
         self._current.finish()
-        self._stopped_at: datetime | None = None
+        self._held_from: datetime | None = None
+        self._hold = HOLD
 
     def begin(self) -> CycleStop:
         """Return the stop of a cycle that begins."""
@@ -73,7 +75,7 @@ class CycleStopper:
         current = self._current
         if current.over:
             return not_running()
-        self._stopped_at = self._clock.now()
+        self._hold_for(HOLD)
         current.ask()
         if not current.wait(timeout_s):
             raise SleepInProgress(
@@ -81,19 +83,38 @@ class CycleStopper:
             )
         return current.report or not_running("it failed; mnem log says why")
 
+    def pause(self, hold: timedelta) -> CycleReport:
+        """Start no cycle in the background for so long; for no time, end a pause."""
+        self._held_from = None
+        if hold:
+            self._hold_for(hold)
+        return _empty(CycleStatus.PAUSED, held_until=self.held_until())
+
+    def _hold_for(self, hold: timedelta) -> None:
+        """Hold cycles back for so long, or until a hold in force ends, if that is later."""
+        now, until = self._clock.now(), self.held_until()
+        self._hold = max(hold, until - now) if until else hold
+        self._held_from = now
+
     def held_until(self) -> datetime | None:
         """Return until when no cycle starts in the background; None if one may now."""
-        if self._stopped_at is None:
+        if self._held_from is None:
             return None
-        until = self._stopped_at + HOLD
-        return until if self._stopped_at <= self._clock.now() < until else None
+        until = shift(self._held_from, self._hold)
+        return until if self._held_from <= self._clock.now() < until else None
 
 
 def not_running(problem: str = "") -> CycleReport:
     """Return the report to somebody who stops a cycle where none runs."""
+    return _empty(CycleStatus.NOT_RUNNING, problem=problem)
+
+
+def _empty(
+    status: CycleStatus, *, problem: str = "", held_until: datetime | None = None
+) -> CycleReport:
     return CycleReport(
         cycle="",
-        status=CycleStatus.NOT_RUNNING,
+        status=status,
         trigger=Trigger.EXPLICIT,
         dry_run=False,
         candidates=0,
@@ -105,4 +126,5 @@ def not_running(problem: str = "") -> CycleReport:
         chars_before=0,
         chars_after=0,
         problem=problem,
+        held_until=held_until,
     )

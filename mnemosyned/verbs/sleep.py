@@ -16,6 +16,7 @@ R = TypeVar("R")
 LAST_CYCLE = "last"
 """The newest cycle that has anything to put back."""
 Hours = Annotated[float, Meta(gt=0, le=366 * 24)]
+PauseMinutes = Annotated[int, Meta(ge=0, le=24 * 60)]
 
 
 class Sleep(
@@ -25,9 +26,9 @@ class Sleep(
 
     Old memories are summarized into episodes; the originals move to the archive. `log` shows the
     result, `undo` takes it back. `stop` ends the running cycle after its present batch and
-    reports what it did.
+    reports what it did; `pause_minutes` runs none, and keeps others from starting by themselves.
 
-    Raises `SleepInProgress`, and `InvalidRequest` for `stop` with other fields.
+    Raises `SleepInProgress`, and `InvalidRequest` for `stop` or `pause_minutes` with other fields.
     """
 
     writes = True
@@ -43,6 +44,12 @@ class Sleep(
     stop: Annotated[
         bool, Meta(description="stop the running cycle after its present batch")
     ] = False
+    pause_minutes: Annotated[
+        PauseMinutes | None,
+        Meta(
+            description="start no cycle in the background for so long; 0 ends a pause"
+        ),
+    ] = None
 
 
 class _Cycle(Request[R], frozen=True, forbid_unknown_fields=True):

@@ -27,6 +27,8 @@ class SleepStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Progress of the running cycle; null when none runs."""
     waits_for: str = ""
     """Why the last scheduled cycle was postponed; empty if it was not."""
+    paused_until: datetime | None = None
+    """Until then no cycle starts in the background, as one was stopped or `sleep` said so."""
 
 
 class BackupStatus(msgspec.Struct, frozen=True, kw_only=True):

@@ -196,6 +196,7 @@ def cold(report: Report, daemon: Daemon) -> None:
                 check=True,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
                 env=environment,
             )
             seconds[name].append(taken)

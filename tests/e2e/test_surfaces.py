@@ -213,7 +213,8 @@ def walk(call: Walker, room: Path) -> None:
     )
     call("sleep", dry_run=True, force=False)
     call("sleep", session="kitchen", force=True, dry_run=False)
-    call("sleep", stop=True)
+    for held in ({"pause_minutes": 0}, {"stop": True}):
+        call("sleep", **held)
     call(
         "remember",
         id="late",

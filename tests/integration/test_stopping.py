@@ -5,22 +5,30 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
-from datetime import UTC
+from datetime import UTC, timedelta
 
 import pytest
-from support.fakes import FakeClock, FakeSummarizer, remember_batch, trio, working_ids
+from support.fakes import (
+    NOON,
+    FakeClock,
+    FakeSummarizer,
+    remember_batch,
+    trio,
+    working_ids,
+)
 
 from mnemosyned.domain.cycles import CycleReport, CycleStatus, Trigger
-from mnemosyned.domain.errors import InvalidRequest
+from mnemosyned.domain.errors import InvalidRequest, SleepInProgress
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.background import Background
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.sleep.stopping import HOLD
+from mnemosyned.sleep.stopping import HOLD, CycleStopper
 from mnemosyned.sleep.triggers import Machine
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs.sleep import Sleep
+from mnemosyned.verbs.status import Status
 
 WAIT_S = 10.0
 
@@ -107,6 +115,40 @@ def test_one_that_failed_says_so_to_who_stopped_it(
 def test_a_stop_takes_no_other_field(service: MemoryService) -> None:
     with pytest.raises(InvalidRequest, match="give nothing else"):
         service.call(Sleep(stop=True, force=True))
+
+
+def test_a_pause_takes_no_other_field(service: MemoryService) -> None:
+    with pytest.raises(InvalidRequest, match="runs no cycle") as refused:
+        service.call(Sleep(pause_minutes=5, force=True))
+
+    assert refused.value.field == "pause_minutes"
+
+
+def test_a_pause_ends_by_itself_or_when_told(
+    service: MemoryService, clock: FakeClock
+) -> None:
+    paused = service.call(Sleep(pause_minutes=60))
+    during = service.call(Status()).sleep.paused_until
+    clock.advance(hours=1)
+    after = service.call(Status()).sleep.paused_until
+    service.call(Sleep(pause_minutes=60))
+    resumed = service.call(Sleep(pause_minutes=0))
+
+    assert paused.status is CycleStatus.PAUSED
+    assert during == paused.held_until == NOON + timedelta(hours=1)
+    assert after is resumed.held_until is None
+    assert service.call(Status()).sleep.paused_until is None
+
+
+def test_a_stop_does_not_shorten_a_pause(clock: FakeClock) -> None:
+    stopper = CycleStopper(clock)
+    stopper.pause(timedelta(hours=2))
+    stopper.begin()
+
+    with pytest.raises(SleepInProgress):
+        stopper.stop(timeout_s=0)
+
+    assert stopper.held_until() == NOON + timedelta(hours=2)
 
 
 def test_nothing_starts_in_the_background_for_a_while(

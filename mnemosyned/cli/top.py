@@ -1,0 +1,34 @@
+"""`mnem top`: the live view, where Textual is installed."""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+
+import click
+
+from mnemosyned.cli.configured_socket import configured_socket
+from mnemosyned.domain.errors import InvalidRequest
+
+
+@click.command()
+@click.pass_context
+def top(context: click.Context) -> None:
+    """Watch the daemon live, full screen.
+
+    Tiers, requests and their times, sleep, hooks and problems, once a second.
+    Keys: / search, Enter open, s sleep, p pause, ? help, q quit.
+    """
+    if find_spec("textual") is None:
+        raise InvalidRequest(
+            "the live view needs Textual, which is not installed: "
+            f"{sys.executable} -m pip install 'mnemosyned[top]'"
+        )
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise InvalidRequest(
+            "the live view needs a terminal; mnem status prints the state once"
+        )
+    # Loaded here: Textual takes longer to load than most commands run.
+    from mnemosyned.top.app import run  # noqa: PLC0415
+
+    run(context.find_root().obj or configured_socket())

@@ -1,0 +1,246 @@
+"""What the live view shows, as lines of styled text; it knows nothing of the screen."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from mnemosyned.domain.cycles import GroupStatus, LogEntry, Progress
+from mnemosyned.domain.instants import in_zone
+from mnemosyned.domain.memory import Tier
+from mnemosyned.domain.statuses import AgentActivity
+from mnemosyned.domain.text.invisible import escape_invisible
+from mnemosyned.terminal import counted, span, when
+from mnemosyned.top.figures import Figures, Row
+from mnemosyned.verbs.status import SleepStatus, Stats
+
+BAR_CELLS = 24
+HOOKS_SHOWN_MAX = 3
+PROBLEMS_SHOWN_MAX = 4
+VERBATIM = "verbatim"
+"""The summarizer of a group that was kept word for word."""
+
+
+class Span(NamedTuple):
+    """A piece of text; the style is a name such as `bold`, `dim` or `red`, or empty."""
+
+    text: str
+    style: str = ""
+
+
+Line = list[Span]
+
+
+def heading(stats: Stats, figures: Figures | None) -> Line:
+    """The state of the daemon in one line."""
+    sick = bool(stats.problems)
+    warned = bool(stats.warnings or stats.clock)
+    health = ("bad", "red") if sick else ("warning", "yellow") if warned else None
+    state = Span(*health) if health else Span("healthy", "green")
+    resident = figures.resident_bytes if figures else 0.0
+    sizes = [f"up {span(stats.uptime_s)}"]
+    sizes += [f"{resident / 1e6:.0f} MB in memory"] if resident else []
+    sizes += [f"{stats.bytes_on_disk / 1e6:.1f} MB on disk"]
+    return [Span("mnem top", "bold"), Span("  "), state, Span(f"  {'  '.join(sizes)}")]
+
+
+def lost(reason: str) -> Line:
+    """The line in its place while no daemon answers."""
+    return [
+        Span("mnem top", "bold"),
+        Span("  "),
+        Span("no daemon", "red"),
+        Span(f"  {_clean(reason)}"),
+    ]
+
+
+def tiers(stats: Stats, per_s: float) -> list[Line]:
+    """The tiers, a line each; working memory with a bar."""
+    working = stats.tiers[Tier.WORKING]
+    share = working.count / stats.wm_max if stats.wm_max else 0.0
+    coming = f"  {per_s:+.1f} a second" if round(per_s, 1) else ""
+    due = f"  {stats.sleep.due:,} due" if stats.sleep.due else ""
+    rows = [
+        [
+            *_named("working", working.count),
+            Span(f" of {stats.wm_max:,} "),
+            Span(bar(share), "bold"),
+            Span(f"{due}{coming}"),
+        ]
+    ]
+    for tier, noun in ((Tier.EPISODIC, "summary"), (Tier.ARCHIVE, "original")):
+        totals = stats.tiers[tier]
+        things = counted(totals.count, noun).partition(" ")[2]
+        since = f" since {when(totals.oldest)[:10]}" if totals.oldest else ""
+        size = f"{totals.characters / 1e6:.1f} M characters"
+        rows.append(
+            [*_named(tier.value, totals.count), Span(f" {things}, {size}{since}")]
+        )
+    return rows
+
+
+def _named(name: str, count: int) -> Line:
+    return [Span(f"{name:<10}", "dim"), Span(f"{count:>9,}")]
+
+
+def bar(share: float, cells: int = BAR_CELLS) -> str:
+    """A bar that is filled to this share."""
+    filled = round(max(0.0, min(1.0, share)) * cells)
+    return "█" * filled + "░" * (cells - filled)
+
+
+def activity(rows: Sequence[Row]) -> list[Line]:
+    """Rates and latencies of requests, a line for each group."""
+    head = f"{'':<10}{'a second':>9}{'p50':>10}{'p95':>10}{'in all':>12}{'failed':>9}"
+    lines = [[Span(head, "dim")]]
+    for row in rows:
+        shown = (
+            f"{row.per_s:>9.1f}{duration(row.p50_s):>10}{duration(row.p95_s):>10}"
+            f"{row.total:>12,}"
+        )
+        failed = Span(f"{row.failures:>9,}", "red" if row.failures else "")
+        lines.append([Span(f"{row.name:<10}", "dim"), Span(shown), failed])
+    return lines
+
+
+def duration(seconds: float | None) -> str:
+    """A short time; a dash where there is none."""
+    if seconds is None:
+        return "-"
+    if seconds >= 1:
+        return f"{seconds:.1f} s"
+    return f"{seconds * 1_000:.1f} ms"
+
+
+def sleep(status: SleepStatus, progress_s: float) -> Line:
+    """The running cycle with its bar, or when the next one is due.
+
+    `progress_s` is how long the running cycle has been watched.
+    """
+    if status.progress:
+        return [
+            Span("sleeping  ", "bold"),
+            *_progress(status.progress, progress_s),
+        ]
+    if status.running:
+        return [Span("sleeping  ", "bold"), Span("the cycle has just begun")]
+    if status.paused_until:
+        until = when(status.paused_until)
+        return [Span("paused    ", "yellow"), Span(f"until {until}; p resumes")]
+    if status.next_cycle is None:
+        return [Span("next cycle ", "dim"), Span("none: auto_sleep is off")]
+    waits = f"; waits: {_clean(status.waits_for)}" if status.waits_for else ""
+    coming = f"{when(status.next_cycle)}, {status.schedule}{waits}"
+    return [Span("next cycle ", "dim"), Span(coming)]
+
+
+def _progress(progress: Progress, watched_s: float) -> Iterator[Span]:
+    share = progress.done / progress.total if progress.total else 0.0
+    yield Span(f"{progress.done:,} of {progress.total:,} ")
+    yield Span(bar(share), "green")
+    left = watched_s / share * (1 - share) if share > 0 else 0.0
+    yield Span(f" {share:.0%}" + (f", {span(left)} left" if left >= 1 else ""))
+
+
+def cycles(entries: Sequence[LogEntry], limit: int) -> list[Line]:
+    """The last cycles, newest first, with who wrote their summaries."""
+    by_cycle: dict[str, list[LogEntry]] = {}
+    for entry in entries:
+        by_cycle.setdefault(entry.cycle, []).append(entry)
+    lines = [_cycle(groups) for groups in list(by_cycle.values())[:limit]]
+    return lines or [[Span("no cycle yet", "dim")]]
+
+
+def _cycle(groups: Sequence[LogEntry]) -> Line:
+    newest = groups[0]
+    items = sum(group.items_consolidated for group in groups)
+    line = [
+        Span(f"{when(newest.created_at)}  ", "dim"),
+        Span(f"{newest.trigger:<9}{counted(items, 'memory')}"),
+    ]
+    if any(group.undone_at for group in groups):
+        line.append(Span(", undone", "yellow"))
+    line += [Span(f"; {part}") for part in _writers(groups)]
+    failed = sum(group.status is GroupStatus.FAILED for group in groups)
+    if failed:
+        line.append(Span(f"; {counted(failed, 'group')} failed", "red"))
+    return line
+
+
+def _writers(groups: Sequence[LogEntry]) -> Iterator[str]:
+    """How many summaries each wrote: a model, rules, or rules in a model's place."""
+    numbers: dict[str, int] = defaultdict(int)
+    for group in groups:
+        if group.status is not GroupStatus.FAILED:
+            numbers[_writer(group)] += 1
+    for writer, number in numbers.items():
+        noun = "kept" if writer.startswith("word") else counted(number, "summary")
+        yield f"{number:,} kept {writer}" if noun == "kept" else f"{noun} {writer}"
+
+
+def _writer(group: LogEntry) -> str:
+    if group.fallback_reason:
+        return "by rule, as the model failed"
+    if group.status is GroupStatus.VERBATIM or group.summarizer == VERBATIM:
+        return "word for word"
+    return "by the model" if group.model_share else "by rule"
+
+
+def hooks(agents: Sequence[AgentActivity], now: datetime) -> list[Line]:
+    """What the hooks of each agent's tool did, the last used first."""
+    by_client: dict[str, list[AgentActivity]] = defaultdict(list)
+    for agent in agents:
+        by_client[agent.client].append(agent)
+    used = sorted(by_client.values(), key=_called_at, reverse=True)
+    lines = [_hook(events, now) for events in used[:HOOKS_SHOWN_MAX]]
+    if len(used) > HOOKS_SHOWN_MAX:
+        lines.append([Span(f"and {len(used) - HOOKS_SHOWN_MAX} more", "dim")])
+    return lines or [[Span("no agent's hook has called yet: mnem setup", "dim")]]
+
+
+def _called_at(events: Sequence[AgentActivity]) -> datetime:
+    return max(event.called_at for event in events)
+
+
+def _hook(events: Sequence[AgentActivity], now: datetime) -> Line:
+    stored = sum(event.stored for event in events)
+    characters = sum(event.characters for event in events)
+    failures = sum(event.failures for event in events)
+    since = max(0.0, (now - _called_at(events)).total_seconds())
+    line = [
+        Span(f"{_clean(events[0].client):<14}", "dim"),
+        Span(f"{stored:,} stored, {characters:,} characters shown, {span(since)} ago"),
+    ]
+    if failures:
+        line.append(Span(f", {failures:,} failed", "red"))
+    return line
+
+
+def problems(stats: Stats) -> list[Line]:
+    """Present problems and warnings; one line where there is none."""
+    shown = [
+        *((problem, "red") for problem in stats.problems),
+        *((warning, "yellow") for warning in stats.warnings),
+        *(((stats.clock, "yellow"),) if stats.clock else ()),
+    ]
+    lines = [[Span(_clean(text), style)] for text, style in shown[:PROBLEMS_SHOWN_MAX]]
+    if len(shown) > PROBLEMS_SHOWN_MAX:
+        lines.append([Span(f"and {len(shown) - PROBLEMS_SHOWN_MAX} more: mnem status")])
+    return lines or [[Span("no problems", "dim")]]
+
+
+def record_line(moment: datetime, source: str | None, content: str) -> Line:
+    """A memory or a hit on one line."""
+    time = in_zone(moment, None).isoformat(" ")[5:16]
+    return [
+        Span(f"{time}  ", "dim"),
+        Span(f"{_clean(source or '-'):<12.12}  ", "dim"),
+        Span(_clean(" ".join(content.split()))),
+    ]
+
+
+def _clean(text: str) -> str:
+    """Text of others, which must not steer the terminal."""
+    return escape_invisible(text, one_line=True)

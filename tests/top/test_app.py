@@ -1,0 +1,257 @@
+"""The live view on a real daemon: its panels, its keys, and what it does while none answers."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mnemosyned import Client
+from mnemosyned.domain.errors import DaemonUnreachable
+
+pytestmark = pytest.mark.top
+pytest.importorskip("textual")
+
+from textual.pilot import Pilot  # noqa: E402
+from textual.widgets import OptionList, Static  # noqa: E402
+
+from mnemosyned.top.app import Top  # noqa: E402
+
+MNEMOSYNED = Path(sys.executable).with_name("mnemosyned")
+WAIT_S = 20.0
+PAUSE_S = 0.1
+COLOR = re.compile("\x1b\\[(?:[0-9;]*;)?(?:3[0-8]|4[0-8]|9[0-7]|10[0-7])(?:;[0-9;]*)?m")
+SMALL = (80, 24)
+TEXTS = ("Anna sold the amber hammock.", "The build of Nalor failed.", "Tea at nine.")
+Script = Callable[[Pilot[None]], Coroutine[Any, Any, None]]
+
+
+class Daemon:
+    """A daemon that can be stopped and started again on the same socket."""
+
+    def __init__(self, room: Path) -> None:
+        self.socket = str(room / "s")
+        self._command = [
+            str(MNEMOSYNED),
+            "--database",
+            str(room / "memory.db"),
+            "--socket",
+            self.socket,
+        ]
+        self.start()
+
+    def start(self) -> None:
+        self._process = subprocess.Popen(self._command, stderr=subprocess.DEVNULL)
+        deadline = time.monotonic() + WAIT_S
+        while time.monotonic() < deadline:
+            try:
+                with Client(self.socket) as client:
+                    client.status()
+            except DaemonUnreachable:
+                time.sleep(PAUSE_S)
+            else:
+                return
+        raise TimeoutError("the daemon did not start")
+
+    def stop(self) -> None:
+        self._process.terminate()
+        self._process.wait(WAIT_S)
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Iterator[Daemon]:
+    started = Daemon(tmp_path)
+    with Client(started.socket) as client:
+        days_ago = datetime.now(UTC) - timedelta(days=2)
+        for number, text in enumerate(TEXTS):
+            moment = days_ago + timedelta(minutes=number)
+            client.remember(text, source="shell", created_at=moment)
+    yield started
+    started.stop()
+
+
+def shown(pilot: Pilot[None], id: str) -> str:
+    """What a panel of the main screen says."""
+    panel = pilot.app.screen_stack[0].query_one(f"#{id}", Static)
+    return str(panel.content)
+
+
+async def until(pilot: Pilot[None], claim: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + WAIT_S
+    while not claim():
+        assert time.monotonic() < deadline, what
+        await pilot.pause(PAUSE_S)
+
+
+def on_a_terminal(socket: str, variables: dict[str, str]) -> tuple[str, int]:
+    """What `mnem top` writes to a terminal until `q`, and its exit code."""
+    environment = {**os.environ, "TERM": "xterm-256color", **variables}
+    controller, terminal = pty.openpty()
+    termios.tcsetwinsize(terminal, (SMALL[1], SMALL[0]))
+    process = subprocess.Popen(
+        [str(MNEMOSYNED.with_name("mnem")), "--socket", socket, "top"],
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        env=environment,
+    )
+    os.close(terminal)
+    written, deadline = b"", time.monotonic() + WAIT_S
+    while b"healthy" not in written and time.monotonic() < deadline:
+        if select.select([controller], [], [], PAUSE_S)[0]:
+            written += os.read(controller, 65_536)
+    os.write(controller, b"q")
+    while process.poll() is None and time.monotonic() < deadline:
+        if select.select([controller], [], [], PAUSE_S)[0]:
+            with suppress(OSError):  # the other end is closed
+                written += os.read(controller, 65_536)
+    os.close(controller)
+    return written.decode(errors="replace"), process.wait(WAIT_S)
+
+
+def play(socket: str, script: Script, size: tuple[int, int] = SMALL) -> None:
+    """Run a script of keys once the daemon's state is on the screen."""
+
+    async def run() -> None:
+        async with Top(socket).run_test(size=size) as pilot:
+            await until(pilot, lambda: bool(shown(pilot, "tiers")), "no state")
+            await script(pilot)
+
+    asyncio.run(run())
+
+
+def test_the_state_is_shown_within_80_columns_and_24_rows(daemon: Daemon) -> None:
+    async def script(pilot: Pilot[None]) -> None:
+        latest = pilot.app.query_one("#latest", OptionList)
+        assert "healthy" in shown(pilot, "heading")
+        assert shown(pilot, "tiers").startswith("working           3 of 10,000")
+        assert "remember" in shown(pilot, "activity")
+        assert shown(pilot, "problems") == "no problems"
+        assert latest.option_count == len(TEXTS)
+        assert latest.size.height >= 3
+        assert latest.region.bottom < SMALL[1]
+
+    play(daemon.socket, script)
+
+
+def test_a_memory_is_opened_and_left(daemon: Daemon) -> None:
+    async def script(pilot: Pilot[None]) -> None:
+        await pilot.press("enter")
+        await until(
+            pilot,
+            lambda: (
+                "Tea at nine."
+                in str(pilot.app.screen.query_one("#text", Static).content)
+            ),
+            "the newest memory is not shown",
+        )
+        await pilot.press("escape")
+        assert pilot.app.screen.query("#latest")
+
+    play(daemon.socket, script)
+
+
+def test_words_are_searched_and_a_hit_is_opened(daemon: Daemon) -> None:
+    async def script(pilot: Pilot[None]) -> None:
+        await pilot.press("slash", *"sp hammock", "enter")
+        hits = pilot.app.screen.query_one("#hits", OptionList)
+        await until(pilot, lambda: hits.option_count == 1, "no hit")
+        await pilot.press("enter")
+        await until(
+            pilot,
+            lambda: (
+                TEXTS[0] in str(pilot.app.screen.query_one("#text", Static).content)
+            ),
+            "the hit is not shown",
+        )
+
+    play(daemon.socket, script)
+
+
+def test_s_sleeps_and_the_cycle_is_listed(daemon: Daemon) -> None:
+    async def script(pilot: Pilot[None]) -> None:
+        assert "no cycle yet" in shown(pilot, "sleep")
+        await pilot.press("s")
+        await until(
+            pilot,
+            lambda: "explicit 3 memories" in shown(pilot, "sleep"),
+            "the cycle is not listed",
+        )
+
+    play(daemon.socket, script)
+
+
+def test_p_pauses_automatic_sleep_and_resumes_it(daemon: Daemon) -> None:
+    def paused() -> bool:
+        with Client(daemon.socket) as client:
+            return client.status().sleep.paused_until is not None
+
+    async def script(pilot: Pilot[None]) -> None:
+        await pilot.press("p")
+        await until(pilot, lambda: "paused" in shown(pilot, "sleep"), "not paused")
+        assert paused()
+        await pilot.press("p")
+        await until(
+            pilot, lambda: "next cycle" in shown(pilot, "sleep"), "still paused"
+        )
+        assert not paused()
+
+    play(daemon.socket, script)
+
+
+def test_a_restart_of_the_daemon_is_survived(daemon: Daemon) -> None:
+    async def script(pilot: Pilot[None]) -> None:
+        daemon.stop()
+        await until(
+            pilot, lambda: "no daemon" in shown(pilot, "heading"), "nothing is said"
+        )
+        await pilot.press("enter", "escape", "question_mark", "escape", "s", "p")
+        await asyncio.to_thread(daemon.start)
+        await until(
+            pilot, lambda: "healthy" in shown(pilot, "heading"), "it is not found again"
+        )
+
+    play(daemon.socket, script)
+
+
+def test_q_quits_while_a_search_is_open_by_escape(daemon: Daemon) -> None:
+    async def script(pilot: Pilot[None]) -> None:
+        await pilot.press("slash", "q")
+        assert pilot.app.is_running
+        await pilot.press("escape", "q")
+        await until(pilot, lambda: not pilot.app.is_running, "it goes on")
+
+    play(daemon.socket, script)
+
+
+@pytest.mark.parametrize(
+    ("variable", "colored"), [("NO_COLOR", False), ("OTHER", True)]
+)
+def test_no_color_is_obeyed(daemon: Daemon, variable: str, *, colored: bool) -> None:
+    screen, code = on_a_terminal(daemon.socket, {variable: "1"})
+
+    assert "healthy" in screen
+    assert bool(COLOR.search(screen)) is colored
+    assert code == 0
+
+
+def test_nothing_of_it_is_loaded_by_the_daemon() -> None:
+    program = "import sys, mnemosyned.daemon.main; print('rich' in sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+
+    assert loaded.stdout == "False\n"

@@ -1,0 +1,244 @@
+"""What the live view says, as lines of text."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+from support.fakes import NOON
+
+from mnemosyned.domain.cycles import GroupStatus, LogEntry, Progress
+from mnemosyned.domain.memory import Tier, TierTotals
+from mnemosyned.domain.statuses import (
+    AgentActivity,
+    EmbedderStatus,
+    SummarizerStatus,
+)
+from mnemosyned.top import view
+from mnemosyned.top.figures import Figures, Row
+from mnemosyned.verbs.status import SleepStatus, Stats
+
+LINE_COLUMNS = 80
+
+
+def words(*lines: view.Line) -> str:
+    return "\n".join("".join(span.text for span in line) for line in lines)
+
+
+def styles(*lines: view.Line) -> set[str]:
+    return {span.style for line in lines for span in line if span.style}
+
+
+def sleeping(**changes: object) -> SleepStatus:
+    status = SleepStatus(
+        auto=True,
+        schedule="every 60 minutes",
+        last_cycle=None,
+        next_cycle=NOON,
+        running=False,
+        due=0,
+    )
+    return msgspec.structs.replace(status, **changes)
+
+
+def stats(**changes: object) -> Stats:
+    healthy = Stats(
+        version="1",
+        schema_version=1,
+        database="memory.db",
+        bytes_on_disk=14_200_000,
+        tiers={
+            Tier.WORKING: TierTotals(3_214, 400_000, NOON),
+            Tier.EPISODIC: TierTotals(1, 1_200, NOON),
+            Tier.ARCHIVE: TierTotals(20_000, 3_200_000, NOON),
+        },
+        wm_max=10_000,
+        sleep=sleeping(due=120),
+        summarizer=SummarizerStatus(name="aaak", reason=""),
+        counter="estimate",
+        embedder=EmbedderStatus(),
+        pid=1,
+        uptime_s=11_520.0,
+        longest_write_ms=1.0,
+    )
+    return msgspec.structs.replace(healthy, **changes)
+
+
+def group(cycle: str, **changes: object) -> LogEntry:
+    fields: dict[str, Any] = {
+        "cycle": cycle,
+        "created_at": NOON,
+        "session": "s",
+        "source": None,
+        "trigger": "schedule",
+        "status": GroupStatus.PROMOTED,
+        "items_consolidated": 10,
+        "episode": "e",
+        "summarizer": "aaak",
+        "summary_preview": "",
+        "duration_s": 0.1,
+        "chars_before": 10,
+        "chars_after": 5,
+    }
+    return LogEntry(**{**fields, **changes})
+
+
+def agent(client: str, **changes: object) -> AgentActivity:
+    fields: dict[str, Any] = {
+        "client": client,
+        "event": "prompt",
+        "calls": 3,
+        "stored": 2,
+        "characters": 500,
+        "failures": 0,
+        "mean_ms": 1.0,
+        "slowest_ms": 2.0,
+        "called_at": NOON,
+    }
+    return AgentActivity(**{**fields, **changes})
+
+
+def test_the_heading_tells_health_age_and_sizes() -> None:
+    line = view.heading(stats(), Figures(0.0, resident_bytes=72_400_000))
+
+    assert words(line) == (
+        "mnem top  healthy  up 3 h 12 min  72 MB in memory  14.2 MB on disk"
+    )
+    assert "green" in styles(line)
+
+
+@pytest.mark.parametrize(
+    ("changes", "word", "style"),
+    [
+        ({"problems": ["the index does not answer"]}, "bad", "red"),
+        ({"warnings": ["the disk is nearly full"]}, "warning", "yellow"),
+        ({"clock": "the clock jumped"}, "warning", "yellow"),
+    ],
+)
+def test_problems_are_in_the_heading_and_in_words(
+    changes: dict[str, Any], word: str, style: str
+) -> None:
+    sick = stats(**changes)
+    (said,) = changes.values()
+
+    assert f"  {word}  " in words(view.heading(sick, None))
+    assert style in styles(view.heading(sick, None))
+    assert words(*view.problems(sick)) == (said if isinstance(said, str) else said[0])
+    assert styles(*view.problems(sick)) == {style}
+
+
+def test_many_problems_are_counted() -> None:
+    many = view.problems(stats(warnings=[f"warning {number}" for number in range(9)]))
+
+    assert words(*many).splitlines()[-1] == "and 5 more: mnem status"
+    assert words(*view.problems(stats())) == "no problems"
+
+
+def test_the_tiers_have_a_line_each() -> None:
+    lines = words(*view.tiers(stats(), 12.04)).splitlines()
+
+    assert lines[0].startswith("working       3,214 of 10,000 ████████░░░░")
+    assert lines[0].endswith("  120 due  +12.0 a second")
+    assert lines[1].startswith("episodic          1 summary, 0.0 M characters")
+    assert lines[2].startswith("archive      20,000 originals, 3.2 M characters")
+    assert max(map(len, lines)) <= LINE_COLUMNS
+
+
+@pytest.mark.parametrize(
+    ("share", "filled"), [(-1, 0), (0, 0), (0.5, 12), (1, 24), (7, 24)]
+)
+def test_a_bar_has_always_the_same_length(share: float, filled: int) -> None:
+    assert view.bar(share) == "█" * filled + "░" * (24 - filled)
+
+
+def test_requests_have_rates_and_times() -> None:
+    lines = view.activity(
+        [
+            Row("recall", 3.14, 0.0021, 1.26, 1_203, 0),
+            Row("hooks", 0.0, None, None, 0, 4),
+        ]
+    )
+
+    assert words(*lines).splitlines() == [
+        "           a second       p50       p95      in all   failed",
+        "recall          3.1    2.1 ms     1.3 s       1,203        0",
+        "hooks           0.0         -         -           0        4",
+    ]
+    assert "red" in styles(lines[2])
+    assert "red" not in styles(lines[1])
+
+
+def test_a_running_cycle_has_a_bar_and_the_time_left() -> None:
+    running = sleeping(running=True, progress=Progress(done=30, total=40))
+
+    line = words(view.sleep(running, 90.0))
+
+    assert line.startswith("sleeping  30 of 40 ██████████████████░░░░░░ 75%")
+    assert line.endswith(", 0 min 30 s left")
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"running": True}, "sleeping  the cycle has just begun"),
+        ({"next_cycle": None}, "next cycle none: auto_sleep is off"),
+        ({"waits_for": "the load is high"}, "; waits: the load is high"),
+        ({"running": True, "progress": Progress(0, 0)}, "0 of 0"),
+        ({"paused_until": NOON}, "; p resumes"),
+    ],
+)
+def test_sleep_has_one_line(changes: dict[str, Any], line: str) -> None:
+    assert line in words(view.sleep(sleeping(**changes), 0.0))
+
+
+def test_cycles_tell_who_wrote_their_summaries() -> None:
+    entries = [
+        group("new", model_share=0.9),
+        group("new", model_share=0.4),
+        group("new", fallback_reason="it took too long"),
+        group("new", status=GroupStatus.VERBATIM, summarizer="verbatim"),
+        group("new", status=GroupStatus.FAILED, items_consolidated=0),
+        group("old", undone_at=NOON, level=1, items_consolidated=0),
+    ]
+
+    new, old = view.cycles(entries, 5)
+
+    assert words(new).partition("schedule ")[2] == (
+        "40 memories; 2 summaries by the model; 1 summary by rule, as the model failed; "
+        "1 kept word for word; 1 group failed"
+    )
+    assert words(old).endswith("0 memories, undone; 1 summary by rule")
+    assert view.cycles(entries, 1) == [new]
+    assert words(*view.cycles([], 3)) == "no cycle yet"
+
+
+def test_hooks_are_summed_by_tool_the_last_used_first() -> None:
+    later = NOON + timedelta(minutes=5)
+    agents = [
+        agent("codex"),
+        agent("claude-code", called_at=later, failures=1),
+        agent("claude-code", event="stop", stored=5, characters=0),
+        *(agent(f"tool-{number}") for number in range(4)),
+    ]
+
+    lines = words(*view.hooks(agents, later + timedelta(seconds=9))).splitlines()
+
+    assert lines[0] == (
+        "claude-code   7 stored, 500 characters shown, 0 min 9 s ago, 1 failed"
+    )
+    assert lines[1].endswith("5 min 9 s ago")
+    assert lines[3:] == ["and 3 more"]
+    assert "mnem setup" in words(*view.hooks([], later))
+
+
+def test_a_memory_is_one_line_that_steers_no_terminal() -> None:
+    line = view.record_line(
+        datetime(2026, 3, 9, 12, tzinfo=UTC), "a\x1b[2Jb", "two\nlines \x1b]0;x\x07"
+    )
+
+    assert "\x1b" not in words(line)
+    assert "\n" not in words(line)
+    assert "two lines" in words(line)
+    assert "-" in words(view.record_line(NOON, None, "text"))
