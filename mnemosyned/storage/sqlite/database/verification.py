@@ -105,6 +105,7 @@ _PARTLY_INDEXED = {
     "episode_gram_fts": "SELECT seq FROM episodic_memory",
 }
 """Indexes that have some of its rows, and no other."""
+_INDEXES = (*_INDEXED, *_PARTLY_INDEXED)
 _TOTALS = {
     "working": "working_memory",
     "episodic": "episodic_memory",
@@ -124,7 +125,7 @@ def faults(connection: sqlite3.Connection, *, orphans: bool = True) -> list[Faul
     """
     try:
         problems = damage(connection)
-        if problems:
+        if any(fault.kind is FaultKind.INTEGRITY for fault in problems):
             return problems
         present = tables(connection)
         problems += _foreign_key_faults(connection)
@@ -140,9 +141,15 @@ def faults(connection: sqlite3.Connection, *, orphans: bool = True) -> list[Faul
 def damage(connection: sqlite3.Connection) -> list[Fault]:
     """Damaged pages, by SQLite's own check. Raises `sqlite3.DatabaseError` where it cannot look."""
     rows = connection.execute(f"PRAGMA integrity_check({PROBLEMS_MAX})")
-    return [
-        Fault(FaultKind.INTEGRITY, "file", text) for (text,) in rows if text != "ok"
-    ]
+    return [_damage_of(text) for (text,) in rows if text != "ok"]
+
+
+def _damage_of(text: str) -> Fault:
+    """A line of SQLite's check: from 3.44 on it looks into full-text indexes too."""
+    index = next((index for index in _INDEXES if f"main.{index}" in text), None)
+    if index:
+        return Fault(FaultKind.INDEX, index, f"the full-text index {index}: {text}")
+    return Fault(FaultKind.INTEGRITY, "file", text)
 
 
 def tables(connection: sqlite3.Connection) -> set[str]:
@@ -180,7 +187,7 @@ def structure_faults(connection: sqlite3.Connection) -> list[Fault]:
     """
     problems = []
     present = tables(connection)
-    for index in (*_INDEXED, *_PARTLY_INDEXED):
+    for index in _INDEXES:
         if index not in present:
             continue
         compared = int(index in _INDEXED)
