@@ -31,7 +31,7 @@ from mnemosyned.config import load_config
 from mnemosyned.domain.cycles import CycleStatus
 from mnemosyned.domain.errors import CannotUndo, InvalidRequest, WordsPruned
 from mnemosyned.domain.memory import Episode, MemoryRecord, Tier
-from mnemosyned.verbs.changes import Pin, Unpin
+from mnemosyned.verbs.changes import EditMemory, Pin, Tag, Unpin, Untag
 from mnemosyned.verbs.memories import Expand, Get, Recall, Remember
 from mnemosyned.verbs.request import Request
 from mnemosyned.verbs.retention import Forget, Prune, Restore
@@ -62,6 +62,9 @@ class Known:
     """Until when an undo keeps it in working memory."""
     future_since: datetime | None = None
     """When a cycle first found it in the future, as the clock was set back."""
+    tags: tuple[str, ...] = ()
+    earlier: tuple[str, ...] = ()
+    """Words that it had before it was edited."""
 
     def old(self, now: datetime) -> bool:
         """Whether a cycle takes it for its age."""
@@ -74,7 +77,7 @@ class Known:
 
     @property
     def content(self) -> str:
-        return f"the {self.word} stands in the {self.session}"
+        return f"the {self.word} stands in the room"
 
 
 class Lifetime(RuleBasedStateMachine):
@@ -233,6 +236,61 @@ class Lifetime(RuleBasedStateMachine):
         if not pruned:
             self.undone.add(cycle)
 
+    def is_frozen(self, id: str) -> bool:
+        """Whether the summary of a memory is all that is left of some words."""
+        if self.known[id].tier is Tier.WORKING:
+            return False
+        originals = self.call(Expand(self.episode(id).id)).originals
+        return any(self.known[one.id].pruned for one in originals)
+
+    @rule(id=memories)
+    def reword(self, id: str) -> None:
+        known = self.known.get(id)
+        if known is None:
+            return
+        edited = replace(
+            known,
+            word=f"zqx{next(self.numbers)}jv",
+            earlier=(*known.earlier, known.word),
+        )
+        if self.is_frozen(id):
+            with pytest.raises(WordsPruned):
+                self.call(EditMemory(id, text=edited.content))
+            return
+        assert self.call(EditMemory(id, text=edited.content)).changed == 1
+        self.known[id] = edited
+
+    @rule(id=memories, session=st.sampled_from(SESSIONS))
+    def move(self, id: str, session: str) -> None:
+        known = self.known.get(id)
+        if known is None or known.session == session:
+            return
+        alone = (
+            known.tier is Tier.ARCHIVE
+            and len(self.call(Expand(self.episode(id).id)).originals) == 1
+        )
+        if self.is_frozen(id) and not alone:
+            with pytest.raises(WordsPruned):
+                self.call(EditMemory(id, session=session))
+            return
+        edited = self.call(EditMemory(id, session=session))
+        known = replace(known, session=session)
+        if edited.restored:
+            known = replace(known, tier=Tier.WORKING, cycle="")
+        assert bool(edited.restored) == (
+            self.known[id].tier is Tier.ARCHIVE and not alone
+        )
+        self.known[id] = known
+
+    @rule(id=memories, tag=st.sampled_from(["red", "blue"]), off=st.booleans())
+    def tag(self, id: str, tag: str, off: bool) -> None:  # noqa: FBT001
+        known = self.known.get(id)
+        if known is None:
+            return
+        self.call(Untag(id, tags=[tag]) if off else Tag(id, tags=[tag]))
+        tags = {*known.tags, tag} - ({tag} if off else set())
+        self.known[id] = replace(known, tags=tuple(sorted(tags)))
+
     @rule(ids=st.lists(memories, min_size=1, max_size=3, unique=True))
     def forget(self, ids: list[str]) -> None:
         for id in ids:
@@ -316,6 +374,7 @@ class Lifetime(RuleBasedStateMachine):
             assert memory.content == ("" if known.pruned else known.content)
             assert memory.created_at == known.created_at
             assert (memory.session, memory.source) == (known.session, known.source)
+            assert memory.tags == known.tags
             assert (memory.superseded_at is not None) == known.superseded
 
     @invariant()
@@ -335,9 +394,12 @@ class Lifetime(RuleBasedStateMachine):
     @invariant()
     def nothing_forgotten_can_be_read(self) -> None:
         data = b"".join(path.read_bytes() for path in self.room.iterdir())
-        assert [
-            known.word for known in self.gone.values() if known.word.encode() in data
-        ] == []
+        words = [
+            word
+            for known in self.gone.values()
+            for word in (known.word, *known.earlier)
+        ]
+        assert [word for word in words if word.encode() in data] == []
 
     @invariant()
     def recall_finds_what_is_in_force_and_nothing_else(self) -> None:
@@ -351,6 +413,8 @@ class Lifetime(RuleBasedStateMachine):
             )
             past = known.superseded or known.pruned or expired
             assert (id in shown) == (not past), known
+            for word in known.earlier[-1:]:
+                assert self.call(Recall(word)).hits == [], known
 
     @invariant()
     def every_summary_tells_of_what_it_was_made_of(self) -> None:

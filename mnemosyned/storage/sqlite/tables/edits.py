@@ -219,6 +219,7 @@ def _write(
         _relearn(connection, edit, keeper)
     if edit.is_moved:
         _move_learnings(connection, edit)
+    if edit.before.created_at != after.created_at:
         connection.execute(
             "UPDATE working_state SET future_since = NULL WHERE memory_seq = ?", (seq,)
         )
