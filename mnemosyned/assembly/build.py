@@ -136,6 +136,8 @@ def open_memory(
             guard=guard,
             on_removal=vectors.forgot if vectors else None,
         )
+        if vectors:
+            retention.grace.on_put_back = vectors.reworded
         stack.enter_context(retention)
         if vectors:
             stack.enter_context(vectors)

@@ -55,6 +55,7 @@ def make_policies(config: Config, summarizer: Summarizer) -> Policies:
         ),
         sleep=_sleep_policy(config),
         retention=_retention(config),
+        grace_hours=config.forget.grace_hours,
         window=_window_policy(config, summarizer),
         hooks=HookPolicy(capture=config.hooks.capture, tell=config.hooks.tell),
         backup=_backup_policy(config),

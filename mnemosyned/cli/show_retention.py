@@ -50,8 +50,14 @@ def _consequences(result: Forgotten) -> Iterator[str]:
             f"the file ({result.file_bytes / 1e6:,.0f} MB) is then rewritten: writes wait "
             f"about {seconds}"
         )
+    if result.final_at and result.call:
+        yield (
+            f"mnem restore {result.call} puts all of it back until {when(result.final_at)}"
+        )
     if result.reason:
         yield f"not finished: {result.reason}"
+    elif result.final_at:
+        pass
     elif not result.complete:
         yield _words_left(result.purge_in_s)
     if result.backups:
@@ -88,6 +94,8 @@ def backed_up(result: BackedUp) -> str:
 
 def restored(result: Restored) -> str:
     """The restored original, and the change of its episode."""
+    if not result.episode:
+        return f"{counted(result.memories, 'memory')} back in working memory"
     change = "was rewritten without it"
     if result.episode_removed:
         change = "had no other original and was removed"

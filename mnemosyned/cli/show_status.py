@@ -59,10 +59,20 @@ def stats(stats: Stats) -> str:
             "forgotten",
             "words are still to be purged from the file" if stats.purge_due else "",
         ),
+        ("recoverable", _recoverable(stats)),
         *(("problem", click.style(problem, fg="red")) for problem in stats.problems),
         *(("warning", click.style(warning, fg="red")) for warning in stats.warnings),
     ]
     return f"{tiers}\n\n{pairs(rows)}"
+
+
+def _recoverable(stats: Stats) -> str:
+    """Forgotten memories that can be put back."""
+    kept = stats.recoverable
+    if not kept.memories:
+        return ""
+    memories = counted(kept.memories, "forgotten memory")
+    return f"{memories}, the first for good at {when(kept.final_at)}"
 
 
 def _restart(stats: Stats) -> str:

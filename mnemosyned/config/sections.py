@@ -86,6 +86,12 @@ class ArchiveConfig(_Section, frozen=True):
     characters_max: Annotated[int, Meta(ge=0)] | None = None
 
 
+class ForgetConfig(_Section, frozen=True):
+    """How forgetting becomes final."""
+
+    grace_hours: Annotated[float, Meta(ge=0, le=8_784)] = 0
+
+
 class BackupConfig(_Section, frozen=True):
     """Backups that the daemon makes by itself."""
 
@@ -190,6 +196,7 @@ class Config(_Section, frozen=True):
     secrets: Literal["keep", "mask", "refuse"] = "keep"
     sleep: SleepConfig = msgspec.field(default_factory=SleepConfig)
     archive: ArchiveConfig = msgspec.field(default_factory=ArchiveConfig)
+    forget: ForgetConfig = msgspec.field(default_factory=ForgetConfig)
     backup: BackupConfig = msgspec.field(default_factory=BackupConfig)
     llm: LlmConfig = msgspec.field(default_factory=LlmConfig)
     context: ContextConfig = msgspec.field(default_factory=ContextConfig)

@@ -14,6 +14,24 @@ from mnemosyned.domain.text.terms import Terms, has_unspaced_script
 
 
 @dataclass(frozen=True, slots=True)
+class Grace:
+    """How long what one call forgets can be put back."""
+
+    call: str
+    """The id of the call."""
+    final_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Recoverable:
+    """What is forgotten and can be put back still."""
+
+    memories: int = 0
+    final_at: datetime | None = None
+    """When the first of them is final."""
+
+
+@dataclass(frozen=True, slots=True)
 class Newest:
     """The last memory and the last learning, as the store numbers them."""
 

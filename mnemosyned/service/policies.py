@@ -78,6 +78,8 @@ class Policies:
     window: WindowPolicy = field(default_factory=WindowPolicy)
     hooks: HookPolicy = field(default_factory=HookPolicy)
     backup: BackupPolicy = field(default_factory=BackupPolicy)
+    grace_hours: float = 0
+    """So long what is forgotten can be put back."""
 
 
 class PolicyHolder:

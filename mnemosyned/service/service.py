@@ -401,3 +401,4 @@ class MemoryService:
         """
         self._store.maintenance.ensure_durable()
         self._store.maintenance.run_idle_upkeep()
+        self._retention.finish_forgotten()

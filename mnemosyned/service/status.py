@@ -69,6 +69,7 @@ class StatusService:
             clock=self._pruner.doubt(),
             longest_write_ms=round(maintenance.longest_write_s() * 1_000, 3),
             purge_due=self._store.deletion.purge_due(),
+            recoverable=self._store.deletion.recoverable(),
             agents=self._store.agents.activity(),
             watched=self._watched(),
             backup=self._keeper.status(),

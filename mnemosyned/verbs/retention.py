@@ -42,6 +42,10 @@ class Forgotten(Foreseen, frozen=True, kw_only=True):
     """Seconds until the purge, while it waits for other requests; null otherwise."""
     reason: str = ""
     """Why the purge failed; empty where it is complete or only waits."""
+    final_at: datetime | None = None
+    """Until then they can be put back, by the setting `forget.grace_hours`; null without it."""
+    call: str = ""
+    """What `restore` takes to put back all that this call forgot; empty without a grace time."""
     backups: list[str]
     """Files next to the database that look like copies of it: nothing was deleted from them."""
 
@@ -61,23 +65,32 @@ class Forget(
     writes = True
     takes_long = True
 
+    now: Annotated[
+        bool,
+        Meta(description="for good at once, without the grace time of the settings"),
+    ] = False
+
 
 # ------------------------------------------------------------------- restore
 
 
 class Restored(msgspec.Struct, frozen=True, kw_only=True):
-    """An original that is back in working memory, pinned."""
+    """An original that is back in working memory, pinned; or memories that were forgotten."""
 
     id: str
-    episode: str
-    episode_removed: bool
+    episode: str = ""
+    """The episode it was in; empty for what was forgotten."""
+    episode_removed: bool = False
     """True if it was the episode's last original; otherwise the episode was rewritten."""
+    memories: int = 1
+    """Number of memories that are back in working memory."""
 
 
 class Restore(ById[Restored], frozen=True, forbid_unknown_fields=True):
     """Bring an original back to working memory, pinned.
 
-    Its episode is rewritten without it. `unpin` lets sleep consolidate it again.
+    Its episode is rewritten without it. `unpin` lets sleep consolidate it again. During the grace
+    time of `forget`, a forgotten memory, or all that one call forgot, is put back as it was.
 
     Raises `NotFound`, `WordsPruned`, `BatchChanged`, and `InvalidRequest` for an id that is not
     an archived original's.

@@ -8,6 +8,7 @@ import msgspec
 
 from mnemosyned.domain.cycles import Progress
 from mnemosyned.domain.memory import Tier, TierTotals
+from mnemosyned.domain.retention import Recoverable
 from mnemosyned.domain.statuses import AgentActivity, EmbedderStatus, SummarizerStatus
 from mnemosyned.verbs.request import Request
 from mnemosyned.verbs.watching import WatchedFolder
@@ -67,6 +68,8 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     """The longest time that one commit has blocked other writers since the start."""
     purge_due: bool = False
     """Whether words of forgotten memories are still to be purged from the file."""
+    recoverable: Recoverable = Recoverable()
+    """Forgotten memories that `restore` still puts back, by the setting `forget.grace_hours`."""
     problems: list[str] = msgspec.field(default_factory=list)
     """Present problems, with their remedies. The watchdog restarts a daemon that has some."""
     warnings: list[str] = msgspec.field(default_factory=list)

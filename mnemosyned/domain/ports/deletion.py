@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import Protocol
 
-from mnemosyned.domain.retention import ForgetFilter, Newest, Removal
+from mnemosyned.domain.retention import (
+    ForgetFilter,
+    Grace,
+    Newest,
+    Recoverable,
+    Removal,
+)
 
 
 class DeletionStore(Protocol):
@@ -31,15 +38,38 @@ class DeletionStore(Protocol):
         """Return what forgetting these memories and learnings would remove."""
         ...
 
-    def forget(self, ids: Sequence[str]) -> Removal:
+    def forget(self, ids: Sequence[str], *, grace: Grace | None = None) -> Removal:
         """Delete these memories from every tier and index; unknown ids are skipped.
+
+        With `grace` they are kept where nothing reads them, and no purge is asked for yet.
 
         Every summary made of them loses its text, in the log too, until `RollupStore.rewrite` gives
         it a new one; a summary without remaining members is deleted.
         """
         ...
 
-    def forget_learnings(self, ids: Sequence[str]) -> Removal:
+    def put_back(self, id: str) -> list[tuple[str, int]]:
+        """Put a forgotten memory back into working memory, or all that one call forgot.
+
+        Returns ids and positions; those whose id was remembered again stay forgotten.
+        """
+        ...
+
+    def finish(self, *, before: datetime | None = None, ids: Sequence[str] = ()) -> int:
+        """Delete what was kept for good: all final by then, or these memories or calls."""
+        ...
+
+    def recoverable(self) -> Recoverable:
+        """Return what can be put back."""
+        ...
+
+    def is_recoverable(self, id: str) -> datetime | None:
+        """Return until when this memory, or what this call forgot, can be put back."""
+        ...
+
+    def forget_learnings(
+        self, ids: Sequence[str], *, grace: Grace | None = None
+    ) -> Removal:
         """Delete these learnings; unknown ids are skipped."""
         ...
 

@@ -20,12 +20,13 @@ from mnemosyned.domain.errors import (
 )
 from mnemosyned.domain.memory import Episode
 from mnemosyned.domain.ports.store import MemoryStore
-from mnemosyned.domain.retention import Removal
+from mnemosyned.domain.retention import Grace, Removal
 from mnemosyned.domain.rollup import Level
 from mnemosyned.domain.text.word_cache import clear_word_caches
 from mnemosyned.logs import logger
 from mnemosyned.service.backups import file_bytes, known_backups
 from mnemosyned.service.clock_guard import ClockGuard
+from mnemosyned.service.forgetting.grace import GraceKeeper
 from mnemosyned.service.forgetting.pruning import Pruner
 from mnemosyned.service.forgetting.purging import WORDS_REMAIN, Purger
 from mnemosyned.service.policies import About, PolicyHolder
@@ -33,6 +34,7 @@ from mnemosyned.service.selection import Selector
 from mnemosyned.service.steps import CHUNK, chunks, in_steps
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.rewrite import rewrite_stale
+from mnemosyned.verbs.request import names
 from mnemosyned.verbs.retention import (
     Forget,
     Forgotten,
@@ -76,6 +78,9 @@ class RetentionService:
             guard=guard,
             on_removal=self._announce_removal,
         )
+        self.grace = GraceKeeper(
+            store=store.deletion, policies=policies, clock=guard or cycle.clock
+        )
         self._store = store
         self._selector = Selector(store)
         self._cycle = cycle
@@ -84,6 +89,7 @@ class RetentionService:
     def __enter__(self) -> Self:
         """Finish what an interrupted process left: stale summaries at once, the purge later."""
         self.rewrite_stale_or_log()
+        self.finish_forgotten()
         self.purger.start()
         return self
 
@@ -125,8 +131,17 @@ class RetentionService:
         """
         try:
             self.pruner.prune_by_settings()
+            self.grace.finish_due()
             self.rewrite_stale()
             self.purger.purge()
+        except StorageFailed:
+            log.exception("upkeep_put_off")
+
+    def finish_forgotten(self) -> None:
+        """Delete for good what was forgotten and can no longer be put back."""
+        try:
+            if self.grace.finish_due():
+                self.purger.purge()
         except StorageFailed:
             log.exception("upkeep_put_off")
 
@@ -144,6 +159,9 @@ class RetentionService:
                 request, session=request.session, source=request.source
             )
         except NotFound as error:
+            if request.now and (finished := self.grace.finish(names(request.id))):
+                return self._finished(finished)
+            self.grace.check(names(request.id))
             self.purger.finish_earlier(error)
             raise
         ids, learned = selected.ids, selected.learned
@@ -151,13 +169,30 @@ class RetentionService:
             removal = self._store.deletion.preview(ids, learned=learned)
             lines, further = self._selector.lines(ids, after=request.after)
             receipt = self._receipt(removal, dry_run=True)
+            grace = None if request.now else self.grace.begin()
             return msgspec.structs.replace(
-                receipt, lines=lines, further=further, mark=selected.mark
+                receipt,
+                lines=lines,
+                further=further,
+                mark=selected.mark,
+                final_at=grace.final_at if grace else None,
             )
         began = time.monotonic()
-        removal = self._removed(ids, learned)
+        grace = None if request.now else self.grace.begin()
+        removal = self._removed(ids, learned, grace)
         problem = self.rewrite_stale_or_log(highest=Level.EPISODE)
         self._cycle.gate.rest_after(time.monotonic() - began)
+        if grace:
+            reason = problem or self.rewrite_stale_or_log()
+            return self._receipt(removal, complete=False, reason=reason, grace=grace)
+        return self._purged(removal, problem)
+
+    def _finished(self, count: int) -> Forgotten:
+        """Receipt of memories that were forgotten before, and are so for good now."""
+        return self._purged(Removal(working=count), "")
+
+    def _purged(self, removal: Removal, problem: str) -> Forgotten:
+        """Purge what was deleted, and return the receipt."""
         purged, unpurged = self.purger.attempt()
         if purged:  # also what a purge for others did not see
             problem = self.rewrite_stale_or_log()
@@ -181,7 +216,9 @@ class RetentionService:
             process_memory.trim(collect=True)
         return complete
 
-    def _removed(self, ids: Sequence[str], learned: Sequence[str]) -> Removal:
+    def _removed(
+        self, ids: Sequence[str], learned: Sequence[str], grace: Grace | None
+    ) -> Removal:
         """Delete chunk by chunk. Raises `PartlyDone` where a later one fails."""
 
         def forgotten(removals: Sequence[Removal]) -> str:
@@ -189,7 +226,7 @@ class RetentionService:
             return f"{gone:,} of {len(ids):,} memories are forgotten, though {WORDS_REMAIN}"
 
         def forget(chunk: Sequence[str]) -> Removal:
-            removal = self._store.deletion.forget(chunk)
+            removal = self._store.deletion.forget(chunk, grace=grace)
             self._announce_removal()
             return removal
 
@@ -197,7 +234,9 @@ class RetentionService:
         works: list[Callable[[], Removal]] = [
             partial(forget, chunk) for chunk in chunks(ids, CHUNK)
         ]
-        works.append(partial(self._store.deletion.forget_learnings, learned))
+        works.append(
+            partial(self._store.deletion.forget_learnings, learned, grace=grace)
+        )
         removals = in_steps(works, 1, lambda work: work[0](), done=forgotten)
         return reduce(or_, removals, Removal())
 
@@ -208,6 +247,7 @@ class RetentionService:
         dry_run: bool = False,
         complete: bool = True,
         reason: str = "",
+        grace: Grace | None = None,
     ) -> Forgotten:
         return Forgotten(
             dry_run=dry_run,
@@ -221,15 +261,23 @@ class RetentionService:
             pruned_losing_summary=removal.pruned_losing_summary,
             file_bytes=file_bytes(self._about.database) if dry_run else 0,
             complete=complete,
-            purge_in_s=None if complete or reason else self.purger.wait_s(),
+            purge_in_s=None if complete or reason or grace else self.purger.wait_s(),
             reason=reason,
+            final_at=grace.final_at if grace else None,
+            call=grace.call if grace else "",
             backups=known_backups(self._about.database, self._policies.backup.folder),
         )
 
     # -------------------------------------------------------------- restore
 
     def restore(self, request: Restore) -> Restored:
-        memory = self._store.memories.get(request.id)
+        try:
+            memory = self._store.memories.get(request.id)
+        except NotFound:
+            count = self.grace.put_back(request.id)
+            if not count:
+                raise
+            return Restored(id=request.id, memories=count)
         if isinstance(memory, Episode):
             raise InvalidRequest(
                 f"{memory.id} is an episode; `expand` shows its originals, restore those",

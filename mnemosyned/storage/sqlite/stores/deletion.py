@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 
 from mnemosyned.domain.ports.agents import CAPTURED_PREFIX
 from mnemosyned.domain.ports.deletion import DeletionStore
 from mnemosyned.domain.retention import (
     ForgetFilter,
+    Grace,
     Newest,
+    Recoverable,
     Removal,
 )
 from mnemosyned.storage.sqlite.database.readers import Readers
@@ -19,6 +22,12 @@ from mnemosyned.storage.sqlite.fulltext.indexing import (
     unindex_memory,
 )
 from mnemosyned.storage.sqlite.search import selection
+from mnemosyned.storage.sqlite.tables.forgotten import (
+    LEARNING,
+    keep_learnings,
+    keep_memory,
+    put_back,
+)
 from mnemosyned.storage.sqlite.tables.hierarchy import (
     BELOW,
     chunks,
@@ -29,6 +38,7 @@ from mnemosyned.storage.sqlite.tables.learnings import (
 )
 from mnemosyned.storage.sqlite.tables.purge import Purge, request_purge
 from mnemosyned.storage.sqlite.tables.rewrites import invalidate
+from mnemosyned.storage.sqlite.tables.rows import instant_text, optional_instant
 from mnemosyned.storage.sqlite.tables.state import (
     leave_secrets,
 )
@@ -121,11 +131,19 @@ class SqliteDeletion(Transactional, DeletionStore):
         )
 
     @writes
-    def forget(self, connection: sqlite3.Connection, ids: Sequence[str]) -> Removal:
+    def forget(
+        self,
+        connection: sqlite3.Connection,
+        ids: Sequence[str],
+        *,
+        grace: Grace | None = None,
+    ) -> Removal:
         working = archived = details = unlearned = 0
         indexed: list[tuple[int, str, str]] = []
         episodes: set[int] = set()
         for id in ids:
+            if grace:
+                keep_memory(connection, id, grace)
             deleted = _delete_working(connection, id)
             if deleted:
                 working += 1
@@ -145,7 +163,7 @@ class SqliteDeletion(Transactional, DeletionStore):
         for seq, content, role in indexed:
             unindex_memory(connection, seq, content, role)
         removed, emptied = invalidate(connection, episodes)
-        if working or archived:
+        if (working or archived) and not grace:
             request_purge(connection)
         return Removal(
             working=working,
@@ -158,12 +176,62 @@ class SqliteDeletion(Transactional, DeletionStore):
 
     @writes
     def forget_learnings(
-        self, connection: sqlite3.Connection, ids: Sequence[str]
+        self,
+        connection: sqlite3.Connection,
+        ids: Sequence[str],
+        *,
+        grace: Grace | None = None,
     ) -> Removal:
+        if grace:
+            keep_learnings(connection, ids, grace)
         removal = Removal(learnings=remove_known(connection, ids))
-        if removal.learnings:
+        if removal.learnings and not grace:
             request_purge(connection)
         return removal
+
+    @writes
+    def put_back(
+        self, connection: sqlite3.Connection, id: str
+    ) -> list[tuple[str, int]]:
+        return put_back(connection, id)
+
+    @writes
+    def finish(
+        self,
+        connection: sqlite3.Connection,
+        *,
+        before: datetime | None = None,
+        ids: Sequence[str] = (),
+    ) -> int:
+        deleted = 0
+        if before:
+            deleted += connection.execute(
+                "DELETE FROM forgotten WHERE final_at <= ?", (instant_text(before),)
+            ).rowcount
+        for id in ids:
+            deleted += connection.execute(
+                "DELETE FROM forgotten WHERE id = ?1 OR call = ?1", (id,)
+            ).rowcount
+        if deleted:
+            request_purge(connection)
+        return deleted
+
+    @reads
+    def recoverable(self, connection: sqlite3.Connection) -> Recoverable:
+        count, final_at = connection.execute(
+            "SELECT ifnull(sum(id NOT GLOB ?), 0), min(final_at) FROM forgotten",
+            (f"{LEARNING}:*",),
+        ).fetchone()
+        return Recoverable(count, optional_instant(final_at))
+
+    @reads
+    def is_recoverable(
+        self, connection: sqlite3.Connection, id: str
+    ) -> datetime | None:
+        (final_at,) = connection.execute(
+            "SELECT min(final_at) FROM forgotten WHERE id = ?1 OR call = ?1", (id,)
+        ).fetchone()
+        return optional_instant(final_at)
 
     @reads
     def orphaned_log_names(

@@ -1,0 +1,156 @@
+"""Memories forgotten with a grace time: kept apart from all that is read, and put back."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from mnemosyned.domain.retention import Grace
+from mnemosyned.storage.sqlite.fulltext.indexing import index_memories
+from mnemosyned.storage.sqlite.tables.learnings import FIELDS, Keeper, learning_from
+from mnemosyned.storage.sqlite.tables.rows import MEMORY_COLUMNS, instant_text
+from mnemosyned.storage.sqlite.tables.tags import add_tags
+
+_COLUMNS = f"seq, {MEMORY_COLUMNS}"
+_STATE = "valid_until, superseded_at, superseded_by"
+_REVISION = "changed_at, content, content_hash, fields"
+LEARNING = "learning"
+
+
+class _Kept(msgspec.Struct, omit_defaults=True):
+    """All of a memory; `row` has the columns of the working tier."""
+
+    row: list[Any] = msgspec.field(default_factory=list)
+    state: list[Any] = msgspec.field(default_factory=list)
+    supersedes: list[int] = msgspec.field(default_factory=list)
+    """The memories that it had replaced, by their `seq`."""
+    tags: list[str] = msgspec.field(default_factory=list)
+    revisions: list[list[Any]] = msgspec.field(default_factory=list)
+    learnings: list[list[Any]] = msgspec.field(default_factory=list)
+
+
+def keep_memory(connection: sqlite3.Connection, id: str, grace: Grace) -> None:
+    """Keep all of a memory that is about to be deleted; nothing of a pruned one."""
+    row = connection.execute(
+        f"SELECT {_COLUMNS} FROM working_memory WHERE id = ?1 UNION ALL "
+        f"SELECT {_COLUMNS} FROM archive WHERE id = ?1 AND content != ''",
+        (id,),
+    ).fetchone()
+    if row is None:
+        return
+    seq = row[0]
+
+    def of(query: str) -> list[list[Any]]:
+        return list(map(list, connection.execute(query, (seq,))))
+
+    states = of(f"SELECT {_STATE} FROM memory_state WHERE memory_seq = ?")
+    kept = _Kept(
+        row=list(row),
+        state=states[0] if states else [],
+        supersedes=[
+            older
+            for (older,) in of(
+                "SELECT memory_seq FROM memory_state WHERE superseded_by = ?"
+            )
+        ],
+        tags=[name for (name,) in of("SELECT name FROM tag WHERE memory_seq = ?")],
+        revisions=of(
+            f"SELECT {_REVISION} FROM revision WHERE memory_seq = ? ORDER BY seq"
+        ),
+        learnings=_learnings(connection, "memory_id", id),
+    )
+    _insert(connection, id, grace, kept)
+
+
+def keep_learnings(
+    connection: sqlite3.Connection, ids: Sequence[str], grace: Grace
+) -> None:
+    """Keep learnings that are about to be deleted by themselves."""
+    for id in ids:
+        learnings = _learnings(connection, "id", id)
+        if learnings:
+            _insert(connection, f"{LEARNING}:{id}", grace, _Kept(learnings=learnings))
+
+
+def _learnings(
+    connection: sqlite3.Connection, column: str, value: str
+) -> list[list[Any]]:
+    rows = connection.execute(
+        f"SELECT {FIELDS} FROM learning WHERE {column} = ? ORDER BY seq", (value,)
+    )
+    return list(map(list, rows))
+
+
+def _insert(connection: sqlite3.Connection, id: str, grace: Grace, kept: _Kept) -> None:
+    connection.execute(
+        "INSERT OR REPLACE INTO forgotten VALUES (?, ?, ?, ?)",
+        (
+            id,
+            grace.call,
+            instant_text(grace.final_at),
+            msgspec.json.encode(kept).decode(),
+        ),
+    )
+
+
+def put_back(connection: sqlite3.Connection, id: str) -> list[tuple[str, int]]:
+    """Put a memory back, or all of one call; returns the ids and positions of memories.
+
+    What has the id of a memory that was remembered since stays forgotten.
+    """
+    rows = connection.execute(
+        "SELECT id, data FROM forgotten WHERE id = ?1 OR call = ?1", (id,)
+    ).fetchall()
+    keeper = Keeper(connection)
+    returned: list[tuple[str, int]] = []
+    for name, data in rows:
+        kept = msgspec.json.decode(data, type=_Kept)
+        if kept.row:
+            if _is_taken(connection, name):
+                continue
+            _put_back(connection, name, kept)
+            returned.append((name, kept.row[0]))
+        for learning in kept.learnings:
+            keeper.keep(learning_from(learning))
+        connection.execute("DELETE FROM forgotten WHERE id = ?", (name,))
+    return returned
+
+
+def _is_taken(connection: sqlite3.Connection, id: str) -> bool:
+    row = connection.execute(
+        "SELECT 1 FROM working_memory WHERE id = ?1 UNION ALL "
+        "SELECT 1 FROM archive WHERE id = ?1",
+        (id,),
+    ).fetchone()
+    return row is not None
+
+
+def _put_back(connection: sqlite3.Connection, id: str, kept: _Kept) -> None:
+    """Insert a memory as it was, into working memory."""
+    seq = kept.row[0]
+    connection.execute(
+        f"INSERT INTO working_memory ({_COLUMNS}) "
+        f"VALUES ({', '.join('?' * len(kept.row))})",
+        kept.row,
+    )
+    fields = dict(zip(_COLUMNS.split(", "), kept.row, strict=True))
+    index_memories(connection, [(seq, fields["content"], fields["role"])])
+    add_tags(connection, seq, kept.tags)
+    connection.executemany(
+        f"INSERT INTO revision (memory_seq, {_REVISION}) VALUES (?, ?, ?, ?, ?)",
+        [(seq, *revision) for revision in kept.revisions],
+    )
+    if kept.state:
+        connection.execute(
+            f"INSERT INTO memory_state (memory_seq, {_STATE}) VALUES (?, ?, ?, ?)",
+            (seq, *kept.state),
+        )
+    for older in kept.supersedes:
+        connection.execute(
+            "UPDATE memory_state SET superseded_by = ? WHERE memory_seq = ?",
+            (seq, older),
+        )
+    connection.execute("DELETE FROM agent_forgotten WHERE id = ?", (id,))

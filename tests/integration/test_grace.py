@@ -1,0 +1,174 @@
+"""A grace time: what is forgotten vanishes at once, and can be put back until the time is over."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from support.fakes import NOON, FakeClock, files_containing
+from support.stores import episode_of, get_memory, run_cycle
+
+from mnemosyned.domain.errors import NotFound
+from mnemosyned.domain.memory import Tier
+from mnemosyned.service.policies import PolicyHolder
+from mnemosyned.service.service import MemoryService
+from mnemosyned.sleep.cycle import SleepCycle
+from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.verbs.changes import EditMemory
+from mnemosyned.verbs.learnings import Learn, Learnings
+from mnemosyned.verbs.listing import ListMemories
+from mnemosyned.verbs.memories import Expand, Get, Recall, Remember
+from mnemosyned.verbs.retention import Forget, Restore
+from mnemosyned.verbs.status import Status
+
+WORD = "Zqxjv48213Kwyz"
+
+
+@pytest.fixture
+def service(service: MemoryService, policies: PolicyHolder) -> MemoryService:
+    """The service with a grace time of a day, and a memory to be forgotten."""
+    policies.current = replace(policies.current, grace_hours=24)
+    service.call(
+        Remember(
+            f"Always call the code {WORD}",
+            id="m",
+            role="user",
+            session="codes",
+            tags=["work"],
+            pinned=False,
+            importance=0.9,
+            metadata={"a": 1},
+        )
+    )
+    service.call(Remember("the kettle is hot", id="other", session="codes"))
+    return service
+
+
+def assert_unseen(service: MemoryService) -> None:
+    """No verb knows the memory."""
+    with pytest.raises(NotFound):
+        service.call(Get("m"))
+    assert "m" not in [memory.id for memory in service.call(ListMemories()).memories]
+    assert WORD not in str(service.call(Recall(WORD, history=True, reveal=True)))
+    assert WORD not in str(service.call(Recall("code work call", tag="work")))
+    assert WORD not in str(service.call(Learnings(superseded=True)))
+    assert service.call(Forget(query=WORD, dry_run=True)).memories == 0
+    assert service.call(Forget(tag="work", dry_run=True)).memories == 0
+
+
+@pytest.mark.parametrize("asleep", [False, True])
+def test_what_is_forgotten_is_seen_by_no_verb_and_comes_back_as_it_was(
+    store: SqliteStore, service: MemoryService, cycle: SleepCycle, *, asleep: bool
+) -> None:
+    service.call(EditMemory("m", text=f"Always call the code {WORD}!"))
+    if asleep:
+        run_cycle(cycle)
+    before = get_memory(store, "m")
+
+    preview = service.call(Forget("m", dry_run=True))
+    receipt = service.call(Forget("m"))
+
+    assert (receipt.memories, receipt.complete) == (1, False)
+    assert preview.final_at == receipt.final_at == NOON + timedelta(hours=24)
+    assert_unseen(service)
+    if asleep:
+        summary = episode_of(store, "other")
+        assert WORD not in str(service.call(Expand(summary.id, reveal=True)))
+    assert service.call(Status()).recoverable.memories == 1
+
+    restored = service.call(Restore("m"))
+
+    assert (restored.memories, restored.episode) == (1, "")
+    assert get_memory(store, "m") == replace(before, tier=Tier.WORKING, episode=None)
+    assert service.call(Recall(WORD)).hits[0].id == "m"
+    assert [each.text for each in service.call(Learnings())] == [
+        f"Always call the code {WORD}!"
+    ]
+    assert [
+        revision.text for revision in service.call(Get("m", history=True)).revisions
+    ] == [f"Always call the code {WORD}"]
+    assert service.call(Status()).recoverable.memories == 0
+
+
+def test_all_that_one_call_forgot_comes_back_together(
+    store: SqliteStore, service: MemoryService
+) -> None:
+    service.call(Learn("Codes are short.", session="codes"))
+    receipt = service.call(Forget(session="codes"))
+
+    restored = service.call(Restore(receipt.call))
+
+    assert (receipt.memories, receipt.learnings, restored.memories) == (2, 2, 2)
+    assert store.memories.working_count() == 2
+    assert len(service.call(Learnings())) == 2
+
+
+def test_once_the_time_is_over_it_is_gone_from_the_file(
+    store: SqliteStore, service: MemoryService, clock: FakeClock, database: Path
+) -> None:
+    service.call(Forget("m"))
+    clock.advance(hours=23)
+    service.look_after_file()
+    assert files_containing(database.parent, WORD)
+
+    clock.advance(hours=2)
+    service.look_after_file()
+
+    assert files_containing(database.parent, WORD) == []
+    assert store.deletion.recoverable().memories == 0
+    with pytest.raises(NotFound):
+        service.call(Restore("m"))
+
+
+def test_now_is_final_at_once_also_for_what_was_forgotten_before(
+    service: MemoryService, database: Path
+) -> None:
+    service.call(Forget("m"))
+    with pytest.raises(NotFound, match="is forgotten already"):
+        service.call(Forget("m"))
+
+    first = service.call(Forget("m", now=True))
+    second = service.call(Forget("other", now=True))
+
+    assert (first.memories, first.complete, first.final_at) == (1, True, None)
+    assert (second.memories, second.complete) == (1, True)
+    assert files_containing(database.parent, WORD, "kettle") == []
+
+
+def test_an_id_that_was_remembered_again_is_not_overwritten(
+    store: SqliteStore, service: MemoryService
+) -> None:
+    service.call(Forget("m"))
+    service.call(Remember("something else", id="m"))
+
+    receipt = service.call(Forget("other"))
+    service.call(Restore(receipt.call))
+
+    assert get_memory(store, "m").content == "something else"
+    assert get_memory(store, "other").content == "the kettle is hot"
+
+
+def test_learnings_forgotten_by_themselves_are_final_in_time(
+    store: SqliteStore, service: MemoryService, clock: FakeClock, database: Path
+) -> None:
+    service.call(Learn(f"Say {WORD}x.", session="alone"))
+    service.call(Forget(session="alone"))
+
+    clock.advance(hours=25)
+    service.look_after_file()
+
+    assert files_containing(database.parent, f"{WORD}x") == []
+    assert store.deletion.recoverable().final_at is None
+
+
+def test_without_a_setting_forgetting_is_final(
+    service: MemoryService, policies: PolicyHolder, database: Path
+) -> None:
+    policies.current = replace(policies.current, grace_hours=0)
+
+    receipt = service.call(Forget("m"))
+
+    assert (receipt.complete, receipt.final_at, receipt.call) == (True, None, "")
+    assert files_containing(database.parent, WORD) == []
