@@ -15,7 +15,7 @@ from mnemosyned.cli.output import paged
 from mnemosyned.cli.render import render
 from mnemosyned.client.connection import Connection
 from mnemosyned.domain.errors import InvalidRequest
-from mnemosyned.terminal import agreed, counted, is_terminal, say
+from mnemosyned.terminal import agreed, counted, is_terminal, say, when
 from mnemosyned.verbs.request import Request
 
 R = TypeVar("R")
@@ -122,6 +122,8 @@ def _question(name: str, foreseen: Any) -> str:  # noqa: ANN401 the result of an
     if learnings:
         selected.append(_these(learnings, "learning"))
     final = " This cannot be undone." if name in DELETES else ""
+    if until := getattr(foreseen, "final_at", None):
+        final = f" mnem restore can put back what is forgotten until {when(until)}."
     return f"{name.capitalize()} {' and '.join(selected)}?{final}"
 
 

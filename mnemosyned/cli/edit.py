@@ -144,5 +144,5 @@ def changes_in(edited: str, memory: MemoryRecord) -> dict[str, Any]:
 
 for _option in edit.params:
     if _option.name == "created_at":
-        _option.opts.append("--time")
+        _option.opts.insert(0, "--time")
 edit.callback = click.pass_context(_edit)

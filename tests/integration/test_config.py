@@ -55,6 +55,7 @@ EXAMPLES: dict[str, tuple[str, Any]] = {
     "sleep.shutdown_deadline_s": ("0", 0.0),
     "archive.keep_days": ("30", 30.0),
     "archive.characters_max": ("5000", 5_000),
+    "forget.grace_hours": ("72", 72.0),
     "backup.dir": ("/tmp/copies", "/tmp/copies"),  # noqa: S108 only a name
     "backup.schedule": ("weekly", "weekly"),
     "backup.keep": ("3 daily", "3 daily"),
