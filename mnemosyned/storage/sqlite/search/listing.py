@@ -130,8 +130,9 @@ def _one_of(column: str, names: Sequence[str]) -> _Clause:
     return _Clause(f"{column} IN ({', '.join('?' * len(names))})", names)
 
 
-def _begins(prefixes: Sequence[str]) -> _Clause:
-    either = " OR ".join(["(id >= ? AND id < ?)"] * len(prefixes))
+def _begins(prefixes: Sequence[str], column: str = "+id") -> _Clause:
+    """The condition on the beginning of an id; `id` as the column goes by the index of ids."""
+    either = " OR ".join([f"({column} >= ? AND {column} < ?)"] * len(prefixes))
     bounds = [bound for prefix in prefixes for bound in id_range(prefix)]
     return _Clause(f"({either})", bounds)
 
@@ -165,7 +166,7 @@ def _few(
 ) -> list[int] | None:
     """Return the rows that the narrowest filter with an index leaves; None if they are many."""
     if prefixes:
-        clause = _begins(prefixes)
+        clause = _begins(prefixes, "id")
     elif wanted.tags:
         return _with_tags(connection, wanted.tags)
     elif wanted.pinned:
@@ -176,6 +177,13 @@ def _few(
         return _spoken(connection, wanted.roles)
     else:
         return None
+    return _rows(connection, home, clause)
+
+
+def _rows(
+    connection: sqlite3.Connection, home: str, clause: _Clause
+) -> list[int] | None:
+    """Return the rows for which a condition with an index holds; None if they are many."""
     rows = connection.execute(
         f"SELECT seq FROM {home} WHERE {clause.text} LIMIT ?",
         (*clause.values, LIMITS.few + 1),
@@ -319,13 +327,15 @@ def _summaries(
     if wanted.level:
         clauses.append(_Clause("period_from IS NOT NULL", []))
     if prefixes:
-        clauses.append(_begins(prefixes))
+        rows = _rows(connection, "episodic_memory", _begins(prefixes, "id"))
+        few = None if rows is None else _Clause(SEQ_AMONG, [json.dumps(rows)])
+        clauses.append(few or _begins(prefixes))
     if wanted.after:
         clauses.append(_beyond(wanted, RecordKind.SUMMARY, moment))
     where, values = _joined(clauses)
-    rows = connection.execute(
+    keys = connection.execute(
         f"SELECT {moment}, seq FROM episodic_memory WHERE {where} "
         f"ORDER BY {moment} {direction}, seq {direction} LIMIT ?",
         (*values, wanted.limit + 1),
     )
-    return [Key(start, RecordKind.SUMMARY, seq) for start, seq in rows]
+    return [Key(start, RecordKind.SUMMARY, seq) for start, seq in keys]
