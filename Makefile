@@ -81,6 +81,9 @@ demo: $(COMPILED) ## a week of memory, a sleep, and recall before and after it
 test: $(COMPILED) ## the tests that take less than a minute
 	$(PYTEST) -n 3 --dist worksteal -m "not ($(SLOW) or thorough)"
 
+tables: $(COMPILED) ## write tests/data/tables again: answers at 60, 80 and 200 columns
+	TABLES=write $(PYTEST) -q tests/integration/test_tables.py
+
 test-e2e: $(COMPILED) ## all end-to-end tests, every process started anew and not forked (slow)
 	E2E_ANEW=1 $(PYTEST) -n 2 --dist worksteal -m "(e2e or thorough) and not ($(SLOW))"
 

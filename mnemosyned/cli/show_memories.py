@@ -138,9 +138,8 @@ def _more(hit: Hit) -> list[str]:
         return [] if is_whole else [_dim(f"{more}: mnem expand {hit.id} --depth 1")]
     if len(hit.summary_of) <= 1:
         return []
-    count = "one" if len(hit.lines) == 1 else f"{len(hit.lines)}"
-    originals = len(hit.summary_of)
-    return [_dim(f"{count} of {originals} originals: mnem expand {hit.id}")]
+    count = f"{len(hit.lines)} of {len(hit.summary_of)}"
+    return [_dim(f"{count} originals: mnem expand {hit.id}")]
 
 
 def _dim(note: str) -> str:

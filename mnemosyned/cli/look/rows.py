@@ -9,6 +9,7 @@ import click
 
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.memory import MemoryRecord
+from mnemosyned.domain.text.cells import cell_count
 from mnemosyned.terminal import cut, width
 
 TEXT_CELLS_MIN = 20
@@ -81,7 +82,7 @@ def memory_row(memory: MemoryRecord, number: int) -> str:
 
 def room_after(head: str) -> int:
     """The cells that are left on a line."""
-    return max(width() - len(head), TEXT_CELLS_MIN)
+    return max(width() - cell_count(head), TEXT_CELLS_MIN)
 
 
 def _mark(memory: MemoryRecord) -> str:

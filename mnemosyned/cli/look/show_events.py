@@ -13,6 +13,9 @@ from mnemosyned.domain.text.invisible import escape_invisible
 from mnemosyned.terminal import counted, cut, span
 from mnemosyned.verbs.events import Event, EventKind, EventMemory
 
+SECONDS_MAX = 60
+"""From then on, a time is said in minutes."""
+
 
 def event_lines(event: Event) -> Iterator[str]:
     """The lines of an event: one, or one for each new memory."""
@@ -47,7 +50,10 @@ def _plain(text: str) -> str:
 def _line(moment: datetime, words: str, *, dim: bool = False, red: bool = False) -> str:
     head = f"{in_zone(moment, None):%H:%M:%S}  "
     text = cut(_plain(words), room_after(head))
-    return click.style(f"{head}{text}", fg="red" if red else None, dim=dim and not red)
+    line = f"{head}{text}"
+    if red:
+        return click.style(line, fg="red")
+    return click.style(line, dim=True) if dim else line
 
 
 def _recalled(event: Event) -> str:
@@ -71,8 +77,12 @@ def _ended(event: Event) -> str:
         return f"sleep cycle: {event.status.replace('_', ' ')}"
     return (
         f"sleep cycle {event.status}: {counted(event.count, 'memory')} into "
-        f"{counted(event.episodes, 'summary')} in {span(event.duration_s)}"
+        f"{counted(event.episodes, 'summary')} in {_took(event.duration_s)}"
     )
+
+
+def _took(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds < SECONDS_MAX else span(seconds)
 
 
 _WORDS: dict[EventKind, Callable[[Event], str]] = {

@@ -10,10 +10,13 @@ import click
 from mnemosyned.cli.look.rows import period_name, room_after, rows_by_day
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.memory import Episode
-from mnemosyned.terminal import counted, cut, level_name, table, when
+from mnemosyned.terminal import counted, cut, level_name, table, when, width
 from mnemosyned.verbs.listing import Listed, SessionList, SourceList
 
 NO_SOURCE = "(none)"
+TIMES_COLUMNS_MIN = 100
+"""Columns from which a table has the first time next to the last."""
+PROJECT_COLUMNS_MIN = 80
 INDENT = " " * 6
 
 
@@ -64,9 +67,8 @@ def session_list(result: SessionList) -> str:
             total.session,
             ", ".join(total.sources),
             f"{total.count:,}",
-            _day(total.first),
-            when(total.last),
-            total.project,
+            *_times(total.first, total.last),
+            "" if width() < PROJECT_COLUMNS_MIN else total.project,
         ]
         for total in result.sessions
     ]
@@ -87,12 +89,12 @@ def source_list(result: SourceList) -> str:
             total.source or NO_SOURCE,
             f"{total.count:,}",
             f"{total.sessions:,}",
-            _day(total.first),
-            when(total.last),
+            *_times(total.first, total.last),
         ]
         for total in result.sources
     ]
-    return table(("source", "memories", "sessions", "first", "last"), rows)
+    headers = ["source", "memories", "sessions", "first", "last"]
+    return table(*_without_empty(headers, rows))
 
 
 def on_source_list(result: SourceList) -> str:
@@ -118,5 +120,8 @@ def _left_out(shown: int, total: int, noun: str) -> str:
     return f"{shown:,} of {counted(total, noun)}; -n shows more"
 
 
-def _day(moment: datetime) -> str:
-    return when(moment)[:10]
+def _times(first: datetime, last: datetime) -> tuple[str, str]:
+    """The first and the last time; where there is little room, the last day alone."""
+    if width() < TIMES_COLUMNS_MIN:
+        return "", when(last)[:10]
+    return when(first)[:10], when(last)
