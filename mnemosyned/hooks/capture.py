@@ -142,7 +142,12 @@ class Capture:
             return stored
         for start in range(0, len(messages), BATCH):
             batch = messages[start : start + BATCH]
-            stored += self._store(session, batch, conversation or session.conversation)
+            stored += self._store(
+                session,
+                batch,
+                conversation or session.conversation,
+                background=not by_hook,
+            )
         return stored
 
     def drain(self) -> None:
@@ -193,6 +198,8 @@ class Capture:
         session: AgentSession,
         messages: Sequence[TranscriptMessage],
         conversation: str,
+        *,
+        background: bool,
     ) -> int:
         ids = [memory_ids(message, conversation) for message in messages]
         new = set(self._agents.unknown([id for each in ids for id in each]))
@@ -205,7 +212,9 @@ class Capture:
             return 0
         drafts = list(requests.values())
         try:
-            answers = self._service.call(RememberMany(drafts)).memories
+            answers = self._service.call(
+                RememberMany(drafts), background=background
+            ).memories
         except MnemosynedError as error:
             if error.kind not in (Kind.INVALID, Kind.CONFLICT):
                 raise

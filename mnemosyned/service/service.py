@@ -221,12 +221,15 @@ class MemoryService:
         """Have another part do a verb, which only some memories have."""
         self._verbs[verb] = answer
 
-    def call(self, request: Request[R]) -> R:
-        """Run one verb. Raises an error of the domain, never half of the work."""
+    def call(self, request: Request[R], *, background: bool = False) -> R:
+        """Run one verb. Raises an error of the domain, never half of the work.
+
+        Nobody waits for one in the background, so that cycles do not yield to it.
+        """
         if request.writes:
             self._check_running()
         try:
-            result = self._answer(request)
+            result = self._answer(request, background=background)
         except MnemosynedError as error:
             if self.events.listening:
                 self.events.refused(request, error)
@@ -235,10 +238,10 @@ class MemoryService:
             self.events.answered(request, result)
         return result
 
-    def _answer(self, request: Request[R]) -> R:
+    def _answer(self, request: Request[R], *, background: bool) -> R:
         answer = self._verbs[type(request)]
         result: R
-        if isinstance(request, Sleep | Undo | Status | Forget):
+        if background or isinstance(request, Sleep | Undo | Status | Forget):
             # Cycles do not yield to these.
             result = answer(request)
         else:

@@ -22,7 +22,7 @@ def store(service: MemoryService, memories: Iterable[Remember], *, batch: int) -
     waiting = iter(memories)
     while chunk := list(islice(waiting, batch)):
         try:
-            answers = service.call(RememberMany(chunk)).memories
+            answers = service.call(RememberMany(chunk), background=True).memories
         except MnemosynedError as error:
             if error.kind not in REFUSALS:
                 raise
@@ -35,7 +35,7 @@ def store(service: MemoryService, memories: Iterable[Remember], *, batch: int) -
 def store_one(service: MemoryService, memory: Remember) -> bool:
     """Store one memory; False where it was known, or is refused. Raises other errors."""
     try:
-        return service.call(memory).stored
+        return service.call(memory, background=True).stored
     except MnemosynedError as error:
         if error.kind not in REFUSALS:
             raise

@@ -57,7 +57,7 @@ def take_over(
 def _with_own_id(service: MemoryService, part: Remember, version: str) -> Remember:
     """Give words that were replaced once and are back an id of their own."""
     try:
-        known = service.call(Get(str(part.id))).memory
+        known = service.call(Get(str(part.id)), background=True).memory
     except NotFound:
         return part
     if known is None or known.superseded_at is None:

@@ -26,8 +26,10 @@ class WatchLimits:
     """A note that changes all the time is read after this long."""
     retry_s: float = 30.0
     """Pause after a failure of the store."""
-    rest_s: float = 0.02
-    """Pause between two readings."""
+    rest_max_s: float = 0.02
+    """The longest pause between two readings; it is as long as the reading before took."""
+    busy_s: float = 1.0
+    """How long a reading waits at most for a rush of requests to end."""
     rescan_s: float = 600.0
     """How often folders are looked through for what no event told."""
     poll_s: float = 10.0

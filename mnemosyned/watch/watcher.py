@@ -27,8 +27,6 @@ from mnemosyned.watch.reader import FileReader
 from mnemosyned.watch.scan import Scan, files_below, may_have_format, state_of
 
 LIMITS = WatchLimits()
-BUSY_WAITS_MAX = 50
-"""Rests that one reading waits for requests at most."""
 
 log = logger()
 
@@ -59,6 +57,8 @@ class Watcher:
         self._roots: list[str] = []
         self._changed = threading.Event()
         self._scanning = False
+        self._rested_at = time.monotonic()
+        """When the last pause ended."""
         self._thread: threading.Thread | None = None
 
     def __enter__(self) -> Self:
@@ -236,11 +236,14 @@ class Watcher:
         )
 
     def _rest(self) -> bool:
-        """Leave the processor to requests; whether it is time to stop."""
-        for _ in range(BUSY_WAITS_MAX):
-            self._due.rest(self._limits.rest_s)
-            if self._due.stopping or not self._gate.busy:
+        """Leave the processor to others; whether it is time to stop."""
+        limits, now = self._limits, time.monotonic()
+        self._due.rest(min(limits.rest_max_s, max(0.0, now - self._rested_at)))
+        while self._gate.busy and time.monotonic() < now + limits.busy_s:
+            if self._due.stopping:
                 break
+            self._due.rest(limits.rest_max_s)
+        self._rested_at = time.monotonic()
         return self._due.stopping
 
     def _note_change(self, path: str) -> None:

@@ -1,0 +1,161 @@
+"""What is read of a followed file when it changes."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.agents import claude_line, write_lines
+from support.fakes import FakeClock
+from support.policies import change_intake
+
+from mnemosyned.domain.secrets.masking import SecretRule
+from mnemosyned.hooks.capture import Capture
+from mnemosyned.service.policies import HookPolicy, PolicyHolder
+from mnemosyned.service.service import MemoryService
+from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.verbs.listing import ListMemories
+from mnemosyned.verbs.memories import Recall
+from mnemosyned.verbs.retention import Forget
+from mnemosyned.watch.policy import WatchLimits
+from mnemosyned.watch.reader import FileReader
+
+LONG = "Water it every day in the evening. " * 70
+ROSES, BEANS, PEAS = (
+    f"## {name}\n\n{name} {LONG}" for name in ("Roses", "Beans", "Peas")
+)
+
+
+@pytest.fixture
+def reader(
+    service: MemoryService,
+    store: SqliteStore,
+    clock: FakeClock,
+    policies: PolicyHolder,
+) -> FileReader:
+    clock.advance(days=4_000)  # past the times of the files of today
+    return FileReader(
+        service=service,
+        watches=store.watches,
+        agents=store.agents,
+        capture=Capture(
+            service=service, agents=store.agents, clock=clock, policies=policies
+        ),
+        clock=clock,
+        limits=WatchLimits(read_bytes=500, batch=2),
+    )
+
+
+def go_on() -> bool:
+    return False
+
+
+def write(path: Path, *sections: str) -> str:
+    path.write_text("\n\n".join(sections))
+    return str(path)
+
+
+def current(service: MemoryService) -> list[str]:
+    """The first line but one of each memory that is in force: its heading."""
+    listed = service.call(ListMemories(limit=100)).memories
+    headings = [
+        each.content.split("\n")[2] for each in listed if each.superseded_at is None
+    ]
+    return sorted(headings)
+
+
+def test_of_an_edited_note_the_new_parts_replace_those_that_are_gone(
+    reader: FileReader, service: MemoryService, tmp_path: Path
+) -> None:
+    note = tmp_path / "Garden.md"
+
+    assert reader.read(write(note, ROSES, BEANS), go_on) == 2
+    assert reader.read(write(note, ROSES, PEAS), go_on) == 1
+    assert current(service) == ["## Peas", "## Roses"]
+    assert reader.read(write(note, ROSES), go_on) == 0
+    assert current(service) == ["## Roses"]
+    assert reader.read(write(note, BEANS, PEAS), go_on) == 2
+    assert current(service) == ["## Beans", "## Peas"]
+    assert reader.read(write(note, BEANS, PEAS), go_on) == 0
+
+
+def test_a_part_that_was_forgotten_stays_forgotten_when_another_is_edited(
+    reader: FileReader, service: MemoryService, tmp_path: Path
+) -> None:
+    note = tmp_path / "Garden.md"
+    reader.read(write(note, ROSES, BEANS), go_on)
+    roses = service.call(Recall("Roses")).hits[0].id
+    service.call(Forget(roses))
+
+    reader.read(write(note, ROSES, PEAS), go_on)
+
+    assert current(service) == ["## Peas"]
+
+
+def test_a_part_whose_earlier_version_was_forgotten_is_stored(
+    reader: FileReader, service: MemoryService, tmp_path: Path
+) -> None:
+    note = tmp_path / "Garden.md"
+    reader.read(write(note, ROSES), go_on)
+    service.call(Forget(service.call(Recall("Roses")).hits[0].id))
+
+    assert reader.read(write(note, PEAS), go_on) == 1
+    assert current(service) == ["## Peas"]
+
+
+def test_a_transcript_is_followed_although_hooks_capture_nothing(
+    reader: FileReader,
+    store: SqliteStore,
+    policies: PolicyHolder,
+    tmp_path: Path,
+) -> None:
+    policies.current = replace(policies.current, hooks=HookPolicy(capture=False))
+    path = write_lines(
+        tmp_path / "s1.jsonl",
+        [
+            claude_line("user", f"message {n}", uuid=f"u{n}", cwd=str(tmp_path))
+            for n in range(9)
+        ],
+    )
+
+    assert reader.read(str(path), go_on) == 9
+    assert reader.read(str(path), go_on) == 0
+    session = store.agents.session("claude-code:s1")
+    assert session is not None
+    assert session.project == str(tmp_path)
+    assert session.transcript == ""
+
+
+def test_lines_that_are_refused_do_not_hold_up_the_others(
+    reader: FileReader,
+    service: MemoryService,
+    policies: PolicyHolder,
+    tmp_path: Path,
+) -> None:
+    change_intake(policies, secrets=SecretRule.REFUSE)
+    path = tmp_path / "log.jsonl"
+    path.write_text(
+        '{"content": "first"}\n{"content": "password: hunter2hunter2"}\n'
+        '{"content": "third"}\nbroken\n{"content": "cut'
+    )
+
+    assert reader.read(str(path), go_on) == 2
+    with path.open("a") as file:
+        file.write(' off"}\n{"content": "last"}\n')
+    assert reader.read(str(path), go_on) == 2
+    contents = [each.content for each in service.call(ListMemories()).memories]
+    assert sorted(contents) == ["cut off", "first", "last", "third"]
+
+
+def test_what_is_no_file_or_of_no_format_is_passed_over(
+    reader: FileReader, tmp_path: Path
+) -> None:
+    (tmp_path / "a.json").write_text('{"name": "package"}')
+    (tmp_path / "b.md").symlink_to(tmp_path / "a.json")
+    os.mkfifo(tmp_path / "c.md")
+
+    assert [reader.read(str(tmp_path / name), go_on) for name in ("a.json", "b.md", "c.md")] == [
+        0, 0, 0,
+    ]  # fmt: skip
