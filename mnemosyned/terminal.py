@@ -54,9 +54,10 @@ def say_json(value: object, *, err: bool = False) -> None:
 
 
 def ask(question: str) -> None:
-    """Ask on standard error whether to go on; `click.Abort` where not."""
+    """Ask on standard error whether to go on; where not, end with exit code 1 and a word."""
     if not agreed(question, default=False):
-        raise click.Abort
+        say("nothing was changed", err=True)
+        raise click.exceptions.Exit(1)
 
 
 def agreed(question: str, *, default: bool) -> bool:

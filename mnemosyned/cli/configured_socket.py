@@ -50,4 +50,4 @@ def _remark(problem: str) -> None:
     # Loaded here: only a mistake needs it.
     from mnemosyned.terminal import say  # noqa: PLC0415
 
-    say(f"mnem: a mistake in the settings was passed over: {problem}", err=True)
+    say(f"mnem: a mistake in the settings was ignored: {problem}", err=True)

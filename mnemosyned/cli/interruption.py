@@ -33,11 +33,9 @@ def on_interrupt(words: Callable[[], str]) -> Iterator[None]:
 
 
 def words_of(error: BaseException) -> str:
-    """What to say of a command that ended by Ctrl-C; empty where it ended by an answer."""
-    if isinstance(error, click.Abort):
-        cause = error.__cause__
-        return words_of(cause) if isinstance(cause, KeyboardInterrupt) else ""
-    return error.words if isinstance(error, Interrupted) else "interrupted"
+    """What to say of a command that ended by Ctrl-C, or at a question by Ctrl-D."""
+    cause = error.__cause__ if isinstance(error, click.Abort) else error
+    return cause.words if isinstance(cause, Interrupted) else "interrupted"
 
 
 def interrupted_call(request: Request[Any]) -> str:

@@ -94,8 +94,7 @@ def _print_interruption(error: BaseException) -> None:
     from mnemosyned.cli.interruption import words_of  # noqa: PLC0415 the same
     from mnemosyned.terminal import say  # noqa: PLC0415 the same
 
-    if words := words_of(error):
-        say(f"mnem: {words}", err=True)
+    say(f"mnem: {words_of(error)}", err=True)
 
 
 def _print_error(error: MnemosynedError) -> None:

@@ -150,7 +150,7 @@ def _refuse_program(process: DaemonProcess) -> None:
     """Raise `DatabaseInUse` for a program that has the memory open and is no daemon."""
     if process.pid and process.socket is None:
         raise DatabaseInUse(
-            f"process {process.pid} is no daemon, but a program that has the memory open: end it "
+            f"process {process.pid} is not a daemon, but a program that has the memory open: end it "
             "first"
         )
 

@@ -179,7 +179,9 @@ class CompactionArchive:
             return None
         compacted, originals = compaction
         if not originals:
-            raise NotFound(f"all that {request.id} stood for was forgotten", field="id")
+            raise NotFound(
+                f"everything that {request.id} stands for was forgotten", field="id"
+            )
         facts = extract_facts([as_message(memory) for memory in originals])
         times = [memory.created_at for memory in originals]
         episode = Episode(

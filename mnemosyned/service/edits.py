@@ -106,7 +106,7 @@ class EditService:
         if edition.kept:
             raise WordsPruned(
                 f"other originals of the episode of {id} were pruned, and its summary is all that "
-                "is left of their words; this edit would cost them that. `get` shows it",
+                "is left of their words; this edit would delete it. `get` shows the memory",
                 field="id",
             )
         return self._receipt(

@@ -84,7 +84,8 @@ def _watch_nothing(request: Watch) -> Watching:
     """Refuse to follow folders. Raises `InvalidRequest`."""
     if request.paths:
         raise InvalidRequest(
-            "only the daemon follows folders; start it, and ask it", field="paths"
+            "only the daemon follows folders; start it and ask it over its socket",
+            field="paths",
         )
     return Watching([])
 

@@ -51,6 +51,7 @@ def test_a_dialogue_asks_for_each_tool_and_shows_what_it_gets(tmp_path: Path) ->
 def test_a_no_leaves_everything(tmp_path: Path) -> None:
     code, shown = typed(tmp_path, b"n\n", "cursor")
 
-    assert code == 130
+    assert code == 1
     assert "Write this for Cursor? [y/N]" in shown
+    assert "nothing was changed" in shown
     assert list(tmp_path.iterdir()) == []

@@ -115,7 +115,7 @@ def test_a_program_that_has_the_memory_open_is_not_stopped(tmp_path: Path) -> No
         memory.remember("tea at four")
 
     assert [refused.returncode for refused in refusals] == [5, 5]
-    assert all(b"is no daemon, but a program" in each.stderr for each in refusals)
+    assert all(b"is not a daemon, but a program" in each.stderr for each in refusals)
 
 
 def test_a_full_log_is_begun_anew_and_one_older_is_kept(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def test_a_mistake_in_the_settings_is_a_remark(
     assert configured_socket() == "/run/m.sock"
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.startswith("mnem: a mistake in the settings was passed over: ")
+    assert err.startswith("mnem: a mistake in the settings was ignored: ")
     assert len(err.splitlines()) == 1
 
 

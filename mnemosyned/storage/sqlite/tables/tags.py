@@ -20,7 +20,7 @@ def add_tags(connection: sqlite3.Connection, seq: int, names: Iterable[str]) -> 
     ).fetchone()
     if count > TAGS_MAX:
         raise InvalidRequest(
-            f"a memory has at most {TAGS_MAX} tags; `untag` takes one away",
+            f"a memory has at most {TAGS_MAX} tags; remove one with `untag`",
             field="tags",
         )
     return added
