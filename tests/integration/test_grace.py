@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -172,3 +174,18 @@ def test_without_a_setting_forgetting_is_final(
 
     assert (receipt.complete, receipt.final_at, receipt.call) == (True, None, "")
     assert files_containing(database.parent, WORD) == []
+
+
+def test_a_position_that_was_taken_meanwhile_is_left_to_its_owner(
+    store: SqliteStore, service: MemoryService, database: Path
+) -> None:
+    service.call(Forget("m"))
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute(
+            "UPDATE working_memory SET seq = 1 WHERE id = 'other'"
+        )  # as an exact import may do
+
+    service.call(Restore("m"))
+
+    assert get_memory(store, "m").content == f"Always call the code {WORD}"
+    assert get_memory(store, "other").content == "the kettle is hot"

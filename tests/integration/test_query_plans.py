@@ -12,7 +12,16 @@ from mnemosyned import Memory
 from mnemosyned.verbs.memories import Remember
 
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
-GROWING = ("working_memory", "archive", "detail", "episodic_memory", "compacted")
+GROWING = (
+    "working_memory",
+    "archive",
+    "detail",
+    "episodic_memory",
+    "compacted",
+    "tag",
+    "revision",
+    "forgotten",
+)
 WHOLE = "EXCEPT SELECT"
 """Which names nobody bears is asked of all memories, as a purge goes through the whole file."""
 
@@ -50,6 +59,11 @@ def ids(database: Path, table: str) -> list[str]:
         lambda memory, _, episode: memory.forget(episode, dry_run=True),
         lambda memory, *_: memory.recall("what did Anna say of number 7?"),
         lambda memory, *_: memory.remember("Anna says number 7 again", session="s1"),
+        lambda memory, original, _: memory.edit(original, text="Ben says 8 at 18:30"),
+        lambda memory, original, _: memory.tag(original, tags=["work"]),
+        lambda memory, original, _: memory.get(original, history=True),
+        lambda memory, *_: memory.list(tag="work"),
+        lambda memory, *_: memory.recall("what did Anna say?", tag="work"),
         lambda memory, original, _: memory.list(id_prefix=original[:20].lower()),
         lambda memory, *_: memory.list(limit=2),
         lambda memory, *_: memory.list(limit=2, order="oldest", role="Anna"),
@@ -69,6 +83,11 @@ def ids(database: Path, table: str) -> list[str]:
         "preview",
         "recall",
         "keep",
+        "edit",
+        "tag",
+        "history",
+        "list-tagged",
+        "recall-tagged",
         "list-by-id",
         "list",
         "list-oldest",

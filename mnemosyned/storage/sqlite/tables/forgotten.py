@@ -111,8 +111,7 @@ def put_back(connection: sqlite3.Connection, id: str) -> list[tuple[str, int]]:
         if kept.row:
             if _is_taken(connection, name):
                 continue
-            _put_back(connection, name, kept)
-            returned.append((name, kept.row[0]))
+            returned.append((name, _put_back(connection, name, kept)))
         for learning in kept.learnings:
             keeper.keep(learning_from(learning))
         connection.execute("DELETE FROM forgotten WHERE id = ?", (name,))
@@ -128,13 +127,13 @@ def _is_taken(connection: sqlite3.Connection, id: str) -> bool:
     return row is not None
 
 
-def _put_back(connection: sqlite3.Connection, id: str, kept: _Kept) -> None:
-    """Insert a memory as it was, into working memory."""
-    seq = kept.row[0]
+def _put_back(connection: sqlite3.Connection, id: str, kept: _Kept) -> int:
+    """Insert a memory as it was, into working memory; returns its position."""
+    seq = _free_seq(connection, kept.row[0])
     connection.execute(
         f"INSERT INTO working_memory ({_COLUMNS}) "
         f"VALUES ({', '.join('?' * len(kept.row))})",
-        kept.row,
+        (seq, *kept.row[1:]),
     )
     fields = dict(zip(_COLUMNS.split(", "), kept.row, strict=True))
     index_memories(connection, [(seq, fields["content"], fields["role"])])
@@ -154,3 +153,19 @@ def _put_back(connection: sqlite3.Connection, id: str, kept: _Kept) -> None:
             (seq, older),
         )
     connection.execute("DELETE FROM agent_forgotten WHERE id = ?", (id,))
+    return seq
+
+
+def _free_seq(connection: sqlite3.Connection, seq: int) -> int:
+    """The position that a memory had, or a new one where an import took that."""
+    taken = connection.execute(
+        "SELECT 1 FROM working_memory WHERE seq = ?1 UNION ALL "
+        "SELECT 1 FROM archive WHERE seq = ?1",
+        (seq,),
+    ).fetchone()
+    if taken is None:
+        return seq
+    (last,) = connection.execute(
+        "SELECT seq FROM sqlite_sequence WHERE name = 'working_memory'"
+    ).fetchone()
+    return int(last) + 1
