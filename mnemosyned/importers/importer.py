@@ -174,9 +174,9 @@ class _Chained(io.RawIOBase):
 
 
 def _read_head(stream: BinaryIO) -> bytes:
-    """Read the first line, and what comes with it."""
+    """Read the beginning, however slowly it comes."""
     head = b""
-    while len(head) < HEAD_BYTES and b"\n" not in head:
+    while len(head) < HEAD_BYTES:
         data = _available(stream, HEAD_BYTES - len(head))
         if not data:
             break

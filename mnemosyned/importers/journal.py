@@ -43,31 +43,37 @@ class Journal:
 
     @classmethod
     def of(cls, database: str, root: Path, format: str) -> Journal:
-        """Return the journal of importing a path into a database."""
+        """Return the journal of importing a path into a database.
+
+        Where the state directory cannot be written, nothing is kept.
+        """
         folder = state_dir() / "imports"
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _delete_old(folder)
-        identity = "\0".join((database, str(root.absolute()), format))
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _delete_old(folder)
+        except OSError:
+            return cls(None)
+        parts = (database, _file_number(database), str(root.absolute()), format)
+        identity = "\0".join(parts)
         name = hashlib.sha256(identity.encode("utf-8", "replace")).hexdigest()[:32]
         return cls(folder / f"{name}.jsonl")
 
     def entry(self, source: Source) -> Entry | None:
         """Return how far a source was stored, unless it is another file now."""
-        entry = self._entries.get(str(source.path))
+        entry = self._entries.get(str(source.path.absolute()))
         return entry if entry and entry.file == _identity(source) else None
 
     def write(
         self, source: Source, position: str, bytes: int, *, done: bool = False
     ) -> None:
-        """Note that all up to a position is stored."""
+        """Note that all up to a position is stored; a full disk stops the notes, no more."""
         if self._path is None or (position == START and not done):
             return
-        entry = Entry(str(source.path), _identity(source), position, bytes, done)
-        descriptor = os.open(
-            self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600
-        )
-        with os.fdopen(descriptor, "ab") as file:
-            file.write(msgspec.json.encode(entry) + b"\n")
+        try:
+            path, file = str(source.path.absolute()), _identity(source)
+            _append(self._path, Entry(path, file, position, bytes, done))
+        except OSError:
+            self._path = None
 
     def delete(self) -> None:
         """Delete it, as the import is finished."""
@@ -77,6 +83,21 @@ class Journal:
 
 
 _decode = msgspec.json.Decoder(Entry).decode
+
+
+def _append(path: Path, entry: Entry) -> None:
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+    with os.fdopen(os.open(path, flags, 0o600), "ab") as file:
+        file.write(msgspec.json.encode(entry) + b"\n")
+
+
+def _file_number(path: str) -> str:
+    """Return what tells a file from another one at the same path, if it can be seen."""
+    try:
+        status = os.stat(path)  # noqa: PTH116
+    except OSError:
+        return ""
+    return f"{status.st_dev}:{status.st_ino}"
 
 
 def _read(path: Path) -> dict[str, Entry]:

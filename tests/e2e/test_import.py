@@ -102,8 +102,11 @@ def test_importing_twice_adds_nothing(daemon: Daemon, file: Path) -> None:
     assert len(before) == 5, "a line said twice was said twice"
 
 
-def test_standard_input_is_imported(daemon: Daemon) -> None:
-    done = importing(daemon, "-", stdin="\n".join(GOOD).encode())
+@pytest.mark.parametrize(
+    "text", ["\n".join(GOOD), "[\n" + ",\n".join(GOOD) + "\n]\n"], ids=["lines", "list"]
+)
+def test_standard_input_is_imported(daemon: Daemon, text: str) -> None:
+    done = importing(daemon, "-", stdin=text.encode())
 
     assert done.returncode == 0, done.stderr
     assert len(kept(daemon.database)) == 4

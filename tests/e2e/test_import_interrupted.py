@@ -8,6 +8,7 @@ import signal
 from pathlib import Path
 
 import pytest
+from e2e.conftest import Start
 from e2e.daemons import WAIT_S, Daemon, eventually, kept
 from e2e.terminals import on_terminal, popen
 
@@ -65,3 +66,33 @@ def test_the_key_says_how_much_is_stored_and_how_to_go_on(
     assert re.search(r"importing · \d+ % · [\d,]+ memories", shown)
     assert "Traceback" not in shown
     assert 0 < len(kept(daemon.database)) < LINES
+
+
+def test_an_import_into_a_new_database_begins_again(
+    start: Start, tmp_path: Path, file: Path
+) -> None:
+    first = start()
+    process = popen(first.socket, "import", str(file), home=first.home)
+    eventually(lambda: kept(first.database), "some lines are stored")
+    process.kill()
+    process.communicate(timeout=WAIT_S)
+    first.stop()
+    for part in tmp_path.glob("memory.db*"):
+        part.unlink()
+    second = start()
+
+    done = second.mnem("import", str(file), "--json")
+
+    assert json.loads(done.stdout)["stored"] == LINES
+
+
+def test_without_a_place_for_its_position_an_import_works(
+    daemon: Daemon, file: Path
+) -> None:
+    state = daemon.home / ".local" / "state" / "mnemosyned"
+    state.mkdir(parents=True, exist_ok=True)
+    (state / "imports").write_text("no folder")
+
+    done = daemon.mnem("import", str(file), "--json")
+
+    assert json.loads(done.stdout)["stored"] == LINES

@@ -98,7 +98,8 @@ def import_command(
     as_json = as_json or prints_json()
     sources = [_source(path) for path in paths]
     with client_of(context) as client, closing(client.transfers()) as transfers:
-        database = client.call(Status()).database
+        status = client.call(Status())
+        is_empty = not any(tier.count for tier in status.tiers.values())
         plan = plan_import(sources, format_name)
         if dry_run:
             return _show_preview(plan, (client, transfers), as_json=as_json)
@@ -107,7 +108,9 @@ def import_command(
             if checked.bad:
                 _print_report(checked, as_json=as_json)
                 return EXIT_OF_KIND[Kind.INVALID]
-        journals = _journals(database, sources, format_name or "", restart=restart)
+        journals = _journals(
+            status.database, sources, format_name or "", restart=restart or is_empty
+        )
         run = ImportRun(client, transfers, plan, journals)
         _run(run, "importing")
     _print_report(run.report, as_json=as_json)
