@@ -17,6 +17,7 @@ OWN_OF_A_FILE = frozenset(
         "detail_kind",
         "embedding",
         "embedding_model",
+        "forgotten",  # nothing reads it but what puts it back
         "scrub_due",
         "watched_file",  # paths of this machine
         "watched_folder",
