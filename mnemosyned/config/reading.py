@@ -208,7 +208,7 @@ def checked_value(key: str, value: Any, *, where: str, strict: bool) -> Any:  # 
     check = _FURTHER_CHECKS.get(key)
     if check and converted is not None and (problem := check(converted)):
         raise ConfigInvalid(
-            f"{where}: {key}: {problem}; it is {converted!r}", field=key
+            f"{where}: {key}: {problem}; it says {converted!r}", field=key
         )
     return converted
 

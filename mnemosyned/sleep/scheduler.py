@@ -173,7 +173,7 @@ def cron_trigger(fields: str, *, key: str = "sleep.cron") -> CronTrigger:
     try:
         return CronTrigger.from_crontab(fields, timezone=UTC)
     except ValueError as error:
-        raise ConfigInvalid(f"{key}: {error}; it is {fields!r}", field=key) from error
+        raise ConfigInvalid(f"{key}: {error}; it says {fields!r}", field=key) from error
 
 
 def _every(interval: timedelta) -> IntervalTrigger:

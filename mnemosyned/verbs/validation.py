@@ -31,6 +31,7 @@ def rephrase(problem: str, *, choices: Sequence[str] = (), form: str = "") -> st
     `choices` are the allowed words, `form` an example of the allowed form. A message of msgspec
     that is not known here is quoted.
     """
+    problem, _, _ = problem.partition(" - at `")  # a place in a list
     for part, words in _SAID.items():
         if part in problem:
             return words

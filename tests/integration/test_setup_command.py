@@ -152,7 +152,7 @@ def test_a_project_has_its_own_files(
     work = home / "shop" / "src"
     work.mkdir(parents=True)
     (home / "shop" / ".git").mkdir()
-    with pytest.raises(InvalidRequest, match="no project"):
+    with pytest.raises(InvalidRequest, match="not a project"):
         run("cursor", "--scope", "project", "--yes")
     monkeypatch.chdir(work)
 
