@@ -26,6 +26,8 @@ def notify(*states: str) -> None:
             channel.settimeout(TIMEOUT_S)
             channel.connect(address)
             channel.sendall("\n".join(states).encode())
+    except FileNotFoundError:  # `mnem start` listens until the daemon is ready
+        os.environ.pop("NOTIFY_SOCKET", None)
     except OSError as error:  # a manager that does not listen is no reason to fail
         log.warning("notify_failed", address=address, reason=str(error))
 
