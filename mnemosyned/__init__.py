@@ -164,6 +164,10 @@ if TYPE_CHECKING:
         SleepStatus as SleepStatus,
         Stats as Stats,
     )
+    from mnemosyned.verbs.watching import (
+        WatchedFolder as WatchedFolder,
+        Watching as Watching,
+    )
 
 if not TYPE_CHECKING:
     # Type checkers read the block above alone, and refuse a misspelled name.

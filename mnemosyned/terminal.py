@@ -119,6 +119,14 @@ def print_as_is(text: str) -> None:
     _write(text, sys.stdout, end=False)
 
 
+def show_progress(text: str) -> None:
+    """Replace the line at the terminal of standard error; an empty text takes it away."""
+    columns = _columns(sys.stderr) - 1
+    shown = escape_invisible(text, one_line=True)[:columns]
+    line = _encodable(f"\r{shown:<{columns}}\r{shown}", sys.stderr)
+    _write(line, sys.stderr, end=False)
+
+
 def _write(text: str | bytes, stream: TextIO, *, end: bool) -> None:
     try:
         click.echo(text, file=stream, nl=end, color=True)
@@ -166,8 +174,12 @@ def width() -> int:
         return int(named)
     if not is_terminal(sys.stdout):
         return ENDLESS
+    return _columns(sys.stdout)
+
+
+def _columns(terminal: TextIO) -> int:
     with suppress(OSError):
-        return os.get_terminal_size(sys.stdout.fileno()).columns or COLUMNS
+        return os.get_terminal_size(terminal.fileno()).columns or COLUMNS
     return COLUMNS
 
 

@@ -25,6 +25,10 @@ from mnemosyned.storage.sqlite import SqliteStore, open_store
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Workers get the size of pytest's own terminal, which is not that of the answers under test.
+for name in ("COLUMNS", "LINES"):
+    os.environ.pop(name, None)
+
 # How long an example takes says nothing on a machine that does other work.
 settings.register_profile(
     "suite",

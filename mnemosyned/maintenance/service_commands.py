@@ -31,7 +31,7 @@ from mnemosyned.maintenance.unit import (
     present_unit,
     systemctl,
 )
-from mnemosyned.terminal import say
+from mnemosyned.terminal import say, show_progress
 from mnemosyned.verbs.status import Status
 
 STOP_SLACK_S = 60.0
@@ -205,15 +205,15 @@ class _Progress:
         with suppress(MnemosynedError), Connection(self._socket, timeout_s=1) as client:
             progress = client.call(Status()).sleep.progress
             if progress:
-                line = f"\rlast consolidation: {progress.done:,} of {progress.total:,}"
-                sys.stderr.write(line)
-                sys.stderr.flush()
+                show_progress(
+                    f"last consolidation: {progress.done:,} of {progress.total:,}"
+                )
                 self._shown = True
 
     def end(self) -> None:
-        """Leave the line."""
+        """Take the line away."""
         if self._shown:
-            sys.stderr.write("\n")
+            show_progress("")
 
 
 def _show_file(file: Path, lines: int, *, follow: bool) -> None:

@@ -73,7 +73,7 @@ def test_a_number_is_an_entry_of_the_last_list_unless_it_is_an_id(
         asked,
         """
         ids=$(mnem recall deploy tea --format ids)
-        mnem recall deploy tea --format table > list
+        mnem recall deploy tea --format table > /dev/null
         mnem get 2 --format ids; mnem get '#2' --format ids; mnem get 7 --format ids
         echo "$ids" | sed -n 2p
         mnem get 9; mnem get %1 --socket "$MNEMOSYNE_SOCKET" --json > /dev/null && echo found

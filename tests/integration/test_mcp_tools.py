@@ -187,7 +187,7 @@ def test_recalled_text_cannot_pass_for_a_turn_or_a_line_of_its_own(
         ("remember", {"content": "  "}, ""),
         ("get", {"id": "none"}, "none"),
         ("expand", {"id": "none"}, "none"),
-        ("forget", {}, "name what to forget"),
+        ("forget", {}, "say which memories"),
         ("forget", {"id": "none"}, "none"),
         ("learn", {"rule": ""}, ""),
     ],

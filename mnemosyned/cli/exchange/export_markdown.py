@@ -113,7 +113,7 @@ class Days:
 
     def _section(self, memory: ExportedMemory) -> str:
         """Return a memory under a heading of its time, session, source and role."""
-        time = in_zone(memory.created_at, None).strftime("%H:%M")
+        time = f"{in_zone(memory.created_at, None):%H:%M}"
         about = (memory.session, memory.source or "", memory.role)
         heading = " · ".join(
             [time, *(" ".join(name.split()) for name in about if name)]

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-import click
-
-from mnemosyned.terminal import counted, span
+from mnemosyned.terminal import counted, show_progress, span
 
 SHOWN_EVERY_S = 0.2
 RATE_AFTER_S = 1.0
@@ -44,7 +41,7 @@ class ProgressLine:
         now = time.monotonic()
         if now - self._shown >= SHOWN_EVERY_S:
             self._shown = now
-            self._print(self.text(now - self._began))
+            show_progress(self.text(now - self._began))
 
     def text(self, elapsed_s: float) -> str:
         """Return the line after so many seconds."""
@@ -67,13 +64,7 @@ class ProgressLine:
     def close(self) -> None:
         """Take the line away."""
         if self._shown:
-            self._print("")
-
-    def _print(self, text: str) -> None:
-        columns = shutil.get_terminal_size((80, 24)).columns - 1
-        click.echo(
-            f"\r{text[:columns]:<{columns}}\r{text[:columns]}", nl=False, err=True
-        )
+            show_progress("")
 
 
 @contextmanager

@@ -141,4 +141,4 @@ class Reader:
 
 def _midnight(day: date) -> datetime:
     """The first instant of a day on this machine's calendar."""
-    return datetime.combine(day, time()).astimezone()
+    return in_zone(datetime.combine(day, time()), None)
