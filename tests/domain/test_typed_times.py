@@ -1,22 +1,24 @@
 """What people type for a time, read on Monday, 23 November 2026, at 01:30 in Berlin."""
 
+import re
 import time as clock
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import example, given, strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from mnemosyned.domain.dates.names import MONTHS, WEEKDAYS
 from mnemosyned.domain.dates.spans import TimeSpan
 from mnemosyned.domain.dates.typed import CHARS_MAX, period_around, read_time
 from mnemosyned.domain.dates.typed_days import AmbiguousDate
 from mnemosyned.domain.languages import LANGUAGES
-from mnemosyned.domain.languages.language import TimeGrammar
+from mnemosyned.domain.languages.language import UNITS, TimeGrammar
 
 BERLIN = ZoneInfo("Europe/Berlin")
 NEW_YORK = ZoneInfo("America/New_York")
 NOW = datetime(2026, 11, 23, 1, 30, tzinfo=BERLIN)
+LOOKBEHIND = re.compile(r"\(\?<![^)]*\)")
 ZONES = ["UTC", "Europe/Berlin", "America/New_York", "Pacific/Apia", "Africa/Cairo"]
 
 
@@ -78,6 +80,14 @@ STRETCHES = [
     ("letzten Montag", "2026-11-16", "2026-11-17"),
     ("am 18. November", "2026-11-18", "2026-11-19"),
     ("18. Nov. 2025", "2025-11-18", "2025-11-19"),
+    ("uebermorgen", "2026-11-25", "2026-11-26"),
+    ("naechste Woche", "2026-11-30", "2026-12-07"),
+    ("3. Maerz 2025", "2025-03-03", "2025-03-04"),
+    ("8 fevrier 2025", "2025-02-08", "2025-02-09"),
+    ("semaine derniere", "2026-11-16", "2026-11-23"),
+    ("manana", "2026-11-24", "2026-11-25"),
+    ("el sabado", "2026-11-21", "2026-11-22"),
+    ("hace 2 anos", "2024-11-23T01:30", "2024-11-23T01:30"),
     ("avant-hier", "2026-11-21", "2026-11-22"),
     ("semaine dernière", "2026-11-16", "2026-11-23"),
     ("lundi dernier", "2026-11-16", "2026-11-17"),
@@ -287,9 +297,36 @@ def test_every_language_s_weekdays_are_read(name: str) -> None:
     assert timedelta() <= NOW - since < timedelta(days=8)
 
 
-@pytest.mark.parametrize(
-    "grammar", [language.times for language in LANGUAGES if language.times]
-)
+GRAMMARS = [language.times for language in LANGUAGES if language.times]
+
+
+@settings(max_examples=200)
+@given(st.data())
+def test_every_phrase_of_every_language_means_what_it_means_in_english(
+    data: st.DataObject,
+) -> None:
+    grammar = data.draw(st.sampled_from(GRAMMARS))
+    phrase, pattern = data.draw(st.sampled_from(sorted(grammar.phrases.items())))
+    words = data.draw(st.from_regex(LOOKBEHIND.sub("", pattern), fullmatch=True))
+
+    assert ends(words) == ends(phrase)
+
+
+@settings(max_examples=100)
+@given(st.data())
+def test_every_unit_of_every_language_is_counted(data: st.DataObject) -> None:
+    grammar = data.draw(st.sampled_from(GRAMMARS))
+    unit = data.draw(st.sampled_from(UNITS))
+    name = data.draw(st.from_regex(grammar.units[unit], fullmatch=True))
+    before = data.draw(st.from_regex(grammar.ahead_before, fullmatch=True))
+
+    assert ends(f"3 {name}") == ends(f"3 {unit}s")
+    assert ends(f"{before} 3 {name}") == ends(f"in 3 {unit}s")
+    if grammar.ago_before:
+        assert ends(f"{grammar.ago_before} 3 {name}") == ends(f"3 {unit}s ago")
+
+
+@pytest.mark.parametrize("grammar", GRAMMARS)
 def test_every_language_has_words_for_what_is_to_come(grammar: TimeGrammar) -> None:
     assert grammar.ahead_before
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time, timedelta, timezone, tzinfo
 from typing import Literal
 
+from mnemosyned.domain.dates.accents import with_accents
 from mnemosyned.domain.dates.durations import read_duration
 from mnemosyned.domain.dates.spans import TimeSpan
 from mnemosyned.domain.dates.typed_days import AmbiguousDate, TypedDay, read_day
@@ -57,16 +58,23 @@ def read_time(text: str, now: datetime, *, ahead: bool = False) -> TypedTime | N
     words = _normalized(text)
     if not words:
         return None
-    try:
-        meant = _read(words, now, ahead=ahead)
-    except AmbiguousDate:
-        raise
-    except (ValueError, OverflowError):  # 31 April, 25:00, year 0
-        return None
+    meant = _read(words, now, ahead=ahead)
+    if meant is None and words.isascii():
+        accented = with_accents(words)
+        meant = _read(accented, now, ahead=ahead) if accented != words else None
     return _in_utc(meant) if meant else None
 
 
 def _read(words: str, now: datetime, *, ahead: bool) -> TypedTime | None:
+    try:
+        return _whole(words, now, ahead=ahead)
+    except AmbiguousDate:
+        raise
+    except (ValueError, OverflowError):  # 31 April, 25:00, year 0
+        return None
+
+
+def _whole(words: str, now: datetime, *, ahead: bool) -> TypedTime | None:
     if words in _NOW:
         return TypedTime(now, now)
     if moment := read_duration(words, now, ahead=ahead):
