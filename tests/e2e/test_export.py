@@ -219,6 +219,25 @@ def test_days_are_written_as_markdown(full: Daemon, tmp_path: Path) -> None:
     assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
 
 
+def test_days_in_markdown_can_be_imported_as_notes(
+    full: Daemon, empty: Daemon, tmp_path: Path
+) -> None:
+    folder = tmp_path / "days"
+    full.mnem("export", "--format", "markdown", str(folder))
+
+    done = imported(empty, folder)
+
+    assert json.loads(done.stdout)["bad"] == 0
+    day = sorted(folder.iterdir())[15].stem
+    times = rows(
+        empty.database,
+        "SELECT DISTINCT date(created_at, 'localtime') FROM working_memory "
+        "WHERE content LIKE '%boiler of cabin 0%' AND metadata LIKE ?",
+        f"%{day}%",
+    )
+    assert times == [(day,)]
+
+
 def test_a_copy_of_the_database_is_an_export_too(full: Daemon, tmp_path: Path) -> None:
     copy = tmp_path / "copy.db"
 
