@@ -325,6 +325,16 @@ def wrapped_lines(text: str) -> str:
     return "\n".join(f"{INDENT}{line}".rstrip() for line in lines)
 
 
+def flowed(text: str) -> str:
+    """A text as it is; lines of prose that are too long are wrapped at words, code is not."""
+    room = width()
+    lines: list[str] = []
+    for line in text.splitlines():
+        is_prose = cell_count(line) > room and not line[:1].isspace()
+        lines += wrap(line, room, room) if is_prose else [line]
+    return "\n".join(lines)
+
+
 def indented(text: str) -> str:
     """A text with its line breaks, indented."""
     return "\n".join(f"{INDENT}{line}" for line in text.splitlines() or [""])

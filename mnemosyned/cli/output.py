@@ -26,6 +26,7 @@ class Answers:
         self._show = _FORMS[form]
         self._keeps_ids = form == "table"
         self.ids: list[str] = []
+        self._remarks: list[str] = []
         self.is_over: Callable[[], bool] = lambda: False
 
     def show(self, result: object) -> None:
@@ -36,10 +37,12 @@ class Answers:
             self.ids += ids_of(result)
         self._show(result, first)
         if remark := remarks(result):
-            say(click.style(remark, dim=True), err=True, styled=True)
+            self._remarks.append(remark)
 
     def close(self) -> None:
-        """Keep the ids of a list that was shown with numbers."""
+        """Print the remarks below the answer; keep the ids of a list that was shown with numbers."""
+        for remark in self._remarks:
+            say(click.style(remark, dim=True), err=True, styled=True)
         if self._keeps_ids and self.ids:
             keep_list(self.ids)
 

@@ -24,6 +24,7 @@ from mnemosyned.terminal import (
     cut,
     cut_line,
     ellipsis,
+    flowed,
     indented,
     level_name,
     pairs,
@@ -184,7 +185,7 @@ def _memory(memory: MemoryRecord) -> str:
         ("valid until", _until(memory.valid_until)),
         ("superseded", _superseded(memory.superseded_at, memory.superseded_by)),
     ]
-    return f"{pairs(rows)}\n\n{_words(memory)}"
+    return f"{pairs(rows)}\n\n{flowed(_words(memory))}"
 
 
 def _edited(memory: MemoryRecord) -> str:
@@ -227,7 +228,7 @@ def _episode(episode: Episode) -> str:
         ("originals", str(episode.item_count)),
         ("summarizer", episode.summarizer),
     ]
-    return f"{pairs(rows)}\n\n{episode.content}{_details(episode.details)}"
+    return f"{pairs(rows)}\n\n{flowed(episode.content)}{_details(episode.details)}"
 
 
 def _details(details: Iterable[Detail]) -> str:

@@ -7,12 +7,14 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from datetime import date, datetime
 
 import click
 
 from mnemosyned.cli.calls import client_of
 from mnemosyned.cli.exits import EXIT_INTERRUPTED, EXIT_NOTHING
 from mnemosyned.cli.formats import AnswerCommand, chosen_format
+from mnemosyned.cli.look.rows import day_title, local_day
 from mnemosyned.cli.look.show_events import event_lines, memory_line
 from mnemosyned.cli.records import cells_of
 from mnemosyned.client.connection import Connection
@@ -20,7 +22,7 @@ from mnemosyned.domain.errors import DaemonUnreachable
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.text.invisible import escape_invisible
-from mnemosyned.terminal import say, say_json
+from mnemosyned.terminal import is_terminal, say, say_json
 from mnemosyned.verbs.events import Event, EventMemory
 from mnemosyned.verbs.listing import ListMemories
 from mnemosyned.verbs.status import Status
@@ -67,6 +69,8 @@ def tail(
             if follow:
                 _follow(client, printer)
     except KeyboardInterrupt:
+        if is_terminal(sys.stderr):
+            say("", err=True)  # the prompt begins on a line of its own
         return EXIT_INTERRUPTED
     return 0 if shown or follow else EXIT_NOTHING
 
@@ -140,6 +144,7 @@ class _Printer:
         self, form: str, sessions: Sequence[str], sources: Sequence[str]
     ) -> None:
         self._form = form
+        self._day: date | None = None
         self.sessions = sessions
         self.sources = sources
 
@@ -160,6 +165,7 @@ class _Printer:
                 source=memory.source,
                 role=memory.role,
             )
+            self._title(memory.created_at)
             say(memory_line(memory.created_at, shown), styled=True)
 
     def event(self, event: Event) -> None:
@@ -174,8 +180,16 @@ class _Printer:
         elif self._form == "tsv":
             self._event_cells(event)
         else:
+            self._title(event.at)
             for line in event_lines(event):
                 say(line, styled=True)
+
+    def _title(self, moment: datetime) -> None:
+        """Print the day, where it is another than that of the line before."""
+        day = local_day(moment)
+        if day != self._day:
+            say(click.style(day_title(day), bold=True), styled=True)
+        self._day = day
 
     def _is_wanted(self, event: Event) -> bool:
         if not (self.sessions or self.sources):

@@ -1,0 +1,243 @@
+"""The commands that look, typed next to a real daemon."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from e2e.daemons import WAIT_S, Daemon, environment, eventually, mnem, running
+from e2e.programs import BIN, Process, start
+
+pytestmark = pytest.mark.e2e
+
+MONDAY = datetime(2026, 3, 9, 9, tzinfo=UTC)
+NOTES = 1_200
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    """A daemon with three weeks that were slept over, and a session that was not."""
+    with running(tmp_path_factory.mktemp("looking")) as daemon:
+        steps = [
+            {
+                "id": f"Step-{day:02}-{number}",
+                "content": f"Day {day}: step {number} of the stew.",
+                "session": "kitchen",
+                "source": "cook",
+                "role": "Ada",
+                "created_at": (
+                    MONDAY + timedelta(days=day, minutes=number)
+                ).isoformat(),
+            }
+            for day in range(21)
+            for number in range(5)
+        ]
+        daemon.post("remember_many", memories=steps)
+        daemon.post("sleep", force=True)
+        for begin in range(0, NOTES, 600):
+            batch = [
+                {"content": f"note {n}", "session": "notes"}
+                for n in range(begin, begin + 600)
+            ]
+            daemon.post("remember_many", memories=batch)
+        yield daemon
+
+
+def shown(daemon: Daemon, *words: str, form: str = "table", code: int = 0) -> str:
+    """What a command prints on standard output."""
+    printed = daemon.mnem(*words, "--format", form)
+    assert printed.returncode == code, printed.stderr.decode()
+    return printed.stdout.decode()
+
+
+def test_mnem_alone_shows_the_state(filled: Daemon) -> None:
+    text = shown(filled)
+
+    assert text.startswith("mnemosyned is well")
+    assert "1,200 working, 105 archived" in text
+    assert "1,200 memories; the last at" in text
+    assert json.loads(shown(filled, form="json"))["status"]["today"] == NOTES
+
+
+def test_mnem_alone_says_in_two_lines_how_to_start_a_daemon(tmp_path: Path) -> None:
+    printed = mnem("--socket", str(tmp_path / "none"), home=tmp_path)
+
+    assert printed.returncode == 3
+    assert printed.stdout == b""
+    lines = printed.stderr.decode().splitlines()
+    assert len(lines) == 2
+    assert "mnem start" in lines[1]
+
+
+def test_a_list_of_any_length_comes_page_by_page(filled: Daemon) -> None:
+    ids = shown(filled, "list", "-n", "1100", form="ids").split()
+    everything = shown(filled, "list", "--all", form="jsonl").splitlines()
+    whole = json.loads(shown(filled, "list", "--all", form="json"))
+
+    assert len(set(ids)) == 1100
+    assert [json.loads(line)["id"] for line in everything[:1100]] == ids
+    assert len(everything) == len(whole["memories"]) == NOTES + 105
+    assert whole["next"] is None
+
+
+def test_a_list_is_shown_by_day_and_origin(filled: Daemon) -> None:
+    lines = shown(filled, "list", "-s", "kitchen", "-n", "6").splitlines()
+
+    assert lines[0] == "Sunday 29 March 2026"
+    assert lines[1] == "  kitchen · cook"
+    assert lines[2].startswith("   1  ")
+    assert lines[2].endswith("  Ada: Day 20: step 4 of the stew.")
+    assert lines[7] == "Saturday 28 March 2026"
+
+
+def test_a_list_that_matches_nothing_fails_with_a_word(filled: Daemon) -> None:
+    printed = filled.mnem("list", "-s", "nowhere")
+
+    assert (printed.returncode, printed.stdout) == (1, b"")
+    assert printed.stderr == b"nothing matches\n"
+
+
+def test_a_day_is_its_summary_and_its_memories(filled: Daemon) -> None:
+    text = shown(filled, "day", "2026-03-10")
+
+    title, head, *summary = text.splitlines()
+    assert title == "Tuesday 10 March 2026"
+    assert head == "   summary of 5 memories, number 1:"
+    assert "Day 1: step" in summary[0]
+    assert "Ada: Day 1: step 4 of the stew." in text
+    ids = shown(filled, "day", "2026-03-10", form="ids").split()
+    assert ids[1:] == [f"Step-01-{number}" for number in range(5)]
+    assert (
+        ids[1:]
+        == shown(filled, "day", "10 March", "2026", "-s", "kitchen", form="ids").split()
+    )
+
+
+def test_a_week_is_its_summary_and_its_days(filled: Daemon) -> None:
+    text = shown(filled, "week", "2026-03-11")
+
+    assert text.startswith("9 to 15 March 2026 (week 11)\n   summary of 35 memories")
+    assert text.count("  5 memories\n") == 7
+    assert "   2  Monday 9 March 2026  5 memories" in text
+
+
+def test_a_month_is_its_summary_and_its_weeks(filled: Daemon) -> None:
+    text = shown(filled, "month", "March 2026")
+
+    assert text.startswith("March 2026\n   summary of 105 memories")
+    assert text.count("(week ") == 3
+
+
+def test_what_was_not_slept_over_is_shown_by_its_memories(filled: Daemon) -> None:
+    assert (
+        shown(filled, "today", form="ids").split()
+        == (
+            shown(
+                filled,
+                "list",
+                "-s",
+                "notes",
+                "--order",
+                "oldest",
+                "-n",
+                "1000",
+                form="ids",
+            )
+        ).split()
+    )
+    week = filled.mnem("week", "--format", "table")
+    assert b"and more: mnem day " in week.stdout
+    assert b"no summary of this week yet" in week.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["day", "2020-01-01"], 1, "nothing is kept of Wednesday 1 January 2020"),
+        (["week", "next to never"], 2, "is not a valid time"),
+        (["list", "-n", "none"], 2, "--all lists everything"),
+    ],
+)
+def test_what_cannot_be_shown_is_said(
+    filled: Daemon, words: list[str], code: int, said: str
+) -> None:
+    printed = filled.mnem(*words)
+
+    assert printed.returncode == code
+    assert said in printed.stderr.decode()
+
+
+def test_show_is_get(filled: Daemon) -> None:
+    assert shown(filled, "show", "Step-03-1") == shown(filled, "get", "Step-03-1")
+
+
+# ----------------------------------------------------------------------- tail
+
+
+@contextmanager
+def following(daemon: Daemon, *words: str) -> Iterator[tuple[Process, Path]]:
+    """`mnem tail -f` on a daemon, and the file of what it prints."""
+    with ExitStack() as stack:
+        file = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "printed"
+        output = stack.enter_context(file.open("wb"))
+        process = start(
+            [str(BIN / "mnem"), "--socket", str(daemon.socket), "tail", "-f", *words],
+            environment(daemon.home),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+        )
+        try:
+            yield process, file
+        finally:
+            process.kill()
+            process.wait(WAIT_S)
+
+
+def test_tail_shows_the_newest_memories_the_oldest_of_them_first(
+    filled: Daemon,
+) -> None:
+    lines = shown(filled, "tail", "-n", "3", "-s", "kitchen").splitlines()
+
+    assert lines[0] == "Sunday 29 March 2026"
+    assert [line.rpartition("step ")[2] for line in lines[1:]] == [
+        f"{number} of the stew." for number in (2, 3, 4)
+    ]
+
+
+def test_tail_follows_over_a_restart_and_ends_cleanly(tmp_path: Path) -> None:
+    with running(tmp_path) as daemon:
+        daemon.post("remember", content="Before.", session="tea")
+        with following(daemon, "--format", "table") as (process, file):
+            eventually(lambda: "Before." in file.read_text(), "the newest is shown")
+            # The stream begins a moment later than the list.
+            eventually(
+                lambda: (
+                    daemon.post("remember", content="Meanwhile.", session="tea")
+                    and "Meanwhile." in file.read_text()
+                ),
+                "what happens is shown",
+            )
+            assert daemon.stop() == 0
+            eventually(lambda: "waiting" in file.read_text(), "it waits")
+            with running(
+                tmp_path, "--socket", str(daemon.socket), database=daemon.database
+            ):
+                eventually(lambda: "again" in file.read_text(), "it is back")
+                eventually(
+                    lambda: (
+                        daemon.post("remember", content="Afterwards.")
+                        and "Afterwards." in file.read_text()
+                    ),
+                    "what happens then is shown",
+                )
+                process.send_signal(signal.SIGINT)
+                assert process.wait(WAIT_S) == 130
+            assert "Traceback" not in file.read_text()
