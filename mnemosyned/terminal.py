@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import select
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -94,6 +95,15 @@ def is_terminal(stream: TextIO) -> bool:
         return stream.isatty()
     except (AttributeError, ValueError):
         return False
+
+
+def reader_left() -> bool:
+    """Whether whoever read standard output through a pipe has gone."""
+    poll = select.poll()
+    with suppress(AttributeError, OSError, ValueError):
+        poll.register(sys.stdout.fileno(), select.POLLERR)
+        return any(flags & select.POLLERR for _, flags in poll.poll(0))
+    return False
 
 
 def has_styles(stream: TextIO) -> bool:

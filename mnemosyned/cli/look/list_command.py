@@ -16,6 +16,7 @@ from mnemosyned.cli.output import answers
 from mnemosyned.cli.parameters import in_order, parameter
 from mnemosyned.client.connection import Connection
 from mnemosyned.domain.errors import InvalidRequest
+from mnemosyned.terminal import reader_left
 from mnemosyned.verbs.listing import Listed, ListMemories
 from mnemosyned.verbs.request import parse_text
 
@@ -52,7 +53,7 @@ def run(context: click.Context, /, *, all_: bool, **given: Any) -> int:  # noqa:
         for page in pages:
             printer.show(page)
             shown += len(page)
-            if printer.is_over():
+            if printer.is_over() or reader_left():
                 break
     return 0 if shown else EXIT_NOTHING
 

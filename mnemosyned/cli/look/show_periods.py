@@ -64,7 +64,11 @@ def _part(part: Part, number: int, *, alone: bool) -> Iterator[str]:
             yield click.style(day_title(part.first), bold=True)
         yield from rows_by_origin(part.memories, number)
         if part.more:
-            yield _dim(f"and more: mnem day {part.first.isoformat()}")
+            day = part.first.isoformat()
+            further = (
+                f"list --since {day} --until {day} --all" if alone else f"day {day}"
+            )
+            yield _dim(f"and more: mnem {further}")
         return
     count = counted(part.summary.item_count, "memory")
     name = _part_name(part)

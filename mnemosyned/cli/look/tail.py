@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import select
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from datetime import date, datetime
 
 import click
@@ -22,7 +20,7 @@ from mnemosyned.domain.errors import DaemonUnreachable
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.text.invisible import escape_invisible
-from mnemosyned.terminal import is_terminal, say, say_json
+from mnemosyned.terminal import is_terminal, reader_left, say, say_json
 from mnemosyned.verbs.events import Event, EventMemory
 from mnemosyned.verbs.listing import ListMemories
 from mnemosyned.verbs.status import Status
@@ -93,7 +91,7 @@ def _begin(client: Connection, printer: _Printer, limit: int) -> int:
 def _follow(client: Connection, printer: _Printer) -> None:
     """Print events until nobody reads them; a daemon that is gone is waited for."""
     for event in _events(client):
-        if _left():
+        if reader_left():
             return
         printer.event(event)
 
@@ -126,15 +124,6 @@ def _reconnected(client: Connection, last: int | None) -> int | None:
         if lost:
             say("mnem: connected again", err=True)
         return None if lost else last
-
-
-def _left() -> bool:
-    """Whether whoever read standard output has gone."""
-    poll = select.poll()
-    with suppress(OSError, ValueError):
-        poll.register(sys.stdout.fileno(), select.POLLERR)
-        return any(flags & select.POLLERR for _, flags in poll.poll(0))
-    return False
 
 
 class _Printer:
