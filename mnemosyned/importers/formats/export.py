@@ -27,7 +27,8 @@ from mnemosyned.verbs.request import decoder_of
 LINE_BYTES_MAX = 64 << 20
 """A month's summary names what it was made of; a memory has a megabyte and its metadata."""
 GROUP_LINES_MAX = 10_000
-"""An episode with more originals is restored in parts."""
+GROUP_BYTES_MAX = 16 << 20
+"""An episode with more originals is restored in parts; a request has room for one."""
 
 
 @dataclass(slots=True)
@@ -92,6 +93,8 @@ class _Reader:
         self._start = start
         self._seen = _Seen()
         self._group: list[_Line] = []
+        self._group_bytes = 0
+        self._begins_with_episode = False
         self._missing = 0
         """Originals that the group still lacks."""
 
@@ -109,9 +112,10 @@ class _Reader:
                 yield from self._end(line, kind)
                 continue
             self._seen.add(line, kind.record)
-            if kind.record == HEADER:
-                yield from self._check_version(line)
-            elif line.end > self._start:
+            if problem := _problem_of_header(line.data, kind):
+                yield self._bad(line, problem)
+                return
+            if kind.record != HEADER and line.end > self._start:
                 yield from self._grouped(line, kind)
         if ended != FOOTER:
             yield from self._cut_group()
@@ -122,16 +126,22 @@ class _Reader:
         """Add a line to the group, and yield the group if it is complete."""
         if self._missing and kind.record != "memory":
             yield from self._cut_group()
-        self._group.append(line)
         if kind.record == "episode":
             self._missing = kind.originals
+            self._begins_with_episode = True
         elif self._missing:
             self._missing -= 1
-        if not self._missing or len(self._group) >= GROUP_LINES_MAX:
+        self._group.append(line)
+        self._group_bytes += len(line.data)
+        is_full = (
+            len(self._group) >= GROUP_LINES_MAX or self._group_bytes >= GROUP_BYTES_MAX
+        )
+        if is_full or not self._missing:
             yield self._take()
 
     def _take(self) -> Group:
         group, self._group = self._group, []
+        self._group_bytes, self._begins_with_episode = 0, False
         data = b"".join(line.data.rstrip(b"\n") + b"\n" for line in group)
         end = group[-1].end
         size = sum(len(line.data) for line in group)
@@ -141,14 +151,13 @@ class _Reader:
     def _cut_group(self) -> Iterator[Group | Bad]:
         """Yield the originals of an episode that lacks others, without the episode."""
         self._missing = 0
-        group = self._group
-        if not group:
-            return
-        episode, *originals = group
-        yield self._bad(episode, "the summary lacks originals and is left out")
-        self._group = originals
-        if originals:
+        if self._begins_with_episode:
+            yield self._bad(
+                self._group.pop(0), "the summary lacks originals and is left out"
+            )
+        if self._group:
             yield self._take()
+        self._begins_with_episode = False
 
     def _end(self, line: _Line, kind: LineKind) -> Iterator[Group | Bad]:
         yield from self._cut_group()
@@ -160,14 +169,18 @@ class _Reader:
         self._group = [line]
         yield self._take()
 
-    def _check_version(self, line: _Line) -> Iterator[Bad]:
-        version = msgspec.json.decode(line.data).get("version")
-        if version != VERSION:
-            reason = f"the export is of version {version}; this program reads {VERSION}"
-            yield self._bad(line, reason)
-
     def _bad(self, line: _Line, reason: str) -> Bad:
         return Bad(f"{self._source.name}:{line.number}", reason)
+
+
+def _problem_of_header(line: bytes, kind: LineKind) -> str:
+    """Return why an export with this header cannot be read."""
+    if kind.record != HEADER:
+        return ""
+    version = msgspec.json.decode(line).get("version")
+    if version == VERSION:
+        return ""
+    return f"the export is of version {version}; this program reads {VERSION}"
 
 
 def _lines(file: BinaryIO) -> Iterator[_Line]:
