@@ -25,30 +25,25 @@ from mnemosyned.domain.secrets.exact_values import (
 from mnemosyned.domain.secrets.masking import mask_memory
 from mnemosyned.domain.text.snippets import beginnings
 from mnemosyned.service.backup_keeper import BackupKeeper
-from mnemosyned.service.changes import ChangeService
+from mnemosyned.service.changing.verbs import change_verbs
 from mnemosyned.service.compact import CompactService
 from mnemosyned.service.compactions import CompactionArchive
 from mnemosyned.service.context import ContextService
-from mnemosyned.service.edits import Aftermath, EditService
 from mnemosyned.service.events import EventBus
 from mnemosyned.service.exchange.service import ExchangeService
 from mnemosyned.service.forgetting.retention import RetentionService
-from mnemosyned.service.forgetting.undo import CycleUndo
 from mnemosyned.service.history import with_history
 from mnemosyned.service.holding import hold_sleep
 from mnemosyned.service.intake import check_text
-from mnemosyned.service.learnings import LearningService
 from mnemosyned.service.listing import ListService
 from mnemosyned.service.policies import About, PolicyHolder
 from mnemosyned.service.questions import missing_time_note, query_of
 from mnemosyned.service.status import StatusService
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.sleeper import Sleeper
-from mnemosyned.verbs.changes import EditMemory, Pin, Tag, Unpin, Untag
 from mnemosyned.verbs.conversation import Compact, Context, Shortened
 from mnemosyned.verbs.events import EventKind
 from mnemosyned.verbs.exchange import Export
-from mnemosyned.verbs.learnings import EditLearning, Learn, Learnings, RemoveLearning
 from mnemosyned.verbs.listing import ListMemories, Sessions, Sources
 from mnemosyned.verbs.memories import (
     Expand,
@@ -66,8 +61,6 @@ from mnemosyned.verbs.retention import (
     BackedUp,
     Backup,
     Forget,
-    Prune,
-    Restore,
 )
 from mnemosyned.verbs.sleep import Log, Logged, Sleep, Undo
 from mnemosyned.verbs.status import Status
@@ -139,7 +132,6 @@ class MemoryService:
 
     def _make_verbs(self) -> dict[type[Request[Any]], Callable[[Any], Any]]:
         """Return the implementation of each verb."""
-        retention = self._retention
         self._compact = CompactService(
             lease=self.sleeper.cycle.lease,
             clock=self._clock,
@@ -152,17 +144,11 @@ class MemoryService:
             recaller=self,
             policies=self._policies,
         )
-        learnings = LearningService(
-            store=self._store.learnings,
-            clock=self._clock,
-            policies=self._policies,
-            purge=retention.purger.attempt,
-        )
         lists = ListService(store=self._store.lists, clock=self._clock)
         status = StatusService(
             store=self._store,
             sleeper=self.sleeper,
-            pruner=retention.pruner,
+            pruner=self._retention.pruner,
             policies=self._policies,
             about=self._about,
             keeper=self._keeper,
@@ -170,24 +156,14 @@ class MemoryService:
             count_today=lists.count_today,
             watched=lambda: self.watched(),  # noqa: PLW0108 it is set later
         )
-        changes = ChangeService(store=self._store)
-        edits = EditService(
-            store=self._store,
-            clock=self._clock,
-            policies=self._policies,
-            aftermath=Aftermath(
-                rewrite_stale=retention.rewrite_stale_or_log,
-                purge=retention.purger.attempt,
-                enforce_cap=self.sleeper.enforce_cap,
-                reworded=self._vectors.reworded if self._vectors else None,
-            ),
-        )
-        undo = CycleUndo(
+        changes = change_verbs(
             store=self._store,
             sleeper=self.sleeper,
-            rewrite_stale=retention.rewrite_stale_or_log,
+            retention=self._retention,
+            policies=self._policies,
+            vectors=self._vectors,
         )
-        return {
+        return changes | {
             Remember: self.remember,
             RememberMany: self.remember_many,
             Recall: self.recall,
@@ -197,22 +173,9 @@ class MemoryService:
             Sessions: lists.sessions,
             Sources: lists.sources,
             Sleep: self.sleep,
-            Undo: undo.undo,
-            Forget: retention.forget,
-            EditMemory: edits.edit,
-            Tag: changes.tag,
-            Untag: changes.untag,
-            Pin: changes.pin,
-            Unpin: changes.unpin,
-            Restore: retention.restore,
-            Prune: retention.pruner.prune,
             Backup: self.backup,
             Status: status.status,
             Log: self.log,
-            Learn: learnings.learn,
-            Learnings: learnings.learnings,
-            EditLearning: learnings.edit,
-            RemoveLearning: learnings.remove,
             Context: context.context,
             Compact: self.compact,
             Watch: _watch_nothing,

@@ -11,7 +11,7 @@ from mnemosyned.cli.render import render
 from mnemosyned.domain.cycles import Trigger
 from mnemosyned.domain.errors import InvalidRequest
 from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.service import selection
+from mnemosyned.service.changing import selection
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle

@@ -6,7 +6,7 @@ import pytest
 
 from mnemosyned import Memory
 from mnemosyned.cli.confirm import whole
-from mnemosyned.service import selection
+from mnemosyned.service.changing import selection
 from mnemosyned.verbs.memories import Remember
 from mnemosyned.verbs.retention import Forget
 

@@ -25,12 +25,12 @@ from mnemosyned.domain.rollup import Level
 from mnemosyned.domain.text.word_cache import clear_word_caches
 from mnemosyned.logs import logger
 from mnemosyned.service.backups import file_bytes, known_backups
+from mnemosyned.service.changing.selection import Selector
 from mnemosyned.service.clock_guard import ClockGuard
 from mnemosyned.service.forgetting.grace import GraceKeeper
 from mnemosyned.service.forgetting.pruning import Pruner
 from mnemosyned.service.forgetting.purging import WORDS_REMAIN, Purger
 from mnemosyned.service.policies import About, PolicyHolder
-from mnemosyned.service.selection import Selector
 from mnemosyned.service.steps import CHUNK, chunks, in_steps
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.rewrite import rewrite_stale

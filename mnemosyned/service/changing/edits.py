@@ -21,9 +21,9 @@ from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.revisions import Edition, MemoryEdit
 from mnemosyned.domain.secrets.masking import mask_secrets
 from mnemosyned.domain.tags import tag_names
+from mnemosyned.service.changing.selection import Selector
 from mnemosyned.service.intake import check_created_at, check_text
 from mnemosyned.service.policies import PolicyHolder
-from mnemosyned.service.selection import Selector
 from mnemosyned.service.steps import CHUNK, in_steps
 from mnemosyned.verbs.changes import Edited, EditMemory
 from mnemosyned.verbs.request import instant, names

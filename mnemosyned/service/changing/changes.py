@@ -8,7 +8,7 @@ from mnemosyned.domain.errors import InvalidRequest
 from mnemosyned.domain.memory import Episode
 from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.tags import tag_names
-from mnemosyned.service.selection import Selected, Selector
+from mnemosyned.service.changing.selection import Selected, Selector
 from mnemosyned.service.steps import CHUNK, in_steps
 from mnemosyned.verbs.changes import Pin, Pinned, Tag, Tagged, Unpin, Untag
 from mnemosyned.verbs.request import names

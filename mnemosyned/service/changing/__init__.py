@@ -1,0 +1,1 @@
+"""Changes of what is kept: selected, previewed, edited, tagged and pinned."""
