@@ -101,7 +101,7 @@ def _calls_tool(content: object) -> bool:
     parts = content if isinstance(content, list) else []
     return any(
         isinstance(part, Mapping)
-        and (part.get("type") in TOOL_KINDS or "functionCall" in part)
+        and (_text(part.get("type")) in TOOL_KINDS or "functionCall" in part)
         for part in parts
     )
 
@@ -145,7 +145,7 @@ def _codex(line: Line) -> Parsed:
             payload.get("role"), text_of(payload.get("content")), line.get("timestamp")
         )
         return Parsed(said, is_copy=True)
-    return Parsed(calls_tool=inner in TOOL_KINDS)
+    return Parsed(calls_tool=_text(inner) in TOOL_KINDS)
 
 
 def _gemini(line: Line) -> Parsed:

@@ -94,7 +94,7 @@ _FIELDS_BYTES = 2_048
 def _client_of_line(line: Line) -> str:
     """Return the tool that writes such lines; empty for those of nobody."""
     payload, kind = line.get("payload"), line.get("type")
-    if isinstance(payload, Mapping) and kind in _CODEX_KINDS:
+    if isinstance(payload, Mapping) and _text(kind) in _CODEX_KINDS:
         return "codex"
     if "sessionId" in line and "kind" in line and "messages" not in line:
         return "gemini"

@@ -11,6 +11,7 @@ import zipfile
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
+from random import Random
 
 import pytest
 from support.import_personal import PERSONAL, calendar
@@ -20,6 +21,7 @@ from support.import_samples import (
     Sample,
     chatgpt_conversation,
     chatgpt_zip,
+    claude_zip,
     note,
 )
 from support.import_stores import STORES, mcp_memory_service, mem0_history
@@ -138,6 +140,8 @@ def test_broken_files_are_reported_and_never_a_crash(
         if path.is_file()
         else [each for each in path.rglob("*") if each.is_file()]
     )
+    if sample.format == "git":  # git reads what is in its objects
+        files = [path / ".git" / "HEAD", path / ".git" / "config"]
     format = format_of(path)
     ends: set[str] = set()
     for file in files:
@@ -157,6 +161,7 @@ def test_broken_files_are_reported_and_never_a_crash(
 # ------------------------------------------------------------------- hostile
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "name", ["a.jsonl", "a.json", ".bash_history", "a.log", "a.mbox", "a.ics"]
 )
@@ -192,7 +197,7 @@ def test_an_archive_that_unpacks_to_gigabytes_is_refused(tmp_path: Path) -> None
         archive.open("conversations.json", "w", force_zip64=True) as member,
     ):
         member.write(head)
-        for _ in range(100):
+        for _ in range(70):
             member.write(b" " * (1 << 20))
 
     records = list(ChatGptExport().read(Source.named(path), START))
@@ -312,3 +317,51 @@ def test_a_vault_that_is_kept_in_git_is_read_as_notes(tmp_path: Path) -> None:
     plan = plan_import([Source.named(tmp_path / "Vault")], None)
 
     assert [part.format.name for part in plan.parts] == ["notes"]
+
+
+ODD: list[object] = [
+    None,
+    True,
+    -1,
+    1e308,
+    10**30,
+    "",
+    [],
+    {},
+    [None],
+    {"a": 1},
+    "\ud800",
+]
+
+
+def odd(value: object, random: Random) -> object:
+    """JSON of the same shape, in which some values are of another kind and some are missing."""
+    if random.random() < 0.06:
+        return random.choice(ODD)
+    if isinstance(value, dict):
+        return {k: odd(v, random) for k, v in value.items() if random.random() > 0.02}
+    return [odd(each, random) for each in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize(
+    "sample",
+    [
+        each
+        for each in SAMPLES
+        if each.format in {"chatgpt", "claude", "transcript"}
+        and each.write not in {chatgpt_zip, claude_zip}
+    ],
+    ids=lambda sample: sample.write.__name__,
+)
+def test_values_of_another_kind_are_reported_and_never_a_crash(
+    sample: Sample, tmp_path: Path
+) -> None:
+    path = sample.write(tmp_path)
+    format, random = format_of(path), Random(7)
+    lines = path.read_text("utf-8", "replace").splitlines()
+    values = [json.loads(line) for line in lines if line.endswith(("}", "]"))]
+    for _ in range(40):
+        path.write_text("\n".join(json.dumps(odd(each, random)) for each in values))
+        recognized(Source.named(path))
+        records = format.read(Source.named(path), START)
+        assert all(isinstance(record, Item | Bad) for record in records)

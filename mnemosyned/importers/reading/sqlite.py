@@ -63,7 +63,7 @@ def _opened(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
             database.text_factory = _text
             database.set_progress_handler(count, _STEPS_AT_A_TIME)
             yield database
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # names may be no text
         raise SqliteRefused(f"the database cannot be read: {error}") from error
 
 
