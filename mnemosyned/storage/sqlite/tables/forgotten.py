@@ -32,6 +32,9 @@ class _Kept(msgspec.Struct, omit_defaults=True):
     learnings: list[list[Any]] = msgspec.field(default_factory=list)
 
 
+_decode = msgspec.json.Decoder(_Kept).decode
+
+
 def keep_memory(connection: sqlite3.Connection, id: str, grace: Grace) -> None:
     """Keep all of a memory that is about to be deleted; nothing of a pruned one."""
     row = connection.execute(
@@ -107,7 +110,7 @@ def put_back(connection: sqlite3.Connection, id: str) -> list[tuple[str, int]]:
     keeper = Keeper(connection)
     returned: list[tuple[str, int]] = []
     for name, data in rows:
-        kept = msgspec.json.decode(data, type=_Kept)
+        kept = _decode(data)
         if kept.row:
             if _is_taken(connection, name):
                 continue
