@@ -55,4 +55,6 @@ def interrupted_call(request: Request[Any]) -> str:
 
 def interrupted_import(kept: int) -> str:
     """What to say of an import of which this many memories were acknowledged."""
-    return f"{counted(kept, 'memory')} of this import are stored; repeat the command to go on from there"
+    are = "is" if kept == 1 else "are"
+    stored = f"{counted(kept, 'memory')} of this import {are} stored"
+    return f"{stored}; repeat the command to go on from there"
