@@ -13,6 +13,7 @@ from mnemosyned.importers.importer import START, Bad, Format, Item, Source
 from mnemosyned.importers.registry import FORMATS, format_named, recognized
 from mnemosyned.verbs.request import instant
 
+SQLITE = b"SQLite format 3\0"
 _LAST = datetime.max.replace(tzinfo=UTC)
 
 
@@ -70,12 +71,21 @@ def _add(plan: Plan, source: Source, given: Format | None) -> None:
     elif source.is_folder:
         _add_files(plan, source, given)
     else:
-        names = ", ".join(entry.name for entry in FORMATS)
-        raise InvalidRequest(
-            f"{source.name} has none of the formats that can be imported; if it is one of them, "
-            f"name it with --format: {names}",
-            field="path",
+        raise InvalidRequest(_unknown(source), field="path")
+
+
+def _unknown(source: Source) -> str:
+    """Say of a source without a format what to do with it."""
+    if source.head.startswith(SQLITE):
+        return (
+            f"{source.name} is a database that cannot be imported; a backup of a memory is put "
+            "back by `mnem restore-db`"
         )
+    names = ", ".join(entry.name for entry in FORMATS)
+    return (
+        f"{source.name} has none of the formats that can be imported; if it is one of them, "
+        f"name it with --format: {names}"
+    )
 
 
 def _add_files(plan: Plan, folder: Source, given: Format | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import stat
 import subprocess
@@ -217,6 +218,37 @@ def test_days_are_written_as_markdown(full: Daemon, tmp_path: Path) -> None:
     assert "[secret:github_token]" in today
     assert "ghp_" not in today
     assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
+
+
+def test_a_note_of_a_person_is_not_replaced(full: Daemon, tmp_path: Path) -> None:
+    folder = tmp_path / "days"
+    full.mnem("export", "--format", "markdown", str(folder))
+    own = sorted(folder.iterdir())[3]
+    own.write_text("My own words")
+    for other in set(folder.iterdir()) - {own}:
+        other.unlink()
+
+    done = full.mnem("export", str(folder))
+
+    assert done.returncode == 2
+    assert f"{own} exists; --force replaces such files".encode() in done.stderr
+    assert [file.read_text() for file in folder.iterdir()] == ["My own words"]
+
+
+@pytest.mark.parametrize(
+    "options", [(), ("--force",), ("--force", "--format", "jsonl")]
+)
+def test_what_is_no_file_is_not_replaced(
+    full: Daemon, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+
+    done = full.mnem("export", *options, str(pipe))
+
+    assert done.returncode == 2
+    assert b"is not a regular file" in done.stderr
+    assert pipe.is_fifo()
 
 
 def test_days_in_markdown_can_be_imported_as_notes(

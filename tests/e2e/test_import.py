@@ -193,6 +193,13 @@ def test_a_file_without_a_known_format_is_refused(daemon: Daemon, file: Path) ->
     assert b"none of the formats" in done.stderr
 
 
+def test_a_database_of_memories_is_not_imported_but_restored(daemon: Daemon) -> None:
+    done = importing(daemon, daemon.database)
+
+    assert done.returncode == 2
+    assert b"put back by `mnem restore-db`" in done.stderr
+
+
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
 def test_lines_in_another_encoding_are_read(
     daemon: Daemon, file: Path, encoding: str

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import click
 
 from mnemosyned.cli.calls import called, client_of
 from mnemosyned.cli.exchange.progress_line import Advance, progress_line
+from mnemosyned.cli.exchange.whole_file import check_target, whole_file
 from mnemosyned.cli.formats import prints_json
 from mnemosyned.cli.inputs import fields_typed
 from mnemosyned.cli.interruption import on_interrupt
@@ -35,10 +35,7 @@ from mnemosyned.verbs.request import decoder_of, fields_of, parse_text
 from mnemosyned.verbs.retention import Backup
 
 NOTHING_WRITTEN = "interrupted; no whole file was written"
-PRIVATE = 0o600
-PARTIAL = ".partial"
 SUFFIXES = {".md": "markdown", ".db": "sqlite", ".sqlite": "sqlite"}
-"""The format that a name means where none is named."""
 _FILTERS = [parameter(Export, field) for field in fields_of(Export)]
 
 
@@ -79,7 +76,7 @@ def export_command(
     sqlite: a copy of the database, as `mnem backup` makes one.
     """
     as_json = as_json or prints_json()
-    format_name = format_name or SUFFIXES.get(Path(file).suffix, "jsonl")
+    format_name = format_name or _format_of(file)
     request = parse_text(Export, fields_typed(given))
     if not isinstance(request, Export):
         raise TypeError
@@ -88,13 +85,13 @@ def export_command(
             f"{format_name} has secrets as they are stored; --reveal is for markdown",
             field="reveal",
         )
-    if file != "-" and format_name != "markdown" and Path(file).exists() and not force:
-        raise InvalidRequest(f"{file} exists; --force replaces it", field="file")
+    if file != "-" and not _is_folder_of_days(file, format_name):
+        check_target(Path(file), force=force)
     with on_interrupt(lambda: NOTHING_WRITTEN), client_of(context) as client:
         if format_name == "sqlite":
             summary = _copy(client, request, file)
         elif format_name == "markdown":
-            summary = _markdown(client, request, file, reveal=reveal)
+            summary = _markdown(client, request, file, reveal=reveal, force=force)
         else:
             summary = _lines(client, request, file)
     if as_json:
@@ -105,6 +102,17 @@ def export_command(
 
 
 export_command.params[1:1] = _FILTERS
+
+
+def _format_of(file: str) -> str:
+    """Return the format that a name means where none is named."""
+    if Path(file).is_dir():
+        return "markdown"
+    return SUFFIXES.get(Path(file).suffix, "jsonl")
+
+
+def _is_folder_of_days(file: str, format_name: str) -> bool:
+    return format_name == "markdown" and not file.endswith(".md")
 
 
 def _summary_text(summary: dict[str, Any]) -> str:
@@ -147,31 +155,9 @@ def _lines(client: Connection, request: Export, file: str) -> dict[str, Any]:
         counts, size = _stream(client, request, sys.stdout.buffer.write)
         sys.stdout.buffer.flush()
     else:
-        with _whole_file(Path(file)) as written:
+        with whole_file(Path(file)) as written:
             counts, size = _stream(client, request, written.write)
     return {"file": file, "bytes": size, **counts}
-
-
-@contextmanager
-def _whole_file(path: Path) -> Iterator[BinaryIO]:
-    """Give a private file next to the path, which takes its name once the block is done."""
-    partial = path.with_name(path.name + PARTIAL)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
-    try:
-        descriptor = os.open(partial, flags, PRIVATE)
-    except OSError as error:
-        raise InvalidRequest(
-            f"{path} cannot be written: {error.strerror}", field="file"
-        ) from error
-    try:
-        with os.fdopen(descriptor, "wb", 1 << 20) as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
 
 
 def _stream(
@@ -238,7 +224,7 @@ def _expected(line: bytes) -> int:
 
 
 def _markdown(
-    client: Connection, request: Export, file: str, *, reveal: bool
+    client: Connection, request: Export, file: str, *, reveal: bool, force: bool
 ) -> dict[str, Any]:
     """Write the days as Markdown: to a folder, one file, or standard output."""
     # Loaded here: the other formats need nothing of it.
@@ -251,9 +237,10 @@ def _markdown(
             for text in days.texts():
                 say(text)
             return {"file": file, "memory": days.count}
-        if file.endswith(".md"):
-            with _whole_file(Path(file)) as written:
+        if not _is_folder_of_days(file, "markdown"):
+            with whole_file(Path(file)) as written:
                 for text in days.texts():
                     written.write(text.encode())
             return {"file": file, "memory": days.count}
-        return {"file": file, "memory": days.count, "files": days.write(Path(file))}
+        files = days.write(Path(file), force=force)
+        return {"file": file, "memory": days.count, "files": files}

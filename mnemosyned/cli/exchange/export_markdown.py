@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -12,6 +11,8 @@ from typing import Self
 
 import msgspec
 
+from mnemosyned.cli.exchange.whole_file import whole_file
+from mnemosyned.domain.errors import InvalidRequest
 from mnemosyned.domain.exchange import ExportedEpisode, ExportedMemory
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.memory import Detail, DetailKind
@@ -60,22 +61,31 @@ class Days:
 
     def texts(self) -> Iterator[str]:
         """Yield the text of each day, the earliest first."""
-        days = {path.name for path in Path(self._folder.name).iterdir()}
-        for day in sorted(days | self._summaries.keys()):
+        for day in self._days():
             yield self._text(day)
 
-    def write(self, folder: Path) -> int:
-        """Write a file for each day; the number of files."""
+    def write(self, folder: Path, *, force: bool) -> int:
+        """Write a file for each day; the number of files.
+
+        Raises `InvalidRequest` before anything is written where one exists, unless forced.
+        """
+        if folder.exists() and not folder.is_dir():
+            raise InvalidRequest(f"{folder} is not a folder", field="file")
+        taken = [day for day in self._days() if (folder / f"{day}.md").exists()]
+        if taken and not force:
+            raise InvalidRequest(
+                f"{folder / taken[0]}.md exists; --force replaces such files",
+                field="file",
+            )
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        count = 0
-        for text in self.texts():
-            day = text.partition("date: ")[2].partition("\n")[0]
-            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
-            descriptor = os.open(folder / f"{day}.md", flags, 0o600)
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                file.write(text)
-            count += 1
-        return count
+        for day in self._days():
+            with whole_file(folder / f"{day}.md") as file:
+                file.write(self._text(day).encode())
+        return len(self._days())
+
+    def _days(self) -> list[str]:
+        days = {path.name for path in Path(self._folder.name).iterdir()}
+        return sorted(days | self._summaries.keys())
 
     def _add(self, day: str, line: bytes) -> None:
         self.count += 1
