@@ -79,6 +79,7 @@ def test_a_coroutine_reads_events_and_leaves_no_stream_behind(daemon: Daemon) ->
     eventually(lambda: streams(daemon) == 0, "the stream has ended")
 
 
+@pytest.mark.thorough
 def test_a_lost_daemon_ends_the_events_with_an_error(daemon: Daemon) -> None:
     pid: int = daemon.post("status").body["pid"]
     with daemon.client() as client:
