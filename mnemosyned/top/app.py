@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import ClassVar, TypeVar
@@ -23,6 +24,7 @@ from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.terminal import counted, when
 from mnemosyned.top import view
 from mnemosyned.top.feed import Feed, Snapshot
+from mnemosyned.top.listening import Listener
 from mnemosyned.top.screens import (
     HelpScreen,
     Records,
@@ -30,6 +32,7 @@ from mnemosyned.top.screens import (
     SearchScreen,
     styled,
 )
+from mnemosyned.verbs.events import Event
 from mnemosyned.verbs.request import Request
 from mnemosyned.verbs.sleep import Sleep
 
@@ -40,6 +43,7 @@ EVERY_S = 1.0
 TIMEOUT_S = 5.0
 """For an answer of the daemon to a look; a sleep may take longer."""
 CYCLES_SHOWN, CYCLES_SHOWN_TALL = 3, 8
+EVENTS_SHOWN, EVENTS_SHOWN_TALL, EVENTS_KEPT = 2, 6, 50
 TALL_ROWS = 36
 
 
@@ -49,6 +53,14 @@ class Read(Message):
     def __init__(self, snapshot: Snapshot) -> None:
         super().__init__()
         self.snapshot = snapshot
+
+
+class Happened(Message):
+    """An event of the daemon."""
+
+    def __init__(self, event: Event) -> None:
+        super().__init__()
+        self.event = event
 
 
 class Unreachable(Message):
@@ -87,13 +99,17 @@ class Top(App[None]):
         self._calls = Connection(socket)
         self._feed = Feed(self._looks)
         self._over = threading.Event()
+        self._listener = Listener(
+            self._calls, lambda event: self.post_message(Happened(event))
+        )
+        self._events: deque[Event] = deque(maxlen=EVENTS_KEPT)
         self._paused = False
         self._shown: Sequence[MemoryRecord] = ()
 
     def compose(self) -> ComposeResult:
         yield Static("mnem top", id="heading")
         with Vertical(id="panels"):
-            for name in ("tiers", "activity", "sleep", "hooks", "problems"):
+            for name in ("tiers", "activity", "sleep", "hooks", "problems", "events"):
                 yield Static(id=name)
         yield Static("latest memories", classes="title")
         yield Records(id="latest", markup=False)
@@ -103,9 +119,11 @@ class Top(App[None]):
         self.query_one("#panels").styles.height = "auto"
         self.query_one("#latest").focus()
         self._look()
+        self._listener.start()
 
     def on_unmount(self) -> None:
         self._over.set()
+        self._listener.stop()
         self._looks.close()
         self._calls.close()
 
@@ -127,8 +145,7 @@ class Top(App[None]):
         stats = snapshot.stats
         self._paused = stats.sleep.paused_until is not None
         self._put_out(lost=False)
-        tall = self.size.height >= TALL_ROWS
-        cycles = CYCLES_SHOWN_TALL if tall else CYCLES_SHOWN
+        cycles = CYCLES_SHOWN_TALL if self._tall else CYCLES_SHOWN
         self._put("heading", [view.heading(stats, minute.newest)])
         self._put("tiers", view.tiers(stats, minute.memories_per_s()))
         self._put("activity", view.activity(minute.rows()))
@@ -142,6 +159,16 @@ class Top(App[None]):
         self._put("hooks", view.hooks(stats.agents, datetime.now(UTC)))
         self._put("problems", view.problems(stats))
         self._show_latest(snapshot.latest)
+
+    def on_happened(self, message: Happened) -> None:
+        self._events.append(message.event)
+        limit = EVENTS_SHOWN_TALL if self._tall else EVENTS_SHOWN
+        self._put("events", view.events(self._events, limit))
+
+    @property
+    def _tall(self) -> bool:
+        """Whether the terminal has room for more lines."""
+        return bool(self.size.height >= TALL_ROWS)
 
     def on_unreachable(self, message: Unreachable) -> None:
         self._put("heading", [view.lost(message.reason)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ from mnemosyned.domain.statuses import AgentActivity
 from mnemosyned.domain.text.invisible import escape_invisible
 from mnemosyned.terminal import counted, span, when
 from mnemosyned.top.figures import Figures, Row
+from mnemosyned.verbs.events import Event, EventKind
 from mnemosyned.verbs.status import SleepStatus, Stats
 
 BAR_CELLS = 24
@@ -216,6 +217,53 @@ def _hook(events: Sequence[AgentActivity], now: datetime) -> Line:
     if failures:
         line.append(Span(f", {failures:,} failed", "red"))
     return line
+
+
+def events(happened: Sequence[Event], limit: int) -> list[Line]:
+    """The last events, oldest first; of many, those that tell of a failure stay longest."""
+    told = [event for event in happened if event.kind is not EventKind.CYCLE_PROGRESS]
+    failures = [event for event in told if event.kind is EventKind.REFUSED]
+    others = [event for event in told if event.kind is not EventKind.REFUSED]
+    kept_failures = failures[-max(1, limit - 1) :]
+    room = limit - len(kept_failures)
+    shown = sorted(
+        [*kept_failures, *(others[-room:] if room else ())], key=lambda event: event.at
+    )
+    return [_event(event) for event in shown] or [[Span("no events yet", "dim")]]
+
+
+def _event(event: Event) -> Line:
+    time = in_zone(event.at, None).isoformat(" ")[11:19]
+    words = _EVENT_WORDS.get(event.kind, _plain_event)(event)
+    session = event.session or next((new.session for new in event.memories), "")
+    where = f"  {session}" if session else ""
+    style = "red" if event.kind is EventKind.REFUSED else ""
+    return [
+        Span(f"{time}  ", "dim"),
+        Span(_clean(words), style),
+        Span(_clean(where), "dim"),
+    ]
+
+
+def _plain_event(event: Event) -> str:
+    return event.kind.value.replace("_", " ")
+
+
+_EVENT_WORDS: Mapping[EventKind, Callable[[Event], str]] = {
+    EventKind.REMEMBERED: lambda event: f"{counted(event.count, 'memory')} remembered",
+    EventKind.RECALLED: lambda event: f"recall found {event.count:,}",
+    EventKind.FORGOTTEN: lambda event: f"{counted(event.count, 'memory')} forgotten",
+    EventKind.CHANGED: lambda event: event.verb,
+    EventKind.CAPTURED: lambda event: (
+        f"{event.client} {event.hook}: {event.count:,} stored"
+    ),
+    EventKind.CYCLE_BEGUN: lambda event: f"a cycle began ({event.trigger})",
+    EventKind.CYCLE_ENDED: lambda event: (
+        f"the cycle ended ({event.status}): {counted(event.count, 'memory')}, "
+        f"{counted(event.episodes, 'summary')}"
+    ),
+    EventKind.REFUSED: lambda event: f"{event.verb} failed: {event.message}",
+}
 
 
 def problems(stats: Stats) -> list[Line]:

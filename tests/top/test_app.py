@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from mnemosyned import Client
-from mnemosyned.domain.errors import DaemonUnreachable
+from mnemosyned.domain.errors import DaemonUnreachable, NotFound
 
 pytestmark = pytest.mark.top
 pytest.importorskip("textual")
@@ -189,6 +189,24 @@ def test_s_sleeps_and_the_cycle_is_listed(daemon: Daemon) -> None:
             pilot,
             lambda: "explicit 3 memories" in shown(pilot, "sleep"),
             "the cycle is not listed",
+        )
+
+    play(daemon.socket, script)
+
+
+def test_events_are_shown_as_they_happen(daemon: Daemon) -> None:
+    async def script(pilot: Pilot[None]) -> None:
+        with Client(daemon.socket) as client:
+
+            def remembered() -> bool:
+                client.remember("another one", session="hall")
+                return "memory remembered  hall" in shown(pilot, "events")
+
+            await until(pilot, remembered, "no event is shown")
+            with pytest.raises(NotFound):
+                client.get("no-such-memory")
+        await until(
+            pilot, lambda: "get failed" in shown(pilot, "events"), "no failure is shown"
         )
 
     play(daemon.socket, script)

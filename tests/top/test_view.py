@@ -18,6 +18,7 @@ from mnemosyned.domain.statuses import (
 )
 from mnemosyned.top import view
 from mnemosyned.top.figures import Figures, Row
+from mnemosyned.verbs.events import Event, EventKind
 from mnemosyned.verbs.status import SleepStatus, Stats
 
 LINE_COLUMNS = 80
@@ -231,6 +232,37 @@ def test_hooks_are_summed_by_tool_the_last_used_first() -> None:
     assert lines[1].endswith("5 min 9 s ago")
     assert lines[3:] == ["and 3 more"]
     assert "mnem setup" in words(*view.hooks([], later))
+
+
+def happened(kind: EventKind, second: int, **fields: Any) -> Event:  # noqa: ANN401
+    return Event(id=second, kind=kind, at=NOON + timedelta(seconds=second), **fields)
+
+
+def test_the_last_events_are_shown_and_a_failure_stays() -> None:
+    past = [
+        happened(
+            EventKind.REFUSED, 1, verb="get", code="not_found", message="no such id"
+        ),
+        *(happened(EventKind.RECALLED, second, count=3) for second in range(2, 9)),
+        happened(EventKind.CYCLE_PROGRESS, 9, done=1, total=2),
+        happened(EventKind.REMEMBERED, 10, count=1, session="kitchen"),
+    ]
+
+    failure, newest = view.events(past, 2)
+
+    assert words(failure).endswith("get failed: no such id")
+    assert styles(failure) == {"dim", "red"}
+    assert words(newest).endswith("1 memory remembered  kitchen")
+    assert words(*view.events([], 2)) == "no events yet"
+    assert len(view.events(past, 6)) == 6
+
+
+@pytest.mark.parametrize("kind", EventKind)
+def test_each_kind_of_event_has_words(kind: EventKind) -> None:
+    lines = view.events([happened(kind, 1, session="\x1b[2J")], 2)
+
+    assert "\x1b" not in words(*lines)
+    assert len(words(*lines)) > len("12:00:01")
 
 
 def test_a_memory_is_one_line_that_steers_no_terminal() -> None:
