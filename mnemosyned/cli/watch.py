@@ -13,7 +13,7 @@ from mnemosyned.verbs.watching import Watch
 
 
 @click.command("watch")
-@click.argument("paths", nargs=-1, metavar="[PATHS]...")
+@click.argument("paths", nargs=-1, metavar="[PATHS]...", type=click.Path())
 @click.option("--list", "only_list", is_flag=True, help="Show what is followed.")
 @click.option(
     "--remove", is_flag=True, help="Stop following PATHS; their memories stay."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Self
 
@@ -55,6 +55,8 @@ class Watcher:
         self._problems: dict[str, str] = {}
         self._without_events = False
         self._roots: list[str] = []
+        self._places: list[str] = []
+        """Device and inode of each root."""
         self._changed = threading.Event()
         self._scanning = False
         self._rested_at = time.monotonic()
@@ -171,6 +173,8 @@ class Watcher:
                 # From the beginning: what changed before there were events is found.
                 scan, self._scanning = self._scan(), True
             if not self._scanning and time.monotonic() >= rescan_at:
+                if _places(self._folders()) != self._places:
+                    self._begin()  # one was deleted, replaced, or is there again
                 scan, self._scanning = self._scan(), True
             path = self._due.next(
                 0.0 if self._scanning else max(0.0, rescan_at - time.monotonic())
@@ -188,9 +192,10 @@ class Watcher:
 
     def _begin(self) -> None:
         self._roots = list(self._folders())
+        self._places = _places(self._roots)
         fit = [root for root in self._roots if not _unfit(root)]
         self._problems = self._notifications.follow(fit)
-        self._without_events = bool(self._problems)
+        self._without_events = bool(self._problems) or "" in self._places
         for folder, problem in self._problems.items():
             log.warning("watch_without_events", folder=folder, reason=problem)
 
@@ -266,6 +271,19 @@ class Watcher:
             if below != path:
                 return not any(part.startswith(".") for part in below.split("/")[:-1])
         return False
+
+
+def _places(roots: Iterable[str]) -> list[str]:
+    """Return device and inode of each path; nothing for one that is not there."""
+    places = []
+    for root in roots:
+        try:
+            status = os.stat(root)  # noqa: PTH116
+        except OSError:
+            places.append("")
+        else:
+            places.append(f"{status.st_dev}:{status.st_ino}")
+    return places
 
 
 def _plain(path: str) -> str:
