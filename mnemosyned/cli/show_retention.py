@@ -111,8 +111,8 @@ def pruned(result: Pruned) -> str:
 def _pruned(result: Pruned) -> str:
     if not result.memories:
         return (
-            "nothing to prune: no original is beyond archive.keep_days or archive.characters_max "
-            "(unset, they keep everything), nor beyond what this call said"
+            "nothing to prune: no original is older than archive.keep_days, and the archive is within "
+            "archive.characters_max (unset, they keep everything)"
         )
     verb = "would prune" if result.dry_run else "pruned"
     originals = counted(result.memories, "original")

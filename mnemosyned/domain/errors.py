@@ -140,7 +140,7 @@ class IdTaken(MnemosynedError):
 
 
 class BatchChanged(MnemosynedError):
-    """A memory of the batch was forgotten or moved while it was being summarized."""
+    """What a call is about changed since it was read."""
 
     code = "batch_changed"
     kind = Kind.CONFLICT
