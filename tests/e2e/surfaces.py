@@ -17,7 +17,7 @@ from mnemosyned.verbs.facade import ALIASES, VERBS
 FILES = {"messages", "tools"}
 COMMANDS = {"prune": ["archive", "prune"]}
 """Verbs whose shell command has another name."""
-ASK_FIRST = {"forget", "prune"}
+ASK_FIRST = {"forget", "prune", "edit", "tag", "untag", "pin", "unpin"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,11 @@ def _words(name: str, fields: Mapping[str, Json]) -> list[str]:
     last = ["--"]
     for field, value in fields.items():
         option = f"--{field.replace('_', '-')}"
-        if field in VERBS[ALIASES.get(name, name)].__match_args__:
+        if field == "tags" and name in ("tag", "untag"):
+            last.insert(1, ",".join(value))
+        elif field == "tags" and name == "remember":
+            options += [word for tag in value for word in ("--tag", tag)]
+        elif field in VERBS[ALIASES.get(name, name)].__match_args__:
             last += value if isinstance(value, list) else [value]
         elif value is True:
             options.append(option)

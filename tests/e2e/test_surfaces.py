@@ -25,7 +25,9 @@ VARIES = {
     "database",
     "duration_s",
     "file",
+    "folder",
     "longest_write_ms",
+    "mark",
     "pid",
     "purge_due",
     "uptime_s",
@@ -165,6 +167,41 @@ def look(call: Walker) -> None:
     call("watch", paths=[], remove=False)
 
 
+def change(call: Walker) -> None:
+    """The verbs that change memories, by ids and by filters."""
+    call("log")
+    soup = {"id": "soup", "session": "kitchen", "source": "cook", "role": "user"}
+    call("remember", content="Salt the soup at 9:40.", tags=["Spice"], **soup)
+    when = {"since": LONG_AGO, "until": "2100-01-01T00:00:00Z"}
+    where = {"query": "salt", "tag": "spice", "person": "user", **when}
+    which = {"session": ["kitchen", "hall"], "source": "cook", **where}
+    tags = {"tags": ["Hot", "red"]}
+    for name, fields in (("tag", tags), ("untag", tags), ("pin", {}), ("unpin", {})):
+        preview = call(name, **fields, **which, dry_run=True)
+        seen = {"mark": preview["mark"]}
+        last = preview["lines"][-1]["id"]
+        call(name, **fields, **which, **seen, dry_run=True, after=last)
+        call(name, **fields, **which, **seen)
+        call(name, **fields, id="soup")
+    moved = {"session": "hall", "source": "chef", "tags": ["spice", "soup"]}
+    of = {"of_session": "kitchen", "of_source": ["cook", "chef"], **where}
+    preview = call("edit", **moved, **of, dry_run=True)
+    seen = {"mark": preview["mark"]}
+    last = preview["lines"][-1]["id"]
+    call("edit", **moved, **of, **seen, dry_run=True, after=last)
+    call("edit", **moved, **of, **seen)
+    words = "Salt the soup at 9:50."
+    call("edit", id="soup", text=words, if_text="Salt the soup at 9:40.")
+    told = {"role": "cook", "created_at": LONG_AGO, "importance": 0.25}
+    call("edit", id="soup", **told, drop_history=False)
+    call("get", id="soup", history=True)
+    call("list", tag=["soup", "stew"])
+    call("recall", query="soup", tag="soup")
+    call("edit", id="soup", drop_history=True)
+    preview = call("forget", tag="soup", dry_run=True)
+    call("forget", tag="soup", mark=preview["mark"], now=True)
+
+
 def walk(call: Walker, room: Path) -> None:
     """Every verb with every field of it."""
     whole = {
@@ -222,7 +259,8 @@ def walk(call: Walker, room: Path) -> None:
         session="hall",
         created_at=LONG_AGO,
     )
-    call("consolidate", stop=True)
+    for held in ({"pause_minutes": 0}, {"stop": True}):
+        call("consolidate", **held)
     call("consolidate", session="hall", force=False, dry_run=False)
     episode = call("recall", query="stew", limit=5)["hits"][0]["id"]
     call("recall", query="nothing of this kind")
@@ -260,7 +298,7 @@ def walk(call: Walker, room: Path) -> None:
     lines = call("forget", **which, **when, dry_run=True)["lines"]
     call("forget", **which, **when, dry_run=True, after=lines[-1]["id"])
     call("forget", **which, **when)
-    call("log")
+    change(call)
     converse(call)
     call("backup", file=str(room / "backup.db"))
     call("status")
