@@ -365,3 +365,13 @@ def test_values_of_another_kind_are_reported_and_never_a_crash(
         recognized(Source.named(path))
         records = format.read(Source.named(path), START)
         assert all(isinstance(record, Item | Bad) for record in records)
+
+
+def test_a_note_of_spaces_and_marks_takes_no_longer_than_others(tmp_path: Path) -> None:
+    path = tmp_path / "hostile.md"
+    path.write_text("# " + " #" * 200_000 + "x\n" + "# " + " " * 400_000 + "x\n")
+
+    items, bad = read(path)
+
+    assert items
+    assert bad == []

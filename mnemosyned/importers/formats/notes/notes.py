@@ -10,7 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from mnemosyned.importers.formats.notes.front_matter import Note, split_note
-from mnemosyned.importers.formats.notes.sections import Section, sections_of
+from mnemosyned.importers.formats.notes.sections import (
+    Section,
+    heading_of,
+    sections_of,
+)
 from mnemosyned.importers.importer import Bad, Format, Item, Source, stable_id
 from mnemosyned.importers.reading.memories import memory, tags_in, text_in
 from mnemosyned.importers.reading.moments import moment_from
@@ -27,7 +31,6 @@ _DATE_FIELDS = (
 )  # fmt: skip
 _DATE_IN_NAME = re.compile(r"(?<!\d)(\d{4})[-_.]?(\d{2})[-_.]?(\d{2})(?!\d)")
 _INLINE_TAG = re.compile(r"(?<![\w#/&])#([^\W\d_][\w/-]*)")
-_HEADING_LINE = re.compile(r"#{1,6}[ \t]+(.+?)[ \t]*#*[ \t]*(?:\n|\Z)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +133,7 @@ def _item(
 
 def _with_title(title: str, section: Section) -> str:
     """Return a section under the note's title and the headings above it, where it lacks them."""
-    first = _HEADING_LINE.match(section.text)
+    first = heading_of(section.text.partition("\n")[0])
     own = first[1] if first else ""
     above = [title, *section.headings]
     if own:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 SECTION_CHARS_MAX = 4_000
 """A longer note is parted, as is a longer section."""
-_HEADING = re.compile(r"^(#{1,6})[ \t]+(.+?)[ \t]*#*[ \t]*$")
+_HEADING = re.compile(r"(#{1,6})[ \t]+(\S.*)")
 _FENCE = re.compile(r"^[ \t]{0,3}(```|~~~)")
 
 
@@ -39,6 +39,15 @@ def sections_of(body: str) -> list[Section]:
     return parts
 
 
+def heading_of(line: str) -> tuple[int, str] | None:
+    """Return a heading's level and title; None for another line."""
+    match = _HEADING.match(line)
+    if match is None:
+        return None
+    title = match[2].rstrip()
+    return len(match[1]), title.rstrip("#").rstrip() or title
+
+
 def _at_headings(body: str) -> Iterator[Section]:
     """Yield the text from each heading to the next; headings in code do not count."""
     path: dict[int, str] = {}
@@ -48,12 +57,12 @@ def _at_headings(body: str) -> Iterator[Section]:
         mark = _FENCE.match(line)
         if mark:
             fence = "" if fence == mark[1] else fence or mark[1]
-        heading = None if fence else _HEADING.match(line)
+        heading = None if fence else heading_of(line)
         if heading:
             yield from _section(lines, path, begin)
-            level = len(heading[1])
+            level, title = heading
             path = {each: name for each, name in path.items() if each < level}
-            path[level] = heading[2]
+            path[level] = title
             lines, begin = [], number
         lines.append(line)
     yield from _section(lines, path, begin)
