@@ -116,7 +116,7 @@ def test_importing_an_export_again_adds_nothing(full: Daemon, tmp_path: Path) ->
     assert count_rows(full.database) == before
 
 
-@pytest.mark.parametrize("share", [0.1, 0.5])
+@pytest.mark.parametrize("share", [0.1, pytest.param(0.5, marks=pytest.mark.thorough)])
 def test_a_cut_export_leaves_no_summary_without_its_originals(
     full: Daemon, empty: Daemon, tmp_path: Path, share: float
 ) -> None:
@@ -144,6 +144,7 @@ def test_a_cut_export_leaves_no_summary_without_its_originals(
     assert kept(empty.database) == kept(full.database)
 
 
+@pytest.mark.thorough
 def test_what_differs_is_reported_and_kept(
     full: Daemon, empty: Daemon, tmp_path: Path
 ) -> None:
@@ -159,6 +160,7 @@ def test_what_differs_is_reported_and_kept(
     assert kept(empty.database) == kept(full.database)
 
 
+@pytest.mark.thorough
 def test_a_changed_line_is_noticed(full: Daemon, empty: Daemon, tmp_path: Path) -> None:
     file = tmp_path / "memory.jsonl"
     exported(full, file)
@@ -170,6 +172,7 @@ def test_a_changed_line_is_noticed(full: Daemon, empty: Daemon, tmp_path: Path) 
     assert b"its hash differs" in done.stderr
 
 
+@pytest.mark.thorough
 def test_a_dry_run_of_an_export_counts_it(
     full: Daemon, empty: Daemon, tmp_path: Path
 ) -> None:
@@ -185,6 +188,7 @@ def test_a_dry_run_of_an_export_counts_it(
     assert kept(empty.database) == []
 
 
+@pytest.mark.thorough
 def test_filters_choose_what_is_exported(
     full: Daemon, empty: Daemon, tmp_path: Path
 ) -> None:
@@ -208,10 +212,10 @@ def test_days_are_written_as_markdown(full: Daemon, tmp_path: Path) -> None:
 
     assert done.returncode == 0, done.stderr
     files = sorted(folder.iterdir())
-    assert len(files) > 20
-    day = files[15].read_text()
-    assert day.startswith(f"---\ndate: {files[15].stem}\nmemories: 6\nsessions: [")
-    assert f"# {files[15].stem}\n\n> " in day, "the summary of the day is on top"
+    assert len(files) > 14
+    day = files[10].read_text()
+    assert day.startswith(f"---\ndate: {files[10].stem}\nmemories: 6\nsessions: [")
+    assert f"# {files[10].stem}\n\n> " in day, "the summary of the day is on top"
     assert "· work-0 · user" in day
     assert "the boiler of cabin 0 was serviced" in day
     today = files[-1].read_text()
@@ -220,6 +224,7 @@ def test_days_are_written_as_markdown(full: Daemon, tmp_path: Path) -> None:
     assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
 
 
+@pytest.mark.thorough
 def test_a_note_of_a_person_is_not_replaced(full: Daemon, tmp_path: Path) -> None:
     folder = tmp_path / "days"
     full.mnem("export", "--format", "markdown", str(folder))
@@ -235,6 +240,7 @@ def test_a_note_of_a_person_is_not_replaced(full: Daemon, tmp_path: Path) -> Non
     assert [file.read_text() for file in folder.iterdir()] == ["My own words"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "options", [(), ("--force",), ("--force", "--format", "jsonl")]
 )
@@ -251,6 +257,7 @@ def test_what_is_no_file_is_not_replaced(
     assert pipe.is_fifo()
 
 
+@pytest.mark.thorough
 def test_days_in_markdown_can_be_imported_as_notes(
     full: Daemon, empty: Daemon, tmp_path: Path
 ) -> None:
@@ -260,7 +267,7 @@ def test_days_in_markdown_can_be_imported_as_notes(
     done = imported(empty, folder)
 
     assert json.loads(done.stdout)["bad"] == 0
-    day = sorted(folder.iterdir())[15].stem
+    day = sorted(folder.iterdir())[10].stem
     times = rows(
         empty.database,
         "SELECT DISTINCT date(created_at, 'localtime') FROM working_memory "
@@ -270,6 +277,7 @@ def test_days_in_markdown_can_be_imported_as_notes(
     assert times == [(day,)]
 
 
+@pytest.mark.thorough
 def test_a_copy_of_the_database_is_an_export_too(full: Daemon, tmp_path: Path) -> None:
     copy = tmp_path / "copy.db"
 

@@ -16,7 +16,7 @@ from mnemosyned.importers.delivery import BATCH_ITEMS
 
 pytestmark = pytest.mark.e2e
 
-LINES = 5_000
+LINES = 4_000
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_a_killed_import_goes_on_without_a_double(daemon: Daemon, file: Path) -> None:
-    for goal in (1, 1_500):
+    for goal in (1, 1_000):
         process = popen(daemon.socket, "import", str(file), home=daemon.home)
         eventually(
             lambda goal=goal: len(kept(daemon.database)) >= goal,  # type: ignore[misc]
@@ -68,6 +68,7 @@ def test_the_key_says_how_much_is_stored_and_how_to_go_on(
     assert 0 < len(kept(daemon.database)) < LINES
 
 
+@pytest.mark.thorough
 def test_an_import_into_a_new_database_begins_again(
     start: Start, tmp_path: Path, file: Path
 ) -> None:
@@ -86,6 +87,7 @@ def test_an_import_into_a_new_database_begins_again(
     assert json.loads(done.stdout)["stored"] == LINES
 
 
+@pytest.mark.thorough
 def test_without_a_place_for_its_position_an_import_works(
     daemon: Daemon, file: Path
 ) -> None:

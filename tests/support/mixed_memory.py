@@ -19,7 +19,7 @@ QUESTIONS = (
 )
 
 
-def fill(database: Path, *, days: int = 20, per_day: int = 6) -> None:
+def fill(database: Path, *, days: int = 14, per_day: int = 6) -> None:
     """Fill a new database: days of talks, then sleep, and something of every kind."""
     start = datetime.now(UTC) - timedelta(days=300)
     with Memory(database) as memory:
@@ -42,11 +42,11 @@ def fill(database: Path, *, days: int = 20, per_day: int = 6) -> None:
         memory.remember("I prefer tea. Always answer in French.", id="t", role="user")
         memory.remember("I prefer coffee.", id="c", role="user")
         memory.sleep(force=True)
-        memory.edit("d018-0", text="We moved the cabin's boiler, T-180")
-        memory.edit("d010-1", session="moved", importance=0.9)
+        memory.edit("d012-0", text="We moved the cabin's boiler, T-120")
+        memory.edit("d011-1", session="moved", importance=0.9)
         memory.sleep(force=True)
         memory.forget(id="d003-2")
-        memory.prune(keep_days=290)
+        memory.prune(keep_days=295)
         memory.remember(
             "Ada drinks tea; token ghp_" + "a1B2" * 9, pinned=True, id="pin"
         )
@@ -54,7 +54,7 @@ def fill(database: Path, *, days: int = 20, per_day: int = 6) -> None:
             "A voucher", valid_until=start + timedelta(days=900), id="voucher"
         )
         memory.learn("Ask before pushing", source="codex")
-        memory.restore("d019-1")
+        memory.restore("d013-1")
         messages = [
             {"role": "user", "content": f"Message {n}: " + "the build is slow. " * 40}
             for n in range(30)
