@@ -57,7 +57,7 @@ BENCHES := peer recall write sleep forget locomo talks times life start footprin
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-e2e test-fault test-backup doctor-table test-lifetime test-sqlite test-packaging test-systemd test-year test-agents test-numpy test-top test-http test-llm test-adapters \
-	check format run bench $(addprefix bench-,$(BENCHES)) man install install-llm wheel-llm small-model uninstall lock clean
+	check format run bench $(addprefix bench-,$(BENCHES)) man first-day install install-llm wheel-llm small-model uninstall lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-19s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -287,6 +287,12 @@ bench-model-latency: $(COMPILED) ## remember and recall while a model writes; MO
 
 bench-tokens: $(COMPILED) ## the token estimate against real tokenizers, which it installs for itself
 	$(BIN)/python tests/bench/bench_tokens.py
+
+FIRST_DAY := build/first-day
+first-day: $(READY) ## record a first day in tmux, from install to a found memory, into docs/first-day.md
+	@command -v tmux >/dev/null || { echo "tmux is missing: install it"; exit 1; }
+	$(BIN)/python -m pip install -q --disable-pip-version-check --upgrade --target $(FIRST_DAY) rich==15.0.0
+	PYTHONPATH=$(FIRST_DAY) $(BIN)/python tests/demo/first_day.py
 
 man: $(READY) ## manual pages and completion scripts, made from the commands, in build/share
 	$(BIN)/python -m mnemosyned.cli.man build/share

@@ -6,7 +6,7 @@ import os
 import re
 import select
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import Protocol, TextIO
@@ -46,7 +46,8 @@ def say(text: str, *, err: bool = False, styled: bool = False) -> None:
     """
     parts = _STYLE.split(text) if styled else [text]
     parts[::2] = map(escape_invisible, parts[::2])  # between them are the styles
-    _print("".join(parts), err=err)
+    shown = "".join(parts)
+    _print(folded(shown, columns_of(sys.stderr)) if err else shown, err=err)
 
 
 def say_json(value: object, *, err: bool = False) -> None:
@@ -131,7 +132,7 @@ def print_as_is(text: str) -> None:
 
 def show_progress(text: str) -> None:
     """Replace the line at the terminal of standard error; an empty text takes it away."""
-    columns = _columns(sys.stderr) - 1
+    columns = min(columns_of(sys.stderr), WIDTH_MAX) - 1
     shown = escape_invisible(text, one_line=True)[:columns]
     line = _encodable(f"\r{shown:<{columns}}\r{shown}", sys.stderr)
     _write(line, sys.stderr, end=False)
@@ -182,15 +183,31 @@ def width() -> int:
     named = os.environ.get("COLUMNS", "")
     if named.isdecimal() and int(named):
         return int(named)
-    if not is_terminal(sys.stdout):
+    return columns_of(sys.stdout)
+
+
+def columns_of(stream: TextIO) -> int:
+    """The number of columns of a terminal; lines have no end elsewhere."""
+    if not is_terminal(stream):
         return ENDLESS
-    return _columns(sys.stdout)
-
-
-def _columns(terminal: TextIO) -> int:
     with suppress(OSError):
-        return os.get_terminal_size(terminal.fileno()).columns or COLUMNS
+        return os.get_terminal_size(stream.fileno()).columns or COLUMNS
     return COLUMNS
+
+
+def folded(text: str, columns: int) -> str:
+    """A text whose long lines go on below, broken at blanks and under their own beginning."""
+    return "\n".join(_folded_line(line, columns) for line in text.split("\n"))
+
+
+def _folded_line(line: str, columns: int) -> str:
+    before, inner, after = _styles_of(line)
+    if cell_count(inner) <= columns or "\x1b" in inner:
+        return line
+    lead = inner[: len(inner) - len(inner.lstrip())][: columns // 2]
+    room = columns - len(lead)
+    parts = wrap(inner, room, room)
+    return "\n".join(f"{before}{lead}{part}{after}" for part in parts)
 
 
 def prose_width() -> int:
@@ -199,16 +216,29 @@ def prose_width() -> int:
     return columns if columns == ENDLESS else min(columns, WIDTH_MAX)
 
 
-def table(headers: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
-    """Rows under their headers, columns aligned; the widest columns are cut to what fits.
+def table(
+    headers: Iterable[str],
+    rows: Iterable[Iterable[object]],
+    *,
+    optional: Sequence[str] = (),
+    room: Mapping[str, int] | None = None,
+) -> str:
+    """Rows under their headers, columns aligned, within the columns of the terminal.
 
-    Where even that does not fit, each row is a block with a line for each column.
+    Where they do not fit, `optional` columns are left out, the first one first; then the widest
+    are cut. Where even that does not fit, each row is a block with a line for each column. `room`
+    is what columns of long texts can do with before others are left out for them.
     """
     names = list(headers)
-    cells = [[str(cell) for cell in row] for row in rows]
-    columns = list(zip(names, *cells, strict=True))
-    wanted = [max(map(_cells, column)) for column in columns]
-    sizes = _fitted(wanted, [min(_cells(name), CELLS_MIN) for name in names])
+    columns = list(
+        zip(names, *([str(cell) for cell in row] for row in rows), strict=True)
+    )
+    for name in optional:
+        if _surplus(_least(columns, room or {})) > 0:
+            columns = [column for column in columns if column[0] != name]
+    minima = [min(_cells(column[0]), CELLS_MIN) for column in columns]
+    sizes = _fitted(_sizes(columns), minima)
+    names, *cells = (list(row) for row in zip(*columns, strict=True))
     if sizes is None:
         return "\n\n".join(pairs(zip(names, row, strict=True)) for row in cells)
     right = [_is_numeric(column[1:]) for column in columns]
@@ -220,11 +250,27 @@ def table(headers: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
     return "\n".join(_aligned(line, sizes, right) for line in lines)
 
 
+def _sizes(columns: Iterable[Iterable[str]]) -> list[int]:
+    return [max(map(_cells, column)) for column in columns]
+
+
+def _least(columns: Sequence[Sequence[str]], room: Mapping[str, int]) -> list[int]:
+    """The sizes of columns, those of long texts as small as they may be."""
+    return [
+        min(size, room.get(column[0], size))
+        for size, column in zip(_sizes(columns), columns, strict=True)
+    ]
+
+
+def _surplus(sizes: Sequence[int]) -> int:
+    """The cells that a line of such columns has beyond the terminal's."""
+    return sum(sizes) + len(GAP) * (len(sizes) - 1) - width()
+
+
 def _fitted(wanted: Sequence[int], headers: Sequence[int]) -> list[int] | None:
     """The columns' sizes, the widest cut first; None where the table does not fit."""
     sizes = list(wanted)
-    surplus = sum(sizes) + len(GAP) * (len(sizes) - 1) - width()
-    for _ in range(max(surplus, 0) if sizes else 0):
+    for _ in range(max(_surplus(sizes), 0)):
         widest = max(range(len(sizes)), key=sizes.__getitem__)
         if sizes[widest] <= max(CELLS_MIN, headers[widest]):
             return None
@@ -257,17 +303,18 @@ def _padded(text: str, cells: int, *, right: bool) -> str:
 def pairs(rows: Iterable[tuple[str, str]]) -> str:
     """A line for each key that has a value; a long value goes on under itself."""
     return "\n".join(
-        _hanging(click.style(f"{key:<12}", dim=True), value, 12)
+        hanging(click.style(f"{key:<12}", dim=True), value, 12)
         for key, value in rows
         if value
     )
 
 
-def _hanging(head: str, text: str, indent: int) -> str:
+def hanging(head: str, text: str, indent: int) -> str:
     """A text next to its head, with further lines under its first."""
     room = max(width() - indent, CELLS_MIN)
     before, inner, after = _styles_of(text)
-    if cell_count(inner) <= room or " " not in inner.strip():
+    is_one_word = inner.isascii() and " " not in inner.strip()  # a path stays whole
+    if cell_count(inner) <= room or is_one_word:
         return head + text
     lines = [f"{before}{line}{after}" for line in wrap(inner, room, room)]
     return head + f"\n{' ' * indent}".join(lines)

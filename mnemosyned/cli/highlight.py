@@ -33,7 +33,7 @@ def _pattern(word: str) -> str:
         return re.escape(word)
     if not word.isalpha():
         return rf"(?<!\w){re.escape(word)}(?!\w)"
-    ending = r"(?:s|es|ed|ing)?" if len(word) <= SHORT_CHARS else r"\w{0,6}"
+    ending = r"(?:s|e[sd]?|ing|y|ies)?" if len(word) <= SHORT_CHARS else r"\w{0,6}"
     return rf"(?<!\w){re.escape(word)}{ending}(?!\w)"
 
 

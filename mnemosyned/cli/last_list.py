@@ -34,21 +34,25 @@ def is_marked(word: str) -> bool:
 
 
 def keep_list(ids: Sequence[str]) -> None:
-    """Keep the ids of a list that was shown; a directory that takes no file is no failure."""
+    """Keep the ids of a list that was shown; a directory that takes no file is no failure.
+
+    An id of several lines, which only a program gives, cannot be kept.
+    """
     file = _file()
+    ids = ["" if "\n" in id else id for id in ids]
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         _delete_old(file.parent)
         handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=".list-")
         with os.fdopen(handle, "w", encoding="utf-8") as opened:
-            opened.write("".join(f"{id}\n" for id in ids[:IDS_MAX] if "\n" not in id))
+            opened.write("".join(f"{id}\n" for id in ids[:IDS_MAX]))
         Path(temporary).replace(file)
 
 
 def id_in_last_list(number: int) -> str:
     """The id of an entry of the last list. Raises `InvalidRequest`."""
     try:
-        ids = _file().read_text("utf-8").splitlines()
+        ids = _file().read_text("utf-8").split("\n")[:-1]
     except (OSError, UnicodeDecodeError):
         ids = []
     if not ids:
@@ -60,6 +64,8 @@ def id_in_last_list(number: int) -> str:
         raise InvalidRequest(
             f"there is no number {number}: the last list has the numbers 1 to {len(ids)}"
         )
+    if not ids[number - 1]:
+        raise InvalidRequest(f"entry {number} of the last list has no id")
     return ids[number - 1]
 
 

@@ -10,10 +10,20 @@ import click
 
 from mnemosyned.cli.formats import chosen_format, may_page
 from mnemosyned.cli.last_list import keep_list
-from mnemosyned.cli.records import cells_of, ids_of, records_of
-from mnemosyned.cli.render import remarks, render
+from mnemosyned.cli.records import cells_of, id_of, ids_of, records_of
+from mnemosyned.cli.render import NUMBERED, remarks, render
 from mnemosyned.domain.text.invisible import escape_invisible
-from mnemosyned.terminal import is_terminal, printing_to, say, say_json
+from mnemosyned.terminal import (
+    columns_of,
+    folded,
+    is_terminal,
+    printing_to,
+    say,
+    say_json,
+)
+
+AS_WRITTEN = {"Assembled", "Expanded", "Got", "Shortened"}
+"""Answers with whole texts: their long lines are left to the terminal, so that they can be copied."""
 
 
 class Answers:
@@ -32,9 +42,8 @@ class Answers:
     def show(self, result: object) -> None:
         """Print a result, or the next page of a list."""
         first = len(self.ids) + 1
-        is_list = records_of(result) is not None
-        if is_list:
-            self.ids += ids_of(result)
+        if type(result).__name__ in NUMBERED:
+            self.ids += map(id_of, records_of(result) or ())
         self._show(result, first)
         if remark := remarks(result):
             self._remarks.append(remark)
@@ -85,7 +94,10 @@ def show(result: object) -> None:
 
 
 def _show_table(result: object, first: int) -> None:
-    if text := render(result, first=first):
+    text = render(result, first=first)
+    if type(result).__name__ not in AS_WRITTEN:
+        text = folded(text, columns_of(sys.stdout))
+    if text:
         say(text, styled=True)
 
 

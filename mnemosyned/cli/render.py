@@ -61,7 +61,7 @@ RENDERERS = {
     "Watching": "show_watch:watching",
 }
 """By the name of a result's class: `module:function` of this package."""
-NUMBERED = {"Listed", "Recalled"}
+NUMBERED = {"Listed", "Logged", "Recalled"}
 """Lists whose renderers take the number of their first entry."""
 REMARKS = {
     "Edited": "show_changes:on_edited",

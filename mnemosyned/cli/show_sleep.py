@@ -22,7 +22,6 @@ from mnemosyned.terminal import (
     span,
     table,
     when,
-    width,
     wrapped,
 )
 from mnemosyned.verbs.sleep import Logged
@@ -84,7 +83,7 @@ def _groups(report: CycleReport) -> str:
     if not report.dry_run:
         names += ["after", "status"]
     rows = [_cycle_row(groups)[: len(names)] for groups in together]
-    return table(names, rows)
+    return table(names, rows, optional=("covers", "groups", "after", "source"))
 
 
 def _undone(report: CycleReport) -> str:
@@ -210,20 +209,21 @@ def _size(groups: list[GroupReport]) -> str:
     return f"about {chars}" if planned else chars
 
 
-def logged(result: Logged) -> str:
-    """Rows of the consolidation log."""
+def logged(result: Logged, first: int = 1) -> str:
+    """Rows of the consolidation log, numbered."""
     if not result.rows:
         return ""
-    headers = ["id", "session", "source", "status", "items", "by"]
-    rows = [_log_cells(entry) for entry in result.rows]
-    columns = zip(headers, *rows, strict=True)
-    widths = [max(len(click.unstyle(cell)) for cell in column) for column in columns]
-    room = max(20, width() - sum(widths) - 2 * len(widths))
-    for cells, entry in zip(rows, result.rows, strict=True):
-        summary = entry.error or entry.summary_preview
-        cells.append(cut(summary, room) or _gone(entry))
-    text = table([*headers, "summary"], rows)
+    headers = ["no.", "id", "session", "source", "status", "items", "by", "summary"]
+    rows = [
+        [str(number), *_log_cells(entry), _log_summary(entry)]
+        for number, entry in enumerate(result.rows, first)
+    ]
+    text = table(headers, rows, optional=("by", "items", "id"), room={"summary": 24})
     return "\n".join([*_by_cycle(result, text), *_fallbacks(result)])
+
+
+def _log_summary(entry: LogEntry) -> str:
+    return " ".join((entry.error or entry.summary_preview).split()) or _gone(entry)
 
 
 def _log_cells(entry: LogEntry) -> list[str]:
@@ -271,6 +271,9 @@ def _gone(row: LogEntry) -> str:
 def _by_cycle(result: Logged, text: str) -> Iterator[str]:
     """The table's lines, and over the rows of each cycle its id, time and trigger."""
     lines = text.splitlines()
+    if len(lines) != len(result.rows) + 2:  # blocks, where a table does not fit
+        yield from lines
+        return
     yield from lines[:2]
     cycle = ""
     for line, row in zip(lines[2:], result.rows, strict=True):

@@ -12,9 +12,11 @@ import click
 from mnemosyned.maintenance.doctor import examine, present_installation
 from mnemosyned.maintenance.findings import Finding, Severity
 from mnemosyned.maintenance.repair import repair
-from mnemosyned.terminal import counted, say, say_json
+from mnemosyned.terminal import counted, hanging, say, say_json
 
 EXIT_FOUND = 1
+INDENT_CELLS = 21
+"""Cells of a finding before its text."""
 _STYLES: dict[Severity, dict[str, Any]] = {
     Severity.OK: {"dim": True},
     Severity.NOTE: {},
@@ -57,9 +59,10 @@ def _show(findings: Sequence[Finding]) -> None:
             f"{finding.severity.value:<9}", **_STYLES[finding.severity]
         )
         text = finding.text.replace(f"{Path.home()}/", "~/")
-        say(f"{severity}{finding.check:<12}{text}", styled=True)
+        head = f"{severity}{finding.check:<12}"
+        say(hanging(head, text, INDENT_CELLS), styled=True)
         if finding.command:
-            say(f"{'':<21}{finding.command}")
+            say(f"{'':<{INDENT_CELLS}}{finding.command}")
     bad = [finding for finding in findings if finding.severity.is_bad]
     mended = [finding for finding in bad if finding.remedy]
     if not bad:

@@ -130,6 +130,7 @@ def test_code_keeps_its_lines_and_a_long_text_its_title() -> None:
         ("Die STRASSE, Brücken", ["bruck"], ["Brücken"]),
         ("火曜日に出発", ["火曜"], ["火曜"]),
         ("code QX-48213 and QX-482139", ["qx-48213"], ["QX-48213"]),
+        ("a crane, two cranes, no cranberry", ["cran"], ["crane", "cranes"]),
         ("nothing", [], []),
     ],
 )
@@ -171,3 +172,14 @@ def test_entries_of_the_last_list_have_numbers(
     assert [file.stat().st_mode & 0o777 for file in (tmp_path / "lists").iterdir()] == [
         0o600
     ]
+
+
+def test_columns_that_matter_less_are_left_out_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    rows = [("01KAYTE2S0AAAAAAAAAAAAAAAA", "work", "a summary of some length")]
+
+    shown = table(("id", "session", "summary"), rows, optional=("id",))
+
+    assert shown.splitlines()[-1] == "work     a summary of some length"

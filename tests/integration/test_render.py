@@ -158,12 +158,12 @@ def test_the_log_names_each_cycle_once_and_every_episode() -> None:
 
     lines = click.unstyle(render(Logged(rows))).splitlines()
 
-    assert [line.split()[0] for line in lines[2:]] == [
-        "cycle",
-        "episode-of-second-1",
-        "episode-of-second-0",
-        "cycle",
-        "episode-of-first-0",
+    assert [" ".join(line.split()[:2]) for line in lines[2:]] == [
+        "cycle second",
+        "1 episode-of-second-1",
+        "2 episode-of-second-0",
+        "cycle first",
+        "3 episode-of-first-0",
     ]
     assert lines[2].startswith("cycle second  ")
     assert lines[5].endswith("schedule")
