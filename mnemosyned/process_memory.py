@@ -17,9 +17,9 @@ arena saves 6 MB more, but threads wait for each other: the slowest recall took 
 again."""
 TRIM_GROWTH_BYTES = 4_000_000
 """Growth that is worth a trim, which takes a few milliseconds."""
-IDLE_BYTES = 64_000_000
+IDLE_BYTES = 80_000_000
 """Resident memory above which caches are given back once nobody asks: refilling them takes
-the next recall a few milliseconds, and a small daemon keeps them."""
+the next recalls some milliseconds, so that a daemon of the usual size keeps them."""
 
 _M_ARENA_MAX = -8
 """Of glibc's malloc.h."""

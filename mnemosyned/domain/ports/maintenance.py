@@ -62,8 +62,8 @@ class MaintenanceStore(Protocol):
         """Do deferred work that only pays while nothing is written."""
         ...
 
-    def release_memory(self) -> None:
-        """Free caches; later calls refill them."""
+    def release_memory(self, *, words: bool = False) -> None:
+        """Free caches; later calls refill them. `words`: also those that know words of memories."""
         ...
 
     def back_up(self, target: Path) -> CopyReport:

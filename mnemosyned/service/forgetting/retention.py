@@ -211,7 +211,7 @@ class RetentionService:
             self._store.deletion.forget_names(sessions=sessions, sources=sources)
         complete = self._store.deletion.purge_deleted()
         clear_word_caches()
-        self._store.maintenance.release_memory()
+        self._store.maintenance.release_memory(words=True)
         if self._about.in_background:  # an embedding program collects its own garbage
             process_memory.trim(collect=True)
         return complete

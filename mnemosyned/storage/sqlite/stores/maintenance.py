@@ -84,8 +84,9 @@ class SqliteMaintenance(Transactional, MaintenanceStore):
     def run_idle_upkeep(self) -> None:
         self._checkpoints.run_due()
 
-    def release_memory(self) -> None:
-        self._frequencies.clear()
+    def release_memory(self, *, words: bool = False) -> None:
+        if words:
+            self._frequencies.clear()
         self._writer.shrink()
         self._readers.shrink()
 
