@@ -193,7 +193,7 @@ def test_a_client_outlives_a_restart_of_the_daemon(start: Start) -> None:
         async with AsyncClient(first.socket) as client:
             await client.remember("before", id="before")
             await asyncio.to_thread(first.stop)
-            with pytest.raises(DaemonUnreachable, match="systemctl"):
+            with pytest.raises(DaemonUnreachable, match="mnem start"):
                 await client.status()
             await asyncio.to_thread(start, "--socket", str(first.socket))
             await client.remember("after", id="after")
@@ -225,7 +225,7 @@ def test_an_idle_connection_that_was_closed_is_replaced(room: Path) -> None:
 
 
 def test_a_request_that_was_not_read_is_sent_again(room: Path) -> None:
-    pinned = answer({"id": "tea", "pinned": True})
+    pinned = answer({"id": "tea", "pinned": True, "memories": 1})
 
     async def talk() -> None:
         async with AsyncClient(room / "s") as client:
@@ -266,7 +266,7 @@ def test_without_a_daemon_it_says_how_to_start_one(room: Path) -> None:
             await client.status()
 
     for path in (room / "none", room / "dead"):
-        with pytest.raises(DaemonUnreachable, match="systemctl --user start"):
+        with pytest.raises(DaemonUnreachable, match="mnem start"):
             run(talk(path))
 
 
