@@ -13,6 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from random import Random
 
+import msgspec
 import pytest
 from support.import_personal import PERSONAL, calendar
 from support.import_samples import (
@@ -363,8 +364,10 @@ def test_values_of_another_kind_are_reported_and_never_a_crash(
     for _ in range(40):
         path.write_text("\n".join(json.dumps(odd(each, random)) for each in values))
         recognized(Source.named(path))
-        records = format.read(Source.named(path), START)
+        records = list(format.read(Source.named(path), START))
+        items = [record for record in records if isinstance(record, Item)]
         assert all(isinstance(record, Item | Bad) for record in records)
+        assert all(msgspec.json.encode(item.memory) for item in items)
 
 
 def test_a_note_of_spaces_and_marks_takes_no_longer_than_others(tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+import msgspec
+
 from mnemosyned.domain.errors import InvalidRequest
 from mnemosyned.domain.tags import tag_name
 from mnemosyned.verbs.memories import Remember
@@ -31,7 +33,7 @@ def memory(
 
     `tags` are a list, or words in a text.
     """
-    kept = {key: value for key, value in (metadata or {}).items() if value}
+    kept = _sendable({key: value for key, value in (metadata or {}).items() if value})
     return Remember(
         clean_text(content),
         id=id,
@@ -43,6 +45,17 @@ def memory(
         tags=tags_in(tags),
         importance=importance,
     )
+
+
+def _sendable(metadata: dict[str, Any]) -> dict[str, Any]:
+    """Return metadata that can be sent: where a value cannot be written as JSON, all as words."""
+    try:
+        msgspec.json.encode(metadata)
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return {
+            clean_name(str(key)): clean_name(repr(metadata[key])) for key in metadata
+        }
+    return metadata
 
 
 def clean_text(text: str) -> str:
