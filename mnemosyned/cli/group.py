@@ -35,7 +35,7 @@ class CommandTable(click.Group):
 
         close = get_close_matches(name, COMMANDS, n=1)
         hint = f" (did you mean {close[0]}?)" if close else ""
-        problem = f"there is no command {name!r}{hint}; mnem --help lists them"
+        problem = f"there is no command {name!r}{hint}"
         raise click.UsageError(problem, ctx)
 
     def shell_complete(

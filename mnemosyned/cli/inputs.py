@@ -69,8 +69,9 @@ def _listed(file: str, *, field: str) -> object:
         try:
             text = Path(file).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or error
             raise InvalidRequest(
-                f"{file} cannot be read: {error}", field=field
+                f"{file} cannot be read: {reason}", field=field
             ) from error
     content = _object(text, file, field=field)
     return content.get(field) if isinstance(content, dict) else content

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from io import StringIO
 
 import click
 
@@ -79,15 +78,20 @@ def _print_failure(error: OSError) -> None:
 
 
 def _print_usage(error: click.ClickException) -> None:
-    """Print a mistake on the command line as click shows it."""
+    """Print a mistake on the command line, and where its help is."""
     if asks_for_json(sys.argv):
         _print_error(InvalidRequest(error.format_message()))
         return
     from mnemosyned.terminal import say  # noqa: PLC0415 the same
 
-    shown = StringIO()
-    error.show(file=shown)
-    say(shown.getvalue().removesuffix("\n"), err=True)
+    message = error.format_message().removesuffix(".")
+    problem = f"{message[:1].lower()}{message[1:]}"
+    context = getattr(error, "ctx", None)
+    if isinstance(error, click.MissingParameter) and "ID" in message:
+        problem += "; a number of the last list does too: 2, @2 or '#2', in quotes"
+    say(f"mnem: {problem}", err=True)
+    if context is not None:
+        say(f"its help: {context.command_path} --help", err=True)
 
 
 def _print_interruption(error: BaseException) -> None:

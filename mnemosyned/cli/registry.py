@@ -323,7 +323,7 @@ _ROWS = (
         "keep",
         "Limit what the archive keeps.",
         f"{_CLI}.archive:archive",
-        "mnem archive prune --older-than-days 365 --dry-run",
+        "mnem archive prune --keep-days 365 --dry-run",
     ),
     Command(
         "model",
@@ -351,7 +351,7 @@ _ROWS = (
         "agents",
         "Assemble the model's context within a token budget.",
         f"{_VERBS}.conversation:Context",
-        'mnem context "When do we deploy?" --max-tokens 4000',
+        'mnem context "When do we deploy?" --total 4000',
     ),
     Command(
         "compact",

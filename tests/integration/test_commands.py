@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 
@@ -30,6 +31,17 @@ def test_the_help_of_a_command_has_its_example(name: str) -> None:
 
     assert example in command.get_help(click.Context(command, info_name=name))
     assert example.split()[:2] == ["mnem", name]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_options_of_an_example_exist(name: str) -> None:
+    words = shlex.split(COMMANDS[name].example)[2:]
+    command = load(COMMANDS[name])
+    if isinstance(command, click.Group) and words:
+        command = command.commands.get(words[0], command)
+
+    options = {option for each in command.params for option in each.opts}
+    assert {word for word in words if word.startswith("-")} - {"-"} <= options
 
 
 def test_every_command_is_in_a_group_of_the_help() -> None:
