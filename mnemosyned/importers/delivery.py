@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from mnemosyned.domain.errors import MalformedJson, MnemosynedError
+from mnemosyned.domain.errors import Kind, MalformedJson, MnemosynedError
 from mnemosyned.importers.importer import Bad, Item
 from mnemosyned.verbs.facade import Caller
 from mnemosyned.verbs.memories import RememberedMany, RememberMany
@@ -58,19 +58,23 @@ class Delivery:
             try:
                 answer = self._caller.call(request)
             except MnemosynedError as error:
-                refused = batch.pop(_index_at_fault(error))
+                refused = batch.pop(_index_at_fault(error, len(batch)))
                 self._on_refusal(_refusal(refused, error))
             else:
                 self._on_answer(batch, answer)
                 return
 
 
-def _index_at_fault(error: MnemosynedError) -> int:
-    """Return which item an error is about. Raises the error if it is about none."""
+def _index_at_fault(error: MnemosynedError, count: int) -> int:
+    """Return which of some items an error is about. Raises the error if it is about none."""
     place = _PLACE.match(error.field or "")
-    if place is None or isinstance(error, MalformedJson):
+    if isinstance(error, MalformedJson):
         raise error
-    return int(place[1])
+    if place:
+        return int(place[1])
+    if count == 1 and error.kind in (Kind.INVALID, Kind.CONFLICT) and error.field:
+        return 0  # a batch of one is named without its number
+    raise error
 
 
 def _refusal(item: Item, error: MnemosynedError) -> Bad:

@@ -315,3 +315,18 @@ def test_another_file_of_the_same_name_is_read_from_the_beginning(
     report = run_of(daemon, file, journal).run()
 
     assert (report.stored, report.continued) == (4, False)
+
+
+def test_a_single_record_whose_id_is_taken_does_not_end_the_import(
+    daemon: Daemon, file: Path
+) -> None:
+    importing(daemon, "-", stdin=b'{"content": "first", "id": "one"}')
+    file.write_text('{"content": "other", "id": "one"}')
+
+    done = importing(daemon, file)
+
+    assert done.returncode == 2
+    assert (
+        f"{file}:1: the id 'one' already belongs to something else"
+        in done.stderr.decode()
+    )

@@ -86,7 +86,7 @@ def _record(mail: _Mail, place: str, position: str, size: int) -> Item | Bad | N
         message = message_from_bytes(data, policy=policy.default)
         return Item(_memory(message), place, position, size)
     except Exception as error:  # noqa: BLE001 the parser raises whatever it trips over
-        reason = f"it cannot be read: {type(error).__name__}: {error}"
+        reason = f"it cannot be read: {error or type(error).__name__}"
         return Bad(place, reason, position, size)
 
 

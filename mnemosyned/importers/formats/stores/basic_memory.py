@@ -28,9 +28,10 @@ def _memory(row: Row) -> Remember:
         lines.append(f"- [{category}] {content}{addition}")
     for kind, target in json.loads(row["relations"])[:LINES_MAX]:
         lines.append(f"- {kind} [[{target}]]")
+    text = "\n".join(lines)
     return memory(
-        "\n".join(lines),
-        id=stable_id(NAME, text_in(row["project"]), text_in(row["file_path"])),
+        text,
+        id=stable_id(NAME, text_in(row["project"]), text_in(row["file_path"]), text),
         session=f"notes:{text_in(row['project']) or NAME}",
         source=NAME,
         # It writes local time.

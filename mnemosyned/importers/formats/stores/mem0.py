@@ -32,9 +32,11 @@ def _memory(row: Row) -> Remember | None:
         row.get("updated_at"), zone=UTC
     )
     id = text_in(row.get("memory_id")) or str(row["id"])
+    content = content_in(row, "memory", "content", "new_memory")
     return memory(
-        content_in(row, "memory", "content", "new_memory"),
-        id=stable_id(NAME, id.replace("-", "").lower()),
+        content,
+        # With its words: they may be others when it is imported again.
+        id=stable_id(NAME, id.replace("-", "").lower(), content),
         session=f"{NAME}:{run or user}" if run or user else NAME,
         source=text_in(row.get("app")) or text_in(row.get("agent_id")) or NAME,
         role=text_in(row.get("role")) or text_in(row.get("actor_id")),

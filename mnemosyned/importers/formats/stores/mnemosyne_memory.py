@@ -33,7 +33,7 @@ def _memory(row: Row) -> Remember:
     )
     return memory(
         content,
-        id=stable_id("mnemosyne-memory", str(row["id"])),
+        id=stable_id("mnemosyne-memory", str(row["id"]), content),
         session=text_in(row.get("session_id")) or "default",
         source=text_in(row.get("source")) or "mnemosyne-memory",
         role=text_in(row.get("author_id")),

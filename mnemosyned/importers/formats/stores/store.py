@@ -195,7 +195,9 @@ def _elements(
 def _record(convert: Convert, row: Row, place: str) -> Item | Bad | None:
     try:
         memory = convert(row)
-    except (TypeError, ValueError, KeyError, AttributeError) as error:
+    except ValueError as error:
+        return Bad(place, str(error))
+    except (TypeError, KeyError, AttributeError) as error:
         return Bad(place, f"it has not the form of a memory: {error!r}")
     return Item(memory, place) if memory else None
 
