@@ -95,7 +95,7 @@ def _read(file: Path) -> str:
 
 
 def form(memory: MemoryRecord) -> str:
-    """What the editor shows: a line for each field, a rule, and the text."""
+    """The page of the editor: a line for each field, a rule, and the text."""
     lines = [f"{name}: {value}".rstrip() for name, value in _shown(memory).items()]
     return "\n".join([*lines, RULE, memory.content, ""])
 

@@ -1,4 +1,4 @@
-"""What is said at Ctrl-C: what goes on in the daemon, how to watch it and how to stop it."""
+"""Messages at Ctrl-C: what goes on in the daemon, how to watch it and how to stop it."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def on_interrupt(words: Callable[[], str]) -> Iterator[None]:
 
 
 def words_of(error: BaseException) -> str:
-    """What to say of a command that ended by Ctrl-C, or at a question by Ctrl-D."""
+    """The message of a command that ended by Ctrl-C, or at a question by Ctrl-D."""
     cause = error.__cause__ if isinstance(error, click.Abort) else error
     return cause.words if isinstance(cause, Interrupted) else "interrupted"
 
 
 def interrupted_call(request: Request[Any]) -> str:
-    """What to say of a call that was waited for: the daemon does not notice that nobody waits."""
+    """The message of a call that was waited for: the daemon does not notice that nobody waits."""
     if not request.writes or getattr(request, "dry_run", False):
         return NOTHING
     name = request.verb_name()
@@ -54,7 +54,7 @@ def interrupted_call(request: Request[Any]) -> str:
 
 
 def interrupted_import(kept: int) -> str:
-    """What to say of an import of which this many memories were acknowledged."""
+    """The message of an import of which this many memories were acknowledged."""
     are = "is" if kept == 1 else "are"
     stored = f"{counted(kept, 'memory')} of this import {are} stored"
     return f"{stored}; repeat the command to go on from there"

@@ -29,7 +29,7 @@ def records_of(result: object) -> list[Any] | None:
 
 
 def id_of(record: object) -> str:
-    """What names a record in other commands: mostly its id; empty if nothing does."""
+    """The name of a record in other commands: mostly its id; empty if it has none."""
     names = _NAMES.get(type(record).__name__, ("id",))
     return next(
         (str(value) for name in names if (value := getattr(record, name, None))), ""

@@ -32,7 +32,7 @@ def edited(result: Edited) -> str:
 
 
 def on_edited(result: Edited) -> str:
-    """What else became of the memories."""
+    """Remarks on what else became of the memories."""
     notes = []
     if result.secrets:
         notes.append(f"a secret in it was {result.secrets}")

@@ -47,7 +47,7 @@ def acknowledged(result: Acknowledged) -> str:
 
 
 def on_acknowledged(result: Acknowledged) -> str:
-    """What else is to be said of a memory that was stored."""
+    """Remarks on a memory that was stored."""
     notes = [] if result.stored else ["already known"]
     if result.secrets:
         notes.append(f"a secret in it was {result.secrets}")
@@ -129,7 +129,7 @@ def _quote(hit: Hit, line: Line) -> str:
 
 
 def _more(hit: Hit) -> list[str]:
-    """What to call for all of a summary, where the text above is not all of it."""
+    """The command that shows all of a summary, where the text above is not all of it."""
     if hit.tier is not Tier.EPISODIC:
         return []
     if not hit.lines:
@@ -195,7 +195,7 @@ def _edited(memory: MemoryRecord) -> str:
 
 
 def _revision(revision: Revision) -> str:
-    """What a memory was until a change."""
+    """The line of what a memory was until a change."""
     head = click.style(f"until {when(revision.changed_at)}", dim=True)
     fields = [f"   {name}: {value}" for name, value in revision.fields.items()]
     text = [] if revision.text is None else [indented(revision.text)]

@@ -34,7 +34,7 @@ def watching(watching: Watching) -> str:
 
 
 def status_line(folders: list[WatchedFolder]) -> str:
-    """What `status` says of them; empty where nothing is followed."""
+    """The line of them in `status`; empty where nothing is followed."""
     if not folders:
         return ""
     files = sum(folder.files for folder in folders)

@@ -20,7 +20,7 @@ Values = Iterable[tuple[str, str]]
 
 
 def suggestion(parameter: click.Parameter, verb: str) -> Suggest:
-    """What completes a parameter: values of the daemon, or else what click knows."""
+    """The completion of a parameter: values of the daemon, or else what click knows."""
     # Loaded here, as below: only a completion asks.
     from mnemosyned.cli.ids import id_fields, ids_that_begin  # noqa: PLC0415
 

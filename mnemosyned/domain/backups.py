@@ -79,7 +79,7 @@ def backup_name(moment: datetime, *, scheduled: bool) -> str:
 
 
 def dated_backup(name: str) -> DatedBackup | None:
-    """What a file's name says of it; None for a name that is not one of ours."""
+    """The backup that a file's name describes; None for a name that is not one of ours."""
     match = _NAME.fullmatch(name)
     if match is None:
         return None

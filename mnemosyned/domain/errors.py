@@ -140,7 +140,7 @@ class IdTaken(MnemosynedError):
 
 
 class BatchChanged(MnemosynedError):
-    """What a call is about changed since it was read."""
+    """The memories of a call changed since they were read."""
 
     code = "batch_changed"
     kind = Kind.CONFLICT

@@ -1,4 +1,4 @@
-"""What an export holds: each thing that is kept, as one record without reference to a table."""
+"""Records of an export: each thing that is kept, without reference to a table."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportFilter:
-    """What to export; everything where nothing is set."""
+    """The filter of an export; it holds everything where nothing is set."""
 
     sessions: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
@@ -59,7 +59,7 @@ class ExportedEpisode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedRevision:
-    """What a memory was before it was edited."""
+    """A memory as it was before it was edited."""
 
     changed_at: datetime
     content: str | None = None

@@ -1,4 +1,4 @@
-"""What a list selects, where a page of it begins, and what sessions and sources hold."""
+"""Values of lists: what one selects, where a page begins, and what sessions and sources hold."""
 
 from __future__ import annotations
 

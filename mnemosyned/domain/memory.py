@@ -137,7 +137,7 @@ class Episode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revision:
-    """What a memory was until it was edited."""
+    """A memory as it was until it was edited."""
 
     changed_at: datetime
     text: str | None = None

@@ -24,7 +24,7 @@ class Grace:
 
 @dataclass(frozen=True, slots=True)
 class Recoverable:
-    """What is forgotten and can be put back still."""
+    """Memories that are forgotten and can still be put back."""
 
     memories: int = 0
     final_at: datetime | None = None

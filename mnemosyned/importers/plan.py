@@ -29,7 +29,7 @@ class Part:
 
 @dataclass(slots=True)
 class Plan:
-    """What an import reads."""
+    """The files that an import reads."""
 
     parts: list[Part] = field(default_factory=list)
     unknown_files: int = 0

@@ -63,7 +63,7 @@ class ImportReport:
 
 @dataclass(slots=True)
 class Preview:
-    """What an import would store."""
+    """The preview of an import: what it would store."""
 
     memories: int = 0
     formats: Counter[str] = field(default_factory=Counter)

@@ -1,4 +1,4 @@
-"""What `mnem doctor` finds, and what it looks at."""
+"""Findings of `mnem doctor`, and what it looks at."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installation:
-    """What is looked at; all of it as it is, also where it is broken."""
+    """The installation that is looked at, as it is, also where it is broken."""
 
     config: Config
     """The settings, or the defaults where they cannot be read."""

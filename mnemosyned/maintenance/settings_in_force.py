@@ -59,7 +59,7 @@ def usual_file() -> Path:
 
 
 def surroundings() -> Surroundings:
-    """Those of the running daemon, if one runs on the configured database."""
+    """The surroundings of the running daemon, if one runs on the configured database."""
     present = Surroundings(file=config_file(), environment=os.environ, options={})
     process = _process(present)
     if process is None:

@@ -33,7 +33,7 @@ class Unit:
 
 
 def unit_file() -> Path:
-    """Where `make install` puts the user unit."""
+    """The place where `make install` puts the user unit."""
     config = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
     return Path(config) / "systemd" / "user" / UNIT
 

@@ -15,7 +15,7 @@ HOLD = timedelta(minutes=15)
 
 
 class CycleStop:
-    """Somebody's wish that one cycle end, and its report for them; safe from any thread."""
+    """A request that one cycle end, and its report for those who asked; safe from any thread."""
 
     def __init__(self) -> None:
         self.report: CycleReport | None = None

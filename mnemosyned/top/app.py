@@ -48,7 +48,7 @@ TALL_ROWS = 36
 
 
 class Read(Message):
-    """What a look brought."""
+    """The answers of one look."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What the live view asks of the daemon, and what it remembers between two answers."""
+"""The feed of the live view: what it asks of the daemon, and remembers between two answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What lies above the main screen: search, one memory in full, the keys."""
+"""Screens above the main one: search, one memory in full, the keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the live view shows, as lines of styled text; it knows nothing of the screen."""
+"""The live view as lines of styled text; it knows nothing of the screen."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ def _writer(group: LogEntry) -> str:
 
 
 def hooks(agents: Sequence[AgentActivity], now: datetime) -> list[Line]:
-    """What the hooks of each agent's tool did, the last used first."""
+    """The activity of the hooks of each agent's tool, the last used first."""
     by_client: dict[str, list[AgentActivity]] = defaultdict(list)
     for agent in agents:
         by_client[agent.client].append(agent)

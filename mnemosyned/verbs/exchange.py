@@ -120,7 +120,7 @@ class CutOff(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LineKind(msgspec.Struct):
-    """What a line is, read without the rest of it."""
+    """The kind of a line, read without the rest of it."""
 
     record: str = ""
     format: str = ""

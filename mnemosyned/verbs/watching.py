@@ -36,7 +36,7 @@ class WatchedFolder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Watching(msgspec.Struct, frozen=True):
-    """What is followed."""
+    """The folders that are followed."""
 
     folders: list[WatchedFolder]
     waiting: int = 0

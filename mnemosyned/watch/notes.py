@@ -16,7 +16,7 @@ from mnemosyned.watch.delivery import store_one
 
 @dataclass(slots=True)
 class NoteChange:
-    """What changes in the store when a note has these parts now."""
+    """The changes in the store when a note has these parts now."""
 
     memories: dict[str, str] = field(default_factory=dict)
     """Each part by its id in the format, and the id of its memory."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchPolicy:
-    """What the settings say."""
+    """The settings of watching."""
 
     paths: tuple[str, ...] = ()
     files_max: int = 20_000

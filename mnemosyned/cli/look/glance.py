@@ -109,7 +109,7 @@ def _backups(stats: Stats) -> str:
 
 
 def _wrong(stats: Stats) -> Iterator[str]:
-    """What is wrong, each with what mends it."""
+    """Faults, each with what mends it."""
     yield from stats.problems
     yield from stats.warnings
     if stats.restart_needed:

@@ -1,4 +1,4 @@
-"""What a day, a week or a month was: its summary, and what stands under it."""
+"""Views of a day, a week or a month: its summary, and its memories or summaries."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def room_after(head: str) -> int:
 
 
 def _mark(memory: MemoryRecord) -> str:
-    """What sets a memory apart."""
+    """The mark of a memory that is pinned or archived."""
     if memory.superseded_at:
         return "(superseded) "
     return "(pinned) " if memory.pinned else ""

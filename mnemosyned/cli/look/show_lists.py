@@ -47,7 +47,7 @@ def period(episode: Episode) -> str:
 
 
 def on_listed(result: Listed) -> str:
-    """What the page leaves out."""
+    """Remarks on what the page leaves out."""
     if not len(result):
         return "nothing matches"
     if not result.next:

@@ -34,7 +34,7 @@ def view(period: PeriodView) -> str:
 
 
 def on_view(period: PeriodView) -> str:
-    """What is missing."""
+    """Remarks on what is missing."""
     if not period.records:
         return f"nothing is kept of {_name(period)}"
     if period.summary or period.unit == "day":

@@ -41,7 +41,7 @@ _ENDS = (datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC))
 
 @dataclass(frozen=True, slots=True)
 class TypedTime:
-    """What somebody typed: an instant, where both ends are equal, or a stretch such as a day."""
+    """A time that was typed: an instant, where both ends are equal, or a stretch such as a day."""
 
     since: datetime
     until: datetime

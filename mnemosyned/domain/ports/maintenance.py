@@ -12,7 +12,7 @@ from mnemosyned.domain.memory import Tier, TierTotals
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopyReport:
-    """What a copy of the store holds; it was read through."""
+    """The contents of a copy of the store, which was read through."""
 
     bytes: int
     memories: int

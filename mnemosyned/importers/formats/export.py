@@ -40,7 +40,7 @@ class _Line:
 
 @dataclass(slots=True)
 class _Seen:
-    """What the lines so far add up to, to be compared with the footer."""
+    """The sums of the lines so far, to be compared with the footer."""
 
     digest: Any = field(default_factory=hashlib.sha256)
     counts: Counter[str] = field(default_factory=Counter)

@@ -30,7 +30,7 @@ from mnemosyned.verbs.request import parse
 
 
 class _Identity(msgspec.Struct):
-    """What tells a line from others with the same words."""
+    """The fields that tell a line from others with the same words."""
 
     content: object = None
     id: object = None

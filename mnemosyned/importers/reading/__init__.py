@@ -1,1 +1,1 @@
-"""What every importer reads with: files, text, JSON and archives that may be broken."""
+"""Readers of every importer: files, text, JSON and archives that may be broken."""

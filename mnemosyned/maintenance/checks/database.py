@@ -83,7 +83,7 @@ def check_database(installation: Installation) -> Iterator[Finding]:
 
 
 def check_leftovers(installation: Installation) -> Iterator[Finding]:
-    """What a crash or a restore left next to the database."""
+    """Find what a crash or a restore left next to the database."""
     database = installation.database
     if installation.process is None:
         yield from _left_log(database)
@@ -112,7 +112,7 @@ def newest_backup(installation: Installation) -> Path | None:
 
 
 def _file_findings(path: Path) -> Iterator[Finding]:
-    """What keeps the file from being read at all."""
+    """Findings that keep the file from being read at all."""
     if not path.exists():
         yield note(CHECK, f"there is no database yet: {path}", "mnem start")
         return

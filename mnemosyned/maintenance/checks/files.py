@@ -142,7 +142,7 @@ def check_spool(_: Installation) -> Iterator[Finding]:
 
 
 def _closed(path: Path, mask: int) -> Finding | None:
-    """What is wrong with who may use a file; None if nothing is, or there is no such file."""
+    """The fault in who may use a file; None if there is none, or no such file."""
     try:
         status = path.stat()
     except OSError:

@@ -16,7 +16,7 @@ from mnemosyned.setup.targets import TARGETS
 
 
 def check_tools(installation: Installation) -> Iterator[Finding]:
-    """What `mnem setup --check` finds of each tool that was set up."""
+    """Findings of `mnem setup --check` for each tool that was set up."""
     machine = Machine.present()
     site = Site(machine=machine, programs=Programs.of(machine, Path(sys.argv[0])))
     journal = Journal(state_dir() / "setup")

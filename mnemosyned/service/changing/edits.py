@@ -37,7 +37,7 @@ _PLACEHOLDER = re.compile(r"\[secret:\w+\]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aftermath:
-    """What follows an edit."""
+    """The steps that follow an edit."""
 
     rewrite_stale: Callable[[], str]
     """Rewrites stale summaries; returns why some are left, if any."""

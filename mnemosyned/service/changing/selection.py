@@ -28,7 +28,7 @@ SNIPPET_CHARS = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selected:
-    """What a call selects."""
+    """The selection of a call."""
 
     ids: Sequence[str]
     learned: Sequence[str] = ()

@@ -1,4 +1,4 @@
-"""What a line of an export has to be before it is stored: a file can be edited, or made up."""
+"""Checks of a line of an export before it is stored: a file can be edited, or made up."""
 
 from __future__ import annotations
 

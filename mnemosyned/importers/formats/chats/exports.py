@@ -51,7 +51,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """What all its messages have in common."""
+    """The fields that all messages of a conversation share."""
 
     id: str
     title: str

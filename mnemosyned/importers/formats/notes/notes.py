@@ -35,7 +35,7 @@ _INLINE_TAG = re.compile(r"(?<![\w#/&])#([^\W\d_][\w/-]*)")
 
 @dataclass(frozen=True, slots=True)
 class _About:
-    """What all sections of a note have in common."""
+    """The fields that all sections of a note share."""
 
     session: str
     title: str

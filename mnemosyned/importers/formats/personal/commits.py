@@ -138,7 +138,7 @@ def _from_git(text: str, place: str, project: str, position: str) -> Item | Bad:
 
 
 class SavedLog(Format):
-    """What `git log` printed into a file."""
+    """The output of `git log` in a file."""
 
     name = "git-log"
 

@@ -1,4 +1,4 @@
-"""What stores of other memory programs have in common: tables in SQLite, and lists in JSON."""
+"""The base of stores of other memory programs: tables in SQLite, and lists in JSON."""
 
 from __future__ import annotations
 

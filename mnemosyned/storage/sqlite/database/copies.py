@@ -68,7 +68,7 @@ def back_up(database: Path, target: Path, *, check: Callable[[], object]) -> Cop
 
 
 def verified(copy: Path, *, source: sqlite3.Connection) -> CopyReport:
-    """What a copy holds, after reading all of it. Raises `CopyDamaged`.
+    """Read all of a copy, and return what it holds. Raises `CopyDamaged`.
 
     Faults that the source has too do not damage the copy: a database with a fault needs a backup
     more than any other. They are reported.

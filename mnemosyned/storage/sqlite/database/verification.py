@@ -15,7 +15,7 @@ PROBLEMS_MAX = 20
 
 
 class FaultKind(StrEnum):
-    """What is wrong, by what mends it."""
+    """Kinds of faults, by what mends them."""
 
     INTEGRITY = "integrity"
     """Damaged pages: a backup mends it."""

@@ -36,7 +36,7 @@ class _Target:
 
 @dataclass(slots=True)
 class _Work:
-    """What the edits of one transaction have done so far."""
+    """The effects of the edits of one transaction so far."""
 
     stale: set[int] = field(default_factory=set)
     positions: list[int] = field(default_factory=list)
@@ -93,7 +93,7 @@ def edit_memories(
 
 
 def _target(connection: sqlite3.Connection, edit: MemoryEdit) -> _Target | None:
-    """Where a memory is; None if it was forgotten. Raises `BatchChanged`."""
+    """The place of a memory; None if it was forgotten. Raises `BatchChanged`."""
     row = connection.execute(
         "SELECT seq, NULL, content, role FROM working_memory WHERE id = ?1 UNION ALL "
         "SELECT seq, episode_seq, content, role FROM archive WHERE id = ?1",

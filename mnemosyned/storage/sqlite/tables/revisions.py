@@ -1,4 +1,4 @@
-"""What memories were before they were edited, as rows."""
+"""Rows of memories as they were before they were edited."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def keep_revision(
 
 
 def revisions_of(connection: sqlite3.Connection, seq: int) -> list[Revision]:
-    """What a memory was, the latest first."""
+    """The revisions of a memory, the latest first."""
     rows = connection.execute(
         "SELECT changed_at, content, fields FROM revision WHERE memory_seq = ? "
         "ORDER BY seq DESC",
