@@ -279,10 +279,10 @@ def _fitted(wanted: Sequence[int], headers: Sequence[int]) -> list[int] | None:
 
 
 def _aligned(cells: Sequence[str], sizes: Sequence[int], right: Sequence[bool]) -> str:
-    parts = [
-        _padded(cell, size, right=is_right)
-        for cell, size, is_right in zip(cells, sizes, right, strict=True)
-    ]
+    parts: list[str] = []
+    for cell, size, is_right in zip(cells, sizes, right, strict=True):
+        blanks = " " * max(size - _cells(cell), 0)
+        parts.append(blanks + cell if is_right else cell + blanks)
     return GAP.join(parts).rstrip()
 
 
@@ -293,11 +293,6 @@ def _is_numeric(cells: Sequence[str]) -> bool:
 
 def _cells(text: str) -> int:
     return cell_count(click.unstyle(text) if "\x1b" in text else text)
-
-
-def _padded(text: str, cells: int, *, right: bool) -> str:
-    blanks = " " * max(cells - _cells(text), 0)
-    return blanks + text if right else text + blanks
 
 
 def pairs(rows: Iterable[tuple[str, str]]) -> str:
