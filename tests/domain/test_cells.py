@@ -49,7 +49,8 @@ def test_wrapped_lines_fit_and_lose_nothing(text: str, cells: int) -> None:
 def test_latin_text_is_wrapped_as_textwrap_does(text: str, cells: int) -> None:
     expected = textwrap.wrap(text.strip(), cells) or [""]
 
-    assert wrap(text.strip(), cells, cells) == expected
+    # After a word that it broke, textwrap leaves a space.
+    assert wrap(text.strip(), cells, cells) == [line.rstrip() for line in expected]
 
 
 def test_japanese_is_broken_where_a_line_ends() -> None:

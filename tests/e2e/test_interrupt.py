@@ -8,6 +8,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -116,10 +117,15 @@ def test_the_signal_ends_one_that_is_piped(daemon: Daemon, model: Held) -> None:
     )
 
 
+def open_files(process: subprocess.Popen[bytes]) -> Iterator[str]:
+    for link in Path(f"/proc/{process.pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # closed meanwhile
+            yield str(link.readlink())
+
+
 def waits_for_the_daemon(process: subprocess.Popen[bytes]) -> bool:
     """Whether a client has sent its request: it sleeps, and has a socket."""
-    links = Path(f"/proc/{process.pid}/fd").iterdir()
-    connected = any(str(link.readlink()).startswith("socket:") for link in links)
+    connected = any(name.startswith("socket:") for name in open_files(process))
     state = Path(f"/proc/{process.pid}/stat").read_text().rpartition(") ")[2][0]
     return connected and state == "S"
 
