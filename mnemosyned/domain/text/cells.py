@@ -81,7 +81,9 @@ def wrap(text: str, first: int, further: int) -> list[str]:
 
 def _share(word: str, space: int, whole_line: int) -> int:
     """The number of a word's characters that go into the space left on a line."""
-    size = fitting(word, max(space, 0))
+    if space < 0:  # not even the blank before it fits
+        return 0
+    size = fitting(word, space)
     if size == len(word):
         return size
     is_breakable = cell_count(word) > whole_line or _is_wide(word[max(size - 1, 0)])
