@@ -132,7 +132,8 @@ def test_ids_are_found_by_their_beginning_in_either_case_with_their_summaries(
 
     found = memory.list(id_prefix=episode[:-1].lower())
 
-    assert [summary.id for summary in found.episodes] == [episode]
+    # The other episode may be of the same millisecond, and then its id begins alike.
+    assert episode in [summary.id for summary in found.episodes]
     assert [record.id for record in memory.list(id_prefix="üBER")] == ["Über-1"]
     assert not memory.list(id_prefix="ü_er")
     assert not memory.list(id_prefix="%")
