@@ -32,6 +32,7 @@ from mnemosyned.service.backup_keeper import BackupKeeper
 from mnemosyned.service.clock_guard import ClockGuard
 from mnemosyned.service.events import EventBus
 from mnemosyned.service.forgetting.retention import RetentionService
+from mnemosyned.service.parts import ServiceParts
 from mnemosyned.service.policies import About, PolicyHolder
 from mnemosyned.service.service import MemoryService, SystemClock
 from mnemosyned.sleep.cycle import SleepCycle
@@ -63,11 +64,11 @@ class OpenMemory:
     retention: RetentionService
     policies: PolicyHolder
     agents: AgentStore
-    hooks: HookService | None
-    """The hooks of agents' tools; only where a socket is served."""
     config: Config
     """The settings as they were read last."""
     started_with: Config
+    hooks: HookService | None = None
+    """The hooks of agents' tools; only where a socket is served."""
     watcher: WatcherHost | None = None
     """Follows folders; only where a socket is served."""
 
@@ -125,69 +126,114 @@ def open_memory(
         guard = None
         if clock is None:
             guard = stack.enter_context(
-                ClockGuard(store=store.clock, clock=cycle.clock)
+                ClockGuard(store=store.surroundings.clock, clock=cycle.clock)
             )
         vectors = _vectors(config.embedding, store.vectors)
-        retention = RetentionService(
-            store=store,
-            cycle=cycle,
-            policies=policies,
-            about=about,
-            guard=guard,
-            on_removal=vectors.forgot if vectors else None,
+        retention = _make_retention(
+            store, cycle, policies, about, guard=guard, vectors=vectors
         )
-        if vectors:
-            retention.grace.on_put_back = vectors.reworded
         stack.enter_context(retention)
         if vectors:
             stack.enter_context(vectors)
-        keeper = BackupKeeper(
-            store=store.maintenance,
-            policies=policies,
-            about=about,
-            clock=cycle.clock,
-            lease=lease,
-        )
-        sleeper = Sleeper(
+        keeper = _make_keeper(store, cycle, policies, about)
+        parts = ServiceParts(
             store=store,
-            cycle=cycle,
-            zone=get_localzone(),
-            after_cycle=retention.after_cycle,
-            in_background=in_background,
-            chores=[keeper.run_scheduled],
-        )
-        events = EventBus(clock=cycle.clock)
-        cycle.observer = events
-        service = MemoryService(
-            store=store,
-            sleeper=sleeper,
+            sleeper=_make_sleeper(store, cycle, retention, keeper, about),
             retention=retention,
             policies=policies,
             about=about,
             keeper=keeper,
             vectors=vectors,
-            events=events,
         )
-        stack.enter_context(sleeper)
-        hooks = watcher = None
+        memory = _make_memory(parts, config)
+        stack.enter_context(memory.sleeper)
         if socket:
-            hooks = stack.enter_context(
-                _make_hooks(service, store, cycle.clock, policies)
-            )
-            watcher = stack.enter_context(
-                _make_watcher(service, store, hooks, gate, config)
-            )
-        yield OpenMemory(
-            service,
-            sleeper,
-            retention,
-            policies,
-            store.agents,
-            hooks,
-            config,
-            config,
-            watcher,
-        )
+            _follow_outside(stack, memory, store, gate)
+        yield memory
+
+
+def _make_retention(
+    store: MemoryStore,
+    cycle: SleepCycle,
+    policies: PolicyHolder,
+    about: About,
+    *,
+    guard: ClockGuard | None,
+    vectors: Vectors | None,
+) -> RetentionService:
+    """Build what forgets and prunes; the vector index follows it."""
+    retention = RetentionService(
+        store=store,
+        cycle=cycle,
+        policies=policies,
+        about=about,
+        guard=guard,
+        on_removal=vectors.forgot if vectors else None,
+    )
+    if vectors:
+        retention.grace.on_put_back = vectors.reworded
+    return retention
+
+
+def _make_keeper(
+    store: MemoryStore, cycle: SleepCycle, policies: PolicyHolder, about: About
+) -> BackupKeeper:
+    """Build what makes backups."""
+    return BackupKeeper(
+        store=store.maintenance,
+        policies=policies,
+        about=about,
+        clock=cycle.clock,
+        lease=cycle.lease,
+    )
+
+
+def _make_sleeper(
+    store: MemoryStore,
+    cycle: SleepCycle,
+    retention: RetentionService,
+    keeper: BackupKeeper,
+    about: About,
+) -> Sleeper:
+    """Build what runs cycles, and after them what is due."""
+    return Sleeper(
+        store=store,
+        cycle=cycle,
+        zone=get_localzone(),
+        after_cycle=retention.after_cycle,
+        in_background=about.in_background,
+        chores=[keeper.run_scheduled],
+    )
+
+
+def _make_memory(parts: ServiceParts, config: Config) -> OpenMemory:
+    """Build the verbs over the parts; cycles and verbs tell their events to one bus."""
+    cycle = parts.sleeper.cycle
+    events = EventBus(clock=cycle.clock)
+    cycle.observer = events
+    return OpenMemory(
+        service=MemoryService(parts, events=events),
+        sleeper=parts.sleeper,
+        retention=parts.retention,
+        policies=parts.policies,
+        agents=parts.store.surroundings.agents,
+        config=config,
+        started_with=config,
+    )
+
+
+def _follow_outside(
+    stack: ExitStack, memory: OpenMemory, store: MemoryStore, gate: ForegroundGate
+) -> None:
+    """Start what serves agents' tools and follows folders, until the stack is closed."""
+    clock = memory.sleeper.cycle.clock
+    hooks = stack.enter_context(
+        _make_hooks(memory.service, store, clock, memory.policies)
+    )
+    memory.hooks = hooks
+    memory.watcher = stack.enter_context(
+        _make_watcher(memory.service, store, hooks, gate, memory.config)
+    )
 
 
 def _make_hooks(
@@ -199,7 +245,7 @@ def _make_hooks(
 
     return HookService(
         service=service,
-        agents=store.agents,
+        agents=store.surroundings.agents,
         learnings=store.learnings,
         clock=clock,
         policies=policies,

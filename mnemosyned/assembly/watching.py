@@ -40,7 +40,7 @@ class WatcherHost:
     def __enter__(self) -> Self:
         self._service.provide(Watch, self.watch)
         self._service.watched = self.folders
-        if self._config.watch.paths or self._store.watches.folders():
+        if self._config.watch.paths or self._store.surroundings.watches.folders():
             self._present()
         return self
 
@@ -77,14 +77,14 @@ class WatcherHost:
                 clock = self._service.sleeper.cycle.clock
                 reader = FileReader(
                     service=self._service,
-                    watches=self._store.watches,
-                    agents=self._store.agents,
+                    watches=self._store.surroundings.watches,
+                    agents=self._store.surroundings.agents,
                     capture=self._capture,
                     clock=clock,
                     limits=LIMITS,
                 )
                 self._watcher = Watcher(
-                    watches=self._store.watches,
+                    watches=self._store.surroundings.watches,
                     reader=reader,
                     clock=clock,
                     gate=self._gate,

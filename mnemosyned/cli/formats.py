@@ -77,7 +77,7 @@ def format_options(*, hidden: bool = False) -> list[click.Parameter]:
             is_flag=True,
             expose_value=False,
             hidden=hidden,
-            callback=_use_json,
+            callback=use_json,
             help="The same as --format json.",
         ),
         click.Option(
@@ -111,11 +111,12 @@ def _use_format(
         context.default_map = {**(context.default_map or {}), "as_json": True}
 
 
-def _use_json(
+def use_json(
     context: click.Context,
     parameter: click.Parameter,  # noqa: ARG001
     value: bool,  # noqa: FBT001 as click calls it
 ) -> None:
+    """Choose JSON, as the callback of `--json`."""
     if value:
         context.find_root().meta[_FORMAT] = "json"
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from mnemosyned.cli.calls import client_of
+from mnemosyned.cli.formats import prints_json, use_json
 from mnemosyned.cli.show_setup import (
     as_data,
     next_steps,
@@ -67,10 +68,15 @@ EXIT_CONFLICT = 5
     type=click.Path(file_okay=False, path_type=Path),
     help="Write plugin packages there instead.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.pass_context
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    expose_value=False,
+    callback=use_json,
+    help="Print JSON.",
+)
 def setup(
-    context: click.Context,
     tools: tuple[str, ...],
     scope: str | None,
     mode: str | None,
@@ -78,7 +84,6 @@ def setup(
     *,
     dry_run: bool,
     yes: bool,
-    as_json: bool,
 ) -> int:
     """Give the agents you use memory: their MCP server and hooks.
 
@@ -89,12 +94,12 @@ def setup(
         raise click.UsageError(f"no tool {unknown[0]}; there are {', '.join(TARGETS)}")
     machine = Machine.present()
     run = _Setup(
-        client=client_of(context),
+        client=client_of(click.get_current_context()),
         machine=machine,
         project=_project(machine) if scope == "project" else None,
         sure=yes,
         dry_run=dry_run,
-        as_json=as_json,
+        as_json=prints_json(),
     )
     if folder is not None:
         return run.package(folder)

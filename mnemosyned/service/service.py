@@ -12,7 +12,6 @@ from mnemosyned.domain.errors import InvalidRequest, MnemosynedError, ShuttingDo
 from mnemosyned.domain.exchange import Restored
 from mnemosyned.domain.memory import Acknowledged, MemoryRecord, Revision
 from mnemosyned.domain.ports.records import Draft
-from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.revisions import mask_revision
 from mnemosyned.domain.search.hits import hits
 from mnemosyned.domain.search.placement import misses_time, with_summary
@@ -24,23 +23,20 @@ from mnemosyned.domain.secrets.exact_values import (
 )
 from mnemosyned.domain.secrets.masking import mask_memory
 from mnemosyned.domain.text.snippets import beginnings
-from mnemosyned.service.backup_keeper import BackupKeeper
 from mnemosyned.service.changing.verbs import change_verbs
 from mnemosyned.service.compact import CompactService
 from mnemosyned.service.compactions import CompactionArchive
 from mnemosyned.service.context import ContextService
 from mnemosyned.service.events import EventBus
-from mnemosyned.service.exchange.service import ExchangeService
-from mnemosyned.service.forgetting.retention import RetentionService
+from mnemosyned.service.exchange.service import CyclesMeanwhile, ExchangeService
 from mnemosyned.service.history import with_history
 from mnemosyned.service.holding import hold_sleep
 from mnemosyned.service.intake import check_text
 from mnemosyned.service.listing import ListService
-from mnemosyned.service.policies import About, PolicyHolder
+from mnemosyned.service.parts import ServiceParts
 from mnemosyned.service.questions import missing_time_note, query_of
 from mnemosyned.service.status import StatusService
 from mnemosyned.sleep.context import CycleRequest
-from mnemosyned.sleep.sleeper import Sleeper
 from mnemosyned.verbs.conversation import Compact, Context, Shortened
 from mnemosyned.verbs.events import EventKind
 from mnemosyned.verbs.exchange import Export
@@ -68,7 +64,7 @@ from mnemosyned.verbs.watching import Watch, WatchedFolder, Watching
 
 # Loaded by who has an embedding model.
 if TYPE_CHECKING:
-    from mnemosyned.vectors.indexer import Vectors
+    pass
 
 R = TypeVar("R")
 
@@ -93,39 +89,29 @@ class SystemClock:
 class MemoryService:
     """The verbs over one store, safe to call from any thread."""
 
-    def __init__(
-        self,
-        *,
-        store: MemoryStore,
-        sleeper: Sleeper,
-        retention: RetentionService,
-        policies: PolicyHolder,
-        about: About,
-        keeper: BackupKeeper,
-        vectors: Vectors | None = None,
-        events: EventBus | None = None,
-    ) -> None:
-        self._store = store
-        self._keeper = keeper
-        self.sleeper = sleeper
-        self._retention = retention
-        self._policies = policies
-        self._about = about
-        self._vectors = vectors
-        self._clock = sleeper.cycle.clock
+    def __init__(self, parts: ServiceParts, *, events: EventBus | None = None) -> None:
+        self._parts = parts
+        self._store = parts.store
+        self._keeper = parts.keeper
+        self.sleeper = parts.sleeper
+        self._retention = parts.retention
+        self._policies = parts.policies
+        self._vectors = parts.vectors
+        self._clock = parts.sleeper.cycle.clock
         self.events = events or EventBus(clock=self._clock)
         self._stopping = False
         self._archive = CompactionArchive(
-            store=store, clock=self._clock, policies=policies
+            store=self._store, clock=self._clock, policies=self._policies
         )
         self._verbs = self._make_verbs()
         self._exchange = ExchangeService(
-            store=store.exchange,
+            store=self._store.archive.exchange,
             clock=self._clock,
-            about=about,
-            on_restored=self._after_restoring,
-            postpone_sleep=sleeper.postpone,
-            secrets=lambda: policies.intake.secrets,
+            about=parts.about,
+            cycles=CyclesMeanwhile(
+                postpone=self.sleeper.postpone, on_restored=self._after_restoring
+            ),
+            secrets=lambda: self._policies.intake.secrets,
         )
         self.watched: Callable[[], list[WatchedFolder]] = list
         """Describes the folders that are followed."""
@@ -146,13 +132,7 @@ class MemoryService:
         )
         lists = ListService(store=self._store.lists, clock=self._clock)
         status = StatusService(
-            store=self._store,
-            sleeper=self.sleeper,
-            pruner=self._retention.pruner,
-            policies=self._policies,
-            about=self._about,
-            keeper=self._keeper,
-            vectors=self._vectors,
+            self._parts,
             count_today=lists.count_today,
             watched=lambda: self.watched(),  # noqa: PLW0108 it is set later
         )

@@ -9,18 +9,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.statuses import EmbedderStatus
-from mnemosyned.service.backup_keeper import BackupKeeper
-from mnemosyned.service.forgetting.pruning import Pruner
-from mnemosyned.service.policies import About, PolicyHolder
-from mnemosyned.sleep.sleeper import Sleeper
+from mnemosyned.service.parts import ServiceParts
 from mnemosyned.verbs.status import SleepStatus, Stats, Status
 from mnemosyned.verbs.watching import WatchedFolder
 
 # Loaded by who has an embedding model.
 if TYPE_CHECKING:
-    from mnemosyned.vectors.indexer import Vectors
+    pass
 
 
 class StatusService:
@@ -28,58 +24,48 @@ class StatusService:
 
     def __init__(
         self,
+        parts: ServiceParts,
         *,
-        store: MemoryStore,
-        sleeper: Sleeper,
-        pruner: Pruner,
-        policies: PolicyHolder,
-        about: About,
-        keeper: BackupKeeper,
-        vectors: Vectors | None,
         count_today: Callable[[], int],
         watched: Callable[[], list[WatchedFolder]],
     ) -> None:
-        self._store = store
-        self._sleeper = sleeper
-        self._pruner = pruner
-        self._policies = policies
-        self._about = about
-        self._keeper = keeper
-        self._vectors = vectors
+        self._parts = parts
         self._count_today = count_today
         self._watched = watched
         self._started = time.monotonic()
 
     def status(self, _: Status) -> Stats:
-        maintenance = self._store.maintenance
+        parts = self._parts
+        maintenance = parts.store.maintenance
         return Stats(
-            version=self._about.version,
-            schema_version=self._about.schema_version,
-            database=str(self._about.database),
-            bytes_on_disk=_bytes_on_disk(self._about.database),
+            version=parts.about.version,
+            schema_version=parts.about.schema_version,
+            database=str(parts.about.database),
+            bytes_on_disk=_bytes_on_disk(parts.about.database),
             tiers=dict(maintenance.totals()),
             today=self._count_today(),
-            wm_max=self._policies.sleep.wm_max,
+            wm_max=parts.policies.sleep.wm_max,
             sleep=self._sleep_status(),
-            summarizer=self._sleeper.cycle.lease.status(),
-            counter=self._policies.window.counter.name,
-            embedder=self._vectors.status() if self._vectors else EmbedderStatus(),
+            summarizer=parts.sleeper.cycle.lease.status(),
+            counter=parts.policies.window.counter.name,
+            embedder=parts.vectors.status() if parts.vectors else EmbedderStatus(),
             pid=os.getpid(),
             uptime_s=round(time.monotonic() - self._started, 3),
-            clock=self._pruner.doubt(),
+            clock=parts.retention.pruner.doubt(),
             longest_write_ms=round(maintenance.longest_write_s() * 1_000, 3),
-            purge_due=self._store.deletion.purge_due(),
-            recoverable=self._store.deletion.recoverable(),
-            agents=self._store.agents.activity(),
+            purge_due=parts.store.deletion.purge_due(),
+            recoverable=parts.store.deletion.recoverable(),
+            agents=parts.store.surroundings.agents.activity(),
             watched=self._watched(),
-            backup=self._keeper.status(),
-            restart_needed=list(self._policies.restart_needed),
+            backup=parts.keeper.status(),
+            restart_needed=list(parts.policies.restart_needed),
             problems=maintenance.problems(),
-            warnings=[*maintenance.warnings(), *self._keeper.warnings()],
+            warnings=[*maintenance.warnings(), *parts.keeper.warnings()],
         )
 
     def _sleep_status(self) -> SleepStatus:
-        status = self._sleeper.status()
+        sleeper = self._parts.sleeper
+        status = sleeper.status()
         return SleepStatus(
             auto=status.next_cycle is not None,
             schedule=status.schedule,
@@ -89,7 +75,7 @@ class StatusService:
             due=status.due,
             progress=status.progress,
             waits_for=status.waits_for,
-            paused_until=self._sleeper.cycle.stopper.held_until(),
+            paused_until=sleeper.cycle.stopper.held_until(),
         )
 
 

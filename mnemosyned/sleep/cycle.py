@@ -151,7 +151,7 @@ class SleepCycle:
         )
 
     def _work(self, context: CycleContext, *, rollup_cutoff: datetime) -> CycleReport:
-        self._store.clock.note_future(now=self.now())
+        self._store.surroundings.clock.note_future(now=self.now())
         total = self._store.sleep.count_due(
             context.selection, limit=context.candidates_max
         )

@@ -34,15 +34,15 @@ def call(event: str = "stop", *, minutes: float = 0, **fields: object) -> AgentC
 
 def test_a_session_is_kept_and_updated(store: MemoryStore) -> None:
     first = session("codex:1")
-    store.agents.keep_session(first)
+    store.surroundings.agents.keep_session(first)
     later = NOON + timedelta(hours=1)
-    store.agents.advance("codex:1", 77, "1:2")
-    store.agents.note_shown("codex:1", ["m3", "m1"], informed_at=NOON)
-    store.agents.keep_session(
+    store.surroundings.agents.advance("codex:1", 77, "1:2")
+    store.surroundings.agents.note_shown("codex:1", ["m3", "m1"], informed_at=NOON)
+    store.surroundings.agents.keep_session(
         replace(first, started_at=later, seen_at=later, directory="/w/x", shown=())
     )
 
-    assert store.agents.session("codex:1") == replace(
+    assert store.surroundings.agents.session("codex:1") == replace(
         first,
         seen_at=later,
         directory="/w/x",
@@ -51,7 +51,7 @@ def test_a_session_is_kept_and_updated(store: MemoryStore) -> None:
         file="1:2",
         shown=("m1", "m2", "m3"),
     )
-    assert store.agents.session("codex:2") is None
+    assert store.surroundings.agents.session("codex:2") is None
 
 
 def test_the_newest_memories_of_sessions_come_from_every_tier(
@@ -63,36 +63,44 @@ def test_the_newest_memories_of_sessions_come_from_every_tier(
     remember_batch(store, *old, new, other)
     consolidate(store, promotion("e", *old))
 
-    latest = store.agents.latest(["codex:1"], 3)
+    latest = store.surroundings.agents.latest(["codex:1"], 3)
 
     assert latest[0].id == "new"
     assert {each.id for each in latest[1:]} <= {each.id for each in old}
     assert len(latest) == 3
-    episode = store.agents.latest_episode("codex:1")
+    episode = store.surroundings.agents.latest_episode("codex:1")
     assert episode
     assert episode.id == "e"
-    assert store.agents.latest_episode("codex:2") is None
+    assert store.surroundings.agents.latest_episode("codex:2") is None
 
 
 def test_sessions_of_a_project_come_last_seen_first(store: MemoryStore) -> None:
     for number in range(3):
-        store.agents.keep_session(session(f"codex:{number}", minutes=number))
-    store.agents.keep_session(session("cursor:9", minutes=9, project="other"))
-    store.agents.keep_session(session("cursor:8", minutes=8, project=""))
+        store.surroundings.agents.keep_session(
+            session(f"codex:{number}", minutes=number)
+        )
+    store.surroundings.agents.keep_session(
+        session("cursor:9", minutes=9, project="other")
+    )
+    store.surroundings.agents.keep_session(session("cursor:8", minutes=8, project=""))
 
-    assert store.agents.sessions_of("shop", 2) == ["codex:2", "codex:1"]
-    assert store.agents.sessions_of("", 2) == []
-    assert store.agents.projects_of(["codex:1", "cursor:9", "codex:77"]) == {
+    assert store.surroundings.agents.sessions_of("shop", 2) == ["codex:2", "codex:1"]
+    assert store.surroundings.agents.sessions_of("", 2) == []
+    assert store.surroundings.agents.projects_of(
+        ["codex:1", "cursor:9", "codex:77"]
+    ) == {
         "codex:1": "shop",
         "cursor:9": "other",
     }
 
 
 def test_recent_sessions_have_a_transcript(store: MemoryStore) -> None:
-    store.agents.keep_session(session("codex:1"))
-    store.agents.keep_session(replace(session("codex:2", minutes=1), transcript=""))
+    store.surroundings.agents.keep_session(session("codex:1"))
+    store.surroundings.agents.keep_session(
+        replace(session("codex:2", minutes=1), transcript="")
+    )
 
-    assert [each.session for each in store.agents.recent(9)] == ["codex:1"]
+    assert [each.session for each in store.surroundings.agents.recent(9)] == ["codex:1"]
 
 
 def test_sessions_are_limited(
@@ -100,9 +108,11 @@ def test_sessions_are_limited(
 ) -> None:
     monkeypatch.setattr("mnemosyned.storage.sqlite.stores.agents.SESSIONS_MAX", 2)
     for number in range(4):
-        store.agents.keep_session(session(f"codex:{number}", minutes=number))
+        store.surroundings.agents.keep_session(
+            session(f"codex:{number}", minutes=number)
+        )
 
-    assert store.agents.sessions_of("shop", 9) == ["codex:3", "codex:2"]
+    assert store.surroundings.agents.sessions_of("shop", 9) == ["codex:3", "codex:2"]
 
 
 def test_what_is_stored_or_was_forgotten_is_known(store: MemoryStore) -> None:
@@ -112,7 +122,7 @@ def test_what_is_stored_or_was_forgotten_is_known(store: MemoryStore) -> None:
     store.deletion.forget(["a-gone"])
 
     ids = ["a-new", "a-working", "a-gone", archived, "a-newer"]
-    assert store.agents.unknown(ids) == ["a-new", "a-newer"]
+    assert store.surroundings.agents.unknown(ids) == ["a-new", "a-newer"]
 
 
 def test_a_forgotten_memory_that_was_not_captured_leaves_no_id(
@@ -121,16 +131,16 @@ def test_a_forgotten_memory_that_was_not_captured_leaves_no_id(
     remember_batch(store, memory("mine"))
     store.deletion.forget(["mine"])
 
-    assert store.agents.unknown(["mine"]) == ["mine"]
+    assert store.surroundings.agents.unknown(["mine"]) == ["mine"]
 
 
 def test_activity_counts_calls_by_client_and_event(store: MemoryStore) -> None:
-    store.agents.count(call(stored=3))
-    store.agents.count(call(minutes=1, duration_ms=30, characters=50))
-    store.agents.count(call(minutes=2, failure="no transcript"))
-    store.agents.count(call("prompt", minutes=3))
+    store.surroundings.agents.count(call(stored=3))
+    store.surroundings.agents.count(call(minutes=1, duration_ms=30, characters=50))
+    store.surroundings.agents.count(call(minutes=2, failure="no transcript"))
+    store.surroundings.agents.count(call("prompt", minutes=3))
 
-    prompt, stop = store.agents.activity()
+    prompt, stop = store.surroundings.agents.activity()
     assert (prompt.event, prompt.calls, prompt.stored_at) == ("prompt", 1, None)
     assert (stop.calls, stop.stored, stop.characters, stop.failures) == (3, 3, 50, 1)
     assert (stop.slowest_ms, stop.failure) == (30, "no transcript")
@@ -143,8 +153,8 @@ def test_activity_counts_calls_by_client_and_event(store: MemoryStore) -> None:
 def test_a_later_success_keeps_the_reason_of_the_last_failure(
     store: MemoryStore,
 ) -> None:
-    store.agents.count(call(failure="no transcript"))
-    store.agents.count(call(minutes=1))
+    store.surroundings.agents.count(call(failure="no transcript"))
+    store.surroundings.agents.count(call(minutes=1))
 
-    (stop,) = store.agents.activity()
+    (stop,) = store.surroundings.agents.activity()
     assert (stop.failure, stop.failed_at) == ("no transcript", NOON)

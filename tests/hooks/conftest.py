@@ -21,7 +21,7 @@ def hooks(
 ) -> HookService:
     return HookService(
         service=service,
-        agents=store.agents,
+        agents=store.surroundings.agents,
         learnings=store.learnings,
         clock=clock,
         policies=policies,

@@ -20,6 +20,7 @@ from mnemosyned.domain.memory import Tier
 from mnemosyned.service.exchange import service as exchange
 from mnemosyned.service.exchange.service import (
     POSTPONED_S,
+    CyclesMeanwhile,
     ExchangeService,
     ExportLimits,
 )
@@ -113,11 +114,10 @@ def test_an_export_that_holds_its_snapshot_too_long_ends_and_says_so(
         store, *(memory(f"m{n}", content="words " * 300) for n in range(200))
     )
     service = ExchangeService(
-        store=store.exchange,
+        store=store.archive.exchange,
         clock=clock,
         about=about(store),
-        on_restored=lambda: None,
-        postpone_sleep=lambda _: None,
+        cycles=CyclesMeanwhile(postpone=lambda _: None, on_restored=lambda: None),
         limits=limits,
     )
 
@@ -177,11 +177,10 @@ def test_two_memories_become_one(mine: OpenMemory, other: OpenMemory) -> None:
 def test_cycles_wait_until_the_last_line(store: SqliteStore, clock: FakeClock) -> None:
     postponed_s: list[float] = []
     service = ExchangeService(
-        store=store.exchange,
+        store=store.archive.exchange,
         clock=clock,
         about=about(store),
-        on_restored=lambda: None,
-        postpone_sleep=postponed_s.append,
+        cycles=CyclesMeanwhile(postpone=postponed_s.append, on_restored=lambda: None),
     )
     remember_batch(store, memory("a"), memory("b"))
     lines = b"".join(service.export(Export())).splitlines(keepends=True)

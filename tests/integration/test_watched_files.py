@@ -38,10 +38,13 @@ def reader(
     clock.advance(days=4_000)  # past the times of the files of today
     return FileReader(
         service=service,
-        watches=store.watches,
-        agents=store.agents,
+        watches=store.surroundings.watches,
+        agents=store.surroundings.agents,
         capture=Capture(
-            service=service, agents=store.agents, clock=clock, policies=policies
+            service=service,
+            agents=store.surroundings.agents,
+            clock=clock,
+            policies=policies,
         ),
         clock=clock,
         limits=WatchLimits(read_bytes=500, batch=2),
@@ -122,7 +125,7 @@ def test_a_transcript_is_followed_although_hooks_capture_nothing(
 
     assert reader.read(str(path), go_on) == 9
     assert reader.read(str(path), go_on) == 0
-    session = store.agents.session("claude-code:s1")
+    session = store.surroundings.agents.session("claude-code:s1")
     assert session is not None
     assert session.project == str(tmp_path)
     assert session.transcript == ""

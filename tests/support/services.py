@@ -4,6 +4,7 @@ from datetime import UTC
 
 from mnemosyned.service.backup_keeper import BackupKeeper
 from mnemosyned.service.forgetting.retention import RetentionService
+from mnemosyned.service.parts import ServiceParts
 from mnemosyned.service.policies import About, PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
@@ -47,7 +48,7 @@ def make_service(
         after_cycle=retention.after_cycle,
         in_background=in_background,
     )
-    return MemoryService(
+    parts = ServiceParts(
         store=store,
         sleeper=sleeper,
         retention=retention,
@@ -56,3 +57,4 @@ def make_service(
         keeper=make_keeper(store, cycle, policies),
         vectors=vectors,
     )
+    return MemoryService(parts)

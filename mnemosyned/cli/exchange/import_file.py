@@ -79,9 +79,7 @@ _FORMATS = "\n".join(
     help="Read from the beginning, even if an earlier import was interrupted.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.pass_context
 def import_command(
-    context: click.Context,
     paths: tuple[str, ...],
     *,
     format_name: str | None,
@@ -97,6 +95,7 @@ def import_command(
     """
     as_json = as_json or prints_json()
     sources = [_source(path) for path in paths]
+    context = click.get_current_context()
     with client_of(context) as client, closing(client.transfers()) as transfers:
         status = client.call(Status())
         is_empty = not any(tier.count for tier in status.tiers.values())

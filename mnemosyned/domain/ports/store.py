@@ -21,6 +21,44 @@ from mnemosyned.domain.ports.sleep import SleepStore
 from mnemosyned.domain.ports.watching import WatchStore
 
 
+class ArchiveStores(Protocol):
+    """Restoring and pruning, undo, export and exact import."""
+
+    @property
+    def retention(self) -> RetentionStore:
+        """Restoring and pruning."""
+        ...
+
+    @property
+    def undo(self) -> UndoStore:
+        """Undo of consolidated episodes."""
+        ...
+
+    @property
+    def exchange(self) -> ExchangeStore:
+        """Export and exact import."""
+        ...
+
+
+class SurroundingStores(Protocol):
+    """State of what surrounds memory."""
+
+    @property
+    def agents(self) -> AgentStore:
+        """Sessions of agents, and what their hooks did."""
+        ...
+
+    @property
+    def watches(self) -> WatchStore:
+        """Folders that are followed, and how far their files were read."""
+        ...
+
+    @property
+    def clock(self) -> ClockStore:
+        """The last believed clock reading."""
+        ...
+
+
 class MemoryStore(Protocol):
     """The whole store. Every method of its parts is one short transaction, safe from any thread.
 
@@ -63,16 +101,6 @@ class MemoryStore(Protocol):
         ...
 
     @property
-    def retention(self) -> RetentionStore:
-        """Restoring and pruning."""
-        ...
-
-    @property
-    def undo(self) -> UndoStore:
-        """Undo of consolidated episodes."""
-        ...
-
-    @property
     def learnings(self) -> LearningStore:
         """Standing instructions and facts."""
         ...
@@ -83,26 +111,16 @@ class MemoryStore(Protocol):
         ...
 
     @property
-    def clock(self) -> ClockStore:
-        """The last believed clock reading."""
-        ...
-
-    @property
-    def agents(self) -> AgentStore:
-        """Sessions of agents, and what their hooks did."""
-        ...
-
-    @property
-    def exchange(self) -> ExchangeStore:
-        """Export and exact import."""
-        ...
-
-    @property
-    def watches(self) -> WatchStore:
-        """Folders that are followed, and how far their files were read."""
-        ...
-
-    @property
     def maintenance(self) -> MaintenanceStore:
         """Totals, health, durability and backups."""
+        ...
+
+    @property
+    def archive(self) -> ArchiveStores:
+        """Restoring, pruning, undo, export and exact import."""
+        ...
+
+    @property
+    def surroundings(self) -> SurroundingStores:
+        """Sessions of agents, watched folders, the last believed clock reading."""
         ...

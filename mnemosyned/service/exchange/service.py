@@ -77,6 +77,18 @@ class _Written:
         return msgspec.json.encode(footer) + b"\n"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CyclesMeanwhile:
+    """Sleep cycles while parts are restored: put off before each part, and told after it.
+
+    A cycle amid an import would summarize what the next lines have a summary of.
+    """
+
+    postpone: Callable[[float], object]
+    """Takes seconds."""
+    on_restored: Callable[[], object]
+
+
 class ExchangeService:
     """Export, one at a time, and exact import."""
 
@@ -86,21 +98,15 @@ class ExchangeService:
         store: ExchangeStore,
         clock: Clock,
         about: About,
-        on_restored: Callable[[], object],
-        postpone_sleep: Callable[[float], object],
+        cycles: CyclesMeanwhile,
         secrets: Callable[[], SecretRule] = lambda: SecretRule.KEEP,
         limits: ExportLimits | None = None,
     ) -> None:
-        """Call `on_restored` after each part, and `postpone_sleep` with seconds before it.
-
-        A cycle amid an import would summarize what the next lines have a summary of. `secrets` is
-        the rule in force for what is stored.
-        """
+        """Restore by `secrets`, the rule in force for what is stored."""
         self._store = store
         self._clock = clock
         self._about = about
-        self._on_restored = on_restored
-        self._postpone_sleep = postpone_sleep
+        self._cycles = cycles
         self._secrets = secrets
         self._limits = limits or ExportLimits()
         self._exporting = threading.Lock()
@@ -178,9 +184,9 @@ class ExchangeService:
             )
         is_last = bool(lines) and line_kind(lines[-1]).record == FOOTER
         records = _parsed(lines[:-1] if is_last else lines, self._secrets())
-        self._postpone_sleep(0.0 if is_last else POSTPONED_S)
+        self._cycles.postpone(0.0 if is_last else POSTPONED_S)
         restored = self._store.restore(records) if records else Restored()
-        self._on_restored()
+        self._cycles.on_restored()
         return restored
 
 

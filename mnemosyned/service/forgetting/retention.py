@@ -72,7 +72,7 @@ class RetentionService:
             background=about.in_background,
         )
         self.pruner = Pruner(
-            store=store.retention,
+            store=store.archive.retention,
             policies=policies,
             clock=cycle.clock,
             guard=guard,
@@ -293,7 +293,7 @@ class RetentionService:
                 f"episode {memory.episode} summarizes them",
                 field="id",
             )
-        removal = self._store.retention.restore(memory.id)
+        removal = self._store.archive.retention.restore(memory.id)
         self.rewrite_stale_or_log()
         return Restored(
             id=memory.id, episode=memory.episode, episode_removed=bool(removal.removed)

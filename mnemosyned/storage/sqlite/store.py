@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from mnemosyned.storage.sqlite.database.checkpoints import Checkpoints
@@ -36,6 +37,24 @@ from mnemosyned.storage.sqlite.tables.purge import Purge
 READERS = 4
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SqliteArchive:
+    """The `ArchiveStores` on one SQLite file."""
+
+    retention: SqliteRetention
+    undo: SqliteUndo
+    exchange: SqliteExchange
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SqliteSurroundings:
+    """The `SurroundingStores` on one SQLite file."""
+
+    agents: SqliteAgents
+    watches: SqliteWatches
+    clock: SqliteClock
+
+
 class SqliteStore:
     """A `MemoryStore` on one SQLite file."""
 
@@ -66,15 +85,19 @@ class SqliteStore:
         self.rollups = SqliteRollups(*shared)
         self.deletion = SqliteDeletion(*shared, self._purge)
         self.changes = SqliteChanges(*shared)
-        self.retention = SqliteRetention(*shared)
-        self.undo = SqliteUndo(*shared)
         self.learnings = SqliteLearnings(*shared)
         self.compactions = SqliteCompactions(*shared)
         self.vectors = SqliteVectors(*shared)
-        self.clock = SqliteClock(*shared)
-        self.agents = SqliteAgents(*shared)
-        self.exchange = SqliteExchange(*shared)
-        self.watches = SqliteWatches(*shared)
+        self.archive = SqliteArchive(
+            retention=SqliteRetention(*shared),
+            undo=SqliteUndo(*shared),
+            exchange=SqliteExchange(*shared),
+        )
+        self.surroundings = SqliteSurroundings(
+            agents=SqliteAgents(*shared),
+            watches=SqliteWatches(*shared),
+            clock=SqliteClock(*shared),
+        )
         self.maintenance = SqliteMaintenance(
             *shared,
             custody=self._custody,

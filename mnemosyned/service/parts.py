@@ -1,0 +1,29 @@
+"""The parts of an open memory that do its verbs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mnemosyned.domain.ports.store import MemoryStore
+from mnemosyned.service.backup_keeper import BackupKeeper
+from mnemosyned.service.forgetting.retention import RetentionService
+from mnemosyned.service.policies import About, PolicyHolder
+from mnemosyned.sleep.sleeper import Sleeper
+
+# Loaded by who has an embedding model.
+if TYPE_CHECKING:
+    from mnemosyned.vectors.indexer import Vectors
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceParts:
+    """The parts that `MemoryService` is handed."""
+
+    store: MemoryStore
+    sleeper: Sleeper
+    retention: RetentionService
+    policies: PolicyHolder
+    about: About
+    keeper: BackupKeeper
+    vectors: Vectors | None = None
