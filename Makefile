@@ -295,7 +295,7 @@ first-day: $(READY) ## record a first day in tmux, from install to a found memor
 	PYTHONPATH=$(FIRST_DAY) $(BIN)/python tests/demo/first_day.py
 
 man: $(READY) ## manual pages and completion scripts, made from the commands, in build/share
-	$(BIN)/python -m mnemosyned.cli.man build/share
+	$(BIN)/python -m mnemosyned.cli.commands.man build/share
 
 install: ## package, user unit and config for the present user; starts the daemon
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -314,7 +314,7 @@ install: ## package, user unit and config for the present user; starts the daemo
 	if [ "$$(cat /proc/sys/kernel/apparmor_restrict_unprivileged_userns 2>/dev/null)" = 1 ]; then \
 		mkdir -p $(UNIT).d; cp systemd/without-user-namespaces.conf $(UNIT).d/; fi
 	if ls $(LLAMA_WHEEL) >/dev/null 2>&1; then home=$(APP)/venv && $(LLAMA_INSTALL); fi
-	$(APP)/venv/bin/python -m mnemosyned.cli.man $(SHARE)
+	$(APP)/venv/bin/python -m mnemosyned.cli.commands.man $(SHARE)
 	@$(RELOAD)
 	@systemctl --user enable mnemosyned 2>/dev/null || true
 	@$(MNEM) start && { $(FIRST_LINE); } \

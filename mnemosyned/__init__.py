@@ -40,15 +40,6 @@ if TYPE_CHECKING:
     from mnemosyned.domain.conversation.summary_message import (
         sendable as sendable,
     )
-    from mnemosyned.domain.cycles import (
-        CycleReport as CycleReport,
-        CycleStatus as CycleStatus,
-        GroupReport as GroupReport,
-        GroupStatus as GroupStatus,
-        LogEntry as LogEntry,
-        Progress as Progress,
-        Trigger as Trigger,
-    )
     from mnemosyned.domain.errors import (
         BatchChanged as BatchChanged,
         CannotUndo as CannotUndo,
@@ -113,6 +104,15 @@ if TYPE_CHECKING:
     )
     from mnemosyned.domain.preview_line import PreviewLine as PreviewLine
     from mnemosyned.domain.search.results import Hit as Hit, Line as Line
+    from mnemosyned.domain.sleep.cycles import (
+        CycleReport as CycleReport,
+        CycleStatus as CycleStatus,
+        GroupReport as GroupReport,
+        GroupStatus as GroupStatus,
+        LogEntry as LogEntry,
+        Progress as Progress,
+        Trigger as Trigger,
+    )
     from mnemosyned.library.asynchronous import (
         AsyncMemory as AsyncMemory,
     )
@@ -127,11 +127,6 @@ if TYPE_CHECKING:
     from mnemosyned.verbs.conversation import (
         Assembled as Assembled,
         Shortened as Shortened,
-    )
-    from mnemosyned.verbs.events import (
-        Event as Event,
-        EventKind as EventKind,
-        EventMemory as EventMemory,
     )
     from mnemosyned.verbs.learnings import (
         EditedLearning as EditedLearning,
@@ -163,6 +158,11 @@ if TYPE_CHECKING:
     from mnemosyned.verbs.status import (
         SleepStatus as SleepStatus,
         Stats as Stats,
+    )
+    from mnemosyned.verbs.streams.events import (
+        Event as Event,
+        EventKind as EventKind,
+        EventMemory as EventMemory,
     )
     from mnemosyned.verbs.watching import (
         WatchedFolder as WatchedFolder,

@@ -21,14 +21,14 @@ from mnemosyned.config import (
     changed_keys,
     needs_restart,
 )
-from mnemosyned.domain.ports.agents import AgentStore
 from mnemosyned.domain.ports.clock import Clock
 from mnemosyned.domain.ports.models import Summarizer, TextModel
 from mnemosyned.domain.ports.store import MemoryStore
+from mnemosyned.domain.ports.surroundings.agents import AgentStore
 from mnemosyned.domain.ports.vectors import VectorStore
 from mnemosyned.logs import logger
 from mnemosyned.paths import shipped
-from mnemosyned.service.backup_keeper import BackupKeeper
+from mnemosyned.service.backups.keeper import BackupKeeper
 from mnemosyned.service.clock_guard import ClockGuard
 from mnemosyned.service.events import EventBus
 from mnemosyned.service.forgetting.retention import RetentionService

@@ -6,14 +6,14 @@ from datetime import time, timedelta
 from pathlib import Path
 
 from mnemosyned.config import BACKUP_SCHEDULES, MODEL_TOKENIZER, Config
-from mnemosyned.domain.backups import INTERVALS, Keep
-from mnemosyned.domain.consolidation import GroupLimits
 from mnemosyned.domain.conversation.budget import TokenBudget
 from mnemosyned.domain.conversation.message_tokens import FullCounter, MessageCounter
 from mnemosyned.domain.errors import ConfigInvalid, InvalidRequest, TokenizerUnusable
+from mnemosyned.domain.keeping.backups import INTERVALS, Keep
+from mnemosyned.domain.keeping.retention import Retention
 from mnemosyned.domain.ports.models import Summarizer
-from mnemosyned.domain.retention import Retention
 from mnemosyned.domain.secrets.masking import SecretRule
+from mnemosyned.domain.sleep.consolidation import GroupLimits
 from mnemosyned.domain.text.token_estimate import TokenEstimator, WithMargin
 from mnemosyned.service.intake import Intake
 from mnemosyned.service.policies import (
@@ -30,8 +30,8 @@ from mnemosyned.sleep.policy import (
     Schedule,
     SleepPolicy,
 )
-from mnemosyned.sleep.scheduler import cron_trigger
-from mnemosyned.sleep.triggers import (
+from mnemosyned.sleep.starts.scheduler import cron_trigger
+from mnemosyned.sleep.starts.triggers import (
     Age,
     Count,
     Idle,

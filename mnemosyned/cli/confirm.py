@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
+from mnemosyned.cli.answers.output import paged
+from mnemosyned.cli.answers.render import render
 from mnemosyned.cli.calls import called
 from mnemosyned.cli.exits import EXIT_NOTHING
-from mnemosyned.cli.output import paged
-from mnemosyned.cli.render import render
 from mnemosyned.client.connection import Connection
 from mnemosyned.domain.errors import InvalidRequest
 from mnemosyned.terminal import agreed, counted, is_terminal, say, when

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mnemosyned.cli.formats import understand_json_format
+from mnemosyned.cli.answers.formats import understand_json_format
 from mnemosyned.cli.registry import COMMANDS, TITLES, Command
 
 if TYPE_CHECKING:

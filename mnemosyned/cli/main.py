@@ -6,13 +6,13 @@ import sys
 
 import click
 
+from mnemosyned.cli.answers.formats import asks_for_json, format_options
 from mnemosyned.cli.exits import (
     EXIT_CODES,
     EXIT_INTERRUPTED,
     EXIT_NOTHING,
     EXIT_OF_KIND,
 )
-from mnemosyned.cli.formats import asks_for_json, format_options
 from mnemosyned.cli.group import CommandTable
 from mnemosyned.domain.errors import InvalidRequest, MnemosynedError
 from mnemosyned.version import __version__

@@ -63,7 +63,7 @@ _ROWS = (
         "top",
         "look",
         "Watch the daemon live, full screen.",
-        f"{_CLI}.top:top",
+        f"{_CLI}.commands.top:top",
         "mnem top",
     ),
     Command(
@@ -161,7 +161,7 @@ _ROWS = (
         "edit",
         "change",
         "Change the words of a memory, or where it belongs.",
-        f"{_CLI}.edit:edit",
+        f"{_CLI}.commands.edit:edit",
         'mnem edit 01M2B9QW --text "We deploy on Mondays."',
     ),
     Command(
@@ -259,7 +259,7 @@ _ROWS = (
         "watch",
         "files",
         "Follow folders, and list those that are followed.",
-        f"{_CLI}.watch:watch",
+        f"{_CLI}.commands.watch:watch",
         "mnem watch ~/notes ~/.claude/projects",
     ),
     Command(
@@ -322,28 +322,28 @@ _ROWS = (
         "archive",
         "keep",
         "Limit what the archive keeps.",
-        f"{_CLI}.archive:archive",
+        f"{_CLI}.commands.archive:archive",
         "mnem archive prune --keep-days 365 --dry-run",
     ),
     Command(
         "model",
         "keep",
         "Fetch and choose a language model for summaries.",
-        f"{_CLI}.model:model",
+        f"{_CLI}.commands.model:model",
         "mnem model list",
     ),
     Command(
         "completion",
         "keep",
         "Print a shell's completion script.",
-        f"{_CLI}.completion:completion",
+        f"{_CLI}.commands.completion:completion",
         "mnem completion bash",
     ),
     Command(
         "setup",
         "agents",
         "Give the agents you use memory: their MCP server and hooks.",
-        f"{_CLI}.setup:setup",
+        f"{_CLI}.commands.setup:setup",
         "mnem setup --dry-run",
     ),
     Command(
@@ -364,7 +364,7 @@ _ROWS = (
         "mcp",
         "agents",
         "Serve memory to an agent by the Model Context Protocol, on standard input and output.",
-        f"{_CLI}.mcp:mcp",
+        f"{_CLI}.commands.mcp:mcp",
         "mnem mcp",
     ),
 )

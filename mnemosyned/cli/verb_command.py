@@ -7,14 +7,14 @@ from typing import Any
 
 import click
 
+from mnemosyned.cli.answers.formats import AnswerCommand
+from mnemosyned.cli.answers.output import show
+from mnemosyned.cli.arguments.ids import with_whole_ids
+from mnemosyned.cli.arguments.inputs import fields_typed
+from mnemosyned.cli.arguments.parameters import in_order, parameter
 from mnemosyned.cli.calls import called, client_of
 from mnemosyned.cli.confirm import asks, confirmed, must_ask, whole
 from mnemosyned.cli.exits import EXIT_NOTHING
-from mnemosyned.cli.formats import AnswerCommand
-from mnemosyned.cli.ids import with_whole_ids
-from mnemosyned.cli.inputs import fields_typed
-from mnemosyned.cli.output import show
-from mnemosyned.cli.parameters import in_order, parameter
 from mnemosyned.verbs.request import Request, parse_text
 
 _IS_NOTHING: dict[str, Callable[[Any], bool]] = {

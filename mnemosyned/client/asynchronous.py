@@ -29,9 +29,9 @@ from mnemosyned.client.messages import (
     result_of,
     unreachable,
 )
-from mnemosyned.verbs.events import Event
 from mnemosyned.verbs.facade import AsyncVerbs
 from mnemosyned.verbs.request import Request
+from mnemosyned.verbs.streams.events import Event
 
 R = TypeVar("R")
 

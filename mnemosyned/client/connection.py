@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 if TYPE_CHECKING:
     from mnemosyned.client.events import EventReader
-    from mnemosyned.verbs.events import Event
+    from mnemosyned.verbs.streams.events import Event
 
 R = TypeVar("R")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mnemosyned.client.messages import HEAD_BYTES_MAX, NoAnswer, error_of
-from mnemosyned.verbs.events import Event, EventKind, decode_event
+from mnemosyned.verbs.streams.events import Event, EventKind, decode_event
 
 SILENCE_S = 60.0
 """The daemon sends a heartbeat every 15 s; a stream that is silent for longer is lost."""

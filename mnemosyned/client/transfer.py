@@ -12,7 +12,7 @@ import msgspec
 
 from mnemosyned.client.messages import LONG_TIMEOUT_S, error_of, unreachable
 from mnemosyned.domain.exchange import Restored
-from mnemosyned.verbs.exchange import EXPORT_PATH, RESTORE_PATH, Export
+from mnemosyned.verbs.streams.exchange import EXPORT_PATH, RESTORE_PATH, Export
 
 LINE_BYTES_MAX = 64 << 20
 

@@ -17,8 +17,8 @@ from mnemosyned.config.sections import (
     Config,
     variable,
 )
-from mnemosyned.domain.backups import Keep
 from mnemosyned.domain.errors import ConfigInvalid
+from mnemosyned.domain.keeping.backups import Keep
 from mnemosyned.paths import config_dir, models_dir
 from mnemosyned.verbs.validation import rephrase
 

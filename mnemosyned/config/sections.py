@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from mnemosyned.domain.backups import INTERVALS, KEEP_FORM
 from mnemosyned.domain.errors import ConfigInvalid
+from mnemosyned.domain.keeping.backups import INTERVALS, KEEP_FORM
 from mnemosyned.paths import default_socket, state_dir
 
 IN_MEMORY = ":memory:"

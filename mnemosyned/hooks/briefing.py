@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from mnemosyned.domain.learnings.learning import Learning, LearningKind
 from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.domain.ports.agents import AgentSession, AgentStore
 from mnemosyned.domain.ports.learnings import LearningStore
+from mnemosyned.domain.ports.surroundings.agents import AgentSession, AgentStore
 from mnemosyned.domain.summary.extract import extract
 from mnemosyned.domain.text.sentences import sentences
 from mnemosyned.domain.text.tokenizer import emphasis, tokens

@@ -9,8 +9,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from mnemosyned.domain.errors import Kind, MnemosynedError
-from mnemosyned.domain.ports.agents import AgentCall, AgentSession, AgentStore
 from mnemosyned.domain.ports.clock import Clock
+from mnemosyned.domain.ports.surroundings.agents import (
+    AgentCall,
+    AgentSession,
+    AgentStore,
+)
 from mnemosyned.logs import logger
 from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.service import MemoryService

@@ -10,7 +10,7 @@ from math import ceil
 from mnemosyned.domain.conversation.relevance import Relevance
 from mnemosyned.domain.dates.questions import parse_times
 from mnemosyned.domain.instants import in_zone
-from mnemosyned.domain.ports.agents import AgentSession, AgentStore
+from mnemosyned.domain.ports.surroundings.agents import AgentSession, AgentStore
 from mnemosyned.domain.search.results import Hit, Line
 from mnemosyned.domain.text.snippets import snippet
 from mnemosyned.domain.text.terms import terms

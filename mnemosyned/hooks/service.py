@@ -12,9 +12,13 @@ from typing import Any, Self
 import msgspec
 
 from mnemosyned.domain.errors import MnemosynedError
-from mnemosyned.domain.ports.agents import AgentCall, AgentSession, AgentStore
 from mnemosyned.domain.ports.clock import Clock
 from mnemosyned.domain.ports.learnings import LearningStore
+from mnemosyned.domain.ports.surroundings.agents import (
+    AgentCall,
+    AgentSession,
+    AgentStore,
+)
 from mnemosyned.hooks.answers import Json, answer, takes_context
 from mnemosyned.hooks.briefing import Briefing
 from mnemosyned.hooks.calls import Event, HookCall, parse_call

@@ -10,9 +10,9 @@ from datetime import datetime
 from mnemosyned.domain.exchange import ExportedMemory, Restored
 from mnemosyned.domain.learnings.learning import Learning
 from mnemosyned.importers.importer import Bad, Group, Item
-from mnemosyned.verbs.exchange import FOOTER, line_kind, parse_record
 from mnemosyned.verbs.memories import Remember, RememberedMany
 from mnemosyned.verbs.request import instant
+from mnemosyned.verbs.streams.exchange import FOOTER, line_kind, parse_record
 
 PROBLEMS_SHOWN_MAX = 20
 SESSIONS_MAX = 10_000

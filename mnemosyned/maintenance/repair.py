@@ -8,8 +8,8 @@ from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
-from mnemosyned.domain.backups import STAMP
 from mnemosyned.domain.errors import MnemosynedError
+from mnemosyned.domain.keeping.backups import STAMP
 from mnemosyned.maintenance.findings import Finding, Installation, Remedy
 from mnemosyned.storage.sqlite.database.copies import (
     copy_beside,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from mnemosyned.domain.ports.agents import AgentSession, AgentStore
+from mnemosyned.domain.ports.surroundings.agents import AgentSession, AgentStore
 from mnemosyned.mcp.identity import Identity
 from mnemosyned.projects import project_of
 

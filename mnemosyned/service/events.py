@@ -9,13 +9,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mnemosyned.domain.cycles import CycleReport, Trigger
 from mnemosyned.domain.errors import DaemonBusy, MnemosynedError
 from mnemosyned.domain.memory import Acknowledged
 from mnemosyned.domain.ports.clock import Clock
 from mnemosyned.domain.secrets.masking import mask_secrets
+from mnemosyned.domain.sleep.cycles import CycleReport, Trigger
 from mnemosyned.logs import logger
-from mnemosyned.verbs.events import Event, EventKind, EventMemory
 from mnemosyned.verbs.memories import (
     Recall,
     Recalled,
@@ -26,6 +25,7 @@ from mnemosyned.verbs.memories import (
 from mnemosyned.verbs.request import Request, names
 from mnemosyned.verbs.retention import Forget, Forgotten
 from mnemosyned.verbs.sleep import Sleep
+from mnemosyned.verbs.streams.events import Event, EventKind, EventMemory
 
 Fields = dict[str, Any]
 

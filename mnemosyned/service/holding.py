@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from mnemosyned.domain.cycles import CycleReport
 from mnemosyned.domain.errors import InvalidRequest
+from mnemosyned.domain.sleep.cycles import CycleReport
 from mnemosyned.sleep.stopping import CycleStopper
 from mnemosyned.verbs.sleep import Sleep
 

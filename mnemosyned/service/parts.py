@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mnemosyned.domain.ports.store import MemoryStore
-from mnemosyned.service.backup_keeper import BackupKeeper
+from mnemosyned.service.backups.keeper import BackupKeeper
 from mnemosyned.service.forgetting.retention import RetentionService
 from mnemosyned.service.policies import About, PolicyHolder
 from mnemosyned.sleep.sleeper import Sleeper

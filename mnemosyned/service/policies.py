@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
-from mnemosyned.domain.backups import Keep
 from mnemosyned.domain.conversation.budget import TokenBudget
 from mnemosyned.domain.conversation.message_tokens import FullCounter, MessageCounter
-from mnemosyned.domain.retention import Retention
+from mnemosyned.domain.keeping.backups import Keep
+from mnemosyned.domain.keeping.retention import Retention
 from mnemosyned.domain.text.token_estimate import TokenEstimator, WithMargin
 from mnemosyned.service.intake import Intake
 from mnemosyned.sleep.policy import SleepPolicy

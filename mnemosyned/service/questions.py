@@ -9,9 +9,9 @@ from mnemosyned.domain.dates.questions import QuestionTimes, parse_times
 from mnemosyned.domain.dates.relative import format_period
 from mnemosyned.domain.instants import in_zone, shift
 from mnemosyned.domain.languages.language import TimeOrder
-from mnemosyned.domain.search.expected_answers import expected_answer
 from mnemosyned.domain.search.query import Query
-from mnemosyned.domain.search.source_hints import (
+from mnemosyned.domain.search.questions.expected_answers import expected_answer
+from mnemosyned.domain.search.questions.source_hints import (
     AskedSource,
     asked_source,
     subject_words,

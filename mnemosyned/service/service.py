@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from mnemosyned.domain.cycles import CycleReport, Trigger
 from mnemosyned.domain.errors import InvalidRequest, MnemosynedError, ShuttingDown
 from mnemosyned.domain.exchange import Restored
 from mnemosyned.domain.memory import Acknowledged, MemoryRecord, Revision
@@ -22,11 +21,12 @@ from mnemosyned.domain.secrets.exact_values import (
     without_superseded,
 )
 from mnemosyned.domain.secrets.masking import mask_memory
+from mnemosyned.domain.sleep.cycles import CycleReport, Trigger
 from mnemosyned.domain.text.snippets import beginnings
 from mnemosyned.service.changing.verbs import change_verbs
-from mnemosyned.service.compact import CompactService
-from mnemosyned.service.compactions import CompactionArchive
-from mnemosyned.service.context import ContextService
+from mnemosyned.service.conversation.compact import CompactService
+from mnemosyned.service.conversation.compactions import CompactionArchive
+from mnemosyned.service.conversation.context import ContextService
 from mnemosyned.service.events import EventBus
 from mnemosyned.service.exchange.service import CyclesMeanwhile, ExchangeService
 from mnemosyned.service.history import with_history
@@ -38,8 +38,6 @@ from mnemosyned.service.questions import missing_time_note, query_of
 from mnemosyned.service.status import StatusService
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.verbs.conversation import Compact, Context, Shortened
-from mnemosyned.verbs.events import EventKind
-from mnemosyned.verbs.exchange import Export
 from mnemosyned.verbs.listing import ListMemories, Sessions, Sources
 from mnemosyned.verbs.memories import (
     Expand,
@@ -60,6 +58,8 @@ from mnemosyned.verbs.retention import (
 )
 from mnemosyned.verbs.sleep import Log, Logged, Sleep, Undo
 from mnemosyned.verbs.status import Status
+from mnemosyned.verbs.streams.events import EventKind
+from mnemosyned.verbs.streams.exchange import Export
 from mnemosyned.verbs.watching import Watch, WatchedFolder, Watching
 
 # Loaded by who has an embedding model.

@@ -6,27 +6,27 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from mnemosyned.domain.consolidation import (
-    UNSPOKEN,
-    VERBATIM,
-    Batch,
-    make_episode,
-    preview,
-)
-from mnemosyned.domain.cycles import (
-    CycleReport,
-    CycleStatus,
-    GroupReport,
-    GroupStatus,
-    LogEntry,
-)
 from mnemosyned.domain.errors import MnemosynedError, StorageFailed, SummarizerFailed
 from mnemosyned.domain.ids import new_id
 from mnemosyned.domain.memory import Detail, MemoryRecord
 from mnemosyned.domain.ports.models import Digest, Summary, spoken_of
 from mnemosyned.domain.ports.sleep import Promotion
 from mnemosyned.domain.ports.store import MemoryStore
-from mnemosyned.domain.rollup import Level, begin_of, key_of
+from mnemosyned.domain.sleep.consolidation import (
+    UNSPOKEN,
+    VERBATIM,
+    Batch,
+    make_episode,
+    preview,
+)
+from mnemosyned.domain.sleep.cycles import (
+    CycleReport,
+    CycleStatus,
+    GroupReport,
+    GroupStatus,
+    LogEntry,
+)
+from mnemosyned.domain.sleep.rollup import Level, begin_of, key_of
 from mnemosyned.domain.summary.statements import with_speaker
 from mnemosyned.logs import logger
 from mnemosyned.sleep.context import CycleContext

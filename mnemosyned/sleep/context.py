@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Protocol
 
-from mnemosyned.domain.consolidation import Pending, Selection
-from mnemosyned.domain.cycles import CycleReport, Trigger
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.ports.clock import Clock
 from mnemosyned.domain.ports.models import Summarizer
 from mnemosyned.domain.ports.store import MemoryStore
+from mnemosyned.domain.sleep.consolidation import Pending, Selection
+from mnemosyned.domain.sleep.cycles import CycleReport, Trigger
 from mnemosyned.domain.text.token_estimate import CHARS_PER_TOKEN
 from mnemosyned.sleep.lease import SummarizerLease
 from mnemosyned.sleep.policy import Budget, SleepPolicy

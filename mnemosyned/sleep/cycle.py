@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from datetime import datetime
 
-from mnemosyned.domain.consolidation import Selection, closed_batches, plan
-from mnemosyned.domain.cycles import CycleReport, Progress
 from mnemosyned.domain.errors import StorageFailed
 from mnemosyned.domain.ids import new_id
 from mnemosyned.domain.ports.clock import Clock
 from mnemosyned.domain.ports.models import Summarizer
 from mnemosyned.domain.ports.store import MemoryStore
+from mnemosyned.domain.sleep.consolidation import Selection, closed_batches, plan
+from mnemosyned.domain.sleep.cycles import CycleReport, Progress
 from mnemosyned.domain.statuses import SummarizerState, SummarizerStatus
 from mnemosyned.logs import logger
 from mnemosyned.sleep.consolidate import ConsolidationRun, cycle_report

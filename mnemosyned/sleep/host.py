@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mnemosyned.domain.instants import in_zone, shift
 from mnemosyned.domain.ports.clock import Clock
-from mnemosyned.sleep.triggers import Machine
+from mnemosyned.sleep.starts.triggers import Machine
 
 POWER = Path("/sys/class/power_supply")
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence, Set as AbstractSet
 from dataclasses import replace
 from datetime import datetime
 
-from mnemosyned.domain.consolidation import (
+from mnemosyned.domain.ports.rollups import PendingRollups
+from mnemosyned.domain.sleep.consolidation import (
     UNSPOKEN,
     Batch,
     GroupLimits,
@@ -14,9 +15,8 @@ from mnemosyned.domain.consolidation import (
     closed_batches,
     plan,
 )
-from mnemosyned.domain.cycles import CycleReport, GroupReport, GroupStatus
-from mnemosyned.domain.ports.rollups import PendingRollups
-from mnemosyned.domain.rollup import Child, Level, Period, begin_of, closed_before
+from mnemosyned.domain.sleep.cycles import CycleReport, GroupReport, GroupStatus
+from mnemosyned.domain.sleep.rollup import Child, Level, Period, begin_of, closed_before
 from mnemosyned.domain.statuses import SummarizerState
 from mnemosyned.domain.summary.rollup_text import WEIGHTS
 from mnemosyned.sleep.consolidate import cycle_report, unfinished

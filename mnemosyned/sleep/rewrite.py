@@ -7,14 +7,14 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TypeVar
 
-from mnemosyned.domain.consolidation import BY_RULE, UNSPOKEN, VERBATIM, WORDLESS
 from mnemosyned.domain.errors import BatchChanged, SummarizerFailed
+from mnemosyned.domain.keeping.retention import StaleSummary
 from mnemosyned.domain.memory import Detail, Episode, MemoryRecord
 from mnemosyned.domain.ports.models import Summarizer, Summary
 from mnemosyned.domain.ports.store import MemoryStore
-from mnemosyned.domain.retention import StaleSummary
-from mnemosyned.domain.rollup import Level
 from mnemosyned.domain.secrets.exact_values import mask_memories
+from mnemosyned.domain.sleep.consolidation import BY_RULE, UNSPOKEN, VERBATIM, WORDLESS
+from mnemosyned.domain.sleep.rollup import Level
 from mnemosyned.logs import logger
 from mnemosyned.sleep.lease import SummarizerLease
 from mnemosyned.sleep.policy import RollupPolicy

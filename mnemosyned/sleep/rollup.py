@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from mnemosyned.domain.consolidation import BY_RULE, UNSPOKEN, WORDLESS, preview
-from mnemosyned.domain.cycles import GroupReport, GroupStatus, LogEntry
 from mnemosyned.domain.errors import MnemosynedError, SummarizerFailed
 from mnemosyned.domain.ids import new_id
 from mnemosyned.domain.memory import Episode
 from mnemosyned.domain.ports.rollups import PendingRollups, Rollup
-from mnemosyned.domain.rollup import (
+from mnemosyned.domain.sleep.consolidation import BY_RULE, UNSPOKEN, WORDLESS, preview
+from mnemosyned.domain.sleep.cycles import GroupReport, GroupStatus, LogEntry
+from mnemosyned.domain.sleep.rollup import (
     Level,
     Period,
     begin_of,

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from mnemosyned.domain.cycles import CycleReport, Trigger
+from mnemosyned.domain.sleep.cycles import CycleReport, Trigger
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.lease import SummarizerLease

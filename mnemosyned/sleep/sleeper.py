@@ -9,18 +9,18 @@ from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from typing import Self
 
-from mnemosyned.domain.consolidation import Selection
-from mnemosyned.domain.cycles import CycleReport, Progress, Trigger
 from mnemosyned.domain.errors import MnemosynedError, SleepInProgress
 from mnemosyned.domain.ports.records import RecordStore
 from mnemosyned.domain.ports.store import MemoryStore
+from mnemosyned.domain.sleep.consolidation import Selection
+from mnemosyned.domain.sleep.cycles import CycleReport, Progress, Trigger
 from mnemosyned.logs import logger
-from mnemosyned.sleep.background import Background
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.sleep.scheduler import SleepScheduler
 from mnemosyned.sleep.shutdown import final_consolidation
-from mnemosyned.sleep.triggers import HEADROOM, TriggerWatch
+from mnemosyned.sleep.starts.background import Background
+from mnemosyned.sleep.starts.scheduler import SleepScheduler
+from mnemosyned.sleep.starts.triggers import HEADROOM, TriggerWatch
 
 WAIT_S = 600.0
 """How long the capacity waits for a running cycle before it is left until asked again."""

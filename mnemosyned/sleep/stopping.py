@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 from datetime import datetime, timedelta
 
-from mnemosyned.domain.cycles import CycleReport, CycleStatus, Trigger
 from mnemosyned.domain.errors import SleepInProgress
 from mnemosyned.domain.instants import shift
 from mnemosyned.domain.ports.clock import Clock
+from mnemosyned.domain.sleep.cycles import CycleReport, CycleStatus, Trigger
 
 HOLD = timedelta(minutes=15)
 """After a stop no cycle starts in the background for so long: its trigger would start it again."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, tzinfo
 
-from mnemosyned.domain.consolidation import BY_RULE
 from mnemosyned.domain.errors import SummarizerFailed
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.ports.models import Summarizer, Summary
+from mnemosyned.domain.sleep.consolidation import BY_RULE
 from mnemosyned.domain.summary.extract import extract
 from mnemosyned.domain.summary.keywords import joined_terms
 

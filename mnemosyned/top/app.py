@@ -18,9 +18,9 @@ from textual.widgets import Footer, OptionList, Static
 from textual.widgets.option_list import Option
 
 from mnemosyned.client.connection import Connection
-from mnemosyned.domain.cycles import CycleReport, CycleStatus
 from mnemosyned.domain.errors import MnemosynedError
 from mnemosyned.domain.memory import MemoryRecord
+from mnemosyned.domain.sleep.cycles import CycleReport, CycleStatus
 from mnemosyned.terminal import counted, when
 from mnemosyned.top import view
 from mnemosyned.top.feed import Feed, Snapshot
@@ -32,9 +32,9 @@ from mnemosyned.top.screens import (
     SearchScreen,
     styled,
 )
-from mnemosyned.verbs.events import Event
 from mnemosyned.verbs.request import Request
 from mnemosyned.verbs.sleep import Sleep
+from mnemosyned.verbs.streams.events import Event
 
 R = TypeVar("R")
 

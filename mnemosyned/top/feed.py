@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mnemosyned.client.connection import Connection
-from mnemosyned.domain.cycles import LogEntry
 from mnemosyned.domain.memory import MemoryRecord
+from mnemosyned.domain.sleep.cycles import LogEntry
 from mnemosyned.top.figures import LastMinute, read_figures
 from mnemosyned.verbs.listing import ListMemories
 from mnemosyned.verbs.sleep import Log

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from mnemosyned.client.connection import Connection
 from mnemosyned.domain.errors import MnemosynedError
-from mnemosyned.verbs.events import Event
+from mnemosyned.verbs.streams.events import Event
 
 AGAIN_S = 2.0
 """Seconds until events are asked for again after the stream ended or was refused."""

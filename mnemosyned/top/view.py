@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from mnemosyned.domain.cycles import GroupStatus, LogEntry, Progress
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.memory import Tier
+from mnemosyned.domain.sleep.cycles import GroupStatus, LogEntry, Progress
 from mnemosyned.domain.statuses import AgentActivity
 from mnemosyned.domain.text.invisible import escape_invisible
 from mnemosyned.terminal import counted, span, when
 from mnemosyned.top.figures import Figures, Row
-from mnemosyned.verbs.events import Event, EventKind
 from mnemosyned.verbs.status import SleepStatus, Stats
+from mnemosyned.verbs.streams.events import Event, EventKind
 
 BAR_CELLS = 24
 HOOKS_SHOWN_MAX = 3

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
-from mnemosyned.domain.ports.agents import CAPTURED_PREFIX
+from mnemosyned.domain.ports.surroundings.agents import CAPTURED_PREFIX
 
 ID_CHARS = 32
 

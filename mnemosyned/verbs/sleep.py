@@ -8,7 +8,7 @@ from typing import Annotated, TypeVar
 import msgspec
 from msgspec import Meta
 
-from mnemosyned.domain.cycles import CycleReport, LogEntry
+from mnemosyned.domain.sleep.cycles import CycleReport, LogEntry
 from mnemosyned.verbs.request import Name, PageSize, Request
 
 R = TypeVar("R")

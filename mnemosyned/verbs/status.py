@@ -6,9 +6,9 @@ from datetime import datetime
 
 import msgspec
 
-from mnemosyned.domain.cycles import Progress
+from mnemosyned.domain.keeping.retention import Recoverable
 from mnemosyned.domain.memory import Tier, TierTotals
-from mnemosyned.domain.retention import Recoverable
+from mnemosyned.domain.sleep.cycles import Progress
 from mnemosyned.domain.statuses import AgentActivity, EmbedderStatus, SummarizerStatus
 from mnemosyned.verbs.request import Request
 from mnemosyned.verbs.watching import WatchedFolder

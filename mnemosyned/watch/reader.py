@@ -7,9 +7,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from mnemosyned.domain.ports.agents import AgentSession, AgentStore
 from mnemosyned.domain.ports.clock import Clock
-from mnemosyned.domain.ports.watching import WatchedFile, WatchStore
+from mnemosyned.domain.ports.surroundings.agents import AgentSession, AgentStore
+from mnemosyned.domain.ports.surroundings.watching import WatchedFile, WatchStore
 from mnemosyned.hooks.capture import Capture
 from mnemosyned.importers.formats.jsonl import JsonLines
 from mnemosyned.importers.formats.notes.notes import Notes

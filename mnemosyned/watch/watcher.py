@@ -16,7 +16,7 @@ from mnemosyned.domain.errors import (
     ShuttingDown,
 )
 from mnemosyned.domain.ports.clock import Clock
-from mnemosyned.domain.ports.watching import WatchStore
+from mnemosyned.domain.ports.surroundings.watching import WatchStore
 from mnemosyned.logs import logger
 from mnemosyned.sleep.throttle import ForegroundGate
 from mnemosyned.verbs.watching import PATHS_MAX, Watch, WatchedFolder, Watching

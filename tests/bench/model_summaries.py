@@ -17,9 +17,9 @@ from support import endpoints
 
 from mnemosyned.assembly.build import make_summarizer
 from mnemosyned.config import load_config
-from mnemosyned.domain.consolidation import preview
 from mnemosyned.domain.ports.clock import Clock
 from mnemosyned.domain.ports.models import Summarizer, Summary
+from mnemosyned.domain.sleep.consolidation import preview
 from mnemosyned.domain.statuses import SummarizerState, SummarizerStatus
 
 USELESS = {"says nothing": "nothing", "repeats how it began": "begins"}

@@ -21,13 +21,13 @@ from mnemosyned import (
     consolidate_memories,
     extract_preservable_details,
 )
-from mnemosyned.domain.consolidation import Selection
 from mnemosyned.domain.conversation.messages import Message
-from mnemosyned.domain.cycles import CycleReport, Trigger
 from mnemosyned.domain.errors import ModelUnavailable
 from mnemosyned.domain.memory import Detail, DetailKind, Episode, MemoryRecord, Tier
 from mnemosyned.domain.ports.models import Summarizer, Summary
-from mnemosyned.domain.rollup import Child, periods
+from mnemosyned.domain.sleep.consolidation import Selection
+from mnemosyned.domain.sleep.cycles import CycleReport, Trigger
+from mnemosyned.domain.sleep.rollup import Child, periods
 from mnemosyned.service.policies import Policies, PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest

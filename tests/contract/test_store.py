@@ -14,11 +14,11 @@ from support.fakes import (
 )
 from support.stores import TRIO, count_by_tier, get_episode, get_memory
 
-from mnemosyned.domain.consolidation import Selection
-from mnemosyned.domain.cycles import GroupStatus
 from mnemosyned.domain.errors import BatchChanged, IdTaken, NotFound
 from mnemosyned.domain.memory import MemoryRecord, Tier
 from mnemosyned.domain.ports.store import MemoryStore
+from mnemosyned.domain.sleep.consolidation import Selection
+from mnemosyned.domain.sleep.cycles import GroupStatus
 
 # ------------------------------------------------------------------ remember
 

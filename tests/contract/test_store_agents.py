@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 from support.fakes import NOON, consolidate, memory, promotion, remember_batch, trio
 
-from mnemosyned.domain.ports.agents import AgentCall, AgentSession
 from mnemosyned.domain.ports.store import MemoryStore
+from mnemosyned.domain.ports.surroundings.agents import AgentCall, AgentSession
 
 
 def session(id: str, *, minutes: float = 0, project: str = "shop") -> AgentSession:
@@ -106,7 +106,9 @@ def test_recent_sessions_have_a_transcript(store: MemoryStore) -> None:
 def test_sessions_are_limited(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mnemosyned.storage.sqlite.stores.agents.SESSIONS_MAX", 2)
+    monkeypatch.setattr(
+        "mnemosyned.storage.sqlite.stores.surroundings.agents.SESSIONS_MAX", 2
+    )
     for number in range(4):
         store.surroundings.agents.keep_session(
             session(f"codex:{number}", minutes=number)

@@ -5,8 +5,8 @@ from support.fakes import consolidate, memory, promotion, remember_batch
 from support.stores import TRIO, get_memory
 
 from mnemosyned.domain.errors import InvalidRequest
+from mnemosyned.domain.keeping.retention import ForgetFilter
 from mnemosyned.domain.ports.store import MemoryStore
-from mnemosyned.domain.retention import ForgetFilter
 from mnemosyned.domain.tags import TAGS_MAX
 
 

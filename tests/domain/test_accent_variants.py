@@ -6,7 +6,7 @@ from contextlib import closing
 import pytest
 from hypothesis import given, strategies as st
 
-from mnemosyned.domain.retention import naming
+from mnemosyned.domain.keeping.retention import naming
 from mnemosyned.domain.text.words.accent_variants import SPELLINGS_MAX, accent_variants
 
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from mnemosyned.domain.backups import (
+from mnemosyned.domain.keeping.backups import (
     DatedBackup,
     Keep,
     backup_name,

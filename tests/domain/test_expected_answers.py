@@ -2,7 +2,10 @@
 
 import pytest
 
-from mnemosyned.domain.search.expected_answers import expected_answer, says_when
+from mnemosyned.domain.search.questions.expected_answers import (
+    expected_answer,
+    says_when,
+)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, strategies as st
 from support.fakes import NOON, memory
 
-from mnemosyned.domain.consolidation import make_episode
 from mnemosyned.domain.memory import MemoryRecord, Tier
 from mnemosyned.domain.search.hits import hits
 from mnemosyned.domain.search.query import (
@@ -16,6 +15,7 @@ from mnemosyned.domain.search.query import (
     ScoreBreakdown,
 )
 from mnemosyned.domain.search.results import Hit
+from mnemosyned.domain.sleep.consolidation import make_episode
 from mnemosyned.domain.text.snippets import SNIPPET_CHARS, snippet
 from mnemosyned.domain.text.terms import Terms, terms
 

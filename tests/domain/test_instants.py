@@ -26,7 +26,13 @@ from mnemosyned.domain.dates import relative as dates
 from mnemosyned.domain.dates.questions import parse_times
 from mnemosyned.domain.instants import day_at, in_zone, shift, shift_months
 from mnemosyned.domain.memory_items import MemoryItem, consolidate_memories
-from mnemosyned.domain.rollup import Level, begin_of, closed_before, end_of, key_of
+from mnemosyned.domain.sleep.rollup import (
+    Level,
+    begin_of,
+    closed_before,
+    end_of,
+    key_of,
+)
 from mnemosyned.domain.summary.episode_text import compose_episode
 from mnemosyned.domain.summary.extract import extract
 from mnemosyned.domain.summary.model.chunking import whole_piece

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from mnemosyned.domain.memory import Detail, DetailKind
-from mnemosyned.domain.rollup import Child, Level, begin_of, end_of, periods
+from mnemosyned.domain.sleep.rollup import Child, Level, begin_of, end_of, periods
 
 
 def child(date: str, **changes: object) -> Child:

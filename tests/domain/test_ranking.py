@@ -10,7 +10,6 @@ from support.fakes import NOON
 from mnemosyned.domain.dates.spans import TimeSpan
 from mnemosyned.domain.memory import DEFAULT_SESSION, Tier
 from mnemosyned.domain.search.dedup import crowded
-from mnemosyned.domain.search.expected_answers import expected_answer
 from mnemosyned.domain.search.query import (
     Corpus,
     Match,
@@ -18,6 +17,7 @@ from mnemosyned.domain.search.query import (
     RankedResult,
     SearchCandidates,
 )
+from mnemosyned.domain.search.questions.expected_answers import expected_answer
 from mnemosyned.domain.search.ranking import rank
 from mnemosyned.domain.search.scoring import asking_share
 from mnemosyned.domain.text.terms import terms

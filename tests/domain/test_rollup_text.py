@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given, strategies as st
 
-from mnemosyned.domain.rollup import Level
+from mnemosyned.domain.sleep.rollup import Level
 from mnemosyned.domain.summary.clauses import shortened
 from mnemosyned.domain.summary.rollup_reading import label_of
 from mnemosyned.domain.summary.rollup_text import (

@@ -15,9 +15,9 @@ from support.fakes import FakeClock, files_containing
 from support.services import make_keeper
 
 from mnemosyned import Memory, Remember
-from mnemosyned.domain.backups import Keep
 from mnemosyned.domain.errors import InvalidRequest, StorageFailed
-from mnemosyned.service.backup_keeper import BackupKeeper
+from mnemosyned.domain.keeping.backups import Keep
+from mnemosyned.service.backups.keeper import BackupKeeper
 from mnemosyned.service.policies import BackupPolicy, PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle

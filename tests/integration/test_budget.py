@@ -19,11 +19,16 @@ from support.fakes import (
 )
 from support.policies import change_sleep
 
-from mnemosyned.cli.render import render
-from mnemosyned.domain.consolidation import Batch, GroupLimits, closed_batches, plan
-from mnemosyned.domain.cycles import CycleStatus, Progress, Trigger
+from mnemosyned.cli.answers.render import render
 from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.ports.sleep import Promotion
+from mnemosyned.domain.sleep.consolidation import (
+    Batch,
+    GroupLimits,
+    closed_batches,
+    plan,
+)
+from mnemosyned.domain.sleep.cycles import CycleStatus, Progress, Trigger
 from mnemosyned.domain.statuses import SummarizerState, SummarizerStatus
 from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.service import MemoryService

@@ -9,9 +9,9 @@ import pytest
 from support.calendar_limits import FIRST, LAST, TIME_PHRASES, ZONES
 from support.fakes import NOON, FakeClock
 
-from mnemosyned.cli.render import render
-from mnemosyned.domain.cycles import CycleReport
+from mnemosyned.cli.answers.render import render
 from mnemosyned.domain.memory import Episode, MemoryRecord, Tier
+from mnemosyned.domain.sleep.cycles import CycleReport
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore

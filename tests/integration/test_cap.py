@@ -4,8 +4,8 @@ import pytest
 from support.fakes import FakeSummarizer, memory, remember_batch, trio, working_ids
 from support.policies import change_sleep
 
-from mnemosyned.domain.cycles import CycleReport
 from mnemosyned.domain.memory import Acknowledged, Tier
+from mnemosyned.domain.sleep.cycles import CycleReport
 from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest

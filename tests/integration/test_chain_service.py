@@ -11,8 +11,8 @@ from support.endpoints import drips, says, serving, unused_port
 from support.fake_models import FakeModel, Primary
 from support.fakes import FakeClock, memory, remember_batch, trio
 
-from mnemosyned.domain.cycles import CycleStatus, Trigger
 from mnemosyned.domain.memory import Episode
+from mnemosyned.domain.sleep.cycles import CycleStatus, Trigger
 from mnemosyned.models.endpoint import EndpointModel
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest

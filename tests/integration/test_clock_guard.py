@@ -11,11 +11,11 @@ from support.fakes import NOON, FakeClock, memory, remember_batch, trio
 from support.services import about, make_service
 from support.stores import get_memory, run_cycle
 
-from mnemosyned.cli.render import render
-from mnemosyned.domain.cycles import Trigger
+from mnemosyned.cli.answers.render import render
 from mnemosyned.domain.errors import ClockJumped, StorageFailed
+from mnemosyned.domain.keeping.retention import Retention
 from mnemosyned.domain.memory import Tier
-from mnemosyned.domain.retention import Retention
+from mnemosyned.domain.sleep.cycles import Trigger
 from mnemosyned.service.clock_guard import ClockGuard
 from mnemosyned.service.forgetting.retention import RetentionService
 from mnemosyned.service.policies import PolicyHolder

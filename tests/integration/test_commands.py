@@ -85,7 +85,7 @@ def test_a_recall_loads_its_own_verb_and_words() -> None:
 
     assert "mnemosyned.client.connection" in loaded
     assert not loaded & {
-        "mnemosyned.cli.show_sleep",
+        "mnemosyned.cli.show.sleep",
         "mnemosyned.client.blocking",
         "mnemosyned.config",
         "mnemosyned.domain.secrets",

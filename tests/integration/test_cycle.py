@@ -14,10 +14,15 @@ from support.fakes import (
 )
 from support.policies import change_sleep
 
-from mnemosyned.domain.consolidation import VERBATIM, Selection
-from mnemosyned.domain.cycles import CycleReport, CycleStatus, GroupStatus, Trigger
 from mnemosyned.domain.memory import Episode
 from mnemosyned.domain.search.query import Query
+from mnemosyned.domain.sleep.consolidation import VERBATIM, Selection
+from mnemosyned.domain.sleep.cycles import (
+    CycleReport,
+    CycleStatus,
+    GroupStatus,
+    Trigger,
+)
 from mnemosyned.domain.text.terms import terms
 from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.sleep.context import CycleRequest

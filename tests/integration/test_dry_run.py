@@ -10,10 +10,10 @@ import pytest
 from support.fakes import FakeClock, memory, remember_batch
 from support.policies import change_sleep
 
-from mnemosyned.cli.render import render
-from mnemosyned.domain.cycles import CycleReport
+from mnemosyned.cli.answers.render import render
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.ports.records import Draft
+from mnemosyned.domain.sleep.cycles import CycleReport
 from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite import SqliteStore

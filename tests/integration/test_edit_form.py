@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from support.fakes import NOON, memory
 
-from mnemosyned.cli.edit import changes_in, form
+from mnemosyned.cli.commands.edit import changes_in, form
 from mnemosyned.domain.errors import InvalidRequest
 
 KETTLE = memory(

@@ -12,9 +12,9 @@ from mnemosyned.http_messages import HttpRequest
 from mnemosyned.service.events import EventBus, EventLimits, Subscription
 from mnemosyned.service.service import MemoryService
 from mnemosyned.verbs.changes import Pin
-from mnemosyned.verbs.events import Event, EventKind
 from mnemosyned.verbs.memories import Get, Recall, Remember, RememberMany
 from mnemosyned.verbs.retention import Forget
+from mnemosyned.verbs.streams.events import Event, EventKind
 
 CELLAR = "The cellar's password is thyme77."
 

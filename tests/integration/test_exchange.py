@@ -25,11 +25,11 @@ from mnemosyned.service.exchange.service import (
     ExportLimits,
 )
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.verbs.exchange import Export
 from mnemosyned.verbs.memories import Expand, Get, Recall, Remember, RememberMany
 from mnemosyned.verbs.request import checked
 from mnemosyned.verbs.sleep import Sleep
 from mnemosyned.verbs.status import Status
+from mnemosyned.verbs.streams.exchange import Export
 
 WM_MAX = 210
 START = datetime.now(UTC) - timedelta(days=30)

@@ -7,10 +7,10 @@ import pytest
 from support.fakes import files_containing, memory, remember_batch
 from support.forget_cases import all_rows
 
-from mnemosyned.cli.render import render
-from mnemosyned.domain.cycles import Trigger
+from mnemosyned.cli.answers.render import render
 from mnemosyned.domain.errors import InvalidRequest
 from mnemosyned.domain.memory import MemoryRecord
+from mnemosyned.domain.sleep.cycles import Trigger
 from mnemosyned.service.changing import selection
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest

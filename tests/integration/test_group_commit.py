@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from support.fakes import memory, remember_batch
 
-from mnemosyned.domain.consolidation import Selection
 from mnemosyned.domain.errors import IdTaken, StorageFailed
+from mnemosyned.domain.sleep.consolidation import Selection
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.storage.sqlite.database.connections import open_writer
 from mnemosyned.storage.sqlite.database.writer import COMMIT_SHARE_MAX, Writer

@@ -7,7 +7,7 @@ import pytest
 from support.fakes import FakeClock, files_containing
 from support.policies import change_intake
 
-from mnemosyned.cli.render import render
+from mnemosyned.cli.answers.render import render
 from mnemosyned.domain.errors import (
     EmptyContent,
     NotFound,

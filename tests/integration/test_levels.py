@@ -7,9 +7,9 @@ import pytest
 from support.fakes import FakeClock, FakeSummarizer, remember_batch
 from support.levels import HOUR, MONDAY, a_day, get, keys, level, said, sleep
 
-from mnemosyned.domain.cycles import CycleStatus, GroupStatus, Trigger
 from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.search.results import Hit
+from mnemosyned.domain.sleep.cycles import CycleStatus, GroupStatus, Trigger
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle

@@ -13,7 +13,6 @@ import pytest
 from support.fakes import NOON, FakeClock
 
 import mnemosyned
-from mnemosyned.domain.cycles import CycleReport, CycleStatus
 from mnemosyned.domain.errors import (
     ConfigInvalid,
     DatabaseInUse,
@@ -23,6 +22,7 @@ from mnemosyned.domain.errors import (
     StorageFailed,
 )
 from mnemosyned.domain.memory import Tier
+from mnemosyned.domain.sleep.cycles import CycleReport, CycleStatus
 from mnemosyned.library import Memory
 from mnemosyned.verbs.memories import Remember
 

@@ -28,9 +28,9 @@ from support.fakes import FakeClock
 
 from mnemosyned.assembly.build import OpenMemory, open_memory
 from mnemosyned.config import load_config
-from mnemosyned.domain.cycles import CycleStatus
 from mnemosyned.domain.errors import CannotUndo, InvalidRequest, WordsPruned
 from mnemosyned.domain.memory import Episode, MemoryRecord, Tier
+from mnemosyned.domain.sleep.cycles import CycleStatus
 from mnemosyned.verbs.changes import EditMemory, Pin, Tag, Unpin, Untag
 from mnemosyned.verbs.memories import Expand, Get, Recall, Remember
 from mnemosyned.verbs.request import Request

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mnemosyned.cli.man import SCRIPTS, pages, write
+from mnemosyned.cli.commands.man import SCRIPTS, pages, write
 from mnemosyned.cli.registry import COMMANDS
 
 PAGES = dict(pages())

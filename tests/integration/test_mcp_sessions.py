@@ -7,7 +7,7 @@ import pytest
 from support.fakes import NOON
 from support.mcp import McpPeer, origin_header
 
-from mnemosyned.domain.ports.agents import AgentSession
+from mnemosyned.domain.ports.surroundings.agents import AgentSession
 from mnemosyned.mcp.agent_sessions import AgentSessions
 from mnemosyned.mcp.identity import Identity
 from mnemosyned.mcp.route import mcp_route

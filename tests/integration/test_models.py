@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from mnemosyned.cli.model import model as command
+from mnemosyned.cli.commands.model import model as command
 from mnemosyned.domain.errors import FetchFailed, InvalidRequest
 from mnemosyned.models import catalog
 from mnemosyned.models.catalog import CATALOG, CatalogEntry, ModelStore

@@ -11,10 +11,10 @@ import click
 import msgspec
 import pytest
 
-from mnemosyned.cli.highlight import highlighted
-from mnemosyned.cli.last_list import id_in_last_list, keep_list, number_of
-from mnemosyned.cli.output import Answers
-from mnemosyned.cli.render import render
+from mnemosyned.cli.answers.highlight import highlighted
+from mnemosyned.cli.answers.output import Answers
+from mnemosyned.cli.answers.render import render
+from mnemosyned.cli.arguments.last_list import id_in_last_list, keep_list, number_of
 from mnemosyned.domain.errors import InvalidRequest
 from mnemosyned.domain.memory import Acknowledged, Tier
 from mnemosyned.domain.search.results import Hit

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import mnemosyned
-from mnemosyned.cli.visible import DEPTH_MAX, seen
+from mnemosyned.cli.answers.visible import DEPTH_MAX, seen
 from mnemosyned.terminal import say, say_json
 
 ROOT = Path(mnemosyned.__file__).parent

@@ -10,11 +10,11 @@ import pytest
 from support.fakes import NOON, FakeClock, memory, remember_batch, trio
 from support.stores import episode_of, get_memory, run_cycle
 
-from mnemosyned.cli.render import render
-from mnemosyned.domain.consolidation import WORDLESS
+from mnemosyned.cli.answers.render import render
 from mnemosyned.domain.errors import IdTaken, WordsPruned
+from mnemosyned.domain.keeping.retention import Retention
 from mnemosyned.domain.memory import Tier
-from mnemosyned.domain.retention import Retention
+from mnemosyned.domain.sleep.consolidation import WORDLESS
 from mnemosyned.service.forgetting.retention import RetentionService
 from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.service import MemoryService

@@ -278,7 +278,7 @@ def test_without_an_embedding_model_recall_goes_by_words_and_status_says_so(
     program = (
         "import sys\n"
         "from mnemosyned import Memory\n"
-        "from mnemosyned.cli.render import render\n"
+        "from mnemosyned.cli.answers.render import render\n"
         "with Memory(sys.argv[1]) as memory:\n"
         "    memory.remember('The tesla came')\n"
         "    assert memory.recall('tesla').hits and not memory.recall('car').hits\n"

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import click
 import pytest
 
-from mnemosyned.cli.render import render
-from mnemosyned.domain.cycles import (
+from mnemosyned.cli.answers.render import render
+from mnemosyned.domain.sleep.cycles import (
     CycleReport,
     CycleStatus,
     GroupReport,

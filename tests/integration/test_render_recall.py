@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import click
 
-from mnemosyned.cli.render import render
-from mnemosyned.cli.show_memories import SUMMARY_LINES_MAX
+from mnemosyned.cli.answers.render import render
+from mnemosyned.cli.show.memories import SUMMARY_LINES_MAX
 from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.search.results import Hit
 from mnemosyned.verbs.memories import Recalled

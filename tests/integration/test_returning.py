@@ -11,9 +11,9 @@ from support.policies import change_sleep
 from support.services import make_service
 from support.stores import episode_of, get_memory, run_cycle
 
-from mnemosyned.domain.cycles import CycleStatus, GroupStatus, Trigger
 from mnemosyned.domain.errors import CannotUndo, InvalidRequest, NotFound, WordsPruned
 from mnemosyned.domain.memory import Episode, Tier
+from mnemosyned.domain.sleep.cycles import CycleStatus, GroupStatus, Trigger
 from mnemosyned.service.forgetting.retention import RetentionService
 from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.service import MemoryService

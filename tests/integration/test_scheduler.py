@@ -12,11 +12,11 @@ from support.fakes import NOON, FakeClock
 
 from mnemosyned.assembly.build import open_memory
 from mnemosyned.config import Config, SleepConfig, load_config
-from mnemosyned.domain.cycles import Trigger
 from mnemosyned.domain.errors import ConfigInvalid, SleepInProgress, StorageFailed
 from mnemosyned.domain.memory import Tier
+from mnemosyned.domain.sleep.cycles import Trigger
 from mnemosyned.sleep.policy import Schedule
-from mnemosyned.sleep.scheduler import SleepScheduler
+from mnemosyned.sleep.starts.scheduler import SleepScheduler
 from mnemosyned.verbs.memories import Remember, RememberMany
 from mnemosyned.verbs.sleep import Log
 from mnemosyned.verbs.status import Status

@@ -9,12 +9,12 @@ from support.fakes import FakeClock, FakeSummarizer, files_containing
 from support.policies import change_intake
 
 from mnemosyned.assembly.build import open_memory
-from mnemosyned.cli.render import render
+from mnemosyned.cli.answers.render import render
 from mnemosyned.config import load_config
-from mnemosyned.domain.cycles import Trigger
 from mnemosyned.domain.errors import SecretRefused
 from mnemosyned.domain.memory import Acknowledged, DetailKind, Episode
 from mnemosyned.domain.secrets.masking import SecretRule
+from mnemosyned.domain.sleep.cycles import Trigger
 from mnemosyned.library import Memory as OpenedMemory
 from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.service import MemoryService

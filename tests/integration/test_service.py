@@ -7,7 +7,6 @@ import msgspec
 import pytest
 from support.fakes import NOON, FakeClock, FakeSummarizer, memory, remember_batch, trio
 
-from mnemosyned.domain.cycles import Trigger
 from mnemosyned.domain.errors import (
     IdTaken,
     InvalidRequest,
@@ -15,6 +14,7 @@ from mnemosyned.domain.errors import (
     ShuttingDown,
 )
 from mnemosyned.domain.memory import Tier
+from mnemosyned.domain.sleep.cycles import Trigger
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle

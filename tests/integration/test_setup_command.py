@@ -14,8 +14,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from mnemosyned.cli.setup import setup
-from mnemosyned.cli.show_setup import show_check
+from mnemosyned.cli.commands.setup import setup
+from mnemosyned.cli.show.setup import show_check
 from mnemosyned.domain.errors import InvalidRequest
 from mnemosyned.domain.statuses import AgentActivity
 from mnemosyned.paths import state_dir

@@ -17,15 +17,15 @@ from support.fakes import (
     working_ids,
 )
 
-from mnemosyned.domain.cycles import CycleReport, CycleStatus, Trigger
 from mnemosyned.domain.errors import InvalidRequest, SleepInProgress
 from mnemosyned.domain.memory import MemoryRecord
+from mnemosyned.domain.sleep.cycles import CycleReport, CycleStatus, Trigger
 from mnemosyned.service.service import MemoryService
-from mnemosyned.sleep.background import Background
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
+from mnemosyned.sleep.starts.background import Background
+from mnemosyned.sleep.starts.triggers import Machine
 from mnemosyned.sleep.stopping import HOLD, CycleStopper
-from mnemosyned.sleep.triggers import Machine
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs.sleep import Sleep
 from mnemosyned.verbs.status import Status

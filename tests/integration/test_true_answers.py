@@ -11,9 +11,9 @@ import click
 import pytest
 from support.fakes import FakeClock, memory, remember_batch, trio, working_ids
 
-from mnemosyned.cli.render import remarks, render
-from mnemosyned.domain.cycles import CycleStatus
+from mnemosyned.cli.answers.render import remarks, render
 from mnemosyned.domain.errors import NotFound, NotPurged, PartlyDone, StorageFailed
+from mnemosyned.domain.sleep.cycles import CycleStatus
 from mnemosyned.service.forgetting.retention import RetentionService
 from mnemosyned.service.forgetting.undo import UNDO_CHUNK
 from mnemosyned.service.service import MemoryService

@@ -15,10 +15,10 @@ from support.fakes import (
     working_ids,
 )
 
-from mnemosyned.domain.consolidation import UNSPOKEN, Selection
-from mnemosyned.domain.cycles import Trigger
 from mnemosyned.domain.errors import NotFound
 from mnemosyned.domain.memory import Episode, MemoryRecord, Tier
+from mnemosyned.domain.sleep.consolidation import UNSPOKEN, Selection
+from mnemosyned.domain.sleep.cycles import Trigger
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle

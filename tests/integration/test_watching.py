@@ -18,19 +18,19 @@ from support.fakes import (
 )
 from support.policies import change_sleep
 
-from mnemosyned.domain.consolidation import Activity, Selection
-from mnemosyned.domain.cycles import CycleReport, CycleStatus, Trigger
 from mnemosyned.domain.errors import SleepInProgress
+from mnemosyned.domain.sleep.consolidation import Activity, Selection
+from mnemosyned.domain.sleep.cycles import CycleReport, CycleStatus, Trigger
 from mnemosyned.domain.statuses import SummarizerState, SummarizerStatus
 from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.sleep import host as machine
-from mnemosyned.sleep.background import Background
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.host import JumpTolerantClock, machine_now, on_battery
 from mnemosyned.sleep.lease import SummarizerLease
 from mnemosyned.sleep.policy import BackgroundPolicy
-from mnemosyned.sleep.triggers import (
+from mnemosyned.sleep.starts.background import Background
+from mnemosyned.sleep.starts.triggers import (
     BACK_OFF_MAX_S,
     REST_S,
     Age,

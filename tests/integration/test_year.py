@@ -18,10 +18,10 @@ from support.fakes import FakeClock
 
 from mnemosyned.assembly.build import open_memory
 from mnemosyned.config import load_config
-from mnemosyned.domain.cycles import CycleReport, CycleStatus, Trigger
 from mnemosyned.domain.memory import Tier
-from mnemosyned.domain.rollup import Level, begin_of, closed_before
 from mnemosyned.domain.search.results import Hit
+from mnemosyned.domain.sleep.cycles import CycleReport, CycleStatus, Trigger
+from mnemosyned.domain.sleep.rollup import Level, begin_of, closed_before
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.policy import SleepPolicy

@@ -12,14 +12,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from mnemosyned.domain.consolidation import Pending, Selection, make_episode
-from mnemosyned.domain.cycles import GroupStatus, LogEntry
 from mnemosyned.domain.errors import SummarizerFailed
 from mnemosyned.domain.memory import Acknowledged, MemoryRecord
 from mnemosyned.domain.ports.models import Embedder, Summarizer, Summary
 from mnemosyned.domain.ports.records import Draft
 from mnemosyned.domain.ports.sleep import Promotion
 from mnemosyned.domain.ports.store import MemoryStore
+from mnemosyned.domain.sleep.consolidation import Pending, Selection, make_episode
+from mnemosyned.domain.sleep.cycles import GroupStatus, LogEntry
 
 NOON = datetime(2026, 3, 17, 12, tzinfo=UTC)
 

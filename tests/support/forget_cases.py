@@ -12,8 +12,8 @@ from typing import Any
 
 from support.fakes import NOON, FakeClock, files_containing, memory
 
-from mnemosyned.domain.cycles import Trigger
 from mnemosyned.domain.memory import MemoryRecord
+from mnemosyned.domain.sleep.cycles import Trigger
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle

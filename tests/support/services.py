@@ -2,7 +2,7 @@
 
 from datetime import UTC
 
-from mnemosyned.service.backup_keeper import BackupKeeper
+from mnemosyned.service.backups.keeper import BackupKeeper
 from mnemosyned.service.forgetting.retention import RetentionService
 from mnemosyned.service.parts import ServiceParts
 from mnemosyned.service.policies import About, PolicyHolder

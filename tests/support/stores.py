@@ -2,9 +2,9 @@
 
 from support.fakes import memory
 
-from mnemosyned.domain.cycles import Trigger
 from mnemosyned.domain.memory import Episode, MemoryRecord
 from mnemosyned.domain.ports.store import MemoryStore
+from mnemosyned.domain.sleep.cycles import Trigger
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 from support.fakes import NOON
 
-from mnemosyned.domain.cycles import GroupStatus, LogEntry, Progress
 from mnemosyned.domain.memory import Tier, TierTotals
+from mnemosyned.domain.sleep.cycles import GroupStatus, LogEntry, Progress
 from mnemosyned.domain.statuses import (
     AgentActivity,
     EmbedderStatus,
@@ -18,8 +18,8 @@ from mnemosyned.domain.statuses import (
 )
 from mnemosyned.top import view
 from mnemosyned.top.figures import Figures, Row
-from mnemosyned.verbs.events import Event, EventKind
 from mnemosyned.verbs.status import SleepStatus, Stats
+from mnemosyned.verbs.streams.events import Event, EventKind
 
 LINE_COLUMNS = 80
 

@@ -18,8 +18,8 @@ from support.vector_service import (
 )
 
 from mnemosyned.domain.errors import EmbedderFailed, ModelUnavailable
+from mnemosyned.domain.keeping.retention import Retention
 from mnemosyned.domain.ports.records import Draft
-from mnemosyned.domain.retention import Retention
 from mnemosyned.domain.statuses import EmbedderState
 from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.service import MemoryService

@@ -11,17 +11,19 @@ from typing import Any
 
 import click
 
+from mnemosyned.cli.answers.formats import prints_json
+from mnemosyned.cli.arguments.inputs import fields_typed
+from mnemosyned.cli.arguments.parameters import parameter
 from mnemosyned.cli.calls import called, client_of
 from mnemosyned.cli.exchange.progress_line import Advance, progress_line
 from mnemosyned.cli.exchange.whole_file import check_target, whole_file
-from mnemosyned.cli.formats import prints_json
-from mnemosyned.cli.inputs import fields_typed
 from mnemosyned.cli.interruption import on_interrupt
-from mnemosyned.cli.parameters import parameter
 from mnemosyned.client.connection import Connection
 from mnemosyned.domain.errors import InvalidRequest, MnemosynedError
 from mnemosyned.terminal import counted, say, say_json
-from mnemosyned.verbs.exchange import (
+from mnemosyned.verbs.request import decoder_of, fields_of, parse_text
+from mnemosyned.verbs.retention import Backup
+from mnemosyned.verbs.streams.exchange import (
     CUT_OFF,
     FOOTER,
     HEADER,
@@ -31,8 +33,6 @@ from mnemosyned.verbs.exchange import (
     Header,
     line_kind,
 )
-from mnemosyned.verbs.request import decoder_of, fields_of, parse_text
-from mnemosyned.verbs.retention import Backup
 
 NOTHING_WRITTEN = "interrupted; no whole file was written"
 SUFFIXES = {".md": "markdown", ".db": "sqlite", ".sqlite": "sqlite"}

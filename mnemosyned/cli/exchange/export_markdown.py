@@ -17,7 +17,7 @@ from mnemosyned.domain.exchange import ExportedEpisode, ExportedMemory
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.memory import Detail, DetailKind
 from mnemosyned.domain.secrets.masking import mask_secrets
-from mnemosyned.verbs.exchange import line_kind, parse_record
+from mnemosyned.verbs.streams.exchange import line_kind, parse_record
 
 WAITING_BYTES_MAX = 4 << 20
 """Bytes of memories that wait to be written to their days."""

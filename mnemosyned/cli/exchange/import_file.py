@@ -11,10 +11,10 @@ from pathlib import Path
 import click
 import msgspec
 
+from mnemosyned.cli.answers.formats import prints_json
 from mnemosyned.cli.calls import client_of
 from mnemosyned.cli.exchange.progress_line import progress_line
 from mnemosyned.cli.exits import EXIT_NOTHING, EXIT_OF_KIND
-from mnemosyned.cli.formats import prints_json
 from mnemosyned.cli.interruption import NOTHING, Interrupted, interrupted_import
 from mnemosyned.client.connection import Connection
 from mnemosyned.domain.errors import InvalidRequest, Kind, MnemosynedError

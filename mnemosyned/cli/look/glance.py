@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import click
 import msgspec
 
+from mnemosyned.cli.answers.output import show
 from mnemosyned.cli.calls import client_of
 from mnemosyned.cli.exits import EXIT_OF_KIND
 from mnemosyned.cli.look.rows import origin_of
-from mnemosyned.cli.output import show
 from mnemosyned.domain.errors import DaemonUnreachable
 from mnemosyned.domain.memory import MemoryRecord, Tier
 from mnemosyned.terminal import counted, pairs, say, span, when

@@ -8,12 +8,12 @@ from typing import Any
 import click
 import msgspec
 
+from mnemosyned.cli.answers.formats import AnswerCommand, chosen_format
+from mnemosyned.cli.answers.output import answers
+from mnemosyned.cli.arguments.inputs import fields_typed
+from mnemosyned.cli.arguments.parameters import in_order, parameter
 from mnemosyned.cli.calls import called, client_of
 from mnemosyned.cli.exits import EXIT_NOTHING
-from mnemosyned.cli.formats import AnswerCommand, chosen_format
-from mnemosyned.cli.inputs import fields_typed
-from mnemosyned.cli.output import answers
-from mnemosyned.cli.parameters import in_order, parameter
 from mnemosyned.client.connection import Connection
 from mnemosyned.domain.errors import InvalidRequest
 from mnemosyned.terminal import reader_left

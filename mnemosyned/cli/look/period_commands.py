@@ -6,13 +6,13 @@ from typing import Any
 
 import click
 
+from mnemosyned.cli.answers.formats import AnswerCommand
+from mnemosyned.cli.answers.output import show
+from mnemosyned.cli.arguments.inputs import fields_typed
+from mnemosyned.cli.arguments.parameters import parameter
 from mnemosyned.cli.calls import client_of
 from mnemosyned.cli.exits import EXIT_NOTHING
-from mnemosyned.cli.formats import AnswerCommand
-from mnemosyned.cli.inputs import fields_typed
 from mnemosyned.cli.look.periods import Reader, Unit
-from mnemosyned.cli.output import show
-from mnemosyned.cli.parameters import parameter
 from mnemosyned.domain.errors import InvalidRequest
 from mnemosyned.verbs.listing import ListMemories
 from mnemosyned.verbs.request import fields_of, parse_text

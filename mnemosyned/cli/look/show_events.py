@@ -11,7 +11,7 @@ from mnemosyned.cli.look.rows import origin_of, room_after
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.text.invisible import escape_invisible
 from mnemosyned.terminal import counted, cut, span
-from mnemosyned.verbs.events import Event, EventKind, EventMemory
+from mnemosyned.verbs.streams.events import Event, EventKind, EventMemory
 
 SECONDS_MAX = 60
 """From then on, a time is said in minutes."""

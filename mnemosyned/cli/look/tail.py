@@ -9,21 +9,21 @@ from datetime import date, datetime
 
 import click
 
+from mnemosyned.cli.answers.formats import AnswerCommand, chosen_format
+from mnemosyned.cli.answers.records import cells_of
 from mnemosyned.cli.calls import client_of
 from mnemosyned.cli.exits import EXIT_INTERRUPTED, EXIT_NOTHING
-from mnemosyned.cli.formats import AnswerCommand, chosen_format
 from mnemosyned.cli.look.rows import day_title, local_day
 from mnemosyned.cli.look.show_events import event_lines, memory_line
-from mnemosyned.cli.records import cells_of
 from mnemosyned.client.connection import Connection
 from mnemosyned.domain.errors import DaemonUnreachable
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.text.invisible import escape_invisible
 from mnemosyned.terminal import is_terminal, reader_left, say, say_json
-from mnemosyned.verbs.events import Event, EventMemory
 from mnemosyned.verbs.listing import ListMemories
 from mnemosyned.verbs.status import Status
+from mnemosyned.verbs.streams.events import Event, EventMemory
 
 LAST = 10
 LAST_MAX = 1_000

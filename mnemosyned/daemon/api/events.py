@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from http import HTTPStatus
 from urllib.parse import parse_qs
 
-from mnemosyned.domain.cycles import Progress
 from mnemosyned.domain.errors import InvalidRequest
+from mnemosyned.domain.sleep.cycles import Progress
 from mnemosyned.http_messages import HttpRequest, Response, Route
 from mnemosyned.service.events import EventBus, Subscription
-from mnemosyned.verbs.events import Event, EventKind, encode_event
+from mnemosyned.verbs.streams.events import Event, EventKind, encode_event
 
 EVENTS_PATH = "/v1/events"
 EVENT_STREAM = "text/event-stream"

@@ -9,8 +9,8 @@ import msgspec
 
 from mnemosyned.http_messages import HttpRequest, Resource, Response
 from mnemosyned.service.service import MemoryService
-from mnemosyned.verbs.exchange import EXPORT_PATH, RESTORE_PATH, Export
 from mnemosyned.verbs.request import parse_text
+from mnemosyned.verbs.streams.exchange import EXPORT_PATH, RESTORE_PATH, Export
 
 JSON_LINES = "application/jsonl"
 

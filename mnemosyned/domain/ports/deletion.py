@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from mnemosyned.domain.retention import (
+from mnemosyned.domain.keeping.retention import (
     ForgetFilter,
     Grace,
     Newest,

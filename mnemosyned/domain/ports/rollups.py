@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from mnemosyned.domain.cycles import LogEntry
+from mnemosyned.domain.keeping.retention import StaleSummary
 from mnemosyned.domain.memory import Episode
-from mnemosyned.domain.retention import StaleSummary
-from mnemosyned.domain.rollup import Child, Level
+from mnemosyned.domain.sleep.cycles import LogEntry
+from mnemosyned.domain.sleep.rollup import Child, Level
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from mnemosyned.domain.consolidation import Activity, Pending, Selection
-from mnemosyned.domain.cycles import LogEntry
 from mnemosyned.domain.memory import Episode
+from mnemosyned.domain.sleep.consolidation import Activity, Pending, Selection
+from mnemosyned.domain.sleep.cycles import LogEntry
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from mnemosyned.domain.ports.agents import AgentStore
+from mnemosyned.domain.ports.archive.exchange import ExchangeStore
+from mnemosyned.domain.ports.archive.retention import RetentionStore, UndoStore
 from mnemosyned.domain.ports.changes import ChangeStore
 from mnemosyned.domain.ports.clock import ClockStore
 from mnemosyned.domain.ports.compactions import CompactionStore
 from mnemosyned.domain.ports.deletion import DeletionStore
-from mnemosyned.domain.ports.exchange import ExchangeStore
 from mnemosyned.domain.ports.learnings import LearningStore
 from mnemosyned.domain.ports.listing import ListStore
 from mnemosyned.domain.ports.maintenance import MaintenanceStore
 from mnemosyned.domain.ports.records import RecordStore
-from mnemosyned.domain.ports.retention import RetentionStore, UndoStore
 from mnemosyned.domain.ports.rollups import RollupStore
 from mnemosyned.domain.ports.search import SearchStore
 from mnemosyned.domain.ports.sleep import SleepStore
-from mnemosyned.domain.ports.watching import WatchStore
+from mnemosyned.domain.ports.surroundings.agents import AgentStore
+from mnemosyned.domain.ports.surroundings.watching import WatchStore
 
 
 class ArchiveStores(Protocol):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mnemosyned.domain.languages.language import TimeOrder
 from mnemosyned.domain.memory import Episode, MemoryRecord, Tier
-from mnemosyned.domain.search.source_hints import AskedSource
+from mnemosyned.domain.search.questions.source_hints import AskedSource
 from mnemosyned.domain.text.terms import Terms
 from mnemosyned.domain.text.words.stopwords import STOP_WORDS
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from mnemosyned.domain.dates.names import MONTH_NAMES, WEEKDAY_ABBREVIATIONS
 from mnemosyned.domain.instants import in_zone, shift
 from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.domain.rollup import Level
+from mnemosyned.domain.sleep.rollup import Level
 from mnemosyned.domain.summary.clauses import shortened
 from mnemosyned.domain.summary.statements import is_first_person
 from mnemosyned.domain.text.tokenizer import tokens

@@ -9,7 +9,7 @@ from itertools import chain, zip_longest
 
 from mnemosyned.domain.dates.relative import format_period
 from mnemosyned.domain.instants import in_zone
-from mnemosyned.domain.rollup import Level
+from mnemosyned.domain.sleep.rollup import Level
 from mnemosyned.domain.summary.clauses import shortened
 from mnemosyned.domain.summary.keywords import SEPARATOR, joined_terms, select_keywords
 from mnemosyned.domain.summary.rollup_reading import (

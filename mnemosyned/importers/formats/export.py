@@ -12,7 +12,8 @@ import msgspec
 
 from mnemosyned.domain.errors import MnemosynedError
 from mnemosyned.importers.importer import Bad, Format, Group, Source
-from mnemosyned.verbs.exchange import (
+from mnemosyned.verbs.request import decoder_of
+from mnemosyned.verbs.streams.exchange import (
     CUT_OFF,
     FOOTER,
     FORMAT,
@@ -22,7 +23,6 @@ from mnemosyned.verbs.exchange import (
     LineKind,
     line_kind,
 )
-from mnemosyned.verbs.request import decoder_of
 
 LINE_BYTES_MAX = 64 << 20
 """A month's summary names what it was made of; a memory has a megabyte and its metadata."""

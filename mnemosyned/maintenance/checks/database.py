@@ -18,7 +18,7 @@ from mnemosyned.maintenance.findings import (
     warning,
 )
 from mnemosyned.paths import shipped
-from mnemosyned.service.backups import file_bytes
+from mnemosyned.service.backups.copies import file_bytes
 from mnemosyned.storage.sqlite.database.copies import open_to_read
 from mnemosyned.storage.sqlite.database.restoring import SQLITE
 from mnemosyned.storage.sqlite.database.schema import (

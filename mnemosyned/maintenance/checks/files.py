@@ -12,8 +12,8 @@ from itertools import islice
 from pathlib import Path
 
 from mnemosyned.config import NO_MODEL, with_default_model
-from mnemosyned.domain.backups import DatedBackup, dated_backup, overdue
 from mnemosyned.domain.errors import MnemosynedError
+from mnemosyned.domain.keeping.backups import DatedBackup, dated_backup, overdue
 from mnemosyned.hooks import spool
 from mnemosyned.maintenance.findings import (
     Finding,
@@ -27,7 +27,7 @@ from mnemosyned.maintenance.findings import (
 from mnemosyned.maintenance.restore import check_restorable
 from mnemosyned.models.catalog import ModelStore
 from mnemosyned.paths import models_dir, token_path
-from mnemosyned.service.backups import file_bytes
+from mnemosyned.service.backups.copies import file_bytes
 from mnemosyned.terminal import counted, when
 
 FREE_MIN_BYTES = 50_000_000

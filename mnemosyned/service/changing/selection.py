@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mnemosyned.domain.errors import BatchChanged, InvalidRequest, NotFound
+from mnemosyned.domain.keeping.retention import ForgetFilter, Newest
 from mnemosyned.domain.memory import Episode, MemoryRecord
 from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.preview_line import PreviewLine
-from mnemosyned.domain.retention import ForgetFilter, Newest
 from mnemosyned.domain.secrets.masking import mask_memory
 from mnemosyned.domain.tags import tag_names
 from mnemosyned.domain.text.snippets import snippet

@@ -7,22 +7,22 @@ from dataclasses import fields, replace
 from datetime import datetime
 from typing import Any
 
-from mnemosyned.domain.cycles import GroupStatus, LogEntry
 from mnemosyned.domain.errors import InvalidRequest
 from mnemosyned.domain.exchange import ExportedEpisode, ExportedMemory
 from mnemosyned.domain.memory import DetailKind
-from mnemosyned.domain.ports.exchange import Record
-from mnemosyned.domain.rollup import Level
+from mnemosyned.domain.ports.archive.exchange import Record
 from mnemosyned.domain.secrets.masking import (
     SECRET_KINDS,
     SecretRule,
     mask_metadata,
     mask_secrets,
 )
+from mnemosyned.domain.sleep.cycles import GroupStatus, LogEntry
+from mnemosyned.domain.sleep.rollup import Level
 from mnemosyned.domain.tags import tag_names
 from mnemosyned.service.intake import check_metadata, check_text
-from mnemosyned.verbs.exchange import KINDS
 from mnemosyned.verbs.request import TEXT_MAX
+from mnemosyned.verbs.streams.exchange import KINDS
 
 NAMES = frozenset({"id", "session", "source", "role", "episode", "memory"})
 """Fields that are as long as a name may be."""

@@ -14,13 +14,13 @@ import msgspec
 
 from mnemosyned.domain.errors import DaemonBusy, InvalidRequest, MnemosynedError
 from mnemosyned.domain.exchange import Restored
+from mnemosyned.domain.ports.archive.exchange import ExchangeStore, Record
 from mnemosyned.domain.ports.clock import Clock
-from mnemosyned.domain.ports.exchange import ExchangeStore, Record
 from mnemosyned.domain.secrets.masking import SecretRule
 from mnemosyned.logs import logger
 from mnemosyned.service.exchange.checks import accepted
 from mnemosyned.service.policies import About
-from mnemosyned.verbs.exchange import (
+from mnemosyned.verbs.streams.exchange import (
     FOOTER,
     KIND_OF,
     CutOff,

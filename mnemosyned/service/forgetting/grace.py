@@ -9,8 +9,8 @@ from typing import Protocol
 from mnemosyned.domain.errors import NotFound
 from mnemosyned.domain.ids import new_id
 from mnemosyned.domain.instants import shift
+from mnemosyned.domain.keeping.retention import Grace
 from mnemosyned.domain.ports.deletion import DeletionStore
-from mnemosyned.domain.retention import Grace
 from mnemosyned.logs import logger
 from mnemosyned.service.policies import PolicyHolder
 

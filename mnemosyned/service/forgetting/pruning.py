@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
 from mnemosyned.domain.errors import ClockJumped
+from mnemosyned.domain.keeping.retention import Prunable, Retention
+from mnemosyned.domain.ports.archive.retention import RetentionStore
 from mnemosyned.domain.ports.clock import Clock
-from mnemosyned.domain.ports.retention import RetentionStore
-from mnemosyned.domain.retention import Prunable, Retention
 from mnemosyned.logs import logger
 from mnemosyned.service.clock_guard import ClockGuard
 from mnemosyned.service.policies import PolicyHolder

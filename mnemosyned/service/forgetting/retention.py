@@ -18,13 +18,13 @@ from mnemosyned.domain.errors import (
     StorageFailed,
     WordsPruned,
 )
+from mnemosyned.domain.keeping.retention import Grace, Removal
 from mnemosyned.domain.memory import Episode
 from mnemosyned.domain.ports.store import MemoryStore
-from mnemosyned.domain.retention import Grace, Removal
-from mnemosyned.domain.rollup import Level
+from mnemosyned.domain.sleep.rollup import Level
 from mnemosyned.domain.text.word_cache import clear_word_caches
 from mnemosyned.logs import logger
-from mnemosyned.service.backups import file_bytes, known_backups
+from mnemosyned.service.backups.copies import file_bytes, known_backups
 from mnemosyned.service.changing.selection import Selector
 from mnemosyned.service.clock_guard import ClockGuard
 from mnemosyned.service.forgetting.grace import GraceKeeper

@@ -6,7 +6,11 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
-from mnemosyned.domain.cycles import (
+from mnemosyned.domain.errors import CannotUndo, NotFound
+from mnemosyned.domain.instants import shift
+from mnemosyned.domain.keeping.retention import Returned, undone_group
+from mnemosyned.domain.ports.store import MemoryStore
+from mnemosyned.domain.sleep.cycles import (
     CycleReport,
     CycleStatus,
     GroupReport,
@@ -14,10 +18,6 @@ from mnemosyned.domain.cycles import (
     LogEntry,
     Trigger,
 )
-from mnemosyned.domain.errors import CannotUndo, NotFound
-from mnemosyned.domain.instants import shift
-from mnemosyned.domain.ports.store import MemoryStore
-from mnemosyned.domain.retention import Returned, undone_group
 from mnemosyned.logs import logger
 from mnemosyned.service.intake import check_text
 from mnemosyned.service.steps import in_steps

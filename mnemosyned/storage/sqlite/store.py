@@ -15,23 +15,23 @@ from mnemosyned.storage.sqlite.database.readers import Readers
 from mnemosyned.storage.sqlite.database.schema import schema_version
 from mnemosyned.storage.sqlite.database.writer import Writer
 from mnemosyned.storage.sqlite.search.frequencies import Frequencies
-from mnemosyned.storage.sqlite.stores.agents import SqliteAgents
+from mnemosyned.storage.sqlite.stores.archive.exchange import SqliteExchange
+from mnemosyned.storage.sqlite.stores.archive.retention import SqliteRetention
+from mnemosyned.storage.sqlite.stores.archive.undo import SqliteUndo
 from mnemosyned.storage.sqlite.stores.changes import SqliteChanges
-from mnemosyned.storage.sqlite.stores.clock import SqliteClock
 from mnemosyned.storage.sqlite.stores.compactions import SqliteCompactions
 from mnemosyned.storage.sqlite.stores.deletion import SqliteDeletion
-from mnemosyned.storage.sqlite.stores.exchange import SqliteExchange
 from mnemosyned.storage.sqlite.stores.learnings import SqliteLearnings
 from mnemosyned.storage.sqlite.stores.listing import SqliteLists
 from mnemosyned.storage.sqlite.stores.maintenance import SqliteMaintenance
 from mnemosyned.storage.sqlite.stores.records import SqliteRecords
-from mnemosyned.storage.sqlite.stores.retention import SqliteRetention
 from mnemosyned.storage.sqlite.stores.rollups import SqliteRollups
 from mnemosyned.storage.sqlite.stores.search import SqliteSearch
 from mnemosyned.storage.sqlite.stores.sleep import SqliteSleep
-from mnemosyned.storage.sqlite.stores.undo import SqliteUndo
+from mnemosyned.storage.sqlite.stores.surroundings.agents import SqliteAgents
+from mnemosyned.storage.sqlite.stores.surroundings.clock import SqliteClock
+from mnemosyned.storage.sqlite.stores.surroundings.watching import SqliteWatches
 from mnemosyned.storage.sqlite.stores.vectors import SqliteVectors
-from mnemosyned.storage.sqlite.stores.watching import SqliteWatches
 from mnemosyned.storage.sqlite.tables.purge import Purge
 
 READERS = 4

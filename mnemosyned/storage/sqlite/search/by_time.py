@@ -20,10 +20,10 @@ from mnemosyned.domain.dates.spans import TimeSpan
 from mnemosyned.domain.instants import in_zone, shift
 from mnemosyned.domain.languages.language import TimeOrder
 from mnemosyned.domain.memory import Tier
-from mnemosyned.domain.rollup import period_of
 from mnemosyned.domain.search.by_time import COMPARED_CHARS, TimedMemory, scores_by_time
 from mnemosyned.domain.search.candidates import overlap
 from mnemosyned.domain.search.query import Query
+from mnemosyned.domain.sleep.rollup import period_of
 from mnemosyned.storage.sqlite.search.expressions import any_of
 from mnemosyned.storage.sqlite.search.filters import (
     among,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from typing import Any
 
-from mnemosyned.domain.retention import ForgetFilter, naming
+from mnemosyned.domain.keeping.retention import ForgetFilter, naming
 from mnemosyned.domain.text.terms import Terms
 from mnemosyned.domain.text.words.accent_variants import accent_variants
 from mnemosyned.storage.sqlite.fulltext.indexing import index_memories

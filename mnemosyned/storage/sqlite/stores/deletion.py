@@ -6,15 +6,15 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from mnemosyned.domain.ports.agents import CAPTURED_PREFIX
-from mnemosyned.domain.ports.deletion import DeletionStore
-from mnemosyned.domain.retention import (
+from mnemosyned.domain.keeping.retention import (
     ForgetFilter,
     Grace,
     Newest,
     Recoverable,
     Removal,
 )
+from mnemosyned.domain.ports.deletion import DeletionStore
+from mnemosyned.domain.ports.surroundings.agents import CAPTURED_PREFIX
 from mnemosyned.storage.sqlite.database.readers import Readers
 from mnemosyned.storage.sqlite.database.transactions import Transactional, reads, writes
 from mnemosyned.storage.sqlite.database.writer import Writer

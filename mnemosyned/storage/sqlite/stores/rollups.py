@@ -6,17 +6,17 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from mnemosyned.domain.consolidation import preview
 from mnemosyned.domain.errors import BatchChanged
+from mnemosyned.domain.keeping.retention import (
+    StaleSummary,
+)
 from mnemosyned.domain.memory import (
     Episode,
     Tier,
 )
 from mnemosyned.domain.ports.rollups import PendingRollups, Rollup, RollupStore
-from mnemosyned.domain.retention import (
-    StaleSummary,
-)
-from mnemosyned.domain.rollup import Child, Level, begin_of
+from mnemosyned.domain.sleep.consolidation import preview
+from mnemosyned.domain.sleep.rollup import Child, Level, begin_of
 from mnemosyned.storage.sqlite.database.transactions import Transactional, reads, writes
 from mnemosyned.storage.sqlite.fulltext.indexing import (
     index_episode_grams,

@@ -8,10 +8,10 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from functools import partial
 
-from mnemosyned.domain.consolidation import Activity, Pending, Selection
-from mnemosyned.domain.cycles import LogEntry
 from mnemosyned.domain.errors import BatchChanged
 from mnemosyned.domain.ports.sleep import Promotion, SleepStore
+from mnemosyned.domain.sleep.consolidation import Activity, Pending, Selection
+from mnemosyned.domain.sleep.cycles import LogEntry
 from mnemosyned.storage.sqlite.database.transactions import Transactional, reads, writes
 from mnemosyned.storage.sqlite.fulltext.indexing import (
     index_episode_grams,

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from mnemosyned.domain.ports.agents import AgentSession
+from mnemosyned.domain.ports.surroundings.agents import AgentSession
 from mnemosyned.storage.sqlite.tables.rows import (
     instant,
     instant_text,

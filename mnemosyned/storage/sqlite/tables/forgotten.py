@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from mnemosyned.domain.retention import Grace
+from mnemosyned.domain.keeping.retention import Grace
 from mnemosyned.storage.sqlite.fulltext.indexing import index_memories
 from mnemosyned.storage.sqlite.tables.learnings import FIELDS, Keeper, learning_from
 from mnemosyned.storage.sqlite.tables.rows import MEMORY_COLUMNS, instant_text

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from mnemosyned.domain.rollup import Level
+from mnemosyned.domain.sleep.rollup import Level
 
 T = TypeVar("T")
 

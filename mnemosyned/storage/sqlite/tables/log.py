@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from mnemosyned.domain.cycles import LogEntry
+from mnemosyned.domain.sleep.cycles import LogEntry
 from mnemosyned.storage.sqlite.tables.rows import LOG_COLUMNS, LOG_PLACEHOLDERS, log_row
 
 _INSERT_LOG = (

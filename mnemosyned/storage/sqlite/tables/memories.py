@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Literal
 
 from mnemosyned.domain.memory import Detail, Episode, MemoryRecord, Tier
-from mnemosyned.domain.rollup import distinct
+from mnemosyned.domain.sleep.rollup import distinct
 from mnemosyned.storage.sqlite.tables.hierarchy import BELOW
 from mnemosyned.storage.sqlite.tables.rows import (
     ARCHIVE_FIELDS,

@@ -8,11 +8,11 @@ from typing import Any
 
 import msgspec
 
-from mnemosyned.domain.consolidation import Pending
 from mnemosyned.domain.content_hash import content_hash
-from mnemosyned.domain.cycles import GroupStatus, LogEntry
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.memory import Detail, DetailKind, Episode, MemoryRecord, Tier
+from mnemosyned.domain.sleep.consolidation import Pending
+from mnemosyned.domain.sleep.cycles import GroupStatus, LogEntry
 
 Row = tuple[Any, ...]
 

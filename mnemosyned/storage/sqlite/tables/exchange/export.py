@@ -18,8 +18,8 @@ from mnemosyned.domain.exchange import (
     ExportFilter,
     ForgottenCapture,
 )
-from mnemosyned.domain.ports.agents import AgentSession
-from mnemosyned.domain.ports.exchange import Record
+from mnemosyned.domain.ports.archive.exchange import Record
+from mnemosyned.domain.ports.surroundings.agents import AgentSession
 from mnemosyned.storage.sqlite.tables.agents import SESSION_COLUMNS, session_from
 from mnemosyned.storage.sqlite.tables.learnings import (
     FIELDS as LEARNING_FIELDS,

@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 
 from mnemosyned.domain.content_hash import content_hash
-from mnemosyned.domain.cycles import LogEntry
 from mnemosyned.domain.exchange import (
     ExportedCompaction,
     ExportedEpisode,
@@ -22,8 +21,9 @@ from mnemosyned.domain.exchange import (
     Restored,
 )
 from mnemosyned.domain.learnings.learning import Learning
-from mnemosyned.domain.ports.agents import AgentSession
-from mnemosyned.domain.ports.exchange import Record
+from mnemosyned.domain.ports.archive.exchange import Record
+from mnemosyned.domain.ports.surroundings.agents import AgentSession
+from mnemosyned.domain.sleep.cycles import LogEntry
 from mnemosyned.storage.sqlite.fulltext.indexing import (
     index_episode_grams,
     index_memories,

@@ -6,10 +6,10 @@ import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from mnemosyned.domain.cycles import LogEntry
 from mnemosyned.domain.exchange import ExportedCompaction, ForgottenCapture
 from mnemosyned.domain.learnings.learning import Learning
-from mnemosyned.domain.ports.agents import AgentSession
+from mnemosyned.domain.ports.surroundings.agents import AgentSession
+from mnemosyned.domain.sleep.cycles import LogEntry
 from mnemosyned.storage.sqlite.tables.agents import SESSION_COLUMNS, session_row
 from mnemosyned.storage.sqlite.tables.learnings import FIELDS as LEARNING_FIELDS
 from mnemosyned.storage.sqlite.tables.rows import (

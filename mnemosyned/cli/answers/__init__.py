@@ -1,0 +1,1 @@
+"""Answers on standard output: forms, records, pager, and which module renders which result."""

@@ -1,0 +1,1 @@
+"""Arguments and options of the command line, ids, and values that a shell completes."""

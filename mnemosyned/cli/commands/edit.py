@@ -1,0 +1,148 @@
+"""`mnem edit`: options change a memory, and without one the editor opens on it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mnemosyned.cli.arguments.ids import with_whole_ids
+from mnemosyned.cli.calls import client_of
+from mnemosyned.cli.verb_command import command_of
+from mnemosyned.domain.errors import InvalidRequest, MnemosynedError
+from mnemosyned.domain.instants import in_zone
+from mnemosyned.domain.memory import MemoryRecord
+from mnemosyned.terminal import say
+from mnemosyned.verbs.changes import EditMemory
+from mnemosyned.verbs.memories import Get
+
+RULE = "---"
+"""The line between the fields and the text."""
+CHANGES = ("text", "session", "source", "role", "created_at", "importance", "tags")
+FIELDS = {"time": "created_at"} | {
+    name: name for name in ("session", "source", "role", "importance", "tags")
+}
+"""The names of fields in the editor, and those of the request."""
+
+edit = command_of("edit", EditMemory)
+_send: Callable[..., object] | None = edit.callback
+
+
+def _edit(context: click.Context, /, **given: Any) -> object:  # noqa: ANN401
+    """Send the options; open the editor where they change nothing of one memory."""
+    if given.get("text") == "-":
+        given["text"] = sys.stdin.read().removesuffix("\n")
+    changes = any(given.get(name) not in (None, ()) for name in CHANGES)
+    ids: Sequence[str] = given.get("id") or ()
+    if changes or given.get("drop_history") or len(ids) != 1:
+        return _sent(given)
+    if not (sys.stdin.isatty() or "EDITOR" in os.environ or "VISUAL" in os.environ):
+        raise InvalidRequest(
+            "say what to change, as with --text or --session, or call this at a terminal, where "
+            "the editor opens"
+        )
+    return _edit_in_editor(context, ids[0], given)
+
+
+def _sent(given: dict[str, Any]) -> object:
+    assert _send is not None  # noqa: S101 `command_of` has set it
+    return _send(**given)
+
+
+def _edit_in_editor(context: click.Context, id: str, given: dict[str, Any]) -> object:
+    """Open the editor and send what changed; what cannot be sent stays in a file."""
+    with client_of(context) as client:
+        (id,) = with_whole_ids("edit", {"id": [id]}, client)["id"]
+        memory = client.call(Get(id, reveal=True)).memory
+    if memory is None:
+        raise InvalidRequest(
+            f"{id} is a summary, which follows from its memories; mnem expand shows them, edit "
+            "one of those"
+        )
+    handle, name = tempfile.mkstemp(prefix="mnem-edit-", suffix=".md")
+    file = Path(name)
+    keep = True
+    try:
+        os.close(handle)
+        file.write_text(form(memory), encoding="utf-8")
+        click.edit(filename=name)
+        changed = changes_in(_read(file), memory)
+        if not changed:
+            keep = False
+            say("nothing was changed", err=True)
+            return 0
+        code = _sent({**given, **changed, "id": (id,)})
+        keep = False
+    except (MnemosynedError, click.ClickException):
+        say(f"your text is kept in {file}", err=True)
+        raise
+    finally:
+        if not keep:
+            file.unlink(missing_ok=True)
+    return code
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidRequest(f"{file} cannot be read: {error}") from error
+
+
+def form(memory: MemoryRecord) -> str:
+    """The page of the editor: a line for each field, a rule, and the text."""
+    lines = [f"{name}: {value}".rstrip() for name, value in _shown(memory).items()]
+    return "\n".join([*lines, RULE, memory.content, ""])
+
+
+def _shown(memory: MemoryRecord) -> dict[str, str]:
+    return {
+        "time": in_zone(memory.created_at, None).isoformat(" "),
+        "session": memory.session,
+        "source": memory.source or "",
+        "role": memory.role,
+        "importance": f"{memory.importance:g}",
+        "tags": ", ".join(memory.tags),
+    }
+
+
+def changes_in(edited: str, memory: MemoryRecord) -> dict[str, Any]:
+    """The fields that differ from a memory, as they are typed; none for an emptied form.
+
+    Raises `InvalidRequest`.
+    """
+    if not edited.strip():
+        return {}
+    head, rule, text = edited.partition(f"\n{RULE}\n")
+    if not rule:
+        raise InvalidRequest(
+            f"the line {RULE!r} between the fields and the text is missing"
+        )
+    shown = _shown(memory)
+    changed: dict[str, Any] = {}
+    for line in filter(str.strip, head.splitlines()):
+        name, colon, value = line.partition(":")
+        name, value = name.strip().lower(), value.strip()
+        if not colon or name not in FIELDS:
+            raise InvalidRequest(
+                f"there is no field {name!r}; the fields are {', '.join(FIELDS)}"
+            )
+        if value != shown[name]:
+            changed[FIELDS[name]] = value
+    if "tags" in changed:
+        changed["tags"] = (changed["tags"],)
+    text = text.removesuffix("\n")
+    if text != memory.content and text.strip():
+        changed |= {"text": text, "if_text": memory.content}
+    return changed
+
+
+for _option in edit.params:
+    if _option.name == "created_at":
+        _option.opts.insert(0, "--time")
+edit.callback = click.pass_context(_edit)

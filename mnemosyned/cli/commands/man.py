@@ -1,0 +1,190 @@
+"""Manual pages and completion scripts, made from the commands themselves.
+
+`python -m mnemosyned.cli.commands.man DIR` writes `man/man1/` and the scripts of bash, zsh and fish into the
+folders below DIR where these look for them.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import click
+from click.shell_completion import get_completion_class
+
+from mnemosyned.cli.exits import EXIT_CODES
+from mnemosyned.cli.group import CommandTable
+from mnemosyned.cli.main import mnem
+from mnemosyned.cli.registry import COMMANDS, TITLES
+from mnemosyned.version import __version__
+
+DAEMON = "mnemosyned.daemon.main:main"
+"""The daemon's command; its package is above this one."""
+SCRIPTS = {
+    "bash": "bash-completion/completions/mnem",
+    "zsh": "zsh/site-functions/_mnem",
+    "fish": "fish/vendor_completions.d/mnem.fish",
+}
+"""Where each shell looks for completion scripts, below a directory such as `~/.local/share`."""
+ENVIRONMENT = {
+    "MNEMOSYNE_SOCKET": "The daemon's socket.",
+    "MNEM_FORMAT": "The format of answers, as --format names it.",
+    "MNEM_PAGER, PAGER": "The pager for what is longer than the screen; cat means none.",
+    "NO_COLOR": "Print without styles.",
+}
+
+
+def pages() -> Iterator[tuple[str, str]]:
+    """Every manual page: its name, and its text as roff."""
+    context = _context(mnem, "mnem")
+    yield "mnem", _page(mnem, context)
+    yield from _pages_below(mnem, context)
+    module, _, attribute = DAEMON.partition(":")
+    daemon: click.Command = getattr(import_module(module), attribute)
+    yield "mnemosyned", _page(daemon, _context(daemon, "mnemosyned"))
+
+
+def _context(
+    command: click.Command, name: str, parent: click.Context | None = None
+) -> click.Context:
+    names = ["-h", "--help"]
+    return click.Context(
+        command, info_name=name, parent=parent, help_option_names=names
+    )
+
+
+def _pages_below(
+    group: click.Group, context: click.Context
+) -> Iterator[tuple[str, str]]:
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if command is None:
+            continue
+        inside = _context(command, name, context)
+        yield inside.command_path.replace(" ", "-"), _page(command, inside)
+        if isinstance(command, click.Group):
+            yield from _pages_below(command, inside)
+
+
+def _page(command: click.Command, context: click.Context) -> str:
+    """A manual page of a command."""
+    title = context.command_path.replace(" ", "-")
+    summary, _, further = (command.help or "").partition("\n\n")
+    usage = " ".join(command.collect_usage_pieces(context))
+    lines = [
+        f'.TH {_quoted(title.upper())} 1 "" "mnemosyned {__version__}" "User Commands"',
+        ".SH NAME",
+        _text(f"{title} - {_sentence(summary).removesuffix('.')}"),
+        ".SH SYNOPSIS",
+        f".B {_text(context.command_path)}",
+        _text(usage),
+        ".SH DESCRIPTION",
+        *_paragraphs(summary),
+        *_paragraphs(further),
+        *_options(command, context),
+        *_commands(command, context),
+        *_example(command),
+    ]
+    if title == "mnem":
+        lines.append(".SH ENVIRONMENT")
+        for name, meaning in ENVIRONMENT.items():
+            lines += [".TP", f".B {_text(name)}", _text(meaning)]
+    if title != "mnemosyned":
+        lines.append(".SH EXIT STATUS")
+        codes = EXIT_CODES.removeprefix("Exit codes: ").removesuffix(".").split("; ")
+        for code, _, meaning in (entry.partition(" ") for entry in codes):
+            lines += [".TP", f".B {code}", _text(meaning)]
+    others = {"mnem": "mnemosyned", "mnemosyned": "mnem"}
+    lines += [".SH SEE ALSO", f".BR {_text(others.get(title, 'mnem'))} (1)"]
+    return "\n".join(lines) + "\n"
+
+
+def _options(command: click.Command, context: click.Context) -> Iterator[str]:
+    rows = [
+        parameter.get_help_record(context)
+        for parameter in command.get_params(context)
+        if isinstance(parameter, click.Option)
+    ]
+    yield ".SH OPTIONS"
+    for names, meaning in filter(None, rows):
+        yield ".TP"
+        yield f".B {_text(names)}"
+        yield _text(meaning)
+
+
+def _commands(command: click.Command, context: click.Context) -> Iterator[str]:
+    """The commands of a group, each with its summary."""
+    if isinstance(command, CommandTable):
+        for group, heading in TITLES.items():
+            yield f".SS {_quoted(heading)}"
+            members = [each for each in COMMANDS.values() if each.group == group]
+            for entry in members:
+                yield from _entry(entry.name, entry.summary)
+    elif isinstance(command, click.Group):
+        yield ".SH COMMANDS"
+        for name in command.list_commands(context):
+            member = command.get_command(context, name)
+            if member is not None:
+                yield from _entry(name, member.get_short_help_str(limit=200))
+
+
+def _entry(name: str, summary: str) -> Iterator[str]:
+    yield ".TP"
+    yield f".B {_text(name)}"
+    yield _text(summary)
+
+
+def _example(command: click.Command) -> Iterator[str]:
+    """The example that the help ends with."""
+    first, _, _ = (command.epilog or "").partition("\n\n")
+    if first.startswith("Example: "):
+        yield ".SH EXAMPLE"
+        yield ".EX"
+        yield _text(first.removeprefix("Example: "))
+        yield ".EE"
+
+
+def _paragraphs(text: str) -> Iterator[str]:
+    for paragraph in filter(None, text.split("\n\n")):
+        yield ".PP"
+        yield _text(_sentence(paragraph.replace("\b", "")))
+
+
+def _sentence(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _text(text: str) -> str:
+    r"""A text in which roff sees no command: `-` stays one that can be copied."""
+    escaped = text.replace("\\", r"\e").replace("-", r"\-")
+    escaped = re.sub("[^\x00-\x7f]", lambda sign: rf"\[u{ord(sign[0]):04X}]", escaped)
+    return rf"\&{escaped}" if escaped.startswith((".", "'")) else escaped
+
+
+def _quoted(text: str) -> str:
+    return '"' + _text(text).replace('"', '""') + '"'
+
+
+def completion_script(shell: str) -> str:
+    """The script that completes a line in a shell."""
+    script = get_completion_class(shell)
+    if script is None:
+        raise click.UsageError(f"no completion for {shell}")
+    return script(mnem, {}, "mnem", "_MNEM_COMPLETE").source()
+
+
+def write(folder: Path) -> None:
+    """Write all manual pages and completion scripts below a folder."""
+    files = {f"man/man1/{name}.1": text for name, text in pages()}
+    files |= {file: completion_script(shell) for shell, file in SCRIPTS.items()}
+    for name, text in files.items():
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]))

@@ -1,0 +1,319 @@
+"""`mnem setup`: memory for the agents people use, written into their configuration and taken out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from mnemosyned.cli.answers.formats import prints_json, use_json
+from mnemosyned.cli.calls import client_of
+from mnemosyned.cli.show.setup import (
+    as_data,
+    next_steps,
+    show_check,
+    show_daemon,
+    show_diff,
+    show_plan,
+    tools_table,
+)
+from mnemosyned.client.connection import Connection
+from mnemosyned.domain.errors import InvalidRequest, MnemosynedError
+from mnemosyned.domain.statuses import AgentActivity
+from mnemosyned.paths import state_dir
+from mnemosyned.setup.check import ToolCheck, check_tool
+from mnemosyned.setup.journal import Journal
+from mnemosyned.setup.machine import Machine, Programs
+from mnemosyned.setup.packages import write_packages
+from mnemosyned.setup.plan import plan_undo
+from mnemosyned.setup.target import Site
+from mnemosyned.setup.targets import TARGETS
+from mnemosyned.setup.tools import (
+    ToolPlan,
+    confirmed_by,
+    edits_to_undo,
+    plan_tool,
+    set_up,
+    undo_all,
+)
+from mnemosyned.terminal import agreed, ask, counted, say, say_json
+from mnemosyned.verbs.status import Status
+
+EXIT_PART = 1
+EXIT_CONFLICT = 5
+
+
+@click.command(
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=f"Tools: {', '.join(TARGETS)}.",
+)
+@click.argument("tools", nargs=-1, metavar="[TOOL]...")
+@click.option(
+    "--scope",
+    type=click.Choice(["user", "project"]),
+    help="For you everywhere, or for the project of this directory. [default: user]",
+)
+@click.option("--dry-run", is_flag=True, help="Show the changes and write nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@click.option("--undo", "mode", flag_value="undo", help="Take out what setup wrote.")
+@click.option(
+    "--check", "mode", flag_value="check", help="Show whether each tool has memory."
+)
+@click.option(
+    "--package",
+    "folder",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write plugin packages there instead.",
+)
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    expose_value=False,
+    callback=use_json,
+    help="Print JSON.",
+)
+def setup(
+    tools: tuple[str, ...],
+    scope: str | None,
+    mode: str | None,
+    folder: Path | None,
+    *,
+    dry_run: bool,
+    yes: bool,
+) -> int:
+    """Give the agents you use memory: their MCP server and hooks.
+
+    Each change is shown before it is written. A copy of every file is kept, and --undo brings it
+    back. Without a TOOL, it asks about each one it finds.
+    """
+    if unknown := [name for name in tools if name not in TARGETS]:
+        raise click.UsageError(f"no tool {unknown[0]}; there are {', '.join(TARGETS)}")
+    machine = Machine.present()
+    run = _Setup(
+        client=client_of(click.get_current_context()),
+        machine=machine,
+        project=_project(machine) if scope == "project" else None,
+        sure=yes,
+        dry_run=dry_run,
+        as_json=prints_json(),
+    )
+    if folder is not None:
+        return run.package(folder)
+    if mode == "undo":
+        return run.undo(tools)
+    if mode == "check":
+        return run.check(tools)
+    return run.set_up(tools) if tools else run.guide()
+
+
+def _project(machine: Machine) -> Path:
+    """The project of the present directory."""
+    here = machine.directory
+    roots = (folder for folder in (here, *here.parents) if (folder / ".git").exists())
+    root = next(roots, here)
+    if root == machine.home:
+        raise InvalidRequest(
+            "your home directory is not a project; change to one first"
+        )
+    return root
+
+
+def _reported(client: Connection) -> tuple[str, list[AgentActivity] | None]:
+    """Ask the daemon for its hooks' activity; return why there is none, or the reports."""
+    try:
+        with client:
+            return "", client.call(Status()).agents
+    except MnemosynedError as error:
+        return error.message, None
+
+
+class _Setup:
+    """One run of the command."""
+
+    def __init__(
+        self,
+        *,
+        client: Connection,
+        machine: Machine,
+        project: Path | None,
+        sure: bool,
+        dry_run: bool,
+        as_json: bool,
+    ) -> None:
+        self._client = client
+        self._machine = machine
+        self._project = project
+        self._sure = sure
+        self._dry_run = dry_run
+        self._as_json = as_json
+        self._has_written = False
+        self._journal = Journal(state_dir() / "setup")
+        programs = Programs.of(machine, Path(sys.argv[0]))
+        self._site = Site(machine=machine, programs=programs, project=project)
+
+    def set_up(self, tools: tuple[str, ...]) -> int:
+        """Set up the tools named, one after the other."""
+        self._check_programs()
+        if not (self._sure or self._dry_run) and not sys.stdin.isatty():
+            raise InvalidRequest(
+                "not confirmed: standard input is not a terminal; pass --yes or --dry-run"
+            )
+        results = [self._set_up_tool(name) for name in dict.fromkeys(tools)]
+        if self._as_json:
+            say_json({"tools": [data for data, _ in results]})
+        self._remind_of_daemon()
+        return EXIT_CONFLICT if any(failed for _, failed in results) else 0
+
+    def _remind_of_daemon(self) -> None:
+        """Say that the tools need a daemon, if something was written and none answers."""
+        problem = _reported(self._client)[0] if self._has_written else ""
+        if problem:
+            self._say(show_daemon(problem))
+
+    def _check_programs(self) -> None:
+        programs = self._site.programs
+        if missing := programs.missing:
+            raise InvalidRequest(
+                f"{missing[0]} cannot be run; install mnemosyned again"
+            )
+        if programs.temporary:
+            raise InvalidRequest(
+                f"{programs.mnem} is a temporary installation, which would be gone when a tool "
+                "starts it; install mnemosyned first, as with `uv tool install`"
+            )
+
+    def _set_up_tool(
+        self, name: str, *, one_of_many: bool = False
+    ) -> tuple[dict[str, object], bool]:
+        """Set up a tool; what is to be printed as JSON, and whether it failed.
+
+        A no ends the command, unless it is asked about many tools.
+        """
+        plan = plan_tool(TARGETS[name], self._site, self._journal)
+        self._say(show_plan(plan, whole=self._dry_run))
+        failures = plan.problems
+        writes = bool(plan.changed) and not failures and not self._dry_run
+        if writes and self._confirmed(plan, one_of_many=one_of_many):
+            failures = set_up(plan, self._journal)
+            self._has_written = self._has_written or not failures
+            confirmed = confirmed_by(plan.target, self._site)
+            if not failures:
+                self._say(next_steps(plan, confirmed))
+        elif not (failures or plan.changed or self._dry_run):
+            set_up(plan, self._journal)  # another tool may share its files
+        self._report(failures)
+        return as_data(plan, failures, written=writes), bool(failures)
+
+    def _say(self, text: str) -> None:
+        """Print for people; with --json nothing but JSON is printed."""
+        if not self._as_json:
+            say(text, styled=True)
+
+    def _report(self, problems: Sequence[str]) -> None:
+        """Print problems for people."""
+        if not self._as_json:
+            for problem in problems:
+                say(f"mnem: {problem}", err=True)
+
+    def _confirmed(self, plan: ToolPlan, *, one_of_many: bool) -> bool:
+        question = f"Write this for {plan.target.title}?"
+        if one_of_many:
+            return agreed(question, default=True)
+        if not self._sure:
+            ask(question)
+        return True
+
+    def guide(self) -> int:
+        """Ask about each tool that is on this machine; without a terminal say what to name."""
+        found = [
+            name for name, target in TARGETS.items() if target.found(self._machine)
+        ]
+        if not found:
+            raise InvalidRequest(
+                f"none of the tools is on this machine: {', '.join(TARGETS)}"
+            )
+        plans = [plan_tool(TARGETS[name], self._site, self._journal) for name in found]
+        self._say(tools_table(plans))
+        if self._dry_run:
+            return self.set_up(tuple(found))
+        if not sys.stdin.isatty() or self._as_json:
+            raise InvalidRequest(f"name the tools: mnem setup {' '.join(found)}")
+        self._check_programs()
+        failed = [self._offer(plan) for plan in plans if plan.problems or plan.changed]
+        self._remind_of_daemon()
+        return EXIT_CONFLICT if any(failed) else 0
+
+    def _offer(self, plan: ToolPlan) -> bool:
+        """Ask about one of many tools, and set it up; return whether that failed."""
+        say("")
+        _, failed = self._set_up_tool(plan.target.name, one_of_many=True)
+        return failed
+
+    def undo(self, tools: tuple[str, ...]) -> int:
+        """Take out what setup wrote for these tools, or for all."""
+        edits = edits_to_undo(self._journal, tools, self._project)
+        for change in [plan_undo(edit, self._journal) for edit in edits]:
+            self._say(show_diff(change, self._machine.shown(change.file)))
+        if not edits and not self._as_json:
+            say("setup has written nothing here", err=True)
+        if self._dry_run or not edits:
+            return 0
+        self._confirm_undo()
+        done = list(undo_all(edits, self._journal, self._machine))
+        failures = [problem for _, _, problem in done if problem]
+        if self._as_json:
+            undone = [edit.file for edit, _, problem in done if not problem]
+            say_json({"undone": undone, "problems": failures})
+        else:
+            self._report(failures)
+            say(f"{counted(len(done) - len(failures), 'file')} as before")
+        return EXIT_CONFLICT if failures else 0
+
+    def _confirm_undo(self) -> None:
+        if self._sure:
+            return
+        if not sys.stdin.isatty():
+            raise InvalidRequest(
+                "not confirmed: standard input is not a terminal; pass --yes"
+            )
+        ask("Take this out?")
+
+    def check(self, tools: tuple[str, ...]) -> int:
+        """Show whether tools have memory, and what the daemon has seen of them."""
+        problem, reports = _reported(self._client)
+        checks = [
+            check_tool(TARGETS[name], self._site, self._journal, reports)
+            for name in tools or TARGETS
+        ]
+        if not tools:
+            checks = [check for check in checks if check.found or check.set_up]
+        missing = self._site.programs.missing
+        daemon = problem or "reachable"
+        failed = bool(problem) or any(map(_fails, checks))
+        if self._as_json:
+            programs = [*map(str, missing)]
+            say_json({"daemon": daemon, "missing_programs": programs, "tools": checks})
+        else:
+            self._report([f"{program} does not exist" for program in missing])
+            self._say(show_check(checks, daemon=daemon))
+        return EXIT_PART if failed or missing else 0
+
+    def package(self, folder: Path) -> int:
+        """Write the plugin packages."""
+        if folder.exists() and any(folder.iterdir()):
+            raise InvalidRequest(f"{folder} is not empty")
+        written = write_packages(folder)
+        if self._as_json:
+            say_json({"files": [*map(str, written)]})
+        else:
+            say(f"{counted(len(written), 'file')} in {folder}; see its README.md")
+        return 0
+
+
+def _fails(check: ToolCheck) -> bool:
+    """Whether a tool that was set up does not work as it should."""
+    return check.set_up and bool(check.problems)

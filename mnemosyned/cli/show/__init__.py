@@ -1,0 +1,1 @@
+"""Results in words, a module for each kind."""

@@ -1,0 +1,123 @@
+"""Results of forget, restore, prune and backup as the shell client shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mnemosyned.cli.show.changes import preview_lines
+from mnemosyned.terminal import counted, span, when
+from mnemosyned.verbs.retention import BackedUp, Forgotten, Pruned, Restored
+
+REMEDY = "If the date is right: mnem archive prune --believe-clock"
+REWRITTEN_BYTES_PER_S = 100e6
+SLOW_REWRITE_BYTES = 200e6
+"""Size from which the rewriting of the file is worth a remark."""
+
+
+def forgotten(result: Forgotten) -> str:
+    """The receipt or preview of a forget, with its consequences."""
+    where = f"({result.working:,} working, {result.archived:,} archived)"
+    gone = [
+        f"{counted(result.memories, 'memory')} {where}",
+        counted(result.details, "exact detail"),
+    ]
+    if result.learnings:
+        gone.append(counted(result.learnings, "learning"))
+    verb = "would forget" if result.dry_run else "forgotten"
+    head = "nothing to forget: no memory matches"
+    if result.memories or result.learnings:
+        head = (
+            f"{verb}: {', '.join(gone)}; summaries: {result.episodes_removed:,} removed, "
+            f"{result.episodes_rewritten:,} rewritten"
+        )
+    lines = [head]
+    lines += preview_lines(result)
+    return "\n".join([*lines, *_consequences(result)])
+
+
+def _consequences(result: Forgotten) -> Iterator[str]:
+    """Other consequences of a forget, a line each."""
+    if result.dry_run and result.learnings:
+        yield "mnem learnings shows what was learned"
+    if result.pruned_losing_summary:
+        yield (
+            f"{counted(result.pruned_losing_summary, 'pruned original')} would lose their part of the "
+            "summary; only their exact details stay"
+        )
+    if result.dry_run and result.file_bytes >= SLOW_REWRITE_BYTES:
+        seconds = span(result.file_bytes / REWRITTEN_BYTES_PER_S)
+        yield (
+            f"the file ({result.file_bytes / 1e6:,.0f} MB) is then rewritten: writes wait "
+            f"about {seconds}"
+        )
+    if result.final_at and result.call:
+        yield (
+            f"mnem restore {result.call} puts all of it back until {when(result.final_at)}"
+        )
+    if result.reason:
+        yield f"not finished: {result.reason}"
+    elif result.final_at:
+        pass
+    elif not result.complete:
+        yield _words_left(result.purge_in_s)
+    if result.backups:
+        yield "nothing was deleted from these copies:"
+        yield from (f"   {copy}" for copy in result.backups)
+
+
+def _words_left(purge_in_s: float | None) -> str:
+    """The note on words that are still in the file: until when."""
+    if purge_in_s is None:
+        return (
+            "another program reads the database: until it is done, and the daemon has slept or "
+            "stopped after that, the words can still be read in the file's log"
+        )
+    seconds = span(max(1.0, purge_in_s))
+    return (
+        f"the words leave the file itself in about {seconds}: "
+        "a purge rewrites it, and the last one was a moment ago"
+    )
+
+
+def backed_up(result: BackedUp) -> str:
+    """The path and size of a backup, and faults that it shares with the database."""
+    whole = (
+        f"{result.file}: {result.bytes / 1e6:,.1f} MB, {counted(result.memories, 'memory')}, "
+        f"{counted(result.episodes, 'summary')}; checked, complete and on disk"
+    )
+    faults = [
+        f"the database has a fault, and so has the copy: {fault}; mnem doctor says more"
+        for fault in result.problems
+    ]
+    return "\n".join([whole, *faults])
+
+
+def restored(result: Restored) -> str:
+    """The restored original, and the change of its episode."""
+    if not result.episode:
+        return f"{counted(result.memories, 'memory')} back in working memory"
+    change = "was rewritten without it"
+    if result.episode_removed:
+        change = "had no other original and was removed"
+    return f"{result.id} is back in working memory, pinned; episode {result.episode} {change}"
+
+
+def pruned(result: Pruned) -> str:
+    """The result or preview of a prune, with doubts about the clock."""
+    doubt = f"\n{result.doubt} {REMEDY}" if result.doubt else ""
+    return _pruned(result) + doubt
+
+
+def _pruned(result: Pruned) -> str:
+    if not result.memories:
+        return (
+            "nothing to prune: no original is older than archive.keep_days, and the archive is within "
+            "archive.characters_max (unset, they keep everything)"
+        )
+    verb = "would prune" if result.dry_run else "pruned"
+    originals = counted(result.memories, "original")
+    more = "; call again for the rest" if result.more else ""
+    return (
+        f"{verb}: the words of {originals}, {result.characters:,} characters, "
+        f"from {when(result.oldest)} to {when(result.newest)}{more}"
+    )

@@ -1,0 +1,1 @@
+"""How long things are kept: forgetting, pruning, undo, backups by date."""

@@ -1,0 +1,1 @@
+"""Ports of the archive: restoring, pruning, undo, export and exact import."""

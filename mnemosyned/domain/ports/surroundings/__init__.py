@@ -1,0 +1,1 @@
+"""Ports of what surrounds memory: sessions of agents, watched folders."""

@@ -1,0 +1,1 @@
+"""Demands of a question besides its words: a time, a speaker, a source."""

@@ -1,0 +1,1 @@
+"""Backups: on request, by schedule, and which files beside a database are some."""

@@ -1,0 +1,31 @@
+"""Export and exact import."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from mnemosyned.domain.exchange import ExportFilter, Restored
+from mnemosyned.domain.ports.archive.exchange import ExchangeStore, Record
+from mnemosyned.storage.sqlite.database.transactions import Transactional, writes
+from mnemosyned.storage.sqlite.tables.exchange.export import Exported
+from mnemosyned.storage.sqlite.tables.exchange.restore import Restoring
+
+
+class SqliteExchange(Transactional, ExchangeStore):
+    """An `ExchangeStore` on one SQLite file."""
+
+    @contextmanager
+    def export(
+        self, chosen: ExportFilter
+    ) -> Iterator[tuple[dict[str, int], Iterator[Record]]]:
+        with self._readers.snapshot() as connection:
+            exported = Exported(connection, chosen)
+            yield exported.expected(), exported.records()
+
+    @writes
+    def restore(
+        self, connection: sqlite3.Connection, records: Sequence[Record]
+    ) -> Restored:
+        return Restoring(connection).restore(records)

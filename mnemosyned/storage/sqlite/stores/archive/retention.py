@@ -1,0 +1,137 @@
+"""Restored originals, and pruned ones that keep no text."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from datetime import datetime
+from itertools import groupby
+
+from mnemosyned.domain.errors import BatchChanged, WordsPruned
+from mnemosyned.domain.instants import shift
+from mnemosyned.domain.keeping.retention import (
+    Prunable,
+    Removal,
+    Retention,
+)
+from mnemosyned.domain.ports.archive.retention import RetentionStore
+from mnemosyned.storage.sqlite.database.transactions import Transactional, reads, writes
+from mnemosyned.storage.sqlite.fulltext.indexing import (
+    unindex_memory,
+)
+from mnemosyned.storage.sqlite.tables.rewrites import invalidate
+from mnemosyned.storage.sqlite.tables.rows import (
+    MEMORY_COLUMNS,
+    instant_text,
+    optional_instant,
+)
+from mnemosyned.storage.sqlite.tables.state import (
+    has_pruned,
+    leave_secrets,
+    set_state,
+)
+
+
+class SqliteRetention(Transactional, RetentionStore):
+    """A `RetentionStore` on one SQLite file."""
+
+    @writes
+    def restore(self, connection: sqlite3.Connection, id: str) -> Removal:
+        row = connection.execute(
+            "SELECT seq, episode_seq FROM archive WHERE id = ? AND content != ''", (id,)
+        ).fetchone()
+        if row is None:
+            raise BatchChanged("the memory was changed concurrently; retry")
+        if has_pruned(connection, row[1]):
+            raise WordsPruned(
+                "other originals of its episode were pruned, and the summary is all that is left of "
+                "their words; restoring this one would delete it. `get` shows this one",
+                field="id",
+            )
+        connection.execute(
+            f"INSERT INTO working_memory (seq, {MEMORY_COLUMNS}) "
+            f"SELECT seq, {MEMORY_COLUMNS} FROM archive WHERE seq = ?",
+            row[:1],
+        )
+        connection.execute(
+            "UPDATE working_memory SET pinned = 1 WHERE seq = ?", row[:1]
+        )
+        leave_secrets(connection, *row)
+        connection.execute("DELETE FROM archive WHERE seq = ?", row[:1])
+        removed, emptied = invalidate(connection, row[1:])
+        return Removal(archived=1, removed=removed, emptied=emptied)
+
+    @reads
+    def prunable(
+        self,
+        connection: sqlite3.Connection,
+        retention: Retention,
+        *,
+        now: datetime,
+        limit: int,
+    ) -> Prunable:
+        before = ""
+        if retention.keep is not None:
+            before = instant_text(shift(now, -retention.keep))
+        excess = _excess_characters(connection, retention.characters_max)
+        ids: list[str] = []
+        characters = 0
+        times: list[str] = []
+        rows = connection.execute(
+            "SELECT e.covers_from, e.covers_until, e.seq, a.id, a.created_at, length(a.content) "
+            "FROM episodic_memory AS e JOIN archive AS a ON a.episode_seq = e.seq "
+            "WHERE a.content != '' ORDER BY e.covers_from, e.seq"
+        )
+        for (begins, ends, _), originals in groupby(rows, key=lambda row: row[:3]):
+            too_much = characters < excess
+            due = too_much or begins < before
+            if len(ids) >= limit or not due:
+                break
+            if too_much or ends < before:
+                for *_, id, created_at, size in originals:
+                    ids.append(id)
+                    times.append(created_at)
+                    characters += size
+        oldest = min(times, default=None)
+        newest = max(times, default=None)
+        return Prunable(
+            ids=tuple(ids),
+            characters=characters,
+            oldest=optional_instant(oldest),
+            newest=optional_instant(newest),
+        )
+
+    @writes
+    def prune(
+        self, connection: sqlite3.Connection, ids: Sequence[str], *, now: datetime
+    ) -> int:
+        pruned = 0
+        for id in ids:
+            row = connection.execute(
+                "SELECT seq, content, role FROM archive WHERE id = ? AND content != ''",
+                (id,),
+            ).fetchone()
+            if row is None:  # forgotten or restored meanwhile
+                continue
+            unindex_memory(connection, *row)
+            connection.execute(
+                "UPDATE archive SET content = '', metadata = '{}' WHERE seq = ?",
+                row[:1],
+            )
+            for table in ("embedding", "revision"):
+                connection.execute(f"DELETE FROM {table} WHERE memory_seq = ?", row[:1])
+            set_state(connection, row[0], "pruned_at", instant_text(now))
+            pruned += 1
+        return pruned
+
+
+def _excess_characters(
+    connection: sqlite3.Connection, characters_max: int | None
+) -> int:
+    """The characters in the archive beyond its limit."""
+    if characters_max is None:
+        return 0
+    kept: int = connection.execute(
+        "SELECT characters FROM tier_totals WHERE tier = 'archive'"
+    ).fetchone()[0]
+    return kept - characters_max

@@ -1,0 +1,1 @@
+"""Streams of lines: live events, and everything that an export holds."""
