@@ -49,6 +49,7 @@ def test_a_yes_changes_what_was_shown(filled: Daemon) -> None:
     assert len(tagged) == COUNT
 
 
+@pytest.mark.thorough
 def test_a_no_to_an_edit_of_many_changes_nothing(filled: Daemon) -> None:
     code, shown = dialogue(
         filled, b"n\n", "edit", "--of-session", "zoo", "--session", "farm"
@@ -82,6 +83,7 @@ def test_without_a_terminal_nothing_is_done(
     assert filled.mnem(*words, "--yes").returncode == 0
 
 
+@pytest.mark.thorough
 def test_a_preview_as_json_is_whole(filled: Daemon) -> None:
     done = filled.mnem("forget", "--session", "zoo", "--dry-run", "--json")
 

@@ -86,6 +86,7 @@ def test_errors_are_those_of_the_domain(daemon: Daemon) -> None:
     assert (unknown.value.field, taken.value.field) == ("id", "id")
 
 
+@pytest.mark.thorough
 def test_threads_share_a_client(daemon: Daemon) -> None:
     def work(number: int) -> None:
         for turn in range(10):
@@ -151,6 +152,7 @@ class HeldClock:
         return datetime.now(UTC)
 
 
+@pytest.mark.thorough
 def test_a_memory_over_the_cap_is_kept_while_another_thread_sleeps(
     tmp_path: Path,
 ) -> None:

@@ -24,7 +24,20 @@ def pages_that_run() -> list[Path]:
     return [page for page in PAGES if any(map(runs, blocks(page)))]
 
 
-@pytest.mark.parametrize("page", pages_that_run(), ids=lambda page: page.name)
+READ_FIRST = ("README.md", "day.md")
+"""Pages that run with every change; the others with the thorough tests."""
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(
+            page, marks=() if page.name in READ_FIRST else pytest.mark.thorough
+        )
+        for page in pages_that_run()
+    ],
+    ids=lambda page: page.name,
+)
 def test_a_page_shows_what_its_commands_print(page: Path) -> None:
     with short_room() as home:
         runtime = home / "mnemosyned"

@@ -63,6 +63,7 @@ def test_bad_records_are_skipped_and_named_by_file_and_line(
     assert len(kept(daemon.database)) == 4
 
 
+@pytest.mark.thorough
 def test_a_file_with_bad_records_can_be_refused_whole(
     daemon: Daemon, file: Path
 ) -> None:
@@ -76,6 +77,7 @@ def test_a_file_with_bad_records_can_be_refused_whole(
     assert kept(daemon.database) == []
 
 
+@pytest.mark.thorough
 def test_the_first_twenty_bad_records_are_shown_and_the_others_counted(
     daemon: Daemon, file: Path
 ) -> None:
@@ -112,6 +114,7 @@ def test_standard_input_is_imported(daemon: Daemon, text: str) -> None:
     assert len(kept(daemon.database)) == 4
 
 
+@pytest.mark.thorough
 def test_a_large_file_is_kept_whole_and_in_order(daemon: Daemon, file: Path) -> None:
     lines = [
         json.dumps({"content": f"number {n}", "id": f"n{n:05}"}) for n in range(1501)
@@ -165,6 +168,7 @@ def test_a_dry_run_counts_and_stores_nothing(daemon: Daemon, file: Path) -> None
     assert kept(daemon.database) == []
 
 
+@pytest.mark.thorough
 def test_files_of_a_folder_are_imported_in_order_of_time(
     daemon: Daemon, tmp_path: Path
 ) -> None:
@@ -212,6 +216,7 @@ def test_lines_in_another_encoding_are_read(
     assert daemon.post("get", id="g").body["memory"]["content"] == "größer 東京"
 
 
+@pytest.mark.thorough
 def test_a_giant_line_is_passed_over(daemon: Daemon, file: Path) -> None:
     with file.open("wb") as opened:
         opened.write(GOOD[0].encode() + b'\n{"content": "')
@@ -282,6 +287,7 @@ def test_an_import_goes_on_where_it_stopped(tmp_path: Path, file: Path) -> None:
     assert not journal.exists()
 
 
+@pytest.mark.thorough
 def test_a_batch_whose_position_was_not_kept_is_stored_once(
     tmp_path: Path, file: Path
 ) -> None:
@@ -300,6 +306,7 @@ def test_a_batch_whose_position_was_not_kept_is_stored_once(
     assert len(daemon.memories) == 3 * BATCH_ITEMS
 
 
+@pytest.mark.thorough
 def test_another_file_of_the_same_name_is_read_from_the_beginning(
     tmp_path: Path, file: Path
 ) -> None:
@@ -317,6 +324,7 @@ def test_another_file_of_the_same_name_is_read_from_the_beginning(
     assert (report.stored, report.continued) == (4, False)
 
 
+@pytest.mark.thorough
 def test_a_single_record_whose_id_is_taken_does_not_end_the_import(
     daemon: Daemon, file: Path
 ) -> None:

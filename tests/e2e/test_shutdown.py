@@ -98,6 +98,7 @@ def test_nothing_is_left_beside_the_database(daemon: Daemon) -> None:
     ]
 
 
+@pytest.mark.thorough
 def test_a_long_final_consolidation_asks_for_time_refuses_writes_and_answers(
     start: Start, backlog: Path
 ) -> None:
@@ -144,6 +145,7 @@ def test_the_deadline_cuts_it_short_and_the_next_start_does_the_rest(
     assert damage(backlog) == []
 
 
+@pytest.mark.thorough
 def test_a_deadline_of_zero_leaves_all_to_the_next_start(
     start: Start, backlog: Path
 ) -> None:
@@ -156,6 +158,7 @@ def test_a_deadline_of_zero_leaves_all_to_the_next_start(
     assert daemon.events("final_consolidation_failed") == []
 
 
+@pytest.mark.thorough
 def test_a_cycle_under_way_ends_whole_and_the_final_one_takes_over(
     start: Start, backlog: Path
 ) -> None:

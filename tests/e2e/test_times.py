@@ -16,7 +16,13 @@ ACCEPTED = (UNSET, "9999-12-31T23:59:59.999999Z", "0001-01-01T00:00:00-14:00")
 REFUSED = ("0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00")
 
 
-@pytest.mark.parametrize("zone", ["America/New_York", "Pacific/Kiritimati"])
+@pytest.mark.parametrize(
+    "zone",
+    [
+        "America/New_York",
+        pytest.param("Pacific/Kiritimati", marks=pytest.mark.thorough),
+    ],
+)
 def test_a_time_at_either_end_breaks_nothing(start: Start, zone: str) -> None:
     daemon = start(TZ=zone)
     memories = [

@@ -78,6 +78,7 @@ def test_a_growing_transcript_survives_a_kill_without_loss_or_double(
     } == {SESSION}
 
 
+@pytest.mark.thorough
 def test_a_rotated_and_a_truncated_file_are_read_from_their_beginning(
     start: Start, tmp_path: Path
 ) -> None:
@@ -95,6 +96,7 @@ def test_a_rotated_and_a_truncated_file_are_read_from_their_beginning(
     eventually(lambda: all_contents(daemon) == said(0, 7), "a replaced file")
 
 
+@pytest.mark.thorough
 def test_an_edited_note_takes_the_place_of_its_earlier_version(
     start: Start, tmp_path: Path
 ) -> None:
@@ -124,6 +126,7 @@ def test_an_edited_note_takes_the_place_of_its_earlier_version(
     assert len(all_contents(daemon)) == 6
 
 
+@pytest.mark.thorough
 def test_folders_are_listed_removed_and_refused(start: Start, tmp_path: Path) -> None:
     by_settings, by_command = tmp_path / "one", tmp_path / "two"
     by_settings.mkdir()

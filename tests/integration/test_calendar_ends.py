@@ -27,7 +27,12 @@ ENDS = {"first": (FIRST, NOON), "last": (LAST - DAYS * DAY, LAST)}
 """The first instant that something is said at, and the time of the clock by then."""
 
 
-@pytest.fixture(params=["America/New_York", "Pacific/Kiritimati"])
+@pytest.fixture(
+    params=[
+        "America/New_York",
+        pytest.param("Pacific/Kiritimati", marks=pytest.mark.thorough),
+    ]
+)
 def service_there(
     request: pytest.FixtureRequest, cycle: SleepCycle, service: MemoryService
 ) -> MemoryService:

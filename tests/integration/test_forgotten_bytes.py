@@ -26,6 +26,7 @@ from support.forget_cases import (
     memories_of,
     rolled_up,
 )
+from support.thorough import thorough
 
 from mnemosyned import Memory as Library
 from mnemosyned.domain.memory import Episode, MemoryRecord
@@ -58,7 +59,7 @@ def above(store: SqliteStore, id: str) -> list[Episode]:
     return summaries
 
 
-@pytest.mark.parametrize("case", [*BY_WORD, *BY_STATE, *BY_PLACE], ids=str)
+@pytest.mark.parametrize("case", [*BY_WORD, *thorough(*BY_STATE, *BY_PLACE)], ids=str)
 def test_no_file_holds_what_was_forgotten(case: Case, parts: Parts) -> None:
     store, service = parts.store, parts.service
     memories = memories_of(case)

@@ -132,6 +132,7 @@ def test_a_database_in_memory_has_every_verb_and_leaves_nothing(tmp_path: Path) 
         assert copy.status().tiers[Tier.WORKING].count == 2
 
 
+@pytest.mark.thorough
 def test_the_next_database_in_memory_deletes_what_a_killed_program_left() -> None:
     script = "import os; from mnemosyned import Memory; m = Memory(':memory:'); "
     script += "print(m.status().database, flush=True); os.kill(os.getpid(), 9)"
@@ -233,6 +234,7 @@ def test_a_killed_program_loses_nothing_and_leaves_the_file_free(
         assert {memory.get(id).memory is not None for id in acknowledged} == {True}
 
 
+@pytest.mark.thorough
 def test_a_program_that_dies_in_the_middle_loses_no_acknowledged_memory(
     database: Path,
 ) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.fakes import FakeClock
+from support.thorough import thorough
 
 from mnemosyned import Memory
 from mnemosyned.verbs.memories import Remember
@@ -65,7 +66,11 @@ def summaries(
 
 
 @pytest.mark.parametrize(
-    ("forgotten", "rollup_min_items"), [(1, 3), (8, 3), (8, 4), (2, 5)]
+    ("forgotten", "rollup_min_items"),
+    [
+        (8, 3),
+        *thorough((1, 3), (8, 4), (2, 5)),
+    ],
 )
 def test_a_rewritten_summary_has_no_trace_of_what_was_forgotten(
     tmp_path: Path, forgotten: int, rollup_min_items: int

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from e2e.consistency import damage, depths
 from support.fakes import files_containing, memory, remember_batch
+from support.thorough import thorough
 
 from mnemosyned import Memory as Library
 from mnemosyned.domain.errors import StorageFailed
@@ -25,7 +26,10 @@ from mnemosyned.verbs.memories import Recall
 from mnemosyned.verbs.retention import Forget
 from mnemosyned.verbs.sleep import Sleep
 
-INDEXES = ("memory_fts", "episode_fts", "memory_gram_fts", "episode_gram_fts")
+INDEXES = [
+    "memory_fts",
+    *thorough("episode_fts", "memory_gram_fts", "episode_gram_fts"),
+]
 DEPTH_READABLE = 2_000
 """Levels beyond which SQLite 3.40 cannot read an index that it wrote."""
 grows_deep = pytest.mark.skipif(
@@ -119,6 +123,7 @@ def test_an_index_near_the_limit_is_rebuilt_when_the_file_is_opened(
 
 
 @grows_deep
+@pytest.mark.thorough
 def test_a_file_broken_by_a_thousand_purges_of_old_opens_whole(database: Path) -> None:
     fill(database)
     with pytest.raises(sqlite3.DatabaseError, match="malformed"):
