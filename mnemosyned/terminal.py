@@ -229,25 +229,28 @@ def table(
     are cut. Where even that does not fit, each row is a block with a line for each column. `room`
     is what columns of long texts can do with before others are left out for them.
     """
-    names = list(headers)
-    columns = list(
-        zip(names, *([str(cell) for cell in row] for row in rows), strict=True)
-    )
-    for name in optional:
-        if _surplus(_least(columns, room or {})) > 0:
-            columns = [column for column in columns if column[0] != name]
+    texts = (map(str, row) for row in rows)
+    columns: list[tuple[str, ...]] = list(zip(headers, *texts, strict=True))
+    columns = _without_optional(columns, optional, room or {})
     minima = [min(_cells(column[0]), CELLS_MIN) for column in columns]
     sizes = _fitted(_sizes(columns), minima)
     names, *cells = (list(row) for row in zip(*columns, strict=True))
     if sizes is None:
         return "\n\n".join(pairs(zip(names, row, strict=True)) for row in cells)
     right = [_is_numeric(column[1:]) for column in columns]
-    lines = [
-        [cut(cell, size) for cell, size in zip(row, sizes, strict=True)]
-        for row in (names, *cells)
-    ]
+    lines = [list(map(cut, row, sizes)) for row in (names, *cells)]
     lines.insert(1, ["-" * size for size in sizes])
     return "\n".join(_aligned(line, sizes, right) for line in lines)
+
+
+def _without_optional(
+    columns: list[tuple[str, ...]], optional: Sequence[str], room: Mapping[str, int]
+) -> list[tuple[str, ...]]:
+    """Leave out optional columns until the others fit."""
+    for name in optional:
+        if _surplus(_least(columns, room)) > 0:
+            columns = [column for column in columns if column[0] != name]
+    return columns
 
 
 def _sizes(columns: Iterable[Iterable[str]]) -> list[int]:

@@ -54,7 +54,7 @@ class StatusService:
             clock=parts.retention.pruner.doubt(),
             longest_write_ms=round(maintenance.longest_write_s() * 1_000, 3),
             purge_due=parts.store.deletion.purge_due(),
-            recoverable=parts.store.deletion.recoverable(),
+            recoverable=parts.store.archive.grace.recoverable(),
             agents=parts.store.surroundings.agents.activity(),
             watched=self._watched(),
             backup=parts.keeper.status(),

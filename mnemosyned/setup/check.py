@@ -49,13 +49,13 @@ class Activity:
         calls = sum(report.calls for report in called)
         failed = [report for report in reports if report.failed_at is not None]
         last = max(failed, key=lambda report: str(report.failed_at), default=None)
+        total_ms = sum(report.mean_ms * report.calls for report in called)
         return cls(
             calls=calls,
             stored=sum(report.stored for report in reports),
             characters=sum(report.characters for report in reports),
             failures=sum(report.failures for report in reports),
-            mean_ms=sum(report.mean_ms * report.calls for report in called)
-            / max(calls, 1),
+            mean_ms=total_ms / max(calls, 1),
             slowest_ms=max((report.slowest_ms for report in called), default=0),
             called_at=_newest(report.called_at for report in called),
             stored_at=_newest(report.stored_at for report in reports),

@@ -111,10 +111,7 @@ def _file_change(
         return _own_file_change(own, content, journal.of(tool, file))
     members = [part for part in parts if not isinstance(part, OwnFile)]
     document = Document(file, files.text_of(content) or "")
-    states = [(part, part.state(document)) for part in members]
-    for part, state in states:
-        if state is State.FOREIGN:
-            raise NotEditable(foreign_text(part, document))
+    states = _states(members, document)
     ground = _ground(file, content, members, tool=tool, journal=journal)
     to_write = [part for part, state in states if state in _TO_WRITE]
     for part in to_write:
@@ -130,6 +127,15 @@ def _file_change(
         written=ground.written(members, to_write),
         entry=entries[0] if entries else None,
     )
+
+
+def _states(members: Sequence[Part], document: Document) -> list[tuple[Part, State]]:
+    """Return each part with its state. Raises `NotEditable` for what is not ours."""
+    states = [(part, part.state(document)) for part in members]
+    for part, state in states:
+        if state is State.FOREIGN:
+            raise NotEditable(foreign_text(part, document))
+    return states
 
 
 def _own_file_change(

@@ -119,7 +119,7 @@ def test_once_the_time_is_over_it_is_gone_from_the_file(
     service.look_after_file()
 
     assert files_containing(database.parent, WORD) == []
-    assert store.deletion.recoverable().memories == 0
+    assert store.archive.grace.recoverable().memories == 0
     with pytest.raises(NotFound):
         service.call(Restore("m"))
 
@@ -162,7 +162,7 @@ def test_learnings_forgotten_by_themselves_are_final_in_time(
     service.look_after_file()
 
     assert files_containing(database.parent, f"{WORD}x") == []
-    assert store.deletion.recoverable().final_at is None
+    assert store.archive.grace.recoverable().final_at is None
 
 
 def test_without_a_setting_forgetting_is_final(

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from typing import Protocol
 
 from mnemosyned.domain.keeping.retention import (
     ForgetFilter,
     Grace,
     Newest,
-    Recoverable,
     Removal,
 )
 
@@ -46,25 +44,6 @@ class DeletionStore(Protocol):
         Every summary made of them loses its text, in the log too, until `RollupStore.rewrite` gives
         it a new one; a summary without remaining members is deleted.
         """
-        ...
-
-    def put_back(self, id: str) -> list[tuple[str, int]]:
-        """Put a forgotten memory back into working memory, or all that one call forgot.
-
-        Returns ids and positions; those whose id was remembered again stay forgotten.
-        """
-        ...
-
-    def finish(self, *, before: datetime | None = None, ids: Sequence[str] = ()) -> int:
-        """Delete what was kept for good: all final by then, or these memories or calls."""
-        ...
-
-    def recoverable(self) -> Recoverable:
-        """Return what can be put back."""
-        ...
-
-    def is_recoverable(self, id: str) -> datetime | None:
-        """Return until when this memory, or what this call forgot, can be put back."""
         ...
 
     def forget_learnings(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from mnemosyned.domain.ports.archive.exchange import ExchangeStore
+from mnemosyned.domain.ports.archive.grace import GraceStore
 from mnemosyned.domain.ports.archive.retention import RetentionStore, UndoStore
 from mnemosyned.domain.ports.changes import ChangeStore
 from mnemosyned.domain.ports.clock import ClockStore
@@ -22,7 +23,7 @@ from mnemosyned.domain.ports.surroundings.watching import WatchStore
 
 
 class ArchiveStores(Protocol):
-    """Restoring and pruning, undo, export and exact import."""
+    """Restoring and pruning, undo, grace times, export and exact import."""
 
     @property
     def retention(self) -> RetentionStore:
@@ -32,6 +33,11 @@ class ArchiveStores(Protocol):
     @property
     def undo(self) -> UndoStore:
         """Undo of consolidated episodes."""
+        ...
+
+    @property
+    def grace(self) -> GraceStore:
+        """Forgotten memories that can be put back."""
         ...
 
     @property

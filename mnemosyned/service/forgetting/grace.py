@@ -10,7 +10,7 @@ from mnemosyned.domain.errors import NotFound
 from mnemosyned.domain.ids import new_id
 from mnemosyned.domain.instants import shift
 from mnemosyned.domain.keeping.retention import Grace
-from mnemosyned.domain.ports.deletion import DeletionStore
+from mnemosyned.domain.ports.archive.grace import GraceStore
 from mnemosyned.logs import logger
 from mnemosyned.service.policies import PolicyHolder
 
@@ -25,7 +25,7 @@ class GraceKeeper:
     """Begins and ends grace times."""
 
     def __init__(
-        self, *, store: DeletionStore, policies: PolicyHolder, clock: _Clock
+        self, *, store: GraceStore, policies: PolicyHolder, clock: _Clock
     ) -> None:
         """Take a `clock` that does not jump ahead: by it forgetting becomes final."""
         self.on_put_back: Callable[[Sequence[int]], None] = lambda _: None

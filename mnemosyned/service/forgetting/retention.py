@@ -79,7 +79,7 @@ class RetentionService:
             on_removal=self._announce_removal,
         )
         self.grace = GraceKeeper(
-            store=store.deletion, policies=policies, clock=guard or cycle.clock
+            store=store.archive.grace, policies=policies, clock=guard or cycle.clock
         )
         self._store = store
         self._selector = Selector(store)

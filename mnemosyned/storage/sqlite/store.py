@@ -16,6 +16,7 @@ from mnemosyned.storage.sqlite.database.schema import schema_version
 from mnemosyned.storage.sqlite.database.writer import Writer
 from mnemosyned.storage.sqlite.search.frequencies import Frequencies
 from mnemosyned.storage.sqlite.stores.archive.exchange import SqliteExchange
+from mnemosyned.storage.sqlite.stores.archive.grace import SqliteGrace
 from mnemosyned.storage.sqlite.stores.archive.retention import SqliteRetention
 from mnemosyned.storage.sqlite.stores.archive.undo import SqliteUndo
 from mnemosyned.storage.sqlite.stores.changes import SqliteChanges
@@ -43,6 +44,7 @@ class SqliteArchive:
 
     retention: SqliteRetention
     undo: SqliteUndo
+    grace: SqliteGrace
     exchange: SqliteExchange
 
 
@@ -91,6 +93,7 @@ class SqliteStore:
         self.archive = SqliteArchive(
             retention=SqliteRetention(*shared),
             undo=SqliteUndo(*shared),
+            grace=SqliteGrace(*shared),
             exchange=SqliteExchange(*shared),
         )
         self.surroundings = SqliteSurroundings(

@@ -1,1 +1,1 @@
-"""Ports of the archive: restoring, pruning, undo, export and exact import."""
+"""Ports of the archive: restoring, pruning, undo, grace times, export and exact import."""

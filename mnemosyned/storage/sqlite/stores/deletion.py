@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 
 from mnemosyned.domain.keeping.retention import (
     ForgetFilter,
     Grace,
     Newest,
-    Recoverable,
     Removal,
 )
 from mnemosyned.domain.ports.deletion import DeletionStore
@@ -23,10 +21,8 @@ from mnemosyned.storage.sqlite.fulltext.indexing import (
 )
 from mnemosyned.storage.sqlite.search import selection
 from mnemosyned.storage.sqlite.tables.forgotten import (
-    LEARNING,
     keep_learnings,
     keep_memory,
-    put_back,
 )
 from mnemosyned.storage.sqlite.tables.hierarchy import (
     BELOW,
@@ -38,7 +34,6 @@ from mnemosyned.storage.sqlite.tables.learnings import (
 )
 from mnemosyned.storage.sqlite.tables.purge import Purge, request_purge
 from mnemosyned.storage.sqlite.tables.rewrites import invalidate
-from mnemosyned.storage.sqlite.tables.rows import instant_text, optional_instant
 from mnemosyned.storage.sqlite.tables.state import (
     leave_secrets,
 )
@@ -188,50 +183,6 @@ class SqliteDeletion(Transactional, DeletionStore):
         if removal.learnings and not grace:
             request_purge(connection)
         return removal
-
-    @writes
-    def put_back(
-        self, connection: sqlite3.Connection, id: str
-    ) -> list[tuple[str, int]]:
-        return put_back(connection, id)
-
-    @writes
-    def finish(
-        self,
-        connection: sqlite3.Connection,
-        *,
-        before: datetime | None = None,
-        ids: Sequence[str] = (),
-    ) -> int:
-        deleted = 0
-        if before:
-            deleted += connection.execute(
-                "DELETE FROM forgotten WHERE final_at <= ?", (instant_text(before),)
-            ).rowcount
-        for id in ids:
-            deleted += connection.execute(
-                "DELETE FROM forgotten WHERE id = ?1 OR call = ?1", (id,)
-            ).rowcount
-        if deleted:
-            request_purge(connection)
-        return deleted
-
-    @reads
-    def recoverable(self, connection: sqlite3.Connection) -> Recoverable:
-        count, final_at = connection.execute(
-            "SELECT ifnull(sum(id NOT GLOB ?), 0), min(final_at) FROM forgotten",
-            (f"{LEARNING}:*",),
-        ).fetchone()
-        return Recoverable(count, optional_instant(final_at))
-
-    @reads
-    def is_recoverable(
-        self, connection: sqlite3.Connection, id: str
-    ) -> datetime | None:
-        (final_at,) = connection.execute(
-            "SELECT min(final_at) FROM forgotten WHERE id = ?1 OR call = ?1", (id,)
-        ).fetchone()
-        return optional_instant(final_at)
 
     @reads
     def orphaned_log_names(

@@ -59,27 +59,12 @@ def edit_memories(
         target = _target(connection, edit)
         if target:
             groups[target.episode].append(target)
-    keeper = Keeper(connection)
+    editing = _Editing(connection, work, moment=moment, drop_history=drop_history)
     for episode, targets in groups.items():
-        renamed = episode is not None and _all_renamed(connection, episode, targets)
-        for target in targets:
-            leaves = episode is not None and not renamed and _leaves(connection, target)
-            is_stale = target.edit.is_reworded or (target.edit.is_moved and not renamed)
-            if episode is not None and is_stale:
-                if has_pruned(connection, episode):
-                    work.kept.append(target.edit.before.id)
-                    continue
-                work.stale.add(episode)
-            keep_revision(
-                connection, target.seq, target.edit, moment=moment, drop=drop_history
-            )
-            _write(connection, target, keeper, work)
-            if leaves and episode is not None:
-                _return(connection, target.seq, episode)
-                work.restored.append(target.edit.before.id)
-            work.changed += 1
-        if renamed and episode is not None:
-            _rename_episode(connection, episode, targets[0].edit)
+        if episode is None:
+            editing.edit_each(targets)
+        else:
+            editing.edit_originals(episode, targets)
     invalidate(connection, work.stale)
     if drop_history and work.changed:
         request_purge(connection)
@@ -90,6 +75,62 @@ def edit_memories(
         kept=tuple(work.kept),
         working=working_count(connection),
     )
+
+
+class _Editing:
+    """The edits of one transaction."""
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        work: _Work,
+        *,
+        moment: str,
+        drop_history: bool,
+    ) -> None:
+        self._connection = connection
+        self._keeper = Keeper(connection)
+        self._work = work
+        self._moment = moment
+        self._drop_history = drop_history
+
+    def edit_each(self, targets: Sequence[_Target]) -> None:
+        """Edit memories that no summary is made of."""
+        for target in targets:
+            self._edit(target)
+
+    def edit_originals(self, episode: int, targets: Sequence[_Target]) -> None:
+        """Edit originals of one episode, which is renamed with them if all move together."""
+        renamed = _all_renamed(self._connection, episode, targets)
+        for target in targets:
+            self._edit_original(episode, target, renamed=renamed)
+        if renamed:
+            _rename_episode(self._connection, episode, targets[0].edit)
+
+    def _edit_original(self, episode: int, target: _Target, *, renamed: bool) -> None:
+        """Edit one original, unless its summary would lose pruned words."""
+        leaves = not renamed and _leaves(self._connection, target)
+        is_stale = target.edit.is_reworded or (target.edit.is_moved and not renamed)
+        if is_stale and has_pruned(self._connection, episode):
+            self._work.kept.append(target.edit.before.id)
+            return
+        if is_stale:
+            self._work.stale.add(episode)
+        self._edit(target)
+        if leaves:
+            _return(self._connection, target.seq, episode)
+            self._work.restored.append(target.edit.before.id)
+
+    def _edit(self, target: _Target) -> None:
+        keep_revision(
+            self._connection,
+            target.seq,
+            target.edit,
+            moment=self._moment,
+            drop=self._drop_history,
+        )
+        _write(self._connection, target, self._keeper, self._work)
+        self._work.changed += 1
 
 
 def _target(connection: sqlite3.Connection, edit: MemoryEdit) -> _Target | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -108,25 +108,44 @@ class Restoring:
     def _restore_groups(
         self, episodes: Sequence[ExportedEpisode], memories: Sequence[ExportedMemory]
     ) -> None:
-        ids = [episode.id for episode in episodes]
-        ids += [memory.id for memory in memories]
+        ids = [episode.id for episode in episodes] + [memory.id for memory in memories]
         known = {id: row[0] for id, row in known_records(self._connection, ids).items()}
-        unknown = {memory.id for memory in memories if memory.id not in known}
         by_episode: dict[str | None, list[ExportedMemory]] = defaultdict(list)
         for memory in memories:
             by_episode[memory.episode].append(memory)
+        self._restore_episodes(episodes, by_episode, known)
+        self._reserve([memory.seq for memory in memories if memory.id not in known])
+        homes = self._homes(set(by_episode) - {None})
+        texts = self._restore_memories(memories, homes, known)
+        self._connection.execute(
+            "UPDATE sqlite_sequence SET seq = max(seq, ?) WHERE name = 'working_memory'",
+            (self._last_seq,),
+        )
+        index_memories(self._connection, texts)
+
+    def _restore_episodes(
+        self,
+        episodes: Sequence[ExportedEpisode],
+        by_episode: Mapping[str | None, Sequence[ExportedMemory]],
+        known: dict[str, str | None],
+    ) -> None:
+        """Store episodes whose originals come with them and are new."""
 
         def restore_episode(episode: ExportedEpisode) -> Outcome:
-            originals = by_episode[episode.id]
-            complete = bool(originals) and all(
-                memory.id in unknown for memory in originals
-            )
+            originals = {memory.id for memory in by_episode.get(episode.id, ())}
+            complete = bool(originals) and originals.isdisjoint(known)
             return self._episode(episode, known=known, complete=complete)
 
         self._each(episodes, restore_episode)
-        self._reserve([memory.seq for memory in memories if memory.id in unknown])
-        homes = self._homes(set(by_episode) - {None})
-        kept: list[tuple[int, ExportedMemory]] = []
+
+    def _restore_memories(
+        self,
+        memories: Sequence[ExportedMemory],
+        homes: Mapping[str | None, int],
+        known: dict[str, str | None],
+    ) -> list[tuple[int, str, str]]:
+        """Store memories that are new; return row, text and role of those with words."""
+        texts: list[tuple[int, str, str]] = []
 
         def restore_memory(memory: ExportedMemory) -> Outcome:
             if memory.id in known:
@@ -135,16 +154,13 @@ class Restoring:
             home = homes.get(memory.episode)
             if memory.episode and home is None and not memory.content:
                 return "its words were pruned, and the summary of them is not here"
-            kept.append((self._memory(memory, home), memory))
+            seq = self._memory(memory, home)
+            if memory.content:
+                texts.append((seq, memory.content, memory.role))
             return True
 
         self._each(memories, restore_memory)
-        self._connection.execute(
-            "UPDATE sqlite_sequence SET seq = max(seq, ?) WHERE name = 'working_memory'",
-            (self._last_seq,),
-        )
-        texts = [(seq, memory.content, memory.role) for seq, memory in kept]
-        index_memories(self._connection, [text for text in texts if text[1]])
+        return texts
 
     def _homes(self, episodes: set[str | None]) -> dict[str | None, int]:
         """Return the rows of those episodes that are here, by id."""
@@ -157,11 +173,8 @@ class Restoring:
 
     def _known_memory(self, memory: ExportedMemory, content: str | None) -> Outcome:
         """Tell whether it is the memory that is here; one of both may have been pruned."""
-        if content == memory.content or (
-            content is not None and "" in (content, memory.content)
-        ):
-            return False
-        return OTHER_WORDS
+        was_pruned = content is not None and "" in (content, memory.content)
+        return False if content == memory.content or was_pruned else OTHER_WORDS
 
     def _episode(
         self, episode: ExportedEpisode, *, known: dict[str, str | None], complete: bool

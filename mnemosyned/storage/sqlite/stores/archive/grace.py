@@ -1,0 +1,62 @@
+"""Grace times: forgotten memories put back, or deleted for good."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from datetime import datetime
+
+from mnemosyned.domain.keeping.retention import Recoverable
+from mnemosyned.domain.ports.archive.grace import GraceStore
+from mnemosyned.storage.sqlite.database.transactions import Transactional, reads, writes
+from mnemosyned.storage.sqlite.tables.forgotten import LEARNING, put_back
+from mnemosyned.storage.sqlite.tables.purge import request_purge
+from mnemosyned.storage.sqlite.tables.rows import instant_text, optional_instant
+
+
+class SqliteGrace(Transactional, GraceStore):
+    """The `GraceStore` on one SQLite file."""
+
+    @writes
+    def put_back(
+        self, connection: sqlite3.Connection, id: str
+    ) -> list[tuple[str, int]]:
+        return put_back(connection, id)
+
+    @writes
+    def finish(
+        self,
+        connection: sqlite3.Connection,
+        *,
+        before: datetime | None = None,
+        ids: Sequence[str] = (),
+    ) -> int:
+        deleted = 0
+        if before:
+            deleted += connection.execute(
+                "DELETE FROM forgotten WHERE final_at <= ?", (instant_text(before),)
+            ).rowcount
+        for id in ids:
+            deleted += connection.execute(
+                "DELETE FROM forgotten WHERE id = ?1 OR call = ?1", (id,)
+            ).rowcount
+        if deleted:
+            request_purge(connection)
+        return deleted
+
+    @reads
+    def recoverable(self, connection: sqlite3.Connection) -> Recoverable:
+        count, final_at = connection.execute(
+            "SELECT ifnull(sum(id NOT GLOB ?), 0), min(final_at) FROM forgotten",
+            (f"{LEARNING}:*",),
+        ).fetchone()
+        return Recoverable(count, optional_instant(final_at))
+
+    @reads
+    def is_recoverable(
+        self, connection: sqlite3.Connection, id: str
+    ) -> datetime | None:
+        (final_at,) = connection.execute(
+            "SELECT min(final_at) FROM forgotten WHERE id = ?1 OR call = ?1", (id,)
+        ).fetchone()
+        return optional_instant(final_at)
