@@ -19,6 +19,7 @@ from e2e.programs import BIN
 def popen(address: Path, *words: str, home: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [str(BIN / "mnem"), "--socket", str(address), *words],
+        cwd=home,
         env=environment(home),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
