@@ -69,6 +69,7 @@ def on_terminal(
     process = subprocess.Popen(
         ["setsid", "--ctty", str(BIN / "mnem"), "--socket", str(daemon.socket), *words],
         env=environment(daemon.home, **{"TERM": "xterm", **settings}),
+        cwd=daemon.home,
         stdin=theirs,
         stdout=theirs if output is None else output,
         stderr=theirs,
