@@ -29,6 +29,7 @@ main()
 """
 
 
+@pytest.mark.thorough
 def test_writes_and_cycles_are_answered_and_logged(tmp_path: Path) -> None:
     flag, log = tmp_path / "late", tmp_path / "log"
     with short_room() as room, log.open("wb") as output:

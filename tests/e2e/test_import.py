@@ -188,6 +188,7 @@ def test_files_of_a_folder_are_imported_in_order_of_time(
     assert b"1 file without a format" in done.stderr
 
 
+@pytest.mark.thorough
 def test_a_file_without_a_known_format_is_refused(daemon: Daemon, file: Path) -> None:
     file.write_bytes(b"\x89PNG\r\n")
 
@@ -205,6 +206,7 @@ def test_a_database_of_memories_is_not_imported_but_restored(daemon: Daemon) -> 
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+@pytest.mark.thorough
 def test_lines_in_another_encoding_are_read(
     daemon: Daemon, file: Path, encoding: str
 ) -> None:

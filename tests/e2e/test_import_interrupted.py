@@ -52,6 +52,7 @@ def test_a_killed_import_goes_on_without_a_double(daemon: Daemon, file: Path) ->
     assert len(kept(daemon.database)) == len(set(kept(daemon.database))) == LINES
 
 
+@pytest.mark.thorough
 def test_the_key_says_how_much_is_stored_and_how_to_go_on(
     daemon: Daemon, file: Path
 ) -> None:

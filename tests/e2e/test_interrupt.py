@@ -100,6 +100,7 @@ def test_the_key_ends_a_sleep_at_a_terminal_and_the_cycle_goes_on(
     )
 
 
+@pytest.mark.thorough
 def test_the_signal_ends_one_that_is_piped(daemon: Daemon, model: Held) -> None:
     asking = popen(daemon.socket, "sleep", "--force", home=daemon.home)
     assert model.asked.wait(WAIT_S)
@@ -130,6 +131,7 @@ def waits_for_the_daemon(process: subprocess.Popen[bytes]) -> bool:
     return connected and state == "S"
 
 
+@pytest.mark.thorough
 def test_the_signal_ends_every_call_at_once_however_long_the_daemon_hangs(
     start: Start,
 ) -> None:

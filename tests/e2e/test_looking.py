@@ -216,6 +216,7 @@ def test_tail_shows_the_newest_memories_the_oldest_of_them_first(
     ]
 
 
+@pytest.mark.thorough
 def test_tail_follows_over_a_restart_and_ends_cleanly(tmp_path: Path) -> None:
     with running(tmp_path) as daemon:
         daemon.post("remember", content="Before.", session="tea")

@@ -124,6 +124,7 @@ def test_a_long_final_consolidation_asks_for_time_refuses_writes_and_answers(
     assert len(kept(backlog)) == GROUPS * GROUP
 
 
+@pytest.mark.thorough
 def test_the_deadline_cuts_it_short_and_the_next_start_does_the_rest(
     start: Start, backlog: Path
 ) -> None:

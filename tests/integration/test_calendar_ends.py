@@ -21,6 +21,8 @@ from mnemosyned.verbs.memories import Expand, Get, Recall, Remember, RememberMan
 from mnemosyned.verbs.retention import Forget, Prune, Restore
 from mnemosyned.verbs.sleep import Sleep, Undo
 
+pytestmark = pytest.mark.thorough
+
 DAYS, PER_DAY = 4, 9
 DAY = timedelta(days=1)
 ENDS = {"first": (FIRST, NOON), "last": (LAST - DAYS * DAY, LAST)}

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
+import pytest
 from support.endpoints import begins, serving, unused_port, waits
 from support.fakes import FakeClock
 
@@ -120,6 +121,7 @@ def test_a_model_within_its_time_writes_the_whole_cycle() -> None:
     assert not rules.expected
 
 
+@pytest.mark.thorough
 def test_after_a_failure_the_rest_of_the_cycle_goes_the_rules_own_way() -> None:
     rules = Rules()
     chain = chain_with(f"http://127.0.0.1:{unused_port()}/v1", rules, cycle_budget_s=60)

@@ -7,6 +7,7 @@ import time
 from dataclasses import replace
 from datetime import UTC
 
+import pytest
 from support.endpoints import drips, says, serving, unused_port
 from support.fake_models import FakeModel, Primary
 from support.fakes import FakeClock, memory, remember_batch, trio
@@ -33,6 +34,7 @@ def with_endpoint(url: str, clock: FakeClock) -> tuple[FallbackSummarizer, Prima
     ), primary
 
 
+@pytest.mark.thorough
 def test_a_cycle_promotes_every_group_though_nobody_listens(
     store: SqliteStore, cycle: SleepCycle, clock: FakeClock
 ) -> None:

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 NEEDLESS = {
     "asyncio",
     "email",
@@ -42,6 +44,7 @@ def test_a_framework_is_loaded_by_its_own_adapter_alone() -> None:
     assert not loaded & {"agents", "langgraph", "llama_index", "pydantic_ai"}
 
 
+@pytest.mark.thorough
 def test_a_module_that_is_loaded_would_be_noticed() -> None:
     loaded = modules_after("import http.client, mnemosyned.service.service")
 

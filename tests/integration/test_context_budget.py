@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from support.random_conversations import log, random_conversation, tool_round
+from support.thorough import thorough
 
 from mnemosyned import InvalidRequest, Memory
 from mnemosyned.service.policies import default_counter
@@ -20,7 +21,7 @@ def counted(window: Assembled) -> int:
     return COUNTER.text(window.system) + COUNTER.total(window.messages)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", [*range(5), *thorough(*range(5, 40))])
 def test_no_context_exceeds_its_total(seed: int) -> None:
     dice = random.Random(seed)
     talk = random_conversation(dice)

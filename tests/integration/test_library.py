@@ -219,6 +219,7 @@ def test_a_second_opener_is_told_who_has_the_file(database: Path) -> None:
         assert memory.status().pid == os.getpid()
 
 
+@pytest.mark.thorough
 def test_a_killed_program_loses_nothing_and_leaves_the_file_free(
     database: Path,
 ) -> None:

@@ -12,6 +12,8 @@ from support.thorough import thorough
 from mnemosyned import Memory
 from mnemosyned.verbs.memories import Remember
 
+pytestmark = pytest.mark.thorough
+
 MONDAY = datetime(2026, 3, 2, 7, tzinfo=UTC)
 WHO = ("Ada", "Bela", "Chiara", "Dov")
 WHAT = (

@@ -23,6 +23,8 @@ from mnemosyned.domain.text.terms import terms
 from mnemosyned.paths import shipped
 from mnemosyned.storage.sqlite import open_store
 
+pytestmark = pytest.mark.thorough
+
 SESSIONS: dict[str, Callable[[Record], str]] = {
     "no sessions": lambda _: DEFAULT_SESSION,
     "a session for each source": lambda record: record.source,

@@ -108,6 +108,7 @@ def test_an_index_that_cannot_be_read_is_rebuilt_when_the_file_is_opened(
 
 @grows_deep
 @pytest.mark.parametrize("index", INDEXES)
+@pytest.mark.thorough
 def test_an_index_near_the_limit_is_rebuilt_when_the_file_is_opened(
     database: Path, index: str
 ) -> None:
@@ -136,6 +137,7 @@ def test_a_file_broken_by_a_thousand_purges_of_old_opens_whole(database: Path) -
     assert damage(database) == []
 
 
+@pytest.mark.thorough
 def test_forgetting_again_and_again_keeps_every_index_shallow(
     store: SqliteStore, service: MemoryService
 ) -> None:
@@ -161,6 +163,7 @@ def test_forgetting_again_and_again_keeps_every_index_shallow(
     )
 
 
+@pytest.mark.thorough
 def test_a_purge_beside_writers_keeps_every_index_shallow(
     store: SqliteStore, service: MemoryService
 ) -> None:

@@ -56,8 +56,8 @@ def shown(memory: Memory, hit: Hit) -> list[str]:
     ("name", "slept"),
     [
         pytest.param("month", False, id="month-before sleep"),
-        pytest.param("month", True, id="month-after sleep"),
-        pytest.param("year", False, id="year-before sleep"),
+        pytest.param("month", True, id="month-after sleep", marks=pytest.mark.thorough),
+        pytest.param("year", False, id="year-before sleep", marks=pytest.mark.thorough),
         pytest.param("year", True, id="year-after sleep", marks=pytest.mark.slow),
     ],
 )
