@@ -25,13 +25,14 @@ from mnemosyned.domain.errors import (
 )
 from mnemosyned.maintenance import daemon_process
 from mnemosyned.maintenance.daemon_process import DaemonProcess, running_daemon
+from mnemosyned.maintenance.log_lines import readable
 from mnemosyned.maintenance.unit import (
     CHANGE_TIMEOUT_S,
     UNIT,
     present_unit,
     systemctl,
 )
-from mnemosyned.terminal import say, show_progress
+from mnemosyned.terminal import is_terminal, say, show_progress
 from mnemosyned.verbs.status import Status
 
 STOP_SLACK_S = 60.0
@@ -219,16 +220,22 @@ class _Progress:
 def _show_file(file: Path, lines: int, *, follow: bool) -> None:
     with file.open(encoding="utf-8", errors="replace") as opened:
         for line in deque(opened, lines):
-            say(line.rstrip("\n"))
+            _say_line(line)
         while follow:
             line = opened.readline()
             if line:
-                say(line.rstrip("\n"))
+                _say_line(line)
             elif _was_turned_over(file, opened.fileno()):
                 _show_file(file, LINES_MAX, follow=True)
                 return
             else:
                 time.sleep(FOLLOW_S)
+
+
+def _say_line(line: str) -> None:
+    """Print a line of the log: as it is in a pipe, in words at a terminal."""
+    line = line.rstrip("\n")
+    say(readable(line) if is_terminal(sys.stdout) else line)
 
 
 def _was_turned_over(file: Path, descriptor: int) -> bool:

@@ -1,0 +1,47 @@
+"""`mnem logs` at a terminal: lines of JSON as a person reads them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from mnemosyned.maintenance.log_lines import readable
+
+READY = (
+    '{"event": "cycle_finished", "level": "info", "trigger": "explicit", "promoted": 2,'
+    ' "timestamp": "2026-11-23T01:18:35.847767Z"}'
+)
+
+
+@pytest.fixture(autouse=True)
+def in_berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+def test_an_entry_has_its_local_time_its_event_and_its_values() -> None:
+    assert readable(READY) == (
+        "2026-11-23 02:18:35 cycle finished  trigger=explicit  promoted=2"
+    )
+
+
+def test_a_warning_is_called_one() -> None:
+    line = '{"event": "slow", "level": "warning", "timestamp": "2026-07-01T10:00:00Z"}'
+
+    assert readable(line) == "2026-07-01 12:00:00 warning: slow"
+
+
+@pytest.mark.parametrize(
+    "line", ["", "Traceback (most recent call last):", "[1]", "{}"]
+)
+def test_another_line_stays_as_it_is(line: str) -> None:
+    assert readable(line) == line
+
+
+def test_a_damaged_time_is_shown_as_it_is() -> None:
+    assert readable('{"event": "ready", "timestamp": "now"}') == "now ready"
