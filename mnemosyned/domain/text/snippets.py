@@ -32,7 +32,7 @@ def beginnings(terms: Terms) -> tuple[str, ...]:
     forms = (form for word in terms.words for form in terms.forms(word))
     words = {match_prefix(form).lower() for form in forms}
     words.update(gram.lower() for gram in terms.grams)
-    return tuple(sorted(words, key=len, reverse=True))
+    return tuple(sorted(words, key=lambda word: (-len(word), word)))
 
 
 def snippet(content: str, terms: Terms, *, width: int = SNIPPET_CHARS) -> str:
