@@ -76,7 +76,7 @@ class Stage:
         config, socket = folder / "mnemosyned.yaml", folder / "mnem.sock"
         config.touch()
         # The reader's own settings and daemon stay out of it.
-        foreign = ("MNEMOSYNE_", "NOTIFY_SOCKET")
+        foreign = ("MNEM_", "MNEMOSYNE_", "NOTIFY_SOCKET")
         kept = {
             name: text
             for name, text in os.environ.items()
@@ -88,6 +88,7 @@ class Stage:
             "MNEMOSYNE_DATABASE": str(self.database),
             "MNEMOSYNE_AUTO_SLEEP": "false",
             "COLUMNS": str(WIDTH),
+            "MNEM_FORMAT": "table",  # as at a terminal, also in a pipe
         }
         self.client = Client(socket)
 
