@@ -70,7 +70,7 @@ def test_an_endpoint_that_dies_in_a_cycle_leaves_no_group_behind(start: Start) -
     assert {name: finished[name] for name in counts} == {
         name: status[name] for name in counts
     }
-    shown = daemon.mnem("log").stdout.decode()
+    shown = daemon.mnem("log", "--format", "table").stdout.decode()
     assert "written by rule: " in " ".join(shown.split())
     assert "in force until" in daemon.mnem("status").stdout.decode()
     assert {group["fallback_reason"] for group in report["groups"]} == {

@@ -348,7 +348,10 @@ class Client:
 
 
 def _text(reply: Reply) -> str:
-    return json.dumps(reply.body)
+    """The words that were found; those that were asked for are in `matching` in any case."""
+    return json.dumps(
+        {name: value for name, value in reply.body.items() if name != "matching"}
+    )
 
 
 def _has(reply: Reply, marker: str) -> bool:
