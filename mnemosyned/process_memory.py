@@ -15,24 +15,38 @@ ARENAS_MAX = 2
 its threads freed: after a minute of 30 clients 114 MB were resident, with two arenas 98 MB. One
 arena saves 6 MB more, but threads wait for each other: the slowest recall took half as long
 again."""
+MAPPED_BYTES = 1 << 20
+"""Blocks from this size on are mappings of their own: they grow in place, and go back to the system
+once they are freed. glibc raises its own threshold to the largest block freed, up to 32 MB; from
+then on large request bodies grow in the heap, where each leaves holes as it moves: clients that
+uploaded 30 MB each held 260 MB for bodies of 120 MB, and 70 MB stayed."""
+HEAP_TOP_BYTES = 2 * MAPPED_BYTES
+"""Free memory kept at the end of a heap, in glibc's own proportion."""
 TRIM_GROWTH_BYTES = 4_000_000
 """Growth that is worth a trim, which takes a few milliseconds."""
 IDLE_BYTES = 80_000_000
 """Resident memory above which caches are given back once nobody asks: refilling them takes
 the next recalls some milliseconds, so that a daemon of the usual size keeps them."""
 
-_M_ARENA_MAX = -8
-"""Of glibc's malloc.h."""
+_LIMITS = {
+    -8: ARENAS_MAX,  # M_ARENA_MAX of glibc's malloc.h
+    -3: MAPPED_BYTES,  # M_MMAP_THRESHOLD
+    -1: HEAP_TOP_BYTES,  # M_TRIM_THRESHOLD
+}
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 log = logger()
 
 
-def bound_arenas() -> None:
-    """Let glibc part its heap into few arenas; before any thread starts. Elsewhere do nothing."""
+def bound_heap() -> None:
+    """Let glibc keep few heaps, and large blocks outside them; before any thread starts.
+
+    Elsewhere do nothing.
+    """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
-        mallopt(_M_ARENA_MAX, ARENAS_MAX)
+        for parameter, value in _LIMITS.items():
+            mallopt(parameter, value)
 
 
 def trim(*, collect: bool = False) -> None:

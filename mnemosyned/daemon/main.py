@@ -88,7 +88,7 @@ def main(
     """
     os.umask(0o077)
     process_memory.forbid_core_dumps()
-    process_memory.bound_arenas()
+    process_memory.bound_heap()
     sys.setswitchinterval(SWITCH_S)
     named = {"database": database, "socket": socket}
     overrides = {key: value for key, value in named.items() if value}

@@ -11,7 +11,7 @@ from mnemosyned import process_memory as heap
 FREED = """
 import threading
 from mnemosyned import process_memory as heap
-heap.bound_arenas()
+heap.bound_heap()
 before = heap.resident_bytes()
 growth = heap.Growth()
 assert not growth.worth_a_trim()
@@ -29,6 +29,27 @@ heap.trim()
 growth.trimmed()
 assert not growth.worth_a_trim()
 print(untrimmed - before, heap.resident_bytes() - before)
+"""
+LARGE_BLOCKS = """
+import threading
+from mnemosyned import process_memory as heap
+heap.bound_heap()
+before = heap.resident_bytes()
+most = 0
+def grow_and_drop():
+    global most
+    bodies = [bytearray() for _ in range(4)]
+    while len(bodies[0]) < 30_000_000:
+        for body in bodies:
+            body += b"x" * 65_536
+        most = max(most, heap.resident_bytes())
+def work():
+    for turn in range(4):
+        grow_and_drop()
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+print(most - before, heap.resident_bytes() - before)
 """
 IDLE = """
 from mnemosyned import process_memory as heap
@@ -59,6 +80,13 @@ def test_freed_memory_between_memory_in_use_goes_back_to_the_system() -> None:
 
     assert untrimmed > 100_000_000
     assert trimmed < untrimmed / 3
+
+
+def test_large_blocks_that_grow_side_by_side_take_no_more_than_they_hold() -> None:
+    most, left = map(int, run(LARGE_BLOCKS).split())
+
+    assert most < 130_000_000
+    assert left < 10_000_000
 
 
 def test_caches_are_given_back_once_the_process_becomes_idle_and_is_large() -> None:
