@@ -103,7 +103,7 @@ test-sqlite: $(COMPILED) ## the store on a newer SQLite than this machine's, whi
 	$(BIN)/python -m pip install -q --disable-pip-version-check --upgrade --only-binary :all: \
 		--target build/sqlite pysqlite3-binary==$(NEWER_SQLITE)
 	PYTHONPATH=build/sqlite $(PYTEST) -p support.newer_sqlite -n 2 tests/contract tests/integration \
-		--ignore tests/integration/test_import_formats.py -m "not ($(SLOW))"
+		-m "not ($(SLOW))"
 
 test-packaging: $(COMPILED) ## build, install and start the wheel (slow)
 	$(PYTEST) -m packaging

@@ -30,6 +30,7 @@ from support.import_stores import STORES, mcp_memory_service, mem0_history
 from mnemosyned.importers.formats.chats.chatgpt import ChatGptExport
 from mnemosyned.importers.importer import START, Bad, Format, Item, Source
 from mnemosyned.importers.plan import plan_import
+from mnemosyned.importers.reading.sqlite import SqliteLimits, SqliteRefused, reading
 from mnemosyned.importers.registry import recognized
 from mnemosyned.verbs.request import instant
 
@@ -309,6 +310,32 @@ def test_a_database_with_a_log_that_nobody_has_open_is_read_whole(
 
     assert ([item.memory.content for item in items], bad) == (["Likes water"], [])
     assert len(list(copies.iterdir())) == 2
+
+
+def test_a_giant_value_in_a_database_is_refused(tmp_path: Path) -> None:
+    path = mem0_history(tmp_path)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE history SET new_memory = hex(zeroblob(40 << 20))")
+        connection.commit()
+
+    items, bad = read(path)
+
+    assert items == []
+    assert "string or blob too big" in bad[0].reason
+
+
+def test_a_query_without_end_in_a_database_is_given_up(tmp_path: Path) -> None:
+    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i FROM n) SELECT i FROM n"
+    path = tmp_path / "views.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"CREATE VIEW numbers AS {endless}")
+
+    limits = SqliteLimits(steps=100_000, steps_at_a_time=1_000)
+    with (
+        pytest.raises(SqliteRefused, match="interrupted"),
+        reading(path, limits) as database,
+    ):
+        database.execute("SELECT max(i) FROM numbers").fetchall()
 
 
 def test_a_vault_that_is_kept_in_git_is_read_as_notes(tmp_path: Path) -> None:

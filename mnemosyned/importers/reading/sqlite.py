@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import quote
@@ -13,10 +14,19 @@ from urllib.parse import quote
 from mnemosyned.importers.importer import Source
 
 SIGNATURE = b"SQLite format 3\0"
-VALUE_BYTES_MAX = 64 << 20
-STEPS_MAX = 2_000_000_000
-"""Instructions of one reading, beyond which a broken or hostile file is given up."""
-_STEPS_AT_A_TIME = 10_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SqliteLimits:
+    """Limits of one reading, beyond which a broken or hostile file is given up."""
+
+    value_bytes: int = 64 << 20
+    steps: int = 2_000_000_000
+    """Instructions of SQLite's machine."""
+    steps_at_a_time: int = 10_000_000
+
+
+LIMITS = SqliteLimits()
 
 
 class SqliteRefused(Exception):
@@ -24,7 +34,9 @@ class SqliteRefused(Exception):
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[sqlite3.Connection]:
+def reading(
+    path: Path, limits: SqliteLimits = LIMITS
+) -> Iterator[sqlite3.Connection]:
     """Open a database read-only. Raises `SqliteRefused`, also for what is broken in it.
 
     A file without a write-ahead log is opened as one that never changes, which needs no lock and
@@ -37,31 +49,34 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
             copy = Path(folder, path.name)
             shutil.copyfile(path, copy)
             shutil.copyfile(log, f"{copy}-wal")
-            with _opened(copy, "mode=rw") as database:
+            with _opened(copy, "mode=rw", limits) as database:
                 yield database
         return
-    with _opened(path, "mode=ro" if has_log else "mode=ro&immutable=1") as database:
+    mode = "mode=ro" if has_log else "mode=ro&immutable=1"
+    with _opened(path, mode, limits) as database:
         yield database
 
 
 @contextmanager
-def _opened(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
+def _opened(
+    path: Path, mode: str, limits: SqliteLimits
+) -> Iterator[sqlite3.Connection]:
     """Open a database. Raises `SqliteRefused`, also for what is broken in it."""
     steps = 0
 
     def count() -> bool:
         nonlocal steps
-        steps += _STEPS_AT_A_TIME
-        return steps > STEPS_MAX
+        steps += limits.steps_at_a_time
+        return steps > limits.steps
 
     try:
         uri = f"file:{quote(str(path.absolute()))}?{mode}"
         with closing(sqlite3.connect(uri, uri=True, timeout=5.0)) as database:
-            database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, VALUE_BYTES_MAX)
+            database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, limits.value_bytes)
             database.execute("PRAGMA query_only = ON")
             database.execute("PRAGMA trusted_schema = OFF")
             database.text_factory = _text
-            database.set_progress_handler(count, _STEPS_AT_A_TIME)
+            database.set_progress_handler(count, limits.steps_at_a_time)
             yield database
     except (sqlite3.Error, UnicodeDecodeError) as error:  # names may be no text
         raise SqliteRefused(f"the database cannot be read: {error}") from error
