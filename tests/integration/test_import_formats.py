@@ -113,6 +113,8 @@ def test_reading_goes_on_after_every_position(sample: Sample, tmp_path: Path) ->
         # All that is left is read, and at the most what shares a position with it again.
         assert left_ids[-len(ids[number:]) or len(left_ids) :] == ids[number:]
         assert set(left_ids) <= set(ids)
+        places = {each.memory.id: each.place for each in whole}
+        assert all(each.place == places[each.memory.id] for each in left)
 
 
 def damages(data: bytes) -> dict[str, bytes]:
@@ -230,6 +232,27 @@ def test_a_calendar_without_its_library_says_what_to_install(
     )
 
 
+def test_a_bad_zone_and_a_bad_entry_of_a_calendar_are_named_and_the_others_read(
+    tmp_path: Path,
+) -> None:
+    """A zone named like a folder of zones makes the library open that folder."""
+    event = "BEGIN:VEVENT\nSUMMARY:{}\nDTSTART;TZID={}:20260316T100000\nEND:VEVENT\n"
+    path = tmp_path / "a.ics"
+    path.write_text(
+        "BEGIN:VCALENDAR\nBEGIN:VTIMEZONE\nTZID:Here\nBEGIN:STANDARD\nDTSTART:never\n"
+        "END:STANDARD\nEND:VTIMEZONE\n"
+        + event.format("one", "Europe")
+        + event.format("two", "Here")
+    )
+
+    items, bad = read(path)
+
+    assert [item.memory.content.split("\n")[0] for item in items] == ["two"]
+    assert [record.place for record in bad] == [f"{path}, entry 1", f"{path}, entry 2"]
+    assert "'never'" in bad[0].reason
+    assert "Is a directory" in bad[1].reason
+
+
 def test_a_database_is_not_changed_by_reading_it(tmp_path: Path) -> None:
     path = mem0_history(tmp_path)
     before = path.read_bytes()
@@ -325,7 +348,9 @@ def test_a_giant_value_in_a_database_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_query_without_end_in_a_database_is_given_up(tmp_path: Path) -> None:
-    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i FROM n) SELECT i FROM n"
+    endless = (
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i FROM n) SELECT i FROM n"
+    )
     path = tmp_path / "views.db"
     with closing(sqlite3.connect(path)) as connection:
         connection.execute(f"CREATE VIEW numbers AS {endless}")

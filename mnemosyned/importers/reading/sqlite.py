@@ -34,9 +34,7 @@ class SqliteRefused(Exception):
 
 
 @contextmanager
-def reading(
-    path: Path, limits: SqliteLimits = LIMITS
-) -> Iterator[sqlite3.Connection]:
+def reading(path: Path, limits: SqliteLimits = LIMITS) -> Iterator[sqlite3.Connection]:
     """Open a database read-only. Raises `SqliteRefused`, also for what is broken in it.
 
     A file without a write-ahead log is opened as one that never changes, which needs no lock and

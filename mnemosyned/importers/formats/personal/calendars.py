@@ -2,89 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime
-from typing import Any
+from types import ModuleType
 
-from mnemosyned.importers.formats.personal.components import (
-    Component,
-    begins_with,
-    components,
-    library,
-)
-from mnemosyned.importers.importer import Bad, Format, Item, Source, stable_id
+from mnemosyned.importers.formats.personal.components import Component, ComponentFile
+from mnemosyned.importers.importer import Source, stable_id
 from mnemosyned.importers.reading.memories import memory
 from mnemosyned.importers.reading.moments import moment_from
-from mnemosyned.importers.reading.text import as_utf8
 from mnemosyned.verbs.memories import Remember
 
-KINDS = frozenset({"VEVENT", "VTODO", "VJOURNAL", "VTIMEZONE"})
+ZONE = "VTIMEZONE"
 ATTENDEES_MAX = 20
+Entry = Mapping[str, object]
+"""Properties by name, as the library has them; a list where one is repeated."""
 _WHEN = "%Y-%m-%d %H:%M"
 
 
-class Calendar(Format):
+class Calendar(ComponentFile):
     """The events, tasks and notes of an iCalendar file."""
 
     name = "calendar"
+    outermost = "VCALENDAR"
+    kinds = frozenset({"VEVENT", "VTODO", "VJOURNAL", ZONE})
+    definitions = frozenset({ZONE})
+    noun = "entry"
+    library = "icalendar"
 
-    def recognizes(self, source: Source) -> bool:
-        return not source.is_folder and begins_with(source, "VCALENDAR")
-
-    def read(self, source: Source, position: str) -> Iterator[Item | Bad]:
-        icalendar = library("icalendar")
-        if isinstance(icalendar, str):
-            yield Bad(source.name, icalendar)
-            return
-        done = int(position or 0)
-        offset = 0
-        with source.open() as opened, as_utf8(opened) as text:
-            for component in components(text, KINDS, offset=0):
-                size, offset = component.end - offset, component.end
-                if component.kind == "VTIMEZONE":
-                    _learn_zone(icalendar, component)
-                elif offset > done:
-                    place = f"{source.name}, entry {component.number}"
-                    yield _record(
-                        icalendar,
-                        component,
-                        source,
-                        place=place,
-                        position=str(offset),
-                        size=size,
-                    )
+    def memory_of(
+        self, library: ModuleType, component: Component, source: Source
+    ) -> Remember | None:
+        if component.kind == ZONE:
+            _learn_zone(library, component)
+            return None
+        entry = library.Component.from_ical(component.text)
+        return _memory(entry, f"calendar:{source.path.stem}")
 
 
-def _record(
-    icalendar: Any,  # noqa: ANN401 an optional library
-    component: Component,
-    source: Source,
-    *,
-    place: str,
-    position: str,
-    size: int,
-) -> Item | Bad:
-    if component.problem:
-        return Bad(place, component.problem, position, size)
-    try:
-        parsed = icalendar.Component.from_ical(component.text)
-        stored = _memory(parsed, f"calendar:{source.path.stem}")
-    except Exception as error:  # noqa: BLE001 the library raises whatever it trips over
-        return Bad(place, f"it cannot be read: {error}", position, size)
-    return Item(stored, place, position, size)
-
-
-def _learn_zone(icalendar: Any, component: Component) -> None:  # noqa: ANN401
-    """Have the library know a zone that the calendar defines."""
+def _learn_zone(icalendar: ModuleType, component: Component) -> None:
+    """Have the library know a zone that the calendar defines. Raises `PARSE_ERRORS`."""
     text = f"BEGIN:VCALENDAR\r\n{component.text}END:VCALENDAR\r\n"
-    try:
-        icalendar.Calendar.from_ical(text)
-    except Exception:  # noqa: BLE001 times in it are read as local then
-        return
+    icalendar.Calendar.from_ical(text)
 
 
-def _memory(entry: Any, session: str) -> Remember:  # noqa: ANN401
-    """Make the memory of an entry. Raises whatever the library does."""
+def _memory(entry: Entry, session: str) -> Remember:
+    """Make the memory of an entry. Raises `PARSE_ERRORS`."""
     begin = _time(entry, "DTSTART") or _time(entry, "DUE")
     end = _time(entry, "DTEND")
     title = _text(entry, "SUMMARY") or "Without title"
@@ -114,7 +76,7 @@ def _memory(entry: Any, session: str) -> Remember:  # noqa: ANN401
     )
 
 
-def _happened(entry: Any, begin: date | None) -> datetime | None:  # noqa: ANN401
+def _happened(entry: Entry, begin: date | None) -> datetime | None:
     """Return when a past entry began; of a coming one, when it was written down."""
     now = datetime.now(UTC)
     written = [_time(entry, name) for name in ("CREATED", "LAST-MODIFIED", "DTSTAMP")]
@@ -136,19 +98,19 @@ def _span(begin: date, end: date | None) -> str:
     return f"{text} {zone}".strip()
 
 
-def _time(entry: Any, name: str) -> date | None:  # noqa: ANN401
+def _time(entry: Entry, name: str) -> date | None:
     value = getattr(entry.get(name), "dt", None)
     return value if isinstance(value, date) else None
 
 
-def _people(entry: Any) -> Iterator[str]:  # noqa: ANN401
+def _people(entry: Entry) -> Iterator[str]:
     value = entry.get("ATTENDEE") or []
     for person in (value if isinstance(value, list) else [value])[:ATTENDEES_MAX]:
         name = person.params.get("CN") if hasattr(person, "params") else ""
         yield str(name or person).removeprefix("mailto:")
 
 
-def _text(entry: Any, name: str) -> str:  # noqa: ANN401
+def _text(entry: Entry, name: str) -> str:
     value = entry.get(name)
     value = value[0] if isinstance(value, list) and value else value
     return "" if value is None else str(value).strip()

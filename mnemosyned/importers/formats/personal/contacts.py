@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from types import ModuleType
+from typing import Protocol
 
-from mnemosyned.importers.formats.personal.components import (
-    Component,
-    begins_with,
-    components,
-    library,
-)
-from mnemosyned.importers.importer import Bad, Format, Item, Source, stable_id
+from mnemosyned.importers.formats.personal.components import Component, ComponentFile
+from mnemosyned.importers.importer import Source, stable_id
 from mnemosyned.importers.reading.memories import memory
 from mnemosyned.importers.reading.moments import moment_from
-from mnemosyned.importers.reading.text import as_utf8
 from mnemosyned.verbs.memories import Remember
 
-KINDS = frozenset({"VCARD"})
 VALUES_MAX = 20
 _LINES = (
     ("org", "Company"),
@@ -32,45 +26,42 @@ _LINES = (
 )
 
 
-class Contacts(Format):
+class _Content(Protocol):
+    """A line of a card, as the library has it."""
+
+    value: object
+
+
+class _Card(Protocol):
+    """A card, as the library has it."""
+
+    contents: Mapping[str, Sequence[_Content]]
+
+
+class Contacts(ComponentFile):
     """The people of an address book."""
 
     name = "contacts"
+    outermost = "VCARD"
+    kinds = frozenset({"VCARD"})
+    noun = "contact"
+    library = "vobject"
 
-    def recognizes(self, source: Source) -> bool:
-        return not source.is_folder and begins_with(source, "VCARD")
-
-    def read(self, source: Source, position: str) -> Iterator[Item | Bad]:
-        vobject = library("vobject")
-        if isinstance(vobject, str):
-            yield Bad(source.name, vobject)
-            return
-        offset = int(position or 0)
-        with source.open() as opened, as_utf8(opened) as text:
-            for component in components(text, KINDS, offset=offset):
-                size, offset = component.end - offset, component.end
-                place = f"{source.name}, contact {component.number}"
-                yield _record(vobject, component, place, str(offset), size)
-
-
-def _record(
-    vobject: Any,  # noqa: ANN401 an optional library
-    component: Component,
-    place: str,
-    position: str,
-    size: int,
-) -> Item | Bad:
-    if component.problem:
-        return Bad(place, component.problem, position, size)
-    try:
-        stored = _memory(vobject.readOne(component.text))
-    except Exception as error:  # noqa: BLE001 the library raises whatever it trips over
-        return Bad(place, f"it cannot be read: {error}", position, size)
-    return Item(stored, place, position, size)
+    def memory_of(
+        self,
+        library: ModuleType,
+        component: Component,
+        source: Source,  # noqa: ARG002 a card is the same in any file
+    ) -> Remember:
+        try:
+            card = library.readOne(component.text)
+        except library.base.VObjectError as error:
+            raise ValueError(error) from error
+        return _memory(card)
 
 
-def _memory(card: Any) -> Remember:  # noqa: ANN401
-    """Make the memory of a person. Raises whatever the library does."""
+def _memory(card: _Card) -> Remember:
+    """Make the memory of a person. Raises `PARSE_ERRORS`."""
     name = next(_values(card, "fn"), "") or next(_values(card, "n"), "")
     if not name:
         raise ValueError("it has no name")
@@ -92,7 +83,7 @@ def _memory(card: Any) -> Remember:  # noqa: ANN401
     )
 
 
-def _values(card: Any, field: str) -> Iterator[str]:  # noqa: ANN401
+def _values(card: _Card, field: str) -> Iterator[str]:
     """Yield the values of a field, each on one line."""
     for content in card.contents.get(field, [])[:VALUES_MAX]:
         value = content.value

@@ -9,13 +9,16 @@ from datetime import datetime
 from email import message_from_bytes, policy
 from email.message import EmailMessage
 from email.utils import parseaddr, parsedate_to_datetime
+from functools import partial
 from html.parser import HTMLParser
 from typing import BinaryIO
 
 from mnemosyned.importers.importer import Bad, Format, Item, Source, stable_id
 from mnemosyned.importers.reading.memories import clean_name, memory
 from mnemosyned.importers.reading.moments import moment_from
-from mnemosyned.importers.reading.text import LINE_BYTES_MAX, Line, lines_of
+from mnemosyned.importers.reading.parsing import PARSE_ERRORS, parsed
+from mnemosyned.importers.reading.positions import RecordPosition
+from mnemosyned.importers.reading.text import Line, lines_of
 from mnemosyned.verbs.memories import Remember
 
 MAIL_BYTES_MAX = 8 << 20
@@ -33,7 +36,6 @@ class _Mail:
     number: int
     data: bytearray = field(default_factory=bytearray)
     end: int = 0
-    has_long_line: bool = False
 
 
 class Mailbox(Format):
@@ -47,21 +49,23 @@ class Mailbox(Format):
         return bool(_BEGIN.match(lines[0])) and has_fields
 
     def read(self, source: Source, position: str) -> Iterator[Item | Bad]:
-        offset = int(position or 0)
+        start = RecordPosition.read(position)
+        end = start.offset
         with source.open() as opened:
-            for mail in _mails(opened, offset):
-                size, offset = mail.end - offset, mail.end
+            for mail in _mails(opened, start):
+                size, end = mail.end - end, mail.end
                 place = f"{source.name}, mail {mail.number}"
-                record = _record(mail, place, str(offset), size)
+                after = str(RecordPosition(end, mail.number))
+                record = parsed(partial(_read_mail, mail.data), place, after, size)
                 if record:
                     yield record
 
 
-def _mails(opened: BinaryIO, offset: int) -> Iterator[_Mail]:
+def _mails(opened: BinaryIO, start: RecordPosition) -> Iterator[_Mail]:
     """Yield the mails; each begins with a line "From …" after an empty one."""
     mail: _Mail | None = None
-    number, after_empty = 0, True
-    for line in lines_of(opened, offset=offset):
+    number, after_empty = start.number, True
+    for line in lines_of(opened, offset=start.offset):
         if after_empty and _BEGIN.match(line.data):
             if mail:
                 yield mail
@@ -77,21 +81,17 @@ def _mails(opened: BinaryIO, offset: int) -> Iterator[_Mail]:
 
 
 def _kept(line: Line) -> bytes:
-    return b"\n" if line.too_long else line.data[: min(MAIL_BYTES_MAX, LINE_BYTES_MAX)]
+    return b"\n" if line.too_long else line.data[:MAIL_BYTES_MAX]
 
 
-def _record(mail: _Mail, place: str, position: str, size: int) -> Item | Bad | None:
-    data = _QUOTED_BEGIN.sub(rb"\1", bytes(mail.data))
-    try:
-        message = message_from_bytes(data, policy=policy.default)
-        return Item(_memory(message), place, position, size)
-    except Exception as error:  # noqa: BLE001 the parser raises whatever it trips over
-        reason = f"it cannot be read: {error or type(error).__name__}"
-        return Bad(place, reason, position, size)
+def _read_mail(written: bytes | bytearray) -> Remember:
+    """Make the memory of a mail as it is written. Raises `PARSE_ERRORS`."""
+    data = _QUOTED_BEGIN.sub(rb"\1", bytes(written))
+    return _memory(message_from_bytes(data, policy=policy.default))
 
 
 def _memory(message: EmailMessage) -> Remember:
-    """Make the memory of a mail. Raises whatever the parser does."""
+    """Make the memory of a mail. Raises `PARSE_ERRORS`."""
     subject = clean_name(_header(message, "subject"))
     name, address = parseaddr(_header(message, "from"))
     topic = _REPLY.sub("", subject) or "without subject"
@@ -120,7 +120,7 @@ def _header(message: EmailMessage, name: str) -> str:
     """Return a header, decoded; empty where it is missing or broken."""
     try:
         return str(message.get(name) or "")
-    except Exception:  # noqa: BLE001 broken headers raise many things
+    except PARSE_ERRORS:
         return ""
 
 
@@ -163,7 +163,7 @@ class _Words(HTMLParser):
         self.parts: list[str] = []
         self._hidden = 0
 
-    def handle_starttag(self, tag: str, attrs: object) -> None:  # noqa: ARG002
+    def handle_starttag(self, tag: str, _attrs: object) -> None:
         self._hidden += tag in self.HIDDEN
         if tag in self.BREAKS:
             self.parts.append("\n")

@@ -10,6 +10,7 @@ from typing import BinaryIO
 
 from mnemosyned.importers.importer import Bad, Format, Item, Source, stable_id
 from mnemosyned.importers.reading.memories import memory
+from mnemosyned.importers.reading.positions import RecordPosition
 from mnemosyned.importers.reading.text import Line, as_utf8, is_binary, lines_of
 from mnemosyned.verbs.memories import Remember
 
@@ -47,18 +48,20 @@ class ShellHistory(Format):
     def read(self, source: Source, position: str) -> Iterator[Item | Bad]:
         shell = shell_of(source) or "bash"
         modified = datetime.fromtimestamp(source.path.stat().st_mtime, tz=UTC)
-        offset = int(position or 0)
+        start = RecordPosition.read(position)
+        end = start.offset
         with source.open() as opened, _text(opened, shell) as stream:
-            lines = _good(lines_of(stream, offset=offset))
-            for command in _READERS[shell](lines):
-                size, offset = command.end - offset, command.end
+            lines = _good(lines_of(stream, offset=start.offset))
+            for command in _READERS[shell](lines, start.number):
+                size, end = command.end - end, command.end
                 place = f"{source.name}, command {command.number}"
+                after = str(RecordPosition(end, command.number))
                 if not command.text.strip():
                     continue
                 if "\0" in command.text:
-                    yield Bad(place, "it is not text", str(offset), size)
+                    yield Bad(place, "it is not text", after, size)
                     continue
-                yield Item(_memory(shell, command, modified), place, str(offset), size)
+                yield Item(_memory(shell, command, modified), place, after, size)
 
 
 def shell_of(source: Source) -> str:
@@ -100,9 +103,9 @@ def _good(lines: Iterable[Line]) -> Iterator[Line]:
     return (line for line in lines if not line.too_long)
 
 
-def _bash(lines: Iterator[Line]) -> Iterator[_Command]:
+def _bash(lines: Iterator[Line], number: int) -> Iterator[_Command]:
     """Yield commands; with times, all lines up to the next time are one."""
-    time, number = 0, 0
+    time = 0
     command: _Command | None = None
     for line in lines:
         stamp = _STAMP.match(line.data)
@@ -123,9 +126,8 @@ def _bash(lines: Iterator[Line]) -> Iterator[_Command]:
         yield command
 
 
-def _zsh(lines: Iterator[Line]) -> Iterator[_Command]:
+def _zsh(lines: Iterator[Line], number: int) -> Iterator[_Command]:
     """Yield commands; a backslash before the end of a line goes on with the next."""
-    number = 0
     command: _Command | None = None
     for line in lines:
         data = _unmetafied(line.data)
@@ -148,9 +150,8 @@ def _zsh(lines: Iterator[Line]) -> Iterator[_Command]:
         yield command
 
 
-def _fish(lines: Iterator[Line]) -> Iterator[_Command]:
+def _fish(lines: Iterator[Line], number: int) -> Iterator[_Command]:
     """Yield commands, in which line ends are written as a backslash and an n."""
-    number = 0
     command: _Command | None = None
     for line in lines:
         time = _FISH_TIME.match(line.data)
