@@ -76,7 +76,7 @@ class Intake:
             valid_until=to_utc(request.valid_until, field=place + "valid_until")
             if request.valid_until
             else None,
-            tags=tag_names(request.tags, field=place + "tags"),
+            tags=tag_names(request.tags, field=place + "tags") if request.tags else (),
         )
         memory, done = apply_secret_rule(memory, self.secrets, place=place)
         return Draft(

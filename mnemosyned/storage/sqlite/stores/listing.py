@@ -25,8 +25,7 @@ _GROUPS = (
     "SELECT session_id, source, count(*), min(created_at), max(created_at) "
     "FROM working_memory GROUP BY session_id, source UNION ALL "
     "SELECT session_id, source, sum(item_count), min(covers_from), max(covers_until) "
-    "FROM episodic_memory INDEXED BY episodic_memory_covers_until "
-    "WHERE level = 0 GROUP BY session_id, source"
+    "FROM episodic_memory NOT INDEXED WHERE level = 0 GROUP BY session_id, source"
 )
 
 
