@@ -6,17 +6,27 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
+from mnemosyned.domain.errors import ConfigInvalid
+
 BYTES_MAX = 5_000_000
 """Size from which a new file is begun; one older file is kept."""
 
 
 class LogFile:
-    """Standard output and standard error in a file, and in a new one when that is full."""
+    """Standard output and standard error in a file, and in a new one when that is full.
+
+    Raises `ConfigInvalid` where the file cannot be written to.
+    """
 
     def __init__(self, path: Path, *, bytes_max: int = BYTES_MAX) -> None:
         self._path = path
         self._bytes_max = bytes_max
-        self._open()
+        try:
+            self._open()
+        except OSError as error:
+            raise ConfigInvalid(
+                f"--log-file: {path} cannot be written to: {error.strerror}"
+            ) from error
 
     def turn_over(self) -> None:
         """Begin a new file if this one is full; on a disk that fails the old one goes on."""

@@ -12,6 +12,7 @@ from e2e.daemons import kept, mnem, short_room
 
 from mnemosyned import Memory
 from mnemosyned.daemon.log_file import LogFile
+from mnemosyned.domain.errors import ConfigInvalid
 
 pytestmark = pytest.mark.e2e
 
@@ -133,3 +134,8 @@ def test_a_full_log_is_begun_anew_and_one_older_is_kept(tmp_path: Path) -> None:
     assert (tmp_path / "d.log").read_bytes() == b"third\n"
     assert (tmp_path / "d.log.1").read_bytes() == b"second line\n"
     assert (tmp_path / "d.log").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_log_that_cannot_be_written_is_told_in_a_line(tmp_path: Path) -> None:
+    with pytest.raises(ConfigInvalid, match=r"--log-file: .*No such file"):
+        LogFile(tmp_path / "nowhere" / "d.log")
