@@ -7,16 +7,11 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mnemosyned.domain.statuses import EmbedderStatus
 from mnemosyned.service.parts import ServiceParts
 from mnemosyned.verbs.status import SleepStatus, Stats, Status
 from mnemosyned.verbs.watching import WatchedFolder
-
-# Loaded by who has an embedding model.
-if TYPE_CHECKING:
-    pass
 
 
 class StatusService:
