@@ -58,7 +58,7 @@ def make_policies(config: Config, summarizer: Summarizer) -> Policies:
         grace_hours=config.forget.grace_hours,
         window=_window_policy(config, summarizer),
         hooks=HookPolicy(capture=config.hooks.capture, tell=config.hooks.tell),
-        backup=_backup_policy(config),
+        backup=backup_policy(config),
     )
 
 
@@ -160,7 +160,7 @@ def _retention(config: Config) -> Retention:
     )
 
 
-def _backup_policy(config: Config) -> BackupPolicy:
+def backup_policy(config: Config) -> BackupPolicy:
     """Return the rules for backups: daily ones where a folder is set and no schedule."""
     backup = config.backup
     schedule = backup.schedule or ("daily" if backup.dir else "off")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from mnemosyned.assembly.build import check_settings as check_rules
 from mnemosyned.client.connection import Connection
 from mnemosyned.config import CONFIG_VARIABLE, Config, config_file, load_config
 from mnemosyned.domain.errors import ConfigInvalid, MnemosynedError
@@ -83,12 +84,17 @@ def present_installation(*, deep: bool = False) -> Installation:
 
 
 def _settings(file: Path) -> tuple[Config, str]:
-    """The settings, or the defaults and why they cannot be read."""
+    """The settings, or the defaults, and why a daemon could not use them."""
     named = os.environ.get(CONFIG_VARIABLE)
     try:
-        return load_config(file if named or file.exists() else None), ""
+        config = load_config(file if named or file.exists() else None)
     except ConfigInvalid as error:
         return Config(), error.message
+    try:
+        check_rules(config)
+    except ConfigInvalid as error:  # by the rules of one part
+        return config, error.message
+    return config, ""
 
 
 def _path_or(path: Callable[[], Path], otherwise: Path) -> Path:

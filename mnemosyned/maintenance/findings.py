@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 
 from mnemosyned.config import Config
@@ -69,28 +70,23 @@ class Installation:
     deep: bool = False
     """Whether checks may take long."""
 
-
-def ok(check: str, text: str) -> Finding:
-    """A check that found nothing wrong."""
-    return Finding(check=check, severity=Severity.OK, text=text)
-
-
-def note(check: str, text: str, command: str = "") -> Finding:
-    """Something worth knowing."""
-    return Finding(check=check, severity=Severity.NOTE, text=text, command=command)
+    @property
+    def backup_folder(self) -> Path:
+        """The folder of dated backups, which may not exist."""
+        return self.config.backup_folder or self.database.with_name("backups")
 
 
-def warning(
+def _finding(  # noqa: PLR0917 read as a sentence where a check yields it
+    severity: Severity,
     check: str,
     text: str,
     command: str = "",
     remedy: Remedy | None = None,
     path: Path | None = None,
 ) -> Finding:
-    """Something that should be mended."""
     return Finding(
         check=check,
-        severity=Severity.WARNING,
+        severity=severity,
         text=text,
         command=command,
         remedy=remedy,
@@ -98,19 +94,11 @@ def warning(
     )
 
 
-def problem(
-    check: str,
-    text: str,
-    command: str = "",
-    remedy: Remedy | None = None,
-    path: Path | None = None,
-) -> Finding:
-    """Something that keeps the memory from working, or endangers it."""
-    return Finding(
-        check=check,
-        severity=Severity.PROBLEM,
-        text=text,
-        command=command,
-        remedy=remedy,
-        path=path,
-    )
+ok = partial(_finding, Severity.OK)
+"""A check that found nothing wrong."""
+note = partial(_finding, Severity.NOTE)
+"""Something worth knowing."""
+warning = partial(_finding, Severity.WARNING)
+"""Something that should be mended."""
+problem = partial(_finding, Severity.PROBLEM)
+"""Something that keeps the memory from working, or endangers it."""

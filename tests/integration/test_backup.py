@@ -16,7 +16,7 @@ from support.services import make_keeper
 
 from mnemosyned import Memory, Remember
 from mnemosyned.domain.errors import InvalidRequest, StorageFailed
-from mnemosyned.domain.keeping.backups import Keep
+from mnemosyned.domain.keeping.backups import Keep, backup_name
 from mnemosyned.service.backups.keeper import BackupKeeper
 from mnemosyned.service.policies import BackupPolicy, PolicyHolder
 from mnemosyned.service.service import MemoryService
@@ -316,6 +316,22 @@ def test_an_old_backup_and_a_failed_one_are_warned_of(
     clock.advance(days=2)
 
     assert "older than twice the interval" in keeper.warnings()[-1]
+
+
+def test_parts_that_a_crash_left_go_although_the_next_backup_fails(
+    keeper: BackupKeeper, clock: FakeClock, tmp_path: Path
+) -> None:
+    part = tmp_path / "copies" / "memory-20260101T000000Z.auto.db.partial"
+    part.parent.mkdir()
+    part.touch()
+    os.utime(part, (0, 0))
+    in_the_way = f"{backup_name(clock.now(), scheduled=True)}.partial"
+    (part.parent / in_the_way).mkdir()
+
+    keeper.run_scheduled()
+
+    assert "failed" in keeper.warnings()[0]
+    assert made(tmp_path) == [in_the_way]
 
 
 def test_a_backup_dated_by_a_wrong_clock_does_not_end_the_schedule(

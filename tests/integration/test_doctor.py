@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from support.broken_installations import (
 )
 
 from mnemosyned import Memory
+from mnemosyned.domain.keeping.backups import backup_name
 from mnemosyned.maintenance.doctor import examine, present_installation
 from mnemosyned.maintenance.findings import Severity
 from mnemosyned.maintenance.repair import repair
@@ -147,3 +149,41 @@ def test_no_database_at_all_is_nothing_wrong(home: Home) -> None:
     assert [each.text for each in findings if each.severity.is_bad] == [
         "no daemon runs"
     ]
+
+
+def test_a_weekly_backup_of_five_days_ago_is_not_old(home: Home) -> None:
+    five_days_ago = backup_name(datetime.now(UTC) - timedelta(days=5), scheduled=True)
+    (home.state / "backups").mkdir()
+    shutil.copy(home.database, home.state / "backups" / five_days_ago)
+    home.configure("backup:\n  schedule: weekly\n")
+
+    with home.lived_in():
+        findings = examine(present_installation())
+
+    severities = [each.severity for each in findings if each.check == "backups"]
+    assert severities == [Severity.OK]
+
+
+def test_a_part_of_a_backup_is_found_and_a_download_is_left_alone(home: Home) -> None:
+    (home.state / "backups").mkdir()
+    part = home.state / "backups" / "memory-20260301T120000Z.db.partial"
+    part.write_bytes(b"SQLite format 3\0")
+    download = home.state / "film.mkv.partial"
+    download.write_bytes(b"half a film")
+
+    with home.lived_in():
+        done = list(repair(examine(present_installation()), present_installation()))
+
+    assert done == [f"removed {part}"]
+    assert download.exists()
+
+
+def test_a_setting_that_only_its_part_refuses_is_a_problem(home: Home) -> None:
+    home.configure('backup:\n  schedule: "99 99 * * *"\n')
+
+    with home.lived_in():
+        findings = examine(present_installation())
+
+    problems = [each.text for each in findings if each.severity is Severity.PROBLEM]
+    assert len(problems) == 1
+    assert problems[0].startswith("backup.schedule: ")

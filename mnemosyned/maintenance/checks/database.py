@@ -18,8 +18,8 @@ from mnemosyned.maintenance.findings import (
     warning,
 )
 from mnemosyned.paths import shipped
-from mnemosyned.service.backups.copies import file_bytes
-from mnemosyned.storage.sqlite.database.copies import open_to_read
+from mnemosyned.service.backups.copies import dated_backups, file_bytes, holds_database
+from mnemosyned.storage.sqlite.database.copies import PARTIAL, open_to_read
 from mnemosyned.storage.sqlite.database.restoring import SQLITE
 from mnemosyned.storage.sqlite.database.schema import (
     latest_version,
@@ -90,7 +90,7 @@ def check_leftovers(installation: Installation) -> Iterator[Finding]:
         for waiting in sorted(database.parent.glob(f"{database.name}.restore-*Z")):
             text = f"a restore was interrupted: {waiting.name} waits to be the database"
             yield warning(CHECK, text, "mnem start", Remedy.RESTORE, waiting)
-        for part in sorted(database.parent.glob("*.partial")):
+        for part in _parts(database.parent, installation.backup_folder):
             text = f"{part} is a part of a copy that was never finished"
             yield warning(CHECK, text, REPAIR, Remedy.LEFTOVER, part)
     asides = [
@@ -103,12 +103,17 @@ def check_leftovers(installation: Installation) -> Iterator[Finding]:
         yield note(CHECK, text, f"ls -l {database}.*-*Z")
 
 
+def _parts(*folders: Path) -> list[Path]:
+    """Parts of copies; the unfinished download of another program is none."""
+    files = {file for folder in folders for file in folder.glob(f"*{PARTIAL}")}
+    return sorted(file for file in files if file.is_file() and holds_database(file))
+
+
 def newest_backup(installation: Installation) -> Path | None:
     """The newest dated backup, which a damaged database can be restored from."""
-    folder = installation.config.backup_folder or installation.database.with_name(
-        "backups"
-    )
-    return max(folder.glob("memory-*Z*.db"), default=None)
+    folder = installation.backup_folder
+    newest = max(dated_backups(folder), default=None)
+    return folder / newest.name if newest else None
 
 
 def _file_findings(path: Path) -> Iterator[Finding]:

@@ -11,9 +11,10 @@ from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 
+from mnemosyned.assembly.policies import backup_policy
 from mnemosyned.config import NO_MODEL, with_default_model
 from mnemosyned.domain.errors import MnemosynedError
-from mnemosyned.domain.keeping.backups import DatedBackup, dated_backup, overdue
+from mnemosyned.domain.keeping.backups import overdue
 from mnemosyned.hooks import spool
 from mnemosyned.maintenance.findings import (
     Finding,
@@ -27,7 +28,8 @@ from mnemosyned.maintenance.findings import (
 from mnemosyned.maintenance.restore import check_restorable
 from mnemosyned.models.catalog import ModelStore
 from mnemosyned.paths import models_dir, token_path
-from mnemosyned.service.backups.copies import file_bytes
+from mnemosyned.service.backups.copies import dated_backups, file_bytes
+from mnemosyned.service.backups.keeper import interval_of
 from mnemosyned.terminal import counted, when
 
 FREE_MIN_BYTES = 50_000_000
@@ -37,6 +39,8 @@ FILES_MAX = 10_000
 SPOOL_OLD_S = 600.0
 """Calls wait a moment while a daemon restarts; for longer, something keeps them."""
 MAGIC = b"GGUF"
+BY_HAND = timedelta(days=7)
+"""Interval of backups where none are scheduled."""
 
 
 def check_permissions(installation: Installation) -> Iterator[Finding]:
@@ -79,17 +83,15 @@ def check_space(installation: Installation) -> Iterator[Finding]:
 
 def check_backups(installation: Installation) -> Iterator[Finding]:
     """Whether there is a backup, how old it is, and whether the newest is whole."""
-    backup = installation.config.backup
-    scheduled = bool(backup.dir or backup.schedule) and backup.schedule != "off"
-    folder = installation.config.backup_folder
-    folder = folder or installation.database.with_name("backups")
+    policy = backup_policy(installation.config)
+    folder, scheduled = installation.backup_folder, policy.scheduled
     if scheduled and folder.exists() and not os.access(folder, os.W_OK):
         yield problem(
             "backups",
             f"{folder} cannot be written to",
             "mnem config set backup.dir DIR",
         )
-    newest = max(_dated(folder), default=None)
+    newest = max(dated_backups(folder), default=None)
     if newest is None:
         if installation.database.exists():
             yield _no_backup(folder, scheduled=scheduled)
@@ -100,9 +102,9 @@ def check_backups(installation: Installation) -> Iterator[Finding]:
         yield problem("backups", f"the newest backup: {error.message}", "mnem backup")
         return
     text = f"the newest backup is of {when(newest.made_at)}, in {folder}"
-    week = timedelta(days=7)
-    interval = timedelta(days=1) if scheduled else week
-    if overdue(newest.made_at, interval=interval, now=datetime.now(UTC)):
+    now = datetime.now(UTC)
+    interval = interval_of(policy, now) if scheduled else BY_HAND
+    if overdue(newest.made_at, interval=interval, now=now):
         yield warning("backups", f"{text}, and old", "mnem backup")
     else:
         yield ok("backups", f"{text}, and whole")
@@ -162,14 +164,6 @@ def _closed(path: Path, mask: int) -> Finding | None:
         Remedy.PERMISSIONS,
         path,
     )
-
-
-def _dated(folder: Path) -> Iterator[DatedBackup]:
-    try:
-        names = [file.name for file in islice(folder.iterdir(), FILES_MAX)]
-    except OSError:
-        return
-    yield from filter(None, map(dated_backup, names))
 
 
 def _no_backup(folder: Path, *, scheduled: bool) -> Finding:

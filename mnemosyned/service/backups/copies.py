@@ -6,6 +6,7 @@ from itertools import islice
 from pathlib import Path
 
 from mnemosyned.domain.errors import InvalidRequest
+from mnemosyned.domain.keeping.backups import DatedBackup, dated_backup
 
 FILES_MAX = 10_000
 SQLITE = b"SQLite format 3\0"
@@ -49,6 +50,20 @@ def backup_target(name: str, database: Path) -> Path:
     return target
 
 
+def dated_backups(folder: Path) -> list[DatedBackup]:
+    """The whole backups in a folder, by their names."""
+    try:
+        names = [file.name for file in islice(folder.iterdir(), FILES_MAX)]
+    except OSError:  # there is none yet
+        return []
+    return [each for each in map(dated_backup, names) if each]
+
+
+def holds_database(file: Path) -> bool:
+    """Whether a file is empty, or an SQLite database."""
+    return file.stat().st_size == 0 or _is_sqlite(file)
+
+
 def file_bytes(path: Path) -> int:
     """The size of a file; 0 where it is gone."""
     try:
@@ -82,7 +97,7 @@ def _may_be_replaced(file: Path) -> bool:
         return True
     if not file.is_file():
         return False
-    return file.stat().st_size == 0 or _is_sqlite(file)
+    return holds_database(file)
 
 
 def _is_copy(file: Path, database: Path) -> bool:

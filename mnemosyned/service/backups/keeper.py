@@ -10,7 +10,6 @@ from pathlib import Path
 from mnemosyned.domain.errors import InvalidRequest, MnemosynedError, SleepInProgress
 from mnemosyned.domain.instants import shift
 from mnemosyned.domain.keeping.backups import (
-    DatedBackup,
     backup_name,
     dated_backup,
     overdue,
@@ -18,8 +17,8 @@ from mnemosyned.domain.keeping.backups import (
 from mnemosyned.domain.ports.clock import Clock
 from mnemosyned.domain.ports.maintenance import MaintenanceStore
 from mnemosyned.logs import logger
-from mnemosyned.service.backups.copies import backup_target
-from mnemosyned.service.policies import About, PolicyHolder
+from mnemosyned.service.backups.copies import backup_target, dated_backups
+from mnemosyned.service.policies import About, BackupPolicy, PolicyHolder
 from mnemosyned.sleep.lease import SummarizerLease
 from mnemosyned.sleep.starts.scheduler import cron_times
 from mnemosyned.terminal import when
@@ -35,6 +34,14 @@ PARTIAL_AGE_S = 86_400.0
 """A part of a copy this old is one that a crash left."""
 
 log = logger()
+
+
+def interval_of(policy: BackupPolicy, now: datetime) -> timedelta:
+    """The time from one scheduled backup to the next; none without a schedule."""
+    if policy.cron:
+        first, second = cron_times(policy.cron, after=now)
+        return second - first
+    return policy.interval or timedelta()
 
 
 class BackupKeeper:
@@ -104,7 +111,7 @@ class BackupKeeper:
     def status(self) -> BackupStatus:
         """Return what `status` says of backups."""
         policy = self._policies.backup
-        backups = self._dated()
+        backups = dated_backups(self.folder)
         return BackupStatus(
             folder=str(self.folder),
             scheduled=policy.scheduled,
@@ -121,8 +128,9 @@ class BackupKeeper:
         warnings = []
         if self._problem:
             warnings.append(f"the last scheduled backup failed: {self._problem}")
-        last = self._last()
-        if overdue(last, interval=self._interval(), now=self._clock.now()):
+        last, now = self._last(), self._clock.now()
+        interval = interval_of(self._policies.backup, now)
+        if overdue(last, interval=interval, now=now):
             warnings.append(
                 f"the last scheduled backup is of {when(last)}, older than twice the interval "
                 "of backup.schedule: mnem backup makes one now"
@@ -130,13 +138,13 @@ class BackupKeeper:
         return warnings
 
     def _back_up_by_schedule(self) -> None:
+        self._remove_parts()  # first: they may have filled the disk
         target = self._dated_target(scheduled=True)
         made = self._copy(target)
         self._problem, self._retry_at = "", 0.0
-        expired = self._policies.backup.keep.expired(self._dated())
+        expired = self._policies.backup.keep.expired(dated_backups(self.folder))
         for backup in expired:
             (self.folder / backup.name).unlink(missing_ok=True)
-        self._remove_parts()
         log.info("backup_made", file=made.file, bytes=made.bytes, removed=len(expired))
 
     def _copy(self, target: Path) -> BackedUp:
@@ -165,26 +173,15 @@ class BackupKeeper:
     def _name(self, *, scheduled: bool) -> str:
         return backup_name(self._clock.now(), scheduled=scheduled)
 
-    def _interval(self) -> timedelta:
-        policy = self._policies.backup
-        if policy.cron:
-            first, second = cron_times(policy.cron, after=self._clock.now())
-            return second - first
-        return policy.interval or timedelta()
-
     def _last(self) -> datetime | None:
         """When the newest dated backup was made, as far as its date can be true."""
         latest = shift(self._clock.now(), AHEAD)
-        dates = [each.made_at for each in self._dated() if each.made_at <= latest]
+        dates = [
+            each.made_at
+            for each in dated_backups(self.folder)
+            if each.made_at <= latest
+        ]
         return max(dates, default=None)
-
-    def _dated(self) -> list[DatedBackup]:
-        """The whole backups in the folder."""
-        try:
-            names = [file.name for file in islice(self.folder.iterdir(), FILES_MAX)]
-        except OSError:  # there is none yet
-            return []
-        return [each for each in map(dated_backup, names) if each]
 
     def _remove_parts(self) -> None:
         """Delete parts of copies that a crash left in the folder."""
