@@ -11,9 +11,9 @@ from mnemosyned.hooks.capture import Capture
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.throttle import ForegroundGate
 from mnemosyned.verbs.watching import Watch, WatchedFolder, Watching
+from mnemosyned.watch.policy import WatchPolicy
 
 if TYPE_CHECKING:
-    from mnemosyned.watch.policy import WatchPolicy
     from mnemosyned.watch.watcher import Watcher
 
 
@@ -52,6 +52,8 @@ class WatcherHost:
 
     def watch(self, request: Watch) -> Watching:
         """Follow more folders or fewer, and list them."""
+        if not (request.paths or self._watcher):
+            return Watching([])
         return self._present().watch(request)
 
     def folders(self) -> list[WatchedFolder]:
@@ -68,7 +70,7 @@ class WatcherHost:
             self._present()
 
     def _present(self) -> Watcher:
-        # Loaded here: where nothing is followed the start does not wait for it.
+        # Loaded here: where nothing is followed, nobody waits for it, nor keeps it in memory.
         from mnemosyned.watch.reader import FileReader  # noqa: PLC0415
         from mnemosyned.watch.watcher import LIMITS, Watcher  # noqa: PLC0415
 
@@ -94,9 +96,6 @@ class WatcherHost:
 
 
 def _policy(config: Config) -> WatchPolicy:
-    # Loaded here, as above.
-    from mnemosyned.watch.policy import WatchPolicy  # noqa: PLC0415
-
     watch = config.watch
     return WatchPolicy(
         paths=tuple(watch.paths), files_max=watch.files_max, settle_s=watch.settle_s

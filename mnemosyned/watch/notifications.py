@@ -7,11 +7,21 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import islice
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from watchdog.observers.api import BaseObserver
+from watchdog.events import (
+    EVENT_TYPE_CLOSED,
+    EVENT_TYPE_CREATED,
+    EVENT_TYPE_MODIFIED,
+    EVENT_TYPE_MOVED,
+    FileSystemEvent,
+    FileSystemEventHandler,
+)
+from watchdog.observers import Observer
+from watchdog.observers.api import BaseObserver
 
+CHANGES = frozenset(
+    {EVENT_TYPE_CLOSED, EVENT_TYPE_CREATED, EVENT_TYPE_MODIFIED, EVENT_TYPE_MOVED}
+)
 CLOSE_S = 5.0
 FOLDERS_MAX = 20_000
 """Folders below a followed one: each takes a kilobyte here and one in the system."""
@@ -37,9 +47,6 @@ class Notifications:
         self.close()
         if not folders:
             return {}
-        # Loaded here: where nothing is followed it would be memory for nothing.
-        from watchdog.observers import Observer  # noqa: PLC0415
-
         observer = Observer()
         observer.start()
         problems = {}
@@ -62,32 +69,18 @@ class Notifications:
             observer.join(CLOSE_S)
 
     def _schedule(self, observer: BaseObserver, folder: str) -> None:
-        # Loaded here, as above.
-        from watchdog.events import (  # noqa: PLC0415
-            EVENT_TYPE_CLOSED,
-            EVENT_TYPE_CREATED,
-            EVENT_TYPE_MODIFIED,
-            EVENT_TYPE_MOVED,
-            FileSystemEvent,
-            FileSystemEventHandler,
-        )
-
-        changes = {
-            EVENT_TYPE_CLOSED,
-            EVENT_TYPE_CREATED,
-            EVENT_TYPE_MODIFIED,
-            EVENT_TYPE_MOVED,
-        }
-        on_change = self._on_change
-
-        class Handler(FileSystemEventHandler):
-            """Hands the path of each changed file on."""
-
-            def on_any_event(self, event: FileSystemEvent) -> None:
-                if event.is_directory or event.event_type not in changes:
-                    return
-                on_change(os.fsdecode(event.dest_path or event.src_path))
-
         is_file = os.path.isfile(folder)  # noqa: PTH113
         place = os.path.dirname(folder) if is_file else folder  # noqa: PTH120
-        observer.schedule(Handler(), place, recursive=not is_file)
+        observer.schedule(_Handler(self._on_change), place, recursive=not is_file)
+
+
+class _Handler(FileSystemEventHandler):
+    """Hands the path of each changed file on."""
+
+    def __init__(self, on_change: Callable[[str], None]) -> None:
+        self._on_change = on_change
+
+    def on_any_event(self, event: FileSystemEvent) -> None:
+        if event.is_directory or event.event_type not in CHANGES:
+            return
+        self._on_change(os.fsdecode(event.dest_path or event.src_path))

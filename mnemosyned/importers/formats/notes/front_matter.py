@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import yaml
+
 CHARS_MAX = 64 * 1024
 _BLOCK = re.compile(
     r"\A---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE
@@ -24,17 +26,26 @@ class Note:
     """Why the front matter could not be read; the body then begins with it."""
 
 
+class _LoaderWithoutAliases(yaml.SafeLoader):
+    """A loader that refuses aliases, of which a few lines make gigabytes."""
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            event = self.peek_event()  # type: ignore[no-untyped-call]
+            raise yaml.constructor.ConstructorError(
+                None, None, "aliases are not read", event.start_mark
+            )
+        return super().compose_node(parent, index)
+
+
 def split_note(text: str) -> Note:
     """Part a note into fields and text."""
     text = text.replace("\r\n", "\n")
     block = _BLOCK.match(text[:CHARS_MAX])
     if block is None:
         return Note(text)
-    # Loaded here: the shell starts without it.
-    import yaml  # noqa: PLC0415
-
     try:
-        fields = yaml.load(block[1], Loader=_loader())  # noqa: S506 a SafeLoader without aliases
+        fields = yaml.load(block[1], Loader=_LoaderWithoutAliases)  # noqa: S506 a SafeLoader
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         problem = getattr(error, "problem", None) or str(error)
         return Note(text, problem=f"the front matter is not YAML: {problem}")
@@ -42,19 +53,3 @@ def split_note(text: str) -> Note:
         return Note(text[block.end() :])
     named = {str(key).strip().lower(): value for key, value in fields.items()}
     return Note(text[block.end() :], named)
-
-
-def _loader() -> Any:  # noqa: ANN401 a class of PyYAML
-    """Return a loader that refuses aliases, of which a few lines make gigabytes."""
-    import yaml  # noqa: PLC0415
-
-    class Loader(yaml.SafeLoader):
-        def compose_node(self, parent: Any, index: Any) -> Any:  # noqa: ANN401
-            if self.check_event(yaml.AliasEvent):
-                event = self.peek_event()  # type: ignore[no-untyped-call]
-                raise yaml.constructor.ConstructorError(
-                    None, None, "aliases are not read", event.start_mark
-                )
-            return super().compose_node(parent, index)
-
-    return Loader
