@@ -67,14 +67,14 @@ Record = Item | Bad | Group
 
 @dataclass(frozen=True)
 class Source:
-    """A file, a folder, or standard input."""
+    """A file, a folder, or a stream: standard input or a pipe."""
 
     path: Path
     """As it was typed, or below a folder that was typed."""
     root: Path
     """The path that was typed: this one, or a folder above it."""
     stream: BinaryIO | None = field(default=None, compare=False)
-    """Standard input, which can be opened once."""
+    """What can be read once, from its beginning to its end."""
 
     @classmethod
     def named(cls, path: Path) -> Source:
@@ -82,14 +82,14 @@ class Source:
         return cls(path, path)
 
     @classmethod
-    def of_stream(cls, stream: BinaryIO) -> Source:
-        """Return the source that reads standard input."""
-        return cls(STANDARD_INPUT, STANDARD_INPUT, stream)
+    def of_stream(cls, stream: BinaryIO, path: Path = STANDARD_INPUT) -> Source:
+        """Return the source that reads standard input, or a pipe at a path."""
+        return cls(path, path, stream)
 
     @property
     def name(self) -> str:
         """Its name in error messages."""
-        return "standard input" if self.stream else str(self.path)
+        return "standard input" if self.path == STANDARD_INPUT else str(self.path)
 
     @property
     def is_folder(self) -> bool:
@@ -107,7 +107,7 @@ class Source:
             return opened.read(HEAD_BYTES)
 
     def open(self) -> BinaryIO:
-        """Open the file, or standard input from its beginning. Raises `OSError`."""
+        """Open the file, or the stream from its beginning. Raises `OSError`."""
         if self.stream:
             return io.BufferedReader(_Chained(self.head, self.stream))
         return self.path.open("rb")

@@ -76,6 +76,8 @@ def _add(plan: Plan, source: Source, given: Format | None) -> None:
 
 def _unknown(source: Source) -> str:
     """Say of a source without a format what to do with it."""
+    if not source.head:
+        return f"{source.name} is empty"
     if source.head.startswith(SQLITE):
         return (
             f"{source.name} is a database that cannot be imported; a backup of a memory is put "
@@ -115,7 +117,12 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _first_time(part: Part) -> datetime:
-    """Return the time of the first record; sources without one come last, by name."""
+    """Return the time of the first record; sources without one come last, by name.
+
+    Streams are among them, as what is read of them here could not be read again.
+    """
+    if part.source.stream:
+        return _LAST
     try:
         for record in part.format.read(part.source, START):
             if isinstance(record, Item):

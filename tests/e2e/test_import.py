@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import threading
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
@@ -112,6 +114,30 @@ def test_standard_input_is_imported(daemon: Daemon, text: str) -> None:
 
     assert done.returncode == 0, done.stderr
     assert len(kept(daemon.database)) == 4
+
+
+def test_a_pipe_is_imported_from_its_beginning(daemon: Daemon, tmp_path: Path) -> None:
+    """More than the beginning by which its format is recognized."""
+    lines = [json.dumps({"content": f"number {n}"}) for n in range(4_000)]
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    text = "\n".join(lines)
+    writer = threading.Thread(target=pipe.write_text, args=[text], daemon=True)
+    writer.start()
+
+    done = importing(daemon, pipe)
+
+    assert done.returncode == 0, done.stderr
+    assert b"4,000 remembered" in done.stdout
+
+
+def test_an_empty_file_is_said_to_be_empty(daemon: Daemon, file: Path) -> None:
+    file.touch()
+
+    done = importing(daemon, file)
+
+    assert done.returncode == 2
+    assert f"{file} is empty".encode() in done.stderr
 
 
 @pytest.mark.thorough

@@ -10,6 +10,7 @@ import sys
 import zipfile
 from contextlib import closing
 from datetime import datetime
+from io import BytesIO
 from pathlib import Path
 from random import Random
 
@@ -304,6 +305,18 @@ def test_a_folder_with_loops_and_devices_is_read_as_far_as_it_has_files(
     plan = plan_import([Source.named(tmp_path)], None)
 
     assert [part.source.path.name for part in plan.parts] == ["Ferry.md"]
+
+
+def test_a_stream_next_to_a_file_is_read_whole(tmp_path: Path) -> None:
+    lines = [json.dumps({"content": f"number {n}"}) for n in range(20_000)]
+    file = tmp_path / "a.jsonl"
+    file.write_text('{"content": "a", "created_at": "2026-03-16T09:00:00Z"}')
+    stream = Source.of_stream(BytesIO("\n".join(lines).encode()))
+
+    plan = plan_import([stream, Source.named(file)], None)
+    counts = [len(list(part.format.read(part.source, START))) for part in plan.parts]
+
+    assert counts == [1, 20_000]
 
 
 def test_tags_of_notes_and_stores_are_tags(tmp_path: Path) -> None:

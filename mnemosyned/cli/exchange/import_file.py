@@ -119,13 +119,21 @@ def import_command(
 def _source(path: str) -> Source:
     if path == "-":
         return Source.of_stream(sys.stdin.buffer)
-    return Source.named(Path(path))
+    named = Path(path)
+    if named.is_file() or named.is_dir():
+        return Source.named(named)
+    try:
+        return Source.of_stream(named.open("rb"), named)
+    except OSError as error:
+        raise InvalidRequest(
+            f"{path} cannot be read: {error.strerror}", field="path"
+        ) from error
 
 
 def _journals(
     database: str, sources: Sequence[Source], format: str, *, restart: bool
 ) -> dict[str, Journal]:
-    """Return a journal for each path; standard input cannot be read from the middle."""
+    """Return a journal for each path; a stream cannot be read from the middle."""
     journals: dict[str, Journal] = {}
     for source in sources:
         if source.stream:
@@ -139,11 +147,12 @@ def _journals(
 
 def _checked(plan: Plan, carriers: Carriers, sources: Sequence[Source]) -> ImportReport:
     """Let the daemon check every record and store none."""
-    if any(source.stream for source in sources):
-        raise InvalidRequest(
-            "standard input can be read only once; use --bad skip, or name a file",
-            field="bad",
-        )
+    for source in sources:
+        if source.stream:
+            raise InvalidRequest(
+                f"{source.name} can be read only once; use --bad skip, or name a file",
+                field="bad",
+            )
     run = ImportRun(*carriers, plan, preview=Preview())
     _run(run, "checking")
     return run.report
