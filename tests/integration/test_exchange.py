@@ -25,6 +25,7 @@ from mnemosyned.service.exchange.service import (
     ExportLimits,
 )
 from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.verbs.listing import ListMemories
 from mnemosyned.verbs.memories import Expand, Get, Recall, Remember, RememberMany
 from mnemosyned.verbs.request import checked
 from mnemosyned.verbs.sleep import Sleep
@@ -215,6 +216,12 @@ def test_a_line_of_a_newer_version_is_refused_by_its_place(mine: OpenMemory) -> 
     assert error.value.field == "lines[1]"
 
 
+def revised(**changes: object) -> dict[str, object]:
+    """The fields of a memory with one revision."""
+    revision = {"changed_at": "2026-01-01T00:00:00Z", "content": "", "content_hash": 1}
+    return {"revisions": [{**revision, **changes}]}
+
+
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
@@ -226,6 +233,12 @@ def test_a_line_of_a_newer_version_is_refused_by_its_place(mine: OpenMemory) -> 
         ({"id": "x" * 300}, "id must have at most 200 characters"),
         ({"tags": ["a,b"]}, "a tag must not contain a comma"),
         ({"seq": "first"}, "the memory is not whole"),
+        ({"seq": (1 << 63) - 1}, "seq must be between 0 and 9,007,199,254,740,992"),
+        ({"seq": -1}, "seq must be between 0"),
+        ({"content_hash": 1 << 63}, "content_hash has more than 64 bits"),
+        (revised(changed_at="2026-01-01T00:00:00"), "changed_at names no zone"),
+        (revised(content="a\0b"), "content contains a NUL character"),
+        (revised(content_hash=1 << 70), "content_hash has more than 64 bits"),
     ],
 )
 def test_a_memory_that_was_made_up_is_refused(
@@ -237,6 +250,17 @@ def test_a_memory_that_was_made_up_is_refused(
 
     with pytest.raises((InvalidRequest, InvalidText), match=reason):
         mine.service.restore_lines(line)
+
+
+def test_tags_are_stored_as_they_are_searched(mine: OpenMemory) -> None:
+    remember(mine, "a")
+    (record,) = records(exported(mine), "memory")
+    line = msgspec.json.encode({**record, "id": "other", "tags": ["#To  Do", "to do"]})
+
+    mine.service.restore_lines(line)
+
+    tagged = mine.service.call(ListMemories(tag="to do")).memories
+    assert [(memory.id, memory.tags) for memory in tagged] == [("other", ("to do",))]
 
 
 def test_secrets_that_are_not_to_be_stored_are_masked(

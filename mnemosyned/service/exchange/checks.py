@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, replace
 from datetime import datetime
 from typing import Any
 
 from mnemosyned.domain.errors import InvalidRequest
-from mnemosyned.domain.exchange import ExportedEpisode, ExportedMemory
+from mnemosyned.domain.exchange import ExportedEpisode, ExportedMemory, ExportedRevision
 from mnemosyned.domain.memory import DetailKind
 from mnemosyned.domain.ports.archive.exchange import Record
 from mnemosyned.domain.secrets.masking import (
@@ -24,11 +24,15 @@ from mnemosyned.service.intake import check_metadata, check_text
 from mnemosyned.verbs.request import TEXT_MAX
 from mnemosyned.verbs.streams.exchange import KINDS
 
+NUMBER_MAX = 1 << 53
+"""No place or count comes near it; the place after a higher one could be none that SQLite has."""
+HASHES = range(-1 << 63, 1 << 63)
 NAMES = frozenset({"id", "session", "source", "role", "episode", "memory"})
 """Fields that are as long as a name may be."""
 _FIELDS: Mapping[type[object], tuple[str, ...]] = {
     kind: tuple(field.name for field in fields(kind)) for kind in KINDS.values()
 }
+_REVISION_FIELDS = tuple(field.name for field in fields(ExportedRevision))
 _LOGGED = frozenset({GroupStatus.PROMOTED, GroupStatus.VERBATIM, GroupStatus.FAILED})
 _DETAIL_KINDS = frozenset(DetailKind)
 
@@ -39,10 +43,11 @@ def accepted(record: Record, rule: SecretRule) -> Record:
     Its secrets are stored as they were, unless secrets are not to be stored: then they are masked.
     """
     kind: type[object] = type(record)
-    for name in _FIELDS[kind]:
-        _check_value(name, getattr(record, name))
+    _check_fields(record, _FIELDS[kind])
     if check := _CHECKS.get(kind):
         check(record)
+    if isinstance(record, ExportedMemory) and record.tags:
+        record = replace(record, tags=tag_names(record.tags))
     if rule is not SecretRule.KEEP and isinstance(record, ExportedMemory):
         return _masked_memory(record)
     if rule is not SecretRule.KEEP and isinstance(record, ExportedEpisode):
@@ -51,18 +56,45 @@ def accepted(record: Record, rule: SecretRule) -> Record:
     return record
 
 
-def _check_value(name: str, value: object) -> None:
+def _check_fields(record: object, names: Iterable[str]) -> None:
     """Check what all values of a type have in common."""
-    if isinstance(value, str):
-        check_text(value, field=name)
-        if name in NAMES and len(value) > TEXT_MAX:
-            _refuse(name, f"must have at most {TEXT_MAX} characters")
-    elif isinstance(value, datetime) and value.tzinfo is None:
+    for name in names:
+        value = getattr(record, name)
+        if check := _VALUE_CHECKS.get(type(value)):
+            check(name, value)
+
+
+def _check_string(name: str, value: str) -> None:
+    check_text(value, field=name)
+    if name in NAMES and len(value) > TEXT_MAX:
+        _refuse(name, f"must have at most {TEXT_MAX} characters")
+
+
+def _check_number(name: str, value: int) -> None:
+    if name.endswith("_hash"):
+        if value not in HASHES:
+            _refuse(name, "has more than 64 bits")
+    elif not 0 <= value <= NUMBER_MAX:
+        _refuse(name, f"must be between 0 and {NUMBER_MAX:,}")
+
+
+def _check_instant(name: str, value: datetime) -> None:
+    if value.tzinfo is None:
         _refuse(name, "names no zone")
-    elif isinstance(value, tuple):
-        for member in value:
-            if isinstance(member, str):
-                check_text(member, field=name)
+
+
+def _check_members(name: str, value: tuple[object, ...]) -> None:
+    for member in value:
+        if isinstance(member, str):
+            check_text(member, field=name)
+
+
+_VALUE_CHECKS: Mapping[type[Any], Callable[[str, Any], None]] = {
+    str: _check_string,
+    int: _check_number,
+    datetime: _check_instant,
+    tuple: _check_members,
+}
 
 
 def _check_memory(memory: ExportedMemory) -> None:
@@ -75,7 +107,8 @@ def _check_memory(memory: ExportedMemory) -> None:
             _refuse("details", f"has an unknown kind {kind!r}")
         check_text(value, field="details")
     check_metadata(memory.metadata, field="metadata")
-    tag_names(memory.tags)
+    for revision in memory.revisions:
+        _check_fields(revision, _REVISION_FIELDS)
 
 
 def _check_episode(episode: ExportedEpisode) -> None:
