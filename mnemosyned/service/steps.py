@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from mnemosyned.domain.errors import PartlyDone, StorageFailed
+from mnemosyned.domain.errors import MnemosynedError, PartlyDone, StorageFailed
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -24,20 +24,21 @@ def in_steps(
     """Do the work chunk by chunk; each chunk is whole or untouched.
 
     Where one fails after others were done, `done` puts those into words. Raises `PartlyDone` then,
-    and `StorageFailed` where the first one failed.
+    and the error itself where the first one failed.
     """
     results: list[R] = []
     try:
         for chunk in chunks(values, size):
             result = step(chunk)
             results.append(result)
-    except StorageFailed as error:
+    except MnemosynedError as error:
         if not results:
             raise
+        reason = error.reason if isinstance(error, StorageFailed) else error.message
         raise PartlyDone(
             f"{done(results)}, the others were not. Send the request again for the others: "
-            f"{error.reason}",
-            reason=error.reason,
+            f"{reason}",
+            reason=reason,
         ) from error
     return results
 

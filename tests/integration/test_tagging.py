@@ -4,7 +4,7 @@ import pytest
 from support.fakes import consolidate, memory, promotion, remember_batch
 from support.stores import TRIO, get_memory, run_cycle
 
-from mnemosyned.domain.errors import BatchChanged, InvalidRequest
+from mnemosyned.domain.errors import BatchChanged, InvalidRequest, PartlyDone
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
@@ -135,3 +135,14 @@ def test_a_list_shows_only_what_has_one_of_the_tags(
 
     assert [memory.id for memory in listed.memories] == ["m0"]
     assert [memory.id for memory in prefixed.memories] == ["m1"]
+
+
+def test_a_memory_with_too_many_tags_is_named_with_what_was_done(
+    service: MemoryService,
+) -> None:
+    for number in range(150):
+        service.call(Remember(f"kettle {number}", id=f"{number}", session="s"))
+    service.call(Tag("120", tags=[f"tag {number}" for number in range(100)]))
+
+    with pytest.raises(PartlyDone, match=r"100 of 150 memories are tagged.*120 would"):
+        service.call(Tag(session="s", tags=["further"]))

@@ -19,8 +19,14 @@ def add_tags(connection: sqlite3.Connection, seq: int, names: Iterable[str]) -> 
         "SELECT count(*) FROM tag WHERE memory_seq = ?", (seq,)
     ).fetchone()
     if count > TAGS_MAX:
+        (id,) = connection.execute(
+            "SELECT id FROM working_memory WHERE seq = ?1 "
+            "UNION ALL SELECT id FROM archive WHERE seq = ?1",
+            (seq,),
+        ).fetchone()
         raise InvalidRequest(
-            f"a memory has at most {TAGS_MAX} tags; remove one with `untag`",
+            f"{id} would have {count}, and a memory has at most {TAGS_MAX} tags; remove some "
+            "with `untag`",
             field="tags",
         )
     return added
