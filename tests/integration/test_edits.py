@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from support.fakes import (
@@ -25,7 +27,8 @@ from mnemosyned.domain.errors import (
     SecretRefused,
     WordsPruned,
 )
-from mnemosyned.domain.memory import Tier
+from mnemosyned.domain.memory import Episode, MemoryRecord, Tier
+from mnemosyned.domain.revisions import MemoryEdit
 from mnemosyned.domain.secrets.masking import SecretRule
 from mnemosyned.service.intake import Intake
 from mnemosyned.service.policies import Policies, PolicyHolder
@@ -398,3 +401,86 @@ def test_no_more_than_a_hundred_revisions_are_kept(
         (count,) = connection.execute("SELECT count(*) FROM revision").fetchone()
     assert count == 100
     assert service.call(Get(kettle, history=True)).revisions[0].text == "number 101"
+
+
+def test_the_history_of_many_is_dropped_by_a_filter(
+    service: MemoryService, database: Path
+) -> None:
+    for number in range(3):
+        service.call(
+            Remember(f"The wolpertinger {number}", id=f"{number}", session="s")
+        )
+    for number in range(2):
+        service.call(EditMemory(f"{number}", text=f"The samovar {number}"))
+
+    edited = service.call(EditMemory(of_session="s", drop_history=True))
+
+    revisions = [
+        revision.text
+        for number in range(3)
+        for revision in service.call(Get(f"{number}", history=True)).revisions
+    ]
+    assert (edited.memories, edited.changed) == (3, 2)
+    assert set(revisions) == {None}
+    assert files_containing(database.parent, "wolpertinger 0") == []
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        EditMemory("m", tags=["kitchen"]),
+        EditMemory(of_source="notes", tags=["kitchen"]),
+    ],
+)
+def test_two_edits_at_once_both_remain(
+    store: SqliteStore,
+    service: MemoryService,
+    kettle: str,
+    monkeypatch: pytest.MonkeyPatch,
+    request_: EditMemory,
+) -> None:
+    others = ["away"]
+    read = store.memories.get
+
+    def read_and_edit(id: str) -> MemoryRecord | Episode:
+        memory = read(id)
+        if others:
+            service.call(EditMemory(id, session=others.pop(), importance=0.9))
+        return memory
+
+    monkeypatch.setattr(store.memories, "get", read_and_edit)
+    service.call(request_)
+
+    after = read(kettle)
+    assert isinstance(after, MemoryRecord)
+    assert (after.session, after.importance, after.tags) == ("away", 0.9, ("kitchen",))
+
+
+def test_a_name_given_while_a_summary_is_rewritten_remains(store: SqliteStore) -> None:
+    remember_batch(store, *TRIO)
+    consolidate(store, promotion("e", *TRIO))
+    store.deletion.forget(["2", "3"])
+    stale = store.rollups.next_stale()
+    before = get_memory(store, "1")
+    rename = MemoryEdit(before=before, after=replace(before, session="new"))
+    store.changes.edit([rename], now=NOON)
+
+    assert stale
+    with pytest.raises(BatchChanged):
+        store.rollups.rewrite(stale.token, stale.episode)
+
+    assert get_episode(store, "e").session == "new"
+
+
+def test_a_refused_edit_of_a_pruned_memory_leaves_its_summary(
+    store: SqliteStore, service: MemoryService, cycle: SleepCycle, clock: FakeClock
+) -> None:
+    service.call(Remember("The kettle", id="m", session="home"))
+    run_cycle(cycle)
+    clock.advance(days=9)
+    service.call(Prune(keep_days=1))
+
+    with pytest.raises(WordsPruned):
+        service.call(EditMemory("m", text="The samovar", session="away"))
+
+    assert episode_of(store, "m").session == "home"

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from mnemosyned.domain.conversation.as_memories import WHOLE
 from mnemosyned.domain.errors import (
@@ -27,6 +29,8 @@ from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.steps import CHUNK, in_steps
 from mnemosyned.verbs.changes import Edited, EditMemory
 from mnemosyned.verbs.request import instant, names
+
+T = TypeVar("T")
 
 TRIES_MAX = 5
 """How often an edit reads a memory again that changed while it was being edited."""
@@ -91,18 +95,17 @@ class EditService:
     def _edit_one(
         self, request: EditMemory, id: str, changes: dict[str, Any]
     ) -> Edited:
-        for attempt in range(1, TRIES_MAX + 1):
+        def edited() -> tuple[Edition | None, str]:
             before = self._editable(id, request)
             edit, secrets = self._made(before, changes)
-            if edit.changes_nothing and not request.drop_history:
-                return Edited(id=id, memories=1)
-            try:
-                edition = self._write([edit], drop_history=request.drop_history)
-            except BatchChanged:
-                if attempt == TRIES_MAX:
-                    raise
-                continue
-            break
+            if not _has_effect(edit, drop_history=request.drop_history):
+                return None, secrets
+            edition = self._write([edit], drop_history=request.drop_history)
+            return edition, secrets
+
+        edition, secrets = _repeated(edited)
+        if edition is None:
+            return Edited(id=id, memories=1)
         if edition.kept:
             raise WordsPruned(
                 f"other originals of the episode of {id} were pruned, and its summary is all that "
@@ -125,15 +128,21 @@ class EditService:
                     continue
                 if isinstance(before, MemoryRecord):
                     edits.append(self._made(before, changes)[0])
-            changing = [edit for edit in edits if not edit.changes_nothing]
-            return self._write(changing, drop_history=request.drop_history)
+            drop = request.drop_history
+            changing = [edit for edit in edits if _has_effect(edit, drop_history=drop)]
+            return self._write(changing, drop_history=drop)
 
         def done(editions: Sequence[Edition]) -> str:
             changed = sum(edition.changed for edition in editions)
             return f"{changed:,} of {len(ids):,} memories are edited"
 
         groups = self._store.changes.groups(ids, size=CHUNK)
-        editions = in_steps(groups, 1, lambda group: edited(group[0]), done=done)
+        editions = in_steps(
+            groups,
+            1,
+            lambda group: _repeated(partial(edited, group[0])),
+            done=done,
+        )
         return self._receipt(
             _joined(editions), memories=len(ids), purge=request.drop_history
         )
@@ -204,6 +213,20 @@ class EditService:
             secrets=secrets,
             note="; ".join(filter(None, notes)),
         )
+
+
+def _has_effect(edit: MemoryEdit, *, drop_history: bool) -> bool:
+    """Whether a memory is changed by an edit, or has a history that it drops."""
+    drops = drop_history and edit.before.edited_at is not None
+    return drops or not edit.changes_nothing
+
+
+def _repeated(edit: Callable[[], T]) -> T:
+    """Read and write again what changed in between. Raises `BatchChanged` if it always does."""
+    for _ in range(TRIES_MAX - 1):
+        with suppress(BatchChanged):
+            return edit()
+    return edit()
 
 
 def _changes(request: EditMemory) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from mnemosyned.domain.content_hash import content_hash
 from mnemosyned.domain.errors import BatchChanged
-from mnemosyned.domain.memory import Detail, DetailKind
+from mnemosyned.domain.memory import Detail, DetailKind, MemoryRecord
 from mnemosyned.domain.revisions import Edition, MemoryEdit
 from mnemosyned.domain.secrets.exact_values import mask_memories
 from mnemosyned.storage.sqlite.fulltext.indexing import index_memories, unindex_memory
@@ -19,10 +19,12 @@ from mnemosyned.storage.sqlite.tables.learnings import Keeper
 from mnemosyned.storage.sqlite.tables.memories import working_count
 from mnemosyned.storage.sqlite.tables.purge import request_purge
 from mnemosyned.storage.sqlite.tables.revisions import keep_revision
-from mnemosyned.storage.sqlite.tables.rewrites import invalidate
+from mnemosyned.storage.sqlite.tables.rewrites import invalidate, remark
 from mnemosyned.storage.sqlite.tables.rows import MEMORY_COLUMNS, instant_text
 from mnemosyned.storage.sqlite.tables.state import has_pruned, leave_secrets
 from mnemosyned.storage.sqlite.tables.tags import replace_tags
+
+_EDITED = "content, session_id, source, role, importance, created_at"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +104,10 @@ class _Editing:
     def edit_originals(self, episode: int, targets: Sequence[_Target]) -> None:
         """Edit originals of one episode, which is renamed with them if all move together."""
         renamed = _all_renamed(self._connection, episode, targets)
+        changed = self._work.changed
         for target in targets:
             self._edit_original(episode, target, renamed=renamed)
-        if renamed:
+        if renamed and self._work.changed > changed:
             _rename_episode(self._connection, episode, targets[0].edit)
 
     def _edit_original(self, episode: int, target: _Target, *, renamed: bool) -> None:
@@ -135,17 +138,29 @@ class _Editing:
 
 def _target(connection: sqlite3.Connection, edit: MemoryEdit) -> _Target | None:
     """The place of a memory; None if it was forgotten. Raises `BatchChanged`."""
+    before = edit.before
     row = connection.execute(
-        "SELECT seq, NULL, content, role FROM working_memory WHERE id = ?1 UNION ALL "
-        "SELECT seq, episode_seq, content, role FROM archive WHERE id = ?1",
-        (edit.before.id,),
+        f"SELECT seq, NULL, {_EDITED} FROM working_memory WHERE id = ?1 UNION ALL "
+        f"SELECT seq, episode_seq, {_EDITED} FROM archive WHERE id = ?1",
+        (before.id,),
     ).fetchone()
     if row is None:
         return None
-    seq, episode, content, role = row
-    if (content, role) != (edit.before.content, edit.before.role):
+    seq, episode, *values = row
+    if values != [before.content, *_edited_values(before)]:
         raise BatchChanged("the memory was changed concurrently; retry")
     return _Target(edit, seq, episode)
+
+
+def _edited_values(memory: MemoryRecord) -> list[str | float | None]:
+    """The values of an edited row, without its words."""
+    return [
+        memory.session,
+        memory.source,
+        memory.role,
+        memory.importance,
+        instant_text(memory.created_at),
+    ]
 
 
 # --------------------------------------------------------------- where it belongs
@@ -212,8 +227,11 @@ def _rename_episode(
         "UPDATE consolidation_log SET session_id = ?, source = ? WHERE episode_id = ?",
         (*names, id),
     )
-    above = connection.execute(f"{ABOVE} SELECT id FROM above", (parent,)).fetchall()
-    for (upper,) in above:
+    above = connection.execute(
+        f"{ABOVE} SELECT id, seq FROM above", (parent,)
+    ).fetchall()
+    remark(connection, [episode, *(seq for _, seq in above)])
+    for upper, _ in above:
         connection.execute(
             "UPDATE episodic_memory SET (session_id, source) = ("
             "SELECT iif(min(session_id) = max(session_id), min(session_id), ''), "
@@ -236,14 +254,7 @@ def _write(
     connection.execute(
         f"UPDATE {home} SET session_id = ?, source = ?, role = ?, importance = ?, created_at = ? "
         "WHERE seq = ?",
-        (
-            after.session,
-            after.source,
-            after.role,
-            after.importance,
-            instant_text(after.created_at),
-            seq,
-        ),
+        (*_edited_values(after), seq),
     )
     if "tags" in edit.changed_fields:
         replace_tags(connection, seq, after.tags)

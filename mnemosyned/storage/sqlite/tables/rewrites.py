@@ -57,6 +57,15 @@ def _blank(connection: sqlite3.Connection, seq: int, id: str, originals: int) ->
     connection.execute("INSERT INTO emptied_episode (episode_seq) VALUES (?)", (seq,))
 
 
+def remark(connection: sqlite3.Connection, episodes: Iterable[int]) -> None:
+    """Give those that are empty a new mark: a rewriting that began before this is repeated."""
+    connection.executemany(
+        "INSERT OR REPLACE INTO emptied_episode (episode_seq) "
+        "SELECT episode_seq FROM emptied_episode WHERE episode_seq = ?",
+        [(episode,) for episode in episodes],
+    )
+
+
 def delete_episode(connection: sqlite3.Connection, seq: int, id: str) -> None:
     """Delete an episode that has no originals and no children, and its words in the log."""
     _leave(connection, seq, id)
