@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from support.fakes import NOON, FakeClock, files_containing
@@ -16,6 +18,7 @@ from mnemosyned.domain.errors import NotFound
 from mnemosyned.domain.memory import Tier
 from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.service import MemoryService
+from mnemosyned.service.steps import CHUNK
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs.changes import EditMemory
@@ -25,6 +28,7 @@ from mnemosyned.verbs.memories import Expand, Get, Recall, Remember
 from mnemosyned.verbs.retention import Forget, Restore
 from mnemosyned.verbs.status import Status
 
+T = TypeVar("T")
 WORD = "Zqxjv48213Kwyz"
 
 
@@ -137,6 +141,79 @@ def test_now_is_final_at_once_also_for_what_was_forgotten_before(
     assert (first.memories, first.complete, first.final_at) == (1, True, None)
     assert (second.memories, second.complete) == (1, True)
     assert files_containing(database.parent, WORD, "kettle") == []
+
+
+def test_a_preview_of_what_was_forgotten_before_leaves_it(
+    store: SqliteStore, service: MemoryService
+) -> None:
+    service.call(Forget("m"))
+
+    preview = service.call(Forget("m", now=True, dry_run=True))
+
+    assert (preview.dry_run, preview.memories, preview.final_at) == (True, 1, None)
+    assert store.archive.grace.recoverable().memories == 1
+    assert service.call(Restore("m")).memories == 1
+
+
+def test_now_is_for_all_ids_whether_forgotten_before_or_not(
+    service: MemoryService, database: Path
+) -> None:
+    service.call(Forget("m"))
+
+    with pytest.raises(NotFound, match="'typo'"):
+        service.call(Forget(["m", "other", "typo"], now=True))
+    receipt = service.call(Forget(["m", "other"], now=True))
+
+    assert (receipt.memories, receipt.complete) == (2, True)
+    assert files_containing(database.parent, WORD, "kettle") == []
+
+
+def test_now_is_for_the_earlier_words_of_an_id_too(
+    service: MemoryService, database: Path
+) -> None:
+    service.call(Forget("m"))
+    service.call(Remember("the samovar", id="m"))
+
+    receipt = service.call(Forget("m", now=True))
+
+    assert receipt.memories == 2
+    assert files_containing(database.parent, WORD, "samovar") == []
+
+
+@pytest.mark.parametrize("final", [False, True])
+def test_what_many_forgot_is_worked_off_in_short_steps(
+    store: SqliteStore,
+    service: MemoryService,
+    clock: FakeClock,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    final: bool,
+) -> None:
+    for number in range(CHUNK + 20):
+        service.call(Remember(f"ibex {number}", session="many"))
+    receipt = service.call(Forget(session="many"))
+    grace = store.archive.grace
+    sizes: list[int] = []
+
+    def counted(work: Callable[[Sequence[str]], T]) -> Callable[[Sequence[str]], T]:
+        def step(keys: Sequence[str]) -> T:
+            sizes.append(len(keys))
+            return work(keys)
+
+        return step
+
+    monkeypatch.setattr(grace, "finish", counted(grace.finish))
+    monkeypatch.setattr(grace, "put_back", counted(grace.put_back))
+    if final:
+        clock.advance(hours=25)
+        service.look_after_file()
+    else:
+        service.call(Restore(receipt.call))
+
+    assert sizes == [CHUNK, 20]
+    assert grace.recoverable().memories == 0
+    searched = service.call(Forget(query="ibex", dry_run=True))
+    assert searched.memories == (0 if final else CHUNK + 20)
 
 
 def test_an_id_that_was_remembered_again_is_not_overwritten(

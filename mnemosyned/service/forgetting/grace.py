@@ -13,6 +13,7 @@ from mnemosyned.domain.keeping.retention import Grace
 from mnemosyned.domain.ports.archive.grace import GraceStore
 from mnemosyned.logs import logger
 from mnemosyned.service.policies import PolicyHolder
+from mnemosyned.service.steps import CHUNK, in_steps
 
 log = logger()
 
@@ -42,16 +43,40 @@ class GraceKeeper:
         return Grace(new_id(now), shift(now, timedelta(hours=hours)))
 
     def put_back(self, id: str) -> int:
-        """Put back a forgotten memory, or all that one call forgot; return how many."""
-        returned = self._store.put_back(id)
-        if returned:
-            self.on_put_back([position for _, position in returned])
-            log.info("put_back", count=len(returned))
-        return len(returned)
+        """Put back a forgotten memory, or all that one call forgot; return how many.
 
-    def finish(self, ids: Sequence[str]) -> int:
-        """Forget these for good, which are so for a while; return how many."""
-        return self._store.finish(ids=ids) if ids else 0
+        Chunk by chunk. Raises `PartlyDone` where a later one fails.
+        """
+        keys = self._store.kept([id])
+
+        def put_back(chunk: Sequence[str]) -> int:
+            returned = self._store.put_back(chunk)
+            if returned:
+                self.on_put_back([position for _, position in returned])
+            return len(returned)
+
+        def progress(counts: Sequence[int]) -> str:
+            return f"{sum(counts):,} of {len(keys):,} are put back"
+
+        count = sum(in_steps(keys, CHUNK, put_back, done=progress))
+        if count:
+            log.info("put_back", count=count)
+        return count
+
+    def kept(self, ids: Sequence[str]) -> list[str]:
+        """Return the keys of what is kept of these memories or calls."""
+        return self._store.kept(ids) if ids else []
+
+    def finish(self, keys: Sequence[str]) -> int:
+        """Forget for good what is kept under these keys, chunk by chunk; return how many.
+
+        Raises `PartlyDone` where a later chunk fails.
+        """
+
+        def progress(counts: Sequence[int]) -> str:
+            return f"{sum(counts):,} of {len(keys):,} are forgotten for good"
+
+        return sum(in_steps(keys, CHUNK, self._store.finish, done=progress))
 
     def finish_due(self) -> int:
         """Forget for good what can no longer be put back; return how much."""
@@ -59,7 +84,7 @@ class GraceKeeper:
         now = self._clock.now()
         if first is None or first > now:
             return 0
-        count = self._store.finish(before=now)
+        count = self.finish(self._store.kept(before=now))
         log.info("forgotten_for_good", count=count)
         return count
 

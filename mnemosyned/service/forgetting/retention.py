@@ -25,7 +25,7 @@ from mnemosyned.domain.sleep.rollup import Level
 from mnemosyned.domain.text.word_cache import clear_word_caches
 from mnemosyned.logs import logger
 from mnemosyned.service.backups.copies import file_bytes, known_backups
-from mnemosyned.service.changing.selection import Selector
+from mnemosyned.service.changing.selection import Selected, Selector
 from mnemosyned.service.clock_guard import ClockGuard
 from mnemosyned.service.forgetting.grace import GraceKeeper
 from mnemosyned.service.forgetting.pruning import Pruner
@@ -154,32 +154,20 @@ class RetentionService:
         rewritten, at the latest when the memory is opened again. An episode is rewritten at once;
         the days, weeks and months above it, which many memories have in common, with the purge.
         """
+        kept = self.grace.kept(names(request.id)) if request.now else []
         try:
-            selected = self._selector.select(
-                request, session=request.session, source=request.source
-            )
+            selected = self._selected(request, kept)
         except NotFound as error:
-            if request.now and (finished := self.grace.finish(names(request.id))):
-                return self._finished(finished)
-            self.grace.check(names(request.id))
+            if not request.now:
+                self.grace.check(names(request.id))
             self.purger.finish_earlier(error)
             raise
-        ids, learned = selected.ids, selected.learned
         if request.dry_run:
-            removal = self._store.deletion.preview(ids, learned=learned)
-            lines, further = self._selector.lines(ids, after=request.after)
-            receipt = self._receipt(removal, dry_run=True)
-            grace = None if request.now else self.grace.begin()
-            return msgspec.structs.replace(
-                receipt,
-                lines=lines,
-                further=further,
-                mark=selected.mark,
-                final_at=grace.final_at if grace else None,
-            )
+            return self._preview(request, selected, kept)
         began = time.monotonic()
         grace = None if request.now else self.grace.begin()
-        removal = self._removed(ids, learned, grace)
+        removal = Removal(working=self.grace.finish(kept))
+        removal |= self._removed(selected.ids, selected.learned, grace)
         problem = self.rewrite_stale_or_log(highest=Level.EPISODE)
         self._cycle.gate.rest_after(time.monotonic() - began)
         if grace:
@@ -187,9 +175,42 @@ class RetentionService:
             return self._receipt(removal, complete=False, reason=reason, grace=grace)
         return self._purged(removal, problem)
 
-    def _finished(self, count: int) -> Forgotten:
-        """Receipt of memories that were forgotten before, and are so for good now."""
-        return self._purged(Removal(working=count), "")
+    def _selected(self, request: Forget, kept: Sequence[str]) -> Selected:
+        """What a call deletes besides what is `kept`, as that was forgotten before."""
+        if kept:
+            ids = [
+                id
+                for id in names(request.id)
+                if self._is_stored(id) or not self.grace.kept([id])
+            ]
+            if not ids:
+                return Selected(ids=())
+            request = msgspec.structs.replace(request, id=ids)
+        return self._selector.select(
+            request, session=request.session, source=request.source
+        )
+
+    def _is_stored(self, id: str) -> bool:
+        try:
+            self._store.memories.get(id)
+        except NotFound:
+            return False
+        return True
+
+    def _preview(
+        self, request: Forget, selected: Selected, kept: Sequence[str]
+    ) -> Forgotten:
+        removal = self._store.deletion.preview(selected.ids, learned=selected.learned)
+        removal |= Removal(working=len(kept))
+        lines, further = self._selector.lines(selected.ids, after=request.after)
+        grace = None if request.now else self.grace.begin()
+        return msgspec.structs.replace(
+            self._receipt(removal, dry_run=True),
+            lines=lines,
+            further=further,
+            mark=selected.mark,
+            final_at=grace.final_at if grace else None,
+        )
 
     def _purged(self, removal: Removal, problem: str) -> Forgotten:
         """Purge what was deleted, and return the receipt."""

@@ -12,15 +12,21 @@ from mnemosyned.domain.keeping.retention import Recoverable
 class GraceStore(Protocol):
     """Puts forgotten memories back, or deletes them for good."""
 
-    def put_back(self, id: str) -> list[tuple[str, int]]:
-        """Put a forgotten memory back into working memory, or all that one call forgot.
+    def kept(
+        self, ids: Sequence[str] = (), *, before: datetime | None = None
+    ) -> list[str]:
+        """Return the keys of what can be put back: of these memories and calls, or final by then."""
+        ...
+
+    def put_back(self, keys: Sequence[str]) -> list[tuple[str, int]]:
+        """Put what was kept under these keys back, memories into working memory.
 
         Returns ids and positions; those whose id was remembered again stay forgotten.
         """
         ...
 
-    def finish(self, *, before: datetime | None = None, ids: Sequence[str] = ()) -> int:
-        """Delete what was kept for good: all final by then, or these memories or calls."""
+    def finish(self, keys: Sequence[str]) -> int:
+        """Delete what was kept under these keys for good; return how many of them there were."""
         ...
 
     def recoverable(self) -> Recoverable:

@@ -99,25 +99,32 @@ def _insert(connection: sqlite3.Connection, id: str, grace: Grace, kept: _Kept) 
     )
 
 
-def put_back(connection: sqlite3.Connection, id: str) -> list[tuple[str, int]]:
-    """Put a memory back, or all of one call; returns the ids and positions of memories.
+def put_back(
+    connection: sqlite3.Connection, keys: Sequence[str]
+) -> list[tuple[str, int]]:
+    """Put memories and learnings back; returns the ids and positions of memories.
 
     What has the id of a memory that was remembered since stays forgotten.
     """
-    rows = connection.execute(
-        "SELECT id, data FROM forgotten WHERE id = ?1 OR call = ?1", (id,)
-    ).fetchall()
     keeper = Keeper(connection)
     returned: list[tuple[str, int]] = []
-    for name, data in rows:
-        kept = _decode(data)
+    texts: list[tuple[int, str, str]] = []
+    for key in keys:
+        row = connection.execute(
+            "SELECT data FROM forgotten WHERE id = ?", (key,)
+        ).fetchone()
+        kept = _decode(row[0]) if row else _Kept()
         if kept.row:
-            if _is_taken(connection, name):
+            if _is_taken(connection, key):
                 continue
-            returned.append((name, _put_back(connection, name, kept)))
+            seq, content, role = _put_back(connection, key, kept)
+            returned.append((key, seq))
+            texts.append((seq, content, role))
         for learning in kept.learnings:
             keeper.keep(learning_from(learning))
-        connection.execute("DELETE FROM forgotten WHERE id = ?", (name,))
+        connection.execute("DELETE FROM forgotten WHERE id = ?", (key,))
+    # After all rows, as when they were remembered.
+    index_memories(connection, texts)
     return returned
 
 
@@ -130,16 +137,16 @@ def _is_taken(connection: sqlite3.Connection, id: str) -> bool:
     return row is not None
 
 
-def _put_back(connection: sqlite3.Connection, id: str, kept: _Kept) -> int:
-    """Insert a memory as it was, into working memory; returns its position."""
+def _put_back(
+    connection: sqlite3.Connection, id: str, kept: _Kept
+) -> tuple[int, str, str]:
+    """Insert a memory as it was, into working memory; returns its position, text and role."""
     seq = _free_seq(connection, kept.row[0])
     connection.execute(
         f"INSERT INTO working_memory ({_COLUMNS}) "
         f"VALUES ({', '.join('?' * len(kept.row))})",
         (seq, *kept.row[1:]),
     )
-    fields = dict(zip(_COLUMNS.split(", "), kept.row, strict=True))
-    index_memories(connection, [(seq, fields["content"], fields["role"])])
     add_tags(connection, seq, kept.tags)
     connection.executemany(
         f"INSERT INTO revision (memory_seq, {_REVISION}) VALUES (?, ?, ?, ?, ?)",
@@ -156,7 +163,8 @@ def _put_back(connection: sqlite3.Connection, id: str, kept: _Kept) -> int:
             (seq, older),
         )
     connection.execute("DELETE FROM agent_forgotten WHERE id = ?", (id,))
-    return seq
+    fields = dict(zip(_COLUMNS.split(", "), kept.row, strict=True))
+    return seq, fields["content"], fields["role"]
 
 
 def _free_seq(connection: sqlite3.Connection, seq: int) -> int:

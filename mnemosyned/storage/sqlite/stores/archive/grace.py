@@ -17,29 +17,41 @@ from mnemosyned.storage.sqlite.tables.rows import instant_text, optional_instant
 class SqliteGrace(Transactional, GraceStore):
     """The `GraceStore` on one SQLite file."""
 
-    @writes
-    def put_back(
-        self, connection: sqlite3.Connection, id: str
-    ) -> list[tuple[str, int]]:
-        return put_back(connection, id)
-
-    @writes
-    def finish(
+    @reads
+    def kept(
         self,
         connection: sqlite3.Connection,
+        ids: Sequence[str] = (),
         *,
         before: datetime | None = None,
-        ids: Sequence[str] = (),
-    ) -> int:
-        deleted = 0
-        if before:
-            deleted += connection.execute(
-                "DELETE FROM forgotten WHERE final_at <= ?", (instant_text(before),)
-            ).rowcount
+    ) -> list[str]:
+        keys: dict[str, None] = {}
         for id in ids:
-            deleted += connection.execute(
-                "DELETE FROM forgotten WHERE id = ?1 OR call = ?1", (id,)
-            ).rowcount
+            keys.update(
+                connection.execute(
+                    "SELECT id, NULL FROM forgotten WHERE id = ?1 OR call = ?1", (id,)
+                )
+            )
+        if before:
+            keys.update(
+                connection.execute(
+                    "SELECT id, NULL FROM forgotten WHERE final_at <= ?",
+                    (instant_text(before),),
+                )
+            )
+        return list(keys)
+
+    @writes
+    def put_back(
+        self, connection: sqlite3.Connection, keys: Sequence[str]
+    ) -> list[tuple[str, int]]:
+        return put_back(connection, keys)
+
+    @writes
+    def finish(self, connection: sqlite3.Connection, keys: Sequence[str]) -> int:
+        deleted = connection.executemany(
+            "DELETE FROM forgotten WHERE id = ?", [(key,) for key in keys]
+        ).rowcount
         if deleted:
             request_purge(connection)
         return deleted
