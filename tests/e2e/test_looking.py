@@ -127,6 +127,14 @@ def test_a_week_is_its_summary_and_its_days(filled: Daemon) -> None:
     assert "   2  Monday 9 March 2026  5 memories" in text
 
 
+def test_the_numbers_of_a_period_name_what_it_showed(filled: Daemon) -> None:
+    shown(filled, "list", "-s", "notes", "-n", "5")
+    shown(filled, "day", "2026-03-10")
+
+    assert "originals   5" in shown(filled, "show", "1")
+    assert shown(filled, "show", "3", form="ids") == "Step-01-1\n"
+
+
 @pytest.mark.thorough
 def test_a_month_is_its_summary_and_its_weeks(filled: Daemon) -> None:
     text = shown(filled, "month", "March 2026")

@@ -61,7 +61,7 @@ RENDERERS = {
     "Watching": "show.watch:watching",
 }
 """By the name of a result's class: `module:function` of the shell client."""
-NUMBERED = {"Listed", "Logged", "Recalled"}
+NUMBERED = {"Listed", "Logged", "PeriodView", "Recalled"}
 """Lists whose renderers take the number of their first entry."""
 REMARKS = {
     "Edited": "show.changes:on_edited",

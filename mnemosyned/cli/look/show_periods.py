@@ -16,12 +16,12 @@ LINES_OF_A_PART = 3
 INDENT = " " * 6
 
 
-def view(period: PeriodView) -> str:
-    """A title, the period's summary, and its parts."""
-    number = 1
+def view(period: PeriodView, first: int = 1) -> str:
+    """A title, the period's summary, and its parts, all that can be opened numbered."""
+    number = first
     blocks = [_title(period)]
     if period.summary:
-        blocks[0] += f"\n{_overview(period.summary)}"
+        blocks[0] += f"\n{_overview(period.summary, number)}"
         number += 1
     for part in period.parts:
         lines = list(_part(part, number, alone=period.unit == "day"))
@@ -52,8 +52,9 @@ def _name(period: PeriodView) -> str:
     return period_name(period.unit, period.first)
 
 
-def _overview(summary: Episode) -> str:
-    counts = f"   summary of {counted(summary.item_count, 'memory')}, number 1:"
+def _overview(summary: Episode, number: int) -> str:
+    memories = counted(summary.item_count, "memory")
+    counts = f"   summary of {memories}, number {number}:"
     return f"{click.style(counts, dim=True)}\n{wrapped_lines(summary.content)}"
 
 
