@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from pathlib import Path
 
 
 def main() -> None:
     """Run the shell client, or carry an agent's messages."""
+    _open_closed_streams()
     if sys.argv[1:] == ["mcp"]:
         # Loaded here: each needs nothing of the other.
         from mnemosyned.mcp.pump import run  # noqa: PLC0415
@@ -18,3 +21,11 @@ def main() -> None:
     except KeyboardInterrupt:  # so early that nothing was asked
         sys.exit(130)
     shell()
+
+
+def _open_closed_streams() -> None:
+    """Let a standard stream that was closed read and write nothing; no other file takes its number."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            null = Path(os.devnull).open(mode, encoding="utf-8")  # noqa: SIM115 to the end
+            setattr(sys, name, null)

@@ -422,3 +422,51 @@ def test_an_option_at_fault_is_named_as_it_was_typed(
 
     assert (done.returncode, done.stdout) == (2, b"")
     assert done.stderr.decode().startswith(f"mnem: {said}")
+
+
+@pytest.mark.parametrize(
+    ("id", "said"),
+    [
+        ("", "id must not be empty"),
+        ("x" * 201, "id must have at most 200 characters"),
+        ("x", "nothing has the id 'x'"),
+    ],
+)
+def test_an_id_that_can_be_none_is_named_as_it_was_typed(
+    shared: Daemon, id: str, said: str
+) -> None:
+    done = shared.mnem("get", id)
+
+    assert done.stdout == b""
+    assert done.stderr.decode().startswith(f"mnem: {said}")
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "said"),
+    [
+        (
+            "remember - <&-",
+            2,
+            b"mnem: there is nothing to remember: content is empty\n",
+        ),
+        ("recall tea >&-", 0, b""),
+        ("export - >&-", 0, b""),
+        ("sleep --force 2>&-", 0, b""),
+        ("forget -s default <&-", 2, b"use --yes\n"),
+    ],
+)
+def test_a_closed_stream_reads_and_writes_nothing(
+    daemon: Daemon, line: str, code: int, said: bytes
+) -> None:
+    daemon.post("remember", content="tea at four")
+
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"{BIN / 'mnem'} --socket {daemon.socket} {line}"],
+        env=environment(daemon.home),
+        capture_output=True,
+        check=False,
+    )
+
+    assert done.returncode == code
+    assert done.stderr.endswith(said)
+    assert b"Traceback" not in done.stderr

@@ -81,6 +81,17 @@ def test_without_an_editor_the_options_are_named(daemon: Daemon) -> None:
     assert daemon.mnem("edit", "m", "--text", "the pot").returncode == 0
 
 
+def test_new_words_on_standard_input_have_to_be_text(daemon: Daemon) -> None:
+    daemon.post("remember", id="m", content="the kettle")
+
+    refused = daemon.mnem("edit", "m", "--text", "-", stdin=b"\xff\xfe")
+    edited = daemon.mnem("edit", "m", "--text", "-", stdin=b"the pot\n")
+
+    assert refused.returncode == 2
+    assert refused.stderr.startswith(b"mnem: standard input is not UTF-8 at byte 0\n")
+    assert (edited.returncode, edited.stdout) == (0, b"m is edited\n")
+
+
 def test_an_editor_opens_on_the_beginning_of_an_id(editor: Path) -> None:
     with short_room() as home, running(home) as daemon:
         daemon.post("remember", id="kettle-1", content="the kettle is hot")

@@ -9,6 +9,7 @@ from typing import Any
 from mnemosyned.cli.arguments.last_list import id_in_last_list, is_marked, number_of
 from mnemosyned.client.connection import Connection
 from mnemosyned.domain.errors import InvalidRequest, NotFound
+from mnemosyned.verbs.request import TEXT_MAX
 
 PREFIX_CHARS_MIN = 4
 SHOWN_MAX = 8
@@ -53,13 +54,14 @@ def _whole(word: str, verb: str, client: Connection) -> str:
         return id_in_last_list(number)
     if _WHOLE.fullmatch(word):
         return word.upper()
-    matches = ids_that_begin(word, verb, client)
+    is_looked_up = number is not None or PREFIX_CHARS_MIN <= len(word) <= TEXT_MAX
+    matches = ids_that_begin(word, verb, client) if is_looked_up else []
     if any(id == word for id, _ in matches):
         return word
     if number is not None:
         return id_in_last_list(number)
-    if len(word) < PREFIX_CHARS_MIN or not matches:
-        return word  # the daemon says that there is none
+    if not matches:
+        return word  # the daemon finds it as it is, or says that there is none
     if len(matches) > 1 and not _is_known(word, verb, client):
         raise InvalidRequest(_ambiguous(word, matches), field="id")
     return matches[0][0] if len(matches) == 1 else word

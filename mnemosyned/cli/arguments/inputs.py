@@ -27,7 +27,7 @@ def fields_typed(given: dict[str, Any], command: str = "") -> dict[str, Any]:
         words = fields.get(name, [])
         fields[name] = " ".join(words)
         if not words or words == ["-"]:
-            fields[name] = _standard_input(FROM_STDIN[name].format(command))
+            fields[name] = standard_input(FROM_STDIN[name].format(command))
     if "metadata" in fields:
         fields["metadata"] = _object(fields["metadata"], "--metadata", field="metadata")
     if "tags" in fields:
@@ -45,7 +45,8 @@ def _tags(given: str | list[str]) -> list[str]:
     return [tag for part in typed for tag in part.split(",") if tag.strip()]
 
 
-def _standard_input(otherwise: str) -> str:
+def standard_input(otherwise: str) -> str:
+    """The text of standard input. Raises `click.UsageError`, at a terminal with what to do instead."""
     if sys.stdin.isatty():
         raise click.UsageError(f"{otherwise}, or pipe it in")
     data = sys.stdin.buffer.read(STDIN_BYTES_MAX + 1)
@@ -64,7 +65,7 @@ def _standard_input(otherwise: str) -> str:
 def _listed(file: str, *, field: str) -> object:
     """Return the list in a JSON file; in an object, such as an API request, the list of that name."""
     if file == "-":
-        text = _standard_input(f"{field} are JSON: name a file")
+        text = standard_input(f"{field} are JSON: name a file")
     else:
         try:
             text = Path(file).read_text(encoding="utf-8")

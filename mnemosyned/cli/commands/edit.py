@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from mnemosyned.cli.arguments.ids import with_whole_ids
+from mnemosyned.cli.arguments.inputs import standard_input
 from mnemosyned.cli.calls import client_of
 from mnemosyned.cli.verb_command import command_of
 from mnemosyned.domain.errors import InvalidRequest, MnemosynedError
@@ -21,6 +22,7 @@ from mnemosyned.terminal import say
 from mnemosyned.verbs.changes import EditMemory
 from mnemosyned.verbs.memories import Get
 
+WORDS = "say the new words: --text 'We deploy on Mondays.'"
 RULE = "---"
 """The line between the fields and the text."""
 CHANGES = ("text", "session", "source", "role", "created_at", "importance", "tags")
@@ -36,7 +38,7 @@ _send: Callable[..., object] | None = edit.callback
 def _edit(context: click.Context, /, **given: Any) -> object:  # noqa: ANN401
     """Send the options; open the editor where they change nothing of one memory."""
     if given.get("text") == "-":
-        given["text"] = sys.stdin.read().removesuffix("\n")
+        given["text"] = standard_input(WORDS)
     changes = any(given.get(name) not in (None, ()) for name in CHANGES)
     ids: Sequence[str] = given.get("id") or ()
     if changes or given.get("drop_history") or len(ids) != 1:
