@@ -54,6 +54,9 @@ def main() -> None:
     """Run the shell client; every failure is one sentence and an exit code."""
     try:
         code = mnem(standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        _say(error.format_message())
+        code = error.exit_code
     except click.ClickException as error:
         _print_usage(error)
         code = error.exit_code
@@ -71,10 +74,8 @@ def main() -> None:
 
 def _print_failure(error: OSError) -> None:
     """Print what the system refused, such as the answer on a full disk."""
-    from mnemosyned.terminal import say  # noqa: PLC0415 a help page needs no messages
-
     file = f"{error.filename}: " if error.filename else ""
-    say(f"mnem: {file}{error.strerror or error}", err=True)
+    _say(f"mnem: {file}{error.strerror or error}")
 
 
 def _print_usage(error: click.ClickException) -> None:
@@ -82,34 +83,40 @@ def _print_usage(error: click.ClickException) -> None:
     if asks_for_json(sys.argv):
         _print_error(InvalidRequest(error.format_message()))
         return
-    from mnemosyned.terminal import say  # noqa: PLC0415 the same
-
     message = error.format_message().removesuffix(".")
     problem = f"{message[:1].lower()}{message[1:]}"
     context = getattr(error, "ctx", None)
     if isinstance(error, click.MissingParameter) and "ID" in message:
         problem += "; a number of the last list does too: 2, @2 or '#2', in quotes"
-    say(f"mnem: {problem}", err=True)
+    _say(f"mnem: {problem}")
     if context is not None:
-        say(f"its help: {context.command_path} --help", err=True)
+        _say(f"its help: {context.command_path} --help")
 
 
 def _print_interruption(error: BaseException) -> None:
-    from mnemosyned.cli.interruption import words_of  # noqa: PLC0415 the same
-    from mnemosyned.terminal import say  # noqa: PLC0415 the same
+    # Loaded here: only Ctrl-C needs it.
+    from mnemosyned.cli.interruption import words_of  # noqa: PLC0415
 
-    say(f"mnem: {words_of(error)}", err=True)
+    _say(f"mnem: {words_of(error)}")
 
 
 def _print_error(error: MnemosynedError) -> None:
     """Print an error as words, or with --json in the form of the HTTP API."""
-    from mnemosyned.terminal import say, say_json  # noqa: PLC0415 the same
+    if not asks_for_json(sys.argv):
+        _say(f"mnem: {_in_the_shell(error)}")
+        return
+    # Loaded here, as below: a help page prints without it.
+    from mnemosyned.terminal import say_json  # noqa: PLC0415
 
-    if asks_for_json(sys.argv):
-        shown = {"code": error.code, "message": error.message, "field": error.field}
-        say_json({"error": shown}, err=True)
-    else:
-        say(f"mnem: {_in_the_shell(error)}", err=True)
+    shown = {"code": error.code, "message": error.message, "field": error.field}
+    say_json({"error": shown}, err=True)
+
+
+def _say(words: str) -> None:
+    """Print on standard error."""
+    from mnemosyned.terminal import say  # noqa: PLC0415
+
+    say(words, err=True)
 
 
 def _in_the_shell(error: MnemosynedError) -> str:

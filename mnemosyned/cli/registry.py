@@ -204,7 +204,7 @@ _ROWS = (
         "change",
         "Change the words of a learning.",
         f"{_VERBS}.learnings:EditLearning",
-        'mnem edit-learning 01M2B9QW "Answer in French."',
+        'mnem edit-learning 01M2B9QW --text "Answer in French."',
     ),
     Command(
         "remove-learning",

@@ -289,6 +289,14 @@ def test_on_a_terminal_forgetting_asks(
     assert filled.post("get", id="ask").status == status
 
 
+def test_a_group_without_a_command_prints_its_help(shared: Daemon) -> None:
+    done = shared.mnem("archive")
+
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.startswith(b"Usage: mnem archive ")
+    assert b"its help" not in done.stderr
+
+
 # ----------------------------------------------------------------- exit codes
 
 

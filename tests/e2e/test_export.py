@@ -257,6 +257,18 @@ def test_what_is_no_file_is_not_replaced(
     assert pipe.is_fifo()
 
 
+def test_the_format_of_a_file_is_not_that_of_an_error(
+    full: Daemon, tmp_path: Path
+) -> None:
+    words = ["export", "--format", "jsonl", str(tmp_path)]
+
+    plain = full.mnem(*words)
+    as_json = full.mnem("--format", "json", *words)
+
+    assert plain.stderr.startswith(b"mnem: ")
+    assert as_json.stderr.startswith(b'{"error":')
+
+
 @pytest.mark.thorough
 def test_days_in_markdown_can_be_imported_as_notes(
     full: Daemon, empty: Daemon, tmp_path: Path

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
@@ -34,14 +35,19 @@ def test_the_help_of_a_command_has_its_example(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_the_options_of_an_example_exist(name: str) -> None:
+def test_an_example_can_be_typed(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "~" / "notes").mkdir(parents=True)
     words = shlex.split(COMMANDS[name].example)[2:]
     command = load(COMMANDS[name])
     if isinstance(command, click.Group) and words:
-        command = command.commands.get(words[0], command)
+        name, *words = words
+        command = command.commands[name]
 
-    options = {option for each in command.params for option in each.opts}
-    assert {word for word in words if word.startswith("-")} - {"-"} <= options
+    with command.make_context(name, words) as context:
+        assert context.args == []
 
 
 def test_every_command_is_in_a_group_of_the_help() -> None:

@@ -10,7 +10,11 @@ from typing import Any
 
 import click
 
+from mnemosyned.cli.registry import COMMANDS
+
 FORMATS = ("table", "tsv", "jsonl", "json", "ids")
+FORMATS_OF_FILES = ("export", "import")
+"""Commands whose `--format` is that of a file; before their name it is that of the answer."""
 VARIABLE = "MNEM_FORMAT"
 _FORMAT = "mnemosyned.format"
 _NO_PAGER = "mnemosyned.no_pager"
@@ -47,6 +51,9 @@ def may_page() -> bool:
 
 def asks_for_json(words: Sequence[str]) -> bool:
     """Whether a command line asks for JSON, also where it is too wrong to be read."""
+    command = next(filter(COMMANDS.__contains__, words[1:]), "")
+    if command in FORMATS_OF_FILES:
+        return "--json" in words or asks_for_json(words[: words.index(command)])
     named = [after for word, after in pairwise(words) if word == "--format"]
     named += [word.partition("=")[2] for word in words if word.startswith("--format=")]
     return "--json" in words or bool({"json", "jsonl"} & set(named))
