@@ -47,7 +47,7 @@ def test_people_read_what_was_done_and_how_to_undo_it(daemon: Daemon) -> None:
     window = daemon.mnem("context", "Which plan?", "--messages", "-", stdin=talk)
 
     shown = done.stdout.decode()
-    assert "messages were remembered" in shown
+    assert "messages remembered" in shown
     assert "their words: mnem expand c-" in shown
     assert "nothing to do" in idle.stdout.decode()
     assert "by estimate+20%" in window.stdout.decode()

@@ -164,6 +164,9 @@ def test_what_was_not_slept_over_is_shown_by_its_memories(filled: Daemon) -> Non
     week = filled.mnem("week", "--format", "table")
     assert b"and more: mnem day " in week.stdout
     assert b"no summary of this week yet" in week.stderr
+    narrowed = filled.mnem("week", "-s", "notes", "--format", "table")
+    assert b" with the same filters" in narrowed.stdout
+    assert narrowed.stderr == b""
 
 
 @pytest.mark.thorough
@@ -171,6 +174,11 @@ def test_what_was_not_slept_over_is_shown_by_its_memories(filled: Daemon) -> Non
     ("words", "code", "said"),
     [
         (["day", "2020-01-01"], 1, "nothing is kept of Wednesday 1 January 2020"),
+        (["day", "-s", "x"], 1, "nothing matches in "),
+        (["tail", "-S", "nobody"], 1, "nothing matches"),
+        (["sessions", "--prefix", "x"], 0, "no session matches"),
+        (["learnings", "--kind", "name"], 0, "no learning matches"),
+        (["list", "-n", "600"], 0, "more follow: add --all, a larger -n, or --after "),
         (["week", "next to never"], 2, "is not a valid time"),
         (["list", "-n", "none"], 2, "--all lists everything"),
     ],

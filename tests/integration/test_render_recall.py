@@ -5,11 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import click
+import pytest
 
 from mnemosyned.cli.answers.render import render
 from mnemosyned.cli.show.memories import SUMMARY_LINES_MAX
 from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.search.results import Hit
+from mnemosyned.verbs.conversation import Shortened
 from mnemosyned.verbs.memories import Recalled
 
 NOON = datetime(2026, 3, 9, 12, tzinfo=UTC)
@@ -49,3 +51,29 @@ def test_a_long_summary_says_how_much_is_left_out() -> None:
 
 def test_a_summary_of_one_line_shows_the_part_that_matches() -> None:
     assert printed("A single line.") == ["   …the part that matches…"]
+
+
+@pytest.mark.parametrize(
+    ("count", "said"), [(1, "1 message remembered"), (2, "2 messages remembered")]
+)
+def test_one_message_is_no_messages(count: int, said: str) -> None:
+    shortened = Shortened(
+        changed=True,
+        messages=[],
+        policy="facts",
+        counter="estimate",
+        tokens_before=100,
+        tokens_after=50,
+        limit=80,
+        over_budget=False,
+        archived=["m"] * count,
+    )
+
+    assert render(shortened).splitlines()[0].endswith(f"; {said}")
+
+
+@pytest.mark.parametrize(("count", "said"), [(1, "1 more line: "), (2, "2 more lines")])
+def test_one_line_is_no_lines(count: int, said: str) -> None:
+    lines = printed(*map(str, range(SUMMARY_LINES_MAX + count)))
+
+    assert lines[-1].strip().startswith(said)

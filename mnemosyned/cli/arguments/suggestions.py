@@ -9,6 +9,7 @@ from click.shell_completion import CompletionItem
 
 from mnemosyned.client.connection import Connection
 from mnemosyned.domain.errors import MnemosynedError
+from mnemosyned.terminal import counted
 
 SUGGESTIONS_MAX = 50
 TIMEOUT_S = 1.0
@@ -55,7 +56,7 @@ def _sessions(client: Connection, word: str) -> Values:
     from mnemosyned.verbs.listing import Sessions  # noqa: PLC0415
 
     listed = client.call(Sessions(prefix=word or None, limit=SUGGESTIONS_MAX))
-    return [(total.session, f"{total.count:,} memories") for total in listed]
+    return [(total.session, counted(total.count, "memory")) for total in listed]
 
 
 def _sources(client: Connection, word: str) -> Values:
@@ -63,5 +64,7 @@ def _sources(client: Connection, word: str) -> Values:
 
     listed = client.call(Sources(prefix=word or None, limit=SUGGESTIONS_MAX))
     return [
-        (total.source, f"{total.count:,} memories") for total in listed if total.source
+        (total.source, counted(total.count, "memory"))
+        for total in listed
+        if total.source
     ]

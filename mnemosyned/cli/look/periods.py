@@ -42,6 +42,8 @@ class PeriodView(msgspec.Struct, frozen=True):
     summary: Episode | None = None
     """Its own summary, once a sleep cycle has written one."""
     parts: list[Part] = msgspec.field(default_factory=list)
+    narrowed: bool = False
+    """Whether a filter narrows it: then summaries, which speak of everything, are left out."""
 
     @property
     def records(self) -> list[Episode | MemoryRecord]:
@@ -62,8 +64,7 @@ class Reader:
         self._client = client
         self._fixed = fixed
         self._limit = limit
-        self._all = not (fixed.session or fixed.source or fixed.role or fixed.tag)
-        """Whether summaries fit: they speak of every session and source."""
+        self._narrowed = bool(fixed.session or fixed.source or fixed.role or fixed.tag)
 
     def read(self, when: str, unit: Unit) -> PeriodView:
         """Return the period in which a typed time lies. Raises `InvalidTime`."""
@@ -82,6 +83,7 @@ class Reader:
             last,
             self._summaries(unit, first, last).get(first),
             [part for part in parts if part.summary or part.memories],
+            self._narrowed,
         )
 
     def _parts(self, first: date, last: date, unit: Unit) -> list[Part]:
@@ -107,7 +109,7 @@ class Reader:
 
         What a week covers may begin days after the week does.
         """
-        if not self._all:
+        if self._narrowed:
             return {}
         page = self._client.call(
             ListMemories(

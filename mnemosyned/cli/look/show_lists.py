@@ -52,9 +52,7 @@ def on_listed(result: Listed) -> str:
         return "nothing matches"
     if not result.next:
         return ""
-    return (
-        f"more follow: mnem list -n {2 * len(result)}, --all, or --after {result.next}"
-    )
+    return f"more follow: add --all, a larger -n, or --after {result.next}"
 
 
 def session_list(result: SessionList) -> str:
@@ -114,7 +112,7 @@ def _without_empty(
 
 def _left_out(shown: int, total: int, noun: str) -> str:
     if not total:
-        return f"there are no {noun}s"
+        return f"no {noun} matches"
     if shown == total:
         return ""
     return f"{shown:,} of {counted(total, noun)}; -n shows more"

@@ -24,8 +24,7 @@ def view(period: PeriodView, first: int = 1) -> str:
         blocks[0] += f"\n{_overview(period.summary, number)}"
         number += 1
     for part in period.parts:
-        lines = list(_part(part, number, alone=period.unit == "day"))
-        blocks.append("\n".join(lines))
+        blocks.append("\n".join(_part(part, number, period)))
         number += bool(part.summary) + len(part.memories)
     if not period.records:
         return ""
@@ -36,8 +35,9 @@ def view(period: PeriodView, first: int = 1) -> str:
 def on_view(period: PeriodView) -> str:
     """Remarks on what is missing."""
     if not period.records:
-        return f"nothing is kept of {_name(period)}"
-    if period.summary or period.unit == "day":
+        nothing = "nothing matches in" if period.narrowed else "nothing is kept of"
+        return f"{nothing} {_name(period)}"
+    if period.summary or period.unit == "day" or period.narrowed:
         return ""
     return (
         f"no summary of this {period.unit} yet: a sleep cycle after its end writes it"
@@ -58,18 +58,14 @@ def _overview(summary: Episode, number: int) -> str:
     return f"{click.style(counts, dim=True)}\n{wrapped_lines(summary.content)}"
 
 
-def _part(part: Part, number: int, *, alone: bool) -> Iterator[str]:
+def _part(part: Part, number: int, period: PeriodView) -> Iterator[str]:
     """A week or a day by its summary, or a day by its memories."""
     if part.summary is None:
-        if not alone:
+        if period.unit != "day":
             yield click.style(day_title(part.first), bold=True)
         yield from rows_by_origin(part.memories, number)
         if part.more:
-            day = part.first.isoformat()
-            further = (
-                f"list --since {day} --until {day} --all" if alone else f"day {day}"
-            )
-            yield _dim(f"and more: mnem {further}")
+            yield _dim(f"and more: {_further(part.first.isoformat(), period)}")
         return
     count = counted(part.summary.item_count, "memory")
     name = _part_name(part)
@@ -83,6 +79,14 @@ def _part(part: Part, number: int, *, alone: bool) -> Iterator[str]:
         unit = "day" if part.first == part.last else "week"
         left = counted(len(lines) - LINES_OF_A_PART, "more line")
         yield _dim(f"{left}: mnem {unit} {part.first.isoformat()}")
+
+
+def _further(day: str, period: PeriodView) -> str:
+    """The command that shows a day's memories, of which a view has the first alone."""
+    filters = " with the same filters" if period.narrowed else ""
+    if period.unit == "day":
+        return f"mnem list --since {day} --until {day} --all{filters}"
+    return f"mnem day {day}{filters}"
 
 
 def _part_name(part: Part) -> str:

@@ -11,6 +11,7 @@ import click
 
 from mnemosyned.cli.answers.formats import AnswerCommand, chosen_format
 from mnemosyned.cli.answers.records import cells_of
+from mnemosyned.cli.arguments.parameters import parameter
 from mnemosyned.cli.calls import client_of
 from mnemosyned.cli.exits import EXIT_INTERRUPTED, EXIT_NOTHING
 from mnemosyned.cli.look.rows import day_title, local_day
@@ -22,6 +23,7 @@ from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.text.invisible import escape_invisible
 from mnemosyned.terminal import is_terminal, reader_left, say, say_json
 from mnemosyned.verbs.listing import ListMemories
+from mnemosyned.verbs.request import fields_of
 from mnemosyned.verbs.status import Status
 from mnemosyned.verbs.streams.events import Event, EventMemory
 
@@ -46,10 +48,9 @@ RETRY_S = 1.0
     type=click.IntRange(0, LAST_MAX),
     default=LAST,
     show_default=True,
+    metavar="NUMBER",
     help="Memories to begin with.",
 )
-@click.option("-s", "--session", multiple=True, help="Only memories of this session.")
-@click.option("--source", multiple=True, help="Only memories of this source.")
 @click.pass_context
 def tail(
     context: click.Context,
@@ -70,7 +71,18 @@ def tail(
         if is_terminal(sys.stderr):
             say("", err=True)  # the prompt begins on a line of its own
         return EXIT_INTERRUPTED
-    return 0 if shown or follow else EXIT_NOTHING
+    if shown or follow:
+        return 0
+    say("nothing matches", err=True)
+    return EXIT_NOTHING
+
+
+_FILTERS = [
+    parameter(ListMemories, field)
+    for field in fields_of(ListMemories)
+    if field.name in ("session", "source")
+]
+tail.params[2:2] = _FILTERS
 
 
 def _begin(client: Connection, printer: _Printer, limit: int) -> int:

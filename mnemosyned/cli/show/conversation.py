@@ -7,7 +7,15 @@ from collections.abc import Iterator
 import click
 import msgspec
 
-from mnemosyned.terminal import LINE_CHARS, cut, indented, table, when, wrapped
+from mnemosyned.terminal import (
+    LINE_CHARS,
+    counted,
+    cut,
+    indented,
+    table,
+    when,
+    wrapped,
+)
 from mnemosyned.verbs.conversation import Assembled, Shortened
 from mnemosyned.verbs.learnings import (
     EditedLearning,
@@ -47,7 +55,7 @@ def learnings(result: LearningList) -> str:
 
 def on_learnings(result: LearningList) -> str:
     """A remark on an empty list."""
-    return "" if result.learnings else "nothing was learned yet"
+    return "" if result.learnings else "no learning matches"
 
 
 def edited(result: EditedLearning) -> str:
@@ -79,7 +87,8 @@ def assembled(result: Assembled) -> str:
     )
     rows = [(name.replace("_", " "), f"{getattr(parts, name):,}") for name in names]
     head = f"{result.total:,} of {parts.budget:,} tokens, by {parts.counter}"
-    counts = f"{len(result.kept):,} messages kept, {len(result.dropped):,} left out"
+    kept = counted(len(result.kept), "message")
+    counts = f"{kept} kept, {len(result.dropped):,} left out"
     shown = (
         [click.style("system", bold=True), indented(result.system)]
         if result.system
@@ -99,7 +108,7 @@ def shortened(result: Shortened) -> str:
         )
     head = (
         f"{result.tokens_before:,} tokens became {result.tokens_after:,} of {result.limit:,}, by "
-        f"{result.counter}; {len(result.archived):,} messages were remembered"
+        f"{result.counter}; {counted(len(result.archived), 'message')} remembered"
     )
     if result.over_budget:
         head += click.style("; what cannot be left out exceeds the limit", fg="red")

@@ -21,6 +21,7 @@ from mnemosyned.domain.memory import (
 from mnemosyned.domain.search.results import Hit, Line
 from mnemosyned.terminal import (
     LINE_CHARS,
+    counted,
     cut,
     cut_line,
     ellipsis,
@@ -134,7 +135,7 @@ def _more(hit: Hit) -> list[str]:
         return []
     if not hit.lines:
         left_out = hit.content.count("\n") + 1 - SUMMARY_LINES_MAX
-        more = f"{left_out} more lines" if left_out > 0 else "made of others"
+        more = counted(left_out, "more line") if left_out > 0 else "made of others"
         is_whole = "\n" not in hit.content
         return [] if is_whole else [_dim(f"{more}: mnem expand {hit.id} --depth 1")]
     if len(hit.summary_of) <= 1:
@@ -151,7 +152,8 @@ def _notes(hit: Hit) -> list[str]:
     """Number of duplicates of a hit, and the parts of its score."""
     notes = []
     if hit.duplicates:
-        notes.append(f"   and {hit.duplicates} more that say the same")
+        says = "says" if hit.duplicates == 1 else "say"
+        notes.append(f"   and {hit.duplicates} more that {says} the same")
     if hit.explanation is not None:
         parts = "  ".join(
             f"{name} {part:+.2f}" for name, part in hit.explanation.items()

@@ -40,9 +40,10 @@ def _consequences(result: Forgotten) -> Iterator[str]:
     if result.dry_run and result.learnings:
         yield "mnem learnings shows what was learned"
     if result.pruned_losing_summary:
+        losing = counted(result.pruned_losing_summary, "pruned original")
+        their = "its" if result.pruned_losing_summary == 1 else "their"
         yield (
-            f"{counted(result.pruned_losing_summary, 'pruned original')} would lose their part of the "
-            "summary; only their exact details stay"
+            f"{losing} would lose {their} part of the summary; only {their} exact details stay"
         )
     if result.dry_run and result.file_bytes >= SLOW_REWRITE_BYTES:
         seconds = span(result.file_bytes / REWRITTEN_BYTES_PER_S)

@@ -10,7 +10,16 @@ from mnemosyned.cli.answers.visible import seen
 from mnemosyned.setup.check import Activity, ToolCheck
 from mnemosyned.setup.plan import FileChange
 from mnemosyned.setup.tools import ToolPlan, summary
-from mnemosyned.terminal import counted, cut, prose_width, table, when, width
+from mnemosyned.terminal import (
+    TAB_CELLS,
+    counted,
+    cut,
+    cut_line,
+    prose_width,
+    table,
+    when,
+    width,
+)
 
 INDENT = "  "
 DIFF_LINES_MAX = 60
@@ -42,16 +51,15 @@ def show_diff(change: FileChange, name: str, *, whole: bool = False) -> str:
     room = width()
     lines = change.diff(name).splitlines()
     limit = len(lines) if whole else DIFF_LINES_MAX
-    shown = [_colored(seen(cut_line(line, room))) for line in lines[:limit]]
+    shown = [
+        _colored(cut_line(seen(line.expandtabs(TAB_CELLS)), room))
+        for line in lines[:limit]
+    ]
     if len(lines) > limit:
-        shown.append(f"… {len(lines) - limit:,} more lines, shown by --dry-run")
+        shown.append(
+            f"… {counted(len(lines) - limit, 'more line')}, shown by --dry-run"
+        )
     return "\n".join(shown)
-
-
-def cut_line(line: str, room: int) -> str:
-    """A line cut to the room there is, its indentation kept."""
-    line = line.expandtabs(4)
-    return line if len(line) <= room else line[: room - 1] + "…"
 
 
 def _colored(line: str) -> str:

@@ -154,7 +154,8 @@ def _done(report: CycleReport) -> str:
     if report.rolled_up:
         head += f"; {_periods(report)} written"
     if report.remaining and not report.failed:
-        head += f"; {report.remaining:,} wait for the next cycle"
+        wait = "waits" if report.remaining == 1 else "wait"
+        head += f"; {report.remaining:,} {wait} for the next cycle"
     if report.failed:
         failed = counted(report.failed, "group")
         head += click.style(f"; {failed} failed and will be tried again", fg="red")
