@@ -12,7 +12,6 @@ from weakref import WeakKeyDictionary
 
 from mnemosyned.client.address import Address, IdleConnections, address_of
 from mnemosyned.client.events import (
-    LAST,
     SILENCE_S,
     EventReader,
     request_for,
@@ -93,12 +92,13 @@ class AsyncClient(AsyncVerbs):
 
     async def events(self, *, after: int | None = None) -> AsyncGenerator[Event, None]:
         """Yield what happens in the daemon, as `Client.events` does."""
-        goes_on = True
-        while goes_on:  # a stream has a time limit; the next one takes over
+        reader = EventReader()
+        while (
+            not reader.ended_for_good
+        ):  # a stream has a time limit; the next takes over
             reader = EventReader()
             async with contextlib.aclosing(self._stream(reader, after)) as stream:
                 async for event in stream:
-                    goes_on = event.kind not in LAST
                     yield event
             after = reader.last_id or after
 

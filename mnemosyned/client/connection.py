@@ -91,14 +91,14 @@ class Connection:
         `DaemonUnreachable` where the connection is lost, and `DaemonBusy` for too many readers.
         """
         # Loaded here: most programs only call.
-        from mnemosyned.client.events import LAST, EventReader  # noqa: PLC0415
+        from mnemosyned.client.events import EventReader  # noqa: PLC0415
 
-        goes_on = True
-        while goes_on:  # a stream has a time limit; the next one takes over
+        reader = EventReader()
+        while (
+            not reader.ended_for_good
+        ):  # a stream has a time limit; the next takes over
             reader = EventReader()
-            for event in self._stream(reader, after):
-                goes_on = event.kind not in LAST
-                yield event
+            yield from self._stream(reader, after)
             after = reader.last_id or after
 
     def _stream(self, reader: EventReader, after: int | None) -> Iterator[Event]:

@@ -30,6 +30,8 @@ class EventReader:
     def __init__(self) -> None:
         self.ended = False
         """Whether the stream came to its end, and was not cut off."""
+        self.ended_for_good = False
+        """Whether an event said that the daemon stops or drops the reader; others may follow it."""
         self.last_id: int | None = None
         self._data = bytearray()
         self._in_body = False
@@ -54,6 +56,7 @@ class EventReader:
         for block in whole:
             if event := _event(block):
                 self.last_id = event.id or self.last_id
+                self.ended_for_good |= event.kind in LAST
                 yield event
 
     def _read_head(self) -> bool:

@@ -5,17 +5,30 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 import threading
+from collections.abc import Iterator
 from contextlib import aclosing, closing
+from datetime import UTC, datetime
+from pathlib import Path
 from queue import Queue
 
 import pytest
-from e2e.daemons import WAIT_S, Daemon, UnixConnection, eventually
+from e2e.daemons import WAIT_S, Daemon, UnixConnection, eventually, short_room
+from e2e.scripted_daemon import scripted
 
-from mnemosyned import AsyncClient, DaemonUnreachable, Event, EventKind
+from mnemosyned import AsyncClient, Client, DaemonUnreachable, Event, EventKind
+from mnemosyned.client.messages import RECEIVED_BYTES
+from mnemosyned.daemon.api.events import written
 
 GAUGE = "mnemosyned_streams "
 pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture
+def room() -> Iterator[Path]:
+    with short_room() as room:
+        yield room
 
 
 def listening(daemon: Daemon) -> Queue[Event | None]:
@@ -43,35 +56,70 @@ def streams(daemon: Daemon) -> int:
 
 
 def test_a_client_sees_what_others_do_until_the_daemon_stops(daemon: Daemon) -> None:
-    events = listening(daemon)
+    coming = listening(daemon)
 
     for number in range(3):
         daemon.post("remember", content=f"Tea at {number}.", session="tea")
     daemon.post("sleep", force=True)
     daemon.stop()
 
-    kinds = []
-    while event := events.get(timeout=WAIT_S):
-        kinds.append(event.kind)
-        if event.kind is EventKind.CYCLE_ENDED and event.trigger == "explicit":
-            assert (event.count, event.episodes) == (3, 1)
-    told = [kind for kind in kinds if kind is not EventKind.CYCLE_PROGRESS]
-    assert told[:5] == ["remembered"] * 3 + ["cycle_begun", "cycle_ended"]
-    assert EventKind.STOPPING in told
+    events: list[Event] = []
+    while event := coming.get(timeout=WAIT_S):
+        if event.kind is not EventKind.CYCLE_PROGRESS:
+            events.append(event)
+    kinds = [event.kind for event in events]
+    assert kinds[:5] == ["remembered"] * 3 + ["cycle_begun", "cycle_ended"]
+    ended = events[4]
+    assert (ended.trigger, ended.count, ended.episodes) == ("explicit", 3, 1)
+    assert EventKind.STOPPING in kinds
+
+
+def chunk(*events: Event) -> bytes:
+    data = b"".join(map(written, events))
+    return b"%x\r\n%s\r\n" % (len(data), data)
+
+
+def stopping_amid_a_cycle(connection: socket.socket) -> None:
+    """Send a stream in which the last cycle follows the event of the stop."""
+    connection.recv(RECEIVED_BYTES)
+    last = (EventKind.STOPPING, EventKind.CYCLE_BEGUN)
+    events = [
+        Event(id=id, kind=kind, at=datetime.now(UTC)) for id, kind in enumerate(last, 1)
+    ]
+    connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n" + chunk(*events) + chunk())
+
+
+def test_after_a_stop_no_other_stream_is_asked_for(room: Path) -> None:
+    with scripted(room / "s", stopping_amid_a_cycle), Client(room / "s") as client:
+        kinds = [event.kind for event in client.events()]
+
+    assert kinds == [EventKind.STOPPING, EventKind.CYCLE_BEGUN]
+
+
+def test_after_a_stop_a_coroutine_asks_for_no_other_stream(room: Path) -> None:
+    async def read() -> list[EventKind]:
+        async with AsyncClient(room / "s") as client:
+            return [event.kind async for event in client.events()]
+
+    with scripted(room / "s", stopping_amid_a_cycle):
+        kinds = asyncio.run(read())
+
+    assert kinds == [EventKind.STOPPING, EventKind.CYCLE_BEGUN]
 
 
 def test_a_coroutine_reads_events_and_leaves_no_stream_behind(daemon: Daemon) -> None:
+    def remember_once_read() -> None:
+        eventually(lambda: streams(daemon) == 1, "a stream is being sent")
+        daemon.post("remember", content="Tea.")
+
     async def first() -> Event:
         async with (
             AsyncClient(daemon.socket) as client,
             aclosing(client.events()) as events,
+            asyncio.TaskGroup() as tasks,
         ):
-            asyncio.get_running_loop().call_later(
-                0.2, lambda: daemon.post("remember", content="Tea.")
-            )
-            async for event in events:
-                return event
-        raise AssertionError("no event came")
+            tasks.create_task(asyncio.to_thread(remember_once_read))
+            return await anext(events)
 
     event = asyncio.run(first())
 
@@ -82,9 +130,15 @@ def test_a_coroutine_reads_events_and_leaves_no_stream_behind(daemon: Daemon) ->
 @pytest.mark.thorough
 def test_a_lost_daemon_ends_the_events_with_an_error(daemon: Daemon) -> None:
     pid: int = daemon.post("status").body["pid"]
-    with daemon.client() as client:
-        threading.Timer(0.3, lambda: os.kill(pid, signal.SIGKILL)).start()
 
-        with pytest.raises(DaemonUnreachable):
-            for _ in client.events():
-                pass
+    def kill_once_read() -> None:
+        eventually(lambda: streams(daemon) == 1, "a stream is being sent")
+        os.kill(pid, signal.SIGKILL)
+
+    killing = threading.Thread(target=kill_once_read)
+    with daemon.client() as client:
+        killing.start()
+
+        with pytest.raises(DaemonUnreachable, match="hung up"):
+            next(client.events())
+    killing.join(WAIT_S)
