@@ -25,12 +25,24 @@ from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.starts.background import Background
 from mnemosyned.sleep.starts.triggers import Machine
-from mnemosyned.sleep.stopping import HOLD, CycleStopper
+from mnemosyned.sleep.stopping import HOLD, CycleStop, CycleStopper
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs.sleep import Sleep
 from mnemosyned.verbs.status import Status
 
 WAIT_S = 10.0
+
+
+def wait_until_asked(stop: CycleStop | CycleStopper) -> None:
+    deadline = time.monotonic() + WAIT_S
+    while not stop.asked and time.monotonic() < deadline:
+        time.sleep(0.001)
+
+
+def finish_when_asked(stop: CycleStop) -> None:
+    """End a cycle without a report, as one does that fails."""
+    wait_until_asked(stop)
+    stop.finish()
 
 
 class StoppingReader:
@@ -45,9 +57,7 @@ class StoppingReader:
     def __call__(self, _: Sequence[MemoryRecord]) -> None:
         if not self._thread.ident:
             self._thread.start()
-            deadline = time.monotonic() + WAIT_S
-            while not self._cycle.stopper.asked and time.monotonic() < deadline:
-                time.sleep(0.001)
+            wait_until_asked(self._cycle.stopper)
 
     def _stop(self) -> None:
         self.answers.append(self._service.call(Sleep(stop=True)))
@@ -104,10 +114,12 @@ def test_one_that_failed_says_so_to_who_stopped_it(
     service: MemoryService, cycle: SleepCycle
 ) -> None:
     stop = cycle.stopper.begin()
-    threading.Timer(0.05, stop.finish).start()
+    failing = threading.Thread(target=finish_when_asked, args=(stop,))
+    failing.start()
 
     report = service.call(Sleep(stop=True))
 
+    failing.join(WAIT_S)
     assert report.status is CycleStatus.NOT_RUNNING
     assert "failed" in report.problem
 
