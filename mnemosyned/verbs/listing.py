@@ -10,7 +10,18 @@ from msgspec import Meta
 
 from mnemosyned.domain.listing import ListOrder, SessionTotals, SourceTotals
 from mnemosyned.domain.memory import Episode, MemoryRecord, Tier
-from mnemosyned.verbs.request import Instant, Name, Names, PageSize, Request, Reveal
+from mnemosyned.verbs.request import (
+    Name,
+    Names,
+    OnlySession,
+    OnlySource,
+    OnlyTag,
+    PageSize,
+    Request,
+    Reveal,
+    Since,
+    Until,
+)
 
 Cursor = Annotated[str, Meta(min_length=1, max_length=100)]
 LEVELS = ("episode", "day", "week", "month")
@@ -53,25 +64,17 @@ class ListMemories(
     after: Annotated[
         Cursor | None, Meta(description="go on after a page: its `next`")
     ] = None
-    session: Annotated[Names, Meta(description="only this session; repeatable")] = None
-    source: Annotated[Names, Meta(description="only this source; repeatable")] = None
+    session: OnlySession = None
+    source: OnlySource = None
     role: Annotated[Names, Meta(description="only this role; repeatable")] = None
-    tag: Annotated[
-        Names, Meta(description="only memories with one of these tags; repeatable")
-    ] = None
+    tag: OnlyTag = None
     tier: Annotated[Tier | None, Meta(description="only this tier")] = None
     level: Annotated[
         Literal["episode", "day", "week", "month"] | None,
         Meta(description="summaries of this level instead of memories"),
     ] = None
-    since: Annotated[
-        Instant | None,
-        Meta(description="only what happened at or after this time: yesterday, 7d"),
-    ] = None
-    until: Annotated[
-        Instant | None,
-        Meta(description="only what happened until then; a day named is included"),
-    ] = None
+    since: Since = None
+    until: Until = None
     pinned: Annotated[
         bool | None,
         Meta(description="only pinned memories; false: only those that are not"),

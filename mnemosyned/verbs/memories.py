@@ -25,10 +25,14 @@ from mnemosyned.verbs.request import (
     ById,
     Instant,
     Name,
-    Names,
+    OnlySession,
+    OnlySource,
+    OnlyTag,
     Question,
     Request,
     Reveal,
+    Since,
+    Until,
 )
 
 R = TypeVar("R")
@@ -170,20 +174,12 @@ class Recall(_Query[Recalled], frozen=True, forbid_unknown_fields=True, kw_only=
     """
 
     limit: Annotated[int, Meta(description="maximum number of hits", ge=1, le=100)] = 10
-    session: Annotated[Names, Meta(description="only this session; repeatable")] = None
-    source: Annotated[Names, Meta(description="only this source; repeatable")] = None
-    tag: Annotated[
-        Names, Meta(description="only memories with one of these tags; repeatable")
-    ] = None
+    session: OnlySession = None
+    source: OnlySource = None
+    tag: OnlyTag = None
     tier: Annotated[Tier | None, Meta(description="only this tier")] = None
-    since: Annotated[
-        Instant | None,
-        Meta(description="only what happened at or after this time: yesterday, 7d"),
-    ] = None
-    until: Annotated[
-        Instant | None,
-        Meta(description="only what happened until then; a day named is included"),
-    ] = None
+    since: Since = None
+    until: Until = None
     asked_at: Annotated[
         Instant | None,
         Meta(description='the time that "yesterday" refers to; default: now, here'),

@@ -47,6 +47,19 @@ else:
     Instant = Annotated[datetime, Meta(tz=True)]
 """A time. A caller may give it in words, as a date or as so long ago; a request that was checked
 has a `datetime` with its zone, which `instant` returns."""
+OnlySession = Annotated[Names, Meta(description="only this session; repeatable")]
+OnlySource = Annotated[Names, Meta(description="only this source; repeatable")]
+OnlyTag = Annotated[
+    Names, Meta(description="only memories with one of these tags; repeatable")
+]
+Since = Annotated[
+    Instant | None,
+    Meta(description="only what happened at or after this time: yesterday, 7d"),
+]
+Until = Annotated[
+    Instant | None,
+    Meta(description="only what happened until then; a day named is included"),
+]
 Reveal = Annotated[bool, Meta(description="show secrets, which are masked otherwise")]
 QUERY_CHARS_MAX = 4_096
 Question = Annotated[str, Meta(min_length=1, max_length=QUERY_CHARS_MAX)]

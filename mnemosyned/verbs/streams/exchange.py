@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
-from msgspec import Meta
 
 from mnemosyned.domain.errors import InvalidRequest, MalformedJson
 from mnemosyned.domain.exchange import (
@@ -23,9 +22,12 @@ from mnemosyned.domain.ports.surroundings.agents import AgentSession
 from mnemosyned.domain.sleep.cycles import LogEntry
 from mnemosyned.domain.tags import tag_names
 from mnemosyned.verbs.request import (
-    Instant,
-    Names,
+    OnlySession,
+    OnlySource,
+    OnlyTag,
     Request,
+    Since,
+    Until,
     decoder_of,
     instant,
     names,
@@ -61,17 +63,11 @@ class Export(Request[bytes], frozen=True, forbid_unknown_fields=True, kw_only=Tr
     Raises `InvalidTime`, and `DaemonBusy` while another export runs.
     """
 
-    session: Annotated[Names, Meta(description="only this session; repeatable")] = None
-    source: Annotated[Names, Meta(description="only this source; repeatable")] = None
-    tag: Annotated[
-        Names, Meta(description="only memories with one of these tags; repeatable")
-    ] = None
-    since: Annotated[
-        Instant | None, Meta(description="only what happened at or after this time")
-    ] = None
-    until: Annotated[
-        Instant | None, Meta(description="only what happened before this time")
-    ] = None
+    session: OnlySession = None
+    source: OnlySource = None
+    tag: OnlyTag = None
+    since: Since = None
+    until: Until = None
 
     @property
     def chosen(self) -> ExportFilter:
