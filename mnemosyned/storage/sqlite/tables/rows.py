@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from mnemosyned.domain.content_hash import content_hash
+from mnemosyned.domain.exchange import ExportedMemory
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.memory import Detail, DetailKind, Episode, MemoryRecord, Tier
 from mnemosyned.domain.sleep.consolidation import Pending
@@ -69,7 +70,7 @@ def optional_instant(text: str | None) -> datetime | None:
     return datetime.fromisoformat(text) if text else None
 
 
-def memory_row(memory: MemoryRecord) -> Row:
+def memory_row(memory: MemoryRecord | ExportedMemory) -> Row:
     """Values for MEMORY_COLUMNS."""
     metadata = (
         msgspec.json.encode(memory.metadata).decode() if memory.metadata else "{}"

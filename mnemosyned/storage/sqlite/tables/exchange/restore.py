@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 
-from mnemosyned.domain.content_hash import content_hash
 from mnemosyned.domain.exchange import (
     ExportedCompaction,
     ExportedEpisode,
@@ -36,7 +35,9 @@ from mnemosyned.storage.sqlite.tables.exchange.restore_single import (
 from mnemosyned.storage.sqlite.tables.insert import known_records
 from mnemosyned.storage.sqlite.tables.rows import (
     MEMORY_COLUMNS,
+    Row,
     instant_text,
+    memory_row,
 )
 from mnemosyned.storage.sqlite.tables.tags import add_tags
 
@@ -355,25 +356,12 @@ class Restoring:
         return row[0] if row else None
 
 
-def _memory_values(memory: ExportedMemory, seq: int) -> tuple[Any, ...]:
+def _memory_values(memory: ExportedMemory, seq: int) -> Row:
     """Return the values for seq and MEMORY_COLUMNS."""
-    metadata = (
-        msgspec.json.encode(memory.metadata).decode() if memory.metadata else "{}"
-    )
-    fingerprint = memory.content_hash
-    return (
-        seq,
-        memory.id,
-        memory.session,
-        memory.source,
-        memory.role,
-        memory.content,
-        memory.importance,
-        int(memory.pinned),
-        metadata,
-        instant_text(memory.created_at),
-        content_hash(memory.content) if fingerprint is None else fingerprint,
-    )
+    row = memory_row(memory)
+    if memory.content_hash is not None:  # of words that were pruned
+        row = (*row[:-1], memory.content_hash)
+    return (seq, *row)
 
 
 def _episode_values(episode: ExportedEpisode, seq: int | None) -> tuple[Any, ...]:
