@@ -40,15 +40,8 @@ class ChangeService:
             request, session=request.session, source=request.source
         )
         if request.dry_run:
-            lines, further = self._selector.lines(selected.ids, after=request.after)
-            return Tagged(
-                dry_run=True,
-                memories=len(selected.ids),
-                tags=list(tags),
-                lines=lines,
-                further=further,
-                mark=selected.mark,
-            )
+            preview = self._selector.preview(selected, after=request.after)
+            return Tagged(**preview, tags=list(tags))
         changed = _in_chunks(selected, lambda chunk: change(chunk, tags), done=done)
         return Tagged(memories=len(selected.ids), tags=list(tags), changed=changed)
 
@@ -68,15 +61,8 @@ class ChangeService:
             request, session=request.session, source=request.source
         )
         if request.dry_run:
-            lines, further = self._selector.lines(selected.ids, after=request.after)
-            return Pinned(
-                dry_run=True,
-                memories=len(selected.ids),
-                pinned=pinned,
-                lines=lines,
-                further=further,
-                mark=selected.mark,
-            )
+            preview = self._selector.preview(selected, after=request.after)
+            return Pinned(**preview, pinned=pinned)
 
         def pin(chunk: Sequence[str]) -> int:
             return self._store.changes.pin(chunk, pinned=pinned)

@@ -82,14 +82,7 @@ class EditService:
             request, session=request.of_session, source=request.of_source
         )
         if request.dry_run:
-            lines, further = self._selector.lines(selected.ids, after=request.after)
-            return Edited(
-                dry_run=True,
-                memories=len(selected.ids),
-                lines=lines,
-                further=further,
-                mark=selected.mark,
-            )
+            return Edited(**self._selector.preview(selected, after=request.after))
         return self._edit_many(request, selected.ids, changes)
 
     def _edit_one(

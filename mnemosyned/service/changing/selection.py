@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypedDict
 
 from mnemosyned.domain.errors import BatchChanged, InvalidRequest, NotFound
 from mnemosyned.domain.keeping.retention import ForgetFilter, Newest
@@ -35,6 +35,16 @@ class Selected:
     """Learnings that match the filters themselves."""
     mark: str = ""
     """What tells this selection from others; empty for one by ids."""
+
+
+class Foretold(TypedDict):
+    """The fields that the preview of every verb has: see `Foreseen`."""
+
+    dry_run: bool
+    memories: int
+    lines: list[PreviewLine]
+    further: int
+    mark: str
 
 
 class Selector:
@@ -102,6 +112,17 @@ class Selector:
                 field="mark",
             )
         return Selected(ids=ids, learned=learned, mark=seen)
+
+    def preview(self, selected: Selected, *, after: str | None) -> Foretold:
+        """Return what a preview says of a selection."""
+        lines, further = self.lines(selected.ids, after=after)
+        return Foretold(
+            dry_run=True,
+            memories=len(selected.ids),
+            lines=lines,
+            further=further,
+            mark=selected.mark,
+        )
 
     def lines(
         self, ids: Sequence[str], *, after: str | None
