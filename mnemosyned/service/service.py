@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from mnemosyned.domain.errors import InvalidRequest, MnemosynedError, ShuttingDown
 from mnemosyned.domain.exchange import Restored
@@ -61,10 +61,6 @@ from mnemosyned.verbs.status import Status
 from mnemosyned.verbs.streams.events import EventKind
 from mnemosyned.verbs.streams.exchange import Export
 from mnemosyned.verbs.watching import Watch, WatchedFolder, Watching
-
-# Loaded by who has an embedding model.
-if TYPE_CHECKING:
-    pass
 
 R = TypeVar("R")
 

@@ -80,11 +80,10 @@ class GraceKeeper:
 
     def finish_due(self) -> int:
         """Forget for good what can no longer be put back; return how much."""
-        first = self._store.recoverable().final_at
-        now = self._clock.now()
-        if first is None or first > now:
+        due = self._store.kept(before=self._clock.now())
+        if not due:
             return 0
-        count = self.finish(self._store.kept(before=now))
+        count = self.finish(due)
         log.info("forgotten_for_good", count=count)
         return count
 
