@@ -6,9 +6,12 @@ import os
 import re
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from tempfile import TemporaryFile
+from typing import BinaryIO
 
 from mnemosyned.importers.importer import Bad, Format, Item, Source, stable_id
 from mnemosyned.importers.reading.memories import memory
@@ -80,29 +83,33 @@ class GitRepository(Format):
         done = int(position or 0)
         project = project_of(source.path).key
         try:
-            process = subprocess.Popen(  # noqa: S603 fixed arguments
-                _arguments(source.path),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env={**os.environ, **_ENVIRONMENT},
-            )
-        except FileNotFoundError:
-            yield Bad(source.name, "git is not installed")
-            return
-        with process:
-            try:
+            with TemporaryFile() as errors, _git_log(source.path, errors) as process:
                 for number, text in enumerate(_records(process), 1):
                     if number > done:
                         place = f"{source.name}, commit {number}"
                         yield _from_git(text, place, project, str(number))
-                error = process.stderr.read(4_096) if process.stderr else b""
-            finally:
-                process.kill()
-        if process.returncode not in (0, -9) or (error and not done):
-            reason = decoded(error).strip().splitlines()
-            if reason:
-                yield Bad(source.name, f"git says: {reason[0]}")
+                if process.wait():
+                    errors.seek(0)
+                    reason = decoded(errors.read(4_096)).strip().splitlines()
+                    yield Bad(source.name, f"git says: {[*reason, 'nothing'][0]}")
+        except FileNotFoundError:
+            yield Bad(source.name, "git is not installed")
+
+
+@contextmanager
+def _git_log(path: Path, errors: BinaryIO) -> Iterator[subprocess.Popen[bytes]]:
+    """Run `git log`, and end it with the block. Raises `FileNotFoundError` without git."""
+    with subprocess.Popen(  # noqa: S603 fixed arguments
+        _arguments(path),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=errors,  # a pipe that nobody reads would hold git up
+        env={**os.environ, **_ENVIRONMENT},
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def _arguments(path: Path) -> list[str]:

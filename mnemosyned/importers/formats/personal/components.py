@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 from mnemosyned.importers.importer import Bad, Format, Item, Source
 from mnemosyned.importers.reading.parsing import parsed
-from mnemosyned.importers.reading.text import as_utf8, decoded, lines_of
+from mnemosyned.importers.reading.text import LINE_BYTES_MAX, as_utf8, decoded, lines_of
 from mnemosyned.verbs.memories import Remember
 
 COMPONENT_CHARS_MAX = 4 << 20
@@ -100,7 +100,7 @@ def components(stream: BinaryIO, kinds: frozenset[str]) -> Iterator[Component]:
             kind, lines, size = begun, [], 0
             number += 1
         if kind:
-            size += len(text)
+            size += LINE_BYTES_MAX if line.too_long else len(text)
             if size <= COMPONENT_CHARS_MAX:
                 lines.append(text)
         if kind and upper == f"END:{kind}":

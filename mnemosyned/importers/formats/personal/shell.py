@@ -11,7 +11,13 @@ from typing import BinaryIO
 from mnemosyned.importers.importer import Bad, Format, Item, Source, stable_id
 from mnemosyned.importers.reading.memories import memory
 from mnemosyned.importers.reading.positions import RecordPosition
-from mnemosyned.importers.reading.text import Line, as_utf8, is_binary, lines_of
+from mnemosyned.importers.reading.text import (
+    LINE_BYTES_MAX,
+    Line,
+    as_utf8,
+    is_binary,
+    lines_of,
+)
 from mnemosyned.verbs.memories import Remember
 
 NAMES = re.compile(
@@ -51,7 +57,8 @@ class ShellHistory(Format):
         start = RecordPosition.read(position)
         end = start.offset
         with source.open() as opened, _text(opened, shell) as stream:
-            lines = _good(lines_of(stream, offset=start.offset))
+            long_lines: list[Line] = []
+            lines = _short(lines_of(stream, offset=start.offset), long_lines)
             for command in _READERS[shell](lines, start.number):
                 size, end = command.end - end, command.end
                 place = f"{source.name}, command {command.number}"
@@ -62,6 +69,9 @@ class ShellHistory(Format):
                     yield Bad(place, "it is not text", after, size)
                     continue
                 yield Item(_memory(shell, command, modified), place, after, size)
+            for line in long_lines:
+                reason = f"the line is longer than {LINE_BYTES_MAX:,} bytes"
+                yield Bad(f"{source.name}, byte {line.offset:,}", reason)
 
 
 def shell_of(source: Source) -> str:
@@ -99,8 +109,13 @@ def _text(opened: BinaryIO, shell: str) -> BinaryIO:
     return opened if shell == "zsh" else as_utf8(opened)
 
 
-def _good(lines: Iterable[Line]) -> Iterator[Line]:
-    return (line for line in lines if not line.too_long)
+def _short(lines: Iterable[Line], long_lines: list[Line]) -> Iterator[Line]:
+    """Yield the lines that can be read; the others are added to a list."""
+    for line in lines:
+        if line.too_long:
+            long_lines.append(line)
+        else:
+            yield line
 
 
 def _bash(lines: Iterator[Line], number: int) -> Iterator[_Command]:
