@@ -1,10 +1,82 @@
-"""Mail, calendars and address books, made up in their real shape."""
+"""Histories of shells, commits, mail, calendars and address books, made up in their real shape."""
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
-from support.import_samples import NINE, Expected, Sample
+from support.import_samples import (
+    A_MINUTE_LATER,
+    NINE,
+    Expected,
+    Sample,
+    write_text,
+)
+
+
+def bash_times(folder: Path) -> Path:
+    return write_text(
+        folder / ".bash_history",
+        "#1773651600\nmake test\n#1773651660\nfor i in 1 2\ndo echo $i\ndone\n",
+    )
+
+
+def bash_plain(folder: Path) -> Path:
+    return write_text(folder / ".bash_history", "make test\nls\nmake test\n")
+
+
+def zsh(folder: Path) -> Path:
+    return write_text(
+        folder / ".zsh_history",
+        ": 1773651600:0;make test\n: 1773651660:3;echo a;\\\necho b\n",
+    )
+
+
+def fish(folder: Path) -> Path:
+    return write_text(
+        folder / "fish_history",
+        "- cmd: make test\n  when: 1773651600\n- cmd: echo a\\necho b\n  when: 1773651660\n"
+        "  paths:\n    - a\n",
+    )
+
+
+def git_repository(folder: Path) -> Path:
+    path = folder / "shop"
+    path.mkdir()
+    environment = {
+        "GIT_CONFIG_GLOBAL": "/dev/null",
+        "GIT_CONFIG_SYSTEM": "/dev/null",
+        "HOME": str(folder),
+        "PATH": "/usr/bin:/bin:/usr/local/bin",
+        "GIT_AUTHOR_NAME": "Ann Bäcker",
+        "GIT_AUTHOR_EMAIL": "ann@example.org",
+        "GIT_COMMITTER_NAME": "Bob",
+        "GIT_COMMITTER_EMAIL": "bob@example.org",
+    }
+    for date, command in (
+        ("", ["init", "-q", "-b", "main", "--template="]),
+        (
+            "2026-03-16T09:00:00+01:00",
+            ["commit", "-q", "--allow-empty", "-m", "Round tax\n\nHalf to even."],
+        ),
+        ("2026-03-16T10:00:00+01:00", ["commit", "-q", "--allow-empty", "-m", "Two"]),
+    ):
+        dates = {"GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date} if date else {}
+        subprocess.run(
+            ["git", *command], cwd=path, env={**environment, **dates}, check=True
+        )
+    return path
+
+
+def git_log(folder: Path) -> Path:
+    return write_text(
+        folder / "shop.log",
+        "commit 1111111111111111111111111111111111111111 (HEAD -> main)\n"
+        "Author: Ann <ann@example.org>\nDate:   Mon Mar 16 09:00:00 2026 +0100\n\n"
+        "    Round tax\n\n    Half to even.\n\n"
+        "commit 2222222222222222222222222222222222222222\nMerge: a b\n"
+        "Author: Bob <bob@example.org>\nDate:   never\n\n    Two\n",
+    )
 
 
 def mbox(folder: Path) -> Path:
@@ -66,6 +138,73 @@ def contacts(folder: Path) -> Path:
 
 
 PERSONAL = [
+    Sample(
+        "shell",
+        bash_times,
+        [
+            Expected("make test", "shell:bash", "shell", "user", NINE),
+            Expected(
+                "for i in 1 2\ndo echo $i\ndone",
+                "shell:bash",
+                "shell",
+                "user",
+                A_MINUTE_LATER,
+            ),
+        ],
+    ),
+    Sample(
+        "shell",
+        bash_plain,
+        [
+            Expected("make test", "shell:bash", "shell", "user"),
+            Expected("ls", "shell:bash", "shell", "user"),
+            Expected("make test", "shell:bash", "shell", "user"),
+        ],
+    ),
+    Sample(
+        "shell",
+        zsh,
+        [
+            Expected("make test", "shell:zsh", "shell", "user", NINE),
+            Expected("echo a;\necho b", "shell:zsh", "shell", "user", A_MINUTE_LATER),
+        ],
+    ),
+    Sample(
+        "shell",
+        fish,
+        [
+            Expected("make test", "shell:fish", "shell", "user", NINE),
+            Expected("echo a\necho b", "shell:fish", "shell", "user", A_MINUTE_LATER),
+        ],
+    ),
+    Sample(
+        "git",
+        git_repository,
+        [
+            Expected(
+                "Round tax\n\nHalf to even.",
+                "",
+                "git",
+                "Ann Bäcker",
+                "2026-03-16T09:00:00+01:00",
+            ),
+            Expected("Two", "", "git", "Ann Bäcker", "2026-03-16T10:00:00+01:00"),
+        ],
+    ),
+    Sample(
+        "git-log",
+        git_log,
+        [
+            Expected(
+                "Round tax\n\nHalf to even.",
+                "git:shop",
+                "git",
+                "Ann",
+                "2026-03-16T09:00:00+01:00",
+            )
+        ],
+        bad=1,
+    ),
     Sample(
         "mbox",
         mbox,

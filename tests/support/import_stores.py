@@ -9,7 +9,8 @@ from collections.abc import Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from support.import_samples import MILLISECONDS, NINE, OPENCODE, Expected, Sample
+from support.import_chats import MILLISECONDS, OPENCODE
+from support.import_samples import NINE, Expected, Sample
 
 MEMORY_COLUMNS = (
     "id TEXT PRIMARY KEY, content TEXT NOT NULL, source TEXT, timestamp TEXT, "

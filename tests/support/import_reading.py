@@ -1,0 +1,34 @@
+"""Reading of the samples of `mnem import`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.import_chats import CHATS
+from support.import_personal import PERSONAL
+from support.import_samples import PLAIN
+from support.import_stores import STORES
+
+from mnemosyned.importers.importer import START, Bad, Format, Item, Source
+from mnemosyned.importers.registry import recognized
+
+EVERY_SAMPLE = pytest.mark.parametrize(
+    "sample",
+    [*PLAIN, *CHATS, *PERSONAL, *STORES],
+    ids=lambda sample: f"{sample.format}-{sample.write.__name__}",
+)
+
+
+def format_of(path: Path) -> Format:
+    format = recognized(Source.named(path))
+    assert format, f"{path} is not recognized"
+    return format
+
+
+def read(path: Path, position: str = START) -> tuple[list[Item], list[Bad]]:
+    records = list(format_of(path).read(Source.named(path), position))
+    return (
+        [record for record in records if isinstance(record, Item)],
+        [record for record in records if isinstance(record, Bad)],
+    )
