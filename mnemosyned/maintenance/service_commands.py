@@ -14,10 +14,12 @@ from pathlib import Path
 
 import click
 
+from mnemosyned.cli.configured_socket import configured_socket
 from mnemosyned.cli.interruption import on_interrupt
 from mnemosyned.client.connection import Connection
 from mnemosyned.config import Config
 from mnemosyned.domain.errors import (
+    ConfigInvalid,
     DaemonUnreachable,
     DatabaseInUse,
     MnemosynedError,
@@ -37,6 +39,7 @@ from mnemosyned.verbs.status import Status
 
 STOP_SLACK_S = 60.0
 """How much longer than its last consolidation a daemon may take to stop."""
+ANSWER_S = 10.0
 FOLLOW_S = 0.5
 LINES_MAX = 100_000
 
@@ -53,8 +56,16 @@ def start() -> None:
 
 @click.command()
 def stop() -> None:
-    """Stop the daemon, after its last consolidation."""
-    stop_daemon(daemon_process.configured())
+    """Stop the daemon, after its last consolidation.
+
+    A mistake in the settings is ignored: the daemon may run with those it read before.
+    """
+    try:
+        config = daemon_process.configured()
+    except ConfigInvalid as error:
+        say(f"mnem: a mistake in the settings was ignored: {error.message}", err=True)
+        config = Config(database=_answering_database())
+    stop_daemon(config)
 
 
 @click.command()
@@ -145,6 +156,16 @@ def stop_daemon(config: Config, *, database: Path | None = None) -> Stopped | No
     took = time.monotonic() - began
     say(f"stopped process {process.pid} in {took:.1f} s", err=True)
     return stopped
+
+
+def _answering_database() -> str | None:
+    """The database of the daemon that answers; None, which is the usual one, if none does."""
+    with (
+        suppress(MnemosynedError),
+        Connection(configured_socket(), timeout_s=ANSWER_S) as client,
+    ):
+        return client.call(Status()).database
+    return None
 
 
 def _refuse_program(process: DaemonProcess) -> None:

@@ -107,6 +107,20 @@ def test_a_backup_that_is_refused_stops_no_daemon(run: Run) -> None:
     assert run("status").returncode == 0
 
 
+def test_a_mistake_in_the_settings_stops_no_stop(run: Run, tmp_path: Path) -> None:
+    database = str(tmp_path / "elsewhere.db")
+    run("config", "set", "database", database)
+    run("start")
+    settings = Path(run("config", "path").stdout.decode().strip())
+    settings.write_text(f"{settings.read_text()}\nwm_maxx: 5\n")
+
+    stopped = run("stop")
+
+    assert stopped.returncode == 0
+    assert b"did you mean wm_max?" in stopped.stderr
+    assert b"stopped process" in stopped.stderr
+
+
 def test_a_program_that_has_the_memory_open_is_not_stopped(tmp_path: Path) -> None:
     with Memory(tmp_path / "memory.db") as memory:
         refusals = [
