@@ -22,8 +22,14 @@ MNEM := $(PREFIX)/bin/mnem
 # A first line remembered and found again shows that everything works; it stays, once.
 FIRST_LINE = $(MNEM) remember "mnemosyned was installed here" --id mnemosyned-installed \
 	--source mnemosyned >/dev/null && $(MNEM) recall "mnemosyned installed" --limit 1
-RELOAD := systemctl --user daemon-reload 2>/dev/null \
-	|| echo "systemd is not reachable from here; later: systemctl --user daemon-reload"
+# Whether a systemd of this user answers, and whether it has the unit.
+MANAGED := systemctl --user show --property=Version >/dev/null 2>&1
+UNIT_LOADED := [ "$$(systemctl --user show --property=LoadState mnemosyned 2>/dev/null)" = LoadState=loaded ]
+RELOAD := if $(MANAGED); then systemctl --user daemon-reload; \
+	else echo "systemd is not reachable from here; later: systemctl --user daemon-reload"; fi
+# A mnem whose Python is gone cannot stop anything, and is replaced or removed all the same.
+STOP := if [ -x $(MNEM) ]; then if $(MNEM) stop --help >/dev/null 2>&1; then $(MNEM) stop; \
+	else echo "$(MNEM) cannot be run: a daemon that it started goes on"; fi; fi
 # pytest-xdist: three workers suit two cores, as many tests wait.
 # SLOW are the marks with targets of their own.
 # Test modules, too, are compiled once, and not by each worker.
@@ -300,8 +306,8 @@ man: $(READY) ## manual pages and completion scripts, made from the commands, in
 install: ## package, user unit and config for the present user; starts the daemon
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "mnemosyned needs Python 3.11 or later; try make PYTHON=python3.12 install"; exit 1; }
-	@if [ -x $(MNEM) ]; then $(MNEM) stop 2>/dev/null \
-		|| systemctl --user stop mnemosyned 2>/dev/null || true; fi
+	@$(STOP)
+	@if $(UNIT_LOADED); then systemctl --user stop mnemosyned; fi
 	$(PYTHON) -m venv --clear $(APP)/venv
 	mkdir -p build
 	sed -e 's/ *\\$$//' -e '/--hash=/d' requirements.lock > build/constraints.txt
@@ -316,7 +322,7 @@ install: ## package, user unit and config for the present user; starts the daemo
 	if ls $(LLAMA_WHEEL) >/dev/null 2>&1; then home=$(APP)/venv && $(LLAMA_INSTALL); fi
 	$(APP)/venv/bin/python -m mnemosyned.cli.commands.man $(SHARE)
 	@$(RELOAD)
-	@systemctl --user enable mnemosyned 2>/dev/null || true
+	@if $(UNIT_LOADED); then systemctl --user --quiet enable mnemosyned; fi
 	@$(MNEM) start && { $(FIRST_LINE); } \
 		|| { echo; $(MNEM) doctor; echo; \
 			echo "installed, but it does not run yet: see above; then $(MNEM) start"; exit 1; }
@@ -345,16 +351,19 @@ wheel-llm: $(READY)
 		|| { tail -n 30 build/llama.log; echo "llama.cpp was not built"; exit 1; }
 
 uninstall: ## undo `make install`; your memory and a config you changed stay
-	@if [ -x $(MNEM) ]; then $(MNEM) stop || true; fi
-	@systemctl --user disable --now mnemosyned 2>/dev/null || true
-	@if [ -e $(STATE)/setup/journal.json ] && [ -x $(PREFIX)/bin/mnem ]; then \
-		$(PREFIX)/bin/mnem setup --undo --yes \
+	@$(STOP)
+	@if $(UNIT_LOADED); then systemctl --user --quiet disable --now mnemosyned; fi
+	@if [ -e $(STATE)/setup/journal.json ] && [ -x $(MNEM) ]; then \
+		$(MNEM) setup --undo --yes \
 			|| echo "not all that setup wrote is out: see above, and $(STATE)/setup/journal.json"; fi
 	rm -f $(addprefix $(PREFIX)/bin/,mnemosyned mnem mnem-hook) $(UNIT)
-	rm -rf $(APP)/venv $(UNIT).d
-	cd $(SHARE) 2>/dev/null && rm -f $(PAGES) \
-		&& rmdir -p --ignore-fail-on-non-empty $(dir $(PAGES)) 2>/dev/null || true
-	if [ -d $(APP) ]; then rmdir $(APP); fi
+	rm -f $(UNIT).d/without-user-namespaces.conf
+	rm -rf $(APP)/venv
+	@set -e; if [ -d $(SHARE) ]; then cd $(SHARE); rm -f $(PAGES); \
+		for folder in $(sort $(dir $(PAGES))); do if [ -d $$folder ]; then \
+			rmdir -p --ignore-fail-on-non-empty $$folder; fi; done; fi
+	@for folder in $(UNIT).d $(APP); do if [ -d $$folder ]; then \
+		rmdir --ignore-fail-on-non-empty $$folder; fi; done
 	rm -f $(STATE)/mnemosyned.log $(STATE)/mnemosyned.log.1
 	if cmp -s config/mnemosyned.yaml $(CONFIG); then rm $(CONFIG); fi
 	@$(RELOAD)

@@ -290,3 +290,25 @@ def test_mnem_starts_stops_and_restarts_the_unit(home: Path) -> None:
         "warning  unit        the unit is inactive",
         "                     mnem start",
     ]
+
+
+def test_the_unit_is_stopped_and_gone_after_uninstall(home: Path) -> None:
+    *said, left = beside_systemd(
+        home,
+        f"""
+        systemctl --user --quiet enable mnemosyned
+        mnem start
+        drop_ins=~/.config/systemd/user/mnemosyned.service.d
+        for _ in 1 2; do make --directory {CHECKOUT} PREFIX=$HOME/.local uninstall 2>&1; done
+        ls ~/.local/bin $drop_ins
+        systemctl --user show -P LoadState mnemosyned
+        """,
+    )
+
+    text = "\n".join(said)
+    assert text.count("stopped process") == 1
+    assert text.count("uninstalled. Your memory stays in") == 2
+    assert "not reachable" not in text
+    assert "sqlite-utils" in text
+    assert "checkout.conf" in text
+    assert left == "not-found"

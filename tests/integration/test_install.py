@@ -27,12 +27,16 @@ def home() -> Iterator[Path]:
                 os.kill(json.loads(text)["pid"], signal.SIGTERM)
 
 
-def make(target: str, home: Path, *, works: bool = True) -> str:
+def make(
+    target: str, home: Path, *, works: bool = True, first_on_path: Path | None = None
+) -> str:
     environ = {
         name: value
         for name, value in os.environ.items()
         if name == "PATH" or name.startswith("PIP_")
     }
+    if first_on_path:
+        environ["PATH"] = f"{first_on_path}:{environ['PATH']}"
     # pip's own settings may stand in the home that is hidden here.
     settings = Path.home() / ".config" / "pip" / "pip.conf"
     if settings.exists():
@@ -80,6 +84,10 @@ def test_an_installation_runs_and_leaves_only_memory_when_undone(home: Path) -> 
     written = (home / ".cursor" / "mcp.json").read_text()
     assert f'"command": "{commands / "mnem"}"' in written
 
+    said = make("install", home)
+    assert "stopped process" in said
+    assert "installed, and it runs" in said
+
     said = make("uninstall", home)
 
     assert "stopped process" in said
@@ -89,6 +97,7 @@ def test_an_installation_runs_and_leaves_only_memory_when_undone(home: Path) -> 
     assert kept(memory) == ["mnemosyned-installed"]
     assert not (home / ".cursor").exists()
     assert not (home / ".config" / "opencode").exists()
+    make("uninstall", home)
 
 
 def test_an_installation_that_cannot_start_says_what_stopped_it(home: Path) -> None:
@@ -109,6 +118,61 @@ def test_an_installation_that_cannot_start_says_what_stopped_it(home: Path) -> N
     )
     assert started.returncode == 0
     make("uninstall", home)
+
+
+def program(file: Path, script: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"#!/bin/sh\n{script}\n")
+    file.chmod(0o755)
+
+
+def test_a_daemon_that_cannot_be_stopped_is_told_and_nothing_is_removed(
+    home: Path,
+) -> None:
+    mnem = home / ".local" / "bin" / "mnem"
+    program(mnem, '[ "$2" = --help ] || { echo "it goes on" >&2; exit 3; }')
+
+    said = [make(target, home, works=False) for target in ("install", "uninstall")]
+
+    assert all("it goes on" in each for each in said)
+    assert mnem.exists()
+    assert not (home / ".local" / "share").exists()
+
+
+def test_a_client_that_cannot_run_is_removed_all_the_same(home: Path) -> None:
+    mnem = home / ".local" / "bin" / "mnem"
+    program(mnem, "exit 127")
+
+    said = make("uninstall", home)
+
+    assert "mnem cannot be run: a daemon that it started goes on" in said
+    assert not mnem.exists()
+
+
+def test_an_error_of_systemd_is_told_and_nothing_is_removed(home: Path) -> None:
+    unit = home / ".config" / "systemd" / "user" / "mnemosyned.service"
+    unit.parent.mkdir(parents=True)
+    unit.touch()
+    program(
+        home / "bin" / "systemctl",
+        'case "$*" in *show*) echo LoadState=loaded;; *) echo "Access denied" >&2; exit 4;; esac',
+    )
+
+    said = make("uninstall", home, works=False, first_on_path=home / "bin")
+
+    assert "Access denied" in said
+    assert unit.exists()
+
+
+def test_a_change_of_the_unit_survives(home: Path) -> None:
+    drop_ins = home / ".config" / "systemd" / "user" / "mnemosyned.service.d"
+    drop_ins.mkdir(parents=True)
+    (drop_ins / "override.conf").touch()
+    (drop_ins / "without-user-namespaces.conf").touch()
+
+    make("uninstall", home)
+
+    assert [file.name for file in drop_ins.iterdir()] == ["override.conf"]
 
 
 def test_a_config_that_was_changed_survives(home: Path) -> None:
