@@ -21,7 +21,6 @@ from support.endpoints import Behavior, Exchange, serving
 pytestmark = pytest.mark.e2e
 
 CTRL_C = b"\x03"
-STOP_TAKEN_S = 0.3
 AT_ONCE_S = 5.0
 """On a machine under load; the model would take for as long as the test lets it."""
 NOTHING = "interrupted; nothing was changed"
@@ -158,7 +157,8 @@ def test_the_signal_ends_every_call_at_once_however_long_the_daemon_hangs(
     for words, (out, said, code) in answers.items():
         (line,) = said.decode().strip().splitlines()
         assert (out, code) == (b"", 130), words
-        assert line.startswith(f"mnem: {HANGING[words]}") or HANGING[words] in line
+        assert line.startswith("mnem: "), words
+        assert HANGING[words] in line
 
 
 def test_a_cycle_is_stopped_after_its_present_batch(
@@ -169,15 +169,17 @@ def test_a_cycle_is_stopped_after_its_present_batch(
     assert model.asked.wait(WAIT_S)
 
     stopping = popen(daemon.socket, "sleep", "--stop", home=daemon.home)
-    eventually(partial(waits_for_the_daemon, stopping), "it waits for the batch")
-    time.sleep(STOP_TAKEN_S)
+    eventually(
+        lambda: daemon.post("status").body["sleep"]["paused_until"],
+        "it is asked to end",
+    )
     model.go_on.set()
     out, _ = stopping.communicate(timeout=WAIT_S)
     asked_out, _ = asking.communicate(timeout=WAIT_S)
 
     assert (stopping.returncode, asking.returncode) == (0, 0)
     assert out.startswith(b"stopped in")
-    assert b"1 wait for the next cycle" in out
+    assert b"1 waits for the next cycle" in out
     assert out == asked_out
     assert not daemon.post("status").body["sleep"]["running"]
     left = rows(daemon.database, "SELECT substr(content, 1, 7) FROM working_memory")
