@@ -69,6 +69,28 @@ def test_the_key_says_how_much_is_stored_and_how_to_go_on(
     assert 0 < len(kept(daemon.database)) < LINES
 
 
+def test_an_import_whose_daemon_is_killed_says_how_much_is_stored_and_goes_on(
+    start: Start, file: Path
+) -> None:
+    first = start()
+    process = popen(first.socket, "import", str(file), home=first.home)
+    eventually(lambda: kept(first.database), "some lines are stored")
+    first.kill()
+    _, problem = process.communicate(timeout=WAIT_S)
+    second = start(database=first.database)
+    before = len(kept(second.database))
+
+    done = second.mnem("import", str(file), "--json")
+
+    assert process.returncode == 3
+    told = re.search(r"([\d,]+) memories of this import are stored; ", problem.decode())
+    assert told
+    assert before - int(told[1].replace(",", "")) in (0, BATCH_ITEMS)
+    assert b"repeat the command to go on from there. The next batch failed: " in problem
+    assert json.loads(done.stdout)["continued"]
+    assert len(kept(second.database)) == len(set(kept(second.database))) == LINES
+
+
 @pytest.mark.thorough
 def test_an_import_into_a_new_database_begins_again(
     start: Start, tmp_path: Path, file: Path
