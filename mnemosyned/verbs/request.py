@@ -107,6 +107,10 @@ class Request(
         return cls.verb or re.sub("(?<=[a-z])(?=[A-Z])", "_", cls.__name__).lower()
 
 
+V = TypeVar("V", bound=Request[Any])
+"""The request of one verb."""
+
+
 class ById(Request[R], frozen=True, forbid_unknown_fields=True):
     """A call that concerns one memory, episode or learning."""
 
@@ -161,17 +165,17 @@ def parse_result(verb: type[Request[R]], answer: bytes) -> R:
 
 
 def parse(
-    verb: type[Request[R]],
+    verb: type[V],
     body: bytes | bytearray,
     *,
-    given: Request[R] | None = None,
-) -> Request[R]:
+    given: V | None = None,
+) -> V:
     """A request from its JSON. Raises the error that names the field at fault.
 
     `given` is the request that the JSON was written of, if any.
     """
     try:
-        request: Request[R] = decoder_of(verb).decode(body)
+        request = decoder_of(verb).decode(body)
     except msgspec.ValidationError as error:
         request = _with_times(verb, body, error, given)
     except (UnicodeDecodeError, msgspec.DecodeError, RecursionError) as error:
@@ -189,11 +193,11 @@ def _undecodable(error: Exception) -> MnemosynedError:
 
 
 def _with_times(
-    verb: type[Request[R]],
+    verb: type[V],
     body: bytes | bytearray,
     error: msgspec.ValidationError,
-    given: Request[R] | None,
-) -> Request[R]:
+    given: V | None,
+) -> V:
     """A request whose times are not written by RFC 3339: only these cost more than decoding."""
     if not _is_of_a_time(error):
         raise _invalid(error, verb) from error
@@ -203,13 +207,15 @@ def _with_times(
     try:
         if given is not None:
             body = msgspec.json.encode(read_request(given))
-            reread: Request[R] = decoder_of(verb).decode(body)
-            return reread
-        return msgspec.convert(read_fields(verb, msgspec.json.decode(body)), verb)
+            request: V = decoder_of(verb).decode(body)
+        else:
+            fields = read_fields(verb, msgspec.json.decode(body))
+            request = msgspec.convert(fields, verb)
     except msgspec.ValidationError as further:
         raise _invalid(further, verb) from further
     except (UnicodeDecodeError, msgspec.DecodeError, RecursionError) as further:
         raise _undecodable(further) from further
+    return request
 
 
 def _is_of_a_time(error: msgspec.ValidationError) -> bool:
@@ -217,13 +223,11 @@ def _is_of_a_time(error: msgspec.ValidationError) -> bool:
     return "RFC3339" in problem or "timezone" in problem
 
 
-def parse_text(
-    verb: type[Request[R]], fields: Mapping[str, str | list[str]]
-) -> Request[R]:
+def parse_text(verb: type[V], fields: Mapping[str, str | list[str]]) -> V:
     """A request from words, as a URL or a shell gives them."""
     decoder_of(verb)
     try:
-        request = msgspec.convert(_times_read(verb, fields), verb, strict=False)
+        request: V = msgspec.convert(_times_read(verb, fields), verb, strict=False)
     except msgspec.ValidationError as error:
         raise _invalid(error, verb) from error
     _check_depth(request)
@@ -240,7 +244,7 @@ def _times_read(verb: type[Request[Any]], fields: Mapping[str, Any]) -> object:
     return read_fields(verb, fields)
 
 
-def checked(request: Request[R]) -> Request[R]:
+def checked(request: V) -> V:
     """Check a request by the rules that a request over the socket has to pass, and return it."""
     _check_text(request)
     try:

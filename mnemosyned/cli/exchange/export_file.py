@@ -78,8 +78,6 @@ def export_command(
     as_json = as_json or prints_json()
     format_name = format_name or _format_of(file)
     request = parse_text(Export, fields_typed(given))
-    if not isinstance(request, Export):
-        raise TypeError
     if reveal and format_name != "markdown":
         raise InvalidRequest(
             f"{format_name} has secrets as they are stored; --reveal is for markdown",

@@ -45,6 +45,5 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
         partial.replace(target)
-    except BaseException:
+    finally:
         partial.unlink(missing_ok=True)
-        raise

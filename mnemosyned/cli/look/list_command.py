@@ -58,7 +58,7 @@ def run(context: click.Context, /, *, all_: bool, **given: Any) -> int:  # noqa:
     return 0 if shown else EXIT_NOTHING
 
 
-def _pages(client: Connection, request: Any, left: int) -> Iterator[Listed]:  # noqa: ANN401
+def _pages(client: Connection, request: ListMemories, left: int) -> Iterator[Listed]:
     """Yield page after page; only the last one says what follows."""
     while True:  # ends with the records
         size = min(left, PAGE)

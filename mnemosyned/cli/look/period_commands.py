@@ -13,7 +13,6 @@ from mnemosyned.cli.arguments.parameters import parameter
 from mnemosyned.cli.calls import client_of
 from mnemosyned.cli.exits import EXIT_NOTHING
 from mnemosyned.cli.look.periods import Reader, Unit
-from mnemosyned.domain.errors import InvalidRequest
 from mnemosyned.verbs.listing import ListMemories
 from mnemosyned.verbs.request import fields_of, parse_text
 
@@ -38,8 +37,6 @@ def _command(name: str, unit: Unit, help_text: str) -> click.Command:
         **given: Any,  # noqa: ANN401
     ) -> int:
         request = parse_text(ListMemories, fields_typed(given))
-        if not isinstance(request, ListMemories):
-            raise InvalidRequest("only filters of a list are understood")
         with client_of(context) as client:
             view = Reader(client, request, LIMIT).read(" ".join(when), unit)
         show(view)

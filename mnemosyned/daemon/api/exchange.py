@@ -22,8 +22,6 @@ def exchange_resources(service: MemoryService) -> dict[str, Resource]:
         query = parse_qs(request.query, keep_blank_values=True)
         fields = {k: v[0] if len(v) == 1 else v for k, v in query.items()}
         asked = parse_text(Export, fields)
-        if not isinstance(asked, Export):
-            raise TypeError
         return Response(
             HTTPStatus.OK, content_type=JSON_LINES, stream=service.export(asked)
         )

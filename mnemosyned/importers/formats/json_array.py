@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import cast
 
 import msgspec
 
@@ -52,7 +51,7 @@ class JsonArray(Format):
 
 def _parsed(text: str, id: str, place: str, position: str, size: int) -> Item | Bad:
     try:
-        memory = cast("Remember", parse(Remember, text.encode()))
+        memory = parse(Remember, text.encode())
     except MnemosynedError as error:
         reason = error.message.replace("the body", "the entry")
         return Bad(place, f"{reason} ({error.code})", position, size)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 import msgspec
 
@@ -103,7 +103,7 @@ def _parsed(line: Line, source: Source, id: str) -> Item | Bad:
         reason = f"the line is longer than {LINE_BYTES_MAX:,} bytes"
         return Bad(place, reason, position, size)
     try:
-        memory = cast("Remember", parse(Remember, line.data))
+        memory = parse(Remember, line.data)
     except MnemosynedError as error:
         reason = error.message.replace("the body", "the line")
         return Bad(place, f"{reason} ({error.code})", position, size)
