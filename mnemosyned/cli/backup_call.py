@@ -14,6 +14,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from mnemosyned.cli.exchange.whole_file import check_target, whole_file
 from mnemosyned.client.connection import Connection
 from mnemosyned.domain.errors import InvalidRequest, MnemosynedError, StorageFailed
 from mnemosyned.verbs.retention import BackedUp, Backup
@@ -91,6 +92,7 @@ def _moved_out(
     client: Connection, file: Path, refused: MnemosynedError | None
 ) -> BackedUp:
     """Have a backup made in the daemon's folder and move it; else raise what was refused."""
+    _check_replaceable(file)
     try:
         made = client.call(Backup())
         source = Path(made.file)
@@ -102,21 +104,23 @@ def _moved_out(
     return msgspec.structs.replace(made, file=str(target))
 
 
+def _check_replaceable(file: Path) -> None:
+    """Refuse to replace what is no database. Raises `InvalidRequest`."""
+    if file.is_dir() or not file.exists():
+        return
+    check_target(file, force=True)
+    with file.open("rb") as opened:
+        if opened.read(len(SQLITE)) not in (SQLITE, b""):
+            raise InvalidRequest(
+                f"{file} exists already and is not a backup", field="file"
+            )
+
+
 def _move(source: Path, target: Path) -> None:
-    """Move a file, whole or not at all; in place of nothing but another database."""
-    if target.exists():
-        with target.open("rb") as file:
-            if file.read(len(SQLITE)) not in (SQLITE, b""):
-                raise FileExistsError(f"{target} is there already, and is no backup")
-    partial = target.with_name(f"{target.name}.partial")
-    try:
-        shutil.copyfile(source, partial)
-        partial.chmod(0o600)
-        _flush(partial)
-        partial.replace(target)
-        _flush(target.parent)
-    finally:
-        partial.unlink(missing_ok=True)
+    """Move a file, whole or not at all."""
+    with source.open("rb") as copy, whole_file(target) as moved:
+        shutil.copyfileobj(copy, moved)
+    _flush(target.resolve().parent)
     source.unlink()
 
 
