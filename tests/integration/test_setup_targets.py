@@ -8,11 +8,11 @@ import shlex
 from pathlib import Path
 
 import pytest
-from support.setups import TEXTS, VARIANTS, Home
+from support.setups import TEXTS, VARIANTS, Home, assert_set_up
 
 from mnemosyned.setup.documents.edits import Document
 from mnemosyned.setup.documents.paths import value_at
-from mnemosyned.setup.parts import Entry, OwnFile, State
+from mnemosyned.setup.parts import Entry, OwnFile
 from mnemosyned.setup.targets import TARGETS
 
 pytestmark = pytest.mark.thorough
@@ -28,15 +28,6 @@ def home(tmp_path: Path) -> Home:
 
 def document(file: Path) -> Document:
     return Document(file, file.read_bytes().decode())
-
-
-def assert_set_up(home: Home, tool: str) -> None:
-    """Each part is there, by a parser of its own reading the file again."""
-    plan = home.plan(tool)
-    states = {state for change in plan.changes for _, state in change.states}
-    assert plan.problems == []
-    assert plan.changed == []
-    assert states == {State.CURRENT}
 
 
 # ----------------------------------------------------- apply, again, undo
@@ -142,145 +133,6 @@ def test_every_command_is_absolute_and_without_arguments_for_hooks(
             assert '"/home/ann lee/bin/mnem"' in written
         elif part.label.startswith("hook"):
             assert json.dumps(shlex.quote("/home/ann lee/bin/mnem-hook")) in written
-
-
-# ------------------------------------------------------------------ conflict
-
-
-@pytest.mark.parametrize("tool", TOOLS)
-def test_a_foreign_entry_of_our_name_is_told_and_nothing_is_touched(
-    home: Home, tool: str
-) -> None:
-    server = next(
-        part
-        for part in TARGETS[tool].parts(home.site)
-        if isinstance(part, Entry) and part.label == "MCP server"
-    )
-    file = Document(server.file, "")
-    file.set_value(server.path, {"command": "/opt/other", "args": ["serve"]})
-    server.file.parent.mkdir(parents=True, exist_ok=True)
-    server.file.write_text(file.text)
-    before = home.snapshot()
-
-    (problem,) = home.apply(tool)
-
-    assert "another entry of this name, which starts /opt/other" in problem
-    assert home.snapshot() == before
-
-
-@pytest.mark.parametrize("tool", TOOLS)
-def test_a_file_that_cannot_be_parsed_is_told_with_its_place(
-    home: Home, tool: str
-) -> None:
-    for file in home.files(tool):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text("{ no: [\n")
-    before = home.snapshot()
-
-    problems = home.apply(tool)
-
-    assert len(problems) == len(home.files(tool))
-    assert all("line" in problem for problem in problems)
-    assert home.snapshot() == before
-
-
-@pytest.mark.parametrize("tool", TOOLS)
-def test_a_read_only_file_is_told_and_nothing_is_touched(home: Home, tool: str) -> None:
-    home.write(tool, "foreign")
-    home.files(tool)[-1].chmod(0o444)
-    before = home.snapshot()
-
-    (problem,) = home.apply(tool)
-
-    assert problem.endswith("it is read-only")
-    assert home.snapshot() == before
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (b'{"a": "\xff"}', "not UTF-8"),
-        (b"[]", "does not hold an object"),
-        (b'{"mcpServers": []}', "unusual form"),
-        (b'{"mcpServers": {}, "mcpServers": {}}', "twice"),
-    ],
-)
-def test_a_form_that_cannot_be_edited_safely_is_told(
-    home: Home, content: bytes, said: str
-) -> None:
-    file = home.path / ".cursor" / "mcp.json"
-    file.parent.mkdir()
-    file.write_bytes(content)
-
-    (problem,) = home.apply("cursor")
-
-    assert said in problem
-    assert file.read_bytes() == content
-
-
-def test_a_directory_in_the_place_of_a_file_is_told(home: Home) -> None:
-    (home.path / ".cursor" / "mcp.json").mkdir(parents=True)
-
-    assert "not a regular file" in home.apply("cursor")[0]
-
-
-def test_a_change_meanwhile_is_not_overwritten(home: Home) -> None:
-    plan = home.plan("cursor")
-    file = home.path / ".cursor" / "mcp.json"
-    file.parent.mkdir()
-    file.write_text('{"new": 1}')
-
-    from mnemosyned.setup.tools import set_up  # noqa: PLC0415
-
-    (problem,) = set_up(plan, home.journal)
-
-    assert "changed meanwhile" in problem
-    assert file.read_text() == '{"new": 1}'
-
-
-# ------------------------------------------------------------ links and modes
-
-
-@pytest.mark.parametrize("tool", TOOLS)
-def test_a_link_stays_and_its_file_is_written(home: Home, tool: str) -> None:
-    home.write(tool, "foreign")
-    for number, file in enumerate(home.files(tool)):
-        real = home.path / "dotfiles" / f"{number}{file.suffix}"
-        real.parent.mkdir(exist_ok=True)
-        file.rename(real)
-        file.symlink_to(real)
-    before = home.snapshot()
-
-    assert home.apply(tool) == []
-
-    assert all(file.is_symlink() for file in home.files(tool))
-    assert_set_up(home, tool)
-    assert home.undo(tool) == []
-    assert home.snapshot() == before
-
-
-def test_a_mode_stays(home: Home) -> None:
-    home.write("gemini", "foreign")
-    file = home.files("gemini")[0]
-    file.chmod(0o640)
-
-    home.apply("gemini")
-    assert file.stat().st_mode & 0o777 == 0o640
-    home.undo("gemini")
-
-    assert file.stat().st_mode & 0o777 == 0o640
-
-
-def test_a_kept_copy_is_readable_for_its_owner_alone(home: Home) -> None:
-    home.write("gemini", "foreign")
-
-    home.apply("gemini")
-
-    kept = [path for path in home.state.rglob("*") if path.is_file()]
-    assert any(path.read_text() == TEXTS[".json"]["foreign"] for path in kept)
-    assert all(
-        path.stat().st_mode & 0o077 == 0 for path in (home.state, home.state / "before")
-    )
 
 
 # --------------------------------------------------------------- a new path

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mnemosyned.setup.journal import Journal
 from mnemosyned.setup.machine import Machine, Programs
-from mnemosyned.setup.parts import OwnFile
+from mnemosyned.setup.parts import OwnFile, State
 from mnemosyned.setup.target import Site
 from mnemosyned.setup.targets import TARGETS
 from mnemosyned.setup.tools import ToolPlan, edits_to_undo, plan_tool, set_up, undo_all
@@ -122,3 +122,12 @@ class Home:
             )
             for path in sorted(self.path.rglob("*"))
         }
+
+
+def assert_set_up(home: Home, tool: str) -> None:
+    """Each part is there, by a parser of its own reading the file again."""
+    plan = home.plan(tool)
+    states = {state for change in plan.changes for _, state in change.states}
+    assert plan.problems == []
+    assert plan.changed == []
+    assert states == {State.CURRENT}
