@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
@@ -484,3 +485,29 @@ def test_a_refused_edit_of_a_pruned_memory_leaves_its_summary(
         service.call(EditMemory("m", text="The samovar", session="away"))
 
     assert episode_of(store, "m").session == "home"
+
+
+def test_a_name_given_while_a_day_is_composed_reaches_it(
+    store: SqliteStore,
+    service: MemoryService,
+    cycle: SleepCycle,
+    clock: FakeClock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    service.call(Remember("The kettle", id="m", session="home"))
+    clock.advance(days=40)
+    composed = store.rollups.index_terms
+    names = ["away"]
+
+    def rename_and_compose(ids: Sequence[str]) -> dict[str, str]:
+        if names:
+            service.call(EditMemory("m", session=names.pop()))
+        return composed(ids)
+
+    monkeypatch.setattr(store.rollups, "index_terms", rename_and_compose)
+    run_cycle(cycle)
+
+    day = episode_of(store, "m").parent
+    assert not names
+    assert day
+    assert get_episode(store, day).session == "away"

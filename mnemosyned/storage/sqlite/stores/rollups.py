@@ -24,6 +24,7 @@ from mnemosyned.storage.sqlite.fulltext.indexing import (
 )
 from mnemosyned.storage.sqlite.tables.hierarchy import (
     chunks,
+    name_rollup,
     placeholders,
 )
 from mnemosyned.storage.sqlite.tables.log import insert_log
@@ -113,6 +114,8 @@ class SqliteRollups(Transactional, RollupStore):
                 f"UPDATE episodic_memory SET parent_id = ? WHERE id IN ({placeholders(chunk)})",
                 (episode.id, *chunk),
             )
+        # An edit may have renamed a member since it was read.
+        name_rollup(connection, episode.id)
         insert_log(connection, rollup.entry)
 
     @reads

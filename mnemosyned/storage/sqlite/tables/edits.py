@@ -14,7 +14,7 @@ from mnemosyned.domain.revisions import Edition, MemoryEdit
 from mnemosyned.domain.secrets.exact_values import mask_memories
 from mnemosyned.storage.sqlite.fulltext.indexing import index_memories, unindex_memory
 from mnemosyned.storage.sqlite.tables.details import insert_details, sensitive_details
-from mnemosyned.storage.sqlite.tables.hierarchy import ABOVE
+from mnemosyned.storage.sqlite.tables.hierarchy import ABOVE, name_rollup
 from mnemosyned.storage.sqlite.tables.learnings import Keeper
 from mnemosyned.storage.sqlite.tables.memories import working_count
 from mnemosyned.storage.sqlite.tables.purge import request_purge
@@ -232,13 +232,7 @@ def _rename_episode(
     ).fetchall()
     remark(connection, [episode, *(seq for _, seq in above)])
     for upper, _ in above:
-        connection.execute(
-            "UPDATE episodic_memory SET (session_id, source) = ("
-            "SELECT iif(min(session_id) = max(session_id), min(session_id), ''), "
-            "iif(min(ifnull(source, '')) = max(ifnull(source, '')), min(source), NULL) "
-            "FROM episodic_memory WHERE parent_id = ?1) WHERE id = ?1",
-            (upper,),
-        )
+        name_rollup(connection, upper)
 
 
 # ------------------------------------------------------------------ what it says

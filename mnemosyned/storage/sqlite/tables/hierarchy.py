@@ -60,6 +60,17 @@ def ancestors(connection: sqlite3.Connection, seqs: Iterable[int]) -> dict[int, 
     return parents
 
 
+def name_rollup(connection: sqlite3.Connection, id: str) -> None:
+    """Give a day, week or month the session and source that all below it have, if they agree."""
+    connection.execute(
+        "UPDATE episodic_memory SET (session_id, source) = ("
+        "SELECT iif(min(session_id) = max(session_id), min(session_id), ''), "
+        "iif(min(ifnull(source, '')) = max(ifnull(source, '')), min(source), NULL) "
+        "FROM episodic_memory WHERE parent_id = ?1) WHERE id = ?1",
+        (id,),
+    )
+
+
 def chunks(values: Sequence[T]) -> Iterator[Sequence[T]]:
     """The values in runs that one statement can bind."""
     return (values[start : start + CHUNK] for start in range(0, len(values), CHUNK))
