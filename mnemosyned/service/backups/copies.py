@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 from mnemosyned.domain.errors import InvalidRequest
@@ -21,12 +21,10 @@ def known_backups(database: Path, folder: Path | None = None) -> list[str]:
     """
     own = _own_files(database)
     beside = database.parent
-    files = {
-        *beside.glob("*"),
-        *beside.glob("*/*"),
-        *(folder.glob("*") if folder else ()),
-    }
-    others = [file for file in islice(files, FILES_MAX) if file not in own]
+    files = chain(
+        folder.glob("*") if folder else (), beside.glob("*"), beside.glob("*/*")
+    )
+    others = set(islice(files, FILES_MAX)) - own
     return sorted(str(file) for file in others if _is_copy(file, database))
 
 
