@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -18,6 +17,7 @@ from mnemosyned.domain.listing import (
 from mnemosyned.domain.ports.listing import ListStore
 from mnemosyned.storage.sqlite.database.transactions import Transactional, reads
 from mnemosyned.storage.sqlite.search.listing import Key, page_keys
+from mnemosyned.storage.sqlite.tables.agents import projects_of
 from mnemosyned.storage.sqlite.tables.memories import episode_at, memories_at
 from mnemosyned.storage.sqlite.tables.rows import instant, instant_text
 
@@ -62,7 +62,7 @@ class SqliteLists(Transactional, ListStore):
         members: dict[str, list[_Group]] = {}
         for group in _groups(connection):
             members.setdefault(group.session, []).append(group)
-        projects = _projects(connection, list(members))
+        projects = projects_of(connection, list(members))
         totals = [
             SessionTotals(
                 session=session,
@@ -116,15 +116,3 @@ def _seqs(keys: Sequence[Key], kind: RecordKind) -> list[int]:
 
 def _groups(connection: sqlite3.Connection) -> Iterator[_Group]:
     return map(_Group._make, connection.execute(_GROUPS))
-
-
-def _projects(
-    connection: sqlite3.Connection, sessions: Sequence[str]
-) -> dict[str, str]:
-    """The projects of those sessions that agents' hooks reported."""
-    rows = connection.execute(
-        "SELECT session_id, project FROM agent_session WHERE project != '' "
-        "AND session_id IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(sessions)),),
-    )
-    return dict(rows.fetchall())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,6 +20,18 @@ SESSION_COLUMNS = (
     "session_id, client, conversation, project, directory, transcript, file, position, "
     "started_at, seen_at, informed_at, shown"
 )
+
+
+def projects_of(
+    connection: sqlite3.Connection, sessions: Sequence[str]
+) -> dict[str, str]:
+    """The projects of those sessions that have one."""
+    rows = connection.execute(
+        "SELECT session_id, project FROM agent_session WHERE project != '' "
+        "AND session_id IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(sessions)),),
+    )
+    return dict(rows.fetchall())
 
 
 def session_row(session: AgentSession) -> tuple[Any, ...]:

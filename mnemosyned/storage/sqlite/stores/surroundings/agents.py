@@ -23,6 +23,7 @@ from mnemosyned.storage.sqlite.database.transactions import (
 from mnemosyned.storage.sqlite.tables.agents import (
     SESSION_COLUMNS,
     SHOWN_MAX,
+    projects_of,
     session_from,
     session_row,
 )
@@ -170,12 +171,7 @@ class SqliteAgents(Transactional, AgentStore):
     def projects_of(
         self, connection: sqlite3.Connection, sessions: Sequence[str]
     ) -> dict[str, str]:
-        rows = connection.execute(
-            "SELECT session_id, project FROM agent_session "
-            "WHERE session_id IN (SELECT value FROM json_each(?))",
-            (json.dumps(list(sessions)),),
-        )
-        return dict(rows.fetchall())
+        return projects_of(connection, sessions)
 
     @reads
     def recent(self, connection: sqlite3.Connection, limit: int) -> list[AgentSession]:

@@ -27,7 +27,7 @@ from mnemosyned.storage.sqlite.tables.rows import (
 
 FOLDERS_MAX = 1_000
 FILES_MAX = 200_000
-"""Files whose state is kept, those read last."""
+"""Files of a folder whose state is read; `watch.files_max` allows no more."""
 _FIELDS = "path, file, size, modified_ns, format, position, memories, stored, read_at"
 _BELOW = "(path = ?1 OR (path > ?1 || '/' AND path < ?1 || '0'))"
 """The path itself, and all that begins with it and a slash, which the digit follows."""
