@@ -63,6 +63,17 @@ def test_mnem_alone_shows_the_state(filled: Daemon) -> None:
     assert json.loads(shown(filled, form="json"))["status"]["today"] == NOTES
 
 
+def test_a_pause_is_shown_in_place_of_the_next_cycle(filled: Daemon) -> None:
+    filled.mnem("sleep", "--pause-minutes", "30")
+    paused, status = shown(filled), shown(filled, "status")
+    filled.mnem("sleep", "--pause-minutes", "0")
+
+    assert "sleep       paused until " in paused
+    assert ", paused until " in status
+    assert "next cycle" not in status
+    assert "paused until" not in shown(filled)
+
+
 def test_mnem_alone_says_in_two_lines_how_to_start_a_daemon(tmp_path: Path) -> None:
     printed = mnem("--socket", str(tmp_path / "none"), home=tmp_path)
 

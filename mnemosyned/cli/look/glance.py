@@ -86,6 +86,9 @@ def _sleep(stats: Stats) -> str:
         progress = sleep.progress
         done = f", {progress.done:,} of {progress.total:,}" if progress else ""
         return f"a cycle is running{done}: mnem tail -f shows its end"
+    if sleep.paused_until:
+        until = when(sleep.paused_until)
+        return f"paused until {until}: mnem sleep --pause-minutes 0 ends it{last}"
     if not sleep.next_cycle:
         return f"no cycle is scheduled (auto_sleep is off): mnem sleep{last}"
     due = f", {counted(sleep.due, 'memory')} due" if sleep.due else ""

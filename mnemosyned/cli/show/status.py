@@ -40,7 +40,7 @@ def stats(stats: Stats) -> str:
         ("sleep", f"{sleep.schedule}{_running(sleep)}"),
         ("waits for", sleep.waits_for),
         ("last cycle", last),
-        ("next cycle", coming),
+        ("next cycle", "" if sleep.paused_until else coming),
         ("due", f"{counted(sleep.due, 'memory')} old enough for the next cycle"),
         ("summarizer", f"{stats.summarizer.name}: {stats.summarizer.reason}"),
         ("summaries", _summaries(stats.summarizer)),
