@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import re
 
+from mnemosyned.domain.errors import ConfigInvalid
 from mnemosyned.paths import config_dir
 from mnemosyned.socket_path import SOCKET_VARIABLE
+from mnemosyned.terminal import say
 
 _LINE = re.compile(r"""^(["']?)socket\1[ \t]*:[ \t]*(.*)$""", re.MULTILINE)
 _UNSET = re.compile(r"(null|~|)[ \t\r]*(#.*)?", re.IGNORECASE)
@@ -35,7 +37,6 @@ def configured_socket() -> str | None:
         return None
     # Loaded here: most files name no socket.
     from mnemosyned.config import load_config  # noqa: PLC0415
-    from mnemosyned.domain.errors import ConfigInvalid  # noqa: PLC0415
 
     try:
         named = load_config(file, environ={}).socket
@@ -47,7 +48,4 @@ def configured_socket() -> str | None:
 
 
 def _remark(problem: str) -> None:
-    # Loaded here: only a mistake needs it.
-    from mnemosyned.terminal import say  # noqa: PLC0415
-
     say(f"mnem: a mistake in the settings was ignored: {problem}", err=True)

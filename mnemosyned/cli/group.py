@@ -105,7 +105,7 @@ def socket_option() -> click.Option:
 
 def _use_socket(
     context: click.Context,
-    parameter: click.Parameter,  # noqa: ARG001
+    _parameter: click.Parameter,
     value: str | None,
 ) -> None:
     if value is not None:

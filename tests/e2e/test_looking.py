@@ -70,7 +70,7 @@ def test_a_pause_is_shown_in_place_of_the_next_cycle(filled: Daemon) -> None:
 
     assert "sleep       paused until " in paused
     assert ", paused until " in status
-    assert "next cycle" not in status
+    assert "\nnext cycle " not in status
     assert "paused until" not in shown(filled)
 
 

@@ -24,7 +24,8 @@ def test_every_command_has_a_page_with_its_example() -> None:
     assert "mnem-archive-prune" in PAGES
     for name, command in COMMANDS.items():
         page = PAGES[f"mnem-{name}"].replace(r"\-", "-")
-        assert command.summary.removesuffix(".") in page
+        summary = command.summary.removesuffix(".")
+        assert f".SH NAME\nmnem-{name} - {summary}\n" in page
         assert f".SH EXAMPLE\n.EX\n{command.example}" in page
 
 

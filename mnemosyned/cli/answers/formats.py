@@ -108,7 +108,7 @@ def understand_json_format(command: click.Command) -> None:
 
 def _use_format(
     context: click.Context,
-    parameter: click.Parameter,  # noqa: ARG001
+    _parameter: click.Parameter,
     value: str | None,
 ) -> None:
     if value is None:
@@ -120,8 +120,8 @@ def _use_format(
 
 def use_json(
     context: click.Context,
-    parameter: click.Parameter,  # noqa: ARG001
-    value: bool,  # noqa: FBT001 as click calls it
+    _parameter: click.Parameter,
+    value: object,
 ) -> None:
     """Choose JSON, as the callback of `--json`."""
     if value:
@@ -130,8 +130,8 @@ def use_json(
 
 def _use_no_pager(
     context: click.Context,
-    parameter: click.Parameter,  # noqa: ARG001
-    value: bool,  # noqa: FBT001 as click calls it
+    _parameter: click.Parameter,
+    value: object,
 ) -> None:
     if value:
         context.find_root().meta[_NO_PAGER] = True

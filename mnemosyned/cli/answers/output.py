@@ -112,17 +112,17 @@ def _show_lines(result: object, first: int) -> None:
         say("\t".join(cells))
 
 
-def _show_json_lines(result: object, first: int) -> None:  # noqa: ARG001
+def _show_json_lines(result: object, _first: int) -> None:
     records = records_of(result)
     for record in [result] if records is None else records:
         say_json(record)
 
 
-def _show_json(result: object, first: int) -> None:  # noqa: ARG001
+def _show_json(result: object, _first: int) -> None:
     say_json(result)
 
 
-def _show_ids(result: object, first: int) -> None:  # noqa: ARG001
+def _show_ids(result: object, _first: int) -> None:
     for id in ids_of(result):
         say(escape_invisible(id, one_line=True))
 

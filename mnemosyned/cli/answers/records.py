@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.terminal import level_name
+
+if TYPE_CHECKING:  # the record of an answer has brought its own class
+    from datetime import datetime
+
+    from mnemosyned.domain.learnings.learning import Learning
+    from mnemosyned.domain.listing import SessionTotals, SourceTotals
+    from mnemosyned.domain.memory import Episode, MemoryRecord
+    from mnemosyned.domain.search.results import Hit
+    from mnemosyned.domain.sleep.cycles import LogEntry
 
 LISTS: dict[str, tuple[str, ...]] = {
     "Recalled": ("hits",),
@@ -52,7 +61,7 @@ def cells_of(record: object) -> list[str]:
     return cells(record) if cells else [id_of(record)]
 
 
-def _hit(hit: Any) -> list[str]:  # noqa: ANN401 classes are not loaded to tell them apart
+def _hit(hit: Hit) -> list[str]:
     shown = " ".join(line.content for line in hit.lines) if hit.summary_of else ""
     text = shown or (hit.content if hit.summary_of else hit.snippet)
     return [
@@ -67,7 +76,7 @@ def _hit(hit: Any) -> list[str]:  # noqa: ANN401 classes are not loaded to tell 
     ]
 
 
-def _explained(hit: Any) -> list[str]:  # noqa: ANN401 the same
+def _explained(hit: Hit) -> list[str]:
     """The parts of a score, where they were asked for."""
     if hit.explanation is None:
         return []
@@ -75,7 +84,7 @@ def _explained(hit: Any) -> list[str]:  # noqa: ANN401 the same
     return [f"score {hit.score:.2f} = {parts}"]
 
 
-def _memory(memory: Any) -> list[str]:  # noqa: ANN401 the same
+def _memory(memory: MemoryRecord) -> list[str]:
     return [
         memory.id,
         _time(memory.created_at),
@@ -87,7 +96,7 @@ def _memory(memory: Any) -> list[str]:  # noqa: ANN401 the same
     ]
 
 
-def _episode(episode: Any) -> list[str]:  # noqa: ANN401 the same
+def _episode(episode: Episode) -> list[str]:
     return [
         episode.id,
         _time(episode.covers_until),
@@ -99,7 +108,7 @@ def _episode(episode: Any) -> list[str]:  # noqa: ANN401 the same
     ]
 
 
-def _learning(learning: Any) -> list[str]:  # noqa: ANN401 the same
+def _learning(learning: Learning) -> list[str]:
     return [
         learning.id,
         _time(learning.created_at),
@@ -110,7 +119,7 @@ def _learning(learning: Any) -> list[str]:  # noqa: ANN401 the same
     ]
 
 
-def _log_entry(entry: Any) -> list[str]:  # noqa: ANN401 the same
+def _log_entry(entry: LogEntry) -> list[str]:
     return [
         entry.episode or "",
         entry.cycle,
@@ -124,13 +133,13 @@ def _log_entry(entry: Any) -> list[str]:  # noqa: ANN401 the same
     ]
 
 
-def _session(totals: Any) -> list[str]:  # noqa: ANN401 the same
+def _session(totals: SessionTotals) -> list[str]:
     sources = ", ".join(totals.sources)
     first, last = _time(totals.first), _time(totals.last)
     return [totals.session, str(totals.count), first, last, sources, totals.project]
 
 
-def _source(totals: Any) -> list[str]:  # noqa: ANN401 the same
+def _source(totals: SourceTotals) -> list[str]:
     first, last = _time(totals.first), _time(totals.last)
     return [
         totals.source or "",
@@ -141,7 +150,7 @@ def _source(totals: Any) -> list[str]:  # noqa: ANN401 the same
     ]
 
 
-def _time(moment: Any) -> str:  # noqa: ANN401 the same
+def _time(moment: datetime | None) -> str:
     """Local time with its zone, to the second: it can be read back anywhere."""
     return in_zone(moment, None).isoformat(timespec="seconds") if moment else ""
 

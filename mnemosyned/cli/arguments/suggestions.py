@@ -1,4 +1,7 @@
-"""Values that the shell completes: ids, sessions and sources, asked of the daemon."""
+"""Values that the shell completes: ids, sessions and sources, asked of the daemon.
+
+Loaded where a line is completed, and by no command that runs.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,12 @@ from collections.abc import Callable, Iterable
 import click
 from click.shell_completion import CompletionItem
 
+from mnemosyned.cli.arguments.ids import id_fields, ids_that_begin
+from mnemosyned.cli.configured_socket import configured_socket
 from mnemosyned.client.connection import Connection
 from mnemosyned.domain.errors import MnemosynedError
 from mnemosyned.terminal import counted
+from mnemosyned.verbs.listing import Sessions, Sources
 
 SUGGESTIONS_MAX = 50
 TIMEOUT_S = 1.0
@@ -22,9 +28,6 @@ Values = Iterable[tuple[str, str]]
 
 def suggestion(parameter: click.Parameter, verb: str) -> Suggest:
     """The completion of a parameter: values of the daemon, or else what click knows."""
-    # Loaded here, as below: only a completion asks.
-    from mnemosyned.cli.arguments.ids import id_fields, ids_that_begin  # noqa: PLC0415
-
     if parameter.name == "session":
         return _suggest(_sessions)
     if parameter.name == "source":
@@ -36,8 +39,6 @@ def suggestion(parameter: click.Parameter, verb: str) -> Suggest:
 
 def _suggest(values: Callable[[Connection, str], Values]) -> Suggest:
     def suggest(context: click.Context, word: str) -> list[CompletionItem]:
-        from mnemosyned.cli.configured_socket import configured_socket  # noqa: PLC0415
-
         socket = context.find_root().params.get("socket")
         try:
             address = socket or configured_socket()
@@ -53,15 +54,11 @@ def _suggest(values: Callable[[Connection, str], Values]) -> Suggest:
 
 
 def _sessions(client: Connection, word: str) -> Values:
-    from mnemosyned.verbs.listing import Sessions  # noqa: PLC0415
-
     listed = client.call(Sessions(prefix=word or None, limit=SUGGESTIONS_MAX))
     return [(total.session, counted(total.count, "memory")) for total in listed]
 
 
 def _sources(client: Connection, word: str) -> Values:
-    from mnemosyned.verbs.listing import Sources  # noqa: PLC0415
-
     listed = client.call(Sources(prefix=word or None, limit=SUGGESTIONS_MAX))
     return [
         (total.source, counted(total.count, "memory"))

@@ -29,6 +29,8 @@ SCRIPTS = {
     "fish": "fish/vendor_completions.d/mnem.fish",
 }
 """Where each shell looks for completion scripts, below a directory such as `~/.local/share`."""
+LINE_CHARS = 200
+"""Characters of the first sentence of a command's help, which names its page."""
 ENVIRONMENT = {
     "MNEMOSYNE_SOCKET": "The daemon's socket.",
     "MNEM_FORMAT": "The format of answers, as --format names it.",
@@ -77,7 +79,7 @@ def _page(command: click.Command, context: click.Context) -> str:
     lines = [
         f'.TH {_quoted(title.upper())} 1 "" "mnemosyned {__version__}" "User Commands"',
         ".SH NAME",
-        _text(f"{title} - {_sentence(summary).removesuffix('.')}"),
+        _text(f"{title} - {command.get_short_help_str(LINE_CHARS).removesuffix('.')}"),
         ".SH SYNOPSIS",
         f".B {_text(context.command_path)}",
         _text(usage),
@@ -128,7 +130,7 @@ def _commands(command: click.Command, context: click.Context) -> Iterator[str]:
         for name in command.list_commands(context):
             member = command.get_command(context, name)
             if member is not None:
-                yield from _entry(name, member.get_short_help_str(limit=200))
+                yield from _entry(name, member.get_short_help_str(LINE_CHARS))
 
 
 def _entry(name: str, summary: str) -> Iterator[str]:

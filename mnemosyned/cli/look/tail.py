@@ -35,9 +35,9 @@ RETRY_S = 1.0
 @click.command(
     "tail",
     cls=AnswerCommand,
-    help="Show the newest memories, and with -f what happens next. The oldest of them comes "
-    "first. What happens is what is remembered, recalled, changed and captured, and sleep "
-    "cycles. Ctrl-C ends it; a restart of the daemon does not.",
+    help="Show the newest memories, and with -f what happens next.\n\nThe oldest of them "
+    "comes first. What happens is what is remembered, recalled, changed and captured, and "
+    "sleep cycles. Ctrl-C ends it; a restart of the daemon does not.",
 )
 @click.option(
     "-f", "--follow", is_flag=True, help="Go on with what happens, as it happens."
