@@ -26,6 +26,8 @@ class Entry(msgspec.Struct, frozen=True):
     position: str
     bytes: int
     done: bool = False
+    size: int = 0
+    """Bytes of the file at that time."""
 
 
 class Journal:
@@ -59,9 +61,21 @@ class Journal:
         return cls(folder / f"{name}.jsonl")
 
     def entry(self, source: Source) -> Entry | None:
-        """Return how far a source was stored, unless it is another file now."""
+        """Return how far a source was stored, unless it is another file now, or was cut.
+
+        A file that grew since it was done is read on; of a folder nothing tells.
+        """
         entry = self._entries.get(str(source.path.absolute()))
-        return entry if entry and entry.file == _identity(source) else None
+        if entry is None:
+            return None
+        try:
+            file, size = _identity(source)
+        except OSError:
+            return None  # reported when it is read
+        if file != entry.file or size < entry.size:
+            return None
+        is_unchanged = size == entry.size and not source.is_folder
+        return msgspec.structs.replace(entry, done=entry.done and is_unchanged)
 
     def write(
         self, source: Source, position: str, bytes: int, *, done: bool = False
@@ -70,8 +84,9 @@ class Journal:
         if self._path is None or (position == START and not done):
             return
         try:
-            path, file = str(source.path.absolute()), _identity(source)
-            _append(self._path, Entry(path, file, position, bytes, done))
+            file, size = _identity(source)
+            path = str(source.path.absolute())
+            _append(self._path, Entry(path, file, position, bytes, done, size))
         except OSError:
             self._path = None
 
@@ -116,10 +131,12 @@ def _read(path: Path) -> dict[str, Entry]:
     return entries
 
 
-def _identity(source: Source) -> str:
+def _identity(source: Source) -> tuple[str, int]:
+    """Return what tells a file from others at its path, and its size. Raises `OSError`."""
     status = source.path.stat()
     head = hashlib.sha256(source.head[:HEAD_HASHED_BYTES]).hexdigest()[:16]
-    return f"{status.st_dev}:{status.st_ino}:{head}"
+    size = 0 if source.is_folder else status.st_size
+    return f"{status.st_dev}:{status.st_ino}:{head}", size
 
 
 def _delete_old(folder: Path) -> None:

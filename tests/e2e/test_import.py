@@ -6,24 +6,13 @@ import json
 import os
 import subprocess
 import threading
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import cast
 
 import pytest
 from e2e.daemons import Daemon, kept
 
-from mnemosyned.domain.errors import StorageFailed
-from mnemosyned.domain.memory import Acknowledged
-from mnemosyned.importers.delivery import BATCH_ITEMS
-from mnemosyned.importers.exact import Restorer
 from mnemosyned.importers.importer import Source
-from mnemosyned.importers.journal import Journal
 from mnemosyned.importers.plan import plan_import
-from mnemosyned.importers.run import ImportRun
-from mnemosyned.verbs.facade import Caller
-from mnemosyned.verbs.memories import RememberedMany, RememberMany
-from mnemosyned.verbs.request import Request
 
 pytestmark = pytest.mark.e2e
 
@@ -257,99 +246,6 @@ def test_a_giant_line_is_passed_over(daemon: Daemon, file: Path) -> None:
     assert done.returncode == 1
     assert f"{file}:2: the line is longer than".encode() in done.stderr
     assert len(kept(daemon.database)) == 2
-
-
-# ---------------------------------------------------------------- going on
-
-
-class StoppingDaemon:
-    """A daemon that keeps memories by id, and fails after so many batches."""
-
-    def __init__(self) -> None:
-        self.batches_left = 0
-        self.memories: dict[str | None, str] = {}
-        self.received = 0
-
-    def call(self, request: Request[RememberedMany]) -> RememberedMany:
-        assert isinstance(request, RememberMany)
-        if self.batches_left == 0:
-            raise StorageFailed("nothing of this request was kept: the disk is full")
-        self.batches_left -= 1
-        self.received += len(request.memories)
-        now = datetime.now(UTC)
-        answers = [
-            Acknowledged(
-                id=str(memory.id), created_at=now, stored=memory.id not in self.memories
-            )
-            for memory in request.memories
-        ]
-        self.memories |= {each.id: each.content for each in request.memories}
-        return RememberedMany(answers)
-
-
-def run_of(daemon: StoppingDaemon, file: Path, journal: Path) -> ImportRun:
-    plan = plan_import([Source.named(file)], None)
-    journals = {str(file): Journal(journal)}
-    return ImportRun(cast("Caller", daemon), cast("Restorer", None), plan, journals)
-
-
-def write_lines(file: Path, count: int) -> None:
-    file.write_bytes(
-        b"".join(b'{"content": "line %d"}\n' % (n // 2) for n in range(count))
-    )
-
-
-def test_an_import_goes_on_where_it_stopped(tmp_path: Path, file: Path) -> None:
-    daemon, journal = StoppingDaemon(), tmp_path / "journal"
-    write_lines(file, 3 * BATCH_ITEMS)
-    daemon.batches_left = 2
-    with pytest.raises(StorageFailed):
-        run_of(daemon, file, journal).run()
-    daemon.batches_left = 10
-
-    report = run_of(daemon, file, journal).run()
-
-    assert (report.stored, report.known) == (BATCH_ITEMS, 0)
-    assert report.continued
-    assert daemon.received == len(daemon.memories) == 3 * BATCH_ITEMS
-    assert not journal.exists()
-
-
-@pytest.mark.thorough
-def test_a_batch_whose_position_was_not_kept_is_stored_once(
-    tmp_path: Path, file: Path
-) -> None:
-    daemon, journal = StoppingDaemon(), tmp_path / "journal"
-    write_lines(file, 3 * BATCH_ITEMS)
-    daemon.batches_left = 2
-    with pytest.raises(StorageFailed):
-        run_of(daemon, file, journal).run()
-    first, second = journal.read_bytes().splitlines(keepends=True)
-    journal.write_bytes(first + second[: len(second) // 2])
-    daemon.batches_left = 10
-
-    report = run_of(daemon, file, journal).run()
-
-    assert (report.stored, report.known) == (BATCH_ITEMS, BATCH_ITEMS)
-    assert len(daemon.memories) == 3 * BATCH_ITEMS
-
-
-@pytest.mark.thorough
-def test_another_file_of_the_same_name_is_read_from_the_beginning(
-    tmp_path: Path, file: Path
-) -> None:
-    daemon, journal = StoppingDaemon(), tmp_path / "journal"
-    write_lines(file, 2 * BATCH_ITEMS)
-    daemon.batches_left = 1
-    with pytest.raises(StorageFailed):
-        run_of(daemon, file, journal).run()
-    file.unlink()
-    file.write_text("\n".join(GOOD))
-    daemon.batches_left = 10
-
-    report = run_of(daemon, file, journal).run()
-
-    assert (report.stored, report.continued) == (4, False)
 
 
 @pytest.mark.thorough
