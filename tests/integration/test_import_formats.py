@@ -135,6 +135,18 @@ def test_a_stream_next_to_a_file_is_read_whole(tmp_path: Path) -> None:
     assert counts == [1, 20_000]
 
 
+def test_a_note_is_the_same_by_a_link_to_its_folder(tmp_path: Path) -> None:
+    (tmp_path / "garden").mkdir()
+    (tmp_path / "garden" / "Beds.md").write_text("Water them")
+    (tmp_path / "link").symlink_to("garden")
+
+    (direct,), _ = read(tmp_path / "garden" / "Beds.md")
+    (linked,), _ = read(tmp_path / "link" / "Beds.md")
+
+    assert linked.memory.id == direct.memory.id
+    assert linked.memory.session == "notes:garden"
+
+
 def test_tags_of_notes_and_stores_are_tags(tmp_path: Path) -> None:
     (note_item,), _ = read(note(tmp_path))
     (row, *_), _ = read(mcp_memory_service(tmp_path))

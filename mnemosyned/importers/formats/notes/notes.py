@@ -75,8 +75,8 @@ class Notes(Format):
 
 
 def session_of(path: Path) -> str:
-    """Return the session of a note: its vault, or else its folder."""
-    folder = path.absolute().parent
+    """Return the session of a note: its vault, or else its folder, whatever link leads there."""
+    folder = path.resolve().parent
     for parent in [folder, *folder.parents][:PARENTS_MAX]:
         if (parent / VAULT_FOLDER).is_dir():
             return f"notes:{parent.name}"
