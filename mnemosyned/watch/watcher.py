@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Self
 
+import msgspec
+
 from mnemosyned.domain.errors import (
     InvalidRequest,
     MnemosynedError,
@@ -17,6 +19,7 @@ from mnemosyned.domain.errors import (
 )
 from mnemosyned.domain.ports.clock import Clock
 from mnemosyned.domain.ports.surroundings.watching import WatchStore
+from mnemosyned.importers.reading.parsing import PARSE_ERRORS
 from mnemosyned.logs import logger
 from mnemosyned.sleep.throttle import ForegroundGate
 from mnemosyned.verbs.watching import PATHS_MAX, Watch, WatchedFolder, Watching
@@ -228,7 +231,7 @@ class Watcher:
         except OSError as error:
             log.info("watched_file_not_read", reason=error.strerror)
             return
-        except Exception:  # one file must not end it all
+        except (*PARSE_ERRORS, msgspec.MsgspecError):
             log.exception("watched_file_not_read")
             return
         else:

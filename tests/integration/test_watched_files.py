@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,22 +11,34 @@ import pytest
 from support.agents import claude_line, write_lines
 from support.fakes import FakeClock
 from support.policies import change_intake
+from support.vector_service import wait_until
 
 from mnemosyned.domain.secrets.masking import SecretRule
 from mnemosyned.hooks.capture import Capture
 from mnemosyned.service.policies import HookPolicy, PolicyHolder
 from mnemosyned.service.service import MemoryService
+from mnemosyned.sleep.throttle import ForegroundGate
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs.listing import ListMemories
 from mnemosyned.verbs.memories import Recall
 from mnemosyned.verbs.retention import Forget
-from mnemosyned.watch.policy import WatchLimits
+from mnemosyned.watch.policy import WatchLimits, WatchPolicy
 from mnemosyned.watch.reader import FileReader
+from mnemosyned.watch.watcher import Watcher
 
 LONG = "Water it every day in the evening. " * 70
 ROSES, BEANS, PEAS = (
     f"## {name}\n\n{name} {LONG}" for name in ("Roses", "Beans", "Peas")
 )
+
+
+class TrippingReader(FileReader):
+    """A reader whose format trips over one of the files."""
+
+    def read(self, path: str, rest: Callable[[], bool]) -> int:
+        if path.endswith("Bad.md"):
+            raise KeyError("tripped")
+        return super().read(path, rest)
 
 
 @pytest.fixture
@@ -36,7 +49,7 @@ def reader(
     policies: PolicyHolder,
 ) -> FileReader:
     clock.advance(days=4_000)  # past the times of the files of today
-    return FileReader(
+    return TrippingReader(
         service=service,
         watches=store.surroundings.watches,
         agents=store.surroundings.agents,
@@ -150,6 +163,26 @@ def test_lines_that_are_refused_do_not_hold_up_the_others(
     assert reader.read(str(path), go_on) == 2
     contents = [each.content for each in service.call(ListMemories()).memories]
     assert sorted(contents) == ["cut off", "first", "last", "third"]
+
+
+def test_a_file_that_a_format_trips_over_does_not_hold_up_the_others(
+    reader: FileReader,
+    service: MemoryService,
+    store: SqliteStore,
+    clock: FakeClock,
+    tmp_path: Path,
+) -> None:
+    write(tmp_path / "Bad.md", PEAS)
+    write(tmp_path / "Garden.md", ROSES)
+
+    with Watcher(
+        watches=store.surroundings.watches,
+        reader=reader,
+        clock=clock,
+        gate=ForegroundGate(),
+        policy=WatchPolicy(paths=(str(tmp_path),)),
+    ):
+        wait_until(lambda: current(service) == ["## Roses"])
 
 
 def test_what_is_no_file_or_of_no_format_is_passed_over(
