@@ -40,6 +40,8 @@ R = TypeVar("R")
 
 PAUSE_MINUTES = 60
 EVERY_S = 1.0
+EVENTS_EVERY_S = 0.2
+"""A screen that is drawn for each event could not follow a busy daemon."""
 TIMEOUT_S = 5.0
 """For an answer of the daemon to a look; a sleep may take longer."""
 CYCLES_SHOWN, CYCLES_SHOWN_TALL = 3, 8
@@ -53,14 +55,6 @@ class Read(Message):
     def __init__(self, snapshot: Snapshot) -> None:
         super().__init__()
         self.snapshot = snapshot
-
-
-class Happened(Message):
-    """An event of the daemon."""
-
-    def __init__(self, event: Event) -> None:
-        super().__init__()
-        self.event = event
 
 
 class Unreachable(Message):
@@ -99,10 +93,9 @@ class Top(App[None]):
         self._calls = Connection(socket)
         self._feed = Feed(self._looks)
         self._over = threading.Event()
-        self._listener = Listener(
-            self._calls, lambda event: self.post_message(Happened(event))
-        )
         self._events: deque[Event] = deque(maxlen=EVENTS_KEPT)
+        self._listener = Listener(self._calls, self._events.append)
+        self._events_shown: list[Event] = []
         self._paused = False
         self._shown: Sequence[MemoryRecord] = ()
 
@@ -120,6 +113,7 @@ class Top(App[None]):
         self.query_one("#latest").focus()
         self._look()
         self._listener.start()
+        self.set_interval(EVENTS_EVERY_S, self._show_events)
 
     def on_unmount(self) -> None:
         self._over.set()
@@ -160,10 +154,14 @@ class Top(App[None]):
         self._put("problems", view.problems(stats))
         self._show_latest(snapshot.latest)
 
-    def on_happened(self, message: Happened) -> None:
-        self._events.append(message.event)
+    def _show_events(self) -> None:
+        """Show the newest events, however many have come since the last look."""
+        events = list(self._events)
+        if events == self._events_shown:
+            return
+        self._events_shown = events
         limit = EVENTS_SHOWN_TALL if self._tall else EVENTS_SHOWN
-        self._put("events", view.events(self._events, limit))
+        self._put("events", view.events(events, limit))
 
     @property
     def _tall(self) -> bool:
@@ -192,10 +190,12 @@ class Top(App[None]):
         latest.clear_options()
         latest.add_options(
             Option(
-                styled(view.record_line(one.created_at, one.source, one.content)),
-                id=one.id,
+                styled(
+                    view.record_line(record.created_at, record.source, record.content)
+                ),
+                id=record.id,
             )
-            for one in records
+            for record in records
         )
         ids = [record.id for record in records]
         known = chosen is not None and chosen.id in ids
@@ -232,11 +232,11 @@ class Top(App[None]):
     def _call(self, request: Request[R], words: Callable[[R], str]) -> None:
         """Call the daemon and tell what came of it."""
         try:
-            told = words(self._calls.call(request))
+            answer = words(self._calls.call(request))
         except MnemosynedError as error:
             self.call_from_thread(self.notify, error.message, severity="error")
         else:
-            self.call_from_thread(self.notify, told)
+            self.call_from_thread(self.notify, answer)
 
 
 def _slept(report: CycleReport) -> str:
