@@ -228,7 +228,7 @@ class Daemon:
     def _release(self, memory: OpenMemory) -> None:
         """Give memory back to the system that a cycle or a large request took."""
         cycle = memory.sleeper.cycle
-        idle = cycle.gate.quiet_s >= QUIET_S and not cycle.lease.busy
+        idle = cycle.gate.quiet_s >= QUIET_S and not cycle.lease.lent
         if self._growth.worth_a_trim(idle=idle):
             memory.service.release()
             process_memory.trim(collect=True)

@@ -13,6 +13,7 @@ from mnemosyned.domain.ports.models import Summarizer, Summary
 from mnemosyned.domain.statuses import SummarizerState, SummarizerStatus
 
 A_CYCLE = "a sleep cycle"
+A_RETELLING = "the summary of a conversation"
 
 
 class SummarizerLease:
@@ -44,9 +45,14 @@ class SummarizerLease:
         return self.status().state is not SummarizerState.RULES
 
     @property
-    def busy(self) -> bool:
+    def lent(self) -> bool:
+        """Whether somebody has the summarizer."""
+        return self._lock.locked()
+
+    @property
+    def in_cycle(self) -> bool:
         """Whether a cycle has the summarizer."""
-        return self._lock.locked() and self._purpose == A_CYCLE
+        return self.lent and self._purpose == A_CYCLE
 
     @property
     def interrupted(self) -> bool:
@@ -86,9 +92,9 @@ class SummarizerLease:
         """
         if not self._lock.acquire(blocking=False):
             raise SleepInProgress(
-                "a sleep cycle has the model; ask again when it has finished"
+                f"{self._purpose} has the model; ask again when it has finished"
             )
-        self._purpose = A_CYCLE
+        self._purpose = A_RETELLING
         summarizer = self._lent = self._current
         answers: SimpleQueue[Summary | Exception] = SimpleQueue()
 

@@ -50,7 +50,7 @@ def final_consolidation(
 
 def _affordable(cycle: SleepCycle, model_s: float) -> bool:
     """Return whether a model can write all that is due in `model_s`, with a margin."""
-    if model_s <= 0 or cycle.lease.busy:
+    if model_s <= 0 or cycle.lease.lent:
         return False
     cycle.lease.current.resume()
     expected_s = cycle.preview(CycleRequest(trigger=Trigger.SHUTDOWN)).model_s

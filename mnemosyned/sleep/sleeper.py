@@ -209,7 +209,7 @@ class Sleeper:
             schedule=self._scheduler.description if self._scheduler else "off",
             last_cycle=self.cycle.last_finished or logged,
             next_cycle=self.next_cycle,
-            running=self.cycle.lease.busy,
+            running=self.cycle.lease.in_cycle,
             due=self._store.sleep.count_due(due, limit=DUE_COUNTED_MAX),
             progress=self.cycle.progress,
             waits_for=self._background.waits_for,

@@ -10,6 +10,7 @@ from support.compactions import compact, find_missing, rounds
 from support.fakes import FakeClock, FakeSummarizer
 from support.policies import change_window
 
+from mnemosyned.domain.errors import SleepInProgress
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.statuses import SummarizerState, SummarizerStatus
 from mnemosyned.service.policies import PolicyHolder
@@ -18,6 +19,7 @@ from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.verbs.conversation import Shortened
 from mnemosyned.verbs.memories import Remember
 from mnemosyned.verbs.sleep import Sleep
+from mnemosyned.verbs.status import Status
 
 
 class Model(FakeSummarizer):
@@ -65,6 +67,26 @@ def test_a_model_that_takes_too_long_is_not_waited_for(
     assert "took longer" in answer.fallback_reason
     assert find_missing(service, rounds(20), answer) == []
     done.set()
+
+
+def test_a_summary_of_a_conversation_is_not_a_cycle_that_runs(
+    service: MemoryService, model: Model
+) -> None:
+    running: list[bool] = []
+    refusals: list[str] = []
+
+    def look(_: object) -> None:
+        running.append(service.call(Status()).sleep.running)
+        with pytest.raises(SleepInProgress) as caught:
+            service.call(Sleep(force=True))
+        refusals.append(caught.value.message)
+
+    model.meanwhile = look
+
+    compact(service, rounds(20), policy="rounds")
+
+    assert running[:1] == [False]
+    assert refusals[0].startswith("the summary of a conversation is running")
 
 
 def test_a_model_that_a_sleep_cycle_has_is_not_waited_for(

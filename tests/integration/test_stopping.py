@@ -86,7 +86,7 @@ def test_the_present_group_is_finished_and_no_other_begun(
     assert (report.evicted, report.promoted, report.remaining) == (3, 1, 3)
     assert reader.answer() == report
     assert working_ids(store) == ["b0", "b1", "b2"]
-    assert not cycle.lease.busy
+    assert not cycle.lease.in_cycle
 
 
 def test_the_next_cycle_takes_the_rest(

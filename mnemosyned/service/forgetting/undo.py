@@ -56,7 +56,7 @@ class CycleUndo:
         """
         check_text(request.cycle, field="cycle")
         started = time.monotonic()
-        with self._cycle.lease.exclusive():
+        with self._cycle.lease.exclusive(purpose="an undo"):
             cycle = self._to_undo(request.cycle)
             entries = self._entries(cycle)
             held_until = self._held_until(request.keep_hours)
