@@ -40,6 +40,8 @@ class _Work:
 
     batch: Batch
     originals: Sequence[MemoryRecord]
+    revision: int
+    """The newest edit of any memory before they were read."""
     started: float
 
 
@@ -68,7 +70,6 @@ class ConsolidationRun:
         self._store = context.store
         self._summarizer = context.summarizer
         self._pacing = context.policy.pacing
-        self._revision = self._store.sleep.newest_revision()
         self._finished: list[_Finished] = []
         self._since_checkpoint = 0
         self._group_s = self._pacing.hold_s / self._pacing.groups_max
@@ -107,17 +108,18 @@ class ConsolidationRun:
             self._context.yield_to_requests()
             started = time.monotonic()
             try:
-                originals = self._store.memories.working(batch.ids)
+                revision = self._store.sleep.newest_revision()
+                originals = _unmoved(batch, self._store.memories.working(batch.ids))
             except StorageFailed as error:
                 self._fail(batch, started, error)
                 continue
-            work = _Work(batch, originals, started)
+            work = _Work(batch, originals, revision, started)
             lasting = [memory for memory in originals if memory.lasting]
             chars = sum(len(memory.content) for memory in lasting)
             if self._context.policy.groups.are_summarized(len(lasting), chars):
                 self._context.meter.count_read(lasting)
                 yield work
-            elif originals:  # else all were forgotten since the plan was made
+            elif originals:  # else all were forgotten or moved since the plan was made
                 self._finish(work, _word_for_word(work))
 
     def _finish(
@@ -211,7 +213,7 @@ class ConsolidationRun:
         )
         spoken = frozenset(memory.id for memory in originals if memory.lasting)
         return Promotion(
-            episode, entry, spoken, summary.index_terms, revision=self._revision
+            episode, entry, spoken, summary.index_terms, revision=work.revision
         )
 
     def _fail(self, batch: Batch, started: float, error: Exception) -> None:
@@ -256,6 +258,19 @@ def record_failure(store: MemoryStore, entry: LogEntry) -> None:
         store.sleep.record_failure(entry)
     except StorageFailed as error:
         log.warning("failure_not_recorded", cycle=entry.cycle, reason=error.reason)
+
+
+def _unmoved(batch: Batch, memories: Sequence[MemoryRecord]) -> list[MemoryRecord]:
+    """The memories that are where the plan has them; an edit moved the others since."""
+    planned = {
+        member.id: (member.session, member.source, member.created_at)
+        for member in batch.members
+    }
+    return [
+        memory
+        for memory in memories
+        if planned[memory.id] == (memory.session, memory.source, memory.created_at)
+    ]
 
 
 def _word_for_word(work: _Work) -> list[tuple[Sequence[MemoryRecord], Digest]]:

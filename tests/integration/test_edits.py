@@ -8,6 +8,7 @@ from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.fakes import (
@@ -31,6 +32,7 @@ from mnemosyned.domain.errors import (
 from mnemosyned.domain.memory import Episode, MemoryRecord, Tier
 from mnemosyned.domain.revisions import MemoryEdit
 from mnemosyned.domain.secrets.masking import SecretRule
+from mnemosyned.domain.sleep.cycles import GroupStatus
 from mnemosyned.service.intake import Intake
 from mnemosyned.service.policies import Policies, PolicyHolder
 from mnemosyned.service.service import MemoryService
@@ -370,6 +372,43 @@ def test_an_edit_while_its_group_is_summarized_fails_the_group(
     run_cycle(cycle)
     assert get_memory(store, "m0").tier is Tier.ARCHIVE
     assert "samovar" in episode_of(store, "m0").content
+
+
+@pytest.mark.parametrize(
+    ("changes", "tier"),
+    [({"text": "The samovar " * 40}, Tier.ARCHIVE), ({"session": "c"}, Tier.WORKING)],
+)
+def test_an_edit_before_its_group_is_read_fails_no_group(
+    store: SqliteStore,
+    service: MemoryService,
+    cycle: SleepCycle,
+    summarizer: FakeSummarizer,
+    *,
+    changes: dict[str, Any],
+    tier: Tier,
+) -> None:
+    for session in "ab":
+        remember_batch(
+            store,
+            *(
+                memory(f"{session}{n}", f"kettle {n} " * 40, session=session)
+                for n in range(6)
+            ),
+        )
+    later: list[str] = []
+
+    def edit(memories: Sequence[MemoryRecord]) -> None:
+        if not later:
+            later.append("b0" if memories[0].session == "a" else "a0")
+            service.call(EditMemory(later[0], **changes))
+
+    summarizer.meanwhile = edit
+    run_cycle(cycle)
+
+    statuses = {entry.status for entry in store.sleep.log(limit=100)}
+    assert statuses == {GroupStatus.PROMOTED}
+    assert get_memory(store, later[0]).tier is tier
+    assert get_memory(store, later[0][0] + "1").tier is Tier.ARCHIVE
 
 
 @pytest.mark.parametrize(
