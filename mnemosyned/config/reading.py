@@ -233,6 +233,17 @@ def _keep_problem(value: str | int) -> str:
     return ""
 
 
+def _listen_problem(value: str) -> str:
+    # Loaded here: most settings name no address.
+    from mnemosyned.config.addresses import tcp_address  # noqa: PLC0415
+
+    try:
+        tcp_address(value)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
 def _choices(kind: object) -> list[str]:
     """The values a setting is limited to; empty if any is allowed."""
     if get_origin(kind) is not Literal:
@@ -257,6 +268,7 @@ def _suggestion(wrong: str) -> str:
 
 
 _FURTHER_CHECKS: dict[str, Callable[[Any], str]] = {
+    "listen": _listen_problem,
     "sleep.cron": _cron_problem,
     "backup.schedule": _backup_schedule_problem,
     "backup.keep": _keep_problem,

@@ -99,7 +99,6 @@ def main(
         kept_log = LogFile(log_file) if log_file else None
         configure_logs(level=config.log.level, form=config.log.format)
         if check:
-            _check_listen(config)
             check_settings(config)
             say("the settings are valid")
             return
@@ -136,7 +135,6 @@ class Daemon:
         signal.pthread_sigmask(signal.SIG_BLOCK, {*STOP_SIGNALS, signal.SIGHUP})
         config = self._config
         path = self._socket
-        _check_listen(config)
         with ExitStack() as stack:
             memory = stack.enter_context(open_memory(config, socket=path))
             limits = config.limits
@@ -272,15 +270,6 @@ class Daemon:
         if now - self._extended >= 1:
             self._extended = now
             notify(f"EXTEND_TIMEOUT_USEC={EXTENSION_S * 1_000_000}")
-
-
-def _check_listen(config: Config) -> None:
-    """Check the address for TCP. Raises `ConfigInvalid`."""
-    if config.listen:
-        # Loaded here: without TCP the start need not wait for it.
-        from mnemosyned.daemon.server.tcp import tcp_address  # noqa: PLC0415
-
-        tcp_address(config.listen)
 
 
 def _listening_tcp(setting: str) -> AbstractContextManager[Listener]:

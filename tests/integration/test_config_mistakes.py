@@ -45,6 +45,7 @@ def refused(file: Path | None = None, **kwargs: Any) -> ConfigInvalid:  # noqa: 
         ("sleep:\n  ttl_hours: 1\n  ttl_hours: 1\n", 3, "sleep.ttl_hours"),
         ("sleep:\n  cron: 30 3 * *\n", 2, "sleep.cron"),
         ('sleep:\n  cron: ""\n', 2, "sleep.cron"),
+        ('listen: "0.0.0.0:7464"\n', 1, "listen"),
     ],
 )
 def test_a_mistake_in_the_file_is_named_by_file_line_and_key(

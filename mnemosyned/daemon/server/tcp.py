@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hmac
-import ipaddress
 import os
 import secrets
 import socket
@@ -12,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http import HTTPStatus
 from pathlib import Path
-from typing import NoReturn
 
+from mnemosyned.config.addresses import LOCALHOST, tcp_address
 from mnemosyned.daemon.server.acceptor import Listener
 from mnemosyned.daemon.server.access import check_origin
 from mnemosyned.daemon.server.listener import BACKLOG
@@ -29,7 +28,6 @@ from mnemosyned.logs import logger
 TOKEN_BYTES = 32
 TOKEN_CHARS_MIN = 32
 TOKEN_CHARS_MAX = 1_000
-LOCALHOST = "localhost"
 
 log = logger()
 
@@ -38,7 +36,8 @@ log = logger()
 def listening_tcp(setting: str, *, token_file: Path) -> Iterator[Listener]:
     """A listener on the address that `listen` names, for those who know the token.
 
-    Raises `ConfigInvalid`, and `InvalidRequest` where the address is taken.
+    Raises `ConfigInvalid` for a token that protects nothing, and `InvalidRequest` where the address
+    is taken.
     """
     host, port = tcp_address(setting)
     access = TcpAccess(read_token(token_file))
@@ -57,33 +56,6 @@ def listening_tcp(setting: str, *, token_file: Path) -> Iterator[Listener]:
         access.bound_to(host, listener.getsockname()[1])
         log.info("listening", address=access.address, token_file=str(token_file))
         yield Listener(listener, access)
-
-
-def tcp_address(setting: str) -> tuple[str, int]:
-    """The host and port of the setting `listen`. Raises `ConfigInvalid`."""
-    name, colon, digits = setting.rpartition(":")
-    port = int(digits) if digits.isdecimal() and digits.isascii() else -1
-    if not colon or not 0 <= port <= 65_535:
-        _refuse(setting, 'write it as "127.0.0.1:7464"')
-    if name.lower() == LOCALHOST:
-        return "127.0.0.1", port
-    try:
-        address = ipaddress.ip_address(name.removeprefix("[").removesuffix("]"))
-    except ValueError:
-        _refuse(setting, "the host must be localhost or an address of this machine")
-    if (address.version == 6) != name.startswith("["):
-        _refuse(setting, 'write an IPv6 address as "[::1]:7464"')
-    if not address.is_loopback:
-        _refuse(
-            setting,
-            "only loopback is allowed, as there is no TLS yet; from another machine, forward "
-            "the socket or this port with ssh",
-        )
-    return str(address), port
-
-
-def _refuse(setting: str, reason: str) -> NoReturn:
-    raise ConfigInvalid(f"listen: {setting!r}: {reason}", field="listen")
 
 
 class TcpAccess:
