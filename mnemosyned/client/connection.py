@@ -27,10 +27,8 @@ from mnemosyned.verbs.request import Request
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mnemosyned.client.transfer import Transfers
-
-if TYPE_CHECKING:
     from mnemosyned.client.events import EventReader
+    from mnemosyned.client.transfer import Transfers
     from mnemosyned.verbs.streams.events import Event
 
 R = TypeVar("R")

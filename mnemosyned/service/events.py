@@ -14,7 +14,6 @@ from mnemosyned.domain.memory import Acknowledged
 from mnemosyned.domain.ports.clock import Clock
 from mnemosyned.domain.secrets.masking import mask_secrets
 from mnemosyned.domain.sleep.cycles import CycleReport, Trigger
-from mnemosyned.logs import logger
 from mnemosyned.verbs.memories import (
     Recall,
     Recalled,
@@ -28,8 +27,6 @@ from mnemosyned.verbs.sleep import Sleep
 from mnemosyned.verbs.streams.events import Event, EventKind, EventMemory
 
 Fields = dict[str, Any]
-
-log = logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,12 +185,9 @@ class EventBus:
         """Tell of a request that was done."""
         if getattr(request, "dry_run", False):
             return
-        try:
-            if described := _described(request, result, self.limits):
-                kind, fields = described
-                self.publish(kind, **fields)
-        except Exception:  # the request is done, whatever is told of it
-            log.exception("event_lost", verb=request.verb_name())
+        if described := _described(request, result, self.limits):
+            kind, fields = described
+            self.publish(kind, **fields)
 
     def refused(self, request: Request[Any], error: MnemosynedError) -> None:
         """Tell of a request that failed."""
