@@ -126,6 +126,8 @@ class Format(ABC):
 
     name: str
     """What `--format` calls it."""
+    needs_file: bool = False
+    """Whether it cannot be read of a stream, as its path, time or middle is needed."""
 
     @abstractmethod
     def recognizes(self, source: Source) -> bool:

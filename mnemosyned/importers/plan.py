@@ -10,10 +10,11 @@ from pathlib import Path
 
 from mnemosyned.domain.errors import InvalidRequest
 from mnemosyned.importers.importer import START, Bad, Format, Item, Source
+from mnemosyned.importers.reading.archives import SIGNATURE as ARCHIVE
+from mnemosyned.importers.reading.sqlite import SIGNATURE as SQLITE
 from mnemosyned.importers.registry import FORMATS, format_named, recognized
 from mnemosyned.verbs.request import instant
 
-SQLITE = b"SQLite format 3\0"
 _LAST = datetime.max.replace(tzinfo=UTC)
 
 
@@ -62,6 +63,8 @@ def plan_import(sources: list[Source], format: str | None) -> Plan:
 
 
 def _add(plan: Plan, source: Source, given: Format | None) -> None:
+    if source.stream and (problem := _unfit_for_stream(source, given)):
+        raise InvalidRequest(problem, field="path")
     format = given if given and not source.is_folder else None
     if given and source.is_folder and given.recognizes(source):
         format = given
@@ -72,6 +75,17 @@ def _add(plan: Plan, source: Source, given: Format | None) -> None:
         _add_files(plan, source, given)
     else:
         raise InvalidRequest(_unknown(source), field="path")
+
+
+def _unfit_for_stream(source: Source, given: Format | None) -> str:
+    """Return why a stream has to be saved to a file first; empty if it can be read."""
+    if source.head.startswith((SQLITE, ARCHIVE)):
+        kind = "a database or an archive"
+    elif given and given.needs_file:
+        kind = f"of the format {given.name}"
+    else:
+        return ""
+    return f"{source.name} is {kind}, which is read from a file: save it to one first"
 
 
 def _unknown(source: Source) -> str:

@@ -13,11 +13,12 @@ from pathlib import Path
 
 import pytest
 from support.import_personal import calendar
-from support.import_reading import EVERY_SAMPLE, format_of, read
+from support.import_reading import ALL, EVERY_SAMPLE, format_of, name_of, read
 from support.import_samples import Expected, Sample, note
 from support.import_stores import mcp_memory_service, mem0_history
 
-from mnemosyned.importers.importer import START, Item, Source
+from mnemosyned.domain.errors import InvalidRequest
+from mnemosyned.importers.importer import START, Bad, Item, Source
 from mnemosyned.importers.plan import plan_import
 from mnemosyned.verbs.request import instant
 
@@ -121,6 +122,30 @@ def test_a_long_note_is_split_at_its_headings(tmp_path: Path) -> None:
     assert all(len(content) < 4_200 for content in contents)
     assert all(item.memory.metadata["title"] == "Garden" for item in items)
     assert len({item.memory.id for item in items}) == 4
+
+
+@pytest.mark.parametrize(
+    "sample",
+    [each for each in ALL if each.format not in {"git", "opencode-files"}],
+    ids=name_of,
+)
+def test_a_stream_is_read_as_the_file_is_or_is_to_be_saved_to_one(
+    sample: Sample, tmp_path: Path
+) -> None:
+    path = sample.write(tmp_path)
+    stream = Source.of_stream(BytesIO(path.read_bytes()), path)
+    is_packed = path.suffix in {".db", ".zip"}
+    if is_packed or sample.format in {"transcript", "notes", "shell"}:
+        with pytest.raises(InvalidRequest, match="save it to one first"):
+            plan_import([stream], sample.format)
+        return
+
+    (part,) = plan_import([stream], sample.format).parts
+    records = list(part.format.read(stream, START))
+
+    items, bad = read(path)
+    assert [record for record in records if isinstance(record, Item)] == items
+    assert [record for record in records if isinstance(record, Bad)] == bad
 
 
 def test_a_stream_next_to_a_file_is_read_whole(tmp_path: Path) -> None:

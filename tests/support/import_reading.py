@@ -7,17 +7,20 @@ from pathlib import Path
 import pytest
 from support.import_chats import CHATS
 from support.import_personal import PERSONAL
-from support.import_samples import PLAIN
+from support.import_samples import PLAIN, Sample
 from support.import_stores import STORES
 
 from mnemosyned.importers.importer import START, Bad, Format, Item, Source
 from mnemosyned.importers.registry import recognized
 
-EVERY_SAMPLE = pytest.mark.parametrize(
-    "sample",
-    [*PLAIN, *CHATS, *PERSONAL, *STORES],
-    ids=lambda sample: f"{sample.format}-{sample.write.__name__}",
-)
+ALL = [*PLAIN, *CHATS, *PERSONAL, *STORES]
+
+
+def name_of(sample: Sample) -> str:
+    return f"{sample.format}-{sample.write.__name__}"
+
+
+EVERY_SAMPLE = pytest.mark.parametrize("sample", ALL, ids=name_of)
 
 
 def format_of(path: Path) -> Format:

@@ -40,6 +40,7 @@ class OpenCodeDatabase(Format):
     """`opencode.db`."""
 
     name = "opencode"
+    needs_file = True
 
     def recognizes(self, source: Source) -> bool:
         return tables_of(source) >= TABLES
@@ -77,6 +78,7 @@ class OpenCodeFolder(Format):
     """The folder `storage` with a file for each session, message and part."""
 
     name = "opencode-files"
+    needs_file = True
 
     def recognizes(self, source: Source) -> bool:
         # Where there is a database too, it has all of the files, and more.

@@ -28,6 +28,7 @@ class Transcript(Format):
     """A conversation with Claude Code, Codex, Gemini CLI or another tool that has hooks."""
 
     name = "transcript"
+    needs_file = True
 
     def recognizes(self, source: Source) -> bool:
         return _identity(source) is not None

@@ -48,6 +48,7 @@ class Notes(Format):
     """A note in Markdown."""
 
     name = "notes"
+    needs_file = True
 
     def recognizes(self, source: Source) -> bool:
         is_note = source.path.name.lower().endswith(SUFFIXES)

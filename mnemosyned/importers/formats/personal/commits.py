@@ -68,6 +68,7 @@ class GitRepository(Format):
     """The history of a repository's present branch."""
 
     name = "git"
+    needs_file = True
 
     def recognizes(self, source: Source) -> bool:
         path = source.path

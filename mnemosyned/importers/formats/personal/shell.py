@@ -45,6 +45,7 @@ class ShellHistory(Format):
     """A history file of bash, zsh or fish."""
 
     name = "shell"
+    needs_file = True
 
     def recognizes(self, source: Source) -> bool:
         if source.stream or source.is_folder or is_binary(source.head):
