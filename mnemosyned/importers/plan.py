@@ -12,7 +12,7 @@ from mnemosyned.domain.errors import InvalidRequest
 from mnemosyned.importers.importer import START, Bad, Format, Item, Source
 from mnemosyned.importers.reading.archives import SIGNATURE as ARCHIVE
 from mnemosyned.importers.reading.sqlite import SIGNATURE as SQLITE
-from mnemosyned.importers.registry import FORMATS, format_named, recognized
+from mnemosyned.importers.registry import format_named, format_names, recognized
 from mnemosyned.verbs.request import instant
 
 _LAST = datetime.max.replace(tzinfo=UTC)
@@ -97,10 +97,9 @@ def _unknown(source: Source) -> str:
             f"{source.name} is a database that cannot be imported; a backup of a memory is put "
             "back by `mnem restore-db`"
         )
-    names = ", ".join(entry.name for entry in FORMATS)
     return (
         f"{source.name} has none of the formats that can be imported; if it is one of them, "
-        f"name it with --format: {names}"
+        f"name it with --format: {format_names()}"
     )
 
 

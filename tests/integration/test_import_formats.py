@@ -20,6 +20,7 @@ from support.import_stores import mcp_memory_service, mem0_history
 from mnemosyned.domain.errors import InvalidRequest
 from mnemosyned.importers.importer import START, Bad, Item, Source
 from mnemosyned.importers.plan import plan_import
+from mnemosyned.importers.registry import FORMATS
 from mnemosyned.verbs.request import instant
 
 
@@ -53,6 +54,13 @@ def test_a_format_is_recognized_and_read(sample: Sample, tmp_path: Path) -> None
         for item, expected in zip(items, sample.expected, strict=True)
     ] == sample.expected
     assert len(bad) == sample.bad
+
+
+def test_every_format_is_loaded_by_the_name_it_has() -> None:
+    loaded = {entry.name: entry.load().name for entry in FORMATS}
+
+    assert loaded == {name: name for name in loaded}
+    assert set(loaded) >= {sample.format for sample in ALL}
 
 
 @EVERY_SAMPLE

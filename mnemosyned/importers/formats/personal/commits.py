@@ -77,8 +77,8 @@ class GitRepository(Format):
         is_repository = (path / ".git").exists() or is_bare
         return source.is_folder and is_repository and not is_vault
 
-    def size(self, source: Source) -> int:  # noqa: ARG002 unknown before git ran
-        return 0
+    def size(self, _source: Source) -> int:
+        return 0  # unknown before git ran
 
     def read(self, source: Source, position: str) -> Iterator[Item | Bad]:
         done = int(position or 0)

@@ -51,7 +51,7 @@ class Contacts(ComponentFile):
         self,
         library: ModuleType,
         component: Component,
-        source: Source,  # noqa: ARG002 a card is the same in any file
+        _source: Source,
     ) -> Remember:
         try:
             card = library.readOne(component.text)
