@@ -84,7 +84,9 @@ def _print_usage(error: click.ClickException) -> None:
         _print_error(InvalidRequest(error.format_message()))
         return
     message = error.format_message().removesuffix(".")
-    problem = f"{message[:1].lower()}{message[1:]}"
+    # A name in capitals, such as MNEM_FORMAT, keeps them.
+    begins_sentence = message[:2].istitle()
+    problem = f"{message[:1].lower()}{message[1:]}" if begins_sentence else message
     context = getattr(error, "ctx", None)
     if isinstance(error, click.MissingParameter) and "ID" in message:
         problem += "; a number of the last list does too: 2, @2 or '#2', in quotes"

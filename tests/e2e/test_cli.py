@@ -289,6 +289,32 @@ def test_on_a_terminal_forgetting_asks(
     assert filled.post("get", id="ask").status == status
 
 
+@pytest.mark.parametrize("command", ["doctor", "watch", "config", "setup --check"])
+def test_json_is_printed_however_it_is_asked_for(shared: Daemon, command: str) -> None:
+    words = ("--socket", str(shared.socket))
+    typed = command.split()
+    asked = [
+        mnem(*words, *typed, "--json", home=shared.home),
+        mnem(*words, *typed, "--format", "json", home=shared.home),
+        mnem(*words, "--json", *typed, home=shared.home),
+        mnem(*words, "--format", "json", *typed, home=shared.home),
+        mnem(*words, *typed, home=shared.home, MNEM_FORMAT="json"),
+    ]
+    plain = mnem(*words, *typed, home=shared.home)
+
+    assert len({type(json.loads(done.stdout)) for done in asked}) == 1
+    with pytest.raises(json.JSONDecodeError):
+        json.loads(plain.stdout)
+
+
+def test_a_format_that_there_is_not_is_named_as_it_was_set(shared: Daemon) -> None:
+    words = ("--socket", str(shared.socket), "list")
+    done = mnem(*words, home=shared.home, MNEM_FORMAT="xml")
+
+    assert done.returncode == 2
+    assert done.stderr.startswith(b"mnem: MNEM_FORMAT=xml is not a format; ")
+
+
 def test_a_group_without_a_command_prints_its_help(shared: Daemon) -> None:
     done = shared.mnem("archive")
 

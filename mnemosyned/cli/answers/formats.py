@@ -84,7 +84,7 @@ def format_options(*, hidden: bool = False) -> list[click.Parameter]:
             is_flag=True,
             expose_value=False,
             hidden=hidden,
-            callback=use_json,
+            callback=_use_json,
             help="The same as --format json.",
         ),
         click.Option(
@@ -99,10 +99,12 @@ def format_options(*, hidden: bool = False) -> list[click.Parameter]:
 
 
 def understand_json_format(command: click.Command) -> None:
-    """Let a command that prints JSON by itself understand `--format json` too."""
-    names = {parameter.name for parameter in command.params}
+    """Let a command that prints JSON by itself understand the other ways to ask for it too."""
+    as_json = [each for each in command.params if each.name == "as_json"]
+    for parameter in as_json:
+        parameter.default = prints_json
     options = {option for parameter in command.params for option in parameter.opts}
-    if "as_json" in names and "--format" not in options:
+    if as_json and "--format" not in options:
         command.params.append(format_options(hidden=True)[0])
 
 
@@ -111,14 +113,11 @@ def _use_format(
     _parameter: click.Parameter,
     value: str | None,
 ) -> None:
-    if value is None:
-        return
-    context.find_root().meta[_FORMAT] = value
-    if value in ("json", "jsonl"):  # commands that print JSON by themselves
-        context.default_map = {**(context.default_map or {}), "as_json": True}
+    if value is not None:
+        context.find_root().meta[_FORMAT] = value
 
 
-def use_json(
+def _use_json(
     context: click.Context,
     _parameter: click.Parameter,
     value: object,

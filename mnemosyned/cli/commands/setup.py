@@ -8,7 +8,6 @@ from pathlib import Path
 
 import click
 
-from mnemosyned.cli.answers.formats import prints_json, use_json
 from mnemosyned.cli.calls import client_of
 from mnemosyned.cli.show.setup import (
     as_data,
@@ -72,8 +71,6 @@ EXIT_CONFLICT = 5
     "--json",
     "as_json",
     is_flag=True,
-    expose_value=False,
-    callback=use_json,
     help="Print JSON.",
 )
 def setup(
@@ -84,6 +81,7 @@ def setup(
     *,
     dry_run: bool,
     yes: bool,
+    as_json: bool,
 ) -> int:
     """Give the agents you use memory: their MCP server and hooks.
 
@@ -99,7 +97,7 @@ def setup(
         project=_project(machine) if scope == "project" else None,
         sure=yes,
         dry_run=dry_run,
-        as_json=prints_json(),
+        as_json=as_json,
     )
     if folder is not None:
         return run.package(folder)

@@ -11,7 +11,6 @@ from typing import Any
 
 import click
 
-from mnemosyned.cli.answers.formats import prints_json
 from mnemosyned.cli.arguments.inputs import fields_typed
 from mnemosyned.cli.arguments.parameters import parameter
 from mnemosyned.cli.calls import called, client_of
@@ -75,7 +74,6 @@ def export_command(
 
     sqlite: a copy of the database, as `mnem backup` makes one.
     """
-    as_json = as_json or prints_json()
     format_name = format_name or _format_of(file)
     request = parse_text(Export, fields_typed(given))
     if reveal and format_name != "markdown":

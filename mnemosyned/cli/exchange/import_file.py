@@ -11,7 +11,6 @@ from pathlib import Path
 import click
 import msgspec
 
-from mnemosyned.cli.answers.formats import prints_json
 from mnemosyned.cli.calls import client_of
 from mnemosyned.cli.exchange.progress_line import progress_line
 from mnemosyned.cli.exits import EXIT_NOTHING, EXIT_OF_KIND
@@ -93,7 +92,6 @@ def import_command(
     Records keep their own times and sessions. An import that was interrupted goes on where it
     stopped when it is repeated; what is there already is not stored twice.
     """
-    as_json = as_json or prints_json()
     sources = [_source(path) for path in paths]
     context = click.get_current_context()
     with client_of(context) as client, closing(client.transfers()) as transfers:
