@@ -99,6 +99,23 @@ def test_no_command_lets_a_memory_steer_the_terminal(
     bad.write_text(json.dumps({"content": "x", NAME: EVIL}) + "\n")
 
     for words in (
+        [],
+        ["list", "--session", NAME],
+        ["list", "--level", "episode"],
+        *([period] for period in ("today", "day", "week", "month", "tail")),
+        ["sessions"],
+        ["sources"],
+        ["show", "fresh"],
+        ["get", "m0", "--history"],
+        ["tag", f"tea {EVIL}", "fresh"],
+        ["tag", "drink", "--session", NAME],
+        ["edit", "fresh", "--role", NAME],
+        ["edit", "fresh", "--created-at", EVIL],
+        ["edit", "--of-session", NAME, "--session", "x"],
+        ["watch", EVIL],
+        ["export", f"{tmp_path}/{EVIL}/x"],
+        ["backup", f"{tmp_path}/{EVIL}/x"],
+        ["config", "set", EVIL, EVIL],
         ["recall", "tea", "--explain", "--history"],
         ["get", "m0"],
         ["get", "fresh"],
