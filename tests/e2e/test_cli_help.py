@@ -53,7 +53,17 @@ def test_there_is_a_completion_script(tmp_path: Path, shell: str) -> None:
     ("typed", "expected"),
     [
         ("mnem rec", {"recall"}),
-        ("mnem rem", {"remember", "remove-learning"}),
+        (
+            "mnem re",
+            {
+                "recall",
+                "remember",
+                "remove-learning",
+                "restart",
+                "restore",
+                "restore-db",
+            },
+        ),
         ("mnem recall --li", {"--limit"}),
         ("mnem recall --tier ", {"archive", "episodic", "working"}),
         ("mnem completion z", {"zsh"}),
