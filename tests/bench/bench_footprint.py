@@ -57,7 +57,7 @@ SELECT name, sum(pgsize), sum(payload), sum(unused)
 FROM dbstat GROUP BY name ORDER BY 2 DESC
 """
 TEXT = """
-SELECT sum(length(CAST(content AS BLOB)))
+SELECT sum(length(CAST(content AS BLOB))), count(*)
 FROM (SELECT content FROM working_memory UNION ALL SELECT content FROM archive)
 """
 
@@ -121,6 +121,7 @@ def life(report: Report, daemon: Daemon, corpus: Corpus) -> None:
     say(f"idling {IDLE_S} s")
     time.sleep(IDLE_S)
     idle = memory["a minute later"] = resident_mb(daemon.pid)[0]
+    report.figure("bytes of text of a memory", text / corpus.count)
     for name, megabytes in memory.items():
         report.figure(f"resident, MB: {name}", megabytes)
     report.figure("bytes on disk for each byte of text: before sleep", before)
@@ -164,7 +165,8 @@ def real_texts(report: Report, data: Path) -> None:
                 fill_real(memory, data / name)
                 memory.sleep(force=True)
             with closing(sqlite3.connect(database)) as connection:
-                (text,) = connection.execute(TEXT).fetchone()
+                text, count = connection.execute(TEXT).fetchone()
+            report.figure(f"bytes of text of a memory: {name}", text / count)
             report.figure(
                 f"bytes on disk for each byte of text after sleep: {name}",
                 bytes_on_disk(database) / text,
