@@ -62,7 +62,7 @@ BENCHES := peer recall write sleep forget locomo talks times life start footprin
 	replay tokens vectors soak exchange plots
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-e2e test-fault test-backup doctor-table test-lifetime test-sqlite test-packaging test-systemd test-year test-agents test-numpy test-top test-http test-llm test-adapters \
+.PHONY: help demo test tables test-e2e test-fault test-backup doctor-table test-lifetime test-sqlite test-packaging test-systemd test-year test-agents test-numpy test-top test-http test-llm test-adapters \
 	check format run bench $(addprefix bench-,$(BENCHES)) man first-day install install-llm wheel-llm small-model uninstall lock clean
 
 help: ## show this list
