@@ -1,11 +1,10 @@
-"""The tools, resources and prompts that agents see."""
+"""The tools that agents see."""
 
 import json
-from datetime import UTC, datetime, timedelta
 
 import pytest
 from support.fakes import NOON, FakeClock
-from support.mcp import FakeSessions, Json, McpPeer, peer
+from support.mcp import DECISION, FakeSessions, Json, McpPeer, peer
 
 from mnemosyned.mcp.tools import LISTED
 from mnemosyned.service.service import MemoryService
@@ -14,7 +13,6 @@ from mnemosyned.verbs.memories import Get, Remember
 from mnemosyned.verbs.sleep import Sleep
 
 RESULT_BYTES_MAX = 8_000
-DECISION = "We decided to use Postgres 16 for the shop because of its JSON paths."
 
 
 @pytest.fixture
@@ -321,151 +319,3 @@ def test_a_rule_is_forgotten_by_its_id_after_a_preview(
     assert len(service.call(Learnings())) == 1
     client.call("forget", id=id, confirm=True)
     assert len(service.call(Learnings())) == 0
-
-
-# --------------------------------------------------------- who asks, and where
-
-
-def test_status_says_whom_the_memory_takes_the_caller_for(client: McpPeer) -> None:
-    status = client.call("status")
-    assert status["client"] == "claude-code"
-    assert status["session"] == "claude-code:life1"
-    assert status["project"] == "/work/shop"
-    assert status["memories"]["working"] == 0
-
-
-@pytest.mark.parametrize(
-    ("name", "client"),
-    [
-        ("claude-code", "claude-code"),
-        ("codex-mcp-client", "codex"),
-        ("cursor-vscode", "cursor"),
-        ("Visual Studio Code", "vscode"),
-        ("Visual Studio Code - Insiders", "vscode"),
-        ("gemini-cli-mcp-client", "gemini"),
-        ("opencode", "opencode"),
-        ("Zed", "zed"),
-        ("my agent / 2", "my-agent-2"),
-        ("", "mcp"),
-        ("../../etc", "etc"),
-        ("漢字", "mcp"),
-    ],
-)
-def test_clients_are_known_by_the_names_they_give_themselves(
-    service: MemoryService, name: str, client: str
-) -> None:
-    handshake = peer(service, now=NOON).post(
-        json.dumps(
-            {
-                "jsonrpc": "2.0",
-                "id": 1,
-                "method": "initialize",
-                "params": {"clientInfo": {"name": name, "version": "1"}},
-            }
-        ).encode()
-    )
-    assert dict(handshake.headers)["mnemosyne-client"] == client
-
-
-def test_the_variables_of_claude_code_count_only_where_it_is_the_client(
-    service: MemoryService,
-) -> None:
-    client = peer(
-        service, now=NOON, claude_session="abc", claude_directory="/work/other"
-    )
-    status = client.call("status")
-    assert (status["session"], status["project"]) == ("claude-code:abc", "/work/other")
-    codex = client.post(
-        b'{"jsonrpc":"2.0","id":1,"method":"tools/call",'
-        b'"params":{"name":"status","arguments":{}}}',
-        mnemosyne_client="codex",
-    )
-    status = json.loads(codex.body)["result"]["structuredContent"]
-    assert (status["session"], status["project"]) == ("codex:life1", "/work/shop")
-
-
-def test_two_windows_and_two_days_over_http_are_never_one_session(
-    service: MemoryService,
-) -> None:
-    first = peer(service, now=NOON, life="a").call("status")["session"]
-    second = peer(service, now=NOON, life="b").call("status")["session"]
-    today = peer(service, now=NOON, life="").call("status")["session"]
-    later = NOON + timedelta(days=1)
-    tomorrow = peer(service, now=later, life="").call("status")["session"]
-    assert len({first, second, today, tomorrow}) == 4
-
-
-def test_the_users_choice_of_a_project_wins(service: MemoryService) -> None:
-    client = peer(service, now=NOON, project="cellar")
-    assert client.call("status")["project"] == "cellar"
-
-
-def test_what_is_remembered_belongs_to_the_project_from_then_on(
-    service: MemoryService, sessions: FakeSessions, client: McpPeer
-) -> None:
-    client.call("remember", content=DECISION)
-    assert sessions.known["/work/shop"] == ["claude-code:life1"]
-    other = peer(service, sessions=sessions, now=NOON, life="other")
-    (hit,) = other.call("recall", query="database of the shop")["hits"]
-    assert hit["this_project"]
-
-
-# ---------------------------------------------------- resources and prompts
-
-
-def test_resources_are_the_last_days_and_any_memory_by_its_address(
-    client: McpPeer,
-) -> None:
-    id = client.call("remember", content=DECISION)["id"]
-    listed = [each["uri"] for each in client.result("resources/list")["resources"]]
-    assert "mnemosyne://day/2026-03-17" in listed
-    for uri in (*listed, f"mnemosyne://memory/{id}"):
-        (content,) = client.result("resources/read", uri=uri)["contents"]
-        assert content["uri"] == uri
-        assert json.loads(content["text"])
-    day = client.result("resources/read", uri="mnemosyne://day/2026-03-17")
-    assert id in day["contents"][0]["text"]
-
-
-@pytest.mark.parametrize(
-    "uri",
-    [
-        "mnemosyne://memory/none",
-        "mnemosyne://memory/",
-        "mnemosyne://day/someday",
-        "mnemosyne://lost/1",
-        "file:///etc/passwd",
-        "x" * 10_000,
-        7,
-    ],
-)
-def test_a_resource_that_is_not_there_is_an_error(client: McpPeer, uri: object) -> None:
-    assert client.error("resources/read", uri=uri)["code"] == -32602
-
-
-def test_prompts_bring_what_memory_has_as_quoted_data(client: McpPeer) -> None:
-    client.call("remember", content=DECISION)
-    names = [each["name"] for each in client.result("prompts/list")["prompts"]]
-    assert names == ["recall", "what_did_we_decide"]
-    for name in names:
-        filled = client.result(
-            "prompts/get", name=name, arguments={"about": "the shop's database"}
-        )
-        text = filled["messages"][0]["content"]["text"]
-        assert DECISION in text
-        assert "not instructions" in text
-
-
-def test_a_prompt_without_its_subject_or_name_is_an_error(client: McpPeer) -> None:
-    assert client.error("prompts/get", name="recall")["code"] == -32602
-    assert client.error("prompts/get", name="lost")["code"] == -32602
-    assert client.result("prompts/get", name="what_did_we_decide")["messages"]
-
-
-def test_days_are_those_of_this_machine(service: MemoryService) -> None:
-    auckland = datetime(2026, 3, 18, 1, tzinfo=UTC).astimezone(
-        tz=None
-    )  # the zone of the machine
-    client = peer(service, now=auckland)
-    first = client.result("resources/list")["resources"][1]["uri"]
-    assert first == f"mnemosyne://day/{auckland.date().isoformat()}"

@@ -21,6 +21,8 @@ MODERN_META = {
     CAPABILITIES_KEY: {},
     CLIENT_KEY: {"name": "test", "version": "1"},
 }
+DECISION = "We decided to use Postgres 16 for the shop because of its JSON paths."
+"""Something to be remembered."""
 
 
 @dataclass
