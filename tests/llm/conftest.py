@@ -1,0 +1,48 @@
+"""Models made here, and what loads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.gguf import canned_model
+from support.llama import SENTENCE, Maker, children
+
+from mnemosyned.models.llama import LlamaModel, LlamaOptions, Purpose
+
+
+@pytest.fixture
+def load() -> Iterator[Maker]:
+    """Makes models that end with the test; no process outlives it."""
+    before = children()
+    made: list[LlamaModel] = []
+
+    def make(
+        path: Path,
+        *,
+        purpose: Purpose = Purpose.TEXT,
+        **options: Any,  # noqa: ANN401
+    ) -> LlamaModel:
+        settings = LlamaOptions(threads=1, **options)
+        made.append(LlamaModel(model_path=path, options=settings, purpose=purpose))
+        return made[-1]
+
+    yield make
+    for model in made:
+        model.close()
+    assert children() <= before
+
+
+@pytest.fixture
+def canned(tmp_path: Path) -> Path:
+    return canned_model(tmp_path / "canned.gguf", SENTENCE)
+
+
+@pytest.fixture
+def endless(tmp_path: Path) -> Path:
+    """A model that goes on for minutes."""
+    return canned_model(
+        tmp_path / "endless.gguf", "and so on", endless=True, context=100_000
+    )

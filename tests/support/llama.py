@@ -1,0 +1,36 @@
+"""What tests of the language model in its own process share."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from mnemosyned.models.llama import LlamaModel
+
+SENTENCE = "The deploy moved to Friday because the cache was cold."
+PRIVATE = "xylophone"
+WAIT_S = 20.0
+Maker = Callable[..., LlamaModel]
+
+
+def children() -> set[int]:
+    listed = Path(f"/proc/{os.getpid()}/task").glob("*/children")
+    return {int(pid) for file in listed for pid in file.read_text().split()}
+
+
+def wait_for(fact: Callable[[], bool], *, limit_s: float = WAIT_S) -> float:
+    """Seconds until it holds."""
+    began = time.monotonic()
+    while not fact():
+        assert time.monotonic() - began < limit_s, "it never came about"
+        time.sleep(0.01)
+    return time.monotonic() - began
+
+
+def say(
+    model: LlamaModel, content: str = "What happened?", *, max_tokens: int = 50
+) -> str:
+    messages = [{"role": "user", "content": content}]
+    return model.complete(messages, max_tokens=max_tokens, temperature=0.0)
