@@ -24,6 +24,12 @@ class WatchLimits:
     """How soon a file that grows is read after a change."""
     settle_max_s: float = 600.0
     """A note that changes all the time is read after this long."""
+    slow_s: float = 0.05
+    """Processor time for each memory stored, beyond which a file is read less often: it is one
+    that is read again from its beginning."""
+    slow_pause: float = 20.0
+    """How many times as long such a file then waits for its next reading."""
+    slow_files_max: int = 1_000
     retry_s: float = 30.0
     """Pause after a failure of the store."""
     rest_max_s: float = 0.02

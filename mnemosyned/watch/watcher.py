@@ -64,6 +64,8 @@ class Watcher:
         self._scanning = False
         self._rested_at = time.monotonic()
         """When the last pause ended."""
+        self._pauses: dict[str, float] = {}
+        """Seconds that files whose reading takes long wait for the next one."""
         self._thread: threading.Thread | None = None
 
     def __enter__(self) -> Self:
@@ -221,6 +223,7 @@ class Watcher:
             self._watches.drop_files(missing)
 
     def _read(self, path: str) -> None:
+        began = time.thread_time()
         try:
             stored = self._reader.read(path, self._rest)
         except ShuttingDown:  # the rest is read after the next start
@@ -237,11 +240,20 @@ class Watcher:
         else:
             if stored:
                 log.info("watched_file_read", stored=stored)
+            self._note_effort(path, time.thread_time() - began, stored)
             self._rest()
             return
         self._due.put(
             path, after_s=self._limits.retry_s, at_most_s=self._limits.retry_s
         )
+
+    def _note_effort(self, path: str, took_s: float, stored: int) -> None:
+        """Have a file that takes long for what is new in it wait for its next reading."""
+        limits = self._limits
+        self._pauses.pop(path, None)
+        has_room = len(self._pauses) < limits.slow_files_max
+        if took_s > limits.slow_s * max(1, stored) and has_room:
+            self._pauses[path] = limits.slow_pause * took_s
 
     def _rest(self) -> bool:
         """Leave the processor to others; whether it is time to stop."""
@@ -258,12 +270,14 @@ class Watcher:
         """Take up an event; called by another thread."""
         if not may_have_format(path) or not self._is_followed(path):
             return
-        limits = self._limits
+        limits, pause = self._limits, self._pauses.get(path, 0.0)
         if path.endswith((".jsonl", ".json")) or "hist" in path.rpartition("/")[2]:
-            self._due.put(path, after_s=limits.grow_s, at_most_s=limits.grow_s)
+            after_s = at_most_s = limits.grow_s
         else:
-            settle = self._policy.settle_s
-            self._due.put(path, after_s=settle, at_most_s=limits.settle_max_s)
+            after_s, at_most_s = self._policy.settle_s, limits.settle_max_s
+        self._due.put(
+            path, after_s=max(after_s, pause), at_most_s=max(at_most_s, pause)
+        )
 
     def _is_followed(self, path: str) -> bool:
         """Whether a path is below what is followed, and not in a hidden folder there."""

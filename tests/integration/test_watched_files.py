@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -183,6 +184,44 @@ def test_a_file_that_a_format_trips_over_does_not_hold_up_the_others(
         policy=WatchPolicy(paths=(str(tmp_path),)),
     ):
         wait_until(lambda: current(service) == ["## Roses"])
+
+
+class SlowReader(FileReader):
+    """A reader that takes long for little, and counts its readings."""
+
+    def __init__(self) -> None:
+        self.readings = 0
+
+    def read(self, _path: str, _rest: Callable[[], bool]) -> int:
+        self.readings += 1
+        until = time.thread_time() + 0.05
+        while time.thread_time() < until:
+            pass
+        return 1
+
+
+def test_a_file_whose_reading_takes_long_is_read_less_often(
+    store: SqliteStore, clock: FakeClock, tmp_path: Path
+) -> None:
+    path = tmp_path / "log.jsonl"
+    path.touch()
+    slow = SlowReader()
+
+    with Watcher(
+        watches=store.surroundings.watches,
+        reader=slow,
+        clock=clock,
+        gate=ForegroundGate(),
+        policy=WatchPolicy(paths=(str(tmp_path),)),
+        limits=WatchLimits(grow_s=0.01, slow_s=0.01, rescan_s=60.0),
+    ):
+        wait_until(lambda: slow.readings > 0)
+        for _ in range(60):
+            with path.open("a") as file:
+                file.write("{}\n")
+            time.sleep(0.02)
+
+    assert slow.readings <= 4
 
 
 def test_what_is_no_file_or_of_no_format_is_passed_over(
