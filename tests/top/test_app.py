@@ -18,17 +18,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.pilot import Pilot
+from textual.widgets import OptionList, Static
 
 from mnemosyned import Client
 from mnemosyned.domain.errors import DaemonUnreachable, NotFound
+from mnemosyned.top.app import Top
 
 pytestmark = pytest.mark.top
-pytest.importorskip("textual")
-
-from textual.pilot import Pilot  # noqa: E402
-from textual.widgets import OptionList, Static  # noqa: E402
-
-from mnemosyned.top.app import Top  # noqa: E402
 
 MNEMOSYNED = Path(sys.executable).with_name("mnemosyned")
 WAIT_S = 20.0
