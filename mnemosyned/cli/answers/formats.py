@@ -41,7 +41,9 @@ def chosen_format() -> str:
 
 def prints_json() -> bool:
     """Whether JSON was chosen, for commands that know no other form."""
-    return chosen_format() in ("json", "jsonl")
+    context = click.get_current_context(silent=True)
+    completes = context is not None and context.resilient_parsing
+    return not completes and chosen_format() in ("json", "jsonl")
 
 
 def may_page() -> bool:
