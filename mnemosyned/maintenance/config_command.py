@@ -13,6 +13,7 @@ from pathlib import Path
 
 import click
 
+from mnemosyned.cli.answers.table import table
 from mnemosyned.cli.setting import Value, replace_settings, write_setting
 from mnemosyned.config import (
     KEYS,
@@ -35,7 +36,12 @@ from mnemosyned.maintenance.settings_in_force import (
     usual_file,
 )
 from mnemosyned.paths import shipped
-from mnemosyned.terminal import agreed, cut, say, say_json, table
+from mnemosyned.terminal import (
+    agreed,
+    cut,
+    say,
+    say_json,
+)
 
 EDITORS = ("editor", "nano", "vi")
 RESTART_MARK = "restart"

@@ -7,10 +7,17 @@ from datetime import UTC, datetime
 
 import click
 
+from mnemosyned.cli.answers.table import table
 from mnemosyned.cli.look.rows import period_name, room_after, rows_by_day
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.memory import Episode
-from mnemosyned.terminal import counted, cut, level_name, table, when, width
+from mnemosyned.terminal import (
+    counted,
+    cut,
+    level_name,
+    when,
+    width,
+)
 from mnemosyned.verbs.listing import Listed, SessionList, SourceList
 
 NO_SOURCE = "(none)"

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import click
 import msgspec
 
+from mnemosyned.cli.answers.table import table
 from mnemosyned.terminal import (
     LINE_CHARS,
     counted,
     cut,
     indented,
-    table,
     when,
     wrapped,
 )

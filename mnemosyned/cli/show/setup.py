@@ -6,6 +6,7 @@ import textwrap
 
 import click
 
+from mnemosyned.cli.answers.table import table
 from mnemosyned.cli.answers.visible import seen
 from mnemosyned.setup.check import Activity, ToolCheck
 from mnemosyned.setup.plan import FileChange
@@ -16,7 +17,6 @@ from mnemosyned.terminal import (
     cut,
     cut_line,
     prose_width,
-    table,
     when,
     width,
 )

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import click
 
+from mnemosyned.cli.answers.table import table
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.sleep.cycles import (
     CycleReport,
@@ -20,7 +21,6 @@ from mnemosyned.terminal import (
     cut,
     level_name,
     span,
-    table,
     when,
     wrapped,
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from mnemosyned.cli.answers.table import table
 from mnemosyned.cli.show.retention import REMEDY
 from mnemosyned.cli.show.watch import status_line
 from mnemosyned.domain.memory import Tier
@@ -12,7 +13,12 @@ from mnemosyned.domain.statuses import (
     SummarizerState,
     SummarizerStatus,
 )
-from mnemosyned.terminal import counted, pairs, span, table, when
+from mnemosyned.terminal import (
+    counted,
+    pairs,
+    span,
+    when,
+)
 from mnemosyned.verbs.status import SleepStatus, Stats
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from mnemosyned.terminal import counted, table, when
+from mnemosyned.cli.answers.table import table
+from mnemosyned.terminal import counted, when
 from mnemosyned.verbs.watching import WatchedFolder, Watching
 
 
