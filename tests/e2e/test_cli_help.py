@@ -81,9 +81,12 @@ def test_completion_completes(tmp_path: Path, typed: str, expected: set[str]) ->
 
 
 def test_completion_speaks_of_no_format_that_was_set(tmp_path: Path) -> None:
-    typed = {"COMP_WORDS": "mnem doctor --re", "COMP_CWORD": "2"}
     done = mnem(
-        home=tmp_path, _MNEM_COMPLETE="bash_complete", MNEM_FORMAT="xml", **typed
+        home=tmp_path,
+        _MNEM_COMPLETE="bash_complete",
+        COMP_WORDS="mnem doctor --re",
+        COMP_CWORD="2",
+        MNEM_FORMAT="xml",
     )
 
     assert (done.stdout, done.stderr) == (b"plain,--repair\n", b"")
