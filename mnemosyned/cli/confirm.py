@@ -22,6 +22,7 @@ R = TypeVar("R")
 
 DELETES = {"forget": "forgotten", "prune": "pruned"}
 """Verbs that cannot be undone, and what was not done without a confirmation."""
+PINS = ("pin", "unpin")
 CHANGES = {
     "edit": "edited",
     "tag": "tagged",
@@ -124,7 +125,16 @@ def _question(name: str, foreseen: Any) -> str:  # noqa: ANN401 the result of an
     final = " This cannot be undone." if name in DELETES else ""
     if until := getattr(foreseen, "final_at", None):
         final = f" mnem restore can put back what is forgotten until {when(until)}."
+    if archived := getattr(foreseen, "archived", 0) if name in PINS else 0:
+        final = f" {_of_them(archived, count)} archived and cannot be {name}ned."
     return f"{name.capitalize()} {' and '.join(selected)}?{final}"
+
+
+def _of_them(part: int, count: int) -> str:
+    """How many of those in question, with the verb that follows."""
+    if part == count:
+        return "It is" if count == 1 else "All of them are"
+    return "One of them is" if part == 1 else f"{part:,} of them are"
 
 
 def _these(count: int, noun: str) -> str:

@@ -83,6 +83,18 @@ def test_without_a_terminal_nothing_is_done(
     assert filled.mnem(*words, "--yes").returncode == 0
 
 
+def test_a_preview_says_which_cannot_be_pinned(filled: Daemon) -> None:
+    filled.post("sleep", force=True)
+    filled.post("remember", id="last", content="a heron", session="zoo")
+
+    code, shown = dialogue(filled, b"y\n", "pin", "--session", "zoo")
+
+    assert code == 0
+    question = f"Pin these {COUNT + 1} memories? {COUNT} of them are archived"
+    assert question in " ".join(shown.split())
+    assert "1 memory pinned" in shown
+
+
 @pytest.mark.thorough
 def test_a_preview_as_json_is_whole(filled: Daemon) -> None:
     done = filled.mnem("forget", "--session", "zoo", "--dry-run", "--json")

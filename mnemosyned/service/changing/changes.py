@@ -62,7 +62,8 @@ class ChangeService:
         )
         if request.dry_run:
             preview = self._selector.preview(selected, after=request.after)
-            return Pinned(**preview, pinned=pinned)
+            archived = len(selected.ids) - self._count_working(selected.ids)
+            return Pinned(**preview, pinned=pinned, archived=archived)
 
         def pin(chunk: Sequence[str]) -> int:
             return self._store.changes.pin(chunk, pinned=pinned)
@@ -75,6 +76,10 @@ class ChangeService:
             pinned=pinned,
             archived=len(selected.ids) - changed,
         )
+
+    def _count_working(self, ids: Sequence[str]) -> int:
+        chunks = (ids[start : start + CHUNK] for start in range(0, len(ids), CHUNK))
+        return sum(len(self._store.memories.working(chunk)) for chunk in chunks)
 
     def _check_pinnable(self, id: str) -> None:
         """Require a working memory. Raises `NotFound` and `InvalidRequest`."""
