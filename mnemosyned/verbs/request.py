@@ -133,6 +133,7 @@ def instant(given: Instant | None) -> datetime | None:
     return cast("datetime | None", given)
 
 
+@cache
 def fields_of(verb: type[Request[Any]]) -> tuple[msgspec.inspect.Field, ...]:
     """Describe the fields of a request, in order."""
     return cast("msgspec.inspect.StructType", msgspec.inspect.type_info(verb)).fields
