@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 
 
 def main() -> None:
@@ -27,5 +26,5 @@ def _open_closed_streams() -> None:
     """Let a standard stream that was closed read and write nothing; no other file takes its number."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            null = Path(os.devnull).open(mode, encoding="utf-8")  # noqa: SIM115 to the end
+            null = open(os.devnull, mode, encoding="utf-8")  # noqa: SIM115 to the end
             setattr(sys, name, null)
