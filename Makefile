@@ -34,7 +34,7 @@ STOP := if [ -x $(MNEM) ]; then if $(MNEM) stop --help >/dev/null 2>&1; then $(M
 # SLOW are the marks with targets of their own.
 # Test modules, too, are compiled once, and not by each worker.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q
-SLOW := top or backup or http or adapters or agents or fault or lifetime or packaging or systemd or llm or numpy or slow
+SLOW := postgres or top or backup or http or adapters or agents or fault or lifetime or packaging or systemd or llm or numpy or slow
 # llama.cpp comes as source: its wheel is built once and kept here, whatever becomes of .venv.
 LLAMA_VERSION := 0.3.36
 LLAMA_WHEELS ?= $(CURDIR)/build/wheels
@@ -62,7 +62,7 @@ BENCHES := peer recall write sleep forget locomo talks times life start footprin
 	replay tokens vectors soak exchange plots
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test tables test-e2e test-fault test-backup doctor-table test-lifetime test-sqlite test-packaging test-systemd test-year test-agents test-numpy test-top test-http test-llm test-adapters \
+.PHONY: help demo test tables test-e2e test-fault test-backup doctor-table test-lifetime test-sqlite test-packaging test-systemd test-year test-agents test-numpy test-postgres test-top test-http test-llm test-adapters \
 	check format run bench $(addprefix bench-,$(BENCHES)) man first-day install install-llm wheel-llm small-model uninstall lock clean
 
 help: ## show this list
@@ -151,6 +151,20 @@ test-top: $(COMPILED) ## the live view, with Textual, which it installs in build
 		$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes \
 			--target build/top -r $$lock; cp $$lock build/top.lock; fi
 	PYTHONPATH=build/top $(PYTEST) -m top tests/top
+
+# The same tests on PostgreSQL: the store's contract, and all that asks it through the verbs.
+POSTGRES_LOCK := tests/postgres/requirements.lock
+POSTGRES = PYTHONPATH=build/postgres
+build/postgres/.ready: $(READY) $(POSTGRES_LOCK)
+	rm -rf build/postgres
+	$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes \
+		--target build/postgres -r $(POSTGRES_LOCK)
+	@touch $@
+
+test-postgres: $(COMPILED) build/postgres/.ready ## the same memory on PostgreSQL, which it installs in build (slow)
+	$(POSTGRES) $(PYTEST) -n 3 --dist worksteal --engine postgres tests/contract tests/integration \
+		-m "not ($(SLOW) or thorough)"
+	$(POSTGRES) $(PYTEST) -m postgres tests/postgres
 
 HTTP_TOOLS := build/http
 test-http: $(COMPILED) ## random requests by schemathesis, and a generated client; EXAMPLES=250 REQUESTS_MIN=10000 (slow)

@@ -1,13 +1,14 @@
 """The parts most tests start from: a clock, a summarizer and an open store."""
 
 import os
-import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 from hypothesis import HealthCheck, settings
+from support.engines import ENGINES, POSTGRES, SQLITE, postgres_store, sqlite_store
 from support.fakes import FakeClock, FakeSummarizer
 from support.services import about, make_service
 
@@ -39,6 +40,12 @@ settings.register_profile(
 settings.load_profile("suite")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--engine", choices=ENGINES, default=SQLITE, help="where stores keep memories"
+    )
+
+
 @pytest.fixture
 def clock() -> FakeClock:
     return FakeClock()
@@ -63,10 +70,16 @@ def blank(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def store(database: Path, blank: Path) -> Iterator[SqliteStore]:
-    shutil.copy(blank, database)
-    with open_store(database, migrations=shipped("migrations")) as opened:
-        yield opened
+def store(
+    request: pytest.FixtureRequest, database: Path, blank: Path
+) -> Iterator[SqliteStore]:
+    """A store on the engine under test; where only a SQLite file will do, tests open one."""
+    if request.config.getoption("--engine") == POSTGRES:
+        with postgres_store() as opened:
+            yield cast("SqliteStore", opened)
+    else:
+        with sqlite_store(database, blank) as opened:
+            yield opened
 
 
 @pytest.fixture

@@ -1,0 +1,1 @@
+"""Memory in PostgreSQL: many owners in one schema, each of them apart from the others."""

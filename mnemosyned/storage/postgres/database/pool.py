@@ -1,0 +1,119 @@
+"""Connections to one database, shared by all of a daemon's threads, within a limit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+from psycopg_pool import ConnectionPool
+
+from mnemosyned.storage.postgres.database.failures import (
+    NOT_ANSWERED,
+    NOTHING_KEPT,
+    PERHAPS_KEPT,
+    storage_failed,
+)
+from mnemosyned.storage.postgres.database.session import Row, Session
+
+CONNECTIONS_MAX = 8
+CONNECTION_WAIT_S = 30.0
+CONNECT_S = 5
+"""Seconds that one attempt to connect may take."""
+PREPARED_AFTER = 2
+"""A statement that comes so often is prepared: planned once for each connection."""
+
+
+class Pool:
+    """Connections, and the transactions that run on them."""
+
+    def __init__(self, dsn: str) -> None:
+        self._pool: ConnectionPool[psycopg.Connection[Row]] = ConnectionPool(
+            dsn,
+            min_size=1,
+            max_size=CONNECTIONS_MAX,
+            timeout=CONNECTION_WAIT_S,
+            kwargs={
+                "autocommit": True,
+                "prepare_threshold": PREPARED_AFTER,
+                "connect_timeout": CONNECT_S,
+                "application_name": "mnemosyned",
+                "options": "-c timezone=UTC -c client_min_messages=warning",
+            },
+            open=False,
+        )
+
+    def open(self) -> None:
+        """Connect. Raises `StorageFailed` where no connection can be had."""
+        try:
+            self._pool.open(wait=True, timeout=CONNECT_S)
+        except psycopg.Error as error:
+            self._pool.close()
+            raise storage_failed(error, "the memory was not opened") from error
+
+    def close(self) -> None:
+        """Close all connections; transactions that run are ended by the server."""
+        self._pool.close()
+
+    @contextmanager
+    def reading(self, owner: int) -> Iterator[Session]:
+        """One state of the database, however many statements."""
+        try:
+            with self._pool.connection() as connection:
+                session = _begin(
+                    connection,
+                    owner,
+                    "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+                )
+                try:
+                    yield session
+                finally:
+                    if not connection.closed:
+                        connection.execute("ROLLBACK")
+        except psycopg.Error as error:
+            raise storage_failed(error, NOT_ANSWERED) from error
+
+    @contextmanager
+    def writing(self, owner: int, *, durable: bool = True) -> Iterator[Session]:
+        """A transaction in which nobody else changes what is the owner's.
+
+        What it wrote is on disk when the block has ended, unless `durable` is false: then a crash
+        of the server may take it back whole.
+        """
+        is_committing = False
+        try:
+            with self._pool.connection() as connection:
+                session = _begin(connection, owner, "BEGIN", durable=durable, lock=True)
+                try:
+                    yield session
+                except BaseException:
+                    if not connection.closed:
+                        connection.execute("ROLLBACK")
+                    raise
+                is_committing = True
+                connection.execute("COMMIT")
+        except psycopg.Error as error:
+            consequence = PERHAPS_KEPT if is_committing else NOTHING_KEPT
+            raise storage_failed(error, consequence) from error
+
+
+def _begin(
+    connection: psycopg.Connection[Row],
+    owner: int,
+    begin: str,
+    *,
+    durable: bool = True,
+    lock: bool = False,
+) -> Session:
+    """Begin a transaction about an owner, in one round trip."""
+    session = Session(connection, owner)
+    with connection.pipeline():
+        session.execute(begin)
+        session.execute(
+            "SELECT set_config('mnemosyned.owner', %(text)s, true)", text=str(owner)
+        )
+        if not durable:
+            session.execute("SET LOCAL synchronous_commit = off")
+        if lock:
+            session.execute("SELECT 1 FROM owner WHERE owner = %(owner)s FOR UPDATE")
+    return session

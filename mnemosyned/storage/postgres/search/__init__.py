@@ -1,0 +1,1 @@
+"""Finding rows: index terms, candidates, lists, filters."""

@@ -1,0 +1,21 @@
+"""`PostgresStore`: the parts of a memory store over one owner's rows."""
+
+from __future__ import annotations
+
+from mnemosyned.storage.postgres.database.pool import Pool
+from mnemosyned.storage.postgres.stores.records import PostgresRecords
+
+
+class PostgresStore:
+    """A `MemoryStore` of one owner in PostgreSQL."""
+
+    def __init__(self, pool: Pool, owner: int, *, schema_version: int) -> None:
+        self.schema_version = schema_version
+        self.owner = owner
+        self._pool = pool
+        shared = (pool, owner)
+        self.memories = PostgresRecords(*shared)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._pool.close()

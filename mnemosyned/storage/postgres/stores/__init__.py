@@ -1,0 +1,1 @@
+"""The ports of the store, a module for each."""

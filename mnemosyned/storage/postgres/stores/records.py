@@ -1,0 +1,105 @@
+"""Single memories and episodes: remembered, and read by id."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mnemosyned.domain.errors import NotFound
+from mnemosyned.domain.memory import Episode, MemoryRecord, Tier
+from mnemosyned.domain.ports.records import Draft, RecordStore, Remembered
+from mnemosyned.storage.postgres.database.session import Session
+from mnemosyned.storage.postgres.database.transactions import (
+    Transactional,
+    reads,
+    writes,
+)
+from mnemosyned.storage.postgres.tables.hierarchy import BELOW
+from mnemosyned.storage.postgres.tables.insert import remember
+from mnemosyned.storage.postgres.tables.memories import (
+    episode_at,
+    memories_at,
+    memory_at,
+)
+from mnemosyned.storage.postgres.tables.owner import totals
+from mnemosyned.storage.postgres.tables.rows import (
+    EPISODE_COLUMNS,
+    MEMORY_FIELDS,
+    MEMORY_TABLES,
+    episode_from,
+    memory_from,
+)
+from mnemosyned.storage.postgres.tables.state import HISTORY_MAX, position_of
+
+
+class PostgresRecords(Transactional, RecordStore):
+    """A `RecordStore` of one owner in PostgreSQL."""
+
+    @writes
+    def remember(self, session: Session, drafts: Sequence[Draft]) -> Remembered:
+        return remember(session, drafts)
+
+    @reads
+    def get(self, session: Session, id: str) -> MemoryRecord | Episode:
+        record = memory_at(session, "id", id) or episode_at(
+            session, "id", id, details=True
+        )
+        if record is None:
+            raise NotFound(
+                f"nothing has the id {id!r}; `recall` shows the ids that exist",
+                field="id",
+            )
+        return record
+
+    @reads
+    def originals(self, session: Session, episode: str) -> list[MemoryRecord]:
+        rows = session.execute(
+            f"{BELOW} SELECT {MEMORY_FIELDS} FROM {MEMORY_TABLES} "
+            "WHERE m.owner = %(owner)s AND p.episode_seq IN (SELECT seq FROM below) "
+            "ORDER BY m.created_at, m.seq",
+            summary=episode,
+        )
+        return list(map(memory_from, rows))
+
+    @reads
+    def summaries(self, session: Session, ids: Sequence[str]) -> list[Episode]:
+        rows = session.execute(
+            f"SELECT {EPISODE_COLUMNS} FROM episode "
+            "WHERE owner = %(owner)s AND id = ANY(%(ids)s)",
+            ids=list(ids),
+        )
+        return sorted(
+            map(episode_from, rows),
+            key=lambda summary: (summary.covers_from, summary.id),
+        )
+
+    @reads
+    def working(self, session: Session, ids: Sequence[str]) -> list[MemoryRecord]:
+        rows = session.execute(
+            f"SELECT {MEMORY_FIELDS} FROM {MEMORY_TABLES} "
+            "JOIN fresh AS f ON f.owner = m.owner AND f.seq = m.seq "
+            "WHERE m.owner = %(owner)s AND m.id = ANY(%(ids)s) ORDER BY m.created_at, m.seq",
+            ids=list(ids),
+        )
+        return list(map(memory_from, rows))
+
+    @reads
+    def working_count(self, session: Session) -> int:
+        count, _ = totals(session)[Tier.WORKING]
+        return count
+
+    @reads
+    def history(self, session: Session, id: str) -> list[MemoryRecord]:
+        position = position_of(session, id)
+        older: list[MemoryRecord] = []
+        waiting: Sequence[int] = [position[0]] if position else []
+        while waiting and len(older) < HISTORY_MAX:
+            rows = session.execute(
+                "SELECT memory_seq FROM memory_state WHERE owner = %(owner)s "
+                "AND superseded_by = ANY(%(seqs)s) ORDER BY superseded_at DESC LIMIT %(most)s",
+                seqs=list(waiting),
+                most=HISTORY_MAX,
+            )
+            waiting = [seq for (seq,) in rows]
+            found = memories_at(session, waiting)
+            older += [found[seq] for seq in waiting]
+        return older[:HISTORY_MAX]

@@ -1,0 +1,1 @@
+"""Rows of the tables, and the changes that several ports share."""

@@ -1,0 +1,53 @@
+"""The hierarchy of summaries: all below one, all above one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mnemosyned.domain.sleep.rollup import Level
+from mnemosyned.storage.postgres.database.session import Session
+
+BELOW = """
+    WITH RECURSIVE below (id, seq) AS (
+        SELECT id, seq FROM episode WHERE owner = %(owner)s AND id = %(summary)s
+        UNION ALL
+        SELECT e.id, e.seq FROM below
+        JOIN episode AS e ON e.owner = %(owner)s AND e.parent_id = below.id
+    )
+"""
+"""A summary and all summaries under it; `summary` is its id."""
+
+ABOVE = """
+    WITH RECURSIVE above (id, seq, parent_id) AS (
+        SELECT id, seq, parent_id FROM episode
+        WHERE owner = %(owner)s AND id = %(summary)s
+        UNION ALL
+        SELECT e.id, e.seq, e.parent_id FROM above
+        JOIN episode AS e ON e.owner = %(owner)s AND e.id = above.parent_id
+    )
+"""
+"""The same upwards: a summary, and those it went into."""
+
+
+def ancestors(session: Session, seqs: Iterable[int]) -> dict[int, int]:
+    """Map these summaries, and those above them, to the roll-up that each went into.
+
+    Both are the `seq` of a summary.
+    """
+    parents: dict[int, int] = {}
+    asked = set(seqs)
+    for _ in Level:
+        upper: set[int] = set()
+        rows = session.execute(
+            "SELECT e.seq, p.seq FROM episode AS e "
+            "JOIN episode AS p ON p.owner = e.owner AND p.id = e.parent_id "
+            "WHERE e.owner = %(owner)s AND e.seq = ANY(%(seqs)s)",
+            seqs=sorted(asked),
+        )
+        for seq, parent in rows:
+            parents[seq] = parent
+            upper.add(parent)
+        asked = upper - parents.keys()
+        if not asked:
+            break
+    return parents

@@ -1,0 +1,185 @@
+"""How memories enter working memory: what is known is answered, the rest inserted with its terms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from mnemosyned.domain.content_hash import content_hash
+from mnemosyned.domain.errors import IdTaken
+from mnemosyned.domain.memory import Acknowledged, MemoryRecord, Tier
+from mnemosyned.domain.ports.records import Draft, Remembered
+from mnemosyned.storage.postgres.database.session import Session
+from mnemosyned.storage.postgres.tables import learnings
+from mnemosyned.storage.postgres.tables.owner import (
+    add_to_totals,
+    take_numbers,
+    totals,
+)
+from mnemosyned.storage.postgres.tables.revisions import was_said
+from mnemosyned.storage.postgres.tables.rows import memory_values, utc
+from mnemosyned.storage.postgres.tables.state import set_state, supersede
+from mnemosyned.storage.postgres.tables.tags import add_tags
+
+Known = tuple[str | None, datetime, int | None]
+"""Content, time and hash of what has an id already; of an episode only the time."""
+_ARRAYS = {
+    "seq": "bigint",
+    "id": "text",
+    "session_id": "text",
+    "source": "text",
+    "role": "text",
+    "content": "text",
+    "importance": "float8",
+    "pinned": "bool",
+    "metadata": "text",
+    "created_at": "timestamptz",
+    "content_hash": "bigint",
+}
+_ROWS = ", ".join(f"%({name})s::{kind}[]" for name, kind in _ARRAYS.items())
+INSERT_MEMORIES = (
+    f"INSERT INTO memory (owner, {', '.join(_ARRAYS)}, words, grams) "
+    f"SELECT %(owner)s, {', '.join(f'r.{name}' for name in _ARRAYS)}, "
+    "r.words::integer[], r.grams::integer[] "
+    f"FROM unnest({_ROWS}, %(words)s::text[], %(grams)s::text[]) "
+    f"AS r ({', '.join(_ARRAYS)}, words, grams)"
+)
+"""All rows in one statement; arrays within arrays go as text, as their lengths differ."""
+INSERT_FRESH = (
+    "INSERT INTO fresh (owner, seq, created_at) "
+    "SELECT %(owner)s, r.seq, r.created_at "
+    "FROM unnest(%(seq)s::bigint[], %(created_at)s::timestamptz[]) AS r (seq, created_at)"
+)
+# What was superseded or may expire does not stand for words that are said again.
+SAID_BEFORE = (
+    "SELECT m.id, m.created_at FROM memory AS m WHERE m.owner = %(owner)s "
+    "AND m.session_id = %(session)s AND m.content_hash = %(hash)s "
+    "AND m.content = %(content)s AND m.source IS NOT DISTINCT FROM %(source)s::text "
+    "AND NOT EXISTS (SELECT 1 FROM memory_state AS s "
+    "WHERE s.owner = m.owner AND s.memory_seq = m.seq) ORDER BY m.created_at LIMIT 1"
+)
+
+
+def remember(session: Session, drafts: Sequence[Draft]) -> Remembered:
+    """Insert the drafts that are not known yet. Raises `IdTaken` and `NotFound`."""
+    given = [draft.memory.id for draft in drafts if not draft.has_new_id]
+    known = known_records(session, given)
+    rows = _Rows(session)
+    keeper = learnings.Keeper(session)
+    acknowledged: list[Acknowledged] = []
+    for index, draft in enumerate(drafts):
+        memory, answer = draft.memory, None
+        if memory.id in known:
+            field = f"memories[{index}].id" if len(drafts) > 1 else "id"
+            answer = _again(session, memory, known[memory.id], field=field)
+        elif draft.dedupe:
+            rows.insert()  # what this batch says before counts too
+            answer = _said_before(session, memory)
+        if answer is None:
+            rows.waiting.append(memory)
+            known[memory.id] = (memory.content, memory.created_at, None)
+            for learning in draft.learnings:
+                keeper.keep(learning)
+            answer = Acknowledged(
+                id=memory.id, created_at=memory.created_at, stored=True
+            )
+        if draft.supersedes:
+            rows.insert()
+            supersede(session, old=draft.supersedes, new=answer.id)
+        acknowledged.append(answer)
+    rows.insert()
+    working, _ = totals(session)[Tier.WORKING]
+    return Remembered(acknowledged, working, keeper.learned)
+
+
+class _Rows:
+    """New memories on their way into working memory."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.waiting: list[MemoryRecord] = []
+
+    def insert(self) -> None:
+        """Insert those that wait; they get numbers in sequence."""
+        insert_working(self._session, self.waiting)
+        self.waiting = []
+
+
+def insert_working(session: Session, memories: Sequence[MemoryRecord]) -> list[int]:
+    """Insert memories into working memory with their tags and validity; their numbers."""
+    if not memories:
+        return []
+    seqs = list(take_numbers(session, "memory", len(memories)))
+    rows = [
+        memory_values(memory, session.owner, seq)
+        for seq, memory in zip(seqs, memories, strict=True)
+    ]
+    arrays = columns(rows)
+    session.execute(INSERT_MEMORIES, **arrays)
+    session.execute(INSERT_FRESH, seq=seqs, created_at=arrays["created_at"])
+    characters = sum(len(memory.content) for memory in memories)
+    add_to_totals(session, Tier.WORKING, count=len(memories), characters=characters)
+    for seq, memory in zip(seqs, memories, strict=True):
+        if memory.valid_until:
+            set_state(session, seq, "valid_until", utc(memory.valid_until))
+        if memory.tags:
+            add_tags(session, seq, memory.tags)
+    return seqs
+
+
+def columns(rows: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
+    """The values of `INSERT_MEMORIES`: one list for each column."""
+    lists = {name: [row[name] for row in rows] for name in _ARRAYS}
+    lists["words"] = [_array_text(row["words"]) for row in rows]
+    lists["grams"] = [_array_text(row["grams"]) for row in rows]
+    return lists
+
+
+def _array_text(numbers: Sequence[int] | None) -> str | None:
+    """An array as PostgreSQL reads it."""
+    return None if numbers is None else f"{{{','.join(map(str, numbers))}}}"
+
+
+def known_records(session: Session, ids: Sequence[str]) -> dict[str, Known]:
+    """Return existing records with these ids."""
+    if not ids:
+        return {}
+    rows = session.execute(
+        "SELECT id, content, created_at, content_hash FROM memory "
+        "WHERE owner = %(owner)s AND id = ANY(%(ids)s) UNION ALL "
+        "SELECT id, NULL, created_at, NULL FROM episode "
+        "WHERE owner = %(owner)s AND id = ANY(%(ids)s)",
+        ids=list(ids),
+    )
+    return {id: (content, moment, said) for id, content, moment, said in rows}
+
+
+def _again(
+    session: Session, memory: MemoryRecord, known: Known, *, field: str
+) -> Acknowledged:
+    """The answer to an id that came before. Raises `IdTaken` where the words are others."""
+    content, created_at, said = known
+    pruned = content == "" and said == content_hash(memory.content)
+    is_same = content == memory.content or pruned
+    if not is_same and not was_said(session, memory.id, memory.content):
+        raise IdTaken(
+            f"the id {memory.id!r} already belongs to something else; "
+            "give this memory another id, or none",
+            field=field,
+        )
+    return Acknowledged(id=memory.id, created_at=created_at, stored=False)
+
+
+def _said_before(session: Session, memory: MemoryRecord) -> Acknowledged | None:
+    row = session.execute(
+        SAID_BEFORE,
+        session=memory.session,
+        hash=content_hash(memory.content),
+        content=memory.content,
+        source=memory.source,
+    ).fetchone()
+    if row is None:
+        return None
+    id, created_at = row
+    return Acknowledged(id=id, created_at=created_at, stored=False)

@@ -1,0 +1,100 @@
+"""Memories and episodes by their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Literal
+
+from mnemosyned.domain.memory import Detail, Episode, MemoryRecord
+from mnemosyned.domain.sleep.rollup import distinct
+from mnemosyned.storage.postgres.database.session import Session
+from mnemosyned.storage.postgres.tables.hierarchy import BELOW
+from mnemosyned.storage.postgres.tables.rows import (
+    EPISODE_COLUMNS,
+    MEMORY_FIELDS,
+    MEMORY_TABLES,
+    detail_from,
+    episode_from,
+    memory_from,
+)
+
+
+def memory_at(
+    session: Session, key: Literal["id", "seq"], value: str | int
+) -> MemoryRecord | None:
+    """One memory, wherever it is."""
+    row = session.execute(
+        f"SELECT {MEMORY_FIELDS} FROM {MEMORY_TABLES} "
+        f"WHERE m.owner = %(owner)s AND m.{key} = %(value)s",
+        value=value,
+    ).fetchone()
+    return memory_from(row) if row else None
+
+
+def memories_at(session: Session, seqs: Collection[int]) -> dict[int, MemoryRecord]:
+    """The memories of these rows, wherever each is."""
+    rows = session.execute(
+        f"SELECT m.seq, {MEMORY_FIELDS} FROM {MEMORY_TABLES} "
+        "WHERE m.owner = %(owner)s AND m.seq = ANY(%(seqs)s)",
+        seqs=list(seqs),
+    )
+    return {row[0]: memory_from(row[1:]) for row in rows}
+
+
+def episode_at(
+    session: Session,
+    key: Literal["id", "seq"],
+    value: str | int,
+    *,
+    details: bool = False,
+) -> Episode | None:
+    """One episode with its provenance, and on request the exact values of its originals."""
+    row = session.execute(
+        f"SELECT seq, {EPISODE_COLUMNS} FROM episode "
+        f"WHERE owner = %(owner)s AND {key} = %(value)s",
+        value=value,
+    ).fetchone()
+    if row is None:
+        return None
+    episode = episode_from(row[1:])
+    return replace(
+        episode,
+        summary_of=_made_of(session, episode, row[0]),
+        details=_details(session, episode) if details else (),
+    )
+
+
+def _made_of(session: Session, episode: Episode, seq: int) -> tuple[str, ...]:
+    """The ids of what a summary was made of, the oldest first."""
+    if episode.level:
+        rows = session.execute(
+            "SELECT id FROM episode WHERE owner = %(owner)s AND parent_id = %(id)s "
+            "ORDER BY covers_from, seq",
+            id=episode.id,
+        )
+    else:
+        rows = session.execute(
+            "SELECT m.id FROM placed AS p "
+            "JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
+            "WHERE p.owner = %(owner)s AND p.episode_seq = %(seq)s "
+            "ORDER BY m.created_at, m.seq",
+            seq=seq,
+        )
+    return tuple(id for (id,) in rows)
+
+
+def _details(session: Session, episode: Episode) -> tuple[Detail, ...]:
+    """The exact values of the originals under a summary; above an episode each once."""
+    rows = session.execute(
+        f"{BELOW} SELECT d.kind, d.value, d.sensitive, m.id, s.superseded_at IS NOT NULL "
+        "FROM below "
+        "JOIN placed AS p ON p.owner = %(owner)s AND p.episode_seq = below.seq "
+        "JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
+        "JOIN detail AS d ON d.owner = p.owner AND d.memory_seq = p.seq "
+        "LEFT JOIN memory_state AS s ON s.owner = p.owner AND s.memory_seq = p.seq "
+        "ORDER BY m.created_at, m.seq, d.kind, d.value",
+        summary=episode.id,
+    )
+    details = tuple(map(detail_from, rows))
+    return distinct(details) if episode.level else details

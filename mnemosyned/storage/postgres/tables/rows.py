@@ -1,0 +1,238 @@
+"""Rows and values: the one place where a table's columns meet the domain's fields."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from mnemosyned.domain.content_hash import content_hash
+from mnemosyned.domain.instants import in_zone
+from mnemosyned.domain.memory import Detail, DetailKind, Episode, MemoryRecord, Tier
+from mnemosyned.domain.sleep.consolidation import Pending
+from mnemosyned.domain.sleep.cycles import GroupStatus, LogEntry
+from mnemosyned.storage.postgres.database.session import Row
+from mnemosyned.storage.postgres.tables.index_terms import gram_hashes, word_hashes
+
+MEMORY_FIELDS = (
+    "m.id, m.session_id, m.source, m.role, m.content, m.importance, m.pinned, m.metadata, "
+    "m.created_at, s.valid_until, s.superseded_at, s.pruned_at, "
+    "(SELECT n.id FROM memory AS n WHERE n.owner = m.owner AND n.seq = s.superseded_by), "
+    "(SELECT array_agg(t.name ORDER BY t.name) FROM tag AS t "
+    "WHERE t.owner = m.owner AND t.memory_seq = m.seq), "
+    "(SELECT max(r.changed_at) FROM revision AS r "
+    "WHERE r.owner = m.owner AND r.memory_seq = m.seq), e.id"
+)
+"""Columns of `MEMORY_TABLES`, for `memory_from`."""
+MEMORY_TABLES = (
+    "memory AS m "
+    "LEFT JOIN placed AS p ON p.owner = m.owner AND p.seq = m.seq "
+    "LEFT JOIN episode AS e ON e.owner = p.owner AND e.seq = p.episode_seq "
+    "LEFT JOIN memory_state AS s ON s.owner = m.owner AND s.memory_seq = m.seq"
+)
+"""A memory wherever it is: in working memory there is no `p`, and no `e`."""
+EPISODE_COLUMNS = (
+    "id, session_id, source, level, content, item_count, covers_from, covers_until, summarizer, "
+    "parent_id, created_at, period_from"
+)
+LOG_COLUMNS = (
+    "session_id, items_consolidated, summary_preview, created_at, cycle_id, source, episode_id, "
+    '"trigger", summarizer, status, error, duration_s, chars_before, chars_after, '
+    "fallback_reason, level, model_share"
+)
+LOG_FIELDS = f"id, {LOG_COLUMNS}, undone_at"
+
+
+def utc(moment: datetime) -> datetime:
+    """The instant as it is stored: in UTC."""
+    return in_zone(moment, UTC)
+
+
+def memory_values(memory: MemoryRecord, owner: int, seq: int) -> dict[str, Any]:
+    """The values of a row of `memory`, by column."""
+    metadata = (
+        msgspec.json.encode(memory.metadata).decode() if memory.metadata else "{}"
+    )
+    return {
+        "seq": seq,
+        "id": memory.id,
+        "session_id": memory.session,
+        "source": memory.source,
+        "role": memory.role,
+        "content": memory.content,
+        "importance": memory.importance,
+        "pinned": memory.pinned,
+        "metadata": metadata,
+        "created_at": utc(memory.created_at),
+        "content_hash": content_hash(memory.content),
+        "words": word_hashes(owner, memory.content, memory.role),
+        "grams": gram_hashes(owner, memory.content),
+    }
+
+
+def memory_from(row: Row) -> MemoryRecord:
+    """A memory from `MEMORY_FIELDS`."""
+    (
+        id,
+        session,
+        source,
+        role,
+        content,
+        importance,
+        pinned,
+        metadata,
+        created_at,
+        valid_until,
+        superseded_at,
+        pruned_at,
+        superseded_by,
+        tags,
+        edited_at,
+        episode,
+    ) = row
+    return MemoryRecord(
+        id=id,
+        session=session,
+        source=source,
+        role=role,
+        content=content,
+        importance=importance,
+        pinned=pinned,
+        metadata={} if metadata == "{}" else msgspec.json.decode(metadata),
+        created_at=created_at,
+        tier=Tier.ARCHIVE if episode else Tier.WORKING,
+        episode=episode,
+        valid_until=valid_until,
+        superseded_at=superseded_at,
+        superseded_by=superseded_by,
+        pruned_at=pruned_at,
+        tags=tuple(tags or ()),
+        edited_at=edited_at,
+    )
+
+
+def pending_from(row: Row) -> Pending:
+    """A pending memory from id, session_id, source, created_at, length(content)."""
+    id, session, source, created_at, chars = row
+    return Pending(
+        id=id, session=session, source=source, created_at=created_at, chars=chars
+    )
+
+
+def episode_values(
+    episode: Episode, index_terms: str, owner: int, seq: int
+) -> dict[str, Any]:
+    """The values of a row of `episode`, by column."""
+    return {
+        "seq": seq,
+        "id": episode.id,
+        "session_id": episode.session,
+        "source": episode.source,
+        "level": int(episode.level),
+        "content": episode.content,
+        "index_terms": index_terms,
+        "item_count": episode.item_count,
+        "covers_from": utc(episode.covers_from),
+        "covers_until": utc(episode.covers_until),
+        "period_from": utc(episode.period_from) if episode.period_from else None,
+        "summarizer": episode.summarizer,
+        "parent_id": episode.parent,
+        "created_at": utc(episode.created_at),
+        "words": word_hashes(owner, episode.content, index_terms),
+        "grams": gram_hashes(owner, f"{episode.content}\n{index_terms}"),
+    }
+
+
+def episode_from(
+    row: Row,
+    *,
+    summary_of: tuple[str, ...] = (),
+    details: tuple[Detail, ...] = (),
+) -> Episode:
+    """An episode from `EPISODE_COLUMNS`."""
+    (
+        id,
+        session,
+        source,
+        level,
+        content,
+        item_count,
+        since,
+        until,
+        summarizer,
+        parent,
+        created,
+        period,
+    ) = row
+    return Episode(
+        id=id,
+        session=session,
+        source=source,
+        level=level,
+        content=content,
+        item_count=item_count,
+        covers_from=since,
+        covers_until=until,
+        summarizer=summarizer,
+        parent=parent,
+        created_at=created,
+        period_from=period,
+        summary_of=summary_of,
+        details=details,
+    )
+
+
+def detail_from(row: Row) -> Detail:
+    """A detail from its kind's name, value, sensitive, the memory's id, and superseded."""
+    kind, value, sensitive, memory, superseded = row
+    return Detail(DetailKind(kind), value, sensitive, memory, superseded=superseded)
+
+
+def log_values(entry: LogEntry) -> Mapping[str, Any]:
+    """The values of `LOG_COLUMNS`, by column."""
+    return {
+        "session_id": entry.session,
+        "items_consolidated": entry.items_consolidated,
+        "summary_preview": entry.summary_preview,
+        "created_at": utc(entry.created_at),
+        "cycle_id": entry.cycle,
+        "source": entry.source,
+        "episode_id": entry.episode,
+        "trigger": str(entry.trigger),
+        "summarizer": entry.summarizer,
+        "status": str(entry.status),
+        "error": entry.error,
+        "duration_s": entry.duration_s,
+        "chars_before": entry.chars_before,
+        "chars_after": entry.chars_after,
+        "fallback_reason": entry.fallback_reason,
+        "level": int(entry.level),
+        "model_share": entry.model_share,
+    }
+
+
+def log_entry_from(row: Row) -> LogEntry:
+    """A log entry from `LOG_FIELDS`."""
+    return LogEntry(
+        id=row[0],
+        session=row[1],
+        items_consolidated=row[2],
+        summary_preview=row[3],
+        created_at=row[4],
+        cycle=row[5],
+        source=row[6],
+        episode=row[7],
+        trigger=row[8],
+        summarizer=row[9],
+        status=GroupStatus(row[10]),
+        error=row[11],
+        duration_s=row[12],
+        chars_before=row[13],
+        chars_after=row[14],
+        fallback_reason=row[15],
+        level=row[16],
+        model_share=row[17],
+        undone_at=row[18],
+    )

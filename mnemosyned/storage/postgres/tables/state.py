@@ -1,0 +1,125 @@
+"""State of single memories: validity, supersession, pruning and their secrets."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from mnemosyned.domain.errors import InvalidRequest, NotFound
+from mnemosyned.storage.postgres.database.session import Session
+from mnemosyned.storage.postgres.tables.rewrites import invalidate
+
+HISTORY_MAX = 100
+"""How far a chain of memories that superseded each other is followed."""
+
+
+def set_state(
+    session: Session,
+    seq: int,
+    what: Literal["valid_until", "superseded_at", "superseded_by", "pruned_at"],
+    value: datetime | int,
+) -> None:
+    """Set one field of a memory's state."""
+    session.execute(
+        f"INSERT INTO memory_state (owner, memory_seq, {what}) "
+        "VALUES (%(owner)s, %(seq)s, %(value)s) "
+        f"ON CONFLICT (owner, memory_seq) DO UPDATE SET {what} = excluded.{what}",
+        seq=seq,
+        value=value,
+    )
+
+
+def leave_secrets(session: Session, seq: int, episode: int) -> None:
+    """Before an original leaves: what it shows to be secret stays so where others hold it too."""
+    secrets = session.execute(
+        "SELECT kind, value FROM detail "
+        "WHERE owner = %(owner)s AND memory_seq = %(seq)s AND sensitive",
+        seq=seq,
+    ).fetchall()
+    for kind, value in secrets:
+        session.execute(
+            "WITH holding AS (SELECT m.seq FROM placed AS p "
+            "JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
+            "WHERE p.owner = %(owner)s AND p.episode_seq = %(episode)s AND p.seq != %(seq)s "
+            "AND strpos(m.content, %(value)s) > 0), "
+            "known AS (UPDATE detail AS d SET sensitive = true FROM holding AS h "
+            "WHERE d.owner = %(owner)s AND d.memory_seq = h.seq AND d.kind = %(kind)s "
+            "AND d.value = %(value)s RETURNING d.memory_seq) "
+            "INSERT INTO detail (owner, memory_seq, kind, value, sensitive) "
+            "SELECT %(owner)s, h.seq, %(kind)s, %(value)s, true FROM holding AS h "
+            "WHERE h.seq NOT IN (SELECT memory_seq FROM known)",
+            kind=kind,
+            value=value,
+            episode=episode,
+            seq=seq,
+        )
+
+
+def supersede(session: Session, *, old: str, new: str) -> None:
+    """Have one memory take another's place, and that of all that took it before.
+
+    Raises `NotFound` and `InvalidRequest`. The episode that speaks of the old one is emptied, to
+    be rewritten without it.
+    """
+    position, successor = position_of(session, old), position_of(session, new)
+    if position is None:
+        raise NotFound(f"no memory has the id {old!r}", field="supersedes")
+    if successor is None:
+        raise NotFound(f"no memory has the id {new!r}", field="id")
+    seq, episode = position
+    new_seq, _ = successor
+    for _ in range(HISTORY_MAX):
+        if seq == new_seq:  # it does already: the same call again
+            return
+        later = session.scalar(
+            "SELECT superseded_by FROM memory_state "
+            "WHERE owner = %(owner)s AND memory_seq = %(seq)s",
+            seq=seq,
+        )
+        if later is None:
+            break
+        seq = later
+        episode = _episode_of(session, seq)
+    else:
+        raise InvalidRequest(
+            f"{old} was superseded over {HISTORY_MAX} times; forget it first",
+            field="supersedes",
+        )
+    moment = session.scalar(
+        "SELECT created_at FROM memory WHERE owner = %(owner)s AND seq = %(seq)s",
+        seq=new_seq,
+    )
+    set_state(session, seq, "superseded_at", moment)
+    set_state(session, seq, "superseded_by", new_seq)
+    # With pruned originals, the summary is all that is left of their words: it stays.
+    if episode is not None and not has_pruned(session, episode):
+        invalidate(session, [episode])
+
+
+def position_of(session: Session, id: str) -> tuple[int, int | None] | None:
+    """A memory's position and its episode's."""
+    row = session.execute(
+        "SELECT m.seq, p.episode_seq FROM memory AS m "
+        "LEFT JOIN placed AS p ON p.owner = m.owner AND p.seq = m.seq "
+        "WHERE m.owner = %(owner)s AND m.id = %(id)s",
+        id=id,
+    ).fetchone()
+    return (row[0], row[1]) if row else None
+
+
+def _episode_of(session: Session, seq: int) -> int | None:
+    episode: int | None = session.scalar(
+        "SELECT episode_seq FROM placed WHERE owner = %(owner)s AND seq = %(seq)s",
+        seq=seq,
+    )
+    return episode
+
+
+def has_pruned(session: Session, episode: int) -> bool:
+    """Whether the words of some of an episode's originals are gone."""
+    found = session.scalar(
+        "SELECT 1 FROM placed AS p JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
+        "WHERE p.owner = %(owner)s AND p.episode_seq = %(episode)s AND m.content = '' LIMIT 1",
+        episode=episode,
+    )
+    return found is not None

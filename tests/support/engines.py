@@ -1,0 +1,66 @@
+"""The store under test on the engine that `--engine` names."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mnemosyned.paths import shipped
+from mnemosyned.storage.sqlite import SqliteStore, open_store
+
+if TYPE_CHECKING:
+    from support.postgres import Server
+
+    from mnemosyned.storage.postgres.store import PostgresStore
+
+SQLITE, POSTGRES = "sqlite", "postgres"
+ENGINES = (SQLITE, POSTGRES)
+
+
+@contextmanager
+def sqlite_store(database: Path, blank: Path) -> Iterator[SqliteStore]:
+    """A store in a copy of an empty file."""
+    shutil.copy(blank, database)
+    with open_store(database, migrations=shipped("migrations")) as opened:
+        yield opened
+
+
+@contextmanager
+def postgres_store() -> Iterator[PostgresStore]:
+    """A store in a database of its own."""
+    # Loaded here: without psycopg the other engine is tested.
+    from mnemosyned.storage.postgres.opening import (  # noqa: PLC0415
+        open_store as open_postgres,
+    )
+
+    with open_postgres(
+        new_database(), migrations=shipped("migrations") / "postgres"
+    ) as opened:
+        yield opened
+
+
+def new_database() -> str:
+    """A database of the present schema, with nothing in it; its DSN."""
+    server, template = _server()
+    return server.new_database(template=template)
+
+
+@cache
+def _server() -> tuple[Server, str]:
+    """The server of this process, and the name of the database that others are copied from."""
+    from support.postgres import Server  # noqa: PLC0415
+
+    from mnemosyned.storage.postgres.opening import (  # noqa: PLC0415
+        open_store as open_postgres,
+    )
+
+    server = Server(fsync="off")
+    server.start()
+    dsn = server.new_database()
+    with open_postgres(dsn, migrations=shipped("migrations") / "postgres"):
+        pass
+    return server, dsn.split("@/")[1].split("?")[0]

