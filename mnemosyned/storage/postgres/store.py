@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from mnemosyned.storage.postgres.database.pool import Pool
+from mnemosyned.storage.postgres.stores.learnings import PostgresLearnings
+from mnemosyned.storage.postgres.stores.maintenance import PostgresMaintenance
 from mnemosyned.storage.postgres.stores.records import PostgresRecords
 
 
@@ -15,6 +17,8 @@ class PostgresStore:
         self._pool = pool
         shared = (pool, owner)
         self.memories = PostgresRecords(*shared)
+        self.learnings = PostgresLearnings(*shared)
+        self.maintenance = PostgresMaintenance(*shared)
 
     def close(self) -> None:
         """Close the connections."""

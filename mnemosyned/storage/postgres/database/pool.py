@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -42,6 +44,9 @@ class Pool:
             },
             open=False,
         )
+        self.held_max_s = 0.0
+        """The longest that a transaction has kept an owner's others from writing."""
+        self._measuring = threading.Lock()
 
     def open(self) -> None:
         """Connect. Raises `StorageFailed` where no connection can be had."""
@@ -84,6 +89,7 @@ class Pool:
         try:
             with self._pool.connection() as connection:
                 session = _begin(connection, owner, "BEGIN", durable=durable, lock=True)
+                began = time.monotonic()
                 try:
                     yield session
                 except BaseException:
@@ -92,9 +98,14 @@ class Pool:
                     raise
                 is_committing = True
                 connection.execute("COMMIT")
+                self._note_held(time.monotonic() - began)
         except psycopg.Error as error:
             consequence = PERHAPS_KEPT if is_committing else NOTHING_KEPT
             raise storage_failed(error, consequence) from error
+
+    def _note_held(self, held_s: float) -> None:
+        with self._measuring:
+            self.held_max_s = max(self.held_max_s, held_s)
 
 
 def _begin(

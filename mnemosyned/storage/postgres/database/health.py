@@ -1,0 +1,76 @@
+"""Faults and dangers of a server, as far as it knows of them itself."""
+
+from __future__ import annotations
+
+from mnemosyned.storage.postgres.database.session import Session
+
+IDS_USED_MAX = 1_500_000_000
+"""Transactions since the oldest that is not frozen; at two billion the server stops."""
+_SETTINGS = {
+    "fsync": "a crash of the server's machine can destroy the whole database",
+    "full_page_writes": "a crash of the server's machine can destroy pages",
+    "synchronous_commit": "a crash of the server can take back what was acknowledged",
+}
+"""Settings that must not be off, and what may happen if they are."""
+# An index that is being built is not valid either; the server says which those are.
+_UNUSABLE = (
+    "SELECT c.relname FROM pg_index AS i "
+    "JOIN pg_class AS c ON c.oid = i.indexrelid "
+    "WHERE c.relnamespace = current_schema()::regnamespace "
+    "AND NOT (i.indisvalid AND i.indisready) "
+    "AND NOT EXISTS (SELECT 1 FROM pg_stat_progress_create_index AS b "
+    "WHERE b.index_relid = c.oid) ORDER BY c.relname LIMIT 100"
+)
+_DAMAGED = (
+    "SELECT checksum_failures FROM pg_stat_database WHERE datname = current_database()"
+)
+_IDS_USED = (
+    "SELECT age(datfrozenxid) FROM pg_database WHERE datname = current_database()"
+)
+_NOT_ARCHIVED = (
+    "SELECT last_failed_wal FROM pg_stat_archiver WHERE last_failed_time IS NOT NULL "
+    "AND last_failed_time > coalesce(last_archived_time, '-infinity')"
+)
+
+
+def problems(session: Session) -> list[str]:
+    """Name what is damaged."""
+    found = [
+        f"the index {name} is not usable; run REINDEX INDEX {name} in the database"
+        for (name,) in session.execute(_UNUSABLE)
+    ]
+    damaged = session.scalar(_DAMAGED)
+    if damaged:
+        found.append(
+            f"the server met damaged pages {damaged} times; restore a backup, and test the disk"
+        )
+    return found
+
+
+def warnings(session: Session) -> list[str]:
+    """Name what endangers the stored data, the gravest first."""
+    off = {
+        name
+        for (name,) in session.execute(
+            "SELECT name FROM pg_settings WHERE name = ANY(%(names)s::text[]) "
+            "AND setting = 'off'",
+            names=list(_SETTINGS),
+        )
+    }
+    found = [
+        f"{name} is off in the database server: {danger}; set it to on"
+        for name, danger in _SETTINGS.items()
+        if name in off
+    ]
+    used = session.scalar(_IDS_USED)
+    if used > IDS_USED_MAX:
+        found.append(
+            f"the database has used {used} transaction ids since it was last frozen, and stops at "
+            "two billion; run VACUUM FREEZE"
+        )
+    failed = session.scalar(_NOT_ARCHIVED)
+    if failed:
+        found.append(
+            f"the server cannot archive {failed}: backups end there; see archive_command in its log"
+        )
+    return found
