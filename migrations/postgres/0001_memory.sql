@@ -8,6 +8,7 @@ CREATE TABLE owner (
     name                text COLLATE "C" NOT NULL UNIQUE,
     created_at          timestamptz NOT NULL DEFAULT now(),
     last_memory         bigint NOT NULL DEFAULT 0,
+    last_log            bigint NOT NULL DEFAULT 0,
     last_record         bigint NOT NULL DEFAULT 0,
     working_count       bigint NOT NULL DEFAULT 0,
     working_characters  bigint NOT NULL DEFAULT 0,

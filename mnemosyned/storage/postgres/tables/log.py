@@ -16,5 +16,5 @@ _INSERT = (
 
 def insert_log(session: Session, entry: LogEntry) -> None:
     """Write one row of the consolidation log."""
-    (id,) = take_numbers(session, "record", 1)
+    (id,) = take_numbers(session, "log", 1)
     session.execute(_INSERT, id=id, **log_values(entry))

@@ -21,9 +21,9 @@ def ensure_owner(session: Session, name: str) -> None:
 
 
 def take_numbers(
-    session: Session, kind: Literal["memory", "record"], count: int
+    session: Session, kind: Literal["memory", "log", "record"], count: int
 ) -> range:
-    """Take the next numbers, of memories or of all other records; ascending."""
+    """Take the next numbers, of memories, of log rows or of all other records; ascending."""
     last: int = session.scalar(
         f"UPDATE owner SET last_{kind} = last_{kind} + %(count)s "
         f"WHERE owner = %(owner)s RETURNING last_{kind}",
