@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from mnemosyned.storage.postgres.database.pool import Pool
+from mnemosyned.storage.postgres.stores.archive.retention import PostgresRetention
+from mnemosyned.storage.postgres.stores.archive.undo import PostgresUndo
 from mnemosyned.storage.postgres.stores.learnings import PostgresLearnings
 from mnemosyned.storage.postgres.stores.maintenance import PostgresMaintenance
 from mnemosyned.storage.postgres.stores.records import PostgresRecords
+from mnemosyned.storage.postgres.stores.rollups import PostgresRollups
+from mnemosyned.storage.postgres.stores.sleep import PostgresSleep
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PostgresArchive:
+    """The `ArchiveStores` of one owner in PostgreSQL."""
+
+    retention: PostgresRetention
+    undo: PostgresUndo
 
 
 class PostgresStore:
@@ -19,6 +33,11 @@ class PostgresStore:
         self.memories = PostgresRecords(*shared)
         self.learnings = PostgresLearnings(*shared)
         self.maintenance = PostgresMaintenance(*shared)
+        self.sleep = PostgresSleep(*shared)
+        self.rollups = PostgresRollups(*shared)
+        self.archive = PostgresArchive(
+            retention=PostgresRetention(*shared), undo=PostgresUndo(*shared)
+        )
 
     def close(self) -> None:
         """Close the connections."""

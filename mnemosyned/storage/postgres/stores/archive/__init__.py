@@ -1,0 +1,1 @@
+"""The ports of the archive, one module each."""

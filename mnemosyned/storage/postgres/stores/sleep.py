@@ -1,0 +1,259 @@
+"""Consolidation: pending memories, promoted groups and the log of cycles."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import Any
+
+from psycopg_pool import PoolTimeout
+
+from mnemosyned.domain.errors import BatchChanged
+from mnemosyned.domain.ports.sleep import Promotion, SleepStore
+from mnemosyned.domain.sleep.consolidation import Activity, Pending, Selection
+from mnemosyned.domain.sleep.cycles import LogEntry
+from mnemosyned.storage.postgres.database.session import Session
+from mnemosyned.storage.postgres.database.transactions import (
+    Transactional,
+    reads,
+    writes,
+)
+from mnemosyned.storage.postgres.tables.details import insert_details
+from mnemosyned.storage.postgres.tables.episodes import insert_episode
+from mnemosyned.storage.postgres.tables.log import insert_log
+from mnemosyned.storage.postgres.tables.placement import evict
+from mnemosyned.storage.postgres.tables.rows import (
+    LOG_FIELDS,
+    log_entry_from,
+    pending_from,
+    utc,
+)
+
+RECENT_LOG_ROWS = 500
+"""Log rows from which the present speed of a model is computed."""
+
+_WORKING = (
+    "fresh AS f JOIN memory AS m ON m.owner = f.owner AND m.seq = f.seq "
+    "LEFT JOIN working_state AS w ON w.owner = f.owner AND w.memory_seq = f.seq"
+)
+_ACTIVITY = (
+    "SELECT m.session_id, m.source, "
+    "m.pinned OR coalesce(w.held_until > %(now)s, false) AS stays, "
+    "count(*), sum(length(m.content)), sum(octet_length(m.content)), min(m.created_at), "
+    "count(*) FILTER (WHERE m.created_at < %(fresh)s) FROM ("
+    "SELECT owner, seq FROM fresh WHERE owner = %(owner)s "
+    "ORDER BY created_at, seq LIMIT %(limit)s) AS f "
+    "JOIN memory AS m ON m.owner = f.owner AND m.seq = f.seq "
+    "LEFT JOIN working_state AS w ON w.owner = f.owner AND w.memory_seq = f.seq "
+    "GROUP BY m.session_id, m.source, stays"
+)
+
+
+class PostgresSleep(Transactional, SleepStore):
+    """A `SleepStore` of one owner in PostgreSQL."""
+
+    @reads
+    def activity(
+        self, session: Session, *, fresh: datetime, now: datetime, limit: int
+    ) -> Activity:
+        groups = session.execute(_ACTIVITY, now=utc(now), fresh=utc(fresh), limit=limit)
+        rows = movable = size = 0
+        oldest: list[datetime] = []
+        by_source: dict[str | None, int] = defaultdict(int)
+        by_session: dict[str, tuple[int, int]] = {}
+        for name, source, stays, count, chars, octets, first, seasoned in groups:
+            rows += count
+            size += octets
+            if stays:
+                continue
+            movable += count
+            oldest.append(first)
+            by_source[source] += seasoned
+            known_count, known_chars = by_session.get(name, (0, 0))
+            by_session[name] = (known_count + count, known_chars + chars)
+        return Activity(
+            rows=rows,
+            movable=movable,
+            bytes=size,
+            oldest=min(oldest, default=None),
+            by_source=dict(by_source),
+            by_session=by_session,
+        )
+
+    @reads
+    def newest_revision(self, session: Session) -> int:
+        newest: int = session.scalar(
+            "SELECT coalesce(max(seq), 0) FROM revision WHERE owner = %(owner)s"
+        )
+        return newest
+
+    @reads
+    def pending(
+        self, session: Session, selection: Selection, *, limit: int
+    ) -> list[Pending]:
+        where, values = _pending_filter(selection)
+        rows = session.execute(
+            "SELECT m.id, m.session_id, m.source, m.created_at, length(m.content) "
+            f"FROM {_WORKING} WHERE {where} "
+            "ORDER BY f.created_at, f.seq LIMIT %(limit)s",
+            limit=limit,
+            **values,
+        )
+        return list(map(pending_from, rows))
+
+    @reads
+    def count_due(self, session: Session, selection: Selection, *, limit: int) -> int:
+        where, values = _pending_filter(selection)
+        count: int = session.scalar(
+            "SELECT count(*) FROM "
+            f"(SELECT 1 FROM {_WORKING} WHERE {where} LIMIT %(limit)s) AS due",
+            limit=limit,
+            **values,
+        )
+        return count
+
+    @reads
+    def ids_excluded_from_summaries(self, session: Session) -> set[str]:
+        rows = session.execute(
+            "SELECT m.id FROM memory_state AS s "
+            "JOIN fresh AS f ON f.owner = s.owner AND f.seq = s.memory_seq "
+            "JOIN memory AS m ON m.owner = s.owner AND m.seq = s.memory_seq "
+            "WHERE s.owner = %(owner)s "
+            "AND (s.valid_until IS NOT NULL OR s.superseded_at IS NOT NULL)"
+        )
+        return {id for (id,) in rows}
+
+    @reads
+    def chars_per_s(self, session: Session, summarizer: str) -> float | None:
+        row = session.execute(
+            "SELECT sum(chars_before)::float8, sum(duration_s) FROM ("
+            "SELECT * FROM consolidation_log WHERE owner = %(owner)s "
+            "ORDER BY id DESC LIMIT %(most)s) AS recent "
+            "WHERE summarizer = %(summarizer)s AND fallback_reason IS NULL "
+            "AND status = 'promoted'",
+            most=RECENT_LOG_ROWS,
+            summarizer=summarizer,
+        ).fetchone()
+        chars, seconds = row or (None, None)
+        return chars / seconds if chars and seconds else None
+
+    def consolidate(
+        self, groups: Sequence[Sequence[Promotion]], *, durable: bool = True
+    ) -> list[Exception | None]:
+        outcomes: list[Exception | None] = []
+        for promotions in groups:
+            error = self._promoted(promotions, durable=durable)
+            outcomes.append(error)
+            if error and isinstance(error.__cause__, PoolTimeout):
+                # The others would wait as long for nothing.
+                outcomes += [error] * (len(groups) - len(outcomes))
+                break
+        return outcomes
+
+    def _promoted(
+        self, promotions: Sequence[Promotion], *, durable: bool
+    ) -> Exception | None:
+        """Promote one group in a transaction; the error that kept it from that."""
+        try:
+            with self._pool.writing(self._owner, durable=durable) as session:
+                _promote(session, promotions)
+        except Exception as error:  # noqa: BLE001 it belongs to this group
+            return error
+        return None
+
+    @writes
+    def record_failure(self, session: Session, entry: LogEntry) -> None:
+        insert_log(session, entry)
+
+    @reads
+    def log(
+        self,
+        snapshot: Session,
+        *,
+        limit: int,
+        session: str | None = None,
+        cycle: str | None = None,
+    ) -> list[LogEntry]:
+        rows = snapshot.execute(
+            f"SELECT {LOG_FIELDS} FROM consolidation_log WHERE owner = %(owner)s "
+            "AND (%(session)s::text IS NULL OR session_id = %(session)s) "
+            "AND (%(cycle)s::text IS NULL OR cycle_id = %(cycle)s) "
+            "ORDER BY id DESC LIMIT %(limit)s",
+            session=session,
+            cycle=cycle,
+            limit=limit,
+        )
+        return list(map(log_entry_from, rows))
+
+
+def _pending_filter(selection: Selection) -> tuple[str, dict[str, Any]]:
+    clauses = ["f.owner = %(owner)s", "NOT m.pinned"]
+    values: dict[str, Any] = {}
+    if selection.now:
+        values["now"] = utc(selection.now)
+        clauses.append("(w.held_until IS NULL OR w.held_until <= %(now)s)")
+    if selection.before:
+        values["before"] = utc(selection.before)
+        aged = "f.created_at < %(before)s"
+        if selection.now:
+            future = "f.created_at > %(now)s AND w.future_since < %(before)s"
+            aged = f"({aged} OR ({future}))"
+        clauses.append(aged)
+    if selection.session is not None:
+        values["session"] = selection.session
+        clauses.append("m.session_id = %(session)s")
+    if selection.sources:
+        values["sources"] = [name for name in selection.sources if name is not None]
+        named = "m.source = ANY(%(sources)s::text[])"
+        if None in selection.sources:
+            named = f"({named} OR m.source IS NULL)"
+        clauses.append(named)
+    return " AND ".join(clauses), values
+
+
+def _promote(session: Session, promotions: Sequence[Promotion]) -> None:
+    """Promote, evict and log; no index of words of an original is touched."""
+    for promotion in promotions:
+        episode = promotion.episode
+        episode_seq = insert_episode(session, episode, promotion.index_terms)
+        _check_in_force(session, promotion.spoken)
+        if promotion.revision is not None:
+            _check_unedited(session, episode.summary_of, promotion.revision)
+        evicted = evict(session, episode.summary_of, episode_seq)
+        if evicted != len(episode.summary_of):
+            raise BatchChanged(
+                "a memory of this group was changed concurrently; the next cycle retries it"
+            )
+        insert_details(session, episode.details, episode_seq)
+        insert_log(session, promotion.entry)
+
+
+def _check_in_force(session: Session, ids: Collection[str]) -> None:
+    if session.scalar(
+        "SELECT 1 FROM memory AS m "
+        "JOIN fresh AS f ON f.owner = m.owner AND f.seq = m.seq "
+        "JOIN memory_state AS s ON s.owner = m.owner AND s.memory_seq = m.seq "
+        "WHERE m.owner = %(owner)s AND m.id = ANY(%(ids)s::text[]) "
+        "AND s.superseded_at IS NOT NULL LIMIT 1",
+        ids=list(ids),
+    ):
+        raise BatchChanged(
+            "a memory of this group was superseded concurrently; the next cycle retries it"
+        )
+
+
+def _check_unedited(session: Session, ids: Sequence[str], revision: int) -> None:
+    """Raise `BatchChanged` if one of these has other words than those that were read."""
+    if session.scalar(
+        "SELECT 1 FROM memory AS m "
+        "JOIN fresh AS f ON f.owner = m.owner AND f.seq = m.seq "
+        "JOIN revision AS r ON r.owner = m.owner AND r.memory_seq = m.seq "
+        "WHERE m.owner = %(owner)s AND m.id = ANY(%(ids)s::text[]) "
+        "AND r.seq > %(revision)s LIMIT 1",
+        ids=list(ids),
+        revision=revision,
+    ):
+        raise BatchChanged(
+            "a memory of this group was edited meanwhile; the next cycle retries it"
+        )

@@ -1,0 +1,58 @@
+"""Episodes as rows: inserted, and written anew."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mnemosyned.domain.memory import Episode, Tier
+from mnemosyned.storage.postgres.database.session import Session
+from mnemosyned.storage.postgres.tables.owner import add_to_totals, take_numbers
+from mnemosyned.storage.postgres.tables.rows import EPISODE_COLUMNS, episode_values
+
+_COLUMNS = (*EPISODE_COLUMNS.split(", "), "index_terms", "words", "grams")
+_INSERT = (
+    f"INSERT INTO episode (owner, seq, {', '.join(_COLUMNS)}) "
+    f"VALUES (%(owner)s, %(seq)s, {', '.join(f'%({name})s' for name in _COLUMNS)})"
+)
+_KEPT = ("id", "level", "period_from", "parent_id")
+_REPLACE = (
+    "UPDATE episode SET stale = false, "
+    + ", ".join(f"{name} = %({name})s" for name in _COLUMNS if name not in _KEPT)
+    + " WHERE owner = %(owner)s AND seq = %(seq)s"
+)
+_REWRITE = (
+    f"UPDATE episode SET {', '.join(f'{name} = %({name})s' for name in _COLUMNS)} "
+    "WHERE owner = %(owner)s AND seq = %(seq)s"
+)
+
+
+def insert_episode(session: Session, episode: Episode, index_terms: str) -> int:
+    """Insert a summary; its number."""
+    (seq,) = take_numbers(session, "record", 1)
+    session.execute(_INSERT, **episode_values(episode, index_terms, session.owner, seq))
+    add_to_totals(session, Tier.EPISODIC, count=1, characters=len(episode.content))
+    return seq
+
+
+def replace_rollup(
+    session: Session, seq: int, episode: Episode, index_terms: str
+) -> None:
+    """Give the summary of a period its present text; its place in the hierarchy stays."""
+    _update(session, _REPLACE, episode_values(episode, index_terms, session.owner, seq))
+
+
+def rewrite_episode(
+    session: Session, seq: int, episode: Episode, index_terms: str
+) -> None:
+    """Give a summary all values of another."""
+    _update(session, _REWRITE, episode_values(episode, index_terms, session.owner, seq))
+
+
+def _update(session: Session, statement: str, values: dict[str, Any]) -> None:
+    before: int = session.scalar(
+        "SELECT length(content) FROM episode WHERE owner = %(owner)s AND seq = %(seq)s",
+        seq=values["seq"],
+    )
+    session.execute(statement, **values)
+    characters = len(values["content"]) - before
+    add_to_totals(session, Tier.EPISODIC, characters=characters)
