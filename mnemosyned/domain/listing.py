@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from typing import NamedTuple
 
 from mnemosyned.domain.errors import InvalidRequest
 from mnemosyned.domain.instants import in_zone
@@ -15,7 +17,23 @@ _WRITTEN = re.compile(r"(-?[0-9]{1,18})~([ms])([0-9]{1,19})")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 SEQ_MAX = 2**62
-"""More than any row's number, and within what SQLite takes."""
+"""More than any row's number, and within what a database takes."""
+SPELLINGS_MAX = 200
+"""Spellings of a prefix that are followed; ids that differ in case alone are few."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListLimits:
+    """Bounds of one page's work."""
+
+    few: int = 2_000
+    """So many rows of a session or a prefix are sorted; more are met in the order of time."""
+    episodes_first: int = 16
+    """Episodes read at first; each further step reads twice as many."""
+    episodes_max: int = 1_024
+
+
+LIST_LIMITS = ListLimits()
 
 
 class ListOrder(StrEnum):
@@ -44,6 +62,12 @@ class Place:
         """Return the place as a cursor."""
         micros = (in_zone(self.moment, UTC) - _EPOCH) // _MICROSECOND
         return f"{micros}~{self.kind.value}{self.seq}"
+
+    def seq_among(self, kind: RecordKind) -> int:
+        """Return the number after which records of a kind follow at the same moment."""
+        if kind is self.kind:
+            return self.seq
+        return SEQ_MAX if kind < self.kind else -1
 
 
 def read_place(cursor: str) -> Place:
@@ -133,3 +157,70 @@ class SourceTotals:
     sessions: int
     first: datetime
     last: datetime
+
+
+class MemoryGroup(NamedTuple):
+    """Memories of one session and source in one tier."""
+
+    session: str
+    source: str | None
+    memories: int
+    first: datetime
+    last: datetime
+
+
+def session_totals(
+    groups: Iterable[MemoryGroup], projects: Mapping[str, str]
+) -> list[SessionTotals]:
+    """Return the sessions of these groups, the one with the newest memory first."""
+    members: dict[str, list[MemoryGroup]] = {}
+    for group in groups:
+        members.setdefault(group.session, []).append(group)
+    totals = [
+        SessionTotals(
+            session=session,
+            sources=tuple(sorted({group.source for group in own if group.source})),
+            count=sum(group.memories for group in own),
+            first=min(group.first for group in own),
+            last=max(group.last for group in own),
+            project=projects.get(session, ""),
+        )
+        for session, own in members.items()
+    ]
+    return sorted(totals, key=lambda total: (total.last, total.session), reverse=True)
+
+
+def source_totals(groups: Iterable[MemoryGroup]) -> list[SourceTotals]:
+    """Return the sources of these groups, the one with the newest memory first."""
+    members: dict[str | None, list[MemoryGroup]] = {}
+    for group in groups:
+        members.setdefault(group.source, []).append(group)
+    totals = [
+        SourceTotals(
+            source=source,
+            count=sum(group.memories for group in own),
+            sessions=len({group.session for group in own}),
+            first=min(group.first for group in own),
+            last=max(group.last for group in own),
+        )
+        for source, own in members.items()
+    ]
+    return sorted(totals, key=lambda total: total.last, reverse=True)
+
+
+def spellings(
+    prefix: str, beginning: Callable[[Sequence[str]], list[str]]
+) -> list[str]:
+    """Return the spellings of a prefix in upper and lower case with which an id begins.
+
+    `beginning` keeps those of several that begin an id. Letter by letter, and only those go on with
+    which an id begins, so that the index is asked a few times for each letter.
+    """
+    known = [""]
+    for letter in prefix:
+        cases = {letter, letter.lower(), letter.upper()}
+        longer = [spelling + case for spelling in known for case in sorted(cases)]
+        if len(cases) > 1:
+            longer = beginning(longer)
+        known = longer[:SPELLINGS_MAX]
+    return beginning(known)

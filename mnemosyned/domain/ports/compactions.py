@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -42,6 +42,25 @@ class NewCompaction:
     """The summary as it appears in the conversation, which identifies it later."""
     parts: tuple[ArchivedMessage | str, ...]
     """Messages and ids of earlier compactions that it includes, in conversation order."""
+
+    def part_ids(self, places: Mapping[str, str]) -> list[str]:
+        """Return the ids of its parts; of a message, that of the memory which holds it."""
+        return [
+            places[part.draft.memory.id] if isinstance(part, ArchivedMessage) else part
+            for part in self.parts
+        ]
+
+
+def archived_messages(
+    compactions: Iterable[NewCompaction],
+) -> Iterable[ArchivedMessage]:
+    """Return the messages that were taken out, each once."""
+    messages: dict[str, ArchivedMessage] = {}
+    for compaction in compactions:
+        for part in compaction.parts:
+            if isinstance(part, ArchivedMessage):
+                messages[part.draft.memory.id] = part
+    return messages.values()
 
 
 class CompactionStore(Protocol):

@@ -7,6 +7,9 @@ from typing import NamedTuple, Protocol
 
 from mnemosyned.domain.search.query import Match, Query
 
+TEXT_CHARS_MAX = 2_000
+"""More than the window of an embedding model takes in."""
+
 
 class EmbeddingInput(NamedTuple):
     """The part of a memory that its vector is made of."""

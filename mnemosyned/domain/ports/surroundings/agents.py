@@ -12,6 +12,13 @@ from mnemosyned.domain.statuses import AgentActivity
 
 CAPTURED_PREFIX = "a-"
 """The beginning of the id of every memory that was captured from an agent's conversation."""
+SESSIONS_MAX = 10_000
+"""The sessions that are kept, the last seen ones."""
+SHOWN_MAX = 500
+"""The ids that are kept of what a session was told, the last ones."""
+CLIENTS_MAX = 200
+"""The rows of activity that are kept."""
+FAILURE_CHARS_MAX = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

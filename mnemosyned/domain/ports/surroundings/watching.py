@@ -7,6 +7,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
+FOLDERS_MAX = 1_000
+FILES_MAX = 200_000
+"""Files whose state is told of one folder."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedFile:

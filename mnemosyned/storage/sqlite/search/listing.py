@@ -11,35 +11,23 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 from mnemosyned.domain.listing import (
-    SEQ_MAX,
+    LIST_LIMITS,
     ListFilter,
     ListOrder,
     Place,
     RecordKind,
+    spellings,
 )
 from mnemosyned.domain.memory import Tier
 from mnemosyned.storage.sqlite.search.expressions import any_of
 from mnemosyned.storage.sqlite.search.filters import among, tagged, within
-from mnemosyned.storage.sqlite.search.ids import id_range, spellings
+from mnemosyned.storage.sqlite.search.ids import beginning, id_range
 from mnemosyned.storage.sqlite.tables.rows import SEQ_AMONG, instant, instant_text
 
-
-@dataclass(frozen=True, slots=True)
-class ListLimits:
-    """Bounds of one page's work."""
-
-    few: int = 2_000
-    """So many rows of a session or a prefix are sorted; more are met in the order of time."""
-    episodes_first: int = 16
-    """Episodes read at first; each further step reads twice as many."""
-    episodes_max: int = 1_024
-
-
-LIMITS = ListLimits()
 ORDERS = {ListOrder.NEWEST: ("DESC", "<"), ListOrder.OLDEST: ("ASC", ">")}
 
 
@@ -62,7 +50,8 @@ class _Clause(NamedTuple):
 
 def page_keys(connection: sqlite3.Connection, wanted: ListFilter) -> list[Key]:
     """Return the keys of a page in order, and one more if more follow."""
-    prefixes = spellings(connection, wanted.id_prefix) if wanted.id_prefix else []
+    begins = partial(beginning, connection)
+    prefixes = spellings(wanted.id_prefix, begins) if wanted.id_prefix else []
     if wanted.id_prefix and not prefixes:
         return []
     keys: list[Key] = []
@@ -150,12 +139,9 @@ def _beyond(wanted: ListFilter, kind: RecordKind, column: str) -> _Clause:
     """The condition that a record comes after the last one of the page before."""
     place = wanted.after
     assert place is not None  # noqa: S101 asked for only with a cursor
-    seq = place.seq
-    if kind is not place.kind:
-        seq = SEQ_MAX if kind < place.kind else -1
     _, beyond = ORDERS[wanted.order]
     moment = instant_text(place.moment)
-    return _Clause(f"({column}, seq) {beyond} (?, ?)", [moment, seq])
+    return _Clause(f"({column}, seq) {beyond} (?, ?)", [moment, place.seq_among(kind)])
 
 
 def _few(
@@ -186,9 +172,9 @@ def _rows(
     """Return the rows for which a condition with an index holds; None if they are many."""
     rows = connection.execute(
         f"SELECT seq FROM {home} WHERE {clause.text} LIMIT ?",
-        (*clause.values, LIMITS.few + 1),
+        (*clause.values, LIST_LIMITS.few + 1),
     ).fetchall()
-    return None if len(rows) > LIMITS.few else [seq for (seq,) in rows]
+    return None if len(rows) > LIST_LIMITS.few else [seq for (seq,) in rows]
 
 
 def _with_tags(connection: sqlite3.Connection, tags: Sequence[str]) -> list[int] | None:
@@ -196,9 +182,9 @@ def _with_tags(connection: sqlite3.Connection, tags: Sequence[str]) -> list[int]
     clause = _one_of("name", tags)
     rows = connection.execute(
         f"SELECT memory_seq FROM tag WHERE {clause.text} LIMIT ?",
-        (*clause.values, LIMITS.few + 1),
+        (*clause.values, LIST_LIMITS.few + 1),
     ).fetchall()
-    return None if len(rows) > LIMITS.few else [seq for (seq,) in rows]
+    return None if len(rows) > LIST_LIMITS.few else [seq for (seq,) in rows]
 
 
 def _has_word(role: str) -> bool:
@@ -214,9 +200,9 @@ def _spoken(connection: sqlite3.Connection, roles: Sequence[str]) -> list[int] |
     rows = connection.execute(
         "SELECT rowid FROM memory_fts WHERE memory_fts MATCH ? UNION ALL "
         "SELECT memory_seq FROM memory_state WHERE pruned_at IS NOT NULL LIMIT ?",
-        (f"role : ({any_of(roles)})", LIMITS.few + 1),
+        (f"role : ({any_of(roles)})", LIST_LIMITS.few + 1),
     ).fetchall()
-    return None if len(rows) > LIMITS.few else [seq for (seq,) in rows]
+    return None if len(rows) > LIST_LIMITS.few else [seq for (seq,) in rows]
 
 
 def _selected(
@@ -279,10 +265,10 @@ def _episodes(
         f"SELECT seq, {edge} FROM episodic_memory WHERE {where} ORDER BY {edge} {direction}",
         values,
     )
-    size = LIMITS.episodes_first
+    size = LIST_LIMITS.episodes_first
     waiting = rows.fetchmany(size)
     while waiting:
-        size = min(2 * size, LIMITS.episodes_max)
+        size = min(2 * size, LIST_LIMITS.episodes_max)
         following = rows.fetchmany(size)
         yield [seq for seq, _ in waiting], following[0][1] if following else None
         waiting = following

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import timedelta
+from collections.abc import Mapping, Sequence
 
 from mnemosyned.domain.content_hash import content_hash
+from mnemosyned.domain.conversation.archived import ABOUT, leaves
 from mnemosyned.domain.instants import shift
 from mnemosyned.domain.memory import MemoryRecord, Tier
 from mnemosyned.domain.ports.compactions import (
@@ -14,6 +14,7 @@ from mnemosyned.domain.ports.compactions import (
     CompactionRecord,
     CompactionStore,
     NewCompaction,
+    archived_messages,
 )
 from mnemosyned.domain.ports.records import Draft
 from mnemosyned.storage.sqlite.database.transactions import Transactional, reads, writes
@@ -29,10 +30,6 @@ from mnemosyned.storage.sqlite.tables.rows import (
 IDS_PER_QUERY = 500
 
 
-ABOUT = timedelta(hours=1)
-"""So far apart an agent's own clock and ours may put the same words."""
-
-
 class SqliteCompactions(Transactional, CompactionStore):
     """A `CompactionStore` on one SQLite file."""
 
@@ -42,7 +39,7 @@ class SqliteCompactions(Transactional, CompactionStore):
     ) -> list[str]:
         places: dict[str, str] = {}
         drafts: list[Draft] = []
-        for message in _messages(compactions):
+        for message in archived_messages(compactions):
             draft = message.draft
             home = _home(connection, message)
             if home is None:
@@ -71,7 +68,7 @@ class SqliteCompactions(Transactional, CompactionStore):
             policy=policy,
             created_at=instant(created_at),
         )
-        ids = list(dict.fromkeys(_leaves(_below(connection, id), id)))
+        ids = list(dict.fromkeys(leaves(_below(connection, id), id)))
         memories = _memories(connection, ids)
         return compacted, [memories[id] for id in ids if id in memories]
 
@@ -90,16 +87,6 @@ class SqliteCompactions(Transactional, CompactionStore):
             (content_hash(text), session, source),
         ).fetchone()
         return row[0] if row else None
-
-
-def _messages(compactions: Iterable[NewCompaction]) -> Iterable[ArchivedMessage]:
-    """Return the messages that were taken out, each once."""
-    messages: dict[str, ArchivedMessage] = {}
-    for compaction in compactions:
-        for part in compaction.parts:
-            if isinstance(part, ArchivedMessage):
-                messages[part.draft.memory.id] = part
-    return messages.values()
 
 
 def _home(connection: sqlite3.Connection, taken: ArchivedMessage) -> str | None:
@@ -154,10 +141,7 @@ def _insert(
         ),
     ).rowcount
     if new:
-        parts = [
-            places[part.draft.memory.id] if isinstance(part, ArchivedMessage) else part
-            for part in compacting.parts
-        ]
+        parts = compacting.part_ids(places)
         connection.executemany(
             "INSERT INTO compacted VALUES (?, ?, ?)",
             [(record.id, position, part) for position, part in enumerate(parts)],
@@ -178,19 +162,6 @@ def _below(connection: sqlite3.Connection, id: str) -> dict[str, list[str]]:
     for compaction, part in rows:
         parts.setdefault(compaction, []).append(part)
     return parts
-
-
-def _leaves(below: Mapping[str, Sequence[str]], id: str) -> Iterator[str]:
-    """Yield the memories of a compaction, in order; an id that is its own part is a memory's."""
-    opened = {id}
-    waiting = list(reversed(below.get(id, [])))
-    while waiting:
-        part = waiting.pop()
-        if part in opened or part not in below:
-            yield part
-        if part in below and part not in opened:
-            opened.add(part)
-            waiting += reversed(below[part])
 
 
 def _memories(

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple
 
 from mnemosyned.domain.listing import (
     ListFilter,
     ListPage,
+    MemoryGroup,
     RecordKind,
     SessionTotals,
     SourceTotals,
+    session_totals,
+    source_totals,
 )
 from mnemosyned.domain.ports.listing import ListStore
 from mnemosyned.storage.sqlite.database.transactions import Transactional, reads
@@ -27,16 +29,6 @@ _GROUPS = (
     "SELECT session_id, source, sum(item_count), min(covers_from), max(covers_until) "
     "FROM episodic_memory NOT INDEXED WHERE level = 0 GROUP BY session_id, source"
 )
-
-
-class _Group(NamedTuple):
-    """Memories of one session and source in one tier."""
-
-    session: str
-    source: str | None
-    memories: int
-    first: str
-    last: str
 
 
 class SqliteLists(Transactional, ListStore):
@@ -59,43 +51,13 @@ class SqliteLists(Transactional, ListStore):
 
     @reads
     def sessions(self, connection: sqlite3.Connection) -> list[SessionTotals]:
-        members: dict[str, list[_Group]] = {}
-        for group in _groups(connection):
-            members.setdefault(group.session, []).append(group)
-        projects = projects_of(connection, list(members))
-        totals = [
-            SessionTotals(
-                session=session,
-                sources=tuple(
-                    sorted({group.source for group in groups if group.source})
-                ),
-                count=sum(group.memories for group in groups),
-                first=instant(min(group.first for group in groups)),
-                last=instant(max(group.last for group in groups)),
-                project=projects.get(session, ""),
-            )
-            for session, groups in members.items()
-        ]
-        return sorted(
-            totals, key=lambda total: (total.last, total.session), reverse=True
-        )
+        groups = _groups(connection)
+        names = list(dict.fromkeys(group.session for group in groups))
+        return session_totals(groups, projects_of(connection, names))
 
     @reads
     def sources(self, connection: sqlite3.Connection) -> list[SourceTotals]:
-        members: dict[str | None, list[_Group]] = {}
-        for group in _groups(connection):
-            members.setdefault(group.source, []).append(group)
-        totals = [
-            SourceTotals(
-                source=source,
-                count=sum(group.memories for group in groups),
-                sessions=len({group.session for group in groups}),
-                first=instant(min(group.first for group in groups)),
-                last=instant(max(group.last for group in groups)),
-            )
-            for source, groups in members.items()
-        ]
-        return sorted(totals, key=lambda total: total.last, reverse=True)
+        return source_totals(_groups(connection))
 
     @reads
     def count_since(self, connection: sqlite3.Connection, moment: datetime) -> int:
@@ -114,5 +76,8 @@ def _seqs(keys: Sequence[Key], kind: RecordKind) -> list[int]:
     return [key.seq for key in keys if key.kind is kind]
 
 
-def _groups(connection: sqlite3.Connection) -> Iterator[_Group]:
-    return map(_Group._make, connection.execute(_GROUPS))
+def _groups(connection: sqlite3.Connection) -> list[MemoryGroup]:
+    return [
+        MemoryGroup(session, source, memories, instant(first), instant(last))
+        for session, source, memories, first, last in connection.execute(_GROUPS)
+    ]

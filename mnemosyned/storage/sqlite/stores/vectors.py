@@ -6,13 +6,10 @@ import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 
-from mnemosyned.domain.ports.vectors import EmbeddingInput, VectorStore
+from mnemosyned.domain.ports.vectors import TEXT_CHARS_MAX, EmbeddingInput, VectorStore
 from mnemosyned.domain.search.query import Match, Query
 from mnemosyned.storage.sqlite.database.transactions import Transactional
 from mnemosyned.storage.sqlite.search.search import matches_at
-
-TEXT_CHARS_MAX = 2_000
-"""More than the window of an embedding model takes in."""
 
 
 class SqliteVectors(Transactional, VectorStore):

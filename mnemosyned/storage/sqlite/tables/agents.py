@@ -7,14 +7,12 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
-from mnemosyned.domain.ports.surroundings.agents import AgentSession
+from mnemosyned.domain.ports.surroundings.agents import SHOWN_MAX, AgentSession
 from mnemosyned.storage.sqlite.tables.rows import (
     instant,
     instant_text,
     optional_instant,
 )
-
-SHOWN_MAX = 500
 
 SESSION_COLUMNS = (
     "session_id, client, conversation, project, directory, transcript, file, position, "

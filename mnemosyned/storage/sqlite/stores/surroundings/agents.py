@@ -10,6 +10,10 @@ from typing import Any
 
 from mnemosyned.domain.memory import Episode, MemoryRecord, Tier
 from mnemosyned.domain.ports.surroundings.agents import (
+    CLIENTS_MAX,
+    FAILURE_CHARS_MAX,
+    SESSIONS_MAX,
+    SHOWN_MAX,
     AgentCall,
     AgentSession,
     AgentStore,
@@ -22,7 +26,6 @@ from mnemosyned.storage.sqlite.database.transactions import (
 )
 from mnemosyned.storage.sqlite.tables.agents import (
     SESSION_COLUMNS,
-    SHOWN_MAX,
     projects_of,
     session_from,
     session_row,
@@ -37,12 +40,6 @@ from mnemosyned.storage.sqlite.tables.rows import (
     memory_from,
     optional_instant,
 )
-
-SESSIONS_MAX = 10_000
-"""The sessions that are kept, the last seen ones."""
-CLIENTS_MAX = 200
-"""The rows of activity that are kept."""
-FAILURE_CHARS_MAX = 200
 
 _ACTIVITY = (
     "client, event, calls, stored, characters, failures, total_ms, slowest_ms, called_at, "

@@ -9,6 +9,8 @@ from datetime import datetime
 from typing import Any
 
 from mnemosyned.domain.ports.surroundings.watching import (
+    FILES_MAX,
+    FOLDERS_MAX,
     FolderTotals,
     WatchedFile,
     WatchStore,
@@ -25,9 +27,6 @@ from mnemosyned.storage.sqlite.tables.rows import (
     optional_instant,
 )
 
-FOLDERS_MAX = 1_000
-FILES_MAX = 200_000
-"""Files of a folder whose state is read; `watch.files_max` allows no more."""
 _FIELDS = "path, file, size, modified_ns, format, position, memories, stored, read_at"
 _BELOW = "(path = ?1 OR (path > ?1 || '/' AND path < ?1 || '0'))"
 """The path itself, and all that begins with it and a slash, which the digit follows."""
