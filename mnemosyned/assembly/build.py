@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 from tzlocal import get_localzone
 
 from mnemosyned.assembly.policies import make_policies
+from mnemosyned.assembly.stores import open_store
 from mnemosyned.config import (
     API_KEY_VARIABLE,
     NO_MODEL,
     Config,
+    DatabaseLocation,
     EmbeddingConfig,
     LlmConfig,
     changed_keys,
@@ -27,7 +29,6 @@ from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.ports.surroundings.agents import AgentStore
 from mnemosyned.domain.ports.vectors import VectorStore
 from mnemosyned.logs import logger
-from mnemosyned.paths import shipped
 from mnemosyned.service.backups.keeper import BackupKeeper
 from mnemosyned.service.clock_guard import ClockGuard
 from mnemosyned.service.events import EventBus
@@ -40,7 +41,6 @@ from mnemosyned.sleep.host import JumpTolerantClock
 from mnemosyned.sleep.lease import SummarizerLease
 from mnemosyned.sleep.sleeper import Sleeper
 from mnemosyned.sleep.throttle import ForegroundGate
-from mnemosyned.storage.sqlite import bound_caches, open_store
 from mnemosyned.summarizers.parallel import ParallelSummarizer
 from mnemosyned.version import __version__
 
@@ -111,16 +111,12 @@ def open_memory(
     gate = ForegroundGate()
     lease = SummarizerLease(make_summarizer(config, clock or SystemClock(), gate))
     policies = PolicyHolder(make_policies(config, lease.current))
-    if socket:  # an embedding program sets its own limits
-        bound_caches(CACHE_BYTES_MAX)
-    with (
-        open_store(
-            config.database_path, migrations=shipped("migrations"), socket=socket
-        ) as store,
-        ExitStack() as stack,
-    ):
+    location = config.location
+    if socket and location.file:  # an embedding program sets its own limits
+        _bound_caches()
+    with open_store(location, socket=socket) as store, ExitStack() as stack:
         in_background = socket is not None or config.auto_sleep
-        about = _make_about(config, store.schema_version, in_background=in_background)
+        about = _make_about(location, store.schema_version, in_background=in_background)
         cycle = _make_cycle(store, lease, policies, gate, clock)
         stack.callback(lease.close)
         guard = None
@@ -268,11 +264,22 @@ def _make_watcher(
     )
 
 
-def _make_about(config: Config, schema: int, *, in_background: bool) -> About:
+def _bound_caches() -> None:
+    """Bound the page caches of SQLite."""
+    # Loaded here: on a server there are none.
+    from mnemosyned.storage.sqlite import bound_caches  # noqa: PLC0415
+
+    bound_caches(CACHE_BYTES_MAX)
+
+
+def _make_about(
+    location: DatabaseLocation, schema: int, *, in_background: bool
+) -> About:
     """Describe the open memory, for `status`."""
     return About(
         version=__version__,
-        database=config.database_path,
+        database=str(location),
+        file=location.file,
         schema_version=schema,
         in_background=in_background,
     )
@@ -300,7 +307,7 @@ def _make_cycle(
 
 def check_settings(config: Config) -> None:
     """Check settings by the rules of the parts that follow them. Raises `ConfigInvalid`."""
-    _ = config.database_path, config.socket_path
+    _ = config.location, config.socket_path
     summarizer = make_summarizer(config, SystemClock())
     make_policies(config, summarizer)
     summarizer.close()

@@ -1,5 +1,6 @@
 """Every setting, read once and validated: file, then environment, then the caller's own."""
 
+from mnemosyned.config.location import DatabaseLocation, is_server
 from mnemosyned.config.reading import (
     API_KEY_VARIABLE,
     CONFIG_VARIABLE,
@@ -42,12 +43,14 @@ __all__ = [
     "NO_MODEL",
     "PROJECT_VARIABLE",
     "Config",
+    "DatabaseLocation",
     "EmbeddingConfig",
     "LlmConfig",
     "SleepConfig",
     "changed_keys",
     "checked_value",
     "config_file",
+    "is_server",
     "keys",
     "load_config",
     "load_with_origins",

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from mnemosyned.config.location import DatabaseLocation, is_server
 from mnemosyned.domain.errors import ConfigInvalid
 from mnemosyned.domain.keeping.backups import INTERVALS, KEEP_FORM
 from mnemosyned.paths import default_socket, state_dir
@@ -208,8 +209,20 @@ class Config(_Section, frozen=True):
     log: LogConfig = msgspec.field(default_factory=LogConfig)
 
     @property
+    def location(self) -> DatabaseLocation:
+        """Where the memory is. Raises `ConfigInvalid`."""
+        if self.database and is_server(self.database):
+            return DatabaseLocation(url=self.database)
+        return DatabaseLocation(self.database_path)
+
+    @property
     def database_path(self) -> Path:
         """The database file, as an absolute path. Raises `ConfigInvalid`."""
+        if is_server(self.database):
+            raise ConfigInvalid(
+                "the memory is on a PostgreSQL server, and this is for one in a file",
+                field="database",
+            )
         if self.database == IN_MEMORY:
             raise ConfigInvalid(
                 f'database: "{IN_MEMORY}" is for `Memory` in a program; name a file',

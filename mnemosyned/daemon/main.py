@@ -157,7 +157,7 @@ class Daemon:
                 "ready",
                 pid=os.getpid(),
                 socket=str(path),
-                database=str(config.database_path),
+                database=str(config.location),
                 start_s=round(time.monotonic() - started, 3),
             )
             self._wait(memory, loop)

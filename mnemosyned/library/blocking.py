@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Self, TypeVar
 
 from mnemosyned.assembly.build import open_memory
@@ -45,18 +44,18 @@ class Memory(Verbs):
         self._stack = ExitStack()
         self._caller: Caller
         try:
-            self._open(Path(database), {**asleep, **settings}, clock)
+            self._open(os.fspath(database), {**asleep, **settings}, clock)
         except BaseException:
             self._stack.close()
             raise
 
     def _open(
-        self, database: Path, settings: dict[str, object], clock: Clock | None
+        self, database: str, settings: dict[str, object], clock: Clock | None
     ) -> None:
-        if str(database) == IN_MEMORY:
+        if database == IN_MEMORY:
             directory = self._stack.enter_context(private_directory())
-            database = directory / "memory.db"
-        config = load_config(overrides={**settings, "database": str(database)})
+            database = str(directory / "memory.db")
+        config = load_config(overrides={**settings, "database": database})
         try:
             memory = self._stack.enter_context(open_memory(config, clock=clock))
             self._caller = memory.service

@@ -16,15 +16,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from mnemosyned.client.connection import Connection
 from mnemosyned.config import Config, config_file, load_config
 from mnemosyned.domain.errors import ConfigInvalid, DaemonUnreachable, DatabaseInUse
 from mnemosyned.paths import state_dir
 from mnemosyned.storage.sqlite.database.ownership import owner_of
+from mnemosyned.verbs.status import Status
 
 PROGRAM = "mnemosyned"
 READY_S = 60.0
 """The longest a start may take; a large log that a crash left is read first."""
 POLL_S = 0.1
+ANSWER_S = 10.0
 LINES_SHOWN = 5
 """Lines of the log shown of a start that failed."""
 OPTIONS_KEPT = ("--config", "--database", "--socket")
@@ -53,6 +56,22 @@ def running_daemon(database: Path) -> DaemonProcess | None:
     """The process that has a database open; None if none has."""
     owner = owner_of(database)
     return DaemonProcess(pid=owner.pid, socket=owner.socket) if owner else None
+
+
+def configured_daemon(config: Config) -> DaemonProcess | None:
+    """The process that has the configured memory open here; None if none has.
+
+    A file has a lock that names it. Many daemons may use one server: the one of this machine is
+    whoever answers on the socket.
+    """
+    if config.location.file:
+        return running_daemon(config.location.file)
+    try:
+        with Connection(config.socket_path, timeout_s=ANSWER_S) as client:
+            status = client.call(Status())
+    except DaemonUnreachable:
+        return None
+    return DaemonProcess(pid=status.pid, socket=str(config.socket_path))
 
 
 def daemon_arguments(pid: int) -> list[str]:

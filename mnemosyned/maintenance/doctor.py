@@ -9,7 +9,13 @@ from pathlib import Path
 
 from mnemosyned.assembly.build import check_settings as check_rules
 from mnemosyned.client.connection import Connection
-from mnemosyned.config import CONFIG_VARIABLE, Config, config_file, load_config
+from mnemosyned.config import (
+    CONFIG_VARIABLE,
+    Config,
+    config_file,
+    is_server,
+    load_config,
+)
 from mnemosyned.domain.errors import ConfigInvalid, MnemosynedError
 from mnemosyned.logs import logger
 from mnemosyned.maintenance.checks.database import check_database, check_leftovers
@@ -29,7 +35,7 @@ from mnemosyned.maintenance.checks.process import (
     check_unit,
 )
 from mnemosyned.maintenance.checks.tools import check_tools
-from mnemosyned.maintenance.daemon_process import running_daemon
+from mnemosyned.maintenance.daemon_process import configured_daemon, running_daemon
 from mnemosyned.maintenance.findings import Finding, Installation, warning
 from mnemosyned.paths import config_dir, default_socket, state_dir
 from mnemosyned.verbs.status import Status
@@ -55,10 +61,24 @@ CHECKS: tuple[Callable[[Installation], Iterator[Finding]], ...] = (
 log = logger()
 
 
+ABOUT_FILES = (
+    check_database,
+    check_leftovers,
+    check_permissions,
+    check_space,
+    check_backups,
+    check_clock,
+)
+"""Checks of a memory in a file; one on a server is looked after there."""
+
+
 def examine(installation: Installation) -> list[Finding]:
     """Run every check; one that cannot run is a finding itself."""
     findings: list[Finding] = []
+    on_server = is_server(installation.config.database)
     for check in CHECKS:
+        if on_server and check in ABOUT_FILES:
+            continue
         name = check.__name__.removeprefix("check_")
         try:
             findings += check(installation)
@@ -107,7 +127,10 @@ def _path_or(path: Callable[[], Path], otherwise: Path) -> Path:
 def _with_daemon(installation: Installation) -> Installation:
     """The installation with the process that has the database open, and its status."""
     try:
-        process = running_daemon(installation.database)
+        if is_server(installation.config.database):
+            process = configured_daemon(installation.config)
+        else:
+            process = running_daemon(installation.database)
     except (MnemosynedError, OSError):  # check_daemon looks at the lock itself
         return installation
     if process is None:

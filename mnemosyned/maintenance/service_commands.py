@@ -26,7 +26,11 @@ from mnemosyned.domain.errors import (
     NotFound,
 )
 from mnemosyned.maintenance import daemon_process
-from mnemosyned.maintenance.daemon_process import DaemonProcess, running_daemon
+from mnemosyned.maintenance.daemon_process import (
+    DaemonProcess,
+    configured_daemon,
+    running_daemon,
+)
 from mnemosyned.maintenance.log_lines import readable
 from mnemosyned.maintenance.unit import (
     CHANGE_TIMEOUT_S,
@@ -111,7 +115,7 @@ class Stopped:
 
 def start_daemon(config: Config) -> None:
     """Start the daemon by systemd, or detached; says so where it runs already."""
-    if process := running_daemon(config.database_path):
+    if process := configured_daemon(config):
         _refuse_program(process)
         say(f"the daemon runs already, as process {process.pid}", err=True)
         return
@@ -124,7 +128,7 @@ def start_daemon(config: Config) -> None:
 
 def stop_daemon(config: Config, *, database: Path | None = None) -> Stopped | None:
     """Stop the daemon and wait for its end; None if none ran."""
-    process = running_daemon(database or config.database_path)
+    process = running_daemon(database) if database else configured_daemon(config)
     if process is None:
         say("no daemon runs", err=True)
         return None

@@ -20,9 +20,9 @@ from mnemosyned.config import (
 from mnemosyned.domain.errors import MnemosynedError
 from mnemosyned.maintenance.daemon_process import (
     DaemonProcess,
+    configured_daemon,
     daemon_arguments,
     daemon_environment,
-    running_daemon,
 )
 from mnemosyned.paths import config_dir
 
@@ -108,7 +108,7 @@ def _process(present: Surroundings) -> DaemonProcess | None:
     except MnemosynedError:
         config = Config()
     with suppress(MnemosynedError, OSError):
-        return running_daemon(config.database_path)
+        return configured_daemon(config)
     return None
 
 

@@ -20,7 +20,10 @@ class About:
     """The installation: facts that do not change while the memory is open."""
 
     version: str
-    database: Path
+    database: str
+    """Where the memory is, as it may be shown."""
+    file: Path | None
+    """The database's file; None where it is on a server."""
     schema_version: int
     in_background: bool = False
     """Whether threads work in the background: not in a program that embeds the memory."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from contextlib import suppress
-from pathlib import Path
 
 from mnemosyned.domain.statuses import EmbedderStatus
 from mnemosyned.service.parts import ServiceParts
@@ -35,8 +33,8 @@ class StatusService:
         return Stats(
             version=parts.about.version,
             schema_version=parts.about.schema_version,
-            database=str(parts.about.database),
-            bytes_on_disk=_bytes_on_disk(parts.about.database),
+            database=parts.about.database,
+            bytes_on_disk=maintenance.bytes_on_disk(),
             tiers=dict(maintenance.totals()),
             today=self._count_today(),
             wm_max=parts.policies.sleep.wm_max,
@@ -72,12 +70,3 @@ class StatusService:
             waits_for=status.waits_for,
             paused_until=sleeper.cycle.stopper.held_until(),
         )
-
-
-def _bytes_on_disk(database: Path) -> int:
-    total = 0
-    for suffix in ("", "-wal", "-shm"):
-        path = database.with_name(database.name + suffix)
-        with suppress(FileNotFoundError):
-            total += path.stat().st_size
-    return total

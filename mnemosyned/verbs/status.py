@@ -51,7 +51,7 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     schema_version: int
     database: str
-    """The path of the database file."""
+    """The path of the database file, or the URL of the server."""
     bytes_on_disk: int
     tiers: dict[Tier, TierTotals]
     today: int = 0

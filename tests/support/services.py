@@ -15,7 +15,10 @@ from mnemosyned.vectors.indexer import Vectors
 
 def about(store: SqliteStore) -> About:
     return About(
-        version="0", database=store.database, schema_version=store.schema_version
+        version="0",
+        database=str(getattr(store, "database", "a server")),
+        file=getattr(store, "database", None),
+        schema_version=store.schema_version,
     )
 
 

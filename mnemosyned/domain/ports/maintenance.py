@@ -28,6 +28,10 @@ class MaintenanceStore(Protocol):
         """Return the size of each tier."""
         ...
 
+    def bytes_on_disk(self) -> int:
+        """Return the size of the database, with its logs where they lie beside it."""
+        ...
+
     def problems(self) -> list[str]:
         """Return present faults of the store, a sentence each; empty if it is healthy."""
         ...

@@ -30,6 +30,10 @@ RETRY_S = 900.0
 AHEAD = timedelta(minutes=5)
 """A backup from further in the future than this was dated by a wrong clock."""
 FILES_MAX = 10_000
+ON_SERVER = (
+    "the memory is on a PostgreSQL server: back that up, with pg_dump or pgBackRest; "
+    "mnem export writes a copy that any memory can read"
+)
 PARTIAL_AGE_S = 86_400.0
 """A part of a copy this old is one that a crash left."""
 
@@ -67,7 +71,14 @@ class BackupKeeper:
     @property
     def folder(self) -> Path:
         """The folder of dated backups, which may not exist yet."""
-        return self._policies.backup.folder or self._about.database.with_name("backups")
+        return self._policies.backup.folder or self._file.with_name("backups")
+
+    @property
+    def _file(self) -> Path:
+        """The file that backups are made of. Raises `InvalidRequest` where there is none."""
+        if self._about.file is None:
+            raise InvalidRequest(ON_SERVER, field="file")
+        return self._about.file
 
     def back_up(self, request: Backup) -> BackedUp:
         """Make the backup that was asked for; without a file, a dated one in the folder."""
@@ -75,7 +86,7 @@ class BackupKeeper:
             given = Path(request.file)
             if given.is_dir():
                 given /= self._name(scheduled=False)
-            target = backup_target(str(given), self._about.database)
+            target = backup_target(str(given), self._file)
         else:
             target = self._dated_target(scheduled=False)
         return self._copy(target)
@@ -99,9 +110,10 @@ class BackupKeeper:
 
     def next_backup(self) -> datetime | None:
         """When the next scheduled backup is due; None without a schedule."""
-        policy, last = self._policies.backup, self._last()
-        if not policy.scheduled:
+        policy = self._policies.backup
+        if not policy.scheduled or self._about.file is None:
             return None
+        last = self._last()
         if last is None:
             return self._clock.now()
         if policy.cron:
@@ -111,6 +123,10 @@ class BackupKeeper:
     def status(self) -> BackupStatus:
         """Return what `status` says of backups."""
         policy = self._policies.backup
+        if self._about.file is None:
+            return BackupStatus(
+                folder="", scheduled=False, count=0, last=None, next=None
+            )
         backups = dated_backups(self.folder)
         return BackupStatus(
             folder=str(self.folder),
@@ -125,6 +141,8 @@ class BackupKeeper:
         """Return what endangers the backups, a sentence each."""
         if not self._policies.backup.scheduled:
             return []
+        if self._about.file is None:
+            return [f"backup.schedule has no effect: {ON_SERVER}"]
         warnings = []
         if self._problem:
             warnings.append(f"the last scheduled backup failed: {self._problem}")
@@ -168,7 +186,7 @@ class BackupKeeper:
                 field="file",
             ) from error
         name = self._name(scheduled=scheduled)
-        return backup_target(str(folder / name), self._about.database)
+        return backup_target(str(folder / name), self._file)
 
     def _name(self, *, scheduled: bool) -> str:
         return backup_name(self._clock.now(), scheduled=scheduled)

@@ -155,9 +155,11 @@ class ExchangeService:
                 yield ""
 
     def _log_bytes(self) -> int:
-        database = self._about.database
+        file = self._about.file
+        if file is None:
+            return 0
         try:
-            return database.with_name(database.name + "-wal").stat().st_size
+            return file.with_name(file.name + "-wal").stat().st_size
         except FileNotFoundError:
             return 0
 
@@ -166,7 +168,7 @@ class ExchangeService:
             program=self._about.version,
             schema=self._about.schema_version,
             created_at=self._clock.now(),
-            database=str(self._about.database),
+            database=self._about.database,
             whole=request.chosen.is_whole,
             expected=expected,
         )

@@ -280,14 +280,22 @@ class RetentionService:
             episodes_removed=len(removal.removed),
             episodes_rewritten=len(removal.emptied),
             pruned_losing_summary=removal.pruned_losing_summary,
-            file_bytes=file_bytes(self._about.database) if dry_run else 0,
+            file_bytes=self._file_bytes() if dry_run else 0,
             complete=complete,
             purge_in_s=None if complete or reason or grace else self.purger.wait_s(),
             reason=reason,
             final_at=grace.final_at if grace else None,
             call=grace.call if grace else "",
-            backups=known_backups(self._about.database, self._policies.backup.folder),
+            backups=self._known_backups(),
         )
+
+    def _file_bytes(self) -> int:
+        return file_bytes(self._about.file) if self._about.file else 0
+
+    def _known_backups(self) -> list[str]:
+        if self._about.file is None:
+            return []
+        return known_backups(self._about.file, self._policies.backup.folder)
 
     # -------------------------------------------------------------- restore
 

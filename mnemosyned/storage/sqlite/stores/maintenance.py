@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -53,6 +54,14 @@ class SqliteMaintenance(Transactional, MaintenanceStore):
             tier: TierTotals(*sizes[tier], _oldest(connection, tier))
             for tier in (Tier.WORKING, Tier.EPISODIC, Tier.ARCHIVE)
         }
+
+    def bytes_on_disk(self) -> int:
+        total = 0
+        for suffix in ("", "-wal", "-shm"):
+            path = self._database.with_name(self._database.name + suffix)
+            with suppress(FileNotFoundError):
+                total += path.stat().st_size
+        return total
 
     @reads
     def problems(self, connection: sqlite3.Connection) -> list[str]:

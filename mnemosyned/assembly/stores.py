@@ -1,0 +1,65 @@
+"""Opens the store that the settings name: in a file, or on a server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from mnemosyned.config import DatabaseLocation
+from mnemosyned.domain.errors import ConfigInvalid
+from mnemosyned.domain.ports.store import MemoryStore
+from mnemosyned.domain.ports.vectors import VectorStore
+from mnemosyned.paths import shipped
+
+if TYPE_CHECKING:
+    from mnemosyned.storage.postgres.store import PostgresStore
+
+
+class OpenStore(MemoryStore, Protocol):
+    """A store, with what assembly hands to others."""
+
+    schema_version: int
+
+    @property
+    def vectors(self) -> VectorStore:
+        """Vectors of memories."""
+        ...
+
+
+@contextmanager
+def open_store(
+    location: DatabaseLocation, *, socket: Path | None = None
+) -> Iterator[OpenStore]:
+    """Open the store and serve it while the block runs.
+
+    Raises `ConfigInvalid` where the driver is missing, `DatabaseInUse`, `SchemaTooNew` and
+    `StorageFailed`.
+    """
+    if location.file is None:
+        with _postgres(location.url) as store:
+            yield store
+        return
+    # Loaded here, as below: one engine is used.
+    from mnemosyned.storage.sqlite import open_store as open_file  # noqa: PLC0415
+
+    with open_file(
+        location.file, migrations=shipped("migrations"), socket=socket
+    ) as file:
+        yield file
+
+
+@contextmanager
+def _postgres(url: str) -> Iterator[PostgresStore]:
+    try:
+        from mnemosyned.storage.postgres.opening import open_store  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        if error.name not in ("psycopg", "psycopg_pool"):
+            raise
+        raise ConfigInvalid(
+            "a PostgreSQL database needs psycopg: pip install 'mnemosyned[postgres]'",
+            field="database",
+        ) from error
+    with open_store(url, migrations=shipped("migrations") / "postgres") as store:
+        yield store
