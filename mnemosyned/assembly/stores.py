@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 from mnemosyned.config import DatabaseLocation
 from mnemosyned.domain.errors import ConfigInvalid
@@ -39,7 +39,7 @@ def open_store(
     """
     if location.file is None:
         with _postgres(location.url) as store:
-            yield store
+            yield cast("OpenStore", store)
         return
     # Loaded here, as below: one engine is used.
     from mnemosyned.storage.sqlite import open_store as open_file  # noqa: PLC0415

@@ -47,6 +47,11 @@ class PostgresMaintenance(Transactional, MaintenanceStore):
         }
 
     @reads
+    def bytes_on_disk(self, session: Session) -> int:
+        size: int = session.scalar("SELECT pg_database_size(current_database())")
+        return size
+
+    @reads
     def problems(self, session: Session) -> list[str]:
         return health.problems(session)
 
