@@ -106,9 +106,7 @@ def test_recent_sessions_have_a_transcript(store: MemoryStore) -> None:
 def test_sessions_are_limited(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        "mnemosyned.storage.sqlite.stores.surroundings.agents.SESSIONS_MAX", 2
-    )
+    monkeypatch.setattr("mnemosyned.domain.ports.surroundings.agents.SESSIONS_MAX", 2)
     for number in range(4):
         store.surroundings.agents.keep_session(
             session(f"codex:{number}", minutes=number)

@@ -7,11 +7,16 @@ from dataclasses import dataclass
 from mnemosyned.storage.postgres.database.pool import Pool
 from mnemosyned.storage.postgres.stores.archive.retention import PostgresRetention
 from mnemosyned.storage.postgres.stores.archive.undo import PostgresUndo
+from mnemosyned.storage.postgres.stores.compactions import PostgresCompactions
 from mnemosyned.storage.postgres.stores.learnings import PostgresLearnings
 from mnemosyned.storage.postgres.stores.maintenance import PostgresMaintenance
 from mnemosyned.storage.postgres.stores.records import PostgresRecords
 from mnemosyned.storage.postgres.stores.rollups import PostgresRollups
 from mnemosyned.storage.postgres.stores.sleep import PostgresSleep
+from mnemosyned.storage.postgres.stores.surroundings.agents import PostgresAgents
+from mnemosyned.storage.postgres.stores.surroundings.clock import PostgresClock
+from mnemosyned.storage.postgres.stores.surroundings.watching import PostgresWatches
+from mnemosyned.storage.postgres.stores.vectors import PostgresVectors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +25,15 @@ class PostgresArchive:
 
     retention: PostgresRetention
     undo: PostgresUndo
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PostgresSurroundings:
+    """The `SurroundingStores` of one owner in PostgreSQL."""
+
+    agents: PostgresAgents
+    watches: PostgresWatches
+    clock: PostgresClock
 
 
 class PostgresStore:
@@ -32,11 +46,18 @@ class PostgresStore:
         shared = (pool, owner)
         self.memories = PostgresRecords(*shared)
         self.learnings = PostgresLearnings(*shared)
+        self.compactions = PostgresCompactions(*shared)
+        self.vectors = PostgresVectors(*shared)
         self.maintenance = PostgresMaintenance(*shared)
         self.sleep = PostgresSleep(*shared)
         self.rollups = PostgresRollups(*shared)
         self.archive = PostgresArchive(
             retention=PostgresRetention(*shared), undo=PostgresUndo(*shared)
+        )
+        self.surroundings = PostgresSurroundings(
+            agents=PostgresAgents(*shared),
+            watches=PostgresWatches(*shared),
+            clock=PostgresClock(*shared),
         )
 
     def close(self) -> None:

@@ -9,10 +9,10 @@ from datetime import datetime
 from typing import Any
 
 from mnemosyned.domain.memory import Episode, MemoryRecord, Tier
+from mnemosyned.domain.ports.surroundings import agents as limits
 from mnemosyned.domain.ports.surroundings.agents import (
     CLIENTS_MAX,
     FAILURE_CHARS_MAX,
-    SESSIONS_MAX,
     SHOWN_MAX,
     AgentCall,
     AgentSession,
@@ -78,7 +78,7 @@ class SqliteAgents(Transactional, AgentStore):
         connection.execute(
             "DELETE FROM agent_session WHERE session_id IN (SELECT session_id "
             "FROM agent_session ORDER BY seen_at DESC LIMIT -1 OFFSET ?)",
-            (SESSIONS_MAX,),
+            (limits.SESSIONS_MAX,),
         )
 
     @writes_lazily

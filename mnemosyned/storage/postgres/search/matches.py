@@ -1,0 +1,53 @@
+"""Candidates as ranking reads them, by their positions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mnemosyned.domain.search.bm25 import READ_CHARS_MAX
+from mnemosyned.domain.search.query import Match, Query
+from mnemosyned.storage.postgres.database.session import Row, Session
+from mnemosyned.storage.postgres.search.filters import memory_filter
+
+MATCH_FIELDS = (
+    "m.seq, p.episode_seq, m.session_id, m.importance, m.source, m.role, "
+    f"left(m.content, {READ_CHARS_MAX}), m.created_at"
+)
+"""Columns of `MATCH_TABLES`, for `match_from`."""
+MATCH_TABLES = (
+    "memory AS m LEFT JOIN placed AS p ON p.owner = m.owner AND p.seq = m.seq"
+)
+
+
+def match_from(row: Row, *, score: float = 0.0, grams: float = 0.0) -> Match:
+    """A candidate from MATCH_FIELDS."""
+    seq, episode, session, importance, source, role, content, created_at = row
+    return Match(
+        seq,
+        score,
+        session,
+        importance,
+        episode,
+        source,
+        role,
+        content,
+        created_at,
+        grams,
+    )
+
+
+def matches_at(session: Session, query: Query, positions: Sequence[int]) -> list[Match]:
+    """The memories at these positions that lie within the filters; their words have no score.
+
+    Pruned ones are none of them: positions may come from vectors that were dropped meanwhile.
+    """
+    narrow = memory_filter(query)
+    rows = session.execute(
+        f"SELECT {MATCH_FIELDS} FROM {MATCH_TABLES} WHERE m.owner = %(owner)s "
+        "AND m.seq = ANY(%(positions)s::bigint[]) "
+        f"AND (m.content != '' OR p.seq IS NULL){narrow.where}",
+        **narrow.values,
+        positions=list(positions),
+    )
+    found = {row[0]: match_from(row) for row in rows}
+    return [found[position] for position in positions if position in found]

@@ -1,0 +1,1 @@
+"""The ports of what surrounds memory, one module each."""

@@ -1,0 +1,159 @@
+"""Watched folders and files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+
+from mnemosyned.domain.ports.surroundings.watching import (
+    FILES_MAX,
+    FOLDERS_MAX,
+    FolderTotals,
+    WatchedFile,
+    WatchStore,
+)
+from mnemosyned.storage.postgres.database.session import Row, Session
+from mnemosyned.storage.postgres.database.transactions import (
+    Transactional,
+    reads,
+    writes,
+    writes_lazily,
+)
+from mnemosyned.storage.postgres.tables.rows import utc
+
+MOVED_MAX = 10
+"""Files of one device and inode that are read."""
+_FIELDS = (
+    "path",
+    "file",
+    "size",
+    "modified_ns",
+    "format",
+    "position",
+    "memories",
+    "stored",
+    "read_at",
+)
+_NAMES = ", ".join(_FIELDS)
+_KEEP = (
+    f"INSERT INTO watched_file (owner, {_NAMES}) "
+    f"VALUES (%(owner)s, {', '.join(f'%({name})s' for name in _FIELDS)}) "
+    "ON CONFLICT (owner, path) DO UPDATE SET "
+    + ", ".join(f"{name} = excluded.{name}" for name in _FIELDS[1:])
+)
+_BELOW = (
+    "owner = %(owner)s AND (path = %(path)s::text "
+    "OR (path > %(path)s::text || '/' AND path < %(path)s::text || '0'))"
+)
+"""The path itself, and all that begins with it and a slash, which the digit follows."""
+
+
+class PostgresWatches(Transactional, WatchStore):
+    """A `WatchStore` of one owner in PostgreSQL.
+
+    The state of files does not wait for the disk: what a failure of power takes back is read again.
+    """
+
+    @reads
+    def folders(self, session: Session) -> list[str]:
+        rows = session.execute(
+            "SELECT path FROM watched_folder WHERE owner = %(owner)s "
+            "ORDER BY path LIMIT %(most)s",
+            most=FOLDERS_MAX,
+        )
+        return [path for (path,) in rows]
+
+    @writes
+    def add_folder(self, session: Session, path: str, added_at: datetime) -> None:
+        session.execute(
+            "INSERT INTO watched_folder (owner, path, added_at) "
+            "VALUES (%(owner)s, %(path)s, %(added_at)s) ON CONFLICT DO NOTHING",
+            path=path,
+            added_at=utc(added_at),
+        )
+
+    @writes
+    def remove_folder(self, session: Session, path: str) -> bool:
+        removed = session.execute(
+            "DELETE FROM watched_folder WHERE owner = %(owner)s AND path = %(path)s",
+            path=path,
+        )
+        session.execute(f"DELETE FROM watched_file WHERE {_BELOW}", path=path)
+        return removed.rowcount > 0
+
+    @reads
+    def file(self, session: Session, path: str) -> WatchedFile | None:
+        row = session.execute(
+            f"SELECT {_NAMES} FROM watched_file WHERE owner = %(owner)s AND path = %(path)s",
+            path=path,
+        ).fetchone()
+        return _file_from(row) if row else None
+
+    @reads
+    def moved_from(self, session: Session, file: str) -> list[WatchedFile]:
+        rows = session.execute(
+            f"SELECT {_NAMES} FROM watched_file "
+            "WHERE owner = %(owner)s AND file = %(file)s LIMIT %(most)s",
+            file=file,
+            most=MOVED_MAX,
+        )
+        return list(map(_file_from, rows))
+
+    @writes_lazily
+    def keep_file(self, session: Session, state: WatchedFile) -> None:
+        session.execute(
+            _KEEP,
+            path=state.path,
+            file=state.file,
+            size=state.size,
+            modified_ns=state.modified_ns,
+            format=state.format,
+            position=state.position,
+            memories=json.dumps(dict(state.memories)),
+            stored=state.stored,
+            read_at=utc(state.read_at),
+        )
+
+    @writes_lazily
+    def drop_files(self, session: Session, paths: Sequence[str]) -> None:
+        session.execute(
+            "DELETE FROM watched_file "
+            "WHERE owner = %(owner)s AND path = ANY(%(paths)s::text[])",
+            paths=list(paths),
+        )
+
+    @reads
+    def states(self, session: Session, folder: str) -> dict[str, tuple[int, int]]:
+        rows = session.execute(
+            f"SELECT path, size, modified_ns FROM watched_file WHERE {_BELOW} "
+            "LIMIT %(most)s",
+            path=folder,
+            most=FILES_MAX,
+        )
+        return {path: (size, modified) for path, size, modified in rows}
+
+    @reads
+    def totals(self, session: Session, folder: str) -> FolderTotals:
+        row = session.execute(
+            "SELECT count(*), coalesce(sum(stored), 0)::bigint, max(read_at) "
+            f"FROM watched_file WHERE {_BELOW} AND format != ''",
+            path=folder,
+        ).fetchone()
+        files, stored, read_at = row or (0, 0, None)
+        return FolderTotals(files, stored, read_at)
+
+
+def _file_from(row: Row) -> WatchedFile:
+    path, file, size, modified_ns, format, position, memories, stored, read_at = row
+    return WatchedFile(
+        path=path,
+        file=file,
+        size=size,
+        modified_ns=modified_ns,
+        format=format,
+        position=position,
+        memories=json.loads(memories),
+        stored=stored,
+        read_at=read_at,
+    )

@@ -1,0 +1,133 @@
+"""Vectors of memories in a table of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from mnemosyned.domain.ports.vectors import TEXT_CHARS_MAX, EmbeddingInput, VectorStore
+from mnemosyned.domain.search.query import Match, Query
+from mnemosyned.storage.postgres.database.session import Session
+from mnemosyned.storage.postgres.database.transactions import (
+    Transactional,
+    reads,
+    writes,
+)
+from mnemosyned.storage.postgres.search.matches import matches_at
+
+_WITHOUT = (
+    f"SELECT m.seq, m.role, left(m.content, {TEXT_CHARS_MAX}) FROM memory AS m "
+    "WHERE m.owner = %(owner)s AND m.seq > %(after)s AND m.seq < %(before)s "
+    "AND m.content != '' AND NOT EXISTS (SELECT 1 FROM embedding AS v "
+    "WHERE v.owner = m.owner AND v.memory_seq = m.seq AND v.model = %(model)s) "
+    "ORDER BY m.seq DESC LIMIT %(limit)s"
+)
+# Pruned memories have no words in the archive.
+_KEEP = (
+    "INSERT INTO embedding (owner, memory_seq, model, vector) "
+    "SELECT m.owner, m.seq, %(model)s, r.vector "
+    "FROM unnest(%(seqs)s::bigint[], %(vectors)s::bytea[]) AS r (seq, vector) "
+    "JOIN memory AS m ON m.owner = %(owner)s AND m.seq = r.seq "
+    "LEFT JOIN placed AS p ON p.owner = m.owner AND p.seq = m.seq "
+    "WHERE m.content != '' OR p.seq IS NULL "
+    "ON CONFLICT (owner, memory_seq) DO UPDATE SET model = excluded.model, "
+    "vector = excluded.vector RETURNING memory_seq"
+)
+
+
+class PostgresVectors(Transactional, VectorStore):
+    """A `VectorStore` of one owner in PostgreSQL."""
+
+    @writes
+    def use_model(self, session: Session, name: str, identity: str) -> int:
+        number: int = session.scalar(
+            "INSERT INTO embedding_model (owner, number, name, digest) "
+            "SELECT %(owner)s, coalesce(max(number), 0) + 1, %(name)s, %(digest)s "
+            "FROM embedding_model WHERE owner = %(owner)s "
+            "ON CONFLICT (owner, digest) DO UPDATE SET name = excluded.name RETURNING number",
+            name=name,
+            digest=identity,
+        )
+        return number
+
+    @reads
+    def newest_position(self, session: Session) -> int:
+        newest: int = session.scalar(
+            "SELECT coalesce(max(seq), 0) FROM memory WHERE owner = %(owner)s"
+        )
+        return newest
+
+    @reads
+    def without_vector(
+        self, session: Session, model: int, *, after: int, before: int, limit: int
+    ) -> list[EmbeddingInput]:
+        rows = session.execute(
+            _WITHOUT, model=model, after=after, before=before, limit=limit
+        )
+        return list(map(EmbeddingInput._make, rows))
+
+    @writes
+    def keep_vectors(
+        self, session: Session, model: int, vectors: Mapping[int, bytes]
+    ) -> list[int]:
+        rows = session.execute(
+            _KEEP,
+            model=model,
+            seqs=list(vectors),
+            vectors=list(vectors.values()),
+        )
+        kept = {seq for (seq,) in rows}
+        return [seq for seq in vectors if seq in kept]
+
+    @writes
+    def drop_vectors(self, session: Session, positions: Sequence[int]) -> None:
+        session.execute(
+            "DELETE FROM embedding WHERE owner = %(owner)s "
+            "AND memory_seq = ANY(%(positions)s::bigint[])",
+            positions=list(positions),
+        )
+
+    @reads
+    def vectors(
+        self, session: Session, model: int, *, before: int, limit: int
+    ) -> dict[int, bytes]:
+        rows = session.execute(
+            "SELECT memory_seq, vector FROM embedding WHERE owner = %(owner)s "
+            "AND model = %(model)s AND memory_seq < %(before)s "
+            "ORDER BY memory_seq DESC LIMIT %(limit)s",
+            model=model,
+            before=before,
+            limit=limit,
+        )
+        return dict(rows.fetchall())
+
+    @reads
+    def vectors_of(
+        self, session: Session, model: int, positions: Sequence[int]
+    ) -> dict[int, bytes]:
+        rows = session.execute(
+            "SELECT memory_seq, vector FROM embedding WHERE owner = %(owner)s "
+            "AND model = %(model)s AND memory_seq = ANY(%(positions)s::bigint[])",
+            model=model,
+            positions=list(positions),
+        )
+        return dict(rows.fetchall())
+
+    @reads
+    def embedded(
+        self, session: Session, model: int, *, after: int, limit: int
+    ) -> list[int]:
+        rows = session.execute(
+            "SELECT memory_seq FROM embedding WHERE owner = %(owner)s "
+            "AND model = %(model)s AND memory_seq > %(after)s "
+            "ORDER BY memory_seq LIMIT %(limit)s",
+            model=model,
+            after=after,
+            limit=limit,
+        )
+        return [seq for (seq,) in rows]
+
+    @reads
+    def candidates(
+        self, session: Session, query: Query, positions: Sequence[int]
+    ) -> list[Match]:
+        return matches_at(session, query, positions)
