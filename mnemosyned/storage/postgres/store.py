@@ -9,6 +9,7 @@ from mnemosyned.storage.postgres.stores.archive.retention import PostgresRetenti
 from mnemosyned.storage.postgres.stores.archive.undo import PostgresUndo
 from mnemosyned.storage.postgres.stores.compactions import PostgresCompactions
 from mnemosyned.storage.postgres.stores.learnings import PostgresLearnings
+from mnemosyned.storage.postgres.stores.listing import PostgresLists
 from mnemosyned.storage.postgres.stores.maintenance import PostgresMaintenance
 from mnemosyned.storage.postgres.stores.records import PostgresRecords
 from mnemosyned.storage.postgres.stores.rollups import PostgresRollups
@@ -45,6 +46,7 @@ class PostgresStore:
         self._pool = pool
         shared = (pool, owner)
         self.memories = PostgresRecords(*shared)
+        self.lists = PostgresLists(*shared)
         self.learnings = PostgresLearnings(*shared)
         self.compactions = PostgresCompactions(*shared)
         self.vectors = PostgresVectors(*shared)
