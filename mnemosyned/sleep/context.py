@@ -80,6 +80,11 @@ class CycleRequest:
         """Seconds to wait for a cycle that is running."""
         return (self.deadline_s or 0.0) if self.final else 0.0
 
+    def while_true(self, condition: Callable[[], bool]) -> CycleRequest:
+        """Return the same request, to be ended as soon as a condition no longer holds."""
+        keep_going = self.keep_going
+        return replace(self, keep_going=lambda: keep_going() and condition())
+
     def budget(self, policy: SleepPolicy) -> Budget:
         """Return the limits that apply to it."""
         return Budget() if self.final else policy.budget

@@ -77,12 +77,17 @@ class SleepCycle:
         """Consolidate what is requested, and roll up the periods that are over.
 
         Raises `SleepInProgress`: for a final request only after waiting for the running cycle
-        until the deadline.
+        until the deadline, and for no request after waiting for another process.
         """
-        with self.lease.exclusive(wait_s=request.lease_wait_s) as summarizer:
+        with (
+            self.lease.exclusive(wait_s=request.lease_wait_s) as summarizer,
+            self._store.sleep.claim() as claimed,
+        ):
             stop = self.stopper.begin()
             try:
-                stop.report = self._run_with(summarizer, request, stop)
+                stop.report = self._run_with(
+                    summarizer, request.while_true(claimed), stop
+                )
             except BaseException:
                 stop.finish()
                 raise

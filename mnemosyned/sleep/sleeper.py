@@ -77,12 +77,21 @@ class Capacity:
                 count = self._memories.working_count()
                 if count <= capacity:
                     return
-                if not self._consolidate(count, capacity, rules_only=rules_only):
-                    break
+                try:
+                    if not self._consolidate(count, capacity, rules_only=rules_only):
+                        break
+                except SleepInProgress:
+                    if not self._cycle.lease.busy:  # it is another process that sleeps
+                        self._raise(capacity)
+                    raise
             # Memories that cannot be consolidated (pinned, failed) are not tried at every call.
-            left = self._memories.working_count()
-            if left > capacity:
-                self._raised = (capacity, left + max(1, int(capacity * HEADROOM)))
+            self._raise(capacity)
+
+    def _raise(self, capacity: int) -> None:
+        """Try again when a part of the capacity has come in beyond it."""
+        left = self._memories.working_count()
+        if left > capacity:
+            self._raised = (capacity, left + max(1, int(capacity * HEADROOM)))
 
     def _consolidate(self, count: int, capacity: int, *, rules_only: bool) -> bool:
         """Consolidate the memories beyond the capacity; return whether all could be."""

@@ -294,6 +294,15 @@ def test_promotions_of_one_group_stand_or_fall_together(store: MemoryStore) -> N
     assert working_ids(store) == ["1", "2", "3"]
 
 
+def test_a_claim_holds_while_its_block_runs_and_is_granted_again(
+    store: MemoryStore,
+) -> None:
+    for _ in range(2):
+        with store.sleep.claim() as held:
+            remember_batch(store, memory("1"))
+            assert held()
+
+
 def test_a_promotion_writes_its_log_row(store: MemoryStore) -> None:
     remember_batch(store, *TRIO)
     written = promotion("e", *TRIO)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set as AbstractSet
+from collections.abc import Callable, Sequence, Set as AbstractSet
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -34,6 +35,14 @@ class SleepStore(Protocol):
 
         `by_source` counts memories created before `fresh`. Memories that an undo holds back beyond
         `now` are not movable.
+        """
+        ...
+
+    def claim(self) -> AbstractContextManager[Callable[[], bool]]:
+        """Keep other processes from consolidating these memories while the block runs.
+
+        Raises `SleepInProgress` where one does. Yields a check whether the claim still holds: a
+        process that lost it is to end its cycle, as another may have begun one.
         """
         ...
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import psycopg
 from psycopg_pool import ConnectionPool
@@ -24,24 +24,31 @@ CONNECT_S = 5
 """Seconds that one attempt to connect may take."""
 PREPARED_AFTER = 2
 """A statement that comes so often is prepared: planned once for each connection."""
+_OPTIONS = "-c timezone=UTC -c client_min_messages=warning"
+_CONNECTION = {
+    "autocommit": True,
+    "prepare_threshold": PREPARED_AFTER,
+    "connect_timeout": CONNECT_S,
+    "application_name": "mnemosyned",
+}
+# The server lets a session wait that does nothing, and ends one whose machine has vanished.
+_WAITING = (
+    "-c idle_session_timeout=0 -c tcp_keepalives_idle=20 "
+    "-c tcp_keepalives_interval=10 -c tcp_keepalives_count=4"
+)
 
 
 class Pool:
     """Connections, and the transactions that run on them."""
 
     def __init__(self, dsn: str) -> None:
+        self._dsn = dsn
         self._pool: ConnectionPool[psycopg.Connection[Row]] = ConnectionPool(
             dsn,
             min_size=1,
             max_size=CONNECTIONS_MAX,
             timeout=CONNECTION_WAIT_S,
-            kwargs={
-                "autocommit": True,
-                "prepare_threshold": PREPARED_AFTER,
-                "connect_timeout": CONNECT_S,
-                "application_name": "mnemosyned",
-                "options": "-c timezone=UTC -c client_min_messages=warning",
-            },
+            kwargs={**_CONNECTION, "options": _OPTIONS},
             open=False,
         )
         self.held_max_s = 0.0
@@ -102,6 +109,22 @@ class Pool:
         except psycopg.Error as error:
             consequence = PERHAPS_KEPT if is_committing else NOTHING_KEPT
             raise storage_failed(error, consequence) from error
+
+    @contextmanager
+    def apart(self, owner: int) -> Iterator[Session]:
+        """A connection of its own, for what lasts as long as a session of the server.
+
+        It counts as none of the pool's, as it may wait for hours. Raises `StorageFailed` where none
+        can be had; when it is lost later, its statements raise `psycopg.Error`.
+        """
+        try:
+            connection = psycopg.connect(
+                self._dsn, **_CONNECTION, options=f"{_OPTIONS} {_WAITING}"
+            )
+        except psycopg.Error as error:
+            raise storage_failed(error) from error
+        with closing(connection):
+            yield Session(connection, owner)
 
     def _note_held(self, held_s: float) -> None:
         with self._measuring:

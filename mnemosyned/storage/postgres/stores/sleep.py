@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any
 
@@ -13,6 +14,7 @@ from mnemosyned.domain.errors import BatchChanged
 from mnemosyned.domain.ports.sleep import Promotion, SleepStore
 from mnemosyned.domain.sleep.consolidation import Activity, Pending, Selection
 from mnemosyned.domain.sleep.cycles import LogEntry
+from mnemosyned.storage.postgres.database.claims import sleep_claim
 from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.database.transactions import (
     Transactional,
@@ -80,6 +82,9 @@ class PostgresSleep(Transactional, SleepStore):
             by_source=dict(by_source),
             by_session=by_session,
         )
+
+    def claim(self) -> AbstractContextManager[Callable[[], bool]]:
+        return sleep_claim(self._pool, self._owner)
 
     @reads
     def newest_revision(self, session: Session) -> int:

@@ -1,0 +1,291 @@
+"""Daemons that share an owner: each group is summarized and promoted once, whoever is killed."""
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import cast
+
+import psycopg
+import pytest
+from support.fakes import FakeClock, FakeSummarizer, promotion, remember_batch, trio
+from support.policies import change_sleep
+
+from mnemosyned.domain.errors import BatchChanged, SleepInProgress, StorageFailed
+from mnemosyned.domain.memory import MemoryRecord, Tier
+from mnemosyned.domain.ports.store import MemoryStore
+from mnemosyned.domain.sleep.cycles import CycleStatus, GroupStatus, Trigger
+from mnemosyned.paths import shipped
+from mnemosyned.service.policies import PolicyHolder
+from mnemosyned.sleep.context import CycleRequest
+from mnemosyned.sleep.cycle import SleepCycle
+from mnemosyned.sleep.lease import SummarizerLease
+from mnemosyned.sleep.policy import CommitPacing
+from mnemosyned.sleep.sleeper import Capacity
+from mnemosyned.storage.postgres.database.pool import Pool
+from mnemosyned.storage.postgres.opening import open_store
+from mnemosyned.storage.postgres.stores.sleep import PostgresSleep
+from mnemosyned.storage.postgres.tables.owner import LOCAL_OWNER
+
+pytestmark = pytest.mark.postgres
+
+GROUPS = 12
+KILLS = 4
+WAIT_S = 30
+HOLDERS = "FROM pg_locks WHERE locktype = 'advisory' AND granted"
+SLEEPER = Path(__file__).with_name("sleeper.py")
+MIGRATIONS = shipped("migrations") / "postgres"
+
+
+@contextmanager
+def opened(dsn: str, owner: int = LOCAL_OWNER) -> Iterator[MemoryStore]:
+    """A store as one daemon has it."""
+    with open_store(dsn, migrations=MIGRATIONS, owner=owner) as store:
+        yield cast("MemoryStore", store)
+
+
+@pytest.fixture
+def stores(dsn: str) -> Iterator[list[MemoryStore]]:
+    """Two stores of one owner, as two daemons have them."""
+    with opened(dsn) as first, opened(dsn) as second:
+        yield [first, second]
+
+
+def remember_groups(store: MemoryStore) -> list[MemoryRecord]:
+    memories = [
+        memory
+        for number in range(GROUPS)
+        for memory in trio(
+            f"g{number}.", source=f"{number:02}", hours_ago=30 - number / 10
+        )
+    ]
+    remember_batch(store, *memories)
+    return memories
+
+
+def make_cycle(
+    store: MemoryStore,
+    policies: PolicyHolder,
+    summarizer: FakeSummarizer | None = None,
+) -> SleepCycle:
+    return SleepCycle(
+        store=store,
+        lease=SummarizerLease(summarizer or FakeSummarizer()),
+        clock=FakeClock(),
+        policies=policies,
+    )
+
+
+def explicit() -> CycleRequest:
+    return CycleRequest(trigger=Trigger.EXPLICIT)
+
+
+def sleep_to_the_end(cycle: SleepCycle, store: MemoryStore) -> int:
+    """Run cycles until nothing waits; how often another one slept."""
+    refused = 0
+    ends = time.monotonic() + WAIT_S
+    while store.memories.working_count():
+        assert time.monotonic() < ends
+        try:
+            cycle.run(explicit())
+        except SleepInProgress:
+            refused += 1
+            time.sleep(0.01)
+    return refused
+
+
+def assert_promoted_once(store: MemoryStore, memories: Sequence[MemoryRecord]) -> None:
+    """Each group has one episode and one log row, and no memory is lost or there twice."""
+    rows = store.sleep.log(limit=1_000)
+    assert sorted(row.source or "" for row in rows) == [
+        f"{number:02}" for number in range(GROUPS)
+    ]
+    assert {row.status for row in rows} == {GroupStatus.PROMOTED}
+    originals = [
+        memory.id
+        for row in rows
+        for memory in store.memories.originals(row.episode or "")
+    ]
+    assert sorted(originals) == sorted(memory.id for memory in memories)
+    totals = store.maintenance.totals()
+    assert (totals[Tier.WORKING].count, totals[Tier.ARCHIVE].count) == (
+        0,
+        len(memories),
+    )
+
+
+def end_claims(dsn: str) -> int:
+    """Cut the connections that hold a claim; how many did."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        ended = connection.execute(
+            f"SELECT pg_terminate_backend(pid) {HOLDERS}".encode()
+        )
+        return len(ended.fetchall())
+
+
+def test_two_daemons_promote_each_group_once_and_ask_the_model_once(
+    stores: list[MemoryStore], policies: PolicyHolder
+) -> None:
+    memories = remember_groups(stores[0])
+    asked: list[str | None] = []
+
+    def write(batch: Sequence[MemoryRecord]) -> None:
+        asked.append(batch[0].source)
+        time.sleep(0.02)
+
+    refused: list[int] = []
+    threads = [
+        threading.Thread(
+            target=lambda store=store: refused.append(
+                sleep_to_the_end(
+                    make_cycle(store, policies, FakeSummarizer(meanwhile=write)), store
+                )
+            )
+        )
+        for store in stores
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(WAIT_S)
+
+    assert_promoted_once(stores[1], memories)
+    assert sorted(filter(None, asked)) == [f"{number:02}" for number in range(GROUPS)]
+    assert len(refused) == 2
+    assert sum(refused) > 0
+
+
+def test_without_any_claim_a_group_is_promoted_once(
+    stores: list[MemoryStore],
+) -> None:
+    memories = remember_groups(stores[0])
+    groups = [memories[start : start + 3] for start in range(0, len(memories), 3)]
+    at_once = threading.Barrier(len(stores))
+    outcomes: list[list[Exception | None]] = []
+
+    def promote(store: MemoryStore, name: str) -> None:
+        promotions = [
+            [promotion(f"{name}{number}", *group)]
+            for number, group in enumerate(groups)
+        ]
+        at_once.wait(WAIT_S)
+        outcomes.append(store.sleep.consolidate(promotions, durable=False))
+
+    threads = [
+        threading.Thread(target=promote, args=(store, name))
+        for store, name in zip(stores, "ab", strict=True)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(WAIT_S)
+
+    assert_promoted_once(stores[0], memories)
+    for pair in zip(*outcomes, strict=True):
+        failed = [error for error in pair if error]
+        assert len(failed) == 1
+        assert isinstance(failed[0], BatchChanged)
+
+
+def test_a_claim_is_one_owner_s_and_ends_with_its_block(
+    stores: list[MemoryStore], dsn: str
+) -> None:
+    first, second = stores
+    with first.sleep.claim() as held:
+        assert held()
+        with (
+            pytest.raises(SleepInProgress, match="another daemon"),
+            second.sleep.claim(),
+        ):
+            pass
+        with (
+            opened(dsn, owner=7) as other,
+            other.sleep.claim() as granted,
+        ):
+            assert granted()
+    for store in (second, first, second):
+        with store.sleep.claim() as held:
+            assert held()
+    with psycopg.connect(dsn) as connection:
+        assert connection.execute(f"SELECT * {HOLDERS}".encode()).fetchall() == []
+
+
+def test_a_cycle_that_lost_its_claim_ends_and_wastes_no_more_than_its_group(
+    stores: list[MemoryStore], policies: PolicyHolder, dsn: str
+) -> None:
+    memories = remember_groups(stores[0])
+    change_sleep(policies, pacing=CommitPacing(groups_max=1))
+    summarizer = FakeSummarizer()
+    cut: list[int] = []
+
+    def cut_at_the_third(_: Sequence[MemoryRecord]) -> None:
+        if len(summarizer.calls) == 3:
+            cut.append(end_claims(dsn))
+
+    summarizer.meanwhile = cut_at_the_third
+    cycle = make_cycle(stores[0], policies, summarizer)
+
+    report = cycle.run(explicit())
+
+    assert cut == [1]
+    assert report.status is CycleStatus.PARTIAL
+    assert report.promoted == len(summarizer.calls) == 3
+    assert make_cycle(stores[1], policies).run(explicit()).promoted == GROUPS - 3
+    assert_promoted_once(stores[0], memories)
+
+
+def test_a_sleeper_that_is_killed_leaves_no_claim_and_nothing_half_done(
+    stores: list[MemoryStore], policies: PolicyHolder, dsn: str
+) -> None:
+    memories = remember_groups(stores[0])
+    store = stores[0]
+    asked: list[str] = []
+    for _ in range(KILLS):
+        process = subprocess.Popen(
+            [sys.executable, SLEEPER, dsn, MIGRATIONS],
+            stdout=subprocess.PIPE,
+            text=True,
+            env={"PYTHONPATH": ":".join(filter(None, sys.path))},
+        )
+        with process:
+            assert process.stdout
+            asked += [process.stdout.readline().strip() for _ in range(3)]
+            process.kill()
+            asked += process.stdout.read().split()
+    rest = FakeSummarizer()
+    cycle = make_cycle(store, policies, rest)
+    sleep_to_the_end(cycle, store)
+
+    assert_promoted_once(store, memories)
+    assert all(asked)
+    assert len(asked) + len(rest.calls) - GROUPS <= KILLS
+    assert len(rest.calls) < GROUPS
+
+
+def test_the_capacity_waits_for_more_while_another_daemon_sleeps(
+    stores: list[MemoryStore], policies: PolicyHolder
+) -> None:
+    change_sleep(policies, wm_max=20)
+    remember_groups(stores[0])
+    cycle = make_cycle(stores[0], policies)
+    capacity = Capacity(memories=stores[0].memories, cycle=cycle)
+    with stores[1].sleep.claim():
+        assert capacity.exceeded(36)
+        with pytest.raises(SleepInProgress):
+            capacity.enforce(rules_only=True)
+        assert not capacity.exceeded(36)
+        assert capacity.exceeded(99)
+
+    capacity.enforce(rules_only=True)
+
+    assert stores[0].memories.working_count() <= 20
+
+
+def test_no_claim_is_had_where_the_server_is_out_of_reach(tmp_path: Path) -> None:
+    sleep = PostgresSleep(Pool(f"postgresql:///memory?host={tmp_path}"), 1)
+
+    with pytest.raises(StorageFailed, match="cannot be reached"), sleep.claim():
+        pass
