@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import chain, islice
+from typing import NamedTuple
 
 from mnemosyned.domain.dates.names import MONTHS, WEEKDAYS
 from mnemosyned.domain.dates.questions import mentioned_spans
@@ -25,6 +26,10 @@ NAMED_DAYS_MAX = 14
 WEEKDAYS_MAX = 2
 """Days of a time up to which their weekdays tell something."""
 DAYS_MAX = 62
+MENTIONED_MAX = timedelta(days=100)
+"""Longest time that texts are read for mentions of; "this year" is in most of them."""
+MENTIONING_MAX = 100
+"""Texts read for each search for mentions, the newest."""
 NEAR_CHARS = 32
 """Characters before and after a term of a time that are read with it."""
 PLACES_MAX = 8
@@ -65,6 +70,38 @@ def mention_terms(span: TimeSpan) -> MentionTerms:
         dates=tuple(dict.fromkeys(f"{day:{date}}" for day in days)),
         soon=tuple(soon),
     )
+
+
+class MentionSearch(NamedTuple):
+    """Terms to look for in what was said within a time."""
+
+    alternatives: tuple[tuple[tuple[str, ...], ...], ...]
+    """Of one of these, a text has some term of every part."""
+    said: TimeSpan
+
+
+def times_ahead(spans: Sequence[TimeSpan], now: datetime) -> list[TimeSpan]:
+    """Return the times that are not over and short enough for texts to speak of."""
+    return [
+        span
+        for span in spans
+        if span.until > now and span.until - span.since <= MENTIONED_MAX
+    ]
+
+
+def mention_searches(span: TimeSpan, now: datetime) -> list[MentionSearch]:
+    """Return what to look for to find texts that may speak of a time."""
+    terms = mention_terms(span)
+    named = (terms.months, terms.days) if terms.days else (terms.months,)
+    dated = (named, (terms.dates,)) if terms.dates else (named,)
+    begins = min(span.since, now)
+    return [
+        MentionSearch(alternatives, TimeSpan(shift(begins, -days * _DAY), span.until))
+        for alternatives, days in (
+            (dated, SAID_DAYS_MAX),
+            (((terms.soon,),), SOON_DAYS_MAX),
+        )
+    ]
 
 
 def _names_of(numbers: Mapping[str, int], among: Collection[int]) -> tuple[str, ...]:

@@ -5,15 +5,27 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from operator import itemgetter
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+from mnemosyned.domain.memory import Tier
+from mnemosyned.domain.search.query import Query
+
+if TYPE_CHECKING:
+    from mnemosyned.domain.dates.spans import TimeSpan
 
 FIRST_SCORE = 0.01
 """Score of the first memory of a time: negligible compared with a matching word."""
 SCORE_STEP = 0.05
 COMPARED_CHARS = 120
 """Characters by which texts are compared; up to here, the longer text is preferred."""
+WALKED_MAX = 10_000
+"""Rows read of a tier, the earliest of the time."""
+EPISODES_MAX = 500
+"""Episodes read, the latest that had begun when the time was over."""
+ORDERED_MAX = 60
+"""Rows of an order in time, the first of it."""
 _DIGITS = re.compile(r"\d+")
 
 
@@ -26,6 +38,22 @@ class TimedMemory(NamedTuple):
     source: str | None
     beginning: str
     """The first `COMPARED_CHARS` characters of the text."""
+
+
+def asked_at(query: Query) -> datetime:
+    """Return when a question is asked; after all times if it does not say."""
+    return query.now or datetime.max.replace(tzinfo=UTC)
+
+
+def only_time(query: Query) -> TimeSpan | None:
+    """Return the time that a question asks for, if it is one, over, and narrowed by nothing."""
+    is_narrowed = (
+        query.sessions or query.sources or query.tags or query.since or query.until
+    )
+    is_over = len(query.spans) == 1 and query.spans[0].until <= asked_at(query)
+    if not is_over or is_narrowed or query.tier not in (None, Tier.EPISODIC):
+        return None
+    return query.spans[0]
 
 
 def scores_by_time(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from mnemosyned.domain.search.frequencies import Frequencies
 from mnemosyned.storage.sqlite.database.checkpoints import Checkpoints
 from mnemosyned.storage.sqlite.database.connections import open_writer
 from mnemosyned.storage.sqlite.database.custody import Custody
@@ -14,7 +15,6 @@ from mnemosyned.storage.sqlite.database.file import DatabaseFile
 from mnemosyned.storage.sqlite.database.readers import Readers
 from mnemosyned.storage.sqlite.database.schema import schema_version
 from mnemosyned.storage.sqlite.database.writer import Writer
-from mnemosyned.storage.sqlite.search.frequencies import Frequencies
 from mnemosyned.storage.sqlite.stores.archive.exchange import SqliteExchange
 from mnemosyned.storage.sqlite.stores.archive.grace import SqliteGrace
 from mnemosyned.storage.sqlite.stores.archive.retention import SqliteRetention

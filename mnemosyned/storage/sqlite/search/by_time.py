@@ -6,25 +6,34 @@ import json
 import sqlite3
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from mnemosyned.domain.dates.mentions import (
+    MENTIONING_MAX,
     READ_CHARS_MAX,
-    SAID_DAYS_MAX,
-    SOON_DAYS_MAX,
     MentionReader,
-    mention_terms,
+    MentionSearch,
+    mention_searches,
+    times_ahead,
 )
 from mnemosyned.domain.dates.spans import TimeSpan
-from mnemosyned.domain.instants import in_zone, shift
+from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.languages.language import TimeOrder
 from mnemosyned.domain.memory import Tier
-from mnemosyned.domain.search.by_time import COMPARED_CHARS, TimedMemory, scores_by_time
+from mnemosyned.domain.search.by_time import (
+    COMPARED_CHARS,
+    EPISODES_MAX,
+    ORDERED_MAX,
+    WALKED_MAX,
+    TimedMemory,
+    asked_at,
+    only_time,
+    scores_by_time,
+)
 from mnemosyned.domain.search.candidates import overlap
 from mnemosyned.domain.search.query import Query
 from mnemosyned.domain.sleep.rollup import period_of
-from mnemosyned.storage.sqlite.search.expressions import any_of
+from mnemosyned.storage.sqlite.search.expressions import all_of, any_of
 from mnemosyned.storage.sqlite.search.filters import (
     among,
     asked_for,
@@ -33,16 +42,6 @@ from mnemosyned.storage.sqlite.search.filters import (
 )
 from mnemosyned.storage.sqlite.tables.rows import SEQ_AMONG, instant, instant_text
 
-WALKED_MAX = 10_000
-"""Rows read of a tier, the earliest of the time."""
-EPISODES_MAX = 500
-"""Episodes read, the latest that had begun when the time was over."""
-ORDERED_MAX = 60
-"""Rows of an order in time, the first of it."""
-MENTIONED_MAX = timedelta(days=100)
-"""Longest time that texts are read for mentions of; "this year" is in most of them."""
-MENTIONING_MAX = 100
-"""Rows read for whether they speak of a time, the newest."""
 _COLUMNS = (
     "importance, created_at, {0}seq, session_id, source, substr(content, 1, ?) AS text"
 )
@@ -97,7 +96,7 @@ def ordered(connection: sqlite3.Connection, query: Query) -> set[int]:
         return _ordered_by_words(connection, query)
     direction = "ASC" if query.order is TimeOrder.EARLIEST else "DESC"
     where, values = _within(query)
-    until = instant_text(_asked_at(query))
+    until = instant_text(asked_at(query))
     found: set[int] = set()
     if query.tier in (None, Tier.WORKING):
         fresh = (
@@ -142,7 +141,7 @@ def _ordered_by_words(connection: sqlite3.Connection, query: Query) -> set[int]:
     subject = query.subject
     if subject is None:
         return set()
-    narrow = memory_filter(replace(query, until=_asked_at(query)))
+    narrow = memory_filter(replace(query, until=asked_at(query)))
     direction = "ASC" if query.order is TimeOrder.EARLIEST else "DESC"
     match = " AND ".join(f"({any_of(subject.forms(word))})" for word in subject.words)
     rows = connection.execute(
@@ -155,15 +154,14 @@ def _ordered_by_words(connection: sqlite3.Connection, query: Query) -> set[int]:
 
 def mentioning(connection: sqlite3.Connection, query: Query) -> set[int]:
     """Return memories whose words speak of the times to come that a question names."""
-    now = _asked_at(query)
-    ahead = [
-        span
-        for span in query.spans
-        if span.until > now and span.until - span.since <= MENTIONED_MAX
-    ]
-    candidates: set[int] = set()
-    for span in ahead:
-        candidates |= _with_terms(connection, query, span)
+    now = asked_at(query)
+    ahead = times_ahead(query.spans, now)
+    candidates = {
+        position
+        for span in ahead
+        for search in mention_searches(span, now)
+        for position in _said(connection, query, search)
+    }
     if not candidates:
         return candidates
     reader = MentionReader(ahead)
@@ -172,20 +170,6 @@ def mentioning(connection: sqlite3.Connection, query: Query) -> set[int]:
         for position, created_at, text in _beginnings(connection, candidates)
         if reader.speaks_of_them(text, in_zone(instant(created_at), now.tzinfo))
     }
-
-
-def _with_terms(
-    connection: sqlite3.Connection, query: Query, span: TimeSpan
-) -> set[int]:
-    """Return memories with words that may speak of a time."""
-    terms = mention_terms(span)
-    either = f"({any_of(terms.months)})"
-    if terms.days:
-        either += f" AND ({any_of(terms.days)})"
-    if terms.dates:
-        either = f"({either}) OR ({any_of(terms.dates)})"
-    found = _said(connection, query, either, (span, SAID_DAYS_MAX))
-    return found | _said(connection, query, any_of(terms.soon), (span, SOON_DAYS_MAX))
 
 
 def _beginnings(
@@ -201,17 +185,14 @@ def _beginnings(
 
 
 def _said(
-    connection: sqlite3.Connection,
-    query: Query,
-    match: str,
-    reach: tuple[TimeSpan, int],
+    connection: sqlite3.Connection, query: Query, search: MentionSearch
 ) -> set[int]:
-    """Return the newest memories that match an expression and were said before a time."""
-    span, days = reach
-    begins = min(span.since, _asked_at(query))
-    since = shift(begins, timedelta(days=-days))
-    bounded = overlap(query, TimeSpan(since, span.until))
+    """Return the newest memories with the terms of a search, said within its time."""
+    bounded = overlap(query, search.said)
     narrow = memory_filter(replace(query, since=bounded.since, until=bounded.until))
+    match = " OR ".join(
+        f"({all_of([[terms] for terms in parts])})" for parts in search.alternatives
+    )
     subject = query.subject
     if subject and subject.words:  # no other is placed by what it mentions
         forms = [form for word in subject.words for form in subject.forms(word)]
@@ -226,13 +207,8 @@ def _said(
 
 def summary_of_period(connection: sqlite3.Connection, query: Query) -> int | None:
     """Return the summary of the one day, week or month that a question asks for."""
-    is_narrowed = (
-        query.sessions or query.sources or query.tags or query.since or query.until
-    )
-    is_over = len(query.spans) == 1 and query.spans[0].until <= _asked_at(query)
-    if not is_over or is_narrowed or query.tier not in (None, Tier.EPISODIC):
-        return None
-    period = period_of(query.spans[0].since, query.spans[0].until)
+    span = only_time(query)
+    period = period_of(span.since, span.until) if span else None
     if period is None:
         return None
     level, begins = period
@@ -241,10 +217,6 @@ def summary_of_period(connection: sqlite3.Connection, query: Query) -> int | Non
         (int(level), instant_text(begins)),
     ).fetchone()
     return row[0] if row else None
-
-
-def _asked_at(query: Query) -> datetime:
-    return query.now or datetime.max.replace(tzinfo=UTC)
 
 
 def _within(query: Query) -> tuple[str, Sequence[Any]]:

@@ -26,6 +26,9 @@ class SqlFilter(NamedTuple):
     alone: a session has lines side by side, and a common word a million."""
 
 
+EVERYTHING = SqlFilter("", "", ())
+
+
 def in_force(query: Query, seq: str = "f.rowid") -> tuple[str, list[str]]:
     """Leaves out what has expired and, unless asked for, what was superseded."""
     past = [] if query.superseded else ["s.superseded_at IS NOT NULL"]

@@ -1,47 +1,29 @@
-"""Candidates for a question, with everything that ranking reads."""
+"""What the SQLite store has for a question: its indexes, its rows, its summaries."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
-from typing import Any, NamedTuple
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
 
+from mnemosyned.domain.dates.spans import TimeSpan
 from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.search.bm25 import READ_CHARS_MAX
-from mnemosyned.domain.search.by_time import FIRST_SCORE
-from mnemosyned.domain.search.candidates import (
-    WEIGHTS,
-    CandidateLimits,
-    may_list_by_time,
-    needs_more,
-    within_span,
-)
-from mnemosyned.domain.search.neighbors import REACH, nearest, with_neighbors
-from mnemosyned.domain.search.query import Corpus, Match, Query, SearchCandidates
-from mnemosyned.storage.sqlite.search.by_time import (
-    listed,
-    mentioning,
-    ordered,
-    summary_of_period,
-)
-from mnemosyned.storage.sqlite.search.candidates import (
-    LookedUp,
-    newest,
-    scored,
-    top_candidates,
-)
+from mnemosyned.domain.search.finding import SearchIndex, Totals
+from mnemosyned.domain.search.neighbors import REACH
+from mnemosyned.domain.search.query import Match, Query
+from mnemosyned.domain.search.word_index import Forms
+from mnemosyned.storage.sqlite.search import by_time
+from mnemosyned.storage.sqlite.search.candidates import FtsWords, newest, scored
 from mnemosyned.storage.sqlite.search.expressions import any_of
 from mnemosyned.storage.sqlite.search.filters import (
-    SqlFilter,
+    EVERYTHING,
     asked_for,
     episode_filter,
     memory_filter,
     narrowed,
 )
-from mnemosyned.storage.sqlite.search.frequencies import Frequencies
 from mnemosyned.storage.sqlite.tables.hierarchy import ancestors
 from mnemosyned.storage.sqlite.tables.rows import (
     SEQ_AMONG,
@@ -52,163 +34,89 @@ from mnemosyned.storage.sqlite.tables.rows import (
 _MATCH_FIELDS = f"session_id, importance, source, role, substr(content, 1, {READ_CHARS_MAX}), created_at"
 
 
-def search(
-    connection: sqlite3.Connection, query: Query, frequencies: Frequencies
-) -> SearchCandidates:
-    """Candidates from the tiers asked for, within one snapshot."""
-    stock = _stock(connection, query, frequencies)
-    if not stock.states:
-        query = replace(
-            query, valid_at=None, superseded=True
-        )  # there is nothing to leave out
-    limits = CandidateLimits.of(query)
-    timed = _timed(connection, query)
-    matches, more = _matches(connection, query, stock, limits)
-    if more and needs_more(matches, query):
-        matches, _ = _matches(connection, query, stock, limits.widened())
-    matches = _with_timed(connection, matches, timed)
-    known = {match.position: match for match in matches}
-    beside: dict[int, list[tuple[int, int]]] = {}
-    if not query.only_then:
-        beside = _beside(connection, query, matches, known, slept=stock.slept)
-    memories = list(known.values())
-    if not stock.slept or query.only_then or query.tier in (Tier.WORKING, Tier.ARCHIVE):
-        return SearchCandidates(
-            memories,
-            beside=beside,
-            corpus=stock.corpus,
-            mentioning=timed.mentioning,
-            summary=timed.summary if stock.slept else None,
+class SqliteIndex(SearchIndex):
+    """A `SearchIndex` within one snapshot of a connection."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def totals(self) -> Totals:
+        rows = self._connection.execute(
+            "SELECT tier, count, characters, (SELECT EXISTS (SELECT 1 FROM memory_state)) "
+            "FROM tier_totals"
+        ).fetchall()
+        counts = {tier: (count, characters) for tier, count, characters, _ in rows}
+        working, archived = counts[Tier.WORKING], counts[Tier.ARCHIVE]
+        return Totals(
+            working[0] + archived[0],
+            working[1] + archived[1],
+            slept=archived[0] > 0,
+            states=bool(rows[0][3]),
         )
-    episodes = _episode_scores(connection, query, stock.corpus, limits.total)
-    above = ancestors(connection, _met(memories, episodes))
-    return SearchCandidates(
-        memories,
-        episodes,
-        beside=beside,
-        corpus=stock.corpus,
-        above=above,
-        mentioning=timed.mentioning,
-    )
 
+    def words(self, query: Query | None = None) -> FtsWords:
+        narrow = narrowed(self._connection, query) if query else EVERYTHING
+        return FtsWords(self._connection, narrow)
 
-class _Timed(NamedTuple):
-    """Memories that a question's time selects, whatever their words."""
+    def grams(
+        self, terms: Sequence[str], query: Query, *, limit: int
+    ) -> Iterable[tuple[int, float]]:
+        return newest(
+            self._connection,
+            "memory_gram_fts",
+            any_of(terms),
+            memory_filter(query),
+            limit=limit,
+        )
 
-    scores: Mapping[int, float]
-    mentioning: frozenset[int]
-    summary: int | None
+    def episodes(
+        self, forms: Forms, query: Query, *, limit: int
+    ) -> Iterable[tuple[int, float]]:
+        return scored(
+            self._connection,
+            "episode_fts",
+            any_of(forms),
+            episode_filter(query),
+            limit=limit,
+        )
 
+    def episode_grams(
+        self, terms: Sequence[str], query: Query, *, limit: int
+    ) -> Iterable[tuple[int, float]]:
+        return newest(
+            self._connection,
+            "episode_gram_fts",
+            any_of(terms),
+            episode_filter(query),
+            limit=limit,
+        )
 
-def _timed(connection: sqlite3.Connection, query: Query) -> _Timed:
-    """Return what lies in the time of a question, is of its order, or speaks of its time."""
-    if not (query.spans or query.order):
-        return _Timed({}, frozenset(), None)
-    mentions = mentioning(connection, query) if query.spans else set()
-    scores: dict[int, float] = dict.fromkeys(mentions, FIRST_SCORE)
-    if query.asked:
-        asked = replace(query, source_names=query.asked.names)
-        scores |= _of_source(connection, asked)
-    is_summary = query.only_then and not query.asked
-    summary = summary_of_period(connection, query) if is_summary else None
-    return _Timed(scores, frozenset(mentions), summary)
+    def listed(
+        self, query: Query, span: TimeSpan, *, limit: int
+    ) -> Mapping[int, float]:
+        return by_time.listed(self._connection, query, span, limit=limit)
 
+    def ordered(self, query: Query) -> Collection[int]:
+        return by_time.ordered(self._connection, query)
 
-def _of_source(connection: sqlite3.Connection, query: Query) -> dict[int, float]:
-    """Return what lies in the times of a question, or is of its order, in the source asked for."""
-    scores: dict[int, float] = {}
-    for span in query.spans:
-        scores |= listed(connection, query, span, limit=WEIGHTS.per_time_span)
-    if query.order and not query.spans:
-        scores |= dict.fromkeys(ordered(connection, query), FIRST_SCORE)
-    return scores
+    def mentioning(self, query: Query) -> Collection[int]:
+        return by_time.mentioning(self._connection, query)
 
+    def summary_of_period(self, query: Query) -> int | None:
+        return by_time.summary_of_period(self._connection, query)
 
-def _with_timed(
-    connection: sqlite3.Connection, matches: Sequence[Match], timed: _Timed
-) -> list[Match]:
-    """Return the matches with those that only their time selects."""
-    known = {match.position for match in matches}
-    missing = {
-        position: score
-        for position, score in timed.scores.items()
-        if position not in known
-    }
-    if not missing:
-        return list(matches)
-    return [*matches, *_read(connection, _sorted(missing), missing)]
+    def matches(
+        self, scores: Mapping[int, float], grams: Mapping[int, float]
+    ) -> list[Match]:
+        return _read(self._connection, scores, grams)
 
+    def around(
+        self, query: Query, matches: Sequence[Match], *, slept: bool
+    ) -> list[list[int]]:
+        return _around(self._connection, query, matches, slept=slept)
 
-class _Stock(NamedTuple):
-    """Statistics of the whole store."""
-
-    corpus: Corpus
-    slept: bool
-    """Whether any has gone into an episode yet."""
-    states: bool
-    """Whether any can have expired or been superseded."""
-    looked_up: LookedUp
-
-
-def _stock(
-    connection: sqlite3.Connection, query: Query, frequencies: Frequencies
-) -> _Stock:
-    totals = connection.execute(
-        "SELECT tier, count, characters, (SELECT EXISTS (SELECT 1 FROM memory_state)) "
-        "FROM tier_totals"
-    ).fetchall()
-    counts = {tier: (count, characters) for tier, count, characters, _ in totals}
-    working, archived = counts[Tier.WORKING], counts[Tier.ARCHIVE]
-    count = working[0] + archived[0]
-    known, rows = frequencies.of(connection, query.terms, count)
-    corpus = replace(
-        known,
-        count=count,
-        average_chars=(working[1] + archived[1]) / max(1, count),
-    )
-    return _Stock(
-        corpus,
-        slept=archived[0] > 0,
-        states=bool(totals[0][3]),
-        looked_up=LookedUp(rows),
-    )
-
-
-def _met(memories: Iterable[Match], episodes: Iterable[int]) -> set[int]:
-    """Every episode that can take a place, whatever matched in it."""
-    return {match.episode for match in memories if match.episode is not None}.union(
-        episodes
-    )
-
-
-def _matches(
-    connection: sqlite3.Connection, query: Query, stock: _Stock, limits: CandidateLimits
-) -> tuple[list[Match], bool]:
-    """The memories that match, best first by the engine's score, and whether there may be more."""
-    narrow = narrowed(connection, query)
-    asked = partial(
-        top_candidates, connection, query.terms, stock.corpus, looked_up=stock.looked_up
-    )
-    words, more = ({}, False) if query.only_then else asked(narrow, limits=limits)
-    for span in query.spans:
-        then = narrowed(connection, within_span(query, span))
-        told, _ = asked(then, limits=limits.for_time_span())
-        words = {**told, **words}
-    grams: dict[int, float] = {}
-    if not query.only_then:
-        grams = _gram_scores(connection, "memory_gram_fts", query, narrow, limits.total)
-    for seq, score in grams.items():
-        words[seq] = words.get(seq, 0.0) + score
-    if query.only_then or (not words and may_list_by_time(query)):
-        for span in query.spans:
-            told = listed(connection, query, span, limit=limits.total)
-            words = {**told, **words}
-            grams |= told
-    return _read(connection, _sorted(words), grams), more
-
-
-def _sorted(scores: Mapping[int, float]) -> dict[int, float]:
-    return dict(sorted(scores.items(), key=lambda item: -item[1]))
+    def above(self, episodes: Collection[int]) -> dict[int, int]:
+        return ancestors(self._connection, episodes)
 
 
 def matches_at(
@@ -225,38 +133,6 @@ def matches_at(
         (json.dumps(list(positions)), *narrow.values),
     )
     return _read(connection, {seq: 0.0 for (seq,) in rows}, {})
-
-
-def _gram_scores(
-    connection: sqlite3.Connection,
-    table: str,
-    query: Query,
-    narrow: SqlFilter,
-    limit: int,
-) -> dict[int, float]:
-    every = (
-        *query.terms.words,
-        *query.terms.grams,
-    )  # parts of names stand in the second index
-    found = newest(connection, table, any_of(every), narrow, limit=limit)
-    return {seq: WEIGHTS.gram * score for seq, score in found}
-
-
-def _episode_scores(
-    connection: sqlite3.Connection, query: Query, corpus: Corpus, limit: int
-) -> dict[int, float]:
-    narrow = episode_filter(query)
-    forms = [
-        form for word in query.terms.words for form in corpus.forms(query.terms, word)
-    ]
-    found: dict[int, float] = {}
-    if forms:
-        found = scored(connection, "episode_fts", any_of(forms), narrow, limit=limit)
-    for seq, score in _gram_scores(
-        connection, "episode_gram_fts", query, narrow, limit
-    ).items():
-        found[seq] = found.get(seq, 0.0) + score
-    return found
 
 
 def _read(
@@ -284,29 +160,6 @@ def _match(row: Sequence[Any], score: float, grams: float) -> Match:
     return Match(
         seq, score, session, importance, episode, source, role, content, moment, grams
     )
-
-
-def _beside(
-    connection: sqlite3.Connection,
-    query: Query,
-    matches: Sequence[Match],
-    known: dict[int, Match],
-    *,
-    slept: bool,
-) -> dict[int, list[tuple[int, int]]]:
-    """Who stands one and two places beside the best in their session; `known` gains them."""
-    best = list(with_neighbors(matches))
-    around = _around(connection, query, best, slept=slept)
-    beside: dict[int, list[tuple[int, int]]] = {}
-    for match, positions in zip(best, around, strict=True):
-        beside[match.position] = [
-            (positions[index], distance)
-            for index, distance in nearest(positions, match.position)
-        ]
-    near = {position for pairs in beside.values() for position, _ in pairs}
-    missing = dict.fromkeys(sorted(near - known.keys()), 0.0)
-    known.update((match.position, match) for match in _read(connection, missing, {}))
-    return beside
 
 
 def _around(

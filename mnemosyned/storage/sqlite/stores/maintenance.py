@@ -14,6 +14,7 @@ from mnemosyned.domain.memory import (
     TierTotals,
 )
 from mnemosyned.domain.ports.maintenance import CopyReport, MaintenanceStore
+from mnemosyned.domain.search.frequencies import Frequencies
 from mnemosyned.storage.sqlite.database.checkpoints import Checkpoints
 from mnemosyned.storage.sqlite.database.copies import CopyDamaged, back_up
 from mnemosyned.storage.sqlite.database.custody import Custody
@@ -22,7 +23,6 @@ from mnemosyned.storage.sqlite.database.readers import Readers
 from mnemosyned.storage.sqlite.database.transactions import Transactional, reads, writes
 from mnemosyned.storage.sqlite.database.writer import Writer
 from mnemosyned.storage.sqlite.fulltext.segments import failing_indexes
-from mnemosyned.storage.sqlite.search.frequencies import Frequencies
 from mnemosyned.storage.sqlite.tables.rows import optional_instant
 
 

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 from mnemosyned.domain.memory import Episode
 from mnemosyned.domain.ports.search import SearchStore
+from mnemosyned.domain.search.finding import find
+from mnemosyned.domain.search.frequencies import Frequencies
 from mnemosyned.domain.search.query import (
     Documents,
     Query,
@@ -16,8 +18,7 @@ from mnemosyned.domain.search.query import (
 from mnemosyned.storage.sqlite.database.readers import Readers
 from mnemosyned.storage.sqlite.database.transactions import Transactional, reads
 from mnemosyned.storage.sqlite.database.writer import Writer
-from mnemosyned.storage.sqlite.search.frequencies import Frequencies
-from mnemosyned.storage.sqlite.search.search import search
+from mnemosyned.storage.sqlite.search.search import SqliteIndex
 from mnemosyned.storage.sqlite.tables.memories import episode_at, memories_at
 
 
@@ -34,7 +35,7 @@ class SqliteSearch(Transactional, SearchStore):
         if not query.terms and not query.only_then:
             return SearchCandidates()
         with self._readers.snapshot() as connection:
-            return search(connection, query, self._frequencies)
+            return find(SqliteIndex(connection), query, self._frequencies)
 
     @reads
     def documents(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from mnemosyned.domain.search.query import Corpus
+from mnemosyned.domain.search.word_index import Forms, WordRows
 from mnemosyned.domain.text.terms import Terms
 from mnemosyned.domain.text.words.compounds import splits
-from mnemosyned.storage.sqlite.search.expressions import any_of
 
 SAMPLE = 5_000
 """A term's frequency is counted up to here, and estimated beyond."""
@@ -42,20 +41,22 @@ class Frequencies:
         self._known: dict[str, _Known] = {}
 
     def of(
-        self, connection: sqlite3.Connection, terms: Terms, count: int
-    ) -> tuple[Corpus, dict[str, list[int]]]:
+        self, index: WordRows, terms: Terms, count: int
+    ) -> tuple[Corpus, dict[str, Sequence[int]]]:
         """Return the frequency of each word, an estimate where it is common, and its compounds.
 
-        And all rows of those that had to be looked up, where they are not too many.
+        And all rows of those that had to be looked up, where they are not too many. `index` is
+        that of all memories.
         """
         frequencies: dict[str, int] = {}
         compounds: dict[str, tuple[str, ...]] = {}
-        rows: dict[str, list[int]] = {}
-        joins = self._joins(connection, terms, count)
+        rows: dict[str, Sequence[int]] = {}
+        index.expect(self._unknown(terms, count))
+        joins = self._joins(index, terms, count)
         for word in terms.words:
-            known = self._known.get(word.lower())
-            if known is None or not known.holds(count):
-                known, found = _looked_up(connection, terms, word, count)
+            known = self._held(word.lower(), count)
+            if known is None:
+                known, found = _looked_up(index, terms, word, count)
                 self._keep(word.lower(), known)
                 if len(found) < SAMPLE and word not in joins:
                     rows[word] = found
@@ -69,19 +70,30 @@ class Frequencies:
         """Drop all words: one of them may have been forgotten."""
         self._known.clear()
 
-    def _joins(
-        self, connection: sqlite3.Connection, terms: Terms, count: int
-    ) -> dict[str, list[str]]:
+    def _unknown(self, terms: Terms, count: int) -> Iterator[tuple[Forms, int]]:
+        """Yield what has to be looked up, and up to how many rows of it."""
+        for _, joined in terms.joins:
+            if self._held(f"+{joined.lower()}", count) is None:
+                yield (joined,), 1
+        for word in terms.words:
+            if self._held(word.lower(), count) is None:
+                yield terms.forms(word), SAMPLE
+
+    def _joins(self, index: WordRows, terms: Terms, count: int) -> dict[str, list[str]]:
         """Return the joined forms of a question's neighbors that some memory has, by word."""
         joins: dict[str, list[str]] = {}
         for word, joined in terms.joins:
-            known = self._known.get(f"+{joined.lower()}")
-            if known is None or not known.holds(count):
-                known = _Known(int(_has(connection, joined)), count)
+            known = self._held(f"+{joined.lower()}", count)
+            if known is None:
+                known = _Known(int(_has(index, joined)), count)
                 self._keep(f"+{joined.lower()}", known)
             if known.frequency:
                 joins.setdefault(word, []).append(joined)
         return joins
+
+    def _held(self, word: str, count: int) -> _Known | None:
+        known = self._known.get(word)
+        return known if known and known.holds(count) else None
 
     def _keep(self, word: str, known: _Known) -> None:
         if len(self._known) >= FREQUENCIES_KEPT_MAX:
@@ -90,40 +102,30 @@ class Frequencies:
 
 
 def _looked_up(
-    connection: sqlite3.Connection, terms: Terms, word: str, count: int
-) -> tuple[_Known, list[int]]:
+    index: WordRows, terms: Terms, word: str, count: int
+) -> tuple[_Known, Sequence[int]]:
     """Return what the index has of a word, and its newest rows."""
-    found = _rows(connection, any_of(terms.forms(word)), limit=SAMPLE)
+    found = index.newest([[terms.forms(word)]], limit=SAMPLE)
     compounds: tuple[str, ...] = ()
     if len(found) <= SPLIT_ROWS_MAX and (parts := splits(word)):
-        compounds = _existing(connection, parts)
+        compounds = _existing(index, parts)
     if compounds:
-        others = _rows(connection, any_of(compounds), limit=SAMPLE)
+        others = index.newest([[compounds]], limit=SAMPLE)
         found = sorted({*found, *others}, reverse=True)
     frequency = len(found)
     if frequency >= SAMPLE:
-        (newest,) = connection.execute(
-            "SELECT max(rowid) FROM memory_fts_docsize"
-        ).fetchone()
-        frequency = min(count, SAMPLE * newest // max(1, newest - min(found) + 1))
+        last = index.last
+        frequency = min(count, SAMPLE * last // max(1, last - min(found) + 1))
     return _Known(frequency, count, compounds), found
 
 
-def _existing(connection: sqlite3.Connection, forms: Sequence[str]) -> tuple[str, ...]:
+def _existing(index: WordRows, forms: Forms) -> tuple[str, ...]:
     """Return the forms that some memory has."""
-    if not _has(connection, *forms):
+    if not _has(index, *forms):
         return ()
-    return tuple(form for form in forms if _has(connection, form))
+    index.expect(((form,), 1) for form in forms)
+    return tuple(form for form in forms if _has(index, form))
 
 
-def _has(connection: sqlite3.Connection, *forms: str) -> bool:
-    return bool(_rows(connection, any_of(forms), limit=1))
-
-
-def _rows(connection: sqlite3.Connection, match: str, *, limit: int) -> list[int]:
-    """The newest memories for an expression, the newest first."""
-    rows = connection.execute(
-        "SELECT rowid FROM memory_fts WHERE memory_fts MATCH ? ORDER BY rowid DESC LIMIT ?",
-        (match, limit),
-    )
-    return [seq for (seq,) in rows.fetchall()]
+def _has(index: WordRows, *forms: str) -> bool:
+    return bool(index.newest([[forms]], limit=1))
