@@ -21,7 +21,8 @@ CREATE TABLE owner (
 -- The words, in whatever tier they are. Sleep leaves these rows alone: it moves a memory from
 -- `fresh` to `placed`, so that no index of words is touched.
 -- `words` are the index terms of content and role in order, as hashes with the owner in them: the
--- postings of an owner are its own, however many owners share the table.
+-- postings of an owner are its own, however many owners share the table. How many terms a text has
+-- is kept beside them: what is found is weighed against the average.
 CREATE TABLE memory (
     owner        bigint NOT NULL,
     seq          bigint NOT NULL,
@@ -37,9 +38,11 @@ CREATE TABLE memory (
     content_hash bigint NOT NULL,
     words        integer[] NOT NULL,
     grams        integer[],
+    gram_count   integer GENERATED ALWAYS AS (cardinality(grams)) STORED,
     PRIMARY KEY (owner, seq),
     UNIQUE (owner, id)
 );
+CREATE INDEX memory_gram_count ON memory (owner, gram_count) WHERE gram_count IS NOT NULL;
 CREATE INDEX memory_said ON memory (owner, session_id, content_hash);
 CREATE INDEX memory_pinned ON memory (owner, created_at) WHERE pinned;
 CREATE INDEX memory_words ON memory USING gin (words) WITH (gin_pending_list_limit = 256);
@@ -88,10 +91,14 @@ CREATE TABLE episode (
     created_at   timestamptz NOT NULL,
     words        integer[] NOT NULL,
     grams        integer[],
+    word_count   integer NOT NULL GENERATED ALWAYS AS (cardinality(array_remove(words, 0))) STORED,
+    gram_count   integer GENERATED ALWAYS AS (cardinality(grams)) STORED,
     PRIMARY KEY (owner, seq),
     UNIQUE (owner, id),
     FOREIGN KEY (owner, parent_id) REFERENCES episode (owner, id)
 );
+CREATE INDEX episode_word_count ON episode (owner, word_count);
+CREATE INDEX episode_gram_count ON episode (owner, gram_count) WHERE gram_count IS NOT NULL;
 CREATE INDEX episode_parent ON episode (owner, parent_id);
 CREATE INDEX episode_covers_from ON episode (owner, covers_from);
 CREATE INDEX episode_covers_until ON episode (owner, covers_until, covers_from) WHERE level = 0;

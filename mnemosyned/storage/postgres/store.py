@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mnemosyned.domain.search.frequencies import Frequencies
 from mnemosyned.storage.postgres.database.pool import Pool
 from mnemosyned.storage.postgres.stores.archive.retention import PostgresRetention
 from mnemosyned.storage.postgres.stores.archive.undo import PostgresUndo
@@ -13,6 +14,7 @@ from mnemosyned.storage.postgres.stores.listing import PostgresLists
 from mnemosyned.storage.postgres.stores.maintenance import PostgresMaintenance
 from mnemosyned.storage.postgres.stores.records import PostgresRecords
 from mnemosyned.storage.postgres.stores.rollups import PostgresRollups
+from mnemosyned.storage.postgres.stores.search import PostgresSearch
 from mnemosyned.storage.postgres.stores.sleep import PostgresSleep
 from mnemosyned.storage.postgres.stores.surroundings.agents import PostgresAgents
 from mnemosyned.storage.postgres.stores.surroundings.clock import PostgresClock
@@ -45,12 +47,14 @@ class PostgresStore:
         self.owner = owner
         self._pool = pool
         shared = (pool, owner)
+        frequencies = Frequencies()
         self.memories = PostgresRecords(*shared)
+        self.search = PostgresSearch(*shared, frequencies)
         self.lists = PostgresLists(*shared)
         self.learnings = PostgresLearnings(*shared)
         self.compactions = PostgresCompactions(*shared)
         self.vectors = PostgresVectors(*shared)
-        self.maintenance = PostgresMaintenance(*shared)
+        self.maintenance = PostgresMaintenance(*shared, frequencies)
         self.sleep = PostgresSleep(*shared)
         self.rollups = PostgresRollups(*shared)
         self.archive = PostgresArchive(

@@ -33,6 +33,9 @@ class SqlFilter(NamedTuple):
     alone: a session has lines side by side, and a common word a million."""
 
 
+EVERYTHING = SqlFilter("", {})
+
+
 def joined(conditions: Iterable[Condition]) -> SqlFilter:
     """The filter that holds what all conditions hold; no two of them name the same value."""
     where, values = "", dict[str, object]()

@@ -8,7 +8,9 @@ from pathlib import Path
 from mnemosyned.domain.errors import StorageFailed
 from mnemosyned.domain.memory import Tier, TierTotals
 from mnemosyned.domain.ports.maintenance import CopyReport, MaintenanceStore
+from mnemosyned.domain.search.frequencies import Frequencies
 from mnemosyned.storage.postgres.database import health
+from mnemosyned.storage.postgres.database.pool import Pool
 from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.database.transactions import (
     Transactional,
@@ -31,6 +33,10 @@ _NO_COPY = (
 
 class PostgresMaintenance(Transactional, MaintenanceStore):
     """A `MaintenanceStore` of one owner in PostgreSQL."""
+
+    def __init__(self, pool: Pool, owner: int, frequencies: Frequencies) -> None:
+        super().__init__(pool, owner)
+        self._frequencies = frequencies
 
     @reads
     def totals(self, session: Session) -> Mapping[Tier, TierTotals]:
@@ -86,7 +92,8 @@ class PostgresMaintenance(Transactional, MaintenanceStore):
         pass
 
     def release_memory(self, *, words: bool = False) -> None:
-        pass
+        if words:
+            self._frequencies.clear()
 
     def back_up(self, target: Path) -> CopyReport:
         raise StorageFailed(

@@ -1,0 +1,153 @@
+"""What the PostgreSQL store has for a question: its indexes, its rows, its summaries."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from mnemosyned.domain.dates.spans import TimeSpan
+from mnemosyned.domain.search.finding import SearchIndex, Totals
+from mnemosyned.domain.search.neighbors import REACH
+from mnemosyned.domain.search.query import Match, Query
+from mnemosyned.domain.search.word_index import Forms
+from mnemosyned.storage.postgres.database.session import Session
+from mnemosyned.storage.postgres.search import by_time
+from mnemosyned.storage.postgres.search.bm25 import best_of
+from mnemosyned.storage.postgres.search.filters import (
+    asked_for,
+    episode_filter,
+    in_tier,
+    joined,
+    memory_filter,
+    narrowed,
+)
+from mnemosyned.storage.postgres.search.matches import (
+    MATCH_FIELDS,
+    MATCH_TABLES,
+    match_from,
+)
+from mnemosyned.storage.postgres.search.words import PostgresWords, all_words
+from mnemosyned.storage.postgres.tables.hierarchy import ancestors
+from mnemosyned.storage.postgres.tables.index_terms import (
+    gram_term_hashes,
+    phrase_hashes,
+)
+
+
+class PostgresIndex(SearchIndex):
+    """A `SearchIndex` within one snapshot of an owner's memory."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._all_words = all_words(session)
+        self._read: dict[int, Match] = {}
+        """What was read of memories, with no score."""
+
+    def totals(self) -> Totals:
+        row = self._session.execute(
+            "SELECT working_count + archive_count, working_characters + archive_characters, "
+            "archive_count > 0, "
+            "EXISTS (SELECT 1 FROM memory_state WHERE owner = %(owner)s) "
+            "FROM owner WHERE owner = %(owner)s"
+        ).fetchone()
+        return Totals(*row) if row else Totals(0, 0, slept=False, states=False)
+
+    def words(self, query: Query | None = None) -> PostgresWords:
+        narrow = narrowed(self._session, query) if query else None
+        if narrow is None or not narrow.where:
+            return self._all_words
+        return PostgresWords(self._session, narrow, self._all_words)
+
+    def grams(
+        self, terms: Sequence[str], query: Query, *, limit: int
+    ) -> Iterable[tuple[int, float]]:
+        phrases = self._gram_phrases(terms)
+        narrow = memory_filter(query)
+        return best_of(self._session, ("memory", "grams"), phrases, narrow, limit=limit)
+
+    def episodes(
+        self, forms: Forms, query: Query, *, limit: int
+    ) -> Iterable[tuple[int, float]]:
+        phrases = [tuple(phrase_hashes(self._session.owner, form)) for form in forms]
+        narrow = episode_filter(query)
+        return best_of(
+            self._session, ("episode", "words"), phrases, narrow, limit=limit
+        )
+
+    def episode_grams(
+        self, terms: Sequence[str], query: Query, *, limit: int
+    ) -> Iterable[tuple[int, float]]:
+        phrases = self._gram_phrases(terms)
+        narrow = episode_filter(query)
+        return best_of(
+            self._session, ("episode", "grams"), phrases, narrow, limit=limit
+        )
+
+    def _gram_phrases(self, terms: Iterable[str]) -> list[tuple[int, ...]]:
+        owner = self._session.owner
+        return [tuple(gram_term_hashes(owner, term)) for term in terms]
+
+    def listed(
+        self, query: Query, span: TimeSpan, *, limit: int
+    ) -> Mapping[int, float]:
+        return by_time.listed(self._session, query, span, limit=limit)
+
+    def ordered(self, query: Query) -> Collection[int]:
+        return by_time.ordered(self._session, query)
+
+    def mentioning(self, query: Query) -> Collection[int]:
+        return by_time.mentioning(self._session, query)
+
+    def summary_of_period(self, query: Query) -> int | None:
+        return by_time.summary_of_period(self._session, query)
+
+    def matches(
+        self, scores: Mapping[int, float], grams: Mapping[int, float]
+    ) -> list[Match]:
+        missing = [seq for seq in scores if seq not in self._read]
+        if missing:
+            rows = self._session.execute(
+                f"SELECT {MATCH_FIELDS} FROM {MATCH_TABLES} "
+                "WHERE m.owner = %(owner)s AND m.seq = ANY(%(seqs)s)",
+                seqs=missing,
+            )
+            self._read.update((row[0], match_from(row)) for row in rows.fetchall())
+        read = [self._read[seq] for seq in scores if seq in self._read]
+        return [
+            match._replace(
+                score=scores[match.position], grams=grams.get(match.position, 0.0)
+            )
+            for match in read
+        ]
+
+    def around(
+        self, query: Query, matches: Sequence[Match], *, slept: bool
+    ) -> list[list[int]]:
+        del slept  # a memory has one home
+        around: list[list[int]] = [[] for _ in matches]
+        if not matches:
+            return around
+        narrow = joined([*in_tier(query.tier), *asked_for(query)])
+        rows = self._session.execute(
+            f"SELECT near.number - 1, {MATCH_FIELDS} "
+            "FROM unnest(%(positions)s::bigint[], %(sessions)s::text[]) WITH ORDINALITY "
+            f"AS near (position, session, number) CROSS JOIN LATERAL (SELECT * FROM memory AS m "
+            "WHERE m.owner = %(owner)s AND m.seq BETWEEN near.position - %(reach)s "
+            f"AND near.position + %(reach)s AND m.session_id = near.session{narrow.where}) AS m "
+            "LEFT JOIN placed AS p ON p.owner = m.owner AND p.seq = m.seq",
+            positions=[match.position for match in matches],
+            sessions=[match.session for match in matches],
+            reach=REACH,
+            **narrow.values,
+        )
+        for row in rows.fetchall():
+            number, match = row[0], match_from(row[1:])
+            self._read.setdefault(match.position, match)
+            is_within = not (query.since and match.created_at < query.since) and not (
+                query.until and match.created_at >= query.until
+            )
+            if match.source == matches[number].source and is_within:
+                around[number].append(match.position)
+        return [sorted(positions) for positions in around]
+
+    def above(self, episodes: Collection[int]) -> dict[int, int]:
+        return ancestors(self._session, episodes)

@@ -1,0 +1,205 @@
+"""Statements over the indexes of words: the only ones that compare index terms.
+
+Few shapes, each with its values bound: one for any number of words at once, one for words together,
+one for counting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from mnemosyned.storage.postgres.database.session import Result, Session
+from mnemosyned.storage.postgres.search.filters import SqlFilter
+
+Table = Literal["memory", "episode"]
+Column = Literal["words", "grams"]
+Phrase = tuple[int, ...]
+"""The index terms of a word: one, or those of a code in their order."""
+
+_TOGETHER = "strpos(' ' || array_to_string({column}, ' ') || ' ', {written}) > 0"
+_NAMES = {"memory": "m", "episode": "e"}
+"""What filters call the rows of a table."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """Terms and phrases of which a row needs one."""
+
+    terms: tuple[int, ...]
+    phrases: tuple[Phrase, ...]
+
+    @classmethod
+    def of(cls, phrases: Iterable[Phrase]) -> AnyOf:
+        """Part phrases from single terms; what has none is in no row."""
+        distinct = [phrase for phrase in dict.fromkeys(phrases) if phrase]
+        return cls(
+            tuple(phrase[0] for phrase in distinct if len(phrase) == 1),
+            tuple(phrase for phrase in distinct if len(phrase) > 1),
+        )
+
+
+class Asked(NamedTuple):
+    """Words of which rows are asked for."""
+
+    any_of: AnyOf
+    most: int
+    above: int = 0
+    """Only rows after this one."""
+
+
+def written(phrase: Phrase) -> str:
+    """A phrase as it stands in an array that is written out."""
+    return f" {' '.join(map(str, phrase))} "
+
+
+def rows_of_each(
+    session: Session, asked: Sequence[Asked], narrow: SqlFilter, *, newest: bool
+) -> list[list[list[int]]]:
+    """Look up rows of each of these, in one statement, for each of their terms and phrases.
+
+    Any rows, in no order, or the newest first.
+    """
+    order = "ORDER BY m.seq DESC " if newest else ""
+    parts: list[tuple[int, Phrase, bool]] = []
+    for at, (any_of, _, _) in enumerate(asked):
+        if any_of.terms:
+            parts.append((at, any_of.terms, False))
+        parts += [(at, phrase, True) for phrase in any_of.phrases]
+    found: list[list[list[int]]] = [[] for _ in asked]
+    if not parts:
+        return found
+    terms = [term for _, part, _ in parts for term in part]
+    ends = [0]
+    for _, part, _ in parts:
+        ends.append(ends[-1] + len(part))
+    values: Mapping[str, object] = {
+        "numbers": [at for at, _, _ in parts],
+        "firsts": [end + 1 for end in ends[:-1]],
+        "lasts": ends[1:],
+        "mosts": [asked[at].most for at, _, _ in parts],
+        "aboves": [asked[at].above for at, _, _ in parts],
+        "texts": [written(part) if phrase else "" for _, part, phrase in parts],
+        "terms": terms,
+    }
+    has_phrase = any(phrase for _, _, phrase in parts)
+    source = (
+        "FROM unnest(%(numbers)s::int[], %(firsts)s::int[], %(lasts)s::int[], %(mosts)s::int[], "
+        "%(aboves)s::bigint[], %(texts)s::text[]) "
+        "AS a (number, low, high, most, above, written) "
+    )
+    select = (
+        "SELECT a.number, ARRAY(SELECT m.seq FROM memory AS m WHERE m.owner = %(owner)s "
+        "AND m.words {match} (%(terms)s::int[])[a.low:a.high] AND m.seq > a.above{together}"
+        f"{narrow.where} {order}LIMIT a.most) {source} WHERE a.written {{is_word}} ''"
+    )
+    statement = select.format(match="&&", together="", is_word="=")
+    if has_phrase:
+        near = " AND " + _TOGETHER.format(column="m.words", written="a.written")
+        statement += " UNION ALL " + select.format(
+            match="@>", together=near, is_word="!="
+        )
+    for at, rows in session.execute(statement, **values, **narrow.values):
+        found[at].append(rows)
+    return found
+
+
+def rows_with_all(
+    session: Session,
+    having: Sequence[AnyOf],
+    narrow: SqlFilter,
+    *,
+    limit: int,
+    order: Literal["", "ASC", "DESC"],
+) -> list[int]:
+    """Look up rows that have one of each of these, in an order or in none."""
+    where, values = _matching(having, "m.words")
+    ordered = f"ORDER BY m.seq {order} " if order else ""
+    rows = session.execute(
+        f"SELECT m.seq FROM memory AS m WHERE m.owner = %(owner)s{where}{narrow.where} "
+        f"{ordered}LIMIT %(most)s",
+        most=limit,
+        **values,
+        **narrow.values,
+    )
+    return [seq for (seq,) in rows.fetchall()]
+
+
+def texts_with_any(
+    session: Session,
+    source: tuple[Table, Column],
+    any_of: AnyOf,
+    narrow: SqlFilter,
+    *,
+    limit: int,
+) -> list[tuple[int, list[int]]]:
+    """Read the terms of the newest rows that have one of these, the newest first."""
+    table, column = source
+    name = _NAMES[table]
+    where, values = _matching([any_of], f"{name}.{column}")
+    rows: Result = session.execute(
+        f"SELECT {name}.seq, {name}.{column} FROM {table} AS {name} "
+        f"WHERE {name}.owner = %(owner)s{where}{narrow.where} "
+        f"ORDER BY {name}.seq DESC LIMIT %(most)s",
+        most=limit,
+        **values,
+        **narrow.values,
+    )
+    return [(seq, terms) for seq, terms in rows.fetchall()]
+
+
+def counts_of_each(
+    session: Session, source: tuple[Table, Column], phrases: Sequence[Phrase]
+) -> list[int]:
+    """Count the rows of each phrase."""
+    table, column = source
+    select = (
+        f"SELECT a.number, (SELECT count(*) FROM {table} AS m WHERE m.owner = %(owner)s "
+        f"AND m.{column} @> (%(terms)s::int[])[a.low:a.high] "
+        f"AND {_TOGETHER.format(column=f'm.{column}', written='a.written')}) "
+        "FROM unnest(%(lows)s::int[], %(highs)s::int[], %(texts)s::text[]) "
+        "WITH ORDINALITY AS a (low, high, written, number)"
+    )
+    ends = [0]
+    for phrase in phrases:
+        ends.append(ends[-1] + len(phrase))
+    rows = session.execute(
+        select,
+        terms=[term for phrase in phrases for term in phrase],
+        lows=[end + 1 for end in ends[:-1]],
+        highs=ends[1:],
+        texts=[written(phrase) for phrase in phrases],
+    )
+    counts = [0] * len(phrases)
+    for number, count in rows:
+        counts[number - 1] = count
+    return counts
+
+
+def size_of(session: Session, source: tuple[Table, Column]) -> tuple[int, int]:
+    """Count the rows of an index, and the terms of all of them."""
+    table, column = source
+    length = {"words": "word_count", "grams": "gram_count"}[column]
+    row = session.execute(
+        f"SELECT count(*), coalesce(sum({length}), 0)::bigint FROM {table} "
+        f"WHERE owner = %(owner)s AND {length} IS NOT NULL"
+    ).fetchone()
+    return (row[0], row[1]) if row else (0, 0)
+
+
+def _matching(having: Sequence[AnyOf], column: str) -> tuple[str, dict[str, object]]:
+    """The conditions for rows that have one of each of these, and their values."""
+    where, values = "", dict[str, object]()
+    for at, any_of in enumerate(having):
+        either: list[str] = []
+        if any_of.terms:
+            either.append(f"{column} && %(terms_{at})s::int[]")
+            values[f"terms_{at}"] = list(any_of.terms)
+        for number, phrase in enumerate(any_of.phrases):
+            name = f"phrase_{at}_{number}"
+            near = _TOGETHER.format(column=column, written=f"%({name}_text)s::text")
+            either.append(f"({column} @> %({name})s::int[] AND {near})")
+            values |= {name: list(phrase), f"{name}_text": written(phrase)}
+        where += f" AND ({' OR '.join(either) or 'false'})"
+    return where, values

@@ -1,0 +1,48 @@
+"""Search: candidates for a question, and the documents of an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mnemosyned.domain.memory import Episode
+from mnemosyned.domain.ports.search import SearchStore
+from mnemosyned.domain.search.finding import find
+from mnemosyned.domain.search.frequencies import Frequencies
+from mnemosyned.domain.search.query import (
+    Documents,
+    Query,
+    RankedResult,
+    SearchCandidates,
+)
+from mnemosyned.storage.postgres.database.pool import Pool
+from mnemosyned.storage.postgres.database.session import Session
+from mnemosyned.storage.postgres.database.transactions import Transactional, reads
+from mnemosyned.storage.postgres.search.search import PostgresIndex
+from mnemosyned.storage.postgres.tables.memories import episode_at, memories_at
+
+
+class PostgresSearch(Transactional, SearchStore):
+    """A `SearchStore` of one owner."""
+
+    def __init__(self, pool: Pool, owner: int, frequencies: Frequencies) -> None:
+        super().__init__(pool, owner)
+        self._frequencies = frequencies
+
+    def candidates(self, query: Query) -> SearchCandidates:
+        if not query.terms and not query.only_then:
+            return SearchCandidates()
+        with self._pool.reading(self._owner) as session:
+            return find(PostgresIndex(session), query, self._frequencies)
+
+    @reads
+    def documents(self, session: Session, results: Sequence[RankedResult]) -> Documents:
+        asked = {place.memory for place in results if place.memory is not None}
+        asked.update(position for place in results for position, _ in place.lines)
+        memories = memories_at(session, asked)
+        episodes: dict[int, Episode] = {}
+        for place in results:
+            if place.episode is not None and (
+                episode := episode_at(session, "seq", place.episode)
+            ):
+                episodes[place.episode] = episode
+        return Documents(memories, episodes)
