@@ -14,7 +14,7 @@ from mnemosyned.domain.ports.surroundings.agents import (
 )
 from mnemosyned.domain.statuses import AgentActivity
 from mnemosyned.storage.postgres.database.session import Row, Session
-from mnemosyned.storage.postgres.tables.rows import utc
+from mnemosyned.storage.postgres.tables.rows import storable, utc
 
 SESSION_COLUMNS = (
     "session_id, client, conversation, project, directory, transcript, file, position, "
@@ -64,13 +64,13 @@ def insert_session(session: Session, told: AgentSession) -> None:
     """Add an agent's session, or replace what changes in it; the last seen are kept."""
     session.execute(
         _KEEP,
-        session=told.session,
-        client=told.client,
-        conversation=told.conversation,
-        project=told.project,
-        directory=told.directory,
-        transcript=told.transcript,
-        file=told.file,
+        session=storable(told.session),
+        client=storable(told.client),
+        conversation=storable(told.conversation),
+        project=storable(told.project),
+        directory=storable(told.directory),
+        transcript=storable(told.transcript),
+        file=storable(told.file),
         position=told.position,
         started_at=utc(told.started_at),
         seen_at=utc(told.seen_at),
@@ -105,8 +105,8 @@ def count_call(session: Session, call: AgentCall) -> None:
     called = utc(call.called_at)
     session.execute(
         _COUNT,
-        client=call.client,
-        event=call.event,
+        client=storable(call.client),
+        event=storable(call.event),
         stored=call.stored,
         characters=call.characters,
         failures=int(bool(call.failure)),
@@ -115,7 +115,7 @@ def count_call(session: Session, call: AgentCall) -> None:
         stored_at=called if call.stored else None,
         informed_at=called if call.characters else None,
         failed_at=called if call.failure else None,
-        failure=call.failure[:FAILURE_CHARS_MAX],
+        failure=storable(call.failure[:FAILURE_CHARS_MAX]),
     )
     session.execute(_DROP_ACTIVITY, most=CLIENTS_MAX)
 

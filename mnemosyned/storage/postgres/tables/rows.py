@@ -50,6 +50,11 @@ def utc(moment: datetime) -> datetime:
     return in_zone(moment, UTC)
 
 
+def storable(text: str) -> str:
+    """A text that no rule has admitted: PostgreSQL keeps no NUL."""
+    return text.replace("\0", "\ufffd")
+
+
 def memory_values(memory: MemoryRecord, owner: int, seq: int) -> dict[str, Any]:
     """The values of a row of `memory`, by column."""
     metadata = (

@@ -33,6 +33,7 @@ from mnemosyned.storage.postgres.tables.memories import memories_at
 from mnemosyned.storage.postgres.tables.rows import (
     EPISODE_COLUMNS,
     episode_from,
+    storable,
     utc,
 )
 
@@ -65,7 +66,7 @@ class PostgresAgents(Transactional, AgentStore):
         row = session.execute(
             f"SELECT {SESSION_COLUMNS} FROM agent_session "
             "WHERE owner = %(owner)s AND session_id = %(name)s",
-            name=name,
+            name=storable(name),
         ).fetchone()
         return session_from(row) if row else None
 
@@ -78,9 +79,9 @@ class PostgresAgents(Transactional, AgentStore):
         session.execute(
             "UPDATE agent_session SET position = %(position)s, file = %(file)s "
             "WHERE owner = %(owner)s AND session_id = %(name)s",
-            name=name,
+            name=storable(name),
             position=position,
-            file=file,
+            file=storable(file),
         )
 
     @writes_lazily
@@ -95,7 +96,7 @@ class PostgresAgents(Transactional, AgentStore):
         before = session.scalar(
             "SELECT shown FROM agent_session "
             "WHERE owner = %(owner)s AND session_id = %(name)s",
-            name=name,
+            name=storable(name),
         )
         if before is None:
             return
@@ -104,7 +105,7 @@ class PostgresAgents(Transactional, AgentStore):
             "UPDATE agent_session SET shown = %(shown)s, "
             "informed_at = coalesce(%(informed_at)s::timestamptz, informed_at) "
             "WHERE owner = %(owner)s AND session_id = %(name)s",
-            name=name,
+            name=storable(name),
             shown=json.dumps(shown),
             informed_at=utc(informed_at) if informed_at else None,
         )
@@ -115,7 +116,9 @@ class PostgresAgents(Transactional, AgentStore):
     ) -> list[MemoryRecord]:
         seqs: list[int] = []
         for statement in (_LATEST_WORKING, _LATEST_ARCHIVED):
-            rows = session.execute(statement, sessions=list(sessions), limit=limit)
+            rows = session.execute(
+                statement, sessions=list(map(storable, sessions)), limit=limit
+            )
             seqs += [seq for (seq,) in rows]
         found = memories_at(session, seqs)
         memories = [found[seq] for seq in seqs]
@@ -127,7 +130,7 @@ class PostgresAgents(Transactional, AgentStore):
         row = session.execute(
             f"SELECT {EPISODE_COLUMNS} FROM episode WHERE owner = %(owner)s "
             "AND session_id = %(name)s AND level = 0 ORDER BY covers_from DESC LIMIT 1",
-            name=name,
+            name=storable(name),
         ).fetchone()
         return episode_from(row) if row else None
 
@@ -139,7 +142,7 @@ class PostgresAgents(Transactional, AgentStore):
             "SELECT session_id FROM agent_session "
             "WHERE owner = %(owner)s AND project = %(project)s "
             "ORDER BY seen_at DESC LIMIT %(limit)s",
-            project=project,
+            project=storable(project),
             limit=limit,
         )
         return [name for (name,) in rows]
@@ -149,7 +152,7 @@ class PostgresAgents(Transactional, AgentStore):
         rows = session.execute(
             "SELECT session_id, project FROM agent_session "
             "WHERE owner = %(owner)s AND session_id = ANY(%(sessions)s::text[])",
-            sessions=list(sessions),
+            sessions=list(map(storable, sessions)),
         )
         return dict(rows.fetchall())
 
@@ -165,7 +168,7 @@ class PostgresAgents(Transactional, AgentStore):
 
     @reads
     def unknown(self, session: Session, ids: Sequence[str]) -> list[str]:
-        known = {id for (id,) in session.execute(_KNOWN, ids=list(ids))}
+        known = {id for (id,) in session.execute(_KNOWN, ids=list(map(storable, ids)))}
         return [id for id in ids if id not in known]
 
     @writes_lazily
