@@ -47,7 +47,8 @@ class Forgotten(Foreseen, frozen=True, kw_only=True):
     call: str = ""
     """What `restore` takes to put back all that this call forgot; empty without a grace time."""
     backups: list[str]
-    """Files next to the database that look like copies of it: nothing was deleted from them."""
+    """Files next to the database that look like copies of it, and what a database server keeps by
+    itself: nothing was deleted from them."""
 
 
 class Forget(

@@ -67,6 +67,11 @@ class DeletionStore(Protocol):
     def purge_deleted(self) -> bool:
         """Purge text deleted before this call from everything the store writes.
 
-        False if some of it remains, as another program is reading; try again later.
+        False if some of it remains, as another program is reading; try again later. What a server
+        keeps by itself, beyond the reach of the store, `beyond_purge` names.
         """
+        ...
+
+    def beyond_purge(self) -> tuple[str, ...]:
+        """Name what keeps deleted text after a purge, and until when."""
         ...

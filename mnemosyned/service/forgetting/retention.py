@@ -293,9 +293,10 @@ class RetentionService:
         return file_bytes(self._about.file) if self._about.file else 0
 
     def _known_backups(self) -> list[str]:
+        beyond = list(self._store.deletion.beyond_purge())
         if self._about.file is None:
-            return []
-        return known_backups(self._about.file, self._policies.backup.folder)
+            return beyond
+        return beyond + known_backups(self._about.file, self._policies.backup.folder)
 
     # -------------------------------------------------------------- restore
 

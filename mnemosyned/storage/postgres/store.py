@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 from mnemosyned.domain.search.frequencies import Frequencies
 from mnemosyned.storage.postgres.database.pool import Pool
+from mnemosyned.storage.postgres.stores.archive.grace import PostgresGrace
 from mnemosyned.storage.postgres.stores.archive.retention import PostgresRetention
 from mnemosyned.storage.postgres.stores.archive.undo import PostgresUndo
 from mnemosyned.storage.postgres.stores.compactions import PostgresCompactions
+from mnemosyned.storage.postgres.stores.deletion import PostgresDeletion
 from mnemosyned.storage.postgres.stores.learnings import PostgresLearnings
 from mnemosyned.storage.postgres.stores.listing import PostgresLists
 from mnemosyned.storage.postgres.stores.maintenance import PostgresMaintenance
@@ -28,6 +30,7 @@ class PostgresArchive:
 
     retention: PostgresRetention
     undo: PostgresUndo
+    grace: PostgresGrace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +54,7 @@ class PostgresStore:
         self.memories = PostgresRecords(*shared)
         self.search = PostgresSearch(*shared, frequencies)
         self.lists = PostgresLists(*shared)
+        self.deletion = PostgresDeletion(*shared)
         self.learnings = PostgresLearnings(*shared)
         self.compactions = PostgresCompactions(*shared)
         self.vectors = PostgresVectors(*shared)
@@ -58,7 +62,9 @@ class PostgresStore:
         self.sleep = PostgresSleep(*shared)
         self.rollups = PostgresRollups(*shared)
         self.archive = PostgresArchive(
-            retention=PostgresRetention(*shared), undo=PostgresUndo(*shared)
+            retention=PostgresRetention(*shared),
+            undo=PostgresUndo(*shared),
+            grace=PostgresGrace(*shared),
         )
         self.surroundings = PostgresSurroundings(
             agents=PostgresAgents(*shared),

@@ -126,6 +126,15 @@ class Pool:
         with closing(connection):
             yield Session(connection, owner)
 
+    @contextmanager
+    def outside_transactions(self, owner: int) -> Iterator[Session]:
+        """Statements each by itself, for what no transaction may hold, such as VACUUM."""
+        try:
+            with self._pool.connection() as connection:
+                yield Session(connection, owner)
+        except psycopg.Error as error:
+            raise storage_failed(error, NOTHING_KEPT) from error
+
     def _note_held(self, held_s: float) -> None:
         with self._measuring:
             self.held_max_s = max(self.held_max_s, held_s)

@@ -8,6 +8,8 @@ from typing import Any, Protocol, cast
 import psycopg
 
 Row = tuple[Any, ...]
+ROWS_AT_ONCE = 500
+"""Rows of a stream that are fetched together, and held in memory."""
 
 
 class Result(Protocol):
@@ -29,16 +31,26 @@ class Result(Protocol):
 class Session:
     """Statements within a transaction; each binds `%(owner)s` beside its own values."""
 
-    __slots__ = ("_connection", "owner")
+    __slots__ = ("_connection", "_streams", "owner")
 
     def __init__(self, connection: psycopg.Connection[Row], owner: int) -> None:
         self._connection = connection
         self.owner = owner
+        self._streams = 0
 
     def execute(self, sql: str, /, **values: object) -> Result:
         """Run a statement, with its values by name."""
         bound = {"owner": self.owner, **values}
         return cast("Result", self._connection.execute(sql.encode(), bound))
+
+    def stream(self, sql: str, /, **values: object) -> Iterator[Row]:
+        """Run a statement whose rows are fetched part by part, while others run in between."""
+        self._streams += 1
+        bound = {"owner": self.owner, **values}
+        with self._connection.cursor(name=f"stream_{self._streams}") as cursor:
+            cursor.itersize = ROWS_AT_ONCE
+            cursor.execute(sql.encode(), bound)
+            yield from cursor
 
     def execute_many(self, sql: str, rows: Iterable[Mapping[str, object]]) -> None:
         """Run a statement once for each row of values, in few round trips."""

@@ -106,11 +106,20 @@ class _Rows:
         self.waiting = []
 
 
-def insert_working(session: Session, memories: Sequence[MemoryRecord]) -> list[int]:
-    """Insert memories into working memory with their tags and validity; their numbers."""
+def insert_working(
+    session: Session,
+    memories: Sequence[MemoryRecord],
+    *,
+    seqs: list[int] | None = None,
+) -> list[int]:
+    """Insert memories into working memory with their tags and validity; their numbers.
+
+    These are new ones, or `seqs` that the memories had before.
+    """
     if not memories:
         return []
-    seqs = list(take_numbers(session, "memory", len(memories)))
+    if seqs is None:
+        seqs = list(take_numbers(session, "memory", len(memories)))
     rows = [
         memory_values(memory, session.owner, seq)
         for seq, memory in zip(seqs, memories, strict=True)

@@ -116,9 +116,9 @@ def remove_known(session: Session, ids: Iterable[str]) -> int:
     return _remove(session, "id = ANY(%(given)s)", list(ids))
 
 
-def remove_of_memory(session: Session, memory: str) -> int:
-    """Delete what was learned from a memory's words; answers with how many."""
-    return _remove(session, "memory_id = ANY(%(given)s)", [memory])
+def remove_of_memories(session: Session, memories: Iterable[str]) -> int:
+    """Delete what was learned from the words of memories; answers with how many."""
+    return _remove(session, "memory_id = ANY(%(given)s)", list(memories))
 
 
 def _remove(session: Session, where: str, given: list[str]) -> int:

@@ -238,6 +238,9 @@ class SqliteDeletion(Transactional, DeletionStore):
     def purge_deleted(self) -> bool:
         return self._purge.run()
 
+    def beyond_purge(self) -> tuple[str, ...]:
+        return ()
+
 
 def _leave_forgotten(connection: sqlite3.Connection, id: str) -> None:
     """Keep the id of a captured message, whose transcript may be read again."""

@@ -1,0 +1,306 @@
+"""Forgetting: memories, learnings and names are deleted with all their traces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from mnemosyned.domain.keeping.retention import (
+    ForgetFilter,
+    Grace,
+    Newest,
+    Removal,
+)
+from mnemosyned.domain.memory import Tier
+from mnemosyned.domain.ports.deletion import DeletionStore
+from mnemosyned.domain.ports.surroundings.agents import CAPTURED_PREFIX
+from mnemosyned.storage.postgres.database import purge
+from mnemosyned.storage.postgres.database.session import Session
+from mnemosyned.storage.postgres.database.transactions import (
+    Transactional,
+    reads,
+    writes,
+)
+from mnemosyned.storage.postgres.search import selection
+from mnemosyned.storage.postgres.tables.forgotten import keep_learnings, keep_memories
+from mnemosyned.storage.postgres.tables.hierarchy import BELOW
+from mnemosyned.storage.postgres.tables.learnings import (
+    remove_known,
+    remove_of_memories,
+)
+from mnemosyned.storage.postgres.tables.owner import add_to_totals
+from mnemosyned.storage.postgres.tables.purge import request_purge
+from mnemosyned.storage.postgres.tables.rewrites import invalidate
+from mnemosyned.storage.postgres.tables.state import leave_secrets
+
+NAMING = ("consolidation_log", "compaction")
+"""The tables that name sessions and sources, and outlive the memories of these."""
+_NAMES = (("session_id", ""), ("source", None))
+"""The columns of names, and what a row has without one."""
+_ALIVE = (
+    "(EXISTS (SELECT 1 FROM memory AS m WHERE m.owner = %(owner)s AND m.{0} = n.name) "
+    "OR EXISTS (SELECT 1 FROM episode AS e WHERE e.owner = %(owner)s AND e.{0} = n.name))"
+)
+
+
+class PostgresDeletion(Transactional, DeletionStore):
+    """A `DeletionStore` of one owner in PostgreSQL."""
+
+    @reads
+    def select(self, session: Session, choice: ForgetFilter) -> list[str]:
+        return selection.chosen(session, choice)
+
+    @reads
+    def select_learnings(self, session: Session, choice: ForgetFilter) -> list[str]:
+        return selection.chosen_learnings(session, choice)
+
+    @reads
+    def newest(self, session: Session) -> Newest:
+        return Newest(_last(session, "memory"), _last(session, "learning"))
+
+    @reads
+    def ids_under(self, session: Session, summary: str) -> list[str]:
+        rows = session.execute(
+            f"{BELOW} SELECT m.id FROM below "
+            "JOIN placed AS p ON p.owner = %(owner)s AND p.episode_seq = below.seq "
+            "JOIN memory AS m ON m.owner = %(owner)s AND m.seq = p.seq ORDER BY m.seq",
+            summary=summary,
+        )
+        return [id for (id,) in rows]
+
+    @reads
+    def preview(
+        self, session: Session, ids: Sequence[str], *, learned: Sequence[str] = ()
+    ) -> Removal:
+        found = _found(session, ids)
+        originals = [memory for memory in found if memory.episode is not None]
+        leaving: dict[int, int] = {}
+        wordless: dict[int, int] = {}
+        for memory in originals:
+            episode = memory.episode or 0
+            leaving[episode] = leaving.get(episode, 0) + 1
+            wordless[episode] = wordless.get(episode, 0) + (not memory.characters)
+        removed, emptied = _episodes_left(session, leaving)
+        return Removal(
+            working=len(found) - len(originals),
+            archived=len(originals),
+            details=sum(memory.details for memory in originals),
+            removed=removed,
+            emptied=emptied,
+            learnings=_learnings(session, ids, learned),
+            pruned_losing_summary=_pruned_losing_summary(session, wordless),
+        )
+
+    @writes
+    def forget(
+        self, session: Session, ids: Sequence[str], *, grace: Grace | None = None
+    ) -> Removal:
+        found = _found(session, ids)
+        if grace:
+            keep_memories(session, [memory.seq for memory in found], grace)
+        known = [memory.id for memory in found]
+        unlearned = remove_of_memories(session, known)
+        _leave_forgotten(session, known)
+        _leave_state(session, [memory.seq for memory in found])
+        episodes = _leave_archive(session, found)
+        _delete(session, found)
+        removed, emptied = invalidate(session, episodes)
+        if found and not grace:
+            request_purge(session)
+        originals = [memory for memory in found if memory.episode is not None]
+        return Removal(
+            working=len(found) - len(originals),
+            archived=len(originals),
+            details=sum(memory.details for memory in originals),
+            learnings=unlearned,
+            removed=removed,
+            emptied=emptied,
+        )
+
+    @writes
+    def forget_learnings(
+        self, session: Session, ids: Sequence[str], *, grace: Grace | None = None
+    ) -> Removal:
+        if grace:
+            keep_learnings(session, ids, grace)
+        removal = Removal(learnings=remove_known(session, ids))
+        if removal.learnings and not grace:
+            request_purge(session)
+        return removal
+
+    @reads
+    def orphaned_log_names(self, session: Session) -> tuple[list[str], list[str]]:
+        orphaned = []
+        for column, _ in _NAMES:
+            named = " UNION ".join(
+                f"SELECT {column} FROM {table} "
+                f"WHERE owner = %(owner)s AND {column} != ''"
+                for table in NAMING
+            )
+            rows = session.execute(
+                f"SELECT n.name FROM ({named}) AS n (name) "
+                f"WHERE NOT {_ALIVE.format(column)} ORDER BY n.name"
+            )
+            orphaned.append([name for (name,) in rows])
+        sessions, sources = orphaned
+        return sessions, sources
+
+    @writes
+    def forget_names(
+        self, session: Session, *, sessions: Iterable[str], sources: Iterable[str]
+    ) -> None:
+        for (column, nameless), names in zip(_NAMES, (sessions, sources), strict=True):
+            rows = session.execute(
+                "SELECT n.name FROM unnest(%(names)s::text[]) AS n (name) "
+                f"WHERE NOT {_ALIVE.format(column)}",
+                names=sorted(names),
+            )
+            gone = [name for (name,) in rows]
+            for table in NAMING if gone else ():
+                session.execute(
+                    f"UPDATE {table} SET {column} = %(nameless)s::text "
+                    f"WHERE owner = %(owner)s AND {column} = ANY(%(gone)s::text[])",
+                    nameless=nameless,
+                    gone=gone,
+                )
+
+    def purge_due(self) -> bool:
+        return purge.is_due(self._pool, self._owner)
+
+    def purge_deleted(self) -> bool:
+        return purge.run(self._pool, self._owner)
+
+    def beyond_purge(self) -> tuple[str, ...]:
+        return purge.BEYOND
+
+
+class _Found(NamedTuple):
+    """A memory that is to be deleted; `episode` is None in working memory."""
+
+    seq: int
+    id: str
+    characters: int
+    episode: int | None
+    details: int
+
+
+def _found(session: Session, ids: Sequence[str]) -> list[_Found]:
+    rows = session.execute(
+        "SELECT m.seq, m.id, length(m.content), p.episode_seq, (SELECT count(*) "
+        "FROM detail AS d WHERE d.owner = m.owner AND d.memory_seq = m.seq) "
+        "FROM memory AS m LEFT JOIN placed AS p ON p.owner = m.owner AND p.seq = m.seq "
+        "WHERE m.owner = %(owner)s AND m.id = ANY(%(ids)s::text[]) ORDER BY m.seq",
+        ids=list(ids),
+    )
+    return [_Found(*row) for row in rows]
+
+
+def _last(session: Session, table: str) -> int:
+    last: int | None = session.scalar(
+        f"SELECT max(seq) FROM {table} WHERE owner = %(owner)s"
+    )
+    return last or 0
+
+
+def _learnings(session: Session, ids: Sequence[str], learned: Sequence[str]) -> int:
+    """How many learnings go, those that go by themselves included."""
+    rows = session.execute(
+        "SELECT id FROM learning "
+        "WHERE owner = %(owner)s AND memory_id = ANY(%(ids)s::text[])",
+        ids=list(ids),
+    )
+    return len({*learned, *(id for (id,) in rows)})
+
+
+def _leave_forgotten(session: Session, ids: Sequence[str]) -> None:
+    """Keep the ids of captured messages, whose transcripts may be read again."""
+    captured = [id for id in ids if id.startswith(CAPTURED_PREFIX)]
+    if captured:
+        session.execute(
+            "INSERT INTO agent_forgotten (owner, id) "
+            "SELECT %(owner)s, unnest(%(ids)s::text[]) ON CONFLICT DO NOTHING",
+            ids=captured,
+        )
+
+
+def _leave_state(session: Session, seqs: Sequence[int]) -> None:
+    """What these memories superseded is superseded by their successors then, if they have any."""
+    rows = session.execute(
+        "SELECT DISTINCT superseded_by FROM memory_state "
+        "WHERE owner = %(owner)s AND superseded_by = ANY(%(seqs)s::bigint[])",
+        seqs=list(seqs),
+    )
+    # One by one, as several of one chain may go.
+    for (seq,) in rows.fetchall():
+        session.execute(
+            "UPDATE memory_state SET superseded_by = (SELECT s.superseded_by "
+            "FROM memory_state AS s WHERE s.owner = %(owner)s AND s.memory_seq = %(seq)s) "
+            "WHERE owner = %(owner)s AND superseded_by = %(seq)s",
+            seq=seq,
+        )
+
+
+def _leave_archive(session: Session, found: Sequence[_Found]) -> set[int]:
+    """What is secret stays so in the originals that remain; the episodes that lose originals."""
+    episodes = {memory.seq: memory.episode for memory in found if memory.episode}
+    rows = session.execute(
+        "SELECT DISTINCT memory_seq FROM detail WHERE owner = %(owner)s "
+        "AND memory_seq = ANY(%(seqs)s::bigint[]) AND sensitive",
+        seqs=list(episodes),
+    )
+    for (seq,) in rows.fetchall():
+        leave_secrets(session, seq, episodes[seq])
+    return set(episodes.values())
+
+
+def _delete(session: Session, found: Sequence[_Found]) -> None:
+    """Delete memories, and with them all rows that are about them."""
+    session.execute(
+        "DELETE FROM memory WHERE owner = %(owner)s AND seq = ANY(%(seqs)s::bigint[])",
+        seqs=[memory.seq for memory in found],
+    )
+    for tier in (Tier.WORKING, Tier.ARCHIVE):
+        sizes = [
+            memory.characters
+            for memory in found
+            if (memory.episode is None) is (tier is Tier.WORKING)
+        ]
+        add_to_totals(session, tier, count=-len(sizes), characters=-sum(sizes))
+
+
+def _pruned_losing_summary(session: Session, leaving: dict[int, int]) -> int:
+    """How many pruned originals stay in these episodes when so many others leave them."""
+    there: int = session.scalar(
+        "SELECT count(*) FROM placed AS p "
+        "JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
+        "WHERE p.owner = %(owner)s AND p.episode_seq = ANY(%(episodes)s::bigint[]) "
+        "AND m.content = ''",
+        episodes=list(leaving),
+    )
+    return there - sum(leaving.values())
+
+
+def _episodes_left(
+    session: Session, leaving: dict[int, int]
+) -> tuple[frozenset[int], frozenset[int]]:
+    """Level by level: an episode that loses all it was made of goes, the others are rewritten."""
+    removed: set[int] = set()
+    emptied: set[int] = set()
+    while leaving:  # ends, as each step goes up a level
+        above: dict[int, int] = {}
+        rows = session.execute(
+            "SELECT e.seq, (SELECT count(*) FROM placed AS p "
+            "WHERE p.owner = e.owner AND p.episode_seq = e.seq) "
+            "+ (SELECT count(*) FROM episode AS c "
+            "WHERE c.owner = e.owner AND c.parent_id = e.id), "
+            "(SELECT u.seq FROM episode AS u WHERE u.owner = e.owner AND u.id = e.parent_id) "
+            "FROM episode AS e WHERE e.owner = %(owner)s AND e.seq = ANY(%(seqs)s::bigint[])",
+            seqs=list(leaving),
+        )
+        for seq, parts, parent in rows:
+            gone = leaving[seq] >= parts
+            (removed if gone else emptied).add(seq)
+            if parent is not None:
+                above[parent] = above.get(parent, 0) + gone
+        leaving = above
+    return frozenset(removed), frozenset(emptied - removed)

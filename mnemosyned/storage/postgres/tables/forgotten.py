@@ -1,0 +1,218 @@
+"""Memories forgotten with a grace time: kept apart from all that is read, and put back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from mnemosyned.domain.keeping.retention import Grace
+from mnemosyned.domain.learnings.learning import Learning
+from mnemosyned.domain.memory import MemoryRecord
+from mnemosyned.storage.postgres.database.session import Session
+from mnemosyned.storage.postgres.tables.insert import insert_working
+from mnemosyned.storage.postgres.tables.learnings import FIELDS, Keeper, learning_from
+from mnemosyned.storage.postgres.tables.memories import memories_at
+from mnemosyned.storage.postgres.tables.owner import take_numbers
+from mnemosyned.storage.postgres.tables.rows import utc
+
+LEARNING = "learning"
+_INSERT = (
+    "INSERT INTO forgotten (owner, id, call, final_at, data) "
+    "SELECT %(owner)s, r.id, %(call)s, %(final_at)s, r.data "
+    "FROM unnest(%(ids)s::text[], %(data)s::text[]) AS r (id, data) "
+    "ON CONFLICT (owner, id) DO UPDATE SET call = excluded.call, "
+    "final_at = excluded.final_at, data = excluded.data"
+)
+_RESTORE_STATE = (
+    "INSERT INTO memory_state (owner, memory_seq, superseded_at, superseded_by) "
+    "VALUES (%(owner)s, %(seq)s, %(moment)s, (SELECT m.seq FROM memory AS m "
+    "WHERE m.owner = %(owner)s AND m.seq = %(newer)s)) "
+    "ON CONFLICT (owner, memory_seq) DO UPDATE SET "
+    "superseded_at = excluded.superseded_at, superseded_by = excluded.superseded_by"
+)
+
+
+class _Revision(msgspec.Struct, array_like=True):
+    """A row of `revision`."""
+
+    changed_at: datetime
+    content: str | None
+    content_hash: int
+    fields: str
+
+
+class _Kept(msgspec.Struct, omit_defaults=True):
+    """All of a memory."""
+
+    seq: int = 0
+    memory: dict[str, Any] = msgspec.field(default_factory=dict)
+    """The fields of the record that it was."""
+    superseded_by: int | None = None
+    supersedes: list[int] = msgspec.field(default_factory=list)
+    """The memories that it had replaced, by their `seq`."""
+    revisions: list[_Revision] = msgspec.field(default_factory=list)
+    learnings: list[Learning] = msgspec.field(default_factory=list)
+
+
+_decode = msgspec.json.Decoder(_Kept).decode
+_FIELDS = (
+    "id", "session", "source", "role", "content", "importance", "pinned", "metadata",
+    "created_at", "tags", "valid_until", "superseded_at",
+)  # fmt: skip
+
+
+def keep_memories(session: Session, seqs: Sequence[int], grace: Grace) -> None:
+    """Keep all of memories that are about to be deleted; nothing of pruned ones."""
+    memories = {
+        seq: memory
+        for seq, memory in memories_at(session, seqs).items()
+        if memory.content
+    }
+    kept = {
+        seq: _Kept(seq=seq, memory={name: getattr(memory, name) for name in _FIELDS})
+        for seq, memory in memories.items()
+    }
+    _keep_links(session, kept)
+    _keep_revisions(session, kept)
+    by_id = {memory.id: kept[seq] for seq, memory in memories.items()}
+    for learning in _learnings(session, "memory_id", list(by_id)):
+        by_id[learning.memory or ""].learnings.append(learning)
+    _insert(session, grace, by_id)
+
+
+def _keep_links(session: Session, kept: Mapping[int, _Kept]) -> None:
+    rows = session.execute(
+        "SELECT memory_seq, superseded_by FROM memory_state WHERE owner = %(owner)s "
+        "AND superseded_by IS NOT NULL AND (memory_seq = ANY(%(seqs)s::bigint[]) "
+        "OR superseded_by = ANY(%(seqs)s::bigint[])) ORDER BY memory_seq",
+        seqs=list(kept),
+    )
+    for older, newer in rows:
+        if older in kept:
+            kept[older].superseded_by = newer
+        if newer in kept:
+            kept[newer].supersedes.append(older)
+
+
+def _keep_revisions(session: Session, kept: Mapping[int, _Kept]) -> None:
+    rows = session.execute(
+        "SELECT memory_seq, changed_at, content, content_hash, fields FROM revision "
+        "WHERE owner = %(owner)s AND memory_seq = ANY(%(seqs)s::bigint[]) "
+        "ORDER BY memory_seq, seq",
+        seqs=list(kept),
+    )
+    for seq, *revision in rows:
+        kept[seq].revisions.append(_Revision(*revision))
+
+
+def keep_learnings(session: Session, ids: Sequence[str], grace: Grace) -> None:
+    """Keep learnings that are about to be deleted by themselves."""
+    _insert(
+        session,
+        grace,
+        {
+            f"{LEARNING}:{learning.id}": _Kept(learnings=[learning])
+            for learning in _learnings(session, "id", ids)
+        },
+    )
+
+
+def _learnings(session: Session, column: str, values: Sequence[str]) -> list[Learning]:
+    rows = session.execute(
+        f"SELECT {FIELDS} FROM learning WHERE owner = %(owner)s "
+        f"AND {column} = ANY(%(values)s::text[]) ORDER BY seq",
+        values=list(values),
+    )
+    return list(map(learning_from, rows))
+
+
+def _insert(session: Session, grace: Grace, kept: Mapping[str, _Kept]) -> None:
+    if kept:
+        session.execute(
+            _INSERT,
+            call=grace.call,
+            final_at=utc(grace.final_at),
+            ids=list(kept),
+            data=[msgspec.json.encode(each).decode() for each in kept.values()],
+        )
+
+
+def put_back(session: Session, keys: Sequence[str]) -> list[tuple[str, int]]:
+    """Put memories and learnings back; returns the ids and positions of memories.
+
+    What has the id of a memory that was remembered since stays forgotten.
+    """
+    keeper = Keeper(session)
+    returned: list[tuple[str, int]] = []
+    for key in keys:
+        data = session.scalar(
+            "SELECT data FROM forgotten WHERE owner = %(owner)s AND id = %(key)s",
+            key=key,
+        )
+        kept = _decode(data) if data else _Kept()
+        if kept.memory:
+            if _is_taken(session, "id", key):
+                continue
+            returned.append((key, _put_back(session, kept)))
+        for learning in kept.learnings:
+            keeper.keep(learning)
+        session.execute(
+            "DELETE FROM forgotten WHERE owner = %(owner)s AND id = %(key)s", key=key
+        )
+    return returned
+
+
+def _is_taken(session: Session, column: str, value: str | int) -> bool:
+    found = session.scalar(
+        f"SELECT 1 FROM memory WHERE owner = %(owner)s AND {column} = %(value)s",
+        value=value,
+    )
+    return found is not None
+
+
+def _put_back(session: Session, kept: _Kept) -> int:
+    """Insert a memory as it was, into working memory; its position.
+
+    That is the one it had, or a new one where an import took that.
+    """
+    memory = msgspec.convert(kept.memory, MemoryRecord)
+    free = None if _is_taken(session, "seq", kept.seq) else [kept.seq]
+    (seq,) = insert_working(session, [memory], seqs=free)
+    numbers = take_numbers(session, "record", len(kept.revisions))
+    session.execute_many(
+        "INSERT INTO revision "
+        "(owner, seq, memory_seq, changed_at, content, content_hash, fields) VALUES "
+        "(%(owner)s, %(number)s, %(seq)s, %(changed_at)s, %(content)s, %(hash)s, %(fields)s)",
+        [
+            {
+                "number": number,
+                "seq": seq,
+                "changed_at": revision.changed_at,
+                "content": revision.content,
+                "hash": revision.content_hash,
+                "fields": revision.fields,
+            }
+            for number, revision in zip(numbers, kept.revisions, strict=True)
+        ],
+    )
+    if memory.superseded_at:
+        session.execute(
+            _RESTORE_STATE,
+            seq=seq,
+            moment=utc(memory.superseded_at),
+            newer=kept.superseded_by,
+        )
+    session.execute(
+        "UPDATE memory_state SET superseded_by = %(seq)s "
+        "WHERE owner = %(owner)s AND memory_seq = ANY(%(older)s::bigint[])",
+        seq=seq,
+        older=kept.supersedes,
+    )
+    session.execute(
+        "DELETE FROM agent_forgotten WHERE owner = %(owner)s AND id = %(id)s",
+        id=memory.id,
+    )
+    return seq
