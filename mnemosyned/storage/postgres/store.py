@@ -9,6 +9,7 @@ from mnemosyned.storage.postgres.database.pool import Pool
 from mnemosyned.storage.postgres.stores.archive.grace import PostgresGrace
 from mnemosyned.storage.postgres.stores.archive.retention import PostgresRetention
 from mnemosyned.storage.postgres.stores.archive.undo import PostgresUndo
+from mnemosyned.storage.postgres.stores.changes import PostgresChanges
 from mnemosyned.storage.postgres.stores.compactions import PostgresCompactions
 from mnemosyned.storage.postgres.stores.deletion import PostgresDeletion
 from mnemosyned.storage.postgres.stores.learnings import PostgresLearnings
@@ -55,6 +56,7 @@ class PostgresStore:
         self.search = PostgresSearch(*shared, frequencies)
         self.lists = PostgresLists(*shared)
         self.deletion = PostgresDeletion(*shared)
+        self.changes = PostgresChanges(*shared)
         self.learnings = PostgresLearnings(*shared)
         self.compactions = PostgresCompactions(*shared)
         self.vectors = PostgresVectors(*shared)
