@@ -117,7 +117,15 @@ def match_prefix(word: str) -> str:
 
 
 def _porter(word: str) -> str:
-    if not 3 <= len(word) <= STEMMED_CHARS_MAX or not word.isascii():
+    return stem_bytes(word) if word.isascii() else word
+
+
+def stem_bytes(word: str) -> str:
+    """Return the stem of a word whose characters are bytes, as the index stems any script.
+
+    What is no letter of English counts as a consonant.
+    """
+    if not 3 <= len(word) <= STEMMED_CHARS_MAX:
         return word
     word = _step_1(word)
     word = _replace_ending(word, _BY_LENGTH_2, _STEP_2)
@@ -153,7 +161,7 @@ def _without_plural(word: str) -> str:
 
 
 def _without_participle(word: str) -> str:
-    if word.endswith("eed"):
+    if word.endswith("eed") and word != "eed":
         return word[:-1] if _measure(word[:-3]) else word
     for ending in ("ed", "ing"):
         if word.endswith(ending):
@@ -170,7 +178,7 @@ def _restore_ending(base: str) -> str:
     """Return the verb without its participle ending: hope, hop and file of `hoping`, `hopping`, `filing`."""
     if base.endswith(("at", "bl", "iz")):
         return base + "e"
-    if base.endswith(_DOUBLES):
+    if base.endswith(_DOUBLES) or (base[-1:] >= "\x80" and base[-2:-1] == base[-1:]):
         return base[:-1]
     if _measure(base) == 1 and _ends_short(base):
         return base + "e"
@@ -179,7 +187,7 @@ def _restore_ending(base: str) -> str:
 
 def _replace_ending(word: str, endings: list[str], table: dict[str, str]) -> str:
     for ending in endings:
-        if word.endswith(ending):
+        if word.endswith(ending) and word != ending:
             base = word[: -len(ending)]
             return base + table[ending] if _measure(base) else word
     return word

@@ -10,9 +10,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 
-from mnemosyned.domain.text.stemming import WORD, fold_case, stem
+from mnemosyned.domain.text.stemming import stem, stem_bytes
 from mnemosyned.domain.text.terms import grams
 from mnemosyned.domain.text.word_cache import WordCache
+from mnemosyned.storage.postgres.tables.index_characters import character_table
 
 TERMS_KEPT_MAX = 20_000
 """Hashes that are kept, of all owners together."""
@@ -32,7 +33,7 @@ def word_hashes(owner: int, *texts: str) -> list[int]:
 
 def phrase_hashes(owner: int, text: str) -> list[int]:
     """Hash the words of one text, in order: one for a word, several for a code."""
-    return _hashes(owner, map(stem, WORD.findall(fold_case(text))))
+    return _hashes(owner, text.translate(_STEMMED).split(), _STEM_HASHES)
 
 
 def gram_hashes(owner: int, text: str) -> list[int] | None:
@@ -43,12 +44,23 @@ def gram_hashes(owner: int, text: str) -> list[int] | None:
 
 def gram_term_hashes(owner: int, parts: str) -> list[int]:
     """Hash terms of the second index, which are not stemmed."""
-    return _hashes(owner, WORD.findall(fold_case(parts)))
+    return _hashes(owner, parts.translate(_UNSTEMMED).split(), _HASHES)
 
 
-def _hashes(owner: int, terms: Iterable[str]) -> list[int]:
+def index_stem(word: str) -> str:
+    """Return the stem that FTS5 has of a folded word: by its bytes, which are the characters here."""
+    written = word.encode("utf-8", "surrogatepass").decode("latin-1")
+    return stem(word) if word.isascii() else stem_bytes(written)
+
+
+def _hashes(owner: int, words: Iterable[str], hashes: WordCache[int]) -> list[int]:
     salt = f"{owner}:"
-    return [_HASHES[salt + term] for term in terms]
+    return [hashes[salt + word] for word in words]
+
+
+def _stem_hash(salted: str) -> int:
+    salt, _, word = salted.partition(":")
+    return _hash(f"{salt}:{index_stem(word)}")
 
 
 def _hash(term: str) -> int:
@@ -62,3 +74,6 @@ def _hash(term: str) -> int:
 
 
 _HASHES = WordCache(_hash, entries_max=TERMS_KEPT_MAX)
+_STEM_HASHES = WordCache(_stem_hash, entries_max=TERMS_KEPT_MAX)
+_STEMMED = character_table(all_accents=True)
+_UNSTEMMED = character_table(all_accents=False)
