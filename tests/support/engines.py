@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,14 +32,16 @@ def sqlite_store(database: Path, blank: Path) -> Iterator[SqliteStore]:
 
 @contextmanager
 def postgres_store() -> Iterator[PostgresStore]:
-    """A store in a database of its own."""
+    """A store in a database of its own; with GUARDED=1 held to its owner by the database too."""
     # Loaded here: without psycopg the other engine is tested.
     from mnemosyned.storage.postgres.opening import (  # noqa: PLC0415
         open_store as open_postgres,
     )
 
     with open_postgres(
-        new_database(), migrations=shipped("migrations") / "postgres"
+        new_database(),
+        migrations=shipped("migrations") / "postgres",
+        guarded="GUARDED" in os.environ,
     ) as opened:
         yield opened
 

@@ -11,31 +11,36 @@ import psycopg
 from mnemosyned.storage.postgres.database.failures import storage_failed
 from mnemosyned.storage.postgres.database.migrations import upgrade
 from mnemosyned.storage.postgres.database.pool import Pool
+from mnemosyned.storage.postgres.database.roles import prepare_role
+from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.store import PostgresStore
 from mnemosyned.storage.postgres.tables.owner import LOCAL_OWNER, ensure_owner
-
-LOCAL_NAME = "local"
-"""The name of the owner of a memory that has only one."""
 
 
 @contextmanager
 def open_store(
-    dsn: str, *, migrations: Path, owner: int = LOCAL_OWNER
+    dsn: str,
+    *,
+    migrations: Path,
+    owner: int = LOCAL_OWNER,
+    guarded: bool = False,
 ) -> Iterator[PostgresStore]:
     """Connect, bring the schema up to date and serve the memory while the block runs.
 
-    Raises `SchemaTooNew` and `StorageFailed`.
+    `guarded`: the database, too, holds every statement to the owner. Raises `SchemaTooNew` and
+    `StorageFailed`.
     """
     try:
         version = upgrade(dsn, migrations)
+        role = prepare_role(dsn) if guarded else None
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            ensure_owner(Session(connection, owner))
     except psycopg.Error as error:
         raise storage_failed(error, "the memory was not opened") from error
-    pool = Pool(dsn)
+    pool = Pool(dsn, role=role)
     pool.open()
     store = PostgresStore(pool, owner, schema_version=version)
     try:
-        with pool.writing(owner) as session:
-            ensure_owner(session, LOCAL_NAME)
         yield store
     finally:
         store.close()

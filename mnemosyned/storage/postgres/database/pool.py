@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 
 import psycopg
 from psycopg_pool import ConnectionPool
 
+from mnemosyned.domain.errors import NotFound
 from mnemosyned.storage.postgres.database.failures import (
     NOT_ANSWERED,
     NOTHING_KEPT,
@@ -36,13 +37,18 @@ _WAITING = (
     "-c idle_session_timeout=0 -c tcp_keepalives_idle=20 "
     "-c tcp_keepalives_interval=10 -c tcp_keepalives_count=4"
 )
+_SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_LOCK = "SELECT 1 FROM owner WHERE owner = %(owner)s FOR UPDATE"
+_LAZILY = "SET LOCAL synchronous_commit = off"
 
 
 class Pool:
     """Connections, and the transactions that run on them."""
 
-    def __init__(self, dsn: str) -> None:
+    def __init__(self, dsn: str, *, role: str | None = None) -> None:
+        """`role` is the database role of all transactions; None: the user that connects."""
         self._dsn = dsn
+        self._role = (f'SET LOCAL ROLE "{role}"',) if role else ()
         self._pool: ConnectionPool[psycopg.Connection[Row]] = ConnectionPool(
             dsn,
             min_size=1,
@@ -72,11 +78,7 @@ class Pool:
         """One state of the database, however many statements."""
         try:
             with self._pool.connection() as connection:
-                session = _begin(
-                    connection,
-                    owner,
-                    "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
-                )
+                session = _begin(connection, owner, (_SNAPSHOT, *self._role))
                 try:
                     yield session
                 finally:
@@ -90,12 +92,13 @@ class Pool:
         """A transaction in which nobody else changes what is the owner's.
 
         What it wrote is on disk when the block has ended, unless `durable` is false: then a crash
-        of the server may take it back whole.
+        of the server may take it back whole. Raises `NotFound` for an owner that was removed.
         """
+        first = ("BEGIN", *self._role, *(() if durable else (_LAZILY,)))
         is_committing = False
         try:
             with self._pool.connection() as connection:
-                session = _begin(connection, owner, "BEGIN", durable=durable, lock=True)
+                session = _begin(connection, owner, first, lock=True)
                 began = time.monotonic()
                 try:
                     yield session
@@ -143,20 +146,20 @@ class Pool:
 def _begin(
     connection: psycopg.Connection[Row],
     owner: int,
-    begin: str,
+    first: Iterable[str],
     *,
-    durable: bool = True,
     lock: bool = False,
 ) -> Session:
     """Begin a transaction about an owner, in one round trip."""
     session = Session(connection, owner)
     with connection.pipeline():
-        session.execute(begin)
+        for statement in first:
+            session.execute(statement)
         session.execute(
             "SELECT set_config('mnemosyned.owner', %(text)s, true)", text=str(owner)
         )
-        if not durable:
-            session.execute("SET LOCAL synchronous_commit = off")
-        if lock:
-            session.execute("SELECT 1 FROM owner WHERE owner = %(owner)s FOR UPDATE")
+        locked = session.execute(_LOCK) if lock else None
+    if locked and locked.fetchone() is None:
+        connection.execute("ROLLBACK")
+        raise NotFound("this owner was removed from the database")
     return session

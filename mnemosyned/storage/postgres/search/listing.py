@@ -40,7 +40,7 @@ _FRESH = "fresh AS f JOIN memory AS m ON m.owner = f.owner AND m.seq = f.seq"
 _PLACED = "placed AS p JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq"
 # Words have roles among them; with those that were pruned, the words went.
 _SPOKEN = (
-    "SELECT m.seq FROM memory AS m WHERE m.owner = %(owner)s "
+    "SELECT m.seq FROM memory_index AS m WHERE m.owner = %(owner)s "
     "AND m.role = ANY(%(roles)s::text[]) AND ({said}) UNION ALL "
     "SELECT s.memory_seq FROM memory_state AS s "
     "WHERE s.owner = %(owner)s AND s.pruned_at IS NOT NULL LIMIT %(most)s"

@@ -1,7 +1,8 @@
 """Statements over the indexes of words: the only ones that compare index terms.
 
 Few shapes, each with its values bound: one for any number of words at once, one for words together,
-one for counting.
+one for counting. They read views of the tables, which the index of words serves under row-level security
+too (see the migration).
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ def rows_of_each(
         "AS a (number, low, high, most, above, written) "
     )
     select = (
-        "SELECT a.number, ARRAY(SELECT m.seq FROM memory AS m WHERE m.owner = %(owner)s "
+        "SELECT a.number, ARRAY(SELECT m.seq FROM memory_index AS m WHERE m.owner = %(owner)s "
         "AND m.words {match} (%(terms)s::int[])[a.low:a.high] AND m.seq > a.above{together}"
         f"{narrow.where} {order}LIMIT a.most) {source} WHERE a.written {{is_word}} ''"
     )
@@ -117,7 +118,7 @@ def rows_with_all(
     where, values = _matching(having, "m.words")
     ordered = f"ORDER BY m.seq {order} " if order else ""
     rows = session.execute(
-        f"SELECT m.seq FROM memory AS m WHERE m.owner = %(owner)s{where}{narrow.where} "
+        f"SELECT m.seq FROM memory_index AS m WHERE m.owner = %(owner)s{where}{narrow.where} "
         f"{ordered}LIMIT %(most)s",
         most=limit,
         **values,
@@ -139,7 +140,7 @@ def texts_with_any(
     name = _NAMES[table]
     where, values = _matching([any_of], f"{name}.{column}")
     rows: Result = session.execute(
-        f"SELECT {name}.seq, {name}.{column} FROM {table} AS {name} "
+        f"SELECT {name}.seq, {name}.{column} FROM {table}_index AS {name} "
         f"WHERE {name}.owner = %(owner)s{where}{narrow.where} "
         f"ORDER BY {name}.seq DESC LIMIT %(most)s",
         most=limit,
@@ -155,7 +156,7 @@ def counts_of_each(
     """Count the rows of each phrase."""
     table, column = source
     select = (
-        f"SELECT a.number, (SELECT count(*) FROM {table} AS m WHERE m.owner = %(owner)s "
+        f"SELECT a.number, (SELECT count(*) FROM {table}_index AS m WHERE m.owner = %(owner)s "
         f"AND m.{column} @> (%(terms)s::int[])[a.low:a.high] "
         f"AND {_TOGETHER.format(column=f'm.{column}', written='a.written')}) "
         "FROM unnest(%(lows)s::int[], %(highs)s::int[], %(texts)s::text[]) "

@@ -7,12 +7,14 @@ from typing import Literal
 from mnemosyned.domain.memory import Tier
 from mnemosyned.storage.postgres.database.session import Session
 
+LOCAL_NAME = "local"
 LOCAL_OWNER = 1
 """The owner of a memory that has only one."""
 
 
-def ensure_owner(session: Session, name: str) -> None:
+def ensure_owner(session: Session) -> None:
     """Add the owner's row if there is none."""
+    name = LOCAL_NAME if session.owner == LOCAL_OWNER else f"owner-{session.owner}"
     session.execute(
         "INSERT INTO owner (owner, name) VALUES (%(owner)s, %(name)s) "
         "ON CONFLICT DO NOTHING",
