@@ -1,0 +1,184 @@
+"""What a server knows of itself: settings that endanger memory, damage, refusals."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import cast
+
+import psycopg
+import pytest
+from support.fakes import NOON, memory, remember_batch
+from support.postgres import Server
+
+from mnemosyned.domain.errors import StorageFailed
+from mnemosyned.domain.ports.store import MemoryStore
+from mnemosyned.domain.ports.surroundings.watching import WatchedFile
+from mnemosyned.paths import shipped
+from mnemosyned.storage.postgres.opening import open_store
+
+pytestmark = pytest.mark.postgres
+
+WAIT_S = 20
+MIGRATIONS = shipped("migrations") / "postgres"
+
+
+@contextmanager
+def opened(dsn: str) -> Iterator[MemoryStore]:
+    with open_store(dsn, migrations=MIGRATIONS) as store:
+        yield cast("MemoryStore", store)
+
+
+@contextmanager
+def server(**settings: str) -> Iterator[Server]:
+    """A server of its own, with settings of its own."""
+    started = Server(**settings)
+    try:
+        started.start()
+        yield started
+    finally:
+        started.remove()
+
+
+def run(dsn: str, *statements: str) -> None:
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        for statement in statements:
+            connection.execute(statement.encode())
+
+
+def found(look: Callable[[], list[str]]) -> list[str]:
+    """What is found in the end: the server's own counts come a moment later."""
+    ends = time.monotonic() + WAIT_S
+    while not (told := look()) and time.monotonic() < ends:
+        time.sleep(0.1)
+    return told
+
+
+def test_a_server_that_keeps_what_it_acknowledges_needs_no_warning() -> None:
+    with server() as own, opened(own.new_database()) as store:
+        assert store.maintenance.warnings() == []
+        assert store.maintenance.problems() == []
+        store.maintenance.ensure_durable()
+
+
+def test_settings_that_endanger_memory_are_named_the_gravest_first() -> None:
+    with server(fsync="off", full_page_writes="off") as own:
+        dsn = own.new_database()
+        run(dsn, f'ALTER DATABASE "{dsn_name(dsn)}" SET synchronous_commit = off')
+        with opened(dsn) as store:
+            fsync, pages, commits = store.maintenance.warnings()
+
+    assert fsync.startswith("fsync is off")
+    assert "destroy the whole database" in fsync
+    assert pages.startswith("full_page_writes is off")
+    assert commits.startswith("synchronous_commit is off")
+    assert all(each.endswith("set it to on") for each in (fsync, pages, commits))
+
+
+def test_an_archive_that_fails_is_named() -> None:
+    settings = {
+        "archive_mode": "on",
+        "archive_command": "false",
+        "wal_level": "replica",
+    }
+    with server(**settings) as own, opened(own.new_database()) as store:
+        remember_batch(store, memory("1"))
+        run(own.dsn("postgres"), "SELECT pg_switch_wal()")
+
+        (warning,) = found(store.maintenance.warnings)
+
+    assert warning.startswith("the server cannot archive 0")
+
+
+def test_an_index_that_was_not_finished_is_named(dsn: str) -> None:
+    with opened(dsn) as store:
+        remember_batch(store, memory("1"), memory("2"))
+        with pytest.raises(psycopg.errors.UniqueViolation):
+            run(dsn, "CREATE UNIQUE INDEX CONCURRENTLY twice ON memory (session_id)")
+
+        (problem,) = store.maintenance.problems()
+
+        assert problem.startswith("the index twice is not usable")
+        run(dsn, "DROP INDEX twice")
+        assert store.maintenance.problems() == []
+
+
+def test_damage_is_refused_and_named() -> None:
+    with server() as own:
+        dsn = own.new_database()
+        with opened(dsn) as store:
+            remember_batch(store, memory("1"))
+        with psycopg.connect(dsn) as connection:
+            (file,) = connection.execute(
+                "SELECT pg_relation_filepath('memory')"
+            ).fetchone() or ("",)
+        own.stop()
+        with (own.data / file).open("r+b") as table:
+            table.seek(8_000)
+            table.write(b"damaged!")
+        own.start()
+        with opened(dsn) as store:
+            with pytest.raises(StorageFailed, match="damaged: restore a backup"):
+                store.memories.get("1")
+
+            (problem,) = found(store.maintenance.problems)
+
+    assert problem.startswith("the server met damaged pages")
+
+
+def test_a_server_that_takes_no_writes_is_not_durable() -> None:
+    with server() as own, opened(own.new_database()) as store:
+        run(
+            own.dsn("postgres"),
+            "ALTER SYSTEM SET default_transaction_read_only = on",
+            "SELECT pg_reload_conf()",
+        )
+
+        def refused() -> list[str]:
+            try:
+                store.maintenance.ensure_durable()
+            except StorageFailed as failure:
+                return [failure.message]
+            return []
+
+        (message,) = found(refused)
+        assert message.startswith("nothing can be stored")
+        with pytest.raises(StorageFailed, match="connect to the primary"):
+            remember_batch(store, memory("1"))
+
+
+def test_a_flush_takes_what_was_written_lazily_to_the_disk() -> None:
+    """The server's own writer, which would do so in a moment, is told to wait."""
+    state = WatchedFile(path="/w/a", file="1:2", size=1, modified_ns=2, read_at=NOON)
+    with server(wal_writer_delay="10s") as own:
+        dsn = own.new_database()
+        with opened(dsn) as store:
+            store.surroundings.watches.keep_file(state)
+            store.maintenance.flush()
+            own.kill()
+        (own.data / "postmaster.pid").unlink()
+        own.start()
+        with opened(dsn) as store:
+            assert store.surroundings.watches.file("/w/a") == state
+
+
+def test_a_backup_is_left_to_the_servers_tools(dsn: str, tmp_path: Path) -> None:
+    with (
+        opened(dsn) as store,
+        pytest.raises(StorageFailed, match=r"pgBackRest.*pg_dump"),
+    ):
+        store.maintenance.back_up(tmp_path / "memory.db")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_longest_write_is_known(dsn: str) -> None:
+    with open_store(dsn, migrations=MIGRATIONS) as store:
+        with store._pool.writing(store.owner) as session:  # noqa: SLF001 a slow one
+            session.execute("SELECT pg_sleep(0.2)")
+
+        assert 0.2 <= store.maintenance.longest_write_s() < WAIT_S
+
+
+def dsn_name(dsn: str) -> str:
+    """The name of a database."""
+    return dsn.split("@/")[1].split("?", maxsplit=1)[0]
