@@ -7,6 +7,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+Outcome = bool | str | None
+"""Whether a record was stored; the reason where something else has its place; None where neither."""
+OTHER_WORDS = "something else has its id here, which was kept"
+WORDS_PRUNED = "its words were pruned, and the summary of them is not here"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportFilter:
@@ -151,3 +156,18 @@ class Restored:
     left_out: int = 0
     """Summaries that the next sleep writes, as some of what they were made of is not here."""
     conflicts: list[RestoreConflict] = field(default_factory=list)
+
+    def count(self, kind: str, id: str, outcome: Outcome) -> None:
+        """Count what became of a record."""
+        if isinstance(outcome, str):
+            conflict = RestoreConflict(kind=kind, id=id, reason=outcome)
+            self.conflicts.append(conflict)
+        elif outcome is not None:
+            counts = self.stored if outcome else self.known
+            counts[kind] = counts.get(kind, 0) + 1
+
+
+def known_memory(memory: ExportedMemory, content: str | None) -> Outcome:
+    """Tell whether it is the memory that is here; one of both may have been pruned."""
+    was_pruned = content is not None and "" in (content, memory.content)
+    return False if content == memory.content or was_pruned else OTHER_WORDS

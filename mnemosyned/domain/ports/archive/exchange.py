@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -30,6 +30,16 @@ Record = (
     | ForgottenCapture
 )
 """Anything an export holds."""
+KIND_NAMES: Mapping[type[Record], str] = {
+    ExportedEpisode: "episode",
+    ExportedMemory: "memory",
+    ExportedSupersession: "supersession",
+    Learning: "learning",
+    LogEntry: "log",
+    ExportedCompaction: "compaction",
+    AgentSession: "agent_session",
+    ForgottenCapture: "forgotten",
+}
 
 
 class ExchangeStore(Protocol):

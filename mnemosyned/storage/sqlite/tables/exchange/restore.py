@@ -11,27 +11,21 @@ from typing import Any
 import msgspec
 
 from mnemosyned.domain.exchange import (
-    ExportedCompaction,
+    OTHER_WORDS,
+    WORDS_PRUNED,
     ExportedEpisode,
     ExportedMemory,
     ExportedSupersession,
-    ForgottenCapture,
-    RestoreConflict,
+    Outcome,
     Restored,
+    known_memory,
 )
-from mnemosyned.domain.learnings.learning import Learning
-from mnemosyned.domain.ports.archive.exchange import Record
-from mnemosyned.domain.ports.surroundings.agents import AgentSession
-from mnemosyned.domain.sleep.cycles import LogEntry
+from mnemosyned.domain.ports.archive.exchange import KIND_NAMES, Record
 from mnemosyned.storage.sqlite.fulltext.indexing import (
     index_episode_grams,
     index_memories,
 )
-from mnemosyned.storage.sqlite.tables.exchange.restore_single import (
-    OTHER_WORDS,
-    SINGLE,
-    Outcome,
-)
+from mnemosyned.storage.sqlite.tables.exchange.restore_single import SINGLE
 from mnemosyned.storage.sqlite.tables.insert import known_records
 from mnemosyned.storage.sqlite.tables.rows import (
     MEMORY_COLUMNS,
@@ -41,16 +35,6 @@ from mnemosyned.storage.sqlite.tables.rows import (
 )
 from mnemosyned.storage.sqlite.tables.tags import add_tags
 
-KIND_NAMES = {
-    ExportedEpisode: "episode",
-    ExportedMemory: "memory",
-    ExportedSupersession: "supersession",
-    Learning: "learning",
-    LogEntry: "log",
-    ExportedCompaction: "compaction",
-    AgentSession: "agent_session",
-    ForgottenCapture: "forgotten",
-}
 _EPISODE_COLUMNS = (
     "seq, id, session_id, source, level, content, item_count, covers_from, covers_until, "
     "summarizer, created_at, period_from, index_terms, stale"
@@ -94,15 +78,8 @@ class Restoring:
     def _each(self, records: Iterable[Any], store: Callable[[Any], Outcome]) -> None:
         """Store records one by one, and count what became of them."""
         for record in records:
-            kind = KIND_NAMES[type(record)]
-            outcome = store(record)
-            if isinstance(outcome, str):
-                id = getattr(record, "id", "")
-                conflict = RestoreConflict(kind=kind, id=str(id), reason=outcome)
-                self._outcome.conflicts.append(conflict)
-            elif outcome is not None:
-                counts = self._outcome.stored if outcome else self._outcome.known
-                counts[kind] = counts.get(kind, 0) + 1
+            id = str(getattr(record, "id", ""))
+            self._outcome.count(KIND_NAMES[type(record)], id, store(record))
 
     # ------------------------------------------------- episodes and memories
 
@@ -150,11 +127,11 @@ class Restoring:
 
         def restore_memory(memory: ExportedMemory) -> Outcome:
             if memory.id in known:
-                return self._known_memory(memory, known[memory.id])
+                return known_memory(memory, known[memory.id])
             known[memory.id] = memory.content
             home = homes.get(memory.episode)
             if memory.episode and home is None and not memory.content:
-                return "its words were pruned, and the summary of them is not here"
+                return WORDS_PRUNED
             seq = self._memory(memory, home)
             if memory.content:
                 texts.append((seq, memory.content, memory.role))
@@ -171,11 +148,6 @@ class Restoring:
             (msgspec.json.encode(sorted(filter(None, episodes))).decode(),),
         )
         return dict(rows.fetchall())
-
-    def _known_memory(self, memory: ExportedMemory, content: str | None) -> Outcome:
-        """Tell whether it is the memory that is here; one of both may have been pruned."""
-        was_pruned = content is not None and "" in (content, memory.content)
-        return False if content == memory.content or was_pruned else OTHER_WORDS
 
     def _episode(
         self, episode: ExportedEpisode, *, known: dict[str, str | None], complete: bool

@@ -6,7 +6,12 @@ import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from mnemosyned.domain.exchange import ExportedCompaction, ForgottenCapture
+from mnemosyned.domain.exchange import (
+    OTHER_WORDS,
+    ExportedCompaction,
+    ForgottenCapture,
+    Outcome,
+)
 from mnemosyned.domain.learnings.learning import Learning
 from mnemosyned.domain.ports.surroundings.agents import AgentSession
 from mnemosyned.domain.sleep.cycles import LogEntry
@@ -18,10 +23,6 @@ from mnemosyned.storage.sqlite.tables.rows import (
     instant_text,
     log_row,
 )
-
-Outcome = bool | str | None
-"""Whether a record was stored; the reason where something else has its place; None where neither."""
-OTHER_WORDS = "something else has its id here, which was kept"
 
 
 def _learning(connection: sqlite3.Connection, learning: Learning) -> bool | str:
