@@ -8,7 +8,7 @@ from typing import Any, Protocol, cast
 import psycopg
 
 Row = tuple[Any, ...]
-ROWS_AT_ONCE = 500
+ROWS_AT_ONCE = 200
 """Rows of a stream that are fetched together, and held in memory."""
 
 
@@ -44,13 +44,24 @@ class Session:
         return cast("Result", self._connection.execute(sql.encode(), bound))
 
     def stream(self, sql: str, /, **values: object) -> Iterator[Row]:
-        """Run a statement whose rows are fetched part by part, while others run in between."""
+        """Run a statement whose rows are fetched part by part, while others run in between.
+
+        Whoever stops early leaves nothing to close: the transaction's end does.
+        """
         self._streams += 1
+        name = f"stream_{self._streams}"
         bound = {"owner": self.owner, **values}
-        with self._connection.cursor(name=f"stream_{self._streams}") as cursor:
-            cursor.itersize = ROWS_AT_ONCE
-            cursor.execute(sql.encode(), bound)
-            yield from cursor
+        # Not prepared: the same words mean other rows in the next transaction.
+        self._connection.execute(
+            f"DECLARE {name} NO SCROLL CURSOR FOR {sql}".encode(), bound, prepare=False
+        )
+        fetch = f"FETCH {ROWS_AT_ONCE} FROM {name}".encode()
+        while True:  # ends, as the rows do
+            rows = self._connection.execute(fetch, prepare=False).fetchall()
+            yield from rows
+            if len(rows) < ROWS_AT_ONCE:
+                break
+        self._connection.execute(f"CLOSE {name}".encode(), prepare=False)
 
     def execute_many(self, sql: str, rows: Iterable[Mapping[str, object]]) -> None:
         """Run a statement once for each row of values, in few round trips."""

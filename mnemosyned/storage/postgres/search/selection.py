@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 
 from mnemosyned.domain.keeping.retention import ForgetFilter, naming
-from mnemosyned.domain.text.stemming import WORD, fold_case, stem
 from mnemosyned.domain.text.terms import Terms, grams
 from mnemosyned.domain.text.words.accent_variants import accent_variants
 from mnemosyned.storage.postgres.database.session import Row, Session
@@ -22,6 +21,8 @@ from mnemosyned.storage.postgres.search.filters import (
 )
 from mnemosyned.storage.postgres.tables.index_terms import (
     gram_term_hashes,
+    gram_words,
+    index_words,
     phrase_hashes,
 )
 
@@ -152,15 +153,15 @@ def _holding(terms: Terms) -> Callable[[Sequence[str]], bool]:
         (
             []
             if term in terms.grams
-            else [_stems(text) for text in _spellings(term) if _stems(text)],
-            [_plain(text) for text in _spellings(term) if _plain(text)],
+            else [index_words(text) for text in _spellings(term) if index_words(text)],
+            [gram_words(text) for text in _spellings(term) if gram_words(text)],
         )
         for term in (*terms.words, *terms.grams)
     ]
 
     def holds(texts: Sequence[str]) -> bool:
-        stems = [_stems(text) for text in texts]
-        parts = _plain(grams(texts[0]))
+        stems = [index_words(text) for text in texts]
+        parts = gram_words(grams(texts[0]))
         return all(
             any(_occurs(phrase, text) for phrase in words for text in stems)
             or any(_occurs(phrase, parts) for phrase in pairs)
@@ -168,14 +169,6 @@ def _holding(terms: Terms) -> Callable[[Sequence[str]], bool]:
         )
 
     return holds
-
-
-def _stems(text: str) -> list[str]:
-    return list(map(stem, _plain(text)))
-
-
-def _plain(text: str) -> list[str]:
-    return WORD.findall(fold_case(text))
 
 
 def _occurs(phrase: Sequence[str], words: Sequence[str]) -> bool:

@@ -44,7 +44,17 @@ def gram_hashes(owner: int, text: str) -> list[int] | None:
 
 def gram_term_hashes(owner: int, parts: str) -> list[int]:
     """Hash terms of the second index, which are not stemmed."""
-    return _hashes(owner, parts.translate(_UNSTEMMED).split(), _HASHES)
+    return _hashes(owner, gram_words(parts), _HASHES)
+
+
+def index_words(text: str) -> list[str]:
+    """The words of a text as the index has them: stems, in order."""
+    return list(map(index_stem, text.translate(_STEMMED).split()))
+
+
+def gram_words(parts: str) -> list[str]:
+    """Terms of the second index as that has them, in order."""
+    return parts.translate(_UNSTEMMED).split()
 
 
 def index_stem(word: str) -> str:
