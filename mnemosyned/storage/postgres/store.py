@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from mnemosyned.domain.search.frequencies import Frequencies
 from mnemosyned.storage.postgres.database.pool import Pool
+from mnemosyned.storage.postgres.stores.archive.exchange import PostgresExchange
 from mnemosyned.storage.postgres.stores.archive.grace import PostgresGrace
 from mnemosyned.storage.postgres.stores.archive.retention import PostgresRetention
 from mnemosyned.storage.postgres.stores.archive.undo import PostgresUndo
@@ -32,6 +33,7 @@ class PostgresArchive:
     retention: PostgresRetention
     undo: PostgresUndo
     grace: PostgresGrace
+    exchange: PostgresExchange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +69,7 @@ class PostgresStore:
             retention=PostgresRetention(*shared),
             undo=PostgresUndo(*shared),
             grace=PostgresGrace(*shared),
+            exchange=PostgresExchange(*shared),
         )
         self.surroundings = PostgresSurroundings(
             agents=PostgresAgents(*shared),

@@ -24,11 +24,14 @@ ACTIVITY_COLUMNS = (
     "client, event, calls, stored, characters, failures, total_ms, slowest_ms, called_at, "
     "stored_at, informed_at, failed_at, failure"
 )
-_KEEP = (
+_INSERT = (
     f"INSERT INTO agent_session (owner, {SESSION_COLUMNS}) VALUES (%(owner)s, %(session)s, "
     "%(client)s, %(conversation)s, %(project)s, %(directory)s, %(transcript)s, %(file)s, "
     "%(position)s, %(started_at)s, %(seen_at)s, %(informed_at)s, %(shown)s) "
-    "ON CONFLICT (owner, session_id) DO UPDATE SET project = excluded.project, "
+    "ON CONFLICT (owner, session_id) DO "
+)
+_KEEP = (
+    f"{_INSERT} UPDATE SET project = excluded.project, "
     "directory = excluded.directory, transcript = excluded.transcript, "
     "seen_at = excluded.seen_at"
 )
@@ -62,22 +65,31 @@ _DROP_ACTIVITY = (
 
 def insert_session(session: Session, told: AgentSession) -> None:
     """Add an agent's session, or replace what changes in it; the last seen are kept."""
-    session.execute(
-        _KEEP,
-        session=storable(told.session),
-        client=storable(told.client),
-        conversation=storable(told.conversation),
-        project=storable(told.project),
-        directory=storable(told.directory),
-        transcript=storable(told.transcript),
-        file=storable(told.file),
-        position=told.position,
-        started_at=utc(told.started_at),
-        seen_at=utc(told.seen_at),
-        informed_at=utc(told.informed_at) if told.informed_at else None,
-        shown=json.dumps(told.shown[-SHOWN_MAX:]),
-    )
+    session.execute(_KEEP, **_session_values(told))
     session.execute(_DROP_SESSIONS, most=limits.SESSIONS_MAX)
+
+
+def restore_session(session: Session, told: AgentSession) -> bool:
+    """Add an agent's session as it was, unless it is there; tell whether it was added."""
+    added = session.execute(f"{_INSERT} NOTHING", **_session_values(told))
+    return bool(added.rowcount)
+
+
+def _session_values(told: AgentSession) -> dict[str, object]:
+    return {
+        "session": storable(told.session),
+        "client": storable(told.client),
+        "conversation": storable(told.conversation),
+        "project": storable(told.project),
+        "directory": storable(told.directory),
+        "transcript": storable(told.transcript),
+        "file": storable(told.file),
+        "position": told.position,
+        "started_at": utc(told.started_at),
+        "seen_at": utc(told.seen_at),
+        "informed_at": utc(told.informed_at) if told.informed_at else None,
+        "shown": json.dumps(told.shown[-SHOWN_MAX:]),
+    }
 
 
 def session_from(row: Row) -> AgentSession:

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from mnemosyned.domain.exchange import ExportedEpisode
 from mnemosyned.domain.memory import Episode, Tier
 from mnemosyned.storage.postgres.database.session import Session
-from mnemosyned.storage.postgres.tables.owner import add_to_totals, take_numbers
+from mnemosyned.storage.postgres.tables.owner import (
+    add_to_totals,
+    pass_number,
+    take_numbers,
+)
 from mnemosyned.storage.postgres.tables.rows import EPISODE_COLUMNS, episode_values
 
 _COLUMNS = (*EPISODE_COLUMNS.split(", "), "index_terms", "words", "grams")
@@ -31,6 +36,42 @@ def insert_episode(session: Session, episode: Episode, index_terms: str) -> int:
     (seq,) = take_numbers(session, "record", 1)
     session.execute(_INSERT, **episode_values(episode, index_terms, session.owner, seq))
     add_to_totals(session, Tier.EPISODIC, count=1, characters=len(episode.content))
+    return seq
+
+
+def restore_episode(session: Session, episode: ExportedEpisode) -> int:
+    """Insert a summary as it was; its number is the one it had, unless another has that now."""
+    taken = session.scalar(
+        "SELECT 1 FROM episode WHERE owner = %(owner)s AND seq = %(seq)s",
+        seq=episode.seq,
+    )
+    if taken:
+        (seq,) = take_numbers(session, "record", 1)
+    else:
+        seq = episode.seq
+        pass_number(session, "record", seq)
+    record = Episode(
+        id=episode.id,
+        session=episode.session,
+        source=episode.source,
+        level=episode.level,
+        content=episode.content,
+        item_count=episode.item_count,
+        covers_from=episode.covers_from,
+        covers_until=episode.covers_until,
+        summarizer=episode.summarizer,
+        created_at=episode.created_at,
+        period_from=episode.period_from,
+    )
+    session.execute(
+        _INSERT, **episode_values(record, episode.index_terms, session.owner, seq)
+    )
+    add_to_totals(session, Tier.EPISODIC, count=1, characters=len(episode.content))
+    if episode.stale:
+        session.execute(
+            "UPDATE episode SET stale = true WHERE owner = %(owner)s AND seq = %(seq)s",
+            seq=seq,
+        )
     return seq
 
 

@@ -34,6 +34,17 @@ def take_numbers(
     return range(last - count + 1, last + 1)
 
 
+def pass_number(
+    session: Session, kind: Literal["memory", "log", "record"], number: int
+) -> None:
+    """Give out none up to this one any more: it was brought from elsewhere."""
+    session.execute(
+        f"UPDATE owner SET last_{kind} = greatest(last_{kind}, %(number)s) "
+        "WHERE owner = %(owner)s",
+        number=number,
+    )
+
+
 def add_to_totals(
     session: Session, tier: Tier, *, count: int = 0, characters: int = 0
 ) -> None:

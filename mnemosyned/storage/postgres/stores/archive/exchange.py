@@ -1,0 +1,29 @@
+"""Export and exact import."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from mnemosyned.domain.exchange import ExportFilter, Restored
+from mnemosyned.domain.ports.archive.exchange import ExchangeStore, Record
+from mnemosyned.storage.postgres.database.session import Session
+from mnemosyned.storage.postgres.database.transactions import Transactional, writes
+from mnemosyned.storage.postgres.tables.exchange.export import Exported
+from mnemosyned.storage.postgres.tables.exchange.restore import Restoring
+
+
+class PostgresExchange(Transactional, ExchangeStore):
+    """An `ExchangeStore` of one owner in PostgreSQL."""
+
+    @contextmanager
+    def export(
+        self, chosen: ExportFilter
+    ) -> Iterator[tuple[dict[str, int], Iterator[Record]]]:
+        with self._pool.reading(self._owner) as session:
+            exported = Exported(session, chosen)
+            yield exported.expected(), exported.records()
+
+    @writes
+    def restore(self, session: Session, records: Sequence[Record]) -> Restored:
+        return Restoring(session).restore(records)

@@ -1,0 +1,1 @@
+"""Records of exports, from rows and to rows."""

@@ -1,0 +1,330 @@
+"""Everything that is kept, read from one snapshot as records of an export."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+
+import msgspec
+
+from mnemosyned.domain.exchange import (
+    ExportedCompaction,
+    ExportedEpisode,
+    ExportedMemory,
+    ExportedRevision,
+    ExportedSupersession,
+    ExportFilter,
+    ForgottenCapture,
+)
+from mnemosyned.domain.ports.archive.exchange import Record
+from mnemosyned.domain.ports.surroundings.agents import AgentSession
+from mnemosyned.storage.postgres.database.session import Row, Session
+from mnemosyned.storage.postgres.tables.agents import SESSION_COLUMNS, session_from
+from mnemosyned.storage.postgres.tables.learnings import (
+    FIELDS as LEARNING_FIELDS,
+    learning_from,
+)
+from mnemosyned.storage.postgres.tables.rows import LOG_FIELDS, log_entry_from, utc
+
+_EPISODE = (
+    "e.id, e.seq, e.session_id, e.source, e.level, e.content, e.item_count, e.covers_from, "
+    "e.covers_until, e.summarizer, e.created_at, e.period_from, e.index_terms, e.stale, "
+    "EXISTS (SELECT 1 FROM emptied_episode AS w "
+    "WHERE w.owner = e.owner AND w.episode_seq = e.seq)"
+)
+_ORIGINALS = "(SELECT count(*) FROM placed AS p WHERE p.owner = e.owner AND p.episode_seq = e.seq)"
+_BELOW = (
+    "(SELECT array_agg(c.id ORDER BY c.seq) FROM episode AS c "
+    "WHERE c.owner = e.owner AND c.parent_id = e.id)"
+)
+_TAGS = (
+    "(SELECT array_agg(t.name ORDER BY t.name) FROM tag AS t "
+    "WHERE t.owner = m.owner AND t.memory_seq = m.seq)"
+)
+_DETAILS = (
+    "(SELECT array_agg(ARRAY[d.kind, d.value, d.sensitive::text] ORDER BY d.kind, d.value) "
+    "FROM detail AS d WHERE d.owner = m.owner AND d.memory_seq = m.seq)"
+)
+_REVISED = (
+    "EXISTS (SELECT 1 FROM revision AS r "
+    "WHERE r.owner = m.owner AND r.memory_seq = m.seq)"
+)
+_MEMORY = (
+    "m.id, m.seq, m.session_id, m.source, m.role, m.content, m.content_hash, m.importance, "
+    "m.pinned, m.metadata, m.created_at, s.valid_until, s.superseded_at, s.pruned_at, "
+    f"h.held_until, h.future_since, e.id, {_TAGS}, {_DETAILS}, {_REVISED}"
+)
+_BESIDE = (
+    "LEFT JOIN memory_state AS s ON s.owner = m.owner AND s.memory_seq = m.seq "
+    "LEFT JOIN working_state AS h ON h.owner = m.owner AND h.memory_seq = m.seq"
+)
+_WORKING = (
+    f"SELECT {_MEMORY} FROM fresh AS f JOIN memory AS m ON m.owner = f.owner AND m.seq = f.seq "
+    f"LEFT JOIN episode AS e ON false {_BESIDE} WHERE m.owner = %(owner)s AND "
+)
+_ARCHIVED = (
+    f"SELECT {_MEMORY} FROM placed AS p JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
+    f"JOIN episode AS e ON e.owner = p.owner AND e.seq = p.episode_seq {_BESIDE} "
+    "WHERE p.owner = %(owner)s AND "
+)
+_ORIGINALS_NOT = (
+    "EXISTS (SELECT 1 FROM placed AS q JOIN memory AS o ON o.owner = q.owner AND o.seq = q.seq "
+    "WHERE q.owner = e.owner AND q.episode_seq = e.seq AND NOT ({}))"
+)
+"""Whether an episode has originals for which a condition does not hold."""
+_SUPERSESSIONS = (
+    "SELECT m.id, n.id FROM memory_state AS s "
+    "JOIN memory AS m ON m.owner = s.owner AND m.seq = s.memory_seq "
+    "JOIN memory AS n ON n.owner = s.owner AND n.seq = s.superseded_by "
+    "LEFT JOIN fresh AS f ON f.owner = m.owner AND f.seq = m.seq "
+    "LEFT JOIN fresh AS g ON g.owner = n.owner AND g.seq = n.seq "
+    "WHERE s.owner = %(owner)s AND s.superseded_by IS NOT NULL AND "
+)
+_COMPACTIONS = (
+    "SELECT c.id, c.session_id, c.source, c.policy, c.text_hash, c.created_at, "
+    "(SELECT array_agg(p.part ORDER BY p.position) FROM compacted AS p "
+    "WHERE p.owner = c.owner AND p.compaction = c.id) "
+    "FROM compaction AS c WHERE c.owner = %(owner)s ORDER BY c.created_at, c.id"
+)
+
+
+class Exported:
+    """The records of one snapshot."""
+
+    def __init__(self, session: Session, chosen: ExportFilter) -> None:
+        self._session = session
+        self._chosen = chosen
+        self._values: dict[str, object] = {
+            "sessions": list(chosen.sessions),
+            "sources": list(chosen.sources),
+            "tags": list(chosen.tags),
+            "since": chosen.since and utc(chosen.since),
+            "until": chosen.until and utc(chosen.until),
+        }
+
+    def expected(self) -> dict[str, int]:
+        """Count the memories and episodes."""
+        where = _condition(self._chosen, "m")
+        memories = self._session.scalar(
+            f"SELECT count(*) FROM memory AS m WHERE m.owner = %(owner)s AND {where}",
+            **self._values,
+        )
+        episodes = self._session.scalar(
+            "SELECT count(*) FROM episode WHERE owner = %(owner)s"
+        )
+        return {"memory": memories, "episode": episodes}
+
+    def records(self) -> Iterator[Record]:
+        """Read all records, each as it is asked for."""
+        yield from self._episodes()
+        yield from self._loose_originals()
+        yield from self._working()
+        if not self._chosen.is_of_memories:
+            yield from self._rollups()
+        yield from self._supersessions()
+        if not self._chosen.tags:
+            yield from self._learnings()
+            yield from self._log()
+        if self._chosen.is_whole:
+            yield from self._compactions()
+            yield from self._agent_sessions()
+            yield from self._forgotten()
+
+    def _rows(self, statement: str) -> Iterator[Row]:
+        return self._session.stream(statement, **self._values)
+
+    def _memory(self, row: Row) -> ExportedMemory:
+        memory = _memory(row)
+        if not row[-1]:
+            return memory
+        rows = self._session.execute(
+            "SELECT changed_at, content, content_hash, fields FROM revision "
+            "WHERE owner = %(owner)s AND memory_seq = %(seq)s ORDER BY seq",
+            seq=memory.seq,
+        )
+        return replace(memory, revisions=tuple(map(_revision, rows)))
+
+    def _episodes(self) -> Iterator[Record]:
+        """Episodes whose originals are all exported, each followed by them."""
+        whole = "e.level = 0"
+        if not self._chosen.is_whole:
+            others = _ORIGINALS_NOT.format(_condition(self._chosen, "o"))
+            whole += f" AND NOT {others}"
+        # Two streams in the same order, so that an episode costs no round trip.
+        originals = map(
+            self._memory,
+            self._rows(f"{_ARCHIVED} {whole} ORDER BY p.episode_seq, p.seq"),
+        )
+        episodes = self._rows(
+            f"SELECT {_EPISODE}, {_ORIGINALS} FROM episode AS e "
+            f"WHERE e.owner = %(owner)s AND {whole} ORDER BY e.seq"
+        )
+        for *row, count in episodes:
+            yield _episode(tuple(row), originals=count)
+            yield from islice(originals, count)
+
+    def _loose_originals(self) -> Iterator[Record]:
+        """Originals whose episode is left out, as a filter leaves others of its originals out."""
+        if self._chosen.is_whole:
+            return
+        others = _ORIGINALS_NOT.format(_condition(self._chosen, "o"))
+        rows = self._rows(
+            f"{_ARCHIVED} {_condition(self._chosen, 'm')} AND m.content != '' "
+            f"AND {others} ORDER BY m.seq"
+        )
+        yield from map(self._memory, rows)
+
+    def _working(self) -> Iterator[Record]:
+        where = _condition(self._chosen, "m")
+        yield from map(self._memory, self._rows(f"{_WORKING} {where} ORDER BY m.seq"))
+
+    def _rollups(self) -> Iterator[Record]:
+        """Days, weeks and months, after all that they were made of."""
+        rows = self._rows(
+            f"SELECT {_EPISODE}, {_BELOW} FROM episode AS e "
+            "WHERE e.owner = %(owner)s AND e.level > 0 "
+            "AND (%(since)s::timestamptz IS NULL OR e.covers_until >= %(since)s) "
+            "AND (%(until)s::timestamptz IS NULL OR e.covers_from < %(until)s) "
+            "ORDER BY e.level, e.seq"
+        )
+        for *row, below in rows:
+            yield _episode(tuple(row), summary_of=tuple(below or ()))
+
+    def _supersessions(self) -> Iterator[Record]:
+        where = _condition(self._chosen, "m")
+        rows = self._rows(
+            f"{_SUPERSESSIONS} {where} ORDER BY f.seq IS NULL, g.seq IS NULL, m.seq"
+        )
+        for memory, newer in rows:
+            yield ExportedSupersession(memory=memory, superseded_by=newer)
+
+    def _learnings(self) -> Iterator[Record]:
+        rows = self._rows(
+            f"SELECT {LEARNING_FIELDS} FROM learning AS l WHERE l.owner = %(owner)s "
+            f"AND {_condition(self._chosen, 'l')} ORDER BY l.seq"
+        )
+        yield from map(learning_from, rows)
+
+    def _log(self) -> Iterator[Record]:
+        rows = self._rows(
+            f"SELECT {LOG_FIELDS} FROM consolidation_log AS g WHERE g.owner = %(owner)s "
+            f"AND {_condition(self._chosen, 'g')} ORDER BY g.id"
+        )
+        yield from map(log_entry_from, rows)
+
+    def _compactions(self) -> Iterator[Record]:
+        for row in self._rows(_COMPACTIONS):
+            id, session, source, policy, text_hash, created_at, parts = row
+            yield ExportedCompaction(
+                id=id,
+                session=session,
+                source=source,
+                policy=policy,
+                text_hash=text_hash,
+                created_at=created_at,
+                parts=tuple(parts or ()),
+            )
+
+    def _agent_sessions(self) -> Iterator[AgentSession]:
+        rows = self._rows(
+            f"SELECT {SESSION_COLUMNS} FROM agent_session "
+            "WHERE owner = %(owner)s ORDER BY session_id"
+        )
+        return map(session_from, rows)
+
+    def _forgotten(self) -> Iterator[Record]:
+        for (id,) in self._rows(
+            "SELECT id FROM agent_forgotten WHERE owner = %(owner)s ORDER BY id"
+        ):
+            yield ForgottenCapture(id=id)
+
+
+def _condition(chosen: ExportFilter, alias: str) -> str:
+    """Return the condition that holds for what was chosen."""
+    clauses: list[str] = ["true"]
+    for column, name, wanted in (
+        ("session_id", "sessions", chosen.sessions),
+        ("source", "sources", chosen.sources),
+    ):
+        if wanted:
+            text = f"coalesce({alias}.{column}, '') = ANY(%({name})s::text[])"
+            clauses.append(text)
+    if chosen.tags:
+        clauses.append(
+            "EXISTS (SELECT 1 FROM tag AS t WHERE t.owner = %(owner)s "
+            f"AND t.memory_seq = {alias}.seq AND t.name = ANY(%(tags)s::text[]))"
+        )
+    if chosen.since:
+        clauses.append(f"{alias}.created_at >= %(since)s::timestamptz")
+    if chosen.until:
+        clauses.append(f"{alias}.created_at < %(until)s::timestamptz")
+    return " AND ".join(clauses)
+
+
+def _episode(
+    row: Row, *, originals: int = 0, summary_of: tuple[str, ...] = ()
+) -> ExportedEpisode:
+    """Return an episode from _EPISODE."""
+    id, seq, session, source, level, content, item_count, since, until = row[:9]
+    summarizer, created_at, period_from, index_terms, stale, emptied = row[9:]
+    return ExportedEpisode(
+        id=id,
+        seq=seq,
+        session=session,
+        source=source,
+        level=level,
+        content=content,
+        item_count=item_count,
+        covers_from=since,
+        covers_until=until,
+        summarizer=summarizer,
+        created_at=created_at,
+        period_from=period_from,
+        index_terms=index_terms,
+        stale=stale,
+        emptied=emptied,
+        originals=originals,
+        summary_of=summary_of,
+    )
+
+
+def _memory(row: Row) -> ExportedMemory:
+    """Return a memory from _MEMORY."""
+    id, seq, session, source, role, content, content_hash, importance = row[:8]
+    pinned, metadata, created_at, valid_until, superseded_at, pruned_at = row[8:14]
+    held_until, future_since, episode, tags, details, _ = row[14:]
+    return ExportedMemory(
+        id=id,
+        seq=seq,
+        session=session,
+        source=source,
+        role=role,
+        content=content,
+        content_hash=None if content else content_hash,
+        importance=importance,
+        pinned=pinned,
+        metadata={} if metadata == "{}" else msgspec.json.decode(metadata),
+        tags=tuple(tags or ()),
+        created_at=created_at,
+        episode=episode,
+        valid_until=valid_until,
+        superseded_at=superseded_at,
+        pruned_at=pruned_at,
+        held_until=held_until,
+        future_since=future_since,
+        details=tuple(
+            (kind, value, sensitive == "true")
+            for kind, value, sensitive in details or ()
+        ),
+    )
+
+
+def _revision(row: Row) -> ExportedRevision:
+    changed_at, content, content_hash, fields = row
+    return ExportedRevision(
+        changed_at=changed_at,
+        content=content,
+        content_hash=content_hash,
+        fields=msgspec.json.decode(fields),
+    )

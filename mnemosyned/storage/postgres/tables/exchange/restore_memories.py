@@ -1,0 +1,156 @@
+"""Memories of an export as rows: words, place, state, tags, earlier words and exact values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from mnemosyned.domain.exchange import ExportedMemory
+from mnemosyned.domain.memory import MemoryRecord, Tier
+from mnemosyned.storage.postgres.database.session import Session
+from mnemosyned.storage.postgres.tables.insert import (
+    INSERT_FRESH,
+    INSERT_MEMORIES,
+    columns,
+)
+from mnemosyned.storage.postgres.tables.owner import add_to_totals, take_numbers
+from mnemosyned.storage.postgres.tables.rows import memory_values, utc
+from mnemosyned.storage.postgres.tables.tags import add_tags
+
+_INSERT_PLACED = (
+    "INSERT INTO placed (owner, seq, episode_seq) SELECT %(owner)s, r.seq, r.home "
+    "FROM unnest(%(seqs)s::bigint[], %(homes)s::bigint[]) AS r (seq, home)"
+)
+_INSERT_DETAILS = (
+    "INSERT INTO detail (owner, memory_seq, kind, value, sensitive) "
+    "SELECT %(owner)s, r.seq, r.kind, r.value, r.sensitive "
+    "FROM unnest(%(seqs)s::bigint[], %(kinds)s::text[], %(values)s::text[], "
+    "%(sensitive)s::bool[]) AS r (seq, kind, value, sensitive)"
+)
+_STATES = {
+    "memory_state": ("valid_until", "superseded_at", "pruned_at"),
+    "working_state": ("held_until", "future_since"),
+}
+_INSERT_REVISION = (
+    "INSERT INTO revision "
+    "(owner, seq, memory_seq, changed_at, content, content_hash, fields) VALUES "
+    "(%(owner)s, %(number)s, %(seq)s, %(changed_at)s, %(content)s, %(hash)s, %(fields)s)"
+)
+
+
+class Placed(NamedTuple):
+    """A memory with its number, and the episode whose original it is, if any."""
+
+    memory: ExportedMemory
+    seq: int
+    home: int | None
+
+
+def insert_memories(session: Session, memories: Sequence[Placed]) -> None:
+    """Insert memories with all that is kept of them."""
+    if not memories:
+        return
+    session.execute(
+        INSERT_MEMORIES, **columns([_values(session.owner, each) for each in memories])
+    )
+    working = [each for each in memories if each.home is None]
+    archived = [each for each in memories if each.home is not None]
+    session.execute(
+        INSERT_FRESH,
+        seq=[each.seq for each in working],
+        created_at=[utc(each.memory.created_at) for each in working],
+    )
+    session.execute(
+        _INSERT_PLACED,
+        seqs=[each.seq for each in archived],
+        homes=[each.home for each in archived],
+    )
+    for tier, members in ((Tier.WORKING, working), (Tier.ARCHIVE, archived)):
+        characters = sum(len(each.memory.content) for each in members)
+        add_to_totals(session, tier, count=len(members), characters=characters)
+    _insert_details(session, archived)
+    _insert_states(session, memories, working)
+    _insert_changes(session, memories)
+
+
+def _values(owner: int, placed: Placed) -> dict[str, object]:
+    """The values of a row; a pruned memory is found by no word, not even by its speaker's."""
+    memory = placed.memory
+    record = MemoryRecord(
+        id=memory.id,
+        session=memory.session,
+        source=memory.source,
+        role=memory.role,
+        content=memory.content,
+        importance=memory.importance,
+        pinned=memory.pinned,
+        metadata=memory.metadata,
+        created_at=memory.created_at,
+    )
+    values = memory_values(record, owner, placed.seq)
+    if memory.content_hash is not None:
+        values["content_hash"] = memory.content_hash
+    if not memory.content:
+        values["words"], values["grams"] = [], None
+    return values
+
+
+def _insert_details(session: Session, archived: Sequence[Placed]) -> None:
+    """Insert the exact values of originals, each once."""
+    rows = {
+        (each.seq, kind, value): sensitive
+        for each in archived
+        for kind, value, sensitive in reversed(each.memory.details)
+    }
+    if rows:
+        session.execute(
+            _INSERT_DETAILS,
+            seqs=[seq for seq, _, _ in rows],
+            kinds=[kind for _, kind, _ in rows],
+            values=[value for _, _, value in rows],
+            sensitive=list(rows.values()),
+        )
+
+
+def _insert_states(
+    session: Session, memories: Sequence[Placed], working: Sequence[Placed]
+) -> None:
+    for table, members in (("memory_state", memories), ("working_state", working)):
+        names = _STATES[table]
+        rows = [
+            {"seq": each.seq, **{name: getattr(each.memory, name) for name in names}}
+            for each in members
+            if any(getattr(each.memory, name) for name in names)
+        ]
+        session.execute_many(
+            f"INSERT INTO {table} (owner, memory_seq, {', '.join(names)}) VALUES "
+            f"(%(owner)s, %(seq)s, {', '.join(f'%({name})s' for name in names)})",
+            rows,
+        )
+
+
+def _insert_changes(session: Session, memories: Sequence[Placed]) -> None:
+    """Insert the tags of memories and what they were before they were edited."""
+    for memory, seq, _ in memories:
+        if memory.tags:
+            add_tags(session, seq, memory.tags)
+    revisions = [
+        (seq, revision) for memory, seq, _ in memories for revision in memory.revisions
+    ]
+    numbers = take_numbers(session, "record", len(revisions))
+    session.execute_many(
+        _INSERT_REVISION,
+        [
+            {
+                "number": number,
+                "seq": seq,
+                "changed_at": utc(revision.changed_at),
+                "content": revision.content,
+                "hash": revision.content_hash,
+                "fields": msgspec.json.encode(revision.fields).decode(),
+            }
+            for number, (seq, revision) in zip(numbers, revisions, strict=True)
+        ],
+    )
