@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         DaemonUnreachable as DaemonUnreachable,
         DatabaseInUse as DatabaseInUse,
         DatabaseReplaced as DatabaseReplaced,
+        DatabaseUnreachable as DatabaseUnreachable,
         EmbedderFailed as EmbedderFailed,
         EmptyContent as EmptyContent,
         FetchFailed as FetchFailed,

@@ -55,7 +55,7 @@ def _postgres(url: str) -> Iterator[PostgresStore]:
     try:
         from mnemosyned.storage.postgres.opening import open_store  # noqa: PLC0415
     except ModuleNotFoundError as error:
-        if error.name not in ("psycopg", "psycopg_pool"):
+        if error.name != "psycopg":
             raise
         raise ConfigInvalid(
             "a PostgreSQL database needs psycopg: pip install 'mnemosyned[postgres]'",

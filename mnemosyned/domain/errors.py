@@ -230,6 +230,12 @@ class StorageFailed(MnemosynedError):
         """Why, without what it means for the request: for whoever knows more of that."""
 
 
+class DatabaseUnreachable(StorageFailed):
+    """The database server cannot be reached, or ended the connection; it may come back."""
+
+    code = "database_unreachable"
+
+
 class DatabaseReplaced(StorageFailed):
     """The database file was deleted, moved or replaced while it was open."""
 

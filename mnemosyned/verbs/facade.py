@@ -39,9 +39,9 @@ class Caller(Protocol):
     def call(self, request: Request[R], /) -> R:
         """Run one verb.
 
-        Besides the errors a verb names, each may raise `InvalidRequest`, `StorageFailed` and
-        `DatabaseReplaced`; one that writes `ShuttingDown`; and over a socket `DaemonUnreachable`,
-        `ForeignDaemon`, `DaemonBusy` and `MalformedRequest`.
+        Besides the errors a verb names, each may raise `InvalidRequest`, `StorageFailed`,
+        `DatabaseReplaced` and `DatabaseUnreachable`; one that writes `ShuttingDown`; and over a
+        socket `DaemonUnreachable`, `ForeignDaemon`, `DaemonBusy` and `MalformedRequest`.
         """
         ...
 

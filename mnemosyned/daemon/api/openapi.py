@@ -17,6 +17,7 @@ from mnemosyned.daemon.server.serving import VERB_PREFIX
 from mnemosyned.domain.errors import (
     DaemonBusy,
     DatabaseReplaced,
+    DatabaseUnreachable,
     ForeignOrigin,
     InvalidRequest,
     InvalidText,
@@ -54,6 +55,7 @@ OF_EVERY_VERB = (
     MalformedJson,
     StorageFailed,
     DatabaseReplaced,
+    DatabaseUnreachable,
     DaemonBusy,
 )
 OF_THE_SERVER = {

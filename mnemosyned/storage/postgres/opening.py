@@ -7,7 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 
+from mnemosyned.domain.errors import ConfigInvalid
 from mnemosyned.storage.postgres.database.failures import storage_failed
 from mnemosyned.storage.postgres.database.migrations import upgrade
 from mnemosyned.storage.postgres.database.pool import Pool
@@ -27,9 +29,10 @@ def open_store(
 ) -> Iterator[PostgresStore]:
     """Connect, bring the schema up to date and serve the memory while the block runs.
 
-    `guarded`: the database, too, holds every statement to the owner. Raises `SchemaTooNew` and
-    `StorageFailed`.
+    `guarded`: the database, too, holds every statement to the owner. Raises `ConfigInvalid`,
+    `SchemaTooNew` and `StorageFailed`.
     """
+    _check(dsn)
     try:
         version = upgrade(dsn, migrations)
         role = prepare_role(dsn) if guarded else None
@@ -38,9 +41,20 @@ def open_store(
     except psycopg.Error as error:
         raise storage_failed(error, "the memory was not opened") from error
     pool = Pool(dsn, role=role)
-    pool.open()
     store = PostgresStore(pool, owner, schema_version=version)
     try:
         yield store
     finally:
         store.close()
+
+
+def _check(dsn: str) -> None:
+    try:
+        conninfo_to_dict(dsn)
+    except psycopg.ProgrammingError:
+        # Its words quote the URL, which may hold a password.
+        raise ConfigInvalid(
+            "database: this is no URL of a PostgreSQL database; a % or @ within a password is "
+            "written %25 or %40",
+            field="database",
+        ) from None

@@ -7,6 +7,7 @@ from pathlib import Path
 import psycopg
 
 from mnemosyned.domain.errors import SchemaTooNew, StorageFailed
+from mnemosyned.storage.postgres.database.connections import CONNECT_S
 from mnemosyned.storage.postgres.database.session import Row, Session
 
 _LOCK = 0x6D6E656D
@@ -29,7 +30,7 @@ def upgrade(dsn: str, folder: Path) -> int:
     if not files:
         raise StorageFailed(f"no migrations in {folder}; install mnemosyned again")
     latest = _number(files[-1])
-    with psycopg.connect(dsn, autocommit=True) as connection:
+    with psycopg.connect(dsn, autocommit=True, connect_timeout=CONNECT_S) as connection:
         version = _version(connection)
         if version > latest:
             raise SchemaTooNew(

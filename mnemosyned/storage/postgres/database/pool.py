@@ -8,35 +8,21 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 
 import psycopg
-from psycopg_pool import ConnectionPool
 
 from mnemosyned.domain.errors import NotFound
+from mnemosyned.storage.postgres.database.connections import (
+    Connection,
+    Connections,
+    connected_apart,
+)
 from mnemosyned.storage.postgres.database.failures import (
     NOT_ANSWERED,
     NOTHING_KEPT,
     PERHAPS_KEPT,
     storage_failed,
 )
-from mnemosyned.storage.postgres.database.session import Row, Session
+from mnemosyned.storage.postgres.database.session import Session
 
-CONNECTIONS_MAX = 8
-CONNECTION_WAIT_S = 30.0
-CONNECT_S = 5
-"""Seconds that one attempt to connect may take."""
-PREPARED_AFTER = 2
-"""A statement that comes so often is prepared: planned once for each connection."""
-_OPTIONS = "-c timezone=UTC -c client_min_messages=warning"
-_CONNECTION = {
-    "autocommit": True,
-    "prepare_threshold": PREPARED_AFTER,
-    "connect_timeout": CONNECT_S,
-    "application_name": "mnemosyned",
-}
-# The server lets a session wait that does nothing, and ends one whose machine has vanished.
-_WAITING = (
-    "-c idle_session_timeout=0 -c tcp_keepalives_idle=20 "
-    "-c tcp_keepalives_interval=10 -c tcp_keepalives_count=4"
-)
 _SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _LOCK = "SELECT 1 FROM owner WHERE owner = %(owner)s FOR UPDATE"
 _LAZILY = "SET LOCAL synchronous_commit = off"
@@ -49,41 +35,27 @@ class Pool:
         """`role` is the database role of all transactions; None: the user that connects."""
         self._dsn = dsn
         self._role = (f'SET LOCAL ROLE "{role}"',) if role else ()
-        self._pool: ConnectionPool[psycopg.Connection[Row]] = ConnectionPool(
-            dsn,
-            min_size=1,
-            max_size=CONNECTIONS_MAX,
-            timeout=CONNECTION_WAIT_S,
-            kwargs={**_CONNECTION, "options": _OPTIONS},
-            open=False,
-        )
+        self._connections = Connections(dsn)
         self.held_max_s = 0.0
         """The longest that a transaction has kept an owner's others from writing."""
         self._measuring = threading.Lock()
 
-    def open(self) -> None:
-        """Connect. Raises `StorageFailed` where no connection can be had."""
-        try:
-            self._pool.open(wait=True, timeout=CONNECT_S)
-        except psycopg.Error as error:
-            self._pool.close()
-            raise storage_failed(error, "the memory was not opened") from error
-
     def close(self) -> None:
-        """Close all connections; transactions that run are ended by the server."""
-        self._pool.close()
+        """Close the connections; transactions that run end first."""
+        self._connections.close()
 
     @contextmanager
     def reading(self, owner: int) -> Iterator[Session]:
         """One state of the database, however many statements."""
+
+        def begin(connection: Connection) -> Session:
+            return _begin(connection, owner, (_SNAPSHOT, *self._role))
+
         try:
-            with self._pool.connection() as connection:
-                session = _begin(connection, owner, (_SNAPSHOT, *self._role))
-                try:
-                    yield session
-                finally:
-                    if not connection.closed:
-                        connection.execute("ROLLBACK")
+            with self._connections.lent(begin) as (connection, session):
+                yield session
+                # Not ROLLBACK: psycopg forgets its prepared statements with one.
+                connection.execute("COMMIT")
         except psycopg.Error as error:
             raise storage_failed(error, NOT_ANSWERED) from error
 
@@ -95,17 +67,15 @@ class Pool:
         of the server may take it back whole. Raises `NotFound` for an owner that was removed.
         """
         first = ("BEGIN", *self._role, *(() if durable else (_LAZILY,)))
+
+        def begin(connection: Connection) -> Session:
+            return _begin(connection, owner, first, lock=True)
+
         is_committing = False
         try:
-            with self._pool.connection() as connection:
-                session = _begin(connection, owner, first, lock=True)
+            with self._connections.lent(begin) as (connection, session):
                 began = time.monotonic()
-                try:
-                    yield session
-                except BaseException:
-                    if not connection.closed:
-                        connection.execute("ROLLBACK")
-                    raise
+                yield session
                 is_committing = True
                 connection.execute("COMMIT")
                 self._note_held(time.monotonic() - began)
@@ -121,9 +91,7 @@ class Pool:
         can be had; when it is lost later, its statements raise `psycopg.Error`.
         """
         try:
-            connection = psycopg.connect(
-                self._dsn, **_CONNECTION, options=f"{_OPTIONS} {_WAITING}"
-            )
+            connection = connected_apart(self._dsn)
         except psycopg.Error as error:
             raise storage_failed(error) from error
         with closing(connection):
@@ -132,9 +100,15 @@ class Pool:
     @contextmanager
     def outside_transactions(self, owner: int) -> Iterator[Session]:
         """Statements each by itself, for what no transaction may hold, such as VACUUM."""
+
+        def begin(connection: Connection) -> Session:
+            session = Session(connection, owner)
+            session.execute("SELECT 1")
+            return session
+
         try:
-            with self._pool.connection() as connection:
-                yield Session(connection, owner)
+            with self._connections.lent(begin) as (_, session):
+                yield session
         except psycopg.Error as error:
             raise storage_failed(error, NOTHING_KEPT) from error
 
@@ -144,7 +118,7 @@ class Pool:
 
 
 def _begin(
-    connection: psycopg.Connection[Row],
+    connection: Connection,
     owner: int,
     first: Iterable[str],
     *,
@@ -160,6 +134,5 @@ def _begin(
         )
         locked = session.execute(_LOCK) if lock else None
     if locked and locked.fetchone() is None:
-        connection.execute("ROLLBACK")
         raise NotFound("this owner was removed from the database")
     return session

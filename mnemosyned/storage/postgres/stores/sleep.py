@@ -8,9 +8,7 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any
 
-from psycopg_pool import PoolTimeout
-
-from mnemosyned.domain.errors import BatchChanged
+from mnemosyned.domain.errors import BatchChanged, DatabaseUnreachable
 from mnemosyned.domain.ports.sleep import Promotion, SleepStore
 from mnemosyned.domain.sleep.consolidation import Activity, Pending, Selection
 from mnemosyned.domain.sleep.cycles import LogEntry
@@ -150,7 +148,7 @@ class PostgresSleep(Transactional, SleepStore):
         for promotions in groups:
             error = self._promoted(promotions, durable=durable)
             outcomes.append(error)
-            if error and isinstance(error.__cause__, PoolTimeout):
+            if isinstance(error, DatabaseUnreachable):
                 # The others would wait as long for nothing.
                 outcomes += [error] * (len(groups) - len(outcomes))
                 break

@@ -1,0 +1,152 @@
+"""Connections to one database: made when they are needed, kept for the next, within a limit."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TypeAlias, TypeVar
+
+import psycopg
+
+from mnemosyned.domain.errors import DatabaseUnreachable, StorageFailed
+from mnemosyned.storage.postgres.database.session import Row
+
+CONNECTIONS_MAX = 8
+CONNECTION_WAIT_S = 30.0
+CONNECT_S = 5
+"""Seconds that one attempt to connect may take, for each of the server's addresses."""
+IDLE_MAX_S = 300.0
+"""Seconds after which a connection that nobody needed is closed."""
+AGE_MAX_S = 3_600.0
+"""Seconds after which a connection gives way to a new one, as its server process only grows."""
+PREPARED_AFTER = 2
+"""A statement that comes so often is prepared: planned once for each connection."""
+LOCK_WAIT_MS = 30_000
+"""How long a write waits for another of the same owner."""
+STALLED_MS = 60_000
+"""How long a daemon that stands still, as a suspended one, keeps its locks."""
+_OPTIONS = "-c timezone=UTC -c client_min_messages=warning"
+_LIMITS = f"-c lock_timeout={LOCK_WAIT_MS} -c idle_in_transaction_session_timeout={STALLED_MS}"
+# The server lets a session wait that does nothing, and ends one whose machine has vanished.
+_WAITING = (
+    "-c idle_session_timeout=0 -c tcp_keepalives_idle=20 "
+    "-c tcp_keepalives_interval=10 -c tcp_keepalives_count=4"
+)
+_SETTINGS: dict[str, object] = {
+    "autocommit": True,
+    "prepare_threshold": PREPARED_AFTER,
+    "connect_timeout": CONNECT_S,
+    "application_name": "mnemosyned",
+    # A server whose machine vanished is noticed within a minute, not by TCP's own two hours.
+    "keepalives_idle": 20,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 50_000,
+}
+# It reports what is raised anyway, in lines of its own form.
+logging.getLogger("psycopg").setLevel(logging.ERROR)
+CLOSED = "the memory is closed; open it again"
+BUSY = "all connections to the database were busy; try again later"
+
+Connection: TypeAlias = psycopg.Connection[Row]
+R = TypeVar("R")
+
+
+class Connections:
+    """Connections of a daemon, lent to one thread at a time.
+
+    A connection that the server has ended, as when it was started again, is not the caller's
+    trouble: what begins on it and fails begins once more on a new one.
+    """
+
+    def __init__(self, dsn: str) -> None:
+        self._dsn = dsn
+        self._free = threading.BoundedSemaphore(CONNECTIONS_MAX)
+        self._idle: deque[tuple[float, Connection]] = deque()
+        """The one used last at the end, each with when it was given back."""
+        self._made: dict[Connection, float] = {}
+        self._changing = threading.Lock()
+        self._is_closed = False
+
+    @contextmanager
+    def lent(self, begin: Callable[[Connection], R]) -> Iterator[tuple[Connection, R]]:
+        """A connection, with what `begin` gave on it; `begin` writes nothing.
+
+        Raises `StorageFailed` where all are busy, and `psycopg.Error`.
+        """
+        if self._is_closed:
+            raise StorageFailed(CLOSED)
+        if not self._free.acquire(timeout=CONNECTION_WAIT_S):
+            raise DatabaseUnreachable(BUSY)
+        try:
+            connection, begun = self._begun(begin)
+            try:
+                yield connection, begun
+            finally:
+                self._take_back(connection)
+        finally:
+            self._free.release()
+
+    def close(self) -> None:
+        """Close those that nobody uses now, and each other one when it is given back."""
+        self._is_closed = True
+        self._close_idle()
+
+    def _begun(self, begin: Callable[[Connection], R]) -> tuple[Connection, R]:
+        kept = self._kept()
+        if kept:
+            try:
+                return kept, self._tried(kept, begin)
+            except psycopg.OperationalError:
+                if not kept.closed:
+                    raise
+                self._close_idle()  # those that are left ended with it
+        made = psycopg.connect(self._dsn, **_SETTINGS, options=f"{_OPTIONS} {_LIMITS}")
+        with self._changing:
+            self._made[made] = time.monotonic()
+        return made, self._tried(made, begin)
+
+    def _tried(self, connection: Connection, begin: Callable[[Connection], R]) -> R:
+        try:
+            return begin(connection)
+        except BaseException:
+            self._take_back(connection)
+            raise
+
+    def _kept(self) -> Connection | None:
+        with self._changing:
+            return self._idle.pop()[1] if self._idle else None
+
+    def _take_back(self, connection: Connection) -> None:
+        """Keep a connection for the next, with no transaction open, or close it."""
+        if not connection.closed:
+            with suppress(psycopg.Error):
+                connection.rollback()
+        now = time.monotonic()
+        unusable = connection.closed or self._is_closed
+        with self._changing:
+            if not unusable and now - self._made[connection] < AGE_MAX_S:
+                self._idle.append((now, connection))
+            else:
+                self._drop(connection)
+            while self._idle and now - self._idle[0][0] > IDLE_MAX_S:
+                self._drop(self._idle.popleft()[1])
+
+    def _close_idle(self) -> None:
+        with self._changing:
+            while self._idle:
+                self._drop(self._idle.pop()[1])
+
+    def _drop(self, connection: Connection) -> None:
+        self._made.pop(connection, None)
+        with suppress(psycopg.Error):
+            connection.close()
+
+
+def connected_apart(dsn: str) -> Connection:
+    """A connection that waits for as long as its holder does. Raises `psycopg.Error`."""
+    return psycopg.connect(dsn, **_SETTINGS, options=f"{_OPTIONS} {_WAITING}")
