@@ -16,6 +16,7 @@ from mnemosyned.storage.postgres.database.pool import Pool
 from mnemosyned.storage.postgres.database.roles import prepare_role
 from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.store import PostgresStore
+from mnemosyned.storage.postgres.stores.owners import PostgresOwners
 from mnemosyned.storage.postgres.tables.owner import LOCAL_OWNER, ensure_owner
 
 
@@ -46,6 +47,25 @@ def open_store(
         yield store
     finally:
         store.close()
+
+
+@contextmanager
+def open_owners(dsn: str, *, migrations: Path) -> Iterator[PostgresOwners]:
+    """Connect, bring the schema up to date, and administer owners while the block runs.
+
+    Raises `SchemaTooNew`, and `StorageFailed` also where the user may not separate owners.
+    """
+    _check(dsn)
+    try:
+        upgrade(dsn, migrations)
+        prepare_role(dsn)
+    except psycopg.Error as error:
+        raise storage_failed(error, "the owners were not read") from error
+    pool = Pool(dsn)
+    try:
+        yield PostgresOwners(pool)
+    finally:
+        pool.close()
 
 
 def _check(dsn: str) -> None:

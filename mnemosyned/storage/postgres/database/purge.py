@@ -8,6 +8,7 @@ anew, and lock it for all owners meanwhile: that is left to whoever runs the ser
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 import psycopg
 
@@ -66,17 +67,30 @@ def run(pool: Pool, owner: int) -> bool:
         newest = session.scalar(_DUE)
         if newest is None:
             return True
-        _require_ownership(session)
-        if not _is_unseen(session) or not _vacuum(session):
+        if not _swept(session, TABLES):
             return False
     with pool.writing(owner, durable=False) as session:
         session.execute(_PURGED, newest=newest)
     return True
 
 
-def _require_ownership(session: Session) -> None:
+def sweep(pool: Pool, tables: Sequence[str]) -> bool:
+    """Purge what was deleted from some tables; False where another program forbids it.
+
+    Raises `StorageFailed`.
+    """
+    with pool.outside_transactions(0) as session:
+        return _swept(session, tables)
+
+
+def _swept(session: Session, tables: Sequence[str]) -> bool:
+    _require_ownership(session, tables)
+    return _is_unseen(session) and _vacuum(session, tables)
+
+
+def _require_ownership(session: Session, tables: Sequence[str]) -> None:
     """Require what VACUUM requires: it leaves the tables of others with no more than a warning."""
-    table = session.scalar(_NOT_OURS, tables=list(TABLES))
+    table = session.scalar(_NOT_OURS, tables=list(tables))
     if table is not None:
         advice = (
             f"the table {table} belongs to another user of the server, and only its owner can "
@@ -95,11 +109,11 @@ def _is_unseen(session: Session) -> bool:
     return False
 
 
-def _vacuum(session: Session) -> bool:
+def _vacuum(session: Session, tables: Sequence[str]) -> bool:
     """Take the words out of pages, index entries and what is stored apart; False if locked."""
     session.execute(f"SET lock_timeout = '{LOCK_S}s'")
     try:
-        session.execute(f"VACUUM (INDEX_CLEANUP ON) {', '.join(TABLES)}")
+        session.execute(f"VACUUM (INDEX_CLEANUP ON) {', '.join(tables)}")
     except psycopg.errors.LockNotAvailable:
         return False
     finally:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import psycopg
 
 from mnemosyned.domain.errors import StorageFailed
-from mnemosyned.storage.postgres.database.session import Row
+from mnemosyned.storage.postgres.database.session import Row, Session
 
 REQUEST_ROLE = "mnemosyned_request"
 """One for all databases of a server; what it may do is said in each."""
@@ -40,6 +42,11 @@ def prepare_role(dsn: str) -> str:
     return REQUEST_ROLE
 
 
+def owned_tables(session: Session) -> list[str]:
+    """The tables of owners' rows, besides those of owners and tokens themselves."""
+    return [name for (name,) in session.execute(_HELD)]
+
+
 def _ensure_member(connection: psycopg.Connection[Row]) -> None:
     """Have the user be a member of the role, which lets it work in it."""
     row = connection.execute(_MEMBER, {"role": REQUEST_ROLE}).fetchone()
@@ -55,9 +62,16 @@ def _ensure_member(connection: psycopg.Connection[Row]) -> None:
     create = f"CREATE ROLE {REQUEST_ROLE} NOLOGIN"
     grant = f"GRANT {REQUEST_ROLE} TO {user[0] if user else 'CURRENT_USER'}"
     try:
-        with connection.transaction():
-            if row is None:
+        if row is None:
+            # Another database's daemon may create it at the same moment.
+            with (
+                suppress(
+                    psycopg.errors.DuplicateObject, psycopg.errors.UniqueViolation
+                ),
+                connection.transaction(),
+            ):
                 connection.execute(create.encode())
+        with connection.transaction():
             connection.execute(grant.encode())
     except psycopg.errors.InsufficientPrivilege as error:
         lines = "; ".join([create, grant] if row is None else [grant])
@@ -73,7 +87,7 @@ def _grant(connection: psycopg.Connection[Row]) -> None:
     statements = [f"GRANT USAGE ON SCHEMA {schema[0] if schema else 'public'}"]
     statements += [
         f'GRANT SELECT, INSERT, UPDATE, DELETE ON "{table}"'
-        for (table,) in connection.execute(_HELD)
+        for table in owned_tables(Session(connection, 0))
     ]
     statements += [f"GRANT SELECT ON {view}" for view in _VIEWS]
     statements += ["GRANT SELECT ON owner", f"GRANT UPDATE ({_NUMBERED}) ON owner"]

@@ -1,0 +1,132 @@
+"""Owners of one database, and the tokens by which a daemon for many of them knows each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Protocol
+
+NAME_FORM = r"[A-Za-z0-9][A-Za-z0-9._@-]{0,99}"
+"""An owner's name, and a token's."""
+
+
+class Scope(StrEnum):
+    """What a token allows."""
+
+    READ = "read"
+    WRITE = "write"
+    FORGET = "forget"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """An owner, and how much memory it has."""
+
+    number: int
+    name: str
+    created_at: datetime
+    memories: int
+    summaries: int
+    characters: int
+    bytes: int | None = None
+    """In the tables, without their indexes; None where they were not measured."""
+    tokens: int = 0
+    """Tokens that are valid."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Token:
+    """What is known of a token; the token itself is not kept."""
+
+    id: str
+    name: str
+    scopes: tuple[Scope, ...]
+    created_at: datetime
+    expires_at: datetime | None
+    revoked_at: datetime | None
+    valid: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IssuedToken:
+    """A new token, in the one moment in which it is known."""
+
+    token: Token
+    secret: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenHolder:
+    """The owner that a token names, and what it allows."""
+
+    owner: int
+    token: str
+    scopes: frozenset[Scope]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemovedOwner:
+    """What was deleted with an owner, and where its words still are."""
+
+    name: str
+    memories: int
+    summaries: int
+    purged: bool
+    """Whether they have left the pages of the tables and indexes, too."""
+    left: tuple[str, ...]
+    """Places that keep the words, each with what ends that."""
+
+
+class OwnerStore(Protocol):
+    """The owners of a database. Every method raises `StorageFailed` if the database fails."""
+
+    def add(self, name: str) -> Owner:
+        """Add an owner. Raises `InvalidRequest` for a name that is taken or not one."""
+        ...
+
+    def owners(self, *, measured: bool = False) -> Sequence[Owner]:
+        """List all owners by name; `measured` reads all rows for their bytes."""
+        ...
+
+    def remove(self, name: str) -> RemovedOwner:
+        """Delete an owner with every row of it; again, where that was cut short.
+
+        Its tokens are revoked first. Raises `NotFound`, and `InvalidRequest` for the owner of a
+        memory with only one.
+        """
+        ...
+
+    def issue(
+        self,
+        owner: str,
+        name: str,
+        scopes: Sequence[Scope],
+        *,
+        valid_for: timedelta | None = None,
+    ) -> IssuedToken:
+        """Issue a token. Raises `NotFound` and `InvalidRequest`."""
+        ...
+
+    def tokens(self, owner: str) -> Sequence[Token]:
+        """List an owner's tokens, also those that are valid no more; the newest first."""
+        ...
+
+    def rotate(
+        self, owner: str, token: str, *, keep_for: timedelta = timedelta()
+    ) -> IssuedToken:
+        """Replace a token by a new one; the old one is valid for so long yet.
+
+        `token` is its id or its name. The new one is valid as long as the old one was when it was
+        issued. Raises `NotFound`.
+        """
+        ...
+
+    def revoke(self, owner: str, token: str) -> int:
+        """Revoke a token by its id, or all of a name; how many. Raises `NotFound`."""
+        ...
+
+    def holder(self, secret: str) -> TokenHolder | None:
+        """Look up whose a token is; None where it is none, has expired or was revoked."""
+        ...

@@ -1,0 +1,207 @@
+"""The owners of a database: added, counted, removed; and their tokens."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+
+import psycopg
+
+from mnemosyned.domain.errors import InvalidRequest, NotFound
+from mnemosyned.domain.ports.owners import (
+    NAME_FORM,
+    IssuedToken,
+    Owner,
+    OwnerStore,
+    RemovedOwner,
+    Scope,
+    Token,
+    TokenHolder,
+)
+from mnemosyned.storage.postgres.database import purge
+from mnemosyned.storage.postgres.database.pool import Pool
+from mnemosyned.storage.postgres.database.roles import owned_tables
+from mnemosyned.storage.postgres.database.session import Row, Session
+from mnemosyned.storage.postgres.tables import tokens
+from mnemosyned.storage.postgres.tables.owner import LOCAL_OWNER
+
+OWNERS_LISTED_MAX = 100_000
+DELETED_AT_ONCE = 5_000
+"""Memories that are deleted in one transaction."""
+ALL = 0
+"""The owner of statements about all of them: none."""
+_FIELDS = (
+    "o.owner, o.name, o.created_at, o.working_count + o.archive_count, o.episodic_count, "
+    "o.working_characters + o.archive_characters + o.episodic_characters"
+)
+_VALID_TOKENS = (
+    "(SELECT count(*) FROM owner_token AS t WHERE t.owner = o.owner "
+    "AND t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > now()))"
+)
+_LISTED = (
+    f"SELECT {_FIELDS}, {_VALID_TOKENS} FROM owner AS o ORDER BY o.name LIMIT %(most)s"
+)
+_BYTES = (
+    "SELECT owner, sum(pg_column_size({table}.*))::bigint FROM {table} GROUP BY owner"
+)
+_NUMBER = "SELECT owner FROM owner WHERE name = %(name)s"
+_DELETE_SOME = (
+    "DELETE FROM memory WHERE owner = %(owner)s AND seq IN "
+    "(SELECT seq FROM memory WHERE owner = %(owner)s ORDER BY seq LIMIT %(most)s)"
+)
+
+
+class PostgresOwners(OwnerStore):
+    """An `OwnerStore` on a pool whose user owns the tables."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    def add(self, name: str) -> Owner:
+        _check_name(name, field="name")
+        with self._pool.outside_transactions(ALL) as session:
+            try:
+                row = session.execute(
+                    "INSERT INTO owner AS o (owner, name) "
+                    f"VALUES (nextval('owner_number'), %(name)s) RETURNING {_FIELDS}",
+                    name=name,
+                ).fetchone()
+            except psycopg.errors.UniqueViolation as error:
+                raise InvalidRequest(
+                    f"there is an owner {name} already; choose another name",
+                    field="name",
+                ) from error
+        assert row  # noqa: S101 for mypy: INSERT … RETURNING gives its row
+        return _owner(row)
+
+    def owners(self, *, measured: bool = False) -> Sequence[Owner]:
+        with self._pool.outside_transactions(ALL) as session:
+            rows = session.execute(_LISTED, most=OWNERS_LISTED_MAX).fetchall()
+            sizes = _sizes(session) if measured else {}
+        return [
+            _owner(
+                row[:6],
+                tokens=row[6],
+                size=sizes.get(row[0], 0) if measured else None,
+            )
+            for row in rows
+        ]
+
+    def remove(self, name: str) -> RemovedOwner:
+        number = self._number(name)
+        if number == LOCAL_OWNER:
+            raise InvalidRequest(
+                f"{name} is the owner of this database's own memory, which a daemon serves on "
+                "its socket; use `mnem forget` there",
+                field="name",
+            )
+        with self._pool.writing(number) as session:
+            tokens.revoke_all(session)
+            counts = session.execute(
+                "SELECT working_count + archive_count, episodic_count FROM owner "
+                "WHERE owner = %(owner)s"
+            ).fetchone()
+        deleted = DELETED_AT_ONCE
+        while deleted == DELETED_AT_ONCE:
+            with self._pool.writing(number, durable=False) as session:
+                deleted = session.execute(_DELETE_SOME, most=DELETED_AT_ONCE).rowcount
+        with self._pool.writing(number) as session:
+            tables = owned_tables(session)
+            for table in ("memory", *tables, "owner_token", "owner"):
+                session.execute(f'DELETE FROM "{table}" WHERE owner = %(owner)s')
+        memories, summaries = counts or (0, 0)
+        return RemovedOwner(
+            name=name,
+            memories=memories,
+            summaries=summaries,
+            purged=purge.sweep(self._pool, [*tables, "owner_token", "owner"]),
+            left=purge.BEYOND,
+        )
+
+    def issue(
+        self,
+        owner: str,
+        name: str,
+        scopes: Sequence[Scope],
+        *,
+        valid_for: timedelta | None = None,
+    ) -> IssuedToken:
+        _check_name(name, field="name")
+        if not scopes:
+            raise InvalidRequest("a token needs a scope", field="scopes")
+        with self._changing(owner) as session:
+            return tokens.insert_token(session, name, scopes, valid_for=valid_for)
+
+    def tokens(self, owner: str) -> Sequence[Token]:
+        with self._pool.outside_transactions(self._number(owner)) as session:
+            return tokens.all_tokens(session)
+
+    def rotate(
+        self, owner: str, token: str, *, keep_for: timedelta = timedelta()
+    ) -> IssuedToken:
+        with self._changing(owner) as session:
+            return tokens.rotate(session, token, keep_for=keep_for)
+
+    def revoke(self, owner: str, token: str) -> int:
+        with self._changing(owner) as session:
+            count = tokens.revoke(session, token)
+        if not count:
+            raise NotFound(f"no valid token is called {token!r}", field="token")
+        return count
+
+    def holder(self, secret: str) -> TokenHolder | None:
+        number = tokens.owner_of(secret)
+        if number is None:
+            return None
+        with self._pool.outside_transactions(number) as session:
+            return tokens.holder_of(session, secret)
+
+    @contextmanager
+    def _changing(self, owner: str) -> Iterator[Session]:
+        with self._pool.writing(self._number(owner)) as session:
+            yield session
+
+    def _number(self, name: str) -> int:
+        """The number of an owner. Raises `NotFound`."""
+        with self._pool.outside_transactions(ALL) as session:
+            number: int | None = session.scalar(_NUMBER, name=name)
+        if number is None:
+            raise NotFound(
+                f"there is no owner {name!r}; `mnem owner list` shows all",
+                field="owner",
+            )
+        return number
+
+
+def _check_name(name: str, *, field: str) -> None:
+    if not re.fullmatch(NAME_FORM, name):
+        raise InvalidRequest(
+            f"{name!r} is no name: use letters, digits and . _ @ - after a letter or digit, "
+            "100 characters at most",
+            field=field,
+        )
+
+
+def _sizes(session: Session) -> dict[int, int]:
+    """The bytes of each owner's memories and summaries, in their tables."""
+    sizes: dict[int, int] = {}
+    for table in ("memory", "episode"):
+        for owner, size in session.execute(_BYTES.format(table=table)):
+            sizes[owner] = sizes.get(owner, 0) + size
+    return sizes
+
+
+def _owner(row: Row, *, tokens: int = 0, size: int | None = None) -> Owner:
+    number, name, created_at, memories, summaries, characters = row
+    return Owner(
+        number=number,
+        name=name,
+        created_at=created_at,
+        memories=memories,
+        summaries=summaries,
+        characters=characters,
+        bytes=size,
+        tokens=tokens,
+    )
