@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from mnemosyned.config import DatabaseLocation
 from mnemosyned.domain.errors import ConfigInvalid
+from mnemosyned.domain.ports.owners import OwnerStore
 from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.ports.vectors import VectorStore
 from mnemosyned.paths import shipped
@@ -51,9 +52,39 @@ def open_store(
 
 
 @contextmanager
+def open_owners(location: DatabaseLocation) -> Iterator[OwnerStore]:
+    """Open the owners of a database on a server while the block runs.
+
+    Raises `ConfigInvalid` for a file, which has one owner, and what `open_store` raises.
+    """
+    if location.file is not None:
+        raise ConfigInvalid(
+            "a memory in a file has one owner; for many, set database to postgresql://…",
+            field="database",
+        )
+    with _driver():
+        from mnemosyned.storage.postgres import opening  # noqa: PLC0415
+    with opening.open_owners(
+        location.url, migrations=shipped("migrations") / "postgres"
+    ) as owners:
+        yield owners
+
+
+@contextmanager
 def _postgres(url: str) -> Iterator[PostgresStore]:
+    with _driver():
+        from mnemosyned.storage.postgres import opening  # noqa: PLC0415
+    with opening.open_store(
+        url, migrations=shipped("migrations") / "postgres"
+    ) as store:
+        yield store
+
+
+@contextmanager
+def _driver() -> Iterator[None]:
+    """Say what to install where the driver is missing. Raises `ConfigInvalid`."""
     try:
-        from mnemosyned.storage.postgres.opening import open_store  # noqa: PLC0415
+        yield
     except ModuleNotFoundError as error:
         if error.name != "psycopg":
             raise
@@ -61,5 +92,3 @@ def _postgres(url: str) -> Iterator[PostgresStore]:
             "a PostgreSQL database needs psycopg: pip install 'mnemosyned[postgres]'",
             field="database",
         ) from error
-    with open_store(url, migrations=shipped("migrations") / "postgres") as store:
-        yield store

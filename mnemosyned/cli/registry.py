@@ -284,6 +284,13 @@ _ROWS = (
         "mnem config set backup.dir ~/copies",
     ),
     Command(
+        "owner",
+        "keep",
+        "Add, list and remove owners of a database on a server, and issue their tokens.",
+        f"{_MAINTENANCE}.owner_command:owner",
+        "mnem owner add anna",
+    ),
+    Command(
         "doctor",
         "keep",
         "Check the installation, and say what mends each fault.",

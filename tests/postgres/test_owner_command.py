@@ -1,0 +1,109 @@
+"""`mnem owner` as who runs the server types it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from mnemosyned.domain.errors import ConfigInvalid, InvalidRequest, NotFound
+from mnemosyned.maintenance.owner_command import owner
+from mnemosyned.paths import shipped
+from mnemosyned.storage.postgres.opening import open_owners
+
+pytestmark = pytest.mark.postgres
+
+
+@pytest.fixture(autouse=True)
+def configured(dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("MNEMOSYNE_DATABASE", dsn)
+
+
+def run(*words: str, typed: str = "") -> Result:
+    return CliRunner().invoke(owner, words, input=typed, catch_exceptions=False)
+
+
+def printed(*words: str) -> str:
+    result = run(*words)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_an_owner_comes_gets_tokens_and_goes(dsn: str) -> None:
+    assert "mnem owner token add anna" in printed("add", "anna")
+    secret = printed("token", "add", "anna", "--name", "laptop").strip()
+    reader = printed("token", "add", "anna", "--scopes", "read", "--days", "9").strip()
+    with open_owners(dsn, migrations=shipped("migrations") / "postgres") as owners:
+        assert owners.holder(secret)
+        assert owners.holder(reader)
+        rotated = printed("token", "rotate", "anna", "laptop").strip()
+        assert owners.holder(secret) is None
+        assert (
+            printed("token", "revoke", "anna", "token") == "revoked 1 token of anna\n"
+        )
+        assert owners.holder(reader) is None
+        assert owners.holder(rotated)
+
+        listed = json.loads(printed("token", "list", "anna", "--json"))
+        assert sorted((each["name"], each["valid"]) for each in listed) == [
+            ("laptop", False),
+            ("laptop", True),
+            ("token", False),
+        ]
+        table = printed("token", "list", "anna")
+        assert table.count("laptop") == 2
+        for token in (secret, reader, rotated):
+            assert token not in table
+        assert "anna" in printed("list")
+
+        said = printed("remove", "anna", "--yes")
+        assert "deleted anna: 0 memories, 0 summaries" in said
+        assert "write-ahead log" in said
+        assert owners.holder(rotated) is None
+    assert "anna" not in printed("list", "--bytes")
+
+
+def test_removing_asks_first() -> None:
+    printed("add", "anna")
+
+    assert run("remove", "anna", typed="n\n").exit_code == 1
+    assert "anna" in printed("list")
+    assert run("remove", "anna", typed="y\n").exit_code == 0
+    assert "anna" not in printed("list")
+
+
+@pytest.mark.parametrize("scopes", ["", "read,", "admin", "read write", "READ"])
+def test_a_scope_that_is_none_is_refused(scopes: str) -> None:
+    printed("add", "anna")
+
+    refused = run("token", "add", "anna", "--scopes", scopes)
+
+    assert refused.exit_code == 2
+    assert "none of read, write, forget" in refused.output
+
+
+def test_what_is_not_there_is_said() -> None:
+    for words in (
+        ("remove", "nobody", "--yes"),
+        ("token", "add", "nobody"),
+        ("token", "list", "nobody"),
+        ("token", "revoke", "local", "nothing"),
+        ("token", "rotate", "local", "nothing"),
+    ):
+        with pytest.raises(NotFound):
+            run(*words)
+    with pytest.raises(InvalidRequest):
+        run("add", "no name")
+
+
+def test_a_memory_in_a_file_has_one_owner(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MNEMOSYNE_DATABASE", str(tmp_path / "memory.db"))
+
+    with pytest.raises(ConfigInvalid, match="one owner"):
+        run("list")
+    assert not (tmp_path / "memory.db").exists()
