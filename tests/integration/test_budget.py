@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from support.engines import contents
 from support.fakes import (
     FakeSummarizer,
     memory,
@@ -310,13 +311,13 @@ def test_the_log_file_is_folded_in_while_a_long_cycle_runs(
     backlog(store, 6)
     pacing = CommitPacing(groups_max=1, commit_groups=4, checkpoint_groups=3 * (1 + 4))
     change_sleep(policies, pacing=pacing)
-    before = store.database.read_bytes()
+    before = contents(store)
     seen: list[bool] = []
     checkpoint = store.maintenance.run_upkeep
 
     def noted() -> bool:
         short = checkpoint()
-        seen.append(store.database.read_bytes() != before)
+        seen.append(contents(store) != before)
         return short
 
     monkeypatch.setattr(store.maintenance, "run_upkeep", noted)

@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from support.engines import contents
 from support.fakes import FakeClock, FakeSummarizer, remember_batch
 from support.levels import HOUR, MONDAY, a_day, get, keys, level, said, sleep
 
@@ -248,11 +249,11 @@ def test_a_dry_run_shows_what_would_be_rolled_up_and_asks_nobody(
     for day in range(8):
         a_day(store, day)
     clock.moment = MONDAY + timedelta(days=8, hours=20)
-    before = store.database.read_bytes()
+    before = contents(store)
 
     planned = service.call(Sleep(dry_run=True))
 
-    assert store.database.read_bytes() == before
+    assert contents(store) == before
     assert (summarizer.calls, store.sleep.log(limit=9)) == ([], [])
     done = service.call(Sleep())
     shape = [(group.level, group.period, group.items) for group in planned.groups]

@@ -4,12 +4,10 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import cast
 
 from support.fakes import FakeClock, FakeSummarizer
 
 from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.sleep.cycles import Trigger
 from mnemosyned.service.intake import Intake
 from mnemosyned.service.policies import Policies, PolicyHolder
@@ -34,7 +32,7 @@ def main(dsn: str, migrations: str) -> None:
     )
     with open_store(dsn, migrations=Path(migrations)) as store:
         SleepCycle(
-            store=cast("MemoryStore", store),
+            store=store,
             lease=SummarizerLease(FakeSummarizer(meanwhile=write)),
             clock=FakeClock(),
             policies=PolicyHolder(policies),

@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import cast
 
 import psycopg
 import pytest
@@ -44,7 +43,7 @@ MIGRATIONS = shipped("migrations") / "postgres"
 def opened(dsn: str, owner: int = LOCAL_OWNER) -> Iterator[MemoryStore]:
     """A store as one daemon has it."""
     with open_store(dsn, migrations=MIGRATIONS, owner=owner) as store:
-        yield cast("MemoryStore", store)
+        yield store
 
 
 @pytest.fixture

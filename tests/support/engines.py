@@ -46,6 +46,32 @@ def postgres_store() -> Iterator[PostgresStore]:
         yield opened
 
 
+def is_file(store: object) -> bool:
+    """Whether a store keeps its memory in a file of its own."""
+    return isinstance(store, SqliteStore)
+
+
+def contents(store: object) -> object:
+    """All that is on disk: the bytes of the file, or the rows of every table."""
+    if isinstance(store, SqliteStore):
+        return store.database.read_bytes()
+    # Loaded here: without psycopg the other engine is tested.
+    import psycopg  # noqa: PLC0415
+
+    dsn: str = store._pool._dsn  # type: ignore[attr-defined]  # noqa: SLF001
+    with psycopg.connect(dsn) as connection:
+        tables = connection.execute(
+            "SELECT table_name FROM information_schema.tables "
+            "WHERE table_schema = current_schema() AND table_type = 'BASE TABLE'"
+        ).fetchall()
+        return {
+            table: sorted(
+                connection.execute(f'SELECT t::text FROM "{table}" AS t'.encode())
+            )
+            for (table,) in tables
+        }
+
+
 def new_database() -> str:
     """A database of the present schema, with nothing in it; its DSN."""
     server, template = _server()
