@@ -83,6 +83,14 @@ def store(
 
 
 @pytest.fixture
+def file_store(store: SqliteStore) -> SqliteStore:
+    """The store, for a test of what only a SQLite file has."""
+    if not isinstance(store, SqliteStore):
+        pytest.skip("this is about a SQLite file")
+    return store
+
+
+@pytest.fixture
 def policies() -> PolicyHolder:
     return PolicyHolder(
         Policies(

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,11 +13,11 @@ from support.fakes import (
     FakeClock,
     FakeSummarizer,
     consolidate,
-    files_containing,
     memory,
     promotion,
     remember_batch,
 )
+from support.leftovers import left_of
 from support.stores import TRIO, episode_of, get_episode, get_memory, run_cycle
 
 from mnemosyned.domain.errors import (
@@ -162,12 +159,12 @@ def test_forgetting_an_edited_memory_takes_its_history_out_of_the_file(
     service.call(Remember("the code is Zqxjv48213Kwyz", id="m"))
     run_cycle(cycle)
     service.call(EditMemory("m", text="the code is Wbvfk99071Pqrs"))
-    assert files_containing(store.database.parent, "Zqxjv48213Kwyz")
+    assert left_of(store, "Zqxjv48213Kwyz")
 
     service.call(Forget("m"))
 
     words = ("Zqxjv48213Kwyz", "Wbvfk99071Pqrs")
-    assert files_containing(store.database.parent, *words) == []
+    assert left_of(store, *words) == []
 
 
 def test_history_can_be_dropped(store: SqliteStore, service: MemoryService) -> None:
@@ -175,7 +172,7 @@ def test_history_can_be_dropped(store: SqliteStore, service: MemoryService) -> N
 
     service.call(EditMemory("m", text="there was a code", drop_history=True))
 
-    assert files_containing(store.database.parent, "Zqxjv48213Kwyz") == []
+    assert left_of(store, "Zqxjv48213Kwyz") == []
     assert [each.text for each in service.call(Get("m", history=True)).revisions] == [
         None
     ]
@@ -437,14 +434,12 @@ def test_no_more_than_a_hundred_revisions_are_kept(
     for number in range(103):
         service.call(EditMemory(kettle, text=f"number {number}"))
 
-    with closing(sqlite3.connect(store.database)) as connection:
-        (count,) = connection.execute("SELECT count(*) FROM revision").fetchone()
-    assert count == 100
+    assert len(store.changes.revisions(kettle)) == 100
     assert service.call(Get(kettle, history=True)).revisions[0].text == "number 101"
 
 
 def test_the_history_of_many_is_dropped_by_a_filter(
-    service: MemoryService, database: Path
+    store: SqliteStore, service: MemoryService
 ) -> None:
     for number in range(3):
         service.call(
@@ -462,7 +457,7 @@ def test_the_history_of_many_is_dropped_by_a_filter(
     ]
     assert (edited.memories, edited.changed) == (3, 2)
     assert set(revisions) == {None}
-    assert files_containing(database.parent, "wolpertinger 0") == []
+    assert left_of(store, "wolpertinger 0") == []
 
 
 @pytest.mark.parametrize(

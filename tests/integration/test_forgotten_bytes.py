@@ -165,33 +165,33 @@ def test_a_forget_without_matches_does_not_purge(
 
 
 def test_another_program_that_reads_keeps_the_log_until_it_is_done(
-    store: SqliteStore,
+    file_store: SqliteStore,
     service: MemoryService,
     retention: RetentionService,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("mnemosyned.storage.sqlite.tables.purge.CHECKPOINT_TRIES", 3)
-    remember_batch(store, memory("1", WORDS["words"]))
-    with closing(sqlite3.connect(store.database, isolation_level=None)) as reader:
+    remember_batch(file_store, memory("1", WORDS["words"]))
+    with closing(sqlite3.connect(file_store.database, isolation_level=None)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM working_memory").fetchone()
 
         receipt = service.call(Forget("1"))
 
         assert not receipt.complete
-        assert files_containing(store.database.parent, WORDS["words"]) == [
+        assert files_containing(file_store.database.parent, WORDS["words"]) == [
             "memory.db-wal"
         ]
     retention.after_cycle()
 
-    assert find_remains(store, WORDS["words"]) == []
+    assert find_remains(file_store, WORDS["words"]) == []
 
 
 def test_copies_beside_the_database_are_named(
-    store: SqliteStore, service: MemoryService
+    file_store: SqliteStore, service: MemoryService
 ) -> None:
-    folder = store.database.parent
-    remember_batch(store, memory("1", "a"))
+    folder = file_store.database.parent
+    remember_batch(file_store, memory("1", "a"))
     with closing(sqlite3.connect(folder / "other.sqlite")) as copy:
         copy.execute("CREATE TABLE t (x)")
     (folder / "old").mkdir()

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 from typing import TypeVar
 
 import pytest
-from support.fakes import NOON, FakeClock, files_containing
+from support.fakes import NOON, FakeClock
+from support.leftovers import left_of
 from support.stores import episode_of, get_memory, run_cycle
 
 from mnemosyned.domain.errors import NotFound
+from mnemosyned.domain.exchange import ExportedMemory
 from mnemosyned.domain.memory import Tier
 from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.service import MemoryService
@@ -112,24 +111,24 @@ def test_all_that_one_call_forgot_comes_back_together(
 
 
 def test_once_the_time_is_over_it_is_gone_from_the_file(
-    store: SqliteStore, service: MemoryService, clock: FakeClock, database: Path
+    store: SqliteStore, service: MemoryService, clock: FakeClock
 ) -> None:
     service.call(Forget("m"))
     clock.advance(hours=23)
     service.look_after_file()
-    assert files_containing(database.parent, WORD)
+    assert left_of(store, WORD)
 
     clock.advance(hours=2)
     service.look_after_file()
 
-    assert files_containing(database.parent, WORD) == []
+    assert left_of(store, WORD) == []
     assert store.archive.grace.recoverable().memories == 0
     with pytest.raises(NotFound):
         service.call(Restore("m"))
 
 
 def test_now_is_final_at_once_also_for_what_was_forgotten_before(
-    service: MemoryService, database: Path
+    store: SqliteStore, service: MemoryService
 ) -> None:
     service.call(Forget("m"))
     with pytest.raises(NotFound, match="is forgotten already"):
@@ -140,7 +139,7 @@ def test_now_is_final_at_once_also_for_what_was_forgotten_before(
 
     assert (first.memories, first.complete, first.final_at) == (1, True, None)
     assert (second.memories, second.complete) == (1, True)
-    assert files_containing(database.parent, WORD, "kettle") == []
+    assert left_of(store, WORD, "kettle") == []
 
 
 def test_a_preview_of_what_was_forgotten_before_leaves_it(
@@ -156,7 +155,7 @@ def test_a_preview_of_what_was_forgotten_before_leaves_it(
 
 
 def test_now_is_for_all_ids_whether_forgotten_before_or_not(
-    service: MemoryService, database: Path
+    store: SqliteStore, service: MemoryService
 ) -> None:
     service.call(Forget("m"))
 
@@ -165,11 +164,11 @@ def test_now_is_for_all_ids_whether_forgotten_before_or_not(
     receipt = service.call(Forget(["m", "other"], now=True))
 
     assert (receipt.memories, receipt.complete) == (2, True)
-    assert files_containing(database.parent, WORD, "kettle") == []
+    assert left_of(store, WORD, "kettle") == []
 
 
 def test_now_is_for_the_earlier_words_of_an_id_too(
-    service: MemoryService, database: Path
+    store: SqliteStore, service: MemoryService
 ) -> None:
     service.call(Forget("m"))
     service.call(Remember("the samovar", id="m"))
@@ -177,7 +176,7 @@ def test_now_is_for_the_earlier_words_of_an_id_too(
     receipt = service.call(Forget("m", now=True))
 
     assert receipt.memories == 2
-    assert files_containing(database.parent, WORD, "samovar") == []
+    assert left_of(store, WORD, "samovar") == []
 
 
 @pytest.mark.parametrize("final", [False, True])
@@ -230,7 +229,7 @@ def test_an_id_that_was_remembered_again_is_not_overwritten(
 
 
 def test_learnings_forgotten_by_themselves_are_final_in_time(
-    store: SqliteStore, service: MemoryService, clock: FakeClock, database: Path
+    store: SqliteStore, service: MemoryService, clock: FakeClock
 ) -> None:
     service.call(Learn(f"Say {WORD}x.", session="alone"))
     service.call(Forget(session="alone"))
@@ -238,31 +237,31 @@ def test_learnings_forgotten_by_themselves_are_final_in_time(
     clock.advance(hours=25)
     service.look_after_file()
 
-    assert files_containing(database.parent, f"{WORD}x") == []
+    assert left_of(store, f"{WORD}x") == []
     assert store.archive.grace.recoverable().final_at is None
 
 
 def test_without_a_setting_forgetting_is_final(
-    service: MemoryService, policies: PolicyHolder, database: Path
+    store: SqliteStore, service: MemoryService, policies: PolicyHolder
 ) -> None:
     policies.current = replace(policies.current, grace_hours=0)
 
     receipt = service.call(Forget("m"))
 
     assert (receipt.complete, receipt.final_at, receipt.call) == (True, None, "")
-    assert files_containing(database.parent, WORD) == []
+    assert left_of(store, WORD) == []
 
 
 def test_a_position_that_was_taken_meanwhile_is_left_to_its_owner(
-    store: SqliteStore, service: MemoryService, database: Path
+    store: SqliteStore, service: MemoryService
 ) -> None:
     service.call(Forget("m"))
-    with closing(sqlite3.connect(database)) as connection, connection:
-        connection.execute(
-            "UPDATE working_memory SET seq = 1 WHERE id = 'other'"
-        )  # as an exact import may do
+    taking = ExportedMemory(
+        id="taker", seq=1, session="s", content="the samovar is hot", created_at=NOON
+    )
+    store.archive.exchange.restore([taking])
 
     service.call(Restore("m"))
 
     assert get_memory(store, "m").content == f"Always call the code {WORD}"
-    assert get_memory(store, "other").content == "the kettle is hot"
+    assert get_memory(store, "taker").content == "the samovar is hot"

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from support.fakes import FakeClock, FakeSummarizer, files_containing
+from support.leftovers import left_of
 from support.policies import change_intake
 from support.thorough import thorough
 
@@ -176,7 +177,7 @@ def test_a_secret_forgotten_is_gone_from_the_disk(
     for id in ("m0", "m1", "m3"):
         service.call(Forget(id))
 
-    assert files_containing(store.database.parent, SECRET) == []
+    assert left_of(store, SECRET) == []
 
 
 def test_no_log_line_holds_a_secret(

@@ -10,7 +10,8 @@ from datetime import timedelta
 from itertools import pairwise
 from typing import Any
 
-from support.fakes import NOON, FakeClock, files_containing, memory
+from support.fakes import NOON, FakeClock, memory
+from support.leftovers import left_of
 
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.sleep.cycles import Trigger
@@ -183,7 +184,9 @@ def find_remains(store: SqliteStore, word: str) -> list[str]:
     parts = [part for part in word.removeprefix("password: ").split() if part]
     if word == WORDS["cjk"]:
         parts += ["".join(pair) for pair in pairwise(word)]
-    found = files_containing(store.database.parent, word, *parts)
+    found = left_of(store, word, *parts)
+    if not isinstance(store, SqliteStore):
+        return found
     with closing(
         sqlite3.connect(f"file:{store.database}?mode=ro", uri=True)
     ) as connection:

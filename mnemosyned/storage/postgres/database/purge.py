@@ -112,10 +112,12 @@ def _is_unseen(session: Session) -> bool:
 def _vacuum(session: Session, tables: Sequence[str]) -> bool:
     """Take the words out of pages, index entries and what is stored apart; False if locked."""
     session.execute(f"SET lock_timeout = '{LOCK_S}s'")
+    session.execute("SET statement_timeout = 0")  # a large table takes minutes
     try:
         session.execute(f"VACUUM (INDEX_CLEANUP ON) {', '.join(tables)}")
     except psycopg.errors.LockNotAvailable:
         return False
     finally:
         session.execute("RESET lock_timeout")
+        session.execute("RESET statement_timeout")
     return True
