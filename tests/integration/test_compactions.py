@@ -1,7 +1,6 @@
 """What `compact` takes out of a conversation: where it is, and how it comes back."""
 
 import os
-import sqlite3
 from typing import Any
 
 import msgspec
@@ -18,6 +17,7 @@ from support.compactions import (
 )
 from support.fakes import FakeClock, files_containing
 from support.policies import change_intake
+from support.refusals import refuse_rows
 
 from mnemosyned import sendable
 from mnemosyned.domain.conversation.summary_message import is_summary
@@ -300,11 +300,7 @@ def test_instructions_are_learned_before_their_message_is_compacted(
 def test_it_is_kept_whole_or_not_at_all(
     store: SqliteStore, service: MemoryService
 ) -> None:
-    with sqlite3.connect(store.database) as connection:
-        connection.execute(
-            "CREATE TRIGGER refuses BEFORE INSERT ON compacted WHEN new.position = 7 "
-            "BEGIN SELECT RAISE(ABORT, 'refused'); END"
-        )
+    refuse_rows(store, "compacted", "new.position = 7")
 
     with pytest.raises(StorageFailed):
         compact(service, rounds(20))

@@ -1,0 +1,31 @@
+"""Databases that refuse a row: what was begun with it is then taken back."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import TYPE_CHECKING
+
+from mnemosyned.storage.sqlite import SqliteStore
+
+if TYPE_CHECKING:
+    from mnemosyned.storage.postgres.store import PostgresStore
+
+
+def refuse_rows(store: SqliteStore | PostgresStore, table: str, where: str) -> None:
+    """Have the database refuse new rows of a table for which a condition on `new` holds."""
+    if isinstance(store, SqliteStore):
+        with sqlite3.connect(store.database) as connection:
+            connection.execute(
+                f"CREATE TRIGGER refuses BEFORE INSERT ON {table} WHEN {where} "
+                "BEGIN SELECT RAISE(ABORT, 'refused'); END"
+            )
+        return
+    with store._pool.writing(store.owner) as session:  # noqa: SLF001
+        session.execute(
+            "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS "
+            "$$ BEGIN RAISE 'refused'; END $$"
+        )
+        session.execute(
+            f"CREATE TRIGGER refuses BEFORE INSERT ON {table} FOR EACH ROW WHEN ({where}) "
+            "EXECUTE FUNCTION refuse()"
+        )
