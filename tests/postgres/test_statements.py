@@ -1,0 +1,168 @@
+"""Every SQL text of the store names the owner of every table in it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+import psycopg
+import pytest
+
+import mnemosyned
+import mnemosyned.storage.postgres as package
+
+pytestmark = pytest.mark.postgres
+ROOT = Path(mnemosyned.__file__).parents[1]
+FOLDER = Path(package.__path__[0])
+STATEMENT = re.compile(r"\b(SELECT|INSERT INTO|UPDATE|DELETE FROM)\b")
+REFERENCE = re.compile(
+    r"\b(FROM|JOIN|INTO|UPDATE|USING)\s+(?:ONLY\s+)?\"?([a-z_]+|\{\w+\}\w*)\"?"
+    r"(?:\s+AS\s+([a-z_]+|(?:[a-z_]*\{\w+\})+))?"
+)
+DEPTH_MAX = 3
+ABOUT_ALL = {
+    "stores/owners.py": (
+        "SELECT owner FROM owner WHERE name = %(name)s",
+        "FROM owner AS o ORDER BY o.name",
+        "GROUP BY owner",
+    ),
+}
+"""What whoever runs the server asks, of all owners."""
+
+
+def sources() -> Iterator[tuple[Path, ModuleType]]:
+    for path in sorted(FOLDER.rglob("*.py")):
+        name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        yield path, import_module(name)
+
+
+def texts(path: Path, module: ModuleType) -> Iterator[tuple[int, str]]:
+    """The texts of a module; what is put into them stands there if it has a name."""
+    tree = ast.parse(path.read_text("utf-8"))
+    resolver = Resolver(module, tree)
+    inner = {
+        id(part)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.JoinedStr | ast.BinOp)
+        for part in ast.walk(node)
+        if part is not node
+    }
+    for node in ast.walk(tree):
+        if id(node) in inner or not isinstance(
+            node, ast.Constant | ast.JoinedStr | ast.BinOp
+        ):
+            continue
+        yield node.lineno, resolver.text_of(node)
+
+
+class Resolver:
+    """Texts of a module with those put into them that have a name, and only one value."""
+
+    def __init__(self, module: ModuleType, tree: ast.Module) -> None:
+        assigned = [
+            (node.targets[0].id, node.value)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+        ]
+        times = Counter(name for name, _ in assigned)
+        self._local = {name: value for name, value in assigned if times[name] == 1}
+        self._module = module
+
+    def text_of(self, node: ast.expr, depth: int = 0) -> str:
+        match node:
+            case ast.Constant():
+                return str(node.value)
+            case ast.JoinedStr():
+                return "".join(self.text_of(part, depth) for part in node.values)
+            case ast.BinOp():
+                return self.text_of(node.left, depth) + self.text_of(node.right, depth)
+            case ast.FormattedValue(value=ast.Name(id=name)):
+                return self._named(name, depth)
+        return "{…}"
+
+    def _named(self, name: str, depth: int) -> str:
+        constant = getattr(self._module, name, None)
+        if isinstance(constant, str):
+            return constant
+        value = self._local.get(name)
+        if isinstance(value, ast.Constant | ast.JoinedStr) and depth < DEPTH_MAX:
+            return self.text_of(value, depth + 1)
+        return f"{{{name}}}"
+
+
+def unheld(text: str, tables: set[str]) -> list[str]:
+    """The tables of a statement that are not held to an owner."""
+    missing: list[str] = []
+    bare = len(re.findall(r"(?<![\w.])(?:\{tables?\}\.)?owner = ", text))
+    for verb, table, alias in REFERENCE.findall(text):
+        if table not in tables and not table.startswith("{"):
+            continue
+        held: object
+        if verb == "INTO":
+            held = re.search(rf"INTO {re.escape(table)}( AS \w+)? \(owner\b", text)
+        elif alias:
+            name = re.escape(alias)
+            held = re.search(rf"(?<!\w){name}(\.owner\b| ON false\b)", text)
+        else:
+            bare -= 1
+            held = bare >= 0
+        if not held:
+            missing.append(f"{verb} {table} {alias}".strip())
+    return missing
+
+
+def tables_of(dsn: str) -> set[str]:
+    with psycopg.connect(dsn) as connection:
+        rows = connection.execute(
+            "SELECT c.relname FROM pg_class AS c JOIN pg_attribute AS a "
+            "ON a.attrelid = c.oid AND a.attname = 'owner' "
+            "WHERE c.relkind IN ('r', 'v') AND c.relnamespace = 'public'::regnamespace"
+        ).fetchall()
+    return {name for (name,) in rows}
+
+
+def test_every_statement_names_the_owner_of_every_table(dsn: str) -> None:
+    tables = tables_of(dsn)
+    assert "memory_index" in tables
+    checked, wrong = 0, []
+    for path, module in sources():
+        name = str(path.relative_to(FOLDER))
+        for line, text in texts(path, module):
+            if not STATEMENT.search(text) or not REFERENCE.search(text):
+                continue
+            if any(known in text for known in ABOUT_ALL.get(name, ())):
+                continue
+            checked += 1
+            wrong += [f"{name}:{line}: {each}" for each in unheld(text, tables)]
+
+    assert wrong == []
+    assert checked > 150
+
+
+@pytest.mark.parametrize(
+    ("text", "missing"),
+    [
+        ("SELECT 1 FROM memory WHERE owner = %(owner)s", []),
+        ("SELECT 1 FROM memory WHERE id = 1", ["FROM memory"]),
+        (
+            "SELECT 1 FROM memory AS m JOIN fresh AS f ON f.seq = m.seq WHERE m.owner = 1",
+            ["JOIN fresh f"],
+        ),
+        ("SELECT 1 FROM memory AS m JOIN fresh AS f ON f.owner = m.owner", []),
+        (
+            "DELETE FROM tag WHERE owner = 1 AND seq IN (SELECT seq FROM memory)",
+            ["FROM memory"],
+        ),
+        ("INSERT INTO tag (owner, name) VALUES (1, 2)", []),
+        ("INSERT INTO tag (name) VALUES (2)", ["INTO tag"]),
+        ("UPDATE tag SET name = 1", ["UPDATE tag"]),
+        ("SELECT 1 FROM pg_class", []),
+    ],
+)
+def test_a_table_without_an_owner_is_noticed(text: str, missing: list[str]) -> None:
+    assert unheld(text, {"memory", "fresh", "tag"}) == missing
