@@ -9,6 +9,7 @@ from datetime import timedelta
 import click
 
 from mnemosyned.assembly.stores import open_owners
+from mnemosyned.cli.answers.table import table
 from mnemosyned.domain.ports.owners import (
     IssuedToken,
     Owner,
@@ -18,7 +19,7 @@ from mnemosyned.domain.ports.owners import (
     Token,
 )
 from mnemosyned.maintenance import daemon_process
-from mnemosyned.terminal import ask, counted, say, say_json, table, when
+from mnemosyned.terminal import ask, counted, say, say_json, when
 
 DAYS_MAX = 36_600
 HOURS_MAX = 24 * 366

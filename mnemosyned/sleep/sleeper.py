@@ -81,7 +81,7 @@ class Capacity:
                     if not self._consolidate(count, capacity, rules_only=rules_only):
                         break
                 except SleepInProgress:
-                    if not self._cycle.lease.busy:  # it is another process that sleeps
+                    if not self._cycle.lease.lent:  # it is another process that sleeps
                         self._raise(capacity)
                     raise
             # Memories that cannot be consolidated (pinned, failed) are not tried at every call.
