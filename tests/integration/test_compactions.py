@@ -15,7 +15,8 @@ from support.compactions import (
     find_missing,
     rounds,
 )
-from support.fakes import FakeClock, files_containing
+from support.fakes import FakeClock
+from support.leftovers import left_of
 from support.policies import change_intake
 from support.refusals import refuse_rows
 
@@ -233,7 +234,7 @@ def test_what_is_forgotten_is_gone_from_every_compaction(
         assert left.originals
         assert UNIQUE not in left.episode.content
         assert UNIQUE not in str(left.originals)
-    assert files_containing(store.database.parent, UNIQUE) == []
+    assert left_of(store, UNIQUE) == []
 
 
 def test_a_compaction_of_which_all_is_forgotten_is_not_found(
@@ -267,7 +268,7 @@ def test_compaction_stores_no_secret_where_secrets_are_refused(
 
     assert answer.changed
     assert answer.expand[0] == compact(service, _with_another_password(talk)).expand[0]
-    assert files_containing(store.database.parent, "hunter22x") == []
+    assert left_of(store, "hunter22x") == []
     assert "hunter22x" not in str(expand_all(service, *answer.expand))
 
 

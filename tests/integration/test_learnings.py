@@ -4,7 +4,8 @@ from datetime import UTC, datetime
 
 import msgspec
 import pytest
-from support.fakes import FakeClock, files_containing
+from support.fakes import FakeClock
+from support.leftovers import left_of
 from support.policies import change_intake
 
 from mnemosyned.cli.answers.render import render
@@ -183,7 +184,7 @@ def test_what_is_forgotten_is_unlearned_and_gone_from_the_disk(
 
     assert len(before) == 2
     assert texts(service) == []
-    assert files_containing(store.database.parent, UNIQUE) == []
+    assert left_of(store, UNIQUE) == []
 
 
 def test_the_receipt_counts_what_was_unlearned_as_the_preview_did(
@@ -229,7 +230,7 @@ def test_a_lesson_of_its_own_that_is_meant_is_forgotten_too(
     assert (preview.memories, preview.learnings) == (0, 1)
     assert (receipt.memories, receipt.learnings) == (0, 1)
     assert texts(service) == ["Adam prefers tabs"]
-    assert files_containing(store.database.parent, UNIQUE) == []
+    assert left_of(store, UNIQUE) == []
     assert service.call(meant).learnings == 0
 
 
