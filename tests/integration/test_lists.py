@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.engines import POSTGRES, new_database
 
 from mnemosyned import InvalidRequest, Memory, MemoryRecord, Remember, Tier
 from mnemosyned.domain.listing import ListOrder
@@ -17,8 +18,9 @@ START = datetime(2025, 3, 1, 9, tzinfo=UTC)
 
 
 @pytest.fixture
-def memory(tmp_path: Path) -> Iterator[Memory]:
-    with Memory(tmp_path / "memory.db") as opened:
+def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
+    is_server = request.config.getoption("--engine") == POSTGRES
+    with Memory(new_database() if is_server else tmp_path / "memory.db") as opened:
         yield opened
 
 
