@@ -9,7 +9,7 @@ from typing import Protocol
 
 FOLDERS_MAX = 1_000
 FILES_MAX = 200_000
-"""Files whose state is told of one folder."""
+"""Files of a folder whose state is read; `watch.files_max` allows no more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
