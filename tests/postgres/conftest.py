@@ -14,3 +14,9 @@ collect_ignore_glob = [] if find_spec("psycopg") else ["test_*.py"]
 def dsn() -> str:
     """A database of the present schema, with nothing in it."""
     return new_database()
+
+
+@pytest.fixture
+def other_dsn() -> str:
+    """Another one."""
+    return new_database()

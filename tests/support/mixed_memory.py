@@ -19,7 +19,7 @@ QUESTIONS = (
 )
 
 
-def fill(database: Path, *, days: int = 14, per_day: int = 6) -> None:
+def fill(database: Path | str, *, days: int = 14, per_day: int = 6) -> None:
     """Fill a new database: days of talks, then sleep, and something of every kind."""
     start = datetime.now(UTC) - timedelta(days=300)
     with Memory(database) as memory:

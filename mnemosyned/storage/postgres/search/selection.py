@@ -54,7 +54,7 @@ def chosen(session: Session, choice: ForgetFilter) -> list[str]:
         [
             *_conditions(choice, table="m", newest=newest),
             *tagged(choice.tags),
-            *(_have(session.owner, choice.terms) if choice.terms else []),
+            *([_have(session.owner, choice.terms)] if choice.terms else []),
         ]
     )
     is_meant = _checks(choice)
@@ -114,16 +114,24 @@ def _before(content: str, fields: str) -> str:
     return " ".join([content, *(values.get(name) or "" for name in _EARLIER_FIELDS)])
 
 
-def _have(owner: int, terms: Terms) -> list[Condition]:
+def _have(owner: int, terms: Terms) -> Condition:
     """The memories whose index has every one of these terms.
 
     Two words may have one number, and the parts of a code may stand apart: the words are compared
     when a row is read.
     """
-    return [
+    has = [
         _has(owner, term, number, only_grams=term in terms.grams)
         for number, term in enumerate((*terms.words, *terms.grams))
     ]
+    every, values = " AND ".join(each.text for each in has), dict[str, object]()
+    for each in has:
+        values |= each.values
+    text = (
+        "m.seq IN (SELECT i.seq FROM memory_index AS i "
+        f"WHERE i.owner = %(owner)s AND {every})"
+    )
+    return Condition(text, values)
 
 
 def _has(owner: int, term: str, number: int, *, only_grams: bool) -> Condition:
@@ -138,7 +146,7 @@ def _has(owner: int, term: str, number: int, *, only_grams: bool) -> Condition:
     for column, hashes in phrases.items():
         for place, phrase in enumerate(filter(None, hashes)):
             name = f"{column}_{number}_{place}"
-            clauses.append(f"m.{column} @> %({name})s::integer[]")
+            clauses.append(f"i.{column} @> %({name})s::integer[]")
             values[name] = phrase
     return Condition(f"({' OR '.join(clauses) or 'false'})", values)
 

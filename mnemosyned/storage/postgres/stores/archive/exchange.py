@@ -12,6 +12,9 @@ from mnemosyned.storage.postgres.database.transactions import Transactional, wri
 from mnemosyned.storage.postgres.tables.exchange.export import Exported
 from mnemosyned.storage.postgres.tables.exchange.restore import Restoring
 
+READER_S = 600
+"""Seconds that whoever reads an export may take for a part of it, which others do not wait for."""
+
 
 class PostgresExchange(Transactional, ExchangeStore):
     """An `ExchangeStore` of one owner in PostgreSQL."""
@@ -21,6 +24,9 @@ class PostgresExchange(Transactional, ExchangeStore):
         self, chosen: ExportFilter
     ) -> Iterator[tuple[dict[str, int], Iterator[Record]]]:
         with self._pool.reading(self._owner) as session:
+            session.execute(
+                f"SET LOCAL idle_in_transaction_session_timeout = '{READER_S}s'"
+            )
             exported = Exported(session, chosen)
             yield exported.expected(), exported.records()
 
