@@ -87,6 +87,10 @@ class Server:
             else:
                 return
 
+    def reload(self) -> None:
+        """Have it read its settings again."""
+        self._run("pg_ctl", "reload", "-D", str(self.data))
+
     def kill(self) -> None:
         """End it as a loss of power would end its processes."""
         assert self._process

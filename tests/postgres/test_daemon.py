@@ -1,0 +1,220 @@
+"""A real daemon on a real server: everything a user does, its stop and start, and failing starts."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from e2e.conftest import Start, start
+from e2e.daemons import WAIT_S, Daemon, spawn
+from support.postgres import Server
+
+from mnemosyned import Client
+from mnemosyned.daemon.main import EXIT_CONFIG, EXIT_FAILED
+from mnemosyned.domain.errors import NotFound
+from mnemosyned.domain.memory import Tier
+
+__all__ = ["start"]
+
+pytestmark = pytest.mark.postgres
+
+WORDS = {
+    "cat": "The cat Minka sleeps in the bakery window.",
+    "key": "The cellar key hangs behind the flour.",
+    "oven": "The oven is serviced by Huber, 0664 555 0190.",
+}
+
+
+@pytest.fixture
+def daemon(start: Start, dsn: str) -> Daemon:
+    return start("--database", dsn, MNEMOSYNE_SLEEP_ON_SHUTDOWN="true")
+
+
+def remember_all(daemon: Daemon) -> None:
+    with daemon.client() as client:
+        for id, content in WORDS.items():
+            client.remember(content, id=id, session="bakery", source="chat")
+
+
+def words_of(client: Client, id: str) -> str:
+    memory = client.get(id).memory
+    assert memory
+    return memory.content
+
+
+def ended(tmp_path: Path, *options: str) -> tuple[int, str]:
+    """Exit code and log of a daemon that should not start."""
+    log = tmp_path / "log"
+    socket = str(tmp_path / "d.sock")
+    process = spawn("--socket", socket, *options, home=tmp_path, log=log)
+    try:
+        return process.wait(WAIT_S), log.read_text()
+    finally:
+        process.kill()
+        process.wait(WAIT_S)
+
+
+def test_a_daemon_remembers_recalls_lists_sleeps_edits_and_forgets(
+    daemon: Daemon,
+) -> None:
+    remember_all(daemon)
+    with daemon.client() as client:
+        (found,) = client.recall("where is the cellar key?", limit=1).hits
+        assert found.id == "key"
+        listed = client.list().memories
+        assert sorted(memory.id for memory in listed) == sorted(WORDS)
+
+        client.edit("key", text="The cellar key hangs at the door.")
+        assert words_of(client, "key") == "The cellar key hangs at the door."
+
+        report = client.sleep(force=True)
+        assert (report.promoted, report.evicted, report.failed) == (1, 3, 0)
+        (found,) = client.recall("at which door hangs the key?", limit=1).hits
+        assert "key" in found.summary_of
+
+        assert client.forget("oven", now=True).archived == 1
+        with pytest.raises(NotFound):
+            client.get("oven")
+        assert not any(
+            "Huber" in hit.content for hit in client.recall("Huber 0664 555 0190").hits
+        )
+
+
+def test_status_names_the_database_and_not_its_password(start: Start, dsn: str) -> None:
+    secret = dsn.replace("postgres@", "postgres:swordfish@")
+    daemon = start("--database", secret)
+
+    with daemon.client() as client:
+        status = client.status()
+    shown = daemon.mnem("status").stdout.decode()
+
+    assert status.database.startswith("postgresql://postgres:***@")
+    assert status.bytes_on_disk > 1_000_000
+    assert not status.problems
+    assert "postgresql://postgres:***@" in shown
+    assert "swordfish" not in shown + daemon.log.read_text()
+
+
+def test_a_stop_consolidates_what_is_old_and_a_start_finds_all_of_it(
+    start: Start, dsn: str
+) -> None:
+    first = start("--database", dsn, MNEMOSYNE_SLEEP_ON_SHUTDOWN="true")
+    lines = [
+        {"id": id, "content": content, "created_at": "2026-01-01T10:00:00Z"}
+        for id, content in WORDS.items()
+    ]
+    first.post("remember_many", memories=lines)
+    first.post("remember", id="new", content="Flour comes on Friday.")
+
+    assert first.stop() == 0
+    second = start("--database", dsn)
+
+    with second.client() as client:
+        tiers = client.status().tiers
+        assert (tiers[Tier.WORKING].count, tiers[Tier.ARCHIVE].count) == (1, 3)
+        assert [words_of(client, id) for id in WORDS] == list(WORDS.values())
+        assert client.recall("when does flour come?", limit=1).hits[0].id == "new"
+    assert "Traceback" not in first.log.read_text()
+
+
+def test_the_shell_client_is_the_same_on_a_server(daemon: Daemon) -> None:
+    for id, content in WORDS.items():
+        done = daemon.mnem("remember", content, "--id", id)
+        assert done.returncode == 0, done.stderr
+
+    recalled = daemon.mnem("--format", "json", "recall", "cellar key", "--limit", "1")
+    slept = daemon.mnem("sleep", "--force")
+    exported = daemon.mnem("export", "-")
+    forgotten = daemon.mnem("forget", "oven", "--now", "--yes")
+
+    assert json.loads(recalled.stdout)["hits"][0]["id"] == "key"
+    assert slept.returncode == 0, slept.stderr
+    assert exported.stdout.count(b"Minka") >= 1
+    assert forgotten.returncode == 0, forgotten.stderr
+    assert daemon.mnem("get", "oven").returncode == 4
+
+
+class TestFailingStarts:
+    """One line says what is wrong; there is no traceback, and no password."""
+
+    @staticmethod
+    def test_no_such_database(tmp_path: Path, server: Server) -> None:
+        code, log = ended(tmp_path, "--database", server.dsn("nowhere"))
+
+        assert code == EXIT_FAILED
+        assert len(log.splitlines()) == 1
+        assert "there is no such database: create it" in log
+
+    @staticmethod
+    def test_a_wrong_password(tmp_path: Path, guarded: Server) -> None:
+        dsn = guarded.dsn("postgres").replace("postgres@", "postgres:swordfish@")
+
+        code, log = ended(tmp_path, "--database", dsn)
+
+        assert code == EXIT_FAILED
+        assert len(log.splitlines()) == 1
+        assert "the database refuses the user or the password" in log
+        assert "swordfish" not in log
+
+    @staticmethod
+    def test_a_server_that_is_down(tmp_path: Path) -> None:
+        dsn = f"postgresql://postgres@/postgres?host={tmp_path}"
+
+        code, log = ended(tmp_path, "--database", dsn)
+
+        assert code == EXIT_FAILED
+        assert len(log.splitlines()) == 1
+        assert "the database cannot be reached: check the server" in log
+
+    @staticmethod
+    def test_a_url_that_is_none(tmp_path: Path) -> None:
+        code, log = ended(tmp_path, "--database", "postgresql://me:sword%fish@h/d")
+
+        assert code == EXIT_CONFIG
+        assert len(log.splitlines()) == 1
+        assert "written %25" in log
+        assert "fish" not in log
+
+    @staticmethod
+    def test_a_driver_that_is_missing(tmp_path: Path, dsn: str) -> None:
+        missing = tmp_path / "psycopg"
+        missing.mkdir()
+        (missing / "__init__.py").write_text(
+            "raise ModuleNotFoundError(name='psycopg')"
+        )
+        log = tmp_path / "log"
+
+        process = spawn(
+            *("--database", dsn, "--socket", str(tmp_path / "d.sock")),
+            home=tmp_path,
+            log=log,
+            anew=True,
+            PYTHONPATH=str(tmp_path),
+        )
+
+        assert process.wait(WAIT_S) == EXIT_CONFIG
+        assert log.read_text() == (
+            "mnemosyned: a PostgreSQL database needs psycopg: "
+            "pip install 'mnemosyned[postgres]'\n"
+        )
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    """A server of this module."""
+    server = Server()
+    server.start()
+    yield server
+    server.remove()
+
+
+@pytest.fixture
+def guarded(server: Server) -> Iterator[Server]:
+    """The server while it wants a password."""
+    rules = server.data / "pg_hba.conf"
+    trusting = rules.read_text()
+    rules.write_text("local all all scram-sha-256\n")
+    server.reload()
+    yield server
+    rules.write_text(trusting)
+    server.reload()
