@@ -31,6 +31,7 @@ from mnemosyned.daemon.systemd import notify, watchdog_s
 from mnemosyned.domain.errors import (
     ConfigInvalid,
     DatabaseReplaced,
+    DatabaseUnreachable,
     MnemosynedError,
     StorageFailed,
 )
@@ -216,6 +217,9 @@ class Daemon:
             return False
         try:
             problems = memory.service.call(Status()).problems
+        except DatabaseUnreachable as error:  # a restart would not bring it back
+            log.warning("database_unreachable", reason=error.reason)
+            return True
         except MnemosynedError:
             log.exception("unhealthy")
             return False
@@ -256,6 +260,8 @@ class Daemon:
                 deadline_s=self._config.sleep.shutdown_deadline_s,
                 keep_going=self._progressed,
             )
+        except DatabaseUnreachable as error:
+            log.warning("final_consolidation_failed", reason=error.reason)
         except MnemosynedError:
             log.exception("final_consolidation_failed")
 

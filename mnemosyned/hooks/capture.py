@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from mnemosyned.domain.errors import Kind, MnemosynedError
+from mnemosyned.domain.errors import DatabaseUnreachable, Kind, MnemosynedError
 from mnemosyned.domain.ports.clock import Clock
 from mnemosyned.domain.ports.surroundings.agents import (
     AgentCall,
@@ -31,6 +31,8 @@ BACKGROUND = "background"
 """The event under which what the background stored is counted."""
 BATCH = 100
 """Messages stored in one transaction."""
+AGAIN_S = 30.0
+"""Seconds until a session is looked at again that lost the database."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -314,6 +316,8 @@ class Background:
             complete = self._read_on(session)
         except MnemosynedError as error:
             log.warning("capture_failed", session=session, code=error.code)
+            if isinstance(error, DatabaseUnreachable):
+                self.look(session, after_s=AGAIN_S)
         except Exception:
             log.exception("capture_failed", session=session)
         else:

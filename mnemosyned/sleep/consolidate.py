@@ -6,7 +6,12 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from mnemosyned.domain.errors import MnemosynedError, StorageFailed, SummarizerFailed
+from mnemosyned.domain.errors import (
+    DatabaseUnreachable,
+    MnemosynedError,
+    StorageFailed,
+    SummarizerFailed,
+)
 from mnemosyned.domain.ids import new_id
 from mnemosyned.domain.memory import Detail, MemoryRecord
 from mnemosyned.domain.ports.models import Digest, Summary, spoken_of
@@ -20,16 +25,14 @@ from mnemosyned.domain.sleep.consolidation import (
     preview,
 )
 from mnemosyned.domain.sleep.cycles import (
-    CycleReport,
-    CycleStatus,
     GroupReport,
     GroupStatus,
     LogEntry,
 )
-from mnemosyned.domain.sleep.rollup import Level, begin_of, key_of
 from mnemosyned.domain.summary.statements import with_speaker
 from mnemosyned.logs import logger
 from mnemosyned.sleep.context import CycleContext
+from mnemosyned.sleep.reports import day_of, unfinished
 
 log = logger()
 
@@ -66,6 +69,8 @@ class ConsolidationRun:
         """Memories processed so far."""
         self.ended = False
         """Whether the cycle may not continue."""
+        self.lost: DatabaseUnreachable | None = None
+        """Why it may not, where the database went away: no group of it is tried in vain."""
         self._context = context
         self._store = context.store
         self._summarizer = context.summarizer
@@ -110,6 +115,9 @@ class ConsolidationRun:
             try:
                 revision = self._store.sleep.newest_revision()
                 originals = _unmoved(batch, self._store.memories.working(batch.ids))
+            except DatabaseUnreachable as error:
+                self._lose(error)
+                return
             except StorageFailed as error:
                 self._fail(batch, started, error)
                 continue
@@ -158,7 +166,9 @@ class ConsolidationRun:
             each_s = (time.monotonic() - began) / len(finished)
             self._group_s = (self._group_s + each_s) / 2
         for group, error in zip(finished, outcomes, strict=True):
-            if error:
+            if isinstance(error, DatabaseUnreachable):
+                self._lose(error)
+            elif error:
                 self._fail(group.batch, group.started, error)
             else:
                 self.items += len(group.batch.members)
@@ -168,6 +178,10 @@ class ConsolidationRun:
             done = self._checkpoint()
             self._since_checkpoint = 0 if done else self._pacing.checkpoint_groups
         self._context.rest_after(time.monotonic() - began)
+
+    def _lose(self, error: DatabaseUnreachable) -> None:
+        """End the cycle; whoever started it tries again."""
+        self.ended, self.lost = True, error
 
     def _checkpoint(self) -> bool:
         try:
@@ -297,27 +311,6 @@ def _verbatim(
     )
 
 
-def unfinished(
-    batch: Batch, status: GroupStatus, *, error: str | None = None
-) -> GroupReport:
-    """Return the report of a group that is only planned, or that failed."""
-    return GroupReport(
-        session=batch.session,
-        source=batch.source,
-        status=status,
-        items=len(batch.members),
-        covers_from=batch.covers_from,
-        covers_until=batch.covers_until,
-        chars_before=batch.chars,
-        error=error,
-        period=_day(batch),
-    )
-
-
-def _day(batch: Batch) -> str:
-    return key_of(Level.DAY, begin_of(Level.DAY, batch.covers_from))
-
-
 def _done(group: _Finished) -> GroupReport:
     entries = [promotion.entry for promotion in group.promotions]
     return GroupReport(
@@ -331,67 +324,5 @@ def _done(group: _Finished) -> GroupReport:
         chars_before=sum(entry.chars_before for entry in entries),
         chars_after=sum(entry.chars_after for entry in entries),
         fallback_reason=entries[0].fallback_reason,
-        period=_day(group.batch),
+        period=day_of(group.batch),
     )
-
-
-def cycle_report(
-    groups: Sequence[GroupReport],
-    *,
-    context: CycleContext,
-    candidates: int,
-    problem: str = "",
-) -> CycleReport:
-    """Return what a cycle did with the memories that it was to consolidate."""
-    tally = _Tally()
-    for group in groups:
-        tally.add(group)
-    remaining = max(0, candidates - tally.evicted)
-    status = _status(groups, incomplete=bool(tally.failed or problem or remaining))
-    return CycleReport(
-        cycle=context.id,
-        status=CycleStatus.STOPPED if context.stop.asked else status,
-        trigger=context.trigger,
-        dry_run=False,
-        candidates=candidates,
-        groups=tuple(groups),
-        promoted=tally.promoted,
-        evicted=tally.evicted,
-        failed=tally.failed,
-        rolled_up=tally.rolled_up,
-        remaining=remaining,
-        chars_before=tally.chars_before,
-        chars_after=tally.chars_after,
-        duration_s=time.monotonic() - context.meter.started,
-        problem=problem,
-    )
-
-
-@dataclass(slots=True)
-class _Tally:
-    """The sums of a cycle over its groups."""
-
-    promoted: int = 0
-    evicted: int = 0
-    failed: int = 0
-    rolled_up: int = 0
-    chars_before: int = 0
-    chars_after: int = 0
-
-    def add(self, group: GroupReport) -> None:
-        failed = group.status is GroupStatus.FAILED
-        self.failed += failed
-        if group.level:
-            self.rolled_up += len(group.episodes)
-            return
-        self.chars_before += group.chars_before
-        self.chars_after += group.chars_after
-        if not failed:
-            self.promoted += len(group.episodes)
-            self.evicted += group.items
-
-
-def _status(groups: Sequence[GroupReport], *, incomplete: bool) -> CycleStatus:
-    if incomplete:
-        return CycleStatus.PARTIAL
-    return CycleStatus.DONE if groups else CycleStatus.NOTHING_TO_DO

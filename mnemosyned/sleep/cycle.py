@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from datetime import datetime
 
 from mnemosyned.domain.errors import StorageFailed
@@ -14,7 +15,7 @@ from mnemosyned.domain.sleep.consolidation import Selection, closed_batches, pla
 from mnemosyned.domain.sleep.cycles import CycleReport, Progress
 from mnemosyned.domain.statuses import SummarizerState, SummarizerStatus
 from mnemosyned.logs import logger
-from mnemosyned.sleep.consolidate import ConsolidationRun, cycle_report
+from mnemosyned.sleep.consolidate import ConsolidationRun
 from mnemosyned.sleep.context import (
     CycleContext,
     CycleObserver,
@@ -24,9 +25,12 @@ from mnemosyned.sleep.context import (
 from mnemosyned.sleep.lease import SummarizerLease
 from mnemosyned.sleep.policy import SleepPolicies, SleepPolicy
 from mnemosyned.sleep.preview import preview_report
+from mnemosyned.sleep.reports import cycle_report
 from mnemosyned.sleep.rollup import RollupRun
 from mnemosyned.sleep.stopping import CycleStop, CycleStopper
 from mnemosyned.sleep.throttle import ForegroundGate
+
+CLAIM_LOST = "the database ended the connection that kept other daemons from sleeping"
 
 log = logger()
 
@@ -85,9 +89,10 @@ class SleepCycle:
         ):
             stop = self.stopper.begin()
             try:
-                stop.report = self._run_with(
-                    summarizer, request.while_true(claimed), stop
-                )
+                report = self._run_with(summarizer, request.while_true(claimed), stop)
+                if report.remaining and not claimed():
+                    report = replace(report, problem=report.problem or CLAIM_LOST)
+                stop.report = report
             except BaseException:
                 stop.finish()
                 raise
@@ -166,6 +171,8 @@ class SleepCycle:
         problem = ""
         try:
             _consolidate_all(run, context)
+            if run.lost:
+                raise run.lost
             if context.rolls_up and not run.ended:
                 rollup.roll_up(before=_rollup_limit(context, rollup_cutoff))
         except StorageFailed as error:

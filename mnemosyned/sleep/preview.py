@@ -19,8 +19,8 @@ from mnemosyned.domain.sleep.cycles import CycleReport, GroupReport, GroupStatus
 from mnemosyned.domain.sleep.rollup import Child, Level, Period, begin_of, closed_before
 from mnemosyned.domain.statuses import SummarizerState
 from mnemosyned.domain.summary.rollup_text import WEIGHTS
-from mnemosyned.sleep.consolidate import cycle_report, unfinished
 from mnemosyned.sleep.context import CycleContext
+from mnemosyned.sleep.reports import cycle_report, unfinished
 from mnemosyned.sleep.rollup import (
     ROLLUP_MAX,
     UPPER_LEVELS,

@@ -12,10 +12,16 @@ from support.fakes import NOON, FakeClock
 
 from mnemosyned.assembly.build import open_memory
 from mnemosyned.config import Config, SleepConfig, load_config
-from mnemosyned.domain.errors import ConfigInvalid, SleepInProgress, StorageFailed
+from mnemosyned.domain.errors import (
+    ConfigInvalid,
+    DatabaseUnreachable,
+    SleepInProgress,
+    StorageFailed,
+)
 from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.sleep.cycles import Trigger
 from mnemosyned.sleep.policy import Schedule
+from mnemosyned.sleep.starts import scheduler as scheduler_module
 from mnemosyned.sleep.starts.scheduler import SleepScheduler
 from mnemosyned.verbs.memories import Remember, RememberMany
 from mnemosyned.verbs.sleep import Log
@@ -81,6 +87,26 @@ def test_a_cycle_that_raises_is_logged_and_the_schedule_goes_on(
     failures = [record for record in caplog.records if record.message == "cycle_failed"]
     assert len(failures) >= 2
     assert failures[0].exc_info
+
+
+def test_a_cycle_that_loses_the_database_is_soon_tried_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(scheduler_module, "FIRST_CYCLE_AFTER", SOON)
+    monkeypatch.setattr(scheduler_module, "AGAIN_AFTER", SOON)
+
+    def fail() -> None:
+        raise DatabaseUnreachable("the server is down")
+
+    nights = Nights(fail)
+
+    with running(nights) as scheduler:
+        scheduler.set_schedule(Schedule(auto=True, interval=HOUR, cron=None))
+        nights.wait(3)
+
+    failures = [record for record in caplog.records if record.message == "cycle_failed"]
+    assert len(failures) >= 2
+    assert not any(record.exc_info for record in failures)
 
 
 def test_a_cycle_that_finds_another_running_is_no_failure(

@@ -14,6 +14,7 @@ from mnemosyned.daemon.server.listener import connections_allowed
 from mnemosyned.daemon.server.loop import HEALTH_PATHS, HEALTHY, EventLoop
 from mnemosyned.daemon.server.refusals import refusal
 from mnemosyned.domain.errors import (
+    DatabaseUnreachable,
     Kind,
     MethodNotAllowed,
     MnemosynedError,
@@ -67,7 +68,14 @@ def answering(resources: Mapping[str, Resource], activity: ServerActivity) -> Ro
             response = _answer(table, request)
         except MnemosynedError as error:
             response = refusal(error)
-            if error.kind is Kind.INTERNAL or isinstance(error, StorageFailed):
+            if isinstance(error, DatabaseUnreachable):  # no fault of ours to look for
+                log.warning(
+                    "request_failed",
+                    path=request.path,
+                    code=error.code,
+                    reason=error.reason,
+                )
+            elif error.kind is Kind.INTERNAL or isinstance(error, StorageFailed):
                 log.exception("request_failed", path=request.path, code=error.code)
         except Exception:
             log.exception("request_failed", path=request.path)

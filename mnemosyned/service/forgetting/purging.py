@@ -6,7 +6,13 @@ import threading
 import time
 from collections.abc import Callable
 
-from mnemosyned.domain.errors import MnemosynedError, NotFound, NotPurged, StorageFailed
+from mnemosyned.domain.errors import (
+    DatabaseUnreachable,
+    MnemosynedError,
+    NotFound,
+    NotPurged,
+    StorageFailed,
+)
 from mnemosyned.logs import logger
 
 REST_TIMES = 24
@@ -65,7 +71,12 @@ class Purger:
 
     def start(self) -> None:
         """Plan the purge that an earlier process left undone."""
-        if self._due():
+        try:
+            is_due = self._due()
+        except StorageFailed as error:
+            log.warning("purge_put_off", reason=error.reason)
+            is_due = True
+        if is_due:
             self._plan(START_S)
 
     def purge(self) -> bool:
@@ -127,7 +138,7 @@ class Purger:
         if self._thread:
             self._thread.join()
         with self._turn:
-            if self._took_s < CLOSE_S and self._due():
+            if self._took_s < CLOSE_S:
                 self._guarded()
 
     def _run(self) -> bool:
@@ -176,8 +187,7 @@ class Purger:
                     return
                 self._planned = None
             with self._turn:
-                if self._due():
-                    self._guarded()
+                self._guarded()
 
     def _its_turn(self) -> bool:
         """Whether the planned purge may run: at its time, or once nobody would notice it."""
@@ -188,7 +198,12 @@ class Purger:
     def _guarded(self) -> None:
         """A purge that nobody waits for is a boundary: its failure is logged and it is retried."""
         try:
+            if not self._due():
+                return
             complete = self._run()
+        except DatabaseUnreachable as error:
+            log.warning("purge_put_off", reason=error.reason)
+            self._plan(RETRY_S)
         except MnemosynedError:
             log.exception("purge_failed")
         else:

@@ -14,14 +14,20 @@ from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.cron import CronTrigger
 from apscheduler.triggers.interval import IntervalTrigger
 
-from mnemosyned.domain.errors import ConfigInvalid, SleepInProgress
+from mnemosyned.domain.errors import (
+    ConfigInvalid,
+    DatabaseUnreachable,
+    SleepInProgress,
+)
 from mnemosyned.domain.instants import in_zone, shift
-from mnemosyned.domain.sleep.cycles import Trigger
+from mnemosyned.domain.sleep.cycles import CycleReport, Trigger
 from mnemosyned.logs import logger
 from mnemosyned.sleep.policy import Schedule
 
 FIRST_CYCLE_AFTER = timedelta(seconds=60)
 """A cycle missed while the daemon was down is caught up this soon after its start."""
+AGAIN_AFTER = timedelta(seconds=60)
+"""A scheduled cycle that lost the database is tried again so soon, until one did not."""
 JOB = "sleep"
 
 log = logger()
@@ -37,7 +43,7 @@ class SleepScheduler:
     def __init__(
         self,
         *,
-        sleep: Callable[[Trigger], object],
+        sleep: Callable[[Trigger], CycleReport | None],
         enforce_cap: Callable[[], object],
         check_triggers: Callable[[], object] | None = None,
         tick_s: float = 30.0,
@@ -151,7 +157,21 @@ class SleepScheduler:
             check()
 
     def _run(self) -> None:
-        self._guarded(lambda: self._sleep(Trigger.SCHEDULE))()
+        self._guarded(self._sleep_by_schedule)()
+
+    def _sleep_by_schedule(self) -> None:
+        try:
+            report = self._sleep(Trigger.SCHEDULE)
+        except DatabaseUnreachable:
+            self._try_again()
+            raise
+        if report and report.problem:
+            self._try_again()
+
+    def _try_again(self) -> None:
+        job, soon = self._scheduler.get_job(JOB), datetime.now(UTC) + AGAIN_AFTER
+        if job and job.next_run_time > soon:
+            job.modify(next_run_time=soon)
 
     @staticmethod
     def _guarded(job: Callable[[], object]) -> Callable[[], None]:
@@ -162,6 +182,8 @@ class SleepScheduler:
                 job()
             except SleepInProgress:
                 log.info("cycle_skipped", reason="another is running")
+            except DatabaseUnreachable as error:
+                log.warning("cycle_failed", reason=error.reason)
             except Exception:
                 log.exception("cycle_failed")
 

@@ -258,8 +258,11 @@ class TriggerWatch:
     def _settle(
         name: Trigger, rest: _Rest, report: CycleReport | None, ended: float
     ) -> None:
-        """Suspend a trigger whose cycle gained nothing or was put off."""
-        if report and report.evicted:
+        """Suspend a trigger whose cycle gained nothing or was put off.
+
+        One whose cycle was cut short may start the next one.
+        """
+        if report and (report.evicted or report.problem):
             rest.length = rest.until = 0.0
             return
         rest.length = min(max(BACK_OFF_S, rest.length * 2), BACK_OFF_MAX_S)

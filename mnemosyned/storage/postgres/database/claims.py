@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 import psycopg
 
 from mnemosyned.domain.errors import SleepInProgress
+from mnemosyned.storage.postgres.database.failures import storage_failed
 from mnemosyned.storage.postgres.database.pool import Pool
 from mnemosyned.storage.postgres.database.session import Session
 
@@ -23,7 +24,11 @@ def sleep_claim(pool: Pool, owner: int) -> Iterator[Callable[[], bool]]:
     that moves memories does. Yields the check whether it still holds.
     """
     with pool.apart(owner) as session:
-        if not session.scalar(f"SELECT pg_try_advisory_lock({_KEY})"):
+        try:
+            is_claimed = session.scalar(f"SELECT pg_try_advisory_lock({_KEY})")
+        except psycopg.Error as error:
+            raise storage_failed(error) from error
+        if not is_claimed:
             raise SleepInProgress(
                 "another daemon consolidates this memory; ask again when it has finished"
             )

@@ -1,0 +1,240 @@
+"""The database is killed and started again under load: nothing acknowledged is lost."""
+
+import os
+import random
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from typing import cast
+
+import psycopg
+import pytest
+from e2e.conftest import Start, start
+from e2e.daemons import Daemon, eventually
+from support.fakes import FakeClock, FakeSummarizer, remember_batch, trio
+from support.postgres import Server
+
+from mnemosyned import Client
+from mnemosyned.domain.errors import DatabaseUnreachable, NotFound
+from mnemosyned.domain.memory import MemoryRecord, Tier
+from mnemosyned.domain.ports.store import MemoryStore
+from mnemosyned.domain.sleep.cycles import CycleStatus, Trigger
+from mnemosyned.paths import shipped
+from mnemosyned.service.policies import PolicyHolder
+from mnemosyned.sleep.context import CycleRequest
+from mnemosyned.sleep.cycle import SleepCycle
+from mnemosyned.sleep.lease import SummarizerLease
+from mnemosyned.storage.postgres.opening import open_store
+
+__all__ = ["start"]
+
+pytestmark = pytest.mark.postgres
+
+KILLS = int(os.environ.get("KILLS", "5"))
+CLIENTS = 4
+UP_S = (0.3, 1.2)
+DOWN_S = (0.0, 0.5)
+MIGRATIONS = shipped("migrations") / "postgres"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    """A server of this module, which flushes as a real one does."""
+    server = Server()
+    server.start()
+    yield server
+    server.remove()
+
+
+class Writer:
+    """A client that remembers and recalls until it is stopped, and keeps what was acknowledged."""
+
+    def __init__(self, daemon: Daemon, number: int) -> None:
+        self.acknowledged: set[str] = set()
+        self.refused = 0
+        self.missed: list[str] = []
+        self.unexpected: list[Exception] = []
+        self._daemon = daemon
+        self._number = number
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._work)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self._thread.join()
+
+    def _work(self) -> None:
+        count = 0
+        with self._daemon.client() as client:
+            while not self._stopped.is_set():
+                count += 1
+                id = f"w{self._number}-{count}"
+                word = f"word{self._number}x{count}"
+                try:
+                    client.remember(f"Note {word} was taken.", id=id, session=id)
+                    self.acknowledged.add(id)
+                    if not any(hit.id == id for hit in client.recall(word).hits):
+                        self.missed.append(id)
+                except DatabaseUnreachable:
+                    self.refused += 1
+                    time.sleep(0.01)
+                except Exception as error:  # noqa: BLE001 the test's thread judges it
+                    self.unexpected.append(error)
+
+
+def test_nothing_acknowledged_is_lost_when_the_server_is_killed(
+    start: Start, server: Server
+) -> None:
+    random.seed(7)
+    daemon = start("--database", server.new_database())
+    writers = [Writer(daemon, number) for number in range(CLIENTS)]
+    try:
+        for _ in range(KILLS):
+            time.sleep(random.uniform(*UP_S))
+            server.kill()
+            time.sleep(random.uniform(*DOWN_S))
+            server.start()
+        time.sleep(UP_S[0])
+    finally:
+        for writer in writers:
+            writer.stop()
+
+    assert [error for writer in writers for error in writer.unexpected] == []
+    assert [id for writer in writers for id in writer.missed] == []
+    acknowledged = {id for writer in writers for id in writer.acknowledged}
+    assert len(acknowledged) > KILLS * CLIENTS
+    assert sum(writer.refused for writer in writers) > 0
+    with daemon.client() as client:
+        lost = [id for id in sorted(acknowledged) if not is_kept(client, id)]
+    assert lost == []
+    assert tracebacks(daemon) == []
+
+
+def tracebacks(daemon: Daemon) -> list[object]:
+    """Logged failures that are treated as if they were of our making."""
+    return [event for event in daemon.events() if "exception" in event]
+
+
+def is_kept(client: Client, id: str) -> bool:
+    try:
+        return client.get(id).memory is not None
+    except NotFound:
+        return False
+
+
+def test_while_the_server_is_down_each_call_says_so_and_the_daemon_lives(
+    start: Start, server: Server
+) -> None:
+    daemon = start("--database", server.new_database())
+    daemon.post("remember", content="The cellar key hangs behind the flour.", id="key")
+    server.kill()
+    try:
+        for verb, fields in (
+            ("recall", {"query": "key"}),
+            ("remember", {"content": "tea"}),
+            ("status", {}),
+            ("list", {}),
+            ("sleep", {"force": True}),
+            ("forget", {"id": "key"}),
+        ):
+            began = time.monotonic()
+            answer = daemon.post(verb, **fields)
+            assert answer.status == 503, verb
+            assert answer.error[0] == "database_unreachable", verb
+            assert time.monotonic() - began < 5, verb
+        shown = daemon.mnem("recall", "key")
+        assert shown.returncode != 0
+        assert b"the database cannot be reached" in shown.stderr
+        assert len(shown.stderr.splitlines()) == 1
+    finally:
+        server.start()
+
+    answer = daemon.post("recall", query="cellar key")
+    assert answer.body["hits"][0]["id"] == "key"
+    assert daemon.process.poll() is None
+    assert tracebacks(daemon) == []
+    assert daemon.stop() == 0
+
+
+def test_a_daemon_stops_while_the_server_is_down(start: Start, server: Server) -> None:
+    daemon = start("--database", server.new_database())
+    daemon.post("remember", content="tea")
+    server.kill()
+    try:
+        assert daemon.stop() == 0, daemon.log.read_text()
+    finally:
+        server.start()
+
+
+def test_background_cycles_go_on_after_the_server_came_back(
+    start: Start, server: Server
+) -> None:
+    daemon = start(
+        *("--database", server.new_database()),
+        MNEMOSYNE_AUTO_SLEEP="true",
+        MNEMOSYNE_SLEEP_INTERVAL_MINUTES="0.01",
+        MNEMOSYNE_SLEEP_TICK_S="0.2",
+    )
+    server.kill()
+    eventually(
+        lambda: daemon.events("cycle_failed"), "a cycle without the server failed"
+    )
+    server.start()
+
+    daemon.post("remember", content="tea", created_at="2026-01-01T10:00:00Z")
+
+    def archived() -> bool:
+        tiers = daemon.post("status").body["tiers"]
+        return bool(tiers["archive"]["count"] == 1)
+
+    eventually(archived, "the next cycle did its work")
+    assert tracebacks(daemon) == []
+
+
+def test_a_cycle_that_loses_the_database_ends_and_the_next_one_does_the_rest(
+    server: Server, policies: PolicyHolder
+) -> None:
+    dsn = server.new_database()
+    killed: list[str] = []
+
+    def kill(memories: Sequence[MemoryRecord]) -> None:
+        if not killed:
+            killed.append(memories[0].id)
+            server.kill()
+
+    with open_store(dsn, migrations=MIGRATIONS) as opened:
+        store = cast("MemoryStore", opened)
+        for name in "abc":
+            remember_batch(store, *trio(name, source=name))
+        lease = SummarizerLease(FakeSummarizer(meanwhile=kill))
+        cycle = SleepCycle(
+            store=store, lease=lease, clock=FakeClock(), policies=policies
+        )
+        request = CycleRequest(trigger=Trigger.EXPLICIT)
+        with pytest.raises(DatabaseUnreachable, match="nothing was consolidated"):
+            cycle.run(request)
+        server.start()
+
+        report = cycle.run(request)
+
+        assert (report.status, report.evicted) == (CycleStatus.DONE, 9)
+        assert len(killed) == 1
+        totals = store.maintenance.totals()
+        assert (totals[Tier.WORKING].count, totals[Tier.ARCHIVE].count) == (0, 9)
+        assert len(store.sleep.log(limit=99)) == 3
+
+
+def test_a_connection_that_the_server_ended_is_not_noticed(server: Server) -> None:
+    dsn = server.new_database()
+    with open_store(dsn, migrations=MIGRATIONS) as store:
+        assert store.memories.working_count() == 0
+        for call in (store.memories.working_count, store.maintenance.flush):
+            with psycopg.connect(dsn, autocommit=True) as other:
+                ended = other.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                    "WHERE application_name = 'mnemosyned' "
+                    "AND datname = current_database()"
+                ).fetchall()
+            assert ended
+            call()
