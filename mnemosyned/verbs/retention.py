@@ -36,8 +36,8 @@ class Forgotten(Foreseen, frozen=True, kw_only=True):
     file_bytes: int
     """Size of the file, which is rewritten at 100 MB a second; only with `dry_run`."""
     complete: bool
-    """Whether the words have left every file of the database. False while the purge waits for
-    other requests, or for another program that reads the file."""
+    """Whether the words have left every file of the database, but for what `backups` names. False
+    while the purge waits for other requests, or for another program that reads the database."""
     purge_in_s: float | None = None
     """Seconds until the purge, while it waits for other requests; null otherwise."""
     reason: str = ""

@@ -67,6 +67,7 @@ class DeletionStore(Protocol):
     def purge_deleted(self) -> bool:
         """Purge text deleted before this call from everything the store writes.
 
+        Others read and write meanwhile: a store on a server does no more than its VACUUM does.
         False if some of it remains, as another program is reading; try again later. What a server
         keeps by itself, beyond the reach of the store, `beyond_purge` names.
         """
