@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from mnemosyned.domain.ports.clock import ClockStore
 from mnemosyned.domain.timekeeping import Sighting
@@ -13,6 +13,10 @@ from mnemosyned.storage.postgres.database.transactions import (
     writes,
 )
 from mnemosyned.storage.postgres.tables.rows import utc
+from mnemosyned.storage.postgres.tables.sightings import (
+    keep_sighting,
+    kept_sighting,
+)
 
 UNKNOWN_START = ""
 """Which start of the machine it was is not known of what was written before sightings were kept."""
@@ -35,19 +39,8 @@ class PostgresClock(Transactional, ClockStore):
 
     @reads
     def last_sighting(self, session: Session) -> Sighting | None:
-        row = session.execute(
-            "SELECT moment, boot, uptime_s, slack_s, slack_from_s FROM clock_seen "
-            "WHERE owner = %(owner)s"
-        ).fetchone()
-        if row:
-            moment, boot, uptime_s, slack_s, slack_from_s = row
-            return Sighting(
-                moment=moment,
-                boot=boot,
-                uptime_s=uptime_s,
-                slack=timedelta(seconds=slack_s),
-                slack_from_s=slack_from_s,
-            )
+        if sighting := kept_sighting(session):
+            return sighting
         newest = session.scalar(_NEWEST)
         if newest is None:
             return None
@@ -55,18 +48,7 @@ class PostgresClock(Transactional, ClockStore):
 
     @writes
     def keep_sighting(self, session: Session, sighting: Sighting) -> None:
-        session.execute(
-            "INSERT INTO clock_seen (owner, moment, boot, uptime_s, slack_s, slack_from_s) "
-            "VALUES (%(owner)s, %(moment)s, %(boot)s, %(uptime_s)s, %(slack_s)s, "
-            "%(slack_from_s)s) ON CONFLICT (owner) DO UPDATE SET moment = excluded.moment, "
-            "boot = excluded.boot, uptime_s = excluded.uptime_s, slack_s = excluded.slack_s, "
-            "slack_from_s = excluded.slack_from_s",
-            moment=utc(sighting.moment),
-            boot=sighting.boot,
-            uptime_s=sighting.uptime_s,
-            slack_s=sighting.slack.total_seconds(),
-            slack_from_s=sighting.slack_from_s,
-        )
+        keep_sighting(session, sighting)
 
     def note_future(self, *, now: datetime) -> None:
         if self._has_future(now):

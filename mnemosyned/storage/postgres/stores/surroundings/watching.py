@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -13,7 +12,7 @@ from mnemosyned.domain.ports.surroundings.watching import (
     WatchedFile,
     WatchStore,
 )
-from mnemosyned.storage.postgres.database.session import Row, Session
+from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.database.transactions import (
     Transactional,
     reads,
@@ -21,27 +20,15 @@ from mnemosyned.storage.postgres.database.transactions import (
     writes_lazily,
 )
 from mnemosyned.storage.postgres.tables.rows import utc
+from mnemosyned.storage.postgres.tables.watched import (
+    FILE_COLUMNS,
+    KEEP_FILE,
+    file_from,
+    file_values,
+)
 
 MOVED_MAX = 10
 """Files of one device and inode that are read."""
-_FIELDS = (
-    "path",
-    "file",
-    "size",
-    "modified_ns",
-    "format",
-    "position",
-    "memories",
-    "stored",
-    "read_at",
-)
-_NAMES = ", ".join(_FIELDS)
-_KEEP = (
-    f"INSERT INTO watched_file (owner, {_NAMES}) "
-    f"VALUES (%(owner)s, {', '.join(f'%({name})s' for name in _FIELDS)}) "
-    "ON CONFLICT (owner, path) DO UPDATE SET "
-    + ", ".join(f"{name} = excluded.{name}" for name in _FIELDS[1:])
-)
 _BELOW = (
     "owner = %(owner)s AND (path = %(path)s::text "
     "OR (path > %(path)s::text || '/' AND path < %(path)s::text || '0'))"
@@ -85,35 +72,24 @@ class PostgresWatches(Transactional, WatchStore):
     @reads
     def file(self, session: Session, path: str) -> WatchedFile | None:
         row = session.execute(
-            f"SELECT {_NAMES} FROM watched_file WHERE owner = %(owner)s AND path = %(path)s",
+            f"SELECT {FILE_COLUMNS} FROM watched_file WHERE owner = %(owner)s AND path = %(path)s",
             path=path,
         ).fetchone()
-        return _file_from(row) if row else None
+        return file_from(row) if row else None
 
     @reads
     def moved_from(self, session: Session, file: str) -> list[WatchedFile]:
         rows = session.execute(
-            f"SELECT {_NAMES} FROM watched_file "
+            f"SELECT {FILE_COLUMNS} FROM watched_file "
             "WHERE owner = %(owner)s AND file = %(file)s LIMIT %(most)s",
             file=file,
             most=MOVED_MAX,
         )
-        return list(map(_file_from, rows))
+        return list(map(file_from, rows))
 
     @writes_lazily
     def keep_file(self, session: Session, state: WatchedFile) -> None:
-        session.execute(
-            _KEEP,
-            path=state.path,
-            file=state.file,
-            size=state.size,
-            modified_ns=state.modified_ns,
-            format=state.format,
-            position=state.position,
-            memories=json.dumps(dict(state.memories)),
-            stored=state.stored,
-            read_at=utc(state.read_at),
-        )
+        session.execute(KEEP_FILE, **file_values(state))
 
     @writes_lazily
     def drop_files(self, session: Session, paths: Sequence[str]) -> None:
@@ -142,18 +118,3 @@ class PostgresWatches(Transactional, WatchStore):
         ).fetchone()
         files, stored, read_at = row or (0, 0, None)
         return FolderTotals(files, stored, read_at)
-
-
-def _file_from(row: Row) -> WatchedFile:
-    path, file, size, modified_ns, format, position, memories, stored, read_at = row
-    return WatchedFile(
-        path=path,
-        file=file,
-        size=size,
-        modified_ns=modified_ns,
-        format=format,
-        position=position,
-        memories=json.loads(memories),
-        stored=stored,
-        read_at=read_at,
-    )

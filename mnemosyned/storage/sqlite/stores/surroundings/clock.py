@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from mnemosyned.domain.ports.clock import ClockStore
 from mnemosyned.domain.timekeeping import Sighting
@@ -11,6 +11,10 @@ from mnemosyned.storage.sqlite.database.transactions import Transactional, reads
 from mnemosyned.storage.sqlite.tables.rows import (
     instant,
     instant_text,
+)
+from mnemosyned.storage.sqlite.tables.sightings import (
+    keep_sighting,
+    kept_sighting,
 )
 
 UNKNOWN_START = ""
@@ -22,18 +26,8 @@ class SqliteClock(Transactional, ClockStore):
 
     @reads
     def last_sighting(self, connection: sqlite3.Connection) -> Sighting | None:
-        row = connection.execute(
-            "SELECT moment, boot, uptime_s, slack_s, slack_from_s FROM clock_seen"
-        ).fetchone()
-        if row:
-            moment, boot, uptime_s, slack_s, slack_from_s = row
-            return Sighting(
-                moment=instant(moment),
-                boot=boot,
-                uptime_s=uptime_s,
-                slack=timedelta(seconds=slack_s),
-                slack_from_s=slack_from_s,
-            )
+        if sighting := kept_sighting(connection):
+            return sighting
         (newest,) = connection.execute(
             "SELECT max(created_at) FROM (SELECT max(created_at) AS created_at FROM working_memory "
             "UNION ALL SELECT created_at FROM consolidation_log "
@@ -45,16 +39,7 @@ class SqliteClock(Transactional, ClockStore):
 
     @writes
     def keep_sighting(self, connection: sqlite3.Connection, sighting: Sighting) -> None:
-        connection.execute(
-            "INSERT OR REPLACE INTO clock_seen VALUES (1, ?, ?, ?, ?, ?)",
-            (
-                instant_text(sighting.moment),
-                sighting.boot,
-                sighting.uptime_s,
-                sighting.slack.total_seconds(),
-                sighting.slack_from_s,
-            ),
-        )
+        keep_sighting(connection, sighting)
 
     def note_future(self, *, now: datetime) -> None:
         if self._has_future(now):

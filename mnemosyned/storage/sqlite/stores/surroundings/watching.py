@@ -6,7 +6,6 @@ import json
 import sqlite3
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from mnemosyned.domain.ports.surroundings.watching import (
     FILES_MAX,
@@ -21,13 +20,13 @@ from mnemosyned.storage.sqlite.database.transactions import (
     writes,
     writes_lazily,
 )
-from mnemosyned.storage.sqlite.tables.rows import (
-    instant,
-    instant_text,
-    optional_instant,
+from mnemosyned.storage.sqlite.tables.rows import instant_text, optional_instant
+from mnemosyned.storage.sqlite.tables.watched import (
+    FILE_COLUMNS,
+    file_from,
+    file_row,
 )
 
-_FIELDS = "path, file, size, modified_ns, format, position, memories, stored, read_at"
 _BELOW = "(path = ?1 OR (path > ?1 || '/' AND path < ?1 || '0'))"
 """The path itself, and all that begins with it and a slash, which the digit follows."""
 
@@ -65,35 +64,25 @@ class SqliteWatches(Transactional, WatchStore):
     @reads
     def file(self, connection: sqlite3.Connection, path: str) -> WatchedFile | None:
         row = connection.execute(
-            f"SELECT {_FIELDS} FROM watched_file WHERE path = ?", (path,)
+            f"SELECT {FILE_COLUMNS} FROM watched_file WHERE path = ?", (path,)
         ).fetchone()
-        return _file_from(row) if row else None
+        return file_from(row) if row else None
 
     @reads
     def moved_from(
         self, connection: sqlite3.Connection, file: str
     ) -> list[WatchedFile]:
         rows = connection.execute(
-            f"SELECT {_FIELDS} FROM watched_file WHERE file = ? LIMIT 10", (file,)
+            f"SELECT {FILE_COLUMNS} FROM watched_file WHERE file = ? LIMIT 10", (file,)
         )
-        return list(map(_file_from, rows))
+        return list(map(file_from, rows))
 
     @writes_lazily
     def keep_file(self, connection: sqlite3.Connection, state: WatchedFile) -> None:
         connection.execute(
-            f"INSERT OR REPLACE INTO watched_file ({_FIELDS}) "
+            f"INSERT OR REPLACE INTO watched_file ({FILE_COLUMNS}) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                state.path,
-                state.file,
-                state.size,
-                state.modified_ns,
-                state.format,
-                state.position,
-                json.dumps(dict(state.memories)),
-                state.stored,
-                instant_text(state.read_at),
-            ),
+            file_row(state),
         )
 
     @writes_lazily
@@ -121,18 +110,3 @@ class SqliteWatches(Transactional, WatchStore):
             (folder,),
         ).fetchone()
         return FolderTotals(files, stored, optional_instant(read_at))
-
-
-def _file_from(row: Sequence[Any]) -> WatchedFile:
-    path, file, size, modified_ns, format, position, memories, stored, read_at = row
-    return WatchedFile(
-        path=path,
-        file=file,
-        size=size,
-        modified_ns=modified_ns,
-        format=format,
-        position=position,
-        memories=json.loads(memories),
-        stored=stored,
-        read_at=instant(read_at),
-    )
