@@ -16,8 +16,17 @@ from mnemosyned.domain.exchange import (
     Restored,
 )
 from mnemosyned.domain.learnings.learning import Learning
+from mnemosyned.domain.ports.archive.moving import (
+    FollowedFolder,
+    HookActivity,
+    KeptVector,
+    MovedRecord,
+    RecoverableRecord,
+)
 from mnemosyned.domain.ports.surroundings.agents import AgentSession
+from mnemosyned.domain.ports.surroundings.watching import WatchedFile
 from mnemosyned.domain.sleep.cycles import LogEntry
+from mnemosyned.domain.timekeeping import Sighting
 
 Record = (
     ExportedEpisode
@@ -30,7 +39,8 @@ Record = (
     | ForgottenCapture
 )
 """Anything an export holds."""
-KIND_NAMES: Mapping[type[Record], str] = {
+AnyRecord = Record | MovedRecord
+KIND_NAMES: Mapping[type[AnyRecord], str] = {
     ExportedEpisode: "episode",
     ExportedMemory: "memory",
     ExportedSupersession: "supersession",
@@ -39,6 +49,12 @@ KIND_NAMES: Mapping[type[Record], str] = {
     ExportedCompaction: "compaction",
     AgentSession: "agent_session",
     ForgottenCapture: "forgotten",
+    RecoverableRecord: "recoverable",
+    FollowedFolder: "watched_folder",
+    WatchedFile: "watched_file",
+    HookActivity: "hook_activity",
+    KeptVector: "vector",
+    Sighting: "clock",
 }
 
 
@@ -55,7 +71,17 @@ class ExchangeStore(Protocol):
         """
         ...
 
-    def restore(self, records: Sequence[Record]) -> Restored:
+    def everything(
+        self,
+    ) -> AbstractContextManager[tuple[dict[str, int], Iterator[AnyRecord]]]:
+        """Open one snapshot as `export` does, and after its records what that leaves out.
+
+        The order is the same in every store: a store that holds the beginning of another one yields
+        the beginning of its records.
+        """
+        ...
+
+    def restore(self, records: Sequence[AnyRecord]) -> Restored:
         """Store those records that are not here yet, in one transaction.
 
         An episode is stored with originals of this call, or not at all: then they go to working

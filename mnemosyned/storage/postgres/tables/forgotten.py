@@ -35,7 +35,7 @@ _RESTORE_STATE = (
 )
 
 
-class _Revision(msgspec.Struct, array_like=True):
+class KeptRevision(msgspec.Struct, array_like=True):
     """A row of `revision`."""
 
     changed_at: datetime
@@ -44,7 +44,7 @@ class _Revision(msgspec.Struct, array_like=True):
     fields: str
 
 
-class _Kept(msgspec.Struct, omit_defaults=True):
+class Kept(msgspec.Struct, omit_defaults=True):
     """All of a memory."""
 
     seq: int = 0
@@ -53,12 +53,12 @@ class _Kept(msgspec.Struct, omit_defaults=True):
     superseded_by: int | None = None
     supersedes: list[int] = msgspec.field(default_factory=list)
     """The memories that it had replaced, by their `seq`."""
-    revisions: list[_Revision] = msgspec.field(default_factory=list)
+    revisions: list[KeptRevision] = msgspec.field(default_factory=list)
     learnings: list[Learning] = msgspec.field(default_factory=list)
 
 
-_decode = msgspec.json.Decoder(_Kept).decode
-_FIELDS = (
+decode_kept = msgspec.json.Decoder(Kept).decode
+KEPT_FIELDS = (
     "id", "session", "source", "role", "content", "importance", "pinned", "metadata",
     "created_at", "tags", "valid_until", "superseded_at",
 )  # fmt: skip
@@ -72,7 +72,7 @@ def keep_memories(session: Session, seqs: Sequence[int], grace: Grace) -> None:
         if memory.content
     }
     kept = {
-        seq: _Kept(seq=seq, memory={name: getattr(memory, name) for name in _FIELDS})
+        seq: Kept(seq=seq, memory={name: getattr(memory, name) for name in KEPT_FIELDS})
         for seq, memory in memories.items()
     }
     _keep_links(session, kept)
@@ -83,7 +83,7 @@ def keep_memories(session: Session, seqs: Sequence[int], grace: Grace) -> None:
     _insert(session, grace, by_id)
 
 
-def _keep_links(session: Session, kept: Mapping[int, _Kept]) -> None:
+def _keep_links(session: Session, kept: Mapping[int, Kept]) -> None:
     rows = session.execute(
         "SELECT memory_seq, superseded_by FROM memory_state WHERE owner = %(owner)s "
         "AND superseded_by IS NOT NULL AND (memory_seq = ANY(%(seqs)s::bigint[]) "
@@ -97,7 +97,7 @@ def _keep_links(session: Session, kept: Mapping[int, _Kept]) -> None:
             kept[newer].supersedes.append(older)
 
 
-def _keep_revisions(session: Session, kept: Mapping[int, _Kept]) -> None:
+def _keep_revisions(session: Session, kept: Mapping[int, Kept]) -> None:
     rows = session.execute(
         "SELECT memory_seq, changed_at, content, content_hash, fields FROM revision "
         "WHERE owner = %(owner)s AND memory_seq = ANY(%(seqs)s::bigint[]) "
@@ -105,7 +105,7 @@ def _keep_revisions(session: Session, kept: Mapping[int, _Kept]) -> None:
         seqs=list(kept),
     )
     for seq, *revision in rows:
-        kept[seq].revisions.append(_Revision(*revision))
+        kept[seq].revisions.append(KeptRevision(*revision))
 
 
 def keep_learnings(session: Session, ids: Sequence[str], grace: Grace) -> None:
@@ -114,7 +114,7 @@ def keep_learnings(session: Session, ids: Sequence[str], grace: Grace) -> None:
         session,
         grace,
         {
-            f"{LEARNING}:{learning.id}": _Kept(learnings=[learning])
+            f"{LEARNING}:{learning.id}": Kept(learnings=[learning])
             for learning in _learnings(session, "id", ids)
         },
     )
@@ -129,7 +129,7 @@ def _learnings(session: Session, column: str, values: Sequence[str]) -> list[Lea
     return list(map(learning_from, rows))
 
 
-def _insert(session: Session, grace: Grace, kept: Mapping[str, _Kept]) -> None:
+def _insert(session: Session, grace: Grace, kept: Mapping[str, Kept]) -> None:
     if kept:
         session.execute(
             _INSERT,
@@ -152,7 +152,7 @@ def put_back(session: Session, keys: Sequence[str]) -> list[tuple[str, int]]:
             "SELECT data FROM forgotten WHERE owner = %(owner)s AND id = %(key)s",
             key=key,
         )
-        kept = _decode(data) if data else _Kept()
+        kept = decode_kept(data) if data else Kept()
         if kept.memory:
             if _is_taken(session, "id", key):
                 continue
@@ -173,7 +173,7 @@ def _is_taken(session: Session, column: str, value: str | int) -> bool:
     return found is not None
 
 
-def _put_back(session: Session, kept: _Kept) -> int:
+def _put_back(session: Session, kept: Kept) -> int:
     """Insert a memory as it was, into working memory; its position.
 
     That is the one it had, or a new one where an import took that.

@@ -20,7 +20,7 @@ _REVISION = "changed_at, content, content_hash, fields"
 LEARNING = "learning"
 
 
-class _Kept(msgspec.Struct, omit_defaults=True):
+class Kept(msgspec.Struct, omit_defaults=True):
     """All of a memory; `row` has the columns of the working tier."""
 
     row: list[Any] = msgspec.field(default_factory=list)
@@ -32,7 +32,7 @@ class _Kept(msgspec.Struct, omit_defaults=True):
     learnings: list[list[Any]] = msgspec.field(default_factory=list)
 
 
-_decode = msgspec.json.Decoder(_Kept).decode
+decode_kept = msgspec.json.Decoder(Kept).decode
 
 
 def keep_memory(connection: sqlite3.Connection, id: str, grace: Grace) -> None:
@@ -50,7 +50,7 @@ def keep_memory(connection: sqlite3.Connection, id: str, grace: Grace) -> None:
         return list(map(list, connection.execute(query, (seq,))))
 
     states = of(f"SELECT {_STATE} FROM memory_state WHERE memory_seq = ?")
-    kept = _Kept(
+    kept = Kept(
         row=list(row),
         state=states[0] if states else [],
         supersedes=[
@@ -75,7 +75,7 @@ def keep_learnings(
     for id in ids:
         learnings = _learnings(connection, "id", id)
         if learnings:
-            _insert(connection, f"{LEARNING}:{id}", grace, _Kept(learnings=learnings))
+            _insert(connection, f"{LEARNING}:{id}", grace, Kept(learnings=learnings))
 
 
 def _learnings(
@@ -87,7 +87,7 @@ def _learnings(
     return list(map(list, rows))
 
 
-def _insert(connection: sqlite3.Connection, id: str, grace: Grace, kept: _Kept) -> None:
+def _insert(connection: sqlite3.Connection, id: str, grace: Grace, kept: Kept) -> None:
     connection.execute(
         "INSERT OR REPLACE INTO forgotten VALUES (?, ?, ?, ?)",
         (
@@ -113,7 +113,7 @@ def put_back(
         row = connection.execute(
             "SELECT data FROM forgotten WHERE id = ?", (key,)
         ).fetchone()
-        kept = _decode(row[0]) if row else _Kept()
+        kept = decode_kept(row[0]) if row else Kept()
         if kept.row:
             if _is_taken(connection, key):
                 continue
@@ -138,7 +138,7 @@ def _is_taken(connection: sqlite3.Connection, id: str) -> bool:
 
 
 def _put_back(
-    connection: sqlite3.Connection, id: str, kept: _Kept
+    connection: sqlite3.Connection, id: str, kept: Kept
 ) -> tuple[int, str, str]:
     """Insert a memory as it was, into working memory; returns its position, text and role."""
     seq = _free_seq(connection, kept.row[0])

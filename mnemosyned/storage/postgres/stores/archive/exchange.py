@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 
 from mnemosyned.domain.exchange import ExportFilter, Restored
-from mnemosyned.domain.ports.archive.exchange import ExchangeStore, Record
+from mnemosyned.domain.ports.archive.exchange import (
+    AnyRecord,
+    ExchangeStore,
+    Record,
+)
 from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.database.transactions import Transactional, writes
 from mnemosyned.storage.postgres.tables.exchange.export import Exported
+from mnemosyned.storage.postgres.tables.exchange.moved import moved_records
 from mnemosyned.storage.postgres.tables.exchange.restore import Restoring
 
 READER_S = 600
@@ -30,6 +36,13 @@ class PostgresExchange(Transactional, ExchangeStore):
             exported = Exported(session, chosen)
             yield exported.expected(), exported.records()
 
+    @contextmanager
+    def everything(self) -> Iterator[tuple[dict[str, int], Iterator[AnyRecord]]]:
+        with self._pool.reading(self._owner) as session:
+            exported = Exported(session, ExportFilter())
+            records = chain(exported.records(), moved_records(session))
+            yield exported.expected(), records
+
     @writes
-    def restore(self, session: Session, records: Sequence[Record]) -> Restored:
+    def restore(self, session: Session, records: Sequence[AnyRecord]) -> Restored:
         return Restoring(session).restore(records)

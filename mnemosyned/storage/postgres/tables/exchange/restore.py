@@ -17,9 +17,10 @@ from mnemosyned.domain.exchange import (
     Restored,
     known_memory,
 )
-from mnemosyned.domain.ports.archive.exchange import KIND_NAMES, Record
+from mnemosyned.domain.ports.archive.exchange import KIND_NAMES, AnyRecord
 from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.tables.episodes import restore_episode
+from mnemosyned.storage.postgres.tables.exchange.moved import MOVED
 from mnemosyned.storage.postgres.tables.exchange.restore_memories import (
     Placed,
     insert_memories,
@@ -52,7 +53,7 @@ class Restoring:
         self._taken: set[int] = set()
         self._last_seq = 0
 
-    def restore(self, records: Sequence[Record]) -> Restored:
+    def restore(self, records: Sequence[AnyRecord]) -> Restored:
         """Store what is not here yet."""
         sorted_records: dict[type[Any], list[Any]] = defaultdict(list)
         for record in records:
@@ -65,7 +66,7 @@ class Restoring:
         rollups = [episode for episode in episodes if episode.level > 0]
         self._each(sorted(rollups, key=lambda rollup: rollup.level), self._rollup)
         self._each(sorted_records[ExportedSupersession], self._supersession)
-        for kind, store in SINGLE.items():
+        for kind, store in {**SINGLE, **MOVED}.items():
             self._each(sorted_records[kind], partial(store, self._session))
         return self._outcome
 

@@ -5,11 +5,17 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 
 from mnemosyned.domain.exchange import ExportFilter, Restored
-from mnemosyned.domain.ports.archive.exchange import ExchangeStore, Record
+from mnemosyned.domain.ports.archive.exchange import (
+    AnyRecord,
+    ExchangeStore,
+    Record,
+)
 from mnemosyned.storage.sqlite.database.transactions import Transactional, writes
 from mnemosyned.storage.sqlite.tables.exchange.export import Exported
+from mnemosyned.storage.sqlite.tables.exchange.moved import moved_records
 from mnemosyned.storage.sqlite.tables.exchange.restore import Restoring
 
 
@@ -24,8 +30,15 @@ class SqliteExchange(Transactional, ExchangeStore):
             exported = Exported(connection, chosen)
             yield exported.expected(), exported.records()
 
+    @contextmanager
+    def everything(self) -> Iterator[tuple[dict[str, int], Iterator[AnyRecord]]]:
+        with self._readers.snapshot() as connection:
+            exported = Exported(connection, ExportFilter())
+            records = chain(exported.records(), moved_records(connection))
+            yield exported.expected(), records
+
     @writes
     def restore(
-        self, connection: sqlite3.Connection, records: Sequence[Record]
+        self, connection: sqlite3.Connection, records: Sequence[AnyRecord]
     ) -> Restored:
         return Restoring(connection).restore(records)

@@ -20,11 +20,12 @@ from mnemosyned.domain.exchange import (
     Restored,
     known_memory,
 )
-from mnemosyned.domain.ports.archive.exchange import KIND_NAMES, Record
+from mnemosyned.domain.ports.archive.exchange import KIND_NAMES, AnyRecord
 from mnemosyned.storage.sqlite.fulltext.indexing import (
     index_episode_grams,
     index_memories,
 )
+from mnemosyned.storage.sqlite.tables.exchange.moved import MOVED
 from mnemosyned.storage.sqlite.tables.exchange.restore_single import SINGLE
 from mnemosyned.storage.sqlite.tables.insert import known_records
 from mnemosyned.storage.sqlite.tables.rows import (
@@ -58,7 +59,7 @@ class Restoring:
         self._taken: set[int] = set()
         self._last_seq = 0
 
-    def restore(self, records: Sequence[Record]) -> Restored:
+    def restore(self, records: Sequence[AnyRecord]) -> Restored:
         """Store what is not here yet."""
         sorted_records: dict[type[Any], list[Any]] = defaultdict(list)
         for record in records:
@@ -71,7 +72,7 @@ class Restoring:
         rollups = [episode for episode in episodes if episode.level > 0]
         self._each(sorted(rollups, key=lambda rollup: rollup.level), self._rollup)
         self._each(sorted_records[ExportedSupersession], self._supersession)
-        for kind, store in SINGLE.items():
+        for kind, store in {**SINGLE, **MOVED}.items():
             self._each(sorted_records[kind], partial(store, self._connection))
         return self._outcome
 
