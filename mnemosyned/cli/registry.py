@@ -277,6 +277,13 @@ _ROWS = (
         "mnem restore-db ~/memory.db --restart",
     ),
     Command(
+        "move",
+        "keep",
+        "Move all that is kept from a file to a PostgreSQL server, or back.",
+        f"{_MAINTENANCE}.move_command:move_command",
+        "mnem move --to postgresql://db.example/memory",
+    ),
+    Command(
         "config",
         "keep",
         "Show the settings in force, and where each is from; change them.",

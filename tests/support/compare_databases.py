@@ -24,6 +24,8 @@ OWN_OF_A_FILE = frozenset(
     }
 )
 """Tables that an export leaves out."""
+NUMBERED = frozenset({"_sqlite_migrations", "detail", "detail_kind", "scrub_due"})
+"""Those of them that a move leaves out too."""
 EXPORTED = frozenset(
     {
         "agent_forgotten",
@@ -48,15 +50,22 @@ NUMBERS = frozenset({("emptied_episode", "mark"), ("revision", "seq")})
 INDEXES = ("memory_fts", "episode_fts", "memory_gram_fts", "episode_gram_fts")
 
 
-def differences(one: Path, other: Path, *, limit: int = 5) -> list[str]:
+def differences(
+    one: Path,
+    other: Path,
+    *,
+    limit: int = 5,
+    left_out: frozenset[str] = OWN_OF_A_FILE,
+    numbers: frozenset[tuple[str, str]] = NUMBERS,
+) -> list[str]:
     """Name the first rows of each table and index that only one of both files has."""
     found: list[str] = []
     with _opened(one) as left, _opened(other) as right:
-        names = tables(left)
-        assert names == tables(right)
+        names = tables(left, left_out)
+        assert names == tables(right, left_out)
         assert "working_memory" in names
         for table in (*names, "detail_of"):
-            query = _rows_of(left, table)
+            query = _rows_of(left, table, numbers)
             found += _differing(table, left, right, query)[:limit]
         for index in INDEXES:
             query = f"SELECT term, doc, col, offset FROM temp.{index}_terms ORDER BY 2, 3, 4, 1"
@@ -84,18 +93,22 @@ def _opened(file: Path) -> Iterator[sqlite3.Connection]:
         yield connection
 
 
-def tables(connection: sqlite3.Connection) -> list[str]:
+def tables(
+    connection: sqlite3.Connection, left_out: frozenset[str] = OWN_OF_A_FILE
+) -> list[str]:
     """Return the tables that are compared."""
     rows = connection.execute(
         "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE '%VIRTUAL%' "
         "AND name NOT LIKE '%fts%' AND name NOT LIKE 'sqlite%' ORDER BY name"
     )
-    return [name for (name,) in rows if name not in OWN_OF_A_FILE]
+    return [name for (name,) in rows if name not in left_out]
 
 
-def _rows_of(connection: sqlite3.Connection, table: str) -> str:
+def _rows_of(
+    connection: sqlite3.Connection, table: str, numbers: frozenset[tuple[str, str]]
+) -> str:
     info = connection.execute(f"PRAGMA table_info({table})")
-    columns = [f'"{row[1]}"' for row in info if (table, row[1]) not in NUMBERS]
+    columns = [f'"{row[1]}"' for row in info if (table, row[1]) not in numbers]
     names = ", ".join(columns)
     return f"SELECT {names} FROM {table} ORDER BY {names}"
 

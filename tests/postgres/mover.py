@@ -1,0 +1,33 @@
+"""A process that moves a memory in small parts, and tells of each on standard output."""
+
+import sys
+from collections.abc import Sequence
+
+from mnemosyned.assembly.stores import open_store
+from mnemosyned.domain.exchange import Restored
+from mnemosyned.domain.ports.archive.exchange import AnyRecord
+from mnemosyned.maintenance.move import location_of
+from mnemosyned.service.exchange import move
+from mnemosyned.service.exchange.move import Moving
+
+
+def main(source: str, target: str) -> None:
+    move.BATCH_RECORDS = 20
+    with (
+        open_store(location_of(source)) as old,
+        open_store(location_of(target)) as new,
+    ):
+        exchange = new.archive.exchange
+        restore = exchange.restore
+
+        def told(records: Sequence[AnyRecord]) -> Restored:
+            print("part", flush=True)
+            return restore(records)
+
+        exchange.restore = told  # type: ignore[method-assign]
+        Moving(old.archive.exchange, exchange).deliver(lambda _amount, _moved: None)
+        print("end", flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,100 @@
+"""A memory with something of all that a store keeps, also of what an export leaves out."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+from support.fakes import NOON
+from support.mixed_memory import fill
+
+from mnemosyned import Memory
+from mnemosyned.assembly.stores import OpenStore
+from mnemosyned.domain.keeping.retention import Grace
+from mnemosyned.domain.ports.surroundings.agents import AgentCall, AgentSession
+from mnemosyned.domain.ports.surroundings.watching import WatchedFile
+from mnemosyned.domain.timekeeping import Sighting
+from mnemosyned.paths import shipped
+from mnemosyned.storage.sqlite import open_store
+
+CALL = "call-1"
+FORGOTTEN = ("new-code", "d012-0", "d010-1")
+"""Memories that its call forgot with a grace time."""
+
+
+def fill_all(database: Path, *, days: int = 14) -> None:
+    """Fill a new database."""
+    fill(database, days=days)
+    with Memory(database) as memory:
+        memory.remember("The door is red", id="red")
+        memory.remember("The door is blue", id="blue", supersedes="red")
+        memory.remember("What a hook captured", id="a-1")
+        memory.forget(id="a-1")
+    with open_store(database, migrations=shipped("migrations")) as store:
+        surround(store)
+        _forget_for_now(store)
+        embed(store)
+
+
+def surround(store: OpenStore) -> None:
+    """Give it what belongs to a machine."""
+    surroundings = store.surroundings
+    for number in range(3):
+        surroundings.agents.keep_session(
+            AgentSession(
+                session=f"codex:{number}",
+                client="codex",
+                conversation=str(number),
+                started_at=NOON,
+                seen_at=NOON + timedelta(minutes=number),
+                project="shop",
+                transcript="/home/ann/t.jsonl",
+                shown=("old-code", "c"),
+            )
+        )
+        surroundings.agents.count(
+            AgentCall(
+                client="codex",
+                event=f"event-{number}",
+                called_at=NOON,
+                duration_ms=1.25 + number,
+                stored=number,
+                failure="the model was away" if number == 2 else "",
+            )
+        )
+    surroundings.watches.add_folder("/home/ann/notes", NOON)
+    surroundings.watches.keep_file(
+        WatchedFile(
+            path="/home/ann/notes/a.md",
+            file="1:2",
+            size=10,
+            modified_ns=1_700_000_000_000_000_001,
+            read_at=NOON,
+            format="markdown",
+            memories={"abc": "new-code"},
+            stored=1,
+        )
+    )
+    surroundings.clock.keep_sighting(
+        Sighting(moment=NOON, boot="b", uptime_s=12.5, slack=timedelta(seconds=1.5))
+    )
+
+
+def _forget_for_now(store: OpenStore) -> None:
+    grace = Grace(CALL, NOON + timedelta(days=9_000))
+    store.deletion.forget(FORGOTTEN, grace=grace)
+    learnings = [each.id for each in store.learnings.find(limit=1)]
+    store.deletion.forget_learnings(learnings, grace=grace)
+
+
+def embed(store: OpenStore) -> None:
+    """Give it vectors of two models."""
+    newest = store.vectors.newest_position()
+    for name, first in (("small", 0), ("large", newest // 2)):
+        model = store.vectors.use_model(name, f"digest-{name}")
+        inputs = store.vectors.without_vector(
+            model, after=first, before=newest, limit=newest
+        )
+        store.vectors.keep_vectors(
+            model, {each.position: bytes([each.position % 256]) * 16 for each in inputs}
+        )
