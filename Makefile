@@ -59,7 +59,7 @@ NODE_22 := node -e 'process.exit(parseInt(process.versions.node) < 22 ? 1 : 0)'
 NEWER_SQLITE := 0.5.4.post2
 
 BENCHES := peer recall write sleep forget locomo talks times life start footprint hooks grounding learnings summaries small-model model-latency context hostile server \
-	replay tokens vectors soak exchange plots
+	replay tokens vectors soak exchange postgres plots
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test tables test-e2e test-fault test-backup doctor-table test-lifetime test-sqlite test-packaging test-systemd test-year test-agents test-numpy test-postgres test-top test-http test-llm test-adapters \
@@ -264,6 +264,10 @@ bench-write: $(COMPILED) ## remember one by one, by 16 clients and in batches, a
 bench-soak: $(COMPILED) ## 30 clients with mixed load on one daemon, every answer checked; MINUTES=30 [FORGETS=6] [SEED=…]
 	$(BIN)/python tests/bench/bench_soak.py $(if $(MINUTES),--minutes "$(MINUTES)") \
 		$(if $(FORGETS),--forgets "$(FORGETS)") $(if $(SEED),--seed "$(SEED)")
+
+bench-postgres: $(COMPILED) build/postgres/.ready ## both engines asked alike, and how soon; QUESTIONS=2000 MEMORIES=10000 [DATA=…/locomo10.json]
+	$(POSTGRES) $(BIN)/python tests/bench/bench_postgres.py $(if $(DATA),--data "$(DATA)") \
+		$(if $(QUESTIONS),--questions "$(QUESTIONS)") $(if $(MEMORIES),--memories "$(MEMORIES)")
 
 bench-plots: ## publish the charts of the last runs, for docs
 	mkdir -p tests/bench/plots

@@ -1,8 +1,8 @@
 """Statements over the indexes of words: the only ones that compare index terms.
 
 Few shapes, each with its values bound: one for any number of words at once, one for words together,
-one for counting. They read views of the tables, which the index of words serves under row-level security
-too (see the migration).
+one for counting. They read views of the tables, which the index of words serves under row-level
+security too, and no other one (see the migration); the tables themselves where the key names rows.
 """
 
 from __future__ import annotations
@@ -90,9 +90,12 @@ def rows_of_each(
         "%(aboves)s::bigint[], %(texts)s::text[]) "
         "AS a (number, low, high, most, above, written) "
     )
+    by_key = narrow.only is not None or any(what.above for what in asked)
+    table = "memory" if by_key else "memory_index"
     select = (
-        "SELECT a.number, ARRAY(SELECT m.seq FROM memory_index AS m WHERE m.owner = %(owner)s "
-        "AND m.words {match} (%(terms)s::int[])[a.low:a.high] AND m.seq > a.above{together}"
+        f"SELECT a.number, ARRAY(SELECT m.seq FROM {table} AS m "
+        "WHERE m.owner = %(owner)s AND m.seq > a.above "
+        "AND m.words {match} (%(terms)s::int[])[a.low:a.high]{together}"
         f"{narrow.where} {order}LIMIT a.most) {source} WHERE a.written {{is_word}} ''"
     )
     statement = select.format(match="&&", together="", is_word="=")
@@ -117,8 +120,9 @@ def rows_with_all(
     """Look up rows that have one of each of these, in an order or in none."""
     where, values = _matching(having, "m.words")
     ordered = f"ORDER BY m.seq {order} " if order else ""
+    table = "memory" if narrow.only is not None else "memory_index"
     rows = session.execute(
-        f"SELECT m.seq FROM memory_index AS m WHERE m.owner = %(owner)s{where}{narrow.where} "
+        f"SELECT m.seq FROM {table} AS m WHERE m.owner = %(owner)s{where}{narrow.where} "
         f"{ordered}LIMIT %(most)s",
         most=limit,
         **values,
@@ -156,7 +160,8 @@ def counts_of_each(
     """Count the rows of each phrase."""
     table, column = source
     select = (
-        f"SELECT a.number, (SELECT count(*) FROM {table}_index AS m WHERE m.owner = %(owner)s "
+        f"SELECT a.number, (SELECT count(*) FROM {table}_index AS m "
+        "WHERE m.owner = %(owner)s "
         f"AND m.{column} @> (%(terms)s::int[])[a.low:a.high] "
         f"AND {_TOGETHER.format(column=f'm.{column}', written='a.written')}) "
         "FROM unnest(%(lows)s::int[], %(highs)s::int[], %(texts)s::text[]) "

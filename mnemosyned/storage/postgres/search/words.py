@@ -17,7 +17,7 @@ from mnemosyned.storage.postgres.search.statements import (
 )
 from mnemosyned.storage.postgres.tables.index_terms import phrase_hashes
 
-BOUNDED_FROM = 4
+BOUNDED_FROM = 10
 """A word with so many rows for each that is asked for is looked for among the newest alone."""
 BOUND_SHARE = 1.5
 """So much further back than by the word's density."""
@@ -54,7 +54,9 @@ class PostgresWords(WordRows):
         self._narrow = narrow
         if narrow.only is not None:
             few: object = list(narrow.only)
-            self._narrow = SqlFilter(" AND m.seq = ANY(%(few)s)", {"few": few})
+            self._narrow = SqlFilter(
+                " AND m.seq = ANY(%(few)s)", {"few": few}, narrow.only
+            )
         self._few = narrow.only
         self._everything = everything
         self._known: dict[Forms, _Rows] = {}

@@ -1,0 +1,120 @@
+"""One memory twice, on SQLite and on PostgreSQL: told the same, asked the same."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, cast
+
+from support.engines import POSTGRES, SQLITE, postgres_store
+from support.fakes import FakeClock
+from support.services import about, make_service
+
+from mnemosyned.domain.memory import Tier
+from mnemosyned.domain.search.results import Hit, Line
+from mnemosyned.paths import shipped
+from mnemosyned.service.forgetting.retention import RetentionService
+from mnemosyned.service.intake import Intake
+from mnemosyned.service.policies import Policies, PolicyHolder
+from mnemosyned.service.service import MemoryService
+from mnemosyned.sleep.cycle import SleepCycle
+from mnemosyned.sleep.lease import SummarizerLease
+from mnemosyned.sleep.policy import SleepPolicy
+from mnemosyned.storage.sqlite import SqliteStore, open_store
+from mnemosyned.summarizers.extractive import ExtractiveSummarizer
+from mnemosyned.verbs.memories import BATCH_MAX, Recall, Remember, RememberMany
+from mnemosyned.verbs.sleep import Sleep
+
+CYCLES_MAX = 50
+SILENT_MAX = 0.5
+"""Share of questions that may have no answer in a comparison."""
+RANDOM_ID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
+Shown = tuple[Any, ...]
+"""All of a hit but the random ids of summaries."""
+"""What is told of a hit, without the ids of summaries: these are random."""
+
+
+@dataclass(frozen=True, slots=True)
+class Twins:
+    """The same memory on both engines, with one clock."""
+
+    services: Mapping[str, MemoryService]
+    stores: Mapping[str, SqliteStore]
+    clock: FakeClock
+
+    def remember(self, *told: Remember) -> None:
+        """Tell both the same, in batches."""
+        for service in self.services.values():
+            for start in range(0, len(told), BATCH_MAX):
+                batch = told[start : start + BATCH_MAX]
+                service.remember_many(RememberMany(memories=list(batch)))
+
+    def sleep(self) -> None:
+        """Let both sleep until nothing is left to do."""
+        for service in self.services.values():
+            for _ in range(CYCLES_MAX):
+                report = service.sleep(Sleep(force=True))
+                if not (report.promoted or report.rolled_up or report.remaining):
+                    break
+
+    def ask(self, request: Recall) -> dict[str, list[Shown]]:
+        """Ask both; what each answers."""
+        return {
+            engine: [shown(hit) for hit in service.recall(request).hits]
+            for engine, service in self.services.items()
+        }
+
+    def differing(self, requests: Iterable[Recall]) -> list[str]:
+        """Ask both; the questions that they answer otherwise. Most must have an answer."""
+        answers = [(request.query, self.ask(request)) for request in requests]
+        silent = sum(not given[SQLITE] for _, given in answers)
+        assert silent < SILENT_MAX * len(answers)
+        return [text for text, given in answers if given[SQLITE] != given[POSTGRES]]
+
+
+def shown(hit: Hit | Line) -> Shown:
+    """All that a hit tells, scores to the last digit."""
+    names = [field.name for field in fields(hit)]
+    if isinstance(hit, Line):
+        return tuple(getattr(hit, name) for name in names)
+    if hit.tier is Tier.EPISODIC:
+        names.remove("id")
+    told = {name: getattr(hit, name) for name in names}
+    told["summary_of"] = tuple(RANDOM_ID.sub("", made_of) for made_of in hit.summary_of)
+    told |= {name: tuple(map(shown, told[name])) for name in ("lines", "history")}
+    return tuple(told.values())
+
+
+@contextmanager
+def twins(folder: Path, clock: FakeClock) -> Iterator[Twins]:
+    """Both engines, empty."""
+    with ExitStack() as opened:
+        stores = {
+            SQLITE: opened.enter_context(
+                open_store(folder / "memory.db", migrations=shipped("migrations"))
+            ),
+            POSTGRES: cast("SqliteStore", opened.enter_context(postgres_store())),
+        }
+        services = {engine: _service(store, clock) for engine, store in stores.items()}
+        yield Twins(services, stores, clock)
+
+
+def _service(store: SqliteStore, clock: FakeClock) -> MemoryService:
+    policies = PolicyHolder(
+        Policies(
+            intake=Intake(content_bytes_max=1_000_000), sleep=SleepPolicy(wm_max=10**6)
+        )
+    )
+    cycle = SleepCycle(
+        store=store,
+        lease=SummarizerLease(ExtractiveSummarizer()),
+        clock=clock,
+        policies=policies,
+    )
+    retention = RetentionService(
+        store=store, cycle=cycle, policies=policies, about=about(store)
+    )
+    return make_service(store, cycle, retention, policies)
