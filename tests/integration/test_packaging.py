@@ -146,7 +146,8 @@ def test_the_wheel_holds_what_the_daemon_reads(wheel: Path) -> None:
     shipped = {
         f"mnemosyned/_data/{path.relative_to(CHECKOUT)}"
         for folder in ("config", "migrations", "systemd")
-        for path in (CHECKOUT / folder).iterdir()
+        for path in (CHECKOUT / folder).rglob("*")
+        if path.is_file()
     }
 
     names = set(zipfile.ZipFile(wheel).namelist())
