@@ -24,7 +24,7 @@ _NOUNS = {
     "compaction": "compaction",
     "agent_session": "agent session",
     "forgotten": "forgotten id",
-    "recoverable": "recoverable memory",
+    "recoverable": "recoverable item",
     "watched_folder": "watched folder",
     "watched_file": "watched file",
     "hook_activity": "hook count",
@@ -97,7 +97,7 @@ def _lines(done: Move) -> Iterator[str]:
     known = sum(done.delivered.known.values())
     yield f"moved {_named(done.compared.counts)} from {done.source} to {done.target}"
     if known:
-        yield f"{counted(known, 'record')} of them had been moved before"
+        yield f"{known:,} of these records had been moved before"
     yield "compared: each record is the same in both, in the same order"
     alike = done.answers.asked - len(done.answers.differing)
     if done.answers.asked:
