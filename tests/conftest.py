@@ -46,6 +46,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    """On another engine than SQLite, run the tests of a store that are not about its file."""
+    if config.getoption("--engine") == SQLITE:
+        return
+    kept = [item for item in items if _is_for_any_engine(item)]
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = kept
+
+
+def _is_for_any_engine(item: pytest.Item) -> bool:
+    uses_store = "store" in getattr(item, "fixturenames", ())
+    return uses_store and item.get_closest_marker("sqlite") is None
+
+
 @pytest.fixture
 def clock() -> FakeClock:
     return FakeClock()

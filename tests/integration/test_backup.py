@@ -107,6 +107,7 @@ def test_a_backup_goes_nowhere_where_it_destroys_something(
     assert (tmp_path / "letter.txt").read_text() == "Dear Ada"
 
 
+@pytest.mark.sqlite
 def test_a_backup_that_fails_leaves_the_one_before(
     store: SqliteStore, tmp_path: Path
 ) -> None:
@@ -223,6 +224,7 @@ def test_a_database_with_a_fault_is_backed_up_and_the_fault_is_named(
     assert done.problems == ["rows that belong to nothing: 1 (exact details)"]
 
 
+@pytest.mark.sqlite
 def test_forgetting_names_the_copies_in_the_backup_folder(
     service: MemoryService,
     policies: PolicyHolder,
@@ -258,6 +260,7 @@ def made(tmp_path: Path) -> list[str]:
     return sorted(file.name for file in (tmp_path / "copies").glob("*"))
 
 
+@pytest.mark.sqlite
 def test_a_scheduled_backup_is_made_once_an_interval(
     keeper: BackupKeeper, clock: FakeClock, tmp_path: Path
 ) -> None:
@@ -274,6 +277,7 @@ def test_a_scheduled_backup_is_made_once_an_interval(
     assert all(ids(tmp_path / "copies" / name) == [] for name in made(tmp_path))
 
 
+@pytest.mark.sqlite
 def test_only_scheduled_backups_are_removed_when_they_are_too_many(
     keeper: BackupKeeper, clock: FakeClock, tmp_path: Path
 ) -> None:
@@ -288,6 +292,7 @@ def test_only_scheduled_backups_are_removed_when_they_are_too_many(
     assert {by_hand.name, "letter.db"} <= set(files)
 
 
+@pytest.mark.sqlite
 def test_no_backup_is_made_while_a_cycle_runs(
     keeper: BackupKeeper, cycle: SleepCycle, tmp_path: Path
 ) -> None:
@@ -300,6 +305,7 @@ def test_no_backup_is_made_while_a_cycle_runs(
     assert len(made(tmp_path)) == 1
 
 
+@pytest.mark.sqlite
 def test_an_old_backup_and_a_failed_one_are_warned_of(
     keeper: BackupKeeper, clock: FakeClock, tmp_path: Path
 ) -> None:
@@ -318,6 +324,7 @@ def test_an_old_backup_and_a_failed_one_are_warned_of(
     assert "older than twice the interval" in keeper.warnings()[-1]
 
 
+@pytest.mark.sqlite
 def test_parts_that_a_crash_left_go_although_the_next_backup_fails(
     keeper: BackupKeeper, clock: FakeClock, tmp_path: Path
 ) -> None:
@@ -334,6 +341,7 @@ def test_parts_that_a_crash_left_go_although_the_next_backup_fails(
     assert made(tmp_path) == [in_the_way]
 
 
+@pytest.mark.sqlite
 def test_a_backup_dated_by_a_wrong_clock_does_not_end_the_schedule(
     keeper: BackupKeeper, clock: FakeClock, tmp_path: Path
 ) -> None:
@@ -346,6 +354,7 @@ def test_a_backup_dated_by_a_wrong_clock_does_not_end_the_schedule(
     assert len(made(tmp_path)) == 2
 
 
+@pytest.mark.sqlite
 def test_a_schedule_in_cron_fields_counts_from_the_last_backup(
     keeper: BackupKeeper, policies: PolicyHolder, clock: FakeClock
 ) -> None:

@@ -21,6 +21,8 @@ from mnemosyned.paths import shipped
 from mnemosyned.storage.sqlite import SqliteStore, open_store
 from mnemosyned.storage.sqlite.database import custody
 
+pytestmark = pytest.mark.sqlite
+
 
 def reopened(database: Path) -> list[str]:
     with open_store(database, migrations=shipped("migrations")) as store:

@@ -25,6 +25,8 @@ from mnemosyned.domain.text.terms import terms
 from mnemosyned.paths import shipped
 from mnemosyned.storage.sqlite import SqliteStore, open_store
 
+pytestmark = pytest.mark.sqlite
+
 TRIO = (memory("1", "one 東京"), memory("2", "two getUserName"), memory("3", "three"))
 BIKE = Query(terms=terms("bike"), limit=10)
 

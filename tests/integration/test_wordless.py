@@ -82,6 +82,7 @@ def taken(service: MemoryService, messages: Messages) -> list[str]:
     return list(answer.expand)
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("each", [WORDLESS_CONTENTS, DROPPED], ids=["none", "dropped"])
 def test_they_come_back_and_the_index_stays_whole_all_life_long(
     service: MemoryService,
@@ -116,6 +117,7 @@ def test_they_come_back_and_the_index_stays_whole_all_life_long(
     assert files_containing(store.database.parent, SPEAKER, SESSION) == []
 
 
+@pytest.mark.sqlite
 def test_forgotten_before_a_sleep_they_leave_no_trace_either(
     service: MemoryService, store: SqliteStore
 ) -> None:

@@ -22,6 +22,7 @@ from mnemosyned.storage.postgres.tables.episodes import (
     replace_rollup,
     rewrite_episode,
 )
+from mnemosyned.storage.postgres.tables.hierarchy import name_rollup
 from mnemosyned.storage.postgres.tables.log import insert_log
 from mnemosyned.storage.postgres.tables.memories import episode_at
 from mnemosyned.storage.postgres.tables.rewrites import invalidate
@@ -119,6 +120,8 @@ class PostgresRollups(Transactional, RollupStore):
             id=episode.id,
             members=list(rollup.members),
         )
+        # An edit may have renamed a member since it was read.
+        name_rollup(session, episode.id)
         insert_log(session, rollup.entry)
 
     @reads

@@ -15,7 +15,7 @@ from mnemosyned.domain.revisions import Edition, MemoryEdit
 from mnemosyned.domain.secrets.exact_values import mask_memories
 from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.tables.details import insert_details, sensitive_details
-from mnemosyned.storage.postgres.tables.hierarchy import ABOVE
+from mnemosyned.storage.postgres.tables.hierarchy import ABOVE, name_rollup
 from mnemosyned.storage.postgres.tables.index_terms import gram_hashes, word_hashes
 from mnemosyned.storage.postgres.tables.learnings import Keeper, remove_known
 from mnemosyned.storage.postgres.tables.owner import add_to_totals, totals
@@ -36,14 +36,6 @@ _WRITE = (
 _WRITE_WORDS = (
     "UPDATE memory SET content = %(content)s, content_hash = %(hash)s, words = %(words)s, "
     "grams = %(grams)s WHERE owner = %(owner)s AND seq = %(seq)s"
-)
-_NAME_AS_BELOW = (
-    "UPDATE episode SET (session_id, source) = ("
-    "SELECT CASE WHEN min(e.session_id) = max(e.session_id) THEN min(e.session_id) "
-    "ELSE '' END, CASE WHEN min(coalesce(e.source, '')) = max(coalesce(e.source, '')) "
-    "THEN min(e.source) END "
-    "FROM episode AS e WHERE e.owner = %(owner)s AND e.parent_id = %(id)s) "
-    "WHERE owner = %(owner)s AND id = %(id)s"
 )
 
 
@@ -246,7 +238,7 @@ def _rename_episode(session: Session, episode: int, edit: MemoryEdit) -> None:
     ).fetchall()
     remark(session, [episode, *(seq for _, seq in above)])
     for upper, _ in above:
-        session.execute(_NAME_AS_BELOW, id=upper)
+        name_rollup(session, upper)
 
 
 # ------------------------------------------------------------------ what it says

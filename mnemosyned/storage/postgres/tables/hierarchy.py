@@ -28,6 +28,15 @@ ABOVE = """
 """
 """The same upwards: a summary, and those it went into."""
 
+_NAME_AS_BELOW = (
+    "UPDATE episode SET (session_id, source) = ("
+    "SELECT CASE WHEN min(e.session_id) = max(e.session_id) THEN min(e.session_id) "
+    "ELSE '' END, CASE WHEN min(coalesce(e.source, '')) = max(coalesce(e.source, '')) "
+    "THEN min(e.source) END "
+    "FROM episode AS e WHERE e.owner = %(owner)s AND e.parent_id = %(id)s) "
+    "WHERE owner = %(owner)s AND id = %(id)s"
+)
+
 
 def ancestors(session: Session, seqs: Iterable[int]) -> dict[int, int]:
     """Map these summaries, and those above them, to the roll-up that each went into.
@@ -51,3 +60,8 @@ def ancestors(session: Session, seqs: Iterable[int]) -> dict[int, int]:
         if not asked:
             break
     return parents
+
+
+def name_rollup(session: Session, id: str) -> None:
+    """Give a day, week or month the session and source that all below it have, if they agree."""
+    session.execute(_NAME_AS_BELOW, id=id)
