@@ -217,3 +217,13 @@ def test_an_id_of_another_owners_is_unknown(
         nothing = b'"memories":0' in response.body
         assert unknown or nothing, response.body
     assert rows_of(dsn, BERT) == before
+
+
+@pytest.mark.parametrize("id", ["bert-\x00", "\x00", "a\x00b"])
+def test_an_id_that_no_text_can_be_is_unknown(anna: Memory, id: str) -> None:
+    fill(anna, "annasownword")
+
+    for verb in ("get", "expand", "restore"):
+        assert anna.ask(by_post(verb, {"id": id})).status == HTTPStatus.NOT_FOUND
+    found = anna.ask(by_post("recall", {"query": "Lisbon", "session": id}))
+    assert (found.status, b'"hits":[]' in found.body) == (HTTPStatus.OK, True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Protocol, cast
 
 import psycopg
 
 Row = tuple[Any, ...]
+_UNSTORABLE = re.compile("[\\x00\ud800-\udfff]")
 ROWS_AT_ONCE = 200
 """Rows of a stream that are fetched together, and held in memory."""
 
@@ -40,8 +42,7 @@ class Session:
 
     def execute(self, sql: str, /, **values: object) -> Result:
         """Run a statement, with its values by name."""
-        bound = {"owner": self.owner, **values}
-        return cast("Result", self._connection.execute(sql.encode(), bound))
+        return self._send(sql, values)
 
     def stream(self, sql: str, /, **values: object) -> Iterator[Row]:
         """Run a statement whose rows are fetched part by part, while others run in between.
@@ -50,11 +51,8 @@ class Session:
         """
         self._streams += 1
         name = f"stream_{self._streams}"
-        bound = {"owner": self.owner, **values}
         # Not prepared: the same words mean other rows in the next transaction.
-        self._connection.execute(
-            f"DECLARE {name} NO SCROLL CURSOR FOR {sql}".encode(), bound, prepare=False
-        )
+        self._send(f"DECLARE {name} NO SCROLL CURSOR FOR {sql}", values, prepare=False)
         fetch = f"FETCH {ROWS_AT_ONCE} FROM {name}".encode()
         while True:  # ends, as the rows do
             rows = self._connection.execute(fetch, prepare=False).fetchall()
@@ -62,6 +60,20 @@ class Session:
             if len(rows) < ROWS_AT_ONCE:
                 break
         self._connection.execute(f"CLOSE {name}".encode(), prepare=False)
+
+    def _send(
+        self, sql: str, values: Mapping[str, object], *, prepare: bool | None = None
+    ) -> Result:
+        text, bound = sql.encode(), {"owner": self.owner, **values}
+        try:
+            result = self._connection.execute(text, bound, prepare=prepare)
+        except (psycopg.DataError, UnicodeEncodeError):
+            # What the server's text cannot hold was noticed here: nothing was sent yet.
+            storable = {name: _storable(value) for name, value in bound.items()}
+            if storable == bound:
+                raise
+            result = self._connection.execute(text, storable, prepare=prepare)
+        return cast("Result", result)
 
     def execute_many(self, sql: str, rows: Iterable[Mapping[str, object]]) -> None:
         """Run a statement once for each row of values, in few round trips."""
@@ -74,3 +86,13 @@ class Session:
         """Run a statement, and return the first column of its first row; None without a row."""
         row = self.execute(sql, **values).fetchone()
         return row[0] if row else None
+
+
+def _storable(value: object) -> object:
+    """A value with U+FFFD in place of NUL and of half a character.
+
+    No text that is kept has those, but one that is asked for may: it is not found.
+    """
+    if isinstance(value, str):
+        return _UNSTORABLE.sub("\ufffd", value)
+    return list(map(_storable, value)) if isinstance(value, list) else value
