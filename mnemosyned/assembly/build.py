@@ -307,7 +307,7 @@ def _make_cycle(
 
 def check_settings(config: Config) -> None:
     """Check settings by the rules of the parts that follow them. Raises `ConfigInvalid`."""
-    _ = config.location, config.socket_path
+    _ = config.location, config.socket_path, config.tls_files, config.listen_address
     summarizer = make_summarizer(config, SystemClock())
     make_policies(config, summarizer)
     summarizer.close()

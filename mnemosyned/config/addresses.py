@@ -7,7 +7,7 @@ import ipaddress
 LOCALHOST = "localhost"
 
 
-def tcp_address(setting: str) -> tuple[str, int]:
+def tcp_address(setting: str, *, tls: bool = False) -> tuple[str, int]:
     """The host and port that `listen` names. Raises `ValueError` with what is wrong."""
     name, colon, digits = setting.rpartition(":")
     port = int(digits) if digits.isdecimal() and digits.isascii() else -1
@@ -23,9 +23,9 @@ def tcp_address(setting: str) -> tuple[str, int]:
         ) from None
     if (address.version == 6) != name.startswith("["):
         raise ValueError('write an IPv6 address as "[::1]:7464"')
-    if not address.is_loopback:
+    if not (tls or address.is_loopback):
         raise ValueError(
-            "only loopback is allowed, as there is no TLS yet; from another machine, forward "
+            "only loopback is allowed without TLS: set tls.certificate and tls.key, or forward "
             "the socket or this port with ssh"
         )
     return str(address), port

@@ -238,7 +238,9 @@ def _listen_problem(value: str) -> str:
     from mnemosyned.config.addresses import tcp_address  # noqa: PLC0415
 
     try:
-        tcp_address(value)
+        tcp_address(
+            value, tls=True
+        )  # whether it is there, `Config.listen_address` asks
     except ValueError as error:
         return str(error)
     return ""

@@ -27,6 +27,8 @@ RESTART = {
     "database",
     "socket",
     "listen",
+    "tls.certificate",
+    "tls.key",
     "sleep.tick_s",
     "limits.body_bytes_max",
     "limits.threads",
@@ -179,6 +181,13 @@ class LimitsConfig(_Section, frozen=True):
     connections_max: Annotated[int, Meta(ge=1, le=10_000)] = 200
 
 
+class TlsConfig(_Section, frozen=True):
+    """TLS of the clients over TCP; both files, or none."""
+
+    certificate: str | None = None
+    key: str | None = None
+
+
 class LogConfig(_Section, frozen=True):
     """Level and format of the log."""
 
@@ -206,6 +215,7 @@ class Config(_Section, frozen=True):
     watch: WatchConfig = msgspec.field(default_factory=WatchConfig)
     embedding: EmbeddingConfig = msgspec.field(default_factory=EmbeddingConfig)
     limits: LimitsConfig = msgspec.field(default_factory=LimitsConfig)
+    tls: TlsConfig = msgspec.field(default_factory=TlsConfig)
     log: LogConfig = msgspec.field(default_factory=LogConfig)
 
     @property
@@ -238,6 +248,38 @@ class Config(_Section, frozen=True):
         if not self.backup.dir:
             return None
         return _usable(Path(self.backup.dir), key="backup.dir")
+
+    @property
+    def tls_files(self) -> tuple[Path, Path] | None:
+        """The files of the certificate and of its key. Raises `ConfigInvalid` for one alone."""
+        certificate, key = self.tls.certificate, self.tls.key
+        if not (certificate or key):
+            return None
+        if not (certificate and key):
+            missing = "key" if certificate else "certificate"
+            raise ConfigInvalid(
+                "tls: set both tls.certificate and tls.key, or neither",
+                field=f"tls.{missing}",
+            )
+        return (
+            _usable(Path(certificate), key="tls.certificate"),
+            _usable(Path(key), key="tls.key"),
+        )
+
+    @property
+    def listen_address(self) -> tuple[str, int] | None:
+        """The host and port for TCP. Raises `ConfigInvalid` for other machines without TLS."""
+        if not self.listen:
+            return None
+        # Loaded here: most settings name no address.
+        from mnemosyned.config.addresses import tcp_address  # noqa: PLC0415
+
+        try:
+            return tcp_address(self.listen, tls=self.tls_files is not None)
+        except ValueError as error:
+            raise ConfigInvalid(
+                f"listen: {error}; it says {self.listen!r}", field="listen"
+            ) from error
 
     @property
     def socket_path(self) -> Path:

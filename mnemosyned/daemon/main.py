@@ -8,6 +8,7 @@ import sys
 import time
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -41,6 +42,9 @@ from mnemosyned.paths import token_path
 from mnemosyned.terminal import say
 from mnemosyned.verbs.status import Status
 from mnemosyned.version import __version__
+
+if TYPE_CHECKING:
+    from mnemosyned.daemon.server.tls import Certificate
 
 EXIT_FAILED = 1
 EXIT_CONFIG = 78
@@ -101,6 +105,7 @@ def main(
         configure_logs(level=config.log.level, form=config.log.format)
         if check:
             check_settings(config)
+            _certificate(config)
             say("the settings are valid")
             return
         Daemon(config, file=file, overrides=overrides, log_file=kept_log).run()
@@ -127,6 +132,7 @@ class Daemon:
         self._file = file
         self._overrides = overrides
         self._extended = -1.0
+        self._certificate = _certificate(config)
         self._growth = process_memory.Growth()
 
     def run(self) -> None:
@@ -141,7 +147,8 @@ class Daemon:
             limits = config.limits
             listeners = [Listener(stack.enter_context(listening(path)), SocketAccess())]
             if config.listen:
-                listeners.append(stack.enter_context(_listening_tcp(config.listen)))
+                tcp = _listening_tcp(config.listen, self._certificate)
+                listeners.append(stack.enter_context(tcp))
             activity = ServerActivity()
             loop = stack.enter_context(
                 serving(
@@ -241,6 +248,8 @@ class Daemon:
             config = load_config(self._file or config_file(), overrides=self._overrides)
             config = with_default_model(config)
             memory.reconfigure(config)
+            if self._certificate:  # it may have been renewed
+                self._certificate.read()
         except ConfigInvalid as error:
             log.error("config_refused", reason=error.message)  # noqa: TRY400 no bug of ours
             return
@@ -278,11 +287,24 @@ class Daemon:
             notify(f"EXTEND_TIMEOUT_USEC={EXTENSION_S * 1_000_000}")
 
 
-def _listening_tcp(setting: str) -> AbstractContextManager[Listener]:
+def _listening_tcp(
+    setting: str, certificate: Certificate | None
+) -> AbstractContextManager[Listener]:
     # Loaded here: without TCP the start need not wait for it.
     from mnemosyned.daemon.server.tcp import listening_tcp  # noqa: PLC0415
 
-    return listening_tcp(setting, token_file=token_path())
+    return listening_tcp(setting, token_file=token_path(), certificate=certificate)
+
+
+def _certificate(config: Config) -> Certificate | None:
+    """The certificate for clients over TCP, if there is one. Raises `ConfigInvalid`."""
+    _ = config.listen_address
+    if config.tls_files is None:
+        return None
+    # Loaded here, as above.
+    from mnemosyned.daemon.server.tls import Certificate  # noqa: PLC0415
+
+    return Certificate(*config.tls_files)
 
 
 def _wall_s() -> float:

@@ -54,6 +54,8 @@ PATHS = {
     "llm.api_key_file",
     "context.tokenizer",
     "embedding.model_path",
+    "tls.certificate",
+    "tls.key",
 }
 """Settings that name a file or folder."""
 

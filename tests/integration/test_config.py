@@ -99,6 +99,8 @@ EXAMPLES: dict[str, tuple[str, Any]] = {
     "limits.body_bytes_max": ("11", 11),
     "limits.threads": ("3", 3),
     "limits.connections_max": ("4", 4),
+    "tls.certificate": ("/etc/memory.pem", "/etc/memory.pem"),
+    "tls.key": ("/etc/memory.key", "/etc/memory.key"),
     "log.level": ("debug", "debug"),
     "log.format": ("json", "json"),
 }

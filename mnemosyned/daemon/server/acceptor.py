@@ -8,10 +8,14 @@ import socket
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from mnemosyned.daemon.server.access import Access
 from mnemosyned.daemon.server.listener import refused_peer
 from mnemosyned.logs import logger
+
+if TYPE_CHECKING:
+    from mnemosyned.daemon.server.tls import Certificate
 
 ACCEPTED_AT_ONCE = 64
 PAUSE_S = 0.05
@@ -26,6 +30,8 @@ class Listener:
 
     sock: socket.socket
     access: Access
+    certificate: Certificate | None = None
+    """Of those whose clients speak TLS."""
 
 
 class Acceptor:
@@ -42,7 +48,7 @@ class Acceptor:
         epoll: select.epoll,
         full: Callable[[], bool],
         make_room: Callable[[], bool],
-        admit: Callable[[socket.socket, Access], None],
+        admit: Callable[[socket.socket, Listener], None],
     ) -> None:
         self._listeners = {each.sock.fileno(): each for each in listeners}
         self._epoll = epoll
@@ -87,7 +93,7 @@ class Acceptor:
             except OSError as error:
                 self._cannot_accept(error)
                 return
-            self._let_in(sock, listener.access)
+            self._let_in(sock, listener)
 
     def resume(self, now: float) -> None:
         """Accept again, if there is room."""
@@ -97,8 +103,8 @@ class Acceptor:
             self.accepting = True
             self._listen(select.EPOLLIN)
 
-    def _let_in(self, sock: socket.socket, access: Access) -> None:
-        if access.local:
+    def _let_in(self, sock: socket.socket, listener: Listener) -> None:
+        if listener.access.local:
             if (uid := refused_peer(sock)) is not None:
                 log.warning("peer_refused", uid=uid)
                 sock.close()
@@ -106,7 +112,7 @@ class Acceptor:
         else:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.settimeout(0)
-        self._admit(sock, access)
+        self._admit(sock, listener)
 
     def _cannot_accept(self, error: OSError) -> None:
         """Make room, wait a little, and log at most once a minute that no descriptor is left."""

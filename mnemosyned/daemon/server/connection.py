@@ -6,9 +6,13 @@ import select
 import socket
 from collections import deque
 from enum import Enum, auto
+from typing import TYPE_CHECKING
 
 from mnemosyned.daemon.server.protocol import Protocol
 from mnemosyned.http_messages import Response
+
+if TYPE_CHECKING:
+    from mnemosyned.daemon.server.tls import TlsChannel
 
 RECEIVE_BYTES = 64 * 1024
 """Read at a time, so that a fast sender does not keep others waiting."""
@@ -29,7 +33,14 @@ class State(Enum):
 class Connection:
     """One client. It belongs to the event loop, and while WORKING to the thread that answers."""
 
-    def __init__(self, sock: socket.socket, protocol: Protocol, *, now: float) -> None:
+    def __init__(
+        self,
+        sock: socket.socket,
+        protocol: Protocol,
+        *,
+        now: float,
+        tls: TlsChannel | None = None,
+    ) -> None:
         self.sock = sock
         self.fd = sock.fileno()
         self.protocol = protocol
@@ -47,6 +58,7 @@ class Connection:
         self.broken = False
         """Whether its client has hung up."""
         self._output: deque[memoryview] = deque()
+        self._tls = tls
 
     @property
     def output_bytes(self) -> int:
@@ -56,11 +68,18 @@ class Connection:
     def receive(self) -> bytes | None:
         """The bytes that have come; none at the end, None where there are no more for now."""
         try:
-            return self.sock.recv(RECEIVE_BYTES)
+            data = self.sock.recv(RECEIVE_BYTES)
         except BlockingIOError:
             return None
         except OSError:
             return b""
+        if self._tls is None or not data:
+            return data
+        said = self._tls.open(data)
+        if answer := self._tls.unsent():
+            self._output.append(memoryview(answer))
+            self.send()
+        return said
 
     def has_input(self) -> bool:
         """Whether its client has sent something, or has left."""
@@ -76,27 +95,27 @@ class Connection:
         """Send an answer, as far as the client takes it now."""
         head, body = self.protocol.answer(response, last=last)
         if len(body) <= RECEIVE_BYTES:
-            self._output.append(memoryview(head + body))
+            self._queue(head + body)
         else:
-            self._output.append(memoryview(head))
-            self._output.append(memoryview(body))
+            self._queue(head)
+            self._queue(body)
         self.send()
 
     def begin(self, response: Response) -> bool:
         """Send the head of a streamed answer; whether a body may follow."""
-        self._output.append(memoryview(self.protocol.begin(response)))
+        self._queue(self.protocol.begin(response))
         self.send()
         return not self.protocol.bodiless
 
     def send_chunk(self, data: bytes) -> None:
         """Send a chunk of a streamed answer, as far as the client takes it now."""
-        self._output.append(memoryview(self.protocol.chunk(data)))
+        self._queue(self.protocol.chunk(data))
         self.send()
 
     def finish(self) -> None:
         """Send the end of a streamed answer."""
         if end := self.protocol.finish():
-            self._output.append(memoryview(end))
+            self._queue(end)
             self.send()
 
     def has_left(self) -> bool:
@@ -108,8 +127,18 @@ class Connection:
     def invite_body(self) -> None:
         """Tell the client to send the body it announced, if it waits for that."""
         if interim := self.protocol.expectation():
-            self._output.append(memoryview(interim))
+            self._queue(interim)
             self.send()
+
+    def _queue(self, data: bytes) -> None:
+        """Add to what is owed to the client."""
+        if self._tls:
+            try:
+                data = self._tls.seal(data)
+            except OSError:
+                self.broken = True
+                return
+        self._output.append(memoryview(data))
 
     def send(self) -> bool:
         """Send what the client takes without waiting; whether bytes moved."""

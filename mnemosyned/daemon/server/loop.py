@@ -16,7 +16,6 @@ from collections.abc import Callable, Sequence
 from http import HTTPStatus
 
 from mnemosyned.daemon.server.acceptor import PAUSE_S, Acceptor, Listener
-from mnemosyned.daemon.server.access import Access
 from mnemosyned.daemon.server.activity import ServerActivity
 from mnemosyned.daemon.server.bodies import BodyBudget
 from mnemosyned.daemon.server.connection import Connection, State
@@ -186,9 +185,10 @@ class EventLoop:
 
     # -------------------------------------------------------------- accept
 
-    def _admit(self, sock: socket.socket, access: Access) -> None:
-        protocol = Protocol(body_bytes_max=self._body_bytes_max, access=access)
-        connection = Connection(sock, protocol, now=time.monotonic())
+    def _admit(self, sock: socket.socket, listener: Listener) -> None:
+        protocol = Protocol(body_bytes_max=self._body_bytes_max, access=listener.access)
+        tls = listener.certificate.channel() if listener.certificate else None
+        connection = Connection(sock, protocol, now=time.monotonic(), tls=tls)
         self._connections[connection.fd] = connection
         self._activity.connections[connection.local] += 1
         self._epoll.register(connection.fd, select.EPOLLIN | select.EPOLLONESHOT)

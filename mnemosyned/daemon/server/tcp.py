@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http import HTTPStatus
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mnemosyned.config.addresses import LOCALHOST, tcp_address
 from mnemosyned.daemon.server.acceptor import Listener
@@ -25,6 +26,9 @@ from mnemosyned.domain.errors import (
 )
 from mnemosyned.logs import logger
 
+if TYPE_CHECKING:
+    from mnemosyned.daemon.server.tls import Certificate
+
 TOKEN_BYTES = 32
 TOKEN_CHARS_MIN = 32
 TOKEN_CHARS_MAX = 1_000
@@ -33,14 +37,18 @@ log = logger()
 
 
 @contextmanager
-def listening_tcp(setting: str, *, token_file: Path) -> Iterator[Listener]:
+def listening_tcp(
+    setting: str, *, token_file: Path, certificate: Certificate | None = None
+) -> Iterator[Listener]:
     """A listener on the address that `listen` names, for those who know the token.
+
+    With a certificate its clients speak TLS, and any address may be named.
 
     Raises `ConfigInvalid` for a token that protects nothing, and `InvalidRequest` where the address
     is taken.
     """
-    host, port = tcp_address(setting)
-    access = TcpAccess(read_token(token_file))
+    host, port = tcp_address(setting, tls=certificate is not None)
+    access = TcpAccess(read_token(token_file), tls=certificate is not None)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -55,20 +63,22 @@ def listening_tcp(setting: str, *, token_file: Path) -> Iterator[Listener]:
         listener.settimeout(0)
         access.bound_to(host, listener.getsockname()[1])
         log.info("listening", address=access.address, token_file=str(token_file))
-        yield Listener(listener, access)
+        yield Listener(listener, access, certificate)
 
 
 class TcpAccess:
     """Access over TCP: any program of this machine can connect, and any page of a browser.
 
     The host is checked for pages whose own name was made to lead here, and the origin for all
-    others; the token keeps other users out.
+    others; the token keeps other users out. With TLS, a browser lets no page use another's name, and
+    the daemon has whatever name its certificate says.
     """
 
     local = False
 
-    def __init__(self, token: str) -> None:
+    def __init__(self, token: str, *, tls: bool = False) -> None:
         self._token = token.encode()
+        self._tls = tls
         self._hosts: frozenset[str] = frozenset()
         self.address = ""
 
@@ -83,7 +93,8 @@ class TcpAccess:
         """Check the host, the origin and the token. Raises `RequestRefused`."""
         host = headers.get("host", "").lower()
         target = host if authority is None else authority.lower()
-        if host not in self._hosts or target not in self._hosts:
+        is_known = host in self._hosts and target in self._hosts
+        if not (is_known or self._tls):
             raise RequestRefused(
                 ForeignOrigin(f"ask for {self.address}; the request names another host")
             )
