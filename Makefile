@@ -62,7 +62,7 @@ BENCHES := peer recall write sleep forget locomo talks times life start footprin
 	replay tokens vectors soak exchange postgres plots
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test tables test-e2e test-fault test-backup doctor-table test-lifetime test-sqlite test-packaging test-systemd test-year test-agents test-numpy test-postgres test-top test-http test-llm test-adapters \
+.PHONY: help demo demo-server test tables test-e2e test-fault test-backup doctor-table test-lifetime test-sqlite test-packaging test-systemd test-year test-agents test-numpy test-postgres test-top test-http test-llm test-adapters \
 	check format run bench $(addprefix bench-,$(BENCHES)) man first-day install install-llm wheel-llm small-model uninstall lock clean
 
 help: ## show this list
@@ -83,6 +83,9 @@ $(COMPILED): $(READY) $(shell find mnemosyned -name '*.py')
 
 demo: $(COMPILED) ## a week of memory, a sleep, and recall before and after it
 	@$(BIN)/python tests/demo/demo.py
+
+demo-server: $(COMPILED) build/postgres/.ready ## two daemons on one PostgreSQL server, which it installs in build
+	@$(POSTGRES) $(BIN)/python tests/demo/demo_server.py
 
 test: $(COMPILED) ## the tests that take less than a minute
 	$(PYTEST) -n 3 --dist worksteal -m "not ($(SLOW) or thorough)"

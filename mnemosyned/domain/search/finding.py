@@ -39,6 +39,8 @@ class Totals:
     """Whether any has gone into an episode yet."""
     states: bool
     """Whether any can have expired or been superseded."""
+    version: str = ""
+    """Another one after each change by whoever shares the memory; empty where nobody does."""
 
 
 class _Timed(NamedTuple):
@@ -170,6 +172,7 @@ class _Stock(NamedTuple):
 def _stock(
     index: SearchIndex, query: Query, totals: Totals, frequencies: Frequencies
 ) -> _Stock:
+    frequencies.follow(totals.version)
     known, rows = frequencies.of(index.words(), query.terms, totals.count)
     corpus = replace(
         known,

@@ -39,6 +39,18 @@ class Frequencies:
 
     def __init__(self) -> None:
         self._known: dict[str, _Known] = {}
+        self._version = ""
+
+    def follow(self, version: str) -> None:
+        """Drop the words that were in no memory, if somebody else may have brought them since.
+
+        As many memories as before may be others.
+        """
+        if version != self._version:
+            self._version = version
+            self._known = {
+                word: known for word, known in self._known.items() if known.frequency
+            }
 
     def of(
         self, index: WordRows, terms: Terms, count: int

@@ -46,7 +46,7 @@ class PostgresIndex(SearchIndex):
         row = self._session.execute(
             "SELECT working_count + archive_count, working_characters + archive_characters, "
             "archive_count > 0, "
-            "EXISTS (SELECT 1 FROM memory_state WHERE owner = %(owner)s) "
+            "EXISTS (SELECT 1 FROM memory_state WHERE owner = %(owner)s), xmin::text "
             "FROM owner WHERE owner = %(owner)s"
         ).fetchone()
         return Totals(*row) if row else Totals(0, 0, slept=False, states=False)
