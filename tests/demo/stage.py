@@ -70,7 +70,8 @@ class Story:
 class Stage:
     """A daemon of the demo's own, with its file, its socket and its clients."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, database: str | None = None) -> None:
+        """Keep everything in the folder, or the memory in the `database` on a server."""
         self.database = folder / "memory.db"
         self.log = folder / "daemon.log"
         config, socket = folder / "mnemosyned.yaml", folder / "mnem.sock"
@@ -82,10 +83,10 @@ class Stage:
             for name, text in os.environ.items()
             if not name.startswith(foreign)
         }
-        self._environment = kept | {
+        self.environment = kept | {
             "MNEMOSYNE_CONFIG": str(config),
             "MNEMOSYNE_SOCKET": str(socket),
-            "MNEMOSYNE_DATABASE": str(self.database),
+            "MNEMOSYNE_DATABASE": database or str(self.database),
             "MNEMOSYNE_AUTO_SLEEP": "false",
             "COLUMNS": str(WIDTH),
             "MNEM_FORMAT": "table",  # as at a terminal, also in a pipe
@@ -98,7 +99,7 @@ class Stage:
         command = [_script("mnemosyned")]
         with (
             self.log.open("wb") as log,
-            subprocess.Popen(command, env=self._environment, stderr=log) as process,
+            subprocess.Popen(command, env=self.environment, stderr=log) as process,
         ):
             try:
                 yield process
@@ -107,11 +108,16 @@ class Stage:
                 if process.poll() is None:
                     process.kill()
 
+    @staticmethod
+    def command(*words: str) -> list[str]:
+        """The shell client, to be run in this environment."""
+        return [_script("mnem"), *words]
+
     def mnem(self, *words: str) -> None:
         """Run the shell client and let the reader see what it prints."""
         done = subprocess.run(
-            [_script("mnem"), *words],
-            env=self._environment,
+            self.command(*words),
+            env=self.environment,
             stdout=None if COLOR else subprocess.PIPE,
             stderr=None if sys.stderr.isatty() else subprocess.PIPE,
             timeout=PATIENCE_S,
