@@ -167,7 +167,7 @@ build/postgres/.ready: $(READY) $(POSTGRES_LOCK)
 test-postgres: $(COMPILED) build/postgres/.ready ## the same memory on PostgreSQL, which it installs in build (slow)
 	$(POSTGRES) $(PYTEST) -n 3 --dist worksteal --engine postgres tests/contract tests/integration \
 		-m "not ($(SLOW) or thorough)"
-	$(POSTGRES) $(PYTEST) -m postgres tests/postgres
+	$(POSTGRES) $(PYTEST) -n 2 --dist worksteal -m postgres tests/postgres
 
 HTTP_TOOLS := build/http
 test-http: $(COMPILED) ## random requests by schemathesis, and a generated client; EXAMPLES=250 REQUESTS_MIN=10000 (slow)
