@@ -100,7 +100,17 @@ def load_with_origins(
             "llm.model_path and llm.endpoint are both set; choose one and set the other to null",
             field="llm.endpoint",
         )
+    _check_listen(config, values.origins)
     return config, values.origins
+
+
+def _check_listen(config: Config, origins: Mapping[str, str]) -> None:
+    """Check the address for TCP against the settings of TLS. Raises `ConfigInvalid`."""
+    try:
+        _ = config.listen_address
+    except ConfigInvalid as error:
+        where = origins.get(error.field or "", origins["listen"])
+        raise ConfigInvalid(f"{where}: {error.message}", field=error.field) from error
 
 
 def _read_file(path: Path, values: _Values) -> None:
@@ -238,9 +248,7 @@ def _listen_problem(value: str) -> str:
     from mnemosyned.config.addresses import tcp_address  # noqa: PLC0415
 
     try:
-        tcp_address(
-            value, tls=True
-        )  # whether it is there, `Config.listen_address` asks
+        tcp_address(value, tls=True)  # TLS is another setting: see `_check_listen`
     except ValueError as error:
         return str(error)
     return ""

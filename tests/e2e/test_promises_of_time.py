@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -68,11 +69,13 @@ def test_an_undo_survives_the_age_trigger_and_a_restart(
 
 
 def off_for(database: Path, *, days: int) -> None:
-    """Make every time in the file older, as if the machine had been off."""
+    """Make the last sighting older, as if the machine had been off until it was started."""
+    up_s = time.clock_gettime(time.CLOCK_BOOTTIME)
     with closing(sqlite3.connect(database)) as connection:
         connection.execute(
             "UPDATE clock_seen SET moment = "
-            f"strftime('%Y-%m-%dT%H:%M:%f', moment, '-{days} days') || '000Z', boot = 'before'"
+            f"strftime('%Y-%m-%dT%H:%M:%f', moment, '-{days} days', '-{up_s} seconds') || '000Z', "
+            "boot = 'before'"
         )
         connection.commit()
 
