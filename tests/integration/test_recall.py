@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from support.fakes import NOON, FakeClock
 
+from mnemosyned import Memory
 from mnemosyned.domain.search.results import Hit
 from mnemosyned.service.service import MemoryService
 from mnemosyned.verbs.memories import Recall, Remember
@@ -287,7 +288,10 @@ def test_without_an_embedding_model_recall_goes_by_words_and_status_says_so(
         "loaded = {'mnemosyned.models.embedder', 'llama_cpp', 'numpy'} & set(sys.modules)\n"
         "assert not loaded, loaded\n"
     )
-    command = [sys.executable, "-c", program, str(tmp_path / "memory.db")]
+    database = tmp_path / "memory.db"
+    # A new file is made by sqlite-utils, which loads numpy where that is installed.
+    Memory(database).close()
+    command = [sys.executable, "-c", program, str(database)]
 
     done = subprocess.run(
         command, capture_output=True, text=True, timeout=60, check=False
