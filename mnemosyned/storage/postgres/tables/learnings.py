@@ -3,84 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
-from mnemosyned.domain.learnings.conflicts import ActiveLearnings
+from mnemosyned.domain.learnings.keeper import LearningKeeper
 from mnemosyned.domain.learnings.learning import Learning, LearningKind
 from mnemosyned.storage.postgres.database.session import Row, Session
 from mnemosyned.storage.postgres.tables.owner import take_numbers
 from mnemosyned.storage.postgres.tables.rows import utc
 
-COMPARED_MAX = 300
-"""A new learning is held against this many of its source, the newest."""
-
 FIELDS = "id, kind, text, session_id, source, memory_id, created_at, superseded_by"
 
 
-class Keeper:
-    """Inserts the learnings of one transaction, reading those in force once."""
+class Keeper(LearningKeeper):
+    """Keeps learnings in the rows of one transaction."""
 
     def __init__(self, session: Session) -> None:
+        super().__init__()
         self._session = session
-        self._holding: dict[str | None, ActiveLearnings] = {}
-        self._kept: set[str] = set()
 
-    @property
-    def learned(self) -> int:
-        """How many of the learnings that it inserted are in force."""
-        return len(self._kept)
+    def read(self, source: str | None, *, limit: int) -> Sequence[Learning]:
+        rows = self._session.execute(
+            f"SELECT {FIELDS} FROM learning WHERE owner = %(owner)s "
+            "AND source IS NOT DISTINCT FROM %(source)s::text AND superseded_by IS NULL "
+            "ORDER BY created_at DESC, seq DESC LIMIT %(most)s",
+            source=source,
+            most=limit,
+        )
+        return list(map(learning_from, rows))
 
-    def keep(self, learning: Learning) -> tuple[Learning, list[str]]:
-        """Insert a learning and mark those it supersedes; returns their ids.
-
-        A statement repeated by an agent in the same words is the existing learning. A learning that
-        comes in late, as from an import, may itself be superseded by a newer one.
-        """
-        holding = self._holding_of(learning.source)
-        stated = _stated_before(learning, holding)
-        if stated is not None:
-            return stated, []
-        older: list[Learning] = []
-        newer: list[Learning] = []
-        for other in holding.find_conflicts(learning):
-            (newer if other.created_at > learning.created_at else older).append(other)
-        if newer:
-            newest = max(newer, key=lambda other: other.created_at)
-            learning = replace(learning, superseded_by=newest.id)
-        else:
-            learning = replace(learning, superseded_by=None)
-        superseded = [other.id for other in older]
-        insert_learning(self._session, learning, gone=superseded)
-        for other in older:
-            holding.remove(other)
-            self._kept.discard(other.id)
-        if not newer:
-            holding.add(learning)
-            self._kept.add(learning.id)
-        return learning, superseded
-
-    def _holding_of(self, source: str | None) -> ActiveLearnings:
-        if source not in self._holding:
-            rows = self._session.execute(
-                f"SELECT {FIELDS} FROM learning WHERE owner = %(owner)s "
-                "AND source IS NOT DISTINCT FROM %(source)s::text AND superseded_by IS NULL "
-                "ORDER BY created_at DESC, seq DESC LIMIT %(most)s",
-                source=source,
-                most=COMPARED_MAX,
-            ).fetchall()
-            newest = map(learning_from, reversed(rows))
-            self._holding[source] = ActiveLearnings(newest, limit=COMPARED_MAX)
-        return self._holding[source]
-
-
-def _stated_before(learning: Learning, holding: ActiveLearnings) -> Learning | None:
-    """Return the learning that an agent already stated in the same words, if any."""
-    if learning.memory is not None:
-        return None
-    for other in holding.same_wording(learning):
-        if other.memory is None and other.kind is learning.kind:
-            return other
-    return None
+    def insert(self, learning: Learning, *, gone: Sequence[str]) -> None:
+        insert_learning(self._session, learning, gone=gone)
 
 
 def insert_learning(
