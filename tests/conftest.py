@@ -58,8 +58,9 @@ def pytest_collection_modifyitems(
 
 
 def _is_for_any_engine(item: pytest.Item) -> bool:
-    uses_store = "store" in getattr(item, "fixturenames", ())
-    return uses_store and item.get_closest_marker("sqlite") is None
+    fixtures = getattr(item, "fixturenames", ())
+    is_about_file = "file_store" in fixtures or item.get_closest_marker("sqlite")
+    return "store" in fixtures and not is_about_file
 
 
 @pytest.fixture
@@ -101,8 +102,7 @@ def store(
 @pytest.fixture
 def file_store(store: SqliteStore) -> SqliteStore:
     """The store, for a test of what only a SQLite file has."""
-    if not isinstance(store, SqliteStore):
-        pytest.skip("this is about a SQLite file")
+    assert isinstance(store, SqliteStore)
     return store
 
 
