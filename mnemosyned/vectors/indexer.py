@@ -20,7 +20,7 @@ from mnemosyned.domain.errors import EmbedderFailed, MnemosynedError, ModelUnava
 from mnemosyned.domain.ports.models import Embedder
 from mnemosyned.domain.ports.vectors import EmbeddingInput, VectorStore
 from mnemosyned.domain.search.query import Match, Nearness, Query, SearchCandidates
-from mnemosyned.domain.search.semantic import spoken
+from mnemosyned.domain.search.scores.semantic import spoken
 from mnemosyned.domain.statuses import EmbedderState, EmbedderStatus
 from mnemosyned.logs import logger
 from mnemosyned.vectors.index import VectorIndex

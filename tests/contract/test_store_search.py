@@ -13,7 +13,7 @@ from mnemosyned.domain.search.hits import hits
 from mnemosyned.domain.search.query import Query
 from mnemosyned.domain.search.ranking import rank
 from mnemosyned.domain.search.results import Hit
-from mnemosyned.domain.search.weights import WEIGHTS
+from mnemosyned.domain.search.scores.weights import WEIGHTS
 from mnemosyned.domain.text.terms import terms
 
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from mnemosyned.domain.search.query import Nearness, ScoreBreakdown
-from mnemosyned.domain.search.semantic import spoken, with_similarity
-from mnemosyned.domain.search.weights import WEIGHTS
+from mnemosyned.domain.search.scores.semantic import spoken, with_similarity
+from mnemosyned.domain.search.scores.weights import WEIGHTS
 
 
 def blended(

@@ -6,7 +6,7 @@ from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.search.dedup import ALIKE_MAX
 from mnemosyned.domain.search.query import Corpus, Match, SearchCandidates
 from mnemosyned.domain.search.ranking import rank
-from mnemosyned.domain.search.weights import WEIGHTS
+from mnemosyned.domain.search.scores.weights import WEIGHTS
 
 
 def test_duplicates_share_one_position_and_a_count() -> None:

@@ -19,7 +19,7 @@ from mnemosyned.domain.search.query import (
 )
 from mnemosyned.domain.search.questions.expected_answers import expected_answer
 from mnemosyned.domain.search.ranking import rank
-from mnemosyned.domain.search.scoring import asking_share
+from mnemosyned.domain.search.scores.scoring import asking_share
 from mnemosyned.domain.text.terms import terms
 
 COUNT = 10_000

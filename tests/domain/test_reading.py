@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mnemosyned.domain.search import bm25 as reading
-from mnemosyned.domain.search.bm25 import PLACES_MAX, Reader
 from mnemosyned.domain.search.query import Corpus
+from mnemosyned.domain.search.words import bm25 as reading
+from mnemosyned.domain.search.words.bm25 import PLACES_MAX, Reader
 from mnemosyned.domain.text.terms import terms
 
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from mnemosyned.domain.text.terms import grams
-from mnemosyned.storage.postgres.tables.index_terms import (
+from mnemosyned.storage.postgres.fulltext.terms import (
     COLUMN_END,
     gram_hashes,
     gram_term_hashes,

@@ -15,10 +15,14 @@ from mnemosyned.domain.dates.questions import parse_times
 from mnemosyned.domain.memory import DEFAULT_SESSION, MemoryRecord
 from mnemosyned.domain.ports.records import Draft
 from mnemosyned.domain.ports.store import MemoryStore
-from mnemosyned.domain.search.bm25 import READ_CHARS_MAX
 from mnemosyned.domain.search.query import Query, SearchCandidates
 from mnemosyned.domain.search.ranking import rank
-from mnemosyned.domain.search.weights import BM25_WEIGHTS, WEIGHTS, RankingWeights
+from mnemosyned.domain.search.scores.weights import (
+    BM25_WEIGHTS,
+    WEIGHTS,
+    RankingWeights,
+)
+from mnemosyned.domain.search.words.bm25 import READ_CHARS_MAX
 from mnemosyned.domain.text.terms import terms
 from mnemosyned.paths import shipped
 from mnemosyned.storage.sqlite import open_store

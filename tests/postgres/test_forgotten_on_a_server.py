@@ -20,10 +20,10 @@ from mnemosyned.domain.text.terms import terms
 from mnemosyned.paths import shipped
 from mnemosyned.storage.postgres.database import purge
 from mnemosyned.storage.postgres.database.session import Session
+from mnemosyned.storage.postgres.fulltext.terms import phrase_hashes
 from mnemosyned.storage.postgres.opening import open_store
 from mnemosyned.storage.postgres.store import PostgresStore
-from mnemosyned.storage.postgres.tables.index_terms import phrase_hashes
-from mnemosyned.storage.postgres.tables.owner import LOCAL_OWNER
+from mnemosyned.storage.postgres.tables.owners.owner import LOCAL_OWNER
 from mnemosyned.verbs.memories import Remember
 from mnemosyned.verbs.retention import Forget
 

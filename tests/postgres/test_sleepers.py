@@ -27,7 +27,7 @@ from mnemosyned.sleep.sleeper import Capacity
 from mnemosyned.storage.postgres.database.pool import Pool
 from mnemosyned.storage.postgres.opening import open_store
 from mnemosyned.storage.postgres.stores.sleep import PostgresSleep
-from mnemosyned.storage.postgres.tables.owner import LOCAL_OWNER
+from mnemosyned.storage.postgres.tables.owners.owner import LOCAL_OWNER
 
 pytestmark = pytest.mark.postgres
 

@@ -1,1 +1,1 @@
-"""Search: queries, candidates, scores, ranking, de-duplication."""
+"""Search: questions, candidates, ranking, de-duplication, hits."""

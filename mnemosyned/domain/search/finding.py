@@ -16,11 +16,11 @@ from mnemosyned.domain.search.candidates import (
     needs_more,
     within_span,
 )
-from mnemosyned.domain.search.frequencies import Frequencies
-from mnemosyned.domain.search.neighbors import nearest, with_neighbors
 from mnemosyned.domain.search.query import Corpus, Match, Query, SearchCandidates
-from mnemosyned.domain.search.word_index import Forms, WordRows
-from mnemosyned.domain.search.word_search import LookedUp, top_candidates
+from mnemosyned.domain.search.scores.neighbors import nearest, with_neighbors
+from mnemosyned.domain.search.words.frequencies import Frequencies
+from mnemosyned.domain.search.words.index import Forms, WordRows
+from mnemosyned.domain.search.words.search import LookedUp, top_candidates
 
 if TYPE_CHECKING:
     from mnemosyned.domain.dates.spans import TimeSpan

@@ -8,7 +8,6 @@ from datetime import timedelta
 from typing import NamedTuple
 
 from mnemosyned.domain.languages.language import TimeOrder
-from mnemosyned.domain.search.bm25 import Reader
 from mnemosyned.domain.search.query import (
     Match,
     Query,
@@ -16,6 +15,7 @@ from mnemosyned.domain.search.query import (
     ScoreBreakdown,
     SearchCandidates,
 )
+from mnemosyned.domain.search.words.bm25 import Reader
 
 
 @dataclass(frozen=True, slots=True)

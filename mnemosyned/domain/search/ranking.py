@@ -20,9 +20,9 @@ from mnemosyned.domain.search.query import (
     ScoreBreakdown,
     SearchCandidates,
 )
-from mnemosyned.domain.search.scoring import candidate_scores
-from mnemosyned.domain.search.semantic import with_similarity
-from mnemosyned.domain.search.weights import WEIGHTS, RankingWeights
+from mnemosyned.domain.search.scores.scoring import candidate_scores
+from mnemosyned.domain.search.scores.semantic import with_similarity
+from mnemosyned.domain.search.scores.weights import WEIGHTS, RankingWeights
 
 
 class _ScoredLine(NamedTuple):

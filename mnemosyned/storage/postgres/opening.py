@@ -17,7 +17,7 @@ from mnemosyned.storage.postgres.database.roles import prepare_role
 from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.store import PostgresStore
 from mnemosyned.storage.postgres.stores.owners import PostgresOwners
-from mnemosyned.storage.postgres.tables.owner import LOCAL_OWNER, ensure_owner
+from mnemosyned.storage.postgres.tables.owners.owner import LOCAL_OWNER, ensure_owner
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mnemosyned.domain.search.frequencies import Frequencies
+from mnemosyned.domain.search.words.frequencies import Frequencies
 from mnemosyned.storage.postgres.database.pool import Pool
 from mnemosyned.storage.postgres.stores.archive.exchange import PostgresExchange
 from mnemosyned.storage.postgres.stores.archive.grace import PostgresGrace

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mnemosyned.domain.search.frequencies import Frequencies
+from mnemosyned.domain.search.words.frequencies import Frequencies
 from mnemosyned.storage.sqlite.database.checkpoints import Checkpoints
 from mnemosyned.storage.sqlite.database.connections import open_writer
 from mnemosyned.storage.sqlite.database.custody import Custody
@@ -33,7 +33,7 @@ from mnemosyned.storage.sqlite.stores.surroundings.agents import SqliteAgents
 from mnemosyned.storage.sqlite.stores.surroundings.clock import SqliteClock
 from mnemosyned.storage.sqlite.stores.surroundings.watching import SqliteWatches
 from mnemosyned.storage.sqlite.stores.vectors import SqliteVectors
-from mnemosyned.storage.sqlite.tables.purge import Purge
+from mnemosyned.storage.sqlite.tables.forgetting.purge import Purge
 
 READERS = 4
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from mnemosyned.domain.search.finding import SCORED_MAX
 from mnemosyned.storage.postgres.database.session import Session
+from mnemosyned.storage.postgres.fulltext.terms import COLUMN_END
 from mnemosyned.storage.postgres.search.filters import SqlFilter
 from mnemosyned.storage.postgres.search.statements import (
     AnyOf,
@@ -22,7 +23,6 @@ from mnemosyned.storage.postgres.search.statements import (
     size_of,
     texts_with_any,
 )
-from mnemosyned.storage.postgres.tables.index_terms import COLUMN_END
 
 K1, B = 1.2, 0.75
 LEAST = 1e-6

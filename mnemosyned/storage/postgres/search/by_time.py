@@ -31,6 +31,7 @@ from mnemosyned.domain.search.candidates import overlap
 from mnemosyned.domain.search.query import Query
 from mnemosyned.domain.sleep.rollup import period_of
 from mnemosyned.storage.postgres.database.session import Session
+from mnemosyned.storage.postgres.fulltext.terms import phrase_hashes
 from mnemosyned.storage.postgres.search.filters import (
     among,
     asked_for,
@@ -40,7 +41,6 @@ from mnemosyned.storage.postgres.search.filters import (
 )
 from mnemosyned.storage.postgres.search.statements import AnyOf, rows_with_all
 from mnemosyned.storage.postgres.search.words import newest_with_all
-from mnemosyned.storage.postgres.tables.index_terms import phrase_hashes
 from mnemosyned.storage.postgres.tables.rows import utc
 
 _COLUMNS = (

@@ -22,6 +22,7 @@ from mnemosyned.domain.listing import (
 )
 from mnemosyned.domain.memory import Tier
 from mnemosyned.storage.postgres.database.session import Session
+from mnemosyned.storage.postgres.fulltext.terms import phrase_hashes
 from mnemosyned.storage.postgres.search.filters import (
     Condition,
     among,
@@ -32,7 +33,6 @@ from mnemosyned.storage.postgres.search.filters import (
     within,
 )
 from mnemosyned.storage.postgres.search.ids import beginning, begins
-from mnemosyned.storage.postgres.tables.index_terms import phrase_hashes
 from mnemosyned.storage.postgres.tables.rows import utc
 
 ORDERS = {ListOrder.NEWEST: ("DESC", "<"), ListOrder.OLDEST: ("ASC", ">")}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mnemosyned.domain.search.bm25 import READ_CHARS_MAX
 from mnemosyned.domain.search.query import Match, Query
+from mnemosyned.domain.search.words.bm25 import READ_CHARS_MAX
 from mnemosyned.storage.postgres.database.session import Row, Session
 from mnemosyned.storage.postgres.search.filters import memory_filter
 

@@ -6,10 +6,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from mnemosyned.domain.dates.spans import TimeSpan
 from mnemosyned.domain.search.finding import SearchIndex, Totals
-from mnemosyned.domain.search.neighbors import REACH
 from mnemosyned.domain.search.query import Match, Query
-from mnemosyned.domain.search.word_index import Forms
+from mnemosyned.domain.search.scores.neighbors import REACH
+from mnemosyned.domain.search.words.index import Forms
 from mnemosyned.storage.postgres.database.session import Session
+from mnemosyned.storage.postgres.fulltext.terms import (
+    gram_term_hashes,
+    phrase_hashes,
+)
 from mnemosyned.storage.postgres.search import by_time
 from mnemosyned.storage.postgres.search.bm25 import best_of
 from mnemosyned.storage.postgres.search.filters import (
@@ -27,10 +31,6 @@ from mnemosyned.storage.postgres.search.matches import (
 )
 from mnemosyned.storage.postgres.search.words import PostgresWords, all_words
 from mnemosyned.storage.postgres.tables.hierarchy import ancestors
-from mnemosyned.storage.postgres.tables.index_terms import (
-    gram_term_hashes,
-    phrase_hashes,
-)
 
 
 class PostgresIndex(SearchIndex):

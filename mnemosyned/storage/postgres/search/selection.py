@@ -11,6 +11,12 @@ from mnemosyned.domain.keeping.retention import ForgetFilter, naming
 from mnemosyned.domain.text.terms import Terms, grams
 from mnemosyned.domain.text.words.accent_variants import accent_variants
 from mnemosyned.storage.postgres.database.session import Row, Session
+from mnemosyned.storage.postgres.fulltext.terms import (
+    gram_term_hashes,
+    gram_words,
+    index_words,
+    phrase_hashes,
+)
 from mnemosyned.storage.postgres.search.filters import (
     Condition,
     SqlFilter,
@@ -18,12 +24,6 @@ from mnemosyned.storage.postgres.search.filters import (
     joined,
     tagged,
     within,
-)
-from mnemosyned.storage.postgres.tables.index_terms import (
-    gram_term_hashes,
-    gram_words,
-    index_words,
-    phrase_hashes,
 )
 
 _MEMORIES = (

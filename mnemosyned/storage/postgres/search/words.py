@@ -6,8 +6,9 @@ from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from mnemosyned.domain.search.word_index import Forms, Having, WordRows
+from mnemosyned.domain.search.words.index import Forms, Having, WordRows
 from mnemosyned.storage.postgres.database.session import Session
+from mnemosyned.storage.postgres.fulltext.terms import phrase_hashes
 from mnemosyned.storage.postgres.search.filters import EVERYTHING, SqlFilter
 from mnemosyned.storage.postgres.search.statements import (
     AnyOf,
@@ -15,7 +16,6 @@ from mnemosyned.storage.postgres.search.statements import (
     rows_of_each,
     rows_with_all,
 )
-from mnemosyned.storage.postgres.tables.index_terms import phrase_hashes
 
 BOUNDED_FROM = 10
 """A word with so many rows for each that is asked for is looked for among the newest alone."""

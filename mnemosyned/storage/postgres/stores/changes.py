@@ -15,10 +15,10 @@ from mnemosyned.storage.postgres.database.transactions import (
     reads,
     writes,
 )
-from mnemosyned.storage.postgres.tables.edits import edit_memories
-from mnemosyned.storage.postgres.tables.revisions import revisions_of
-from mnemosyned.storage.postgres.tables.state import position_of
-from mnemosyned.storage.postgres.tables.tags import add_tags, remove_tags
+from mnemosyned.storage.postgres.tables.changing.edits import edit_memories
+from mnemosyned.storage.postgres.tables.changing.revisions import revisions_of
+from mnemosyned.storage.postgres.tables.changing.state import position_of
+from mnemosyned.storage.postgres.tables.changing.tags import add_tags, remove_tags
 
 _WORKING = (
     "SELECT f.seq FROM fresh AS f JOIN memory AS m ON m.owner = f.owner AND m.seq = f.seq "

@@ -22,16 +22,19 @@ from mnemosyned.storage.postgres.database.transactions import (
     writes,
 )
 from mnemosyned.storage.postgres.search import selection
-from mnemosyned.storage.postgres.tables.forgotten import keep_learnings, keep_memories
+from mnemosyned.storage.postgres.tables.changing.rewrites import invalidate
+from mnemosyned.storage.postgres.tables.changing.state import leave_secrets
+from mnemosyned.storage.postgres.tables.forgetting.forgotten import (
+    keep_learnings,
+    keep_memories,
+)
+from mnemosyned.storage.postgres.tables.forgetting.purge import request_purge
 from mnemosyned.storage.postgres.tables.hierarchy import BELOW
 from mnemosyned.storage.postgres.tables.learnings import (
     remove_known,
     remove_of_memories,
 )
-from mnemosyned.storage.postgres.tables.owner import add_to_totals
-from mnemosyned.storage.postgres.tables.purge import request_purge
-from mnemosyned.storage.postgres.tables.rewrites import invalidate
-from mnemosyned.storage.postgres.tables.state import leave_secrets
+from mnemosyned.storage.postgres.tables.owners.owner import add_to_totals
 
 NAMING = ("consolidation_log", "compaction")
 """The tables that name sessions and sources, and outlive the memories of these."""

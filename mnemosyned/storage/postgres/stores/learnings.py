@@ -14,13 +14,13 @@ from mnemosyned.storage.postgres.database.transactions import (
     writes,
 )
 from mnemosyned.storage.postgres.search.filters import Condition, joined, of_sources
+from mnemosyned.storage.postgres.tables.forgetting.purge import request_purge
 from mnemosyned.storage.postgres.tables.learnings import (
     FIELDS,
     Keeper,
     learning_from,
     remove_known,
 )
-from mnemosyned.storage.postgres.tables.purge import request_purge
 
 
 class PostgresLearnings(Transactional, LearningStore):

@@ -8,7 +8,7 @@ from pathlib import Path
 from mnemosyned.domain.errors import StorageFailed
 from mnemosyned.domain.memory import Tier, TierTotals
 from mnemosyned.domain.ports.maintenance import CopyReport, MaintenanceStore
-from mnemosyned.domain.search.frequencies import Frequencies
+from mnemosyned.domain.search.words.frequencies import Frequencies
 from mnemosyned.storage.postgres.database import health
 from mnemosyned.storage.postgres.database.pool import Pool
 from mnemosyned.storage.postgres.database.session import Session
@@ -17,7 +17,7 @@ from mnemosyned.storage.postgres.database.transactions import (
     reads,
     writes,
 )
-from mnemosyned.storage.postgres.tables.owner import totals
+from mnemosyned.storage.postgres.tables.owners.owner import totals
 
 _WORKING_SINCE = "SELECT min(created_at) FROM fresh WHERE owner = %(owner)s"
 _EPISODES_SINCE = "SELECT min(covers_from) FROM episode WHERE owner = %(owner)s"

@@ -24,8 +24,8 @@ from mnemosyned.storage.postgres.database import purge
 from mnemosyned.storage.postgres.database.pool import Pool
 from mnemosyned.storage.postgres.database.roles import owned_tables
 from mnemosyned.storage.postgres.database.session import Row, Session
-from mnemosyned.storage.postgres.tables import tokens
-from mnemosyned.storage.postgres.tables.owner import LOCAL_OWNER
+from mnemosyned.storage.postgres.tables.owners import tokens
+from mnemosyned.storage.postgres.tables.owners.owner import LOCAL_OWNER
 
 OWNERS_LISTED_MAX = 100_000
 DELETED_AT_ONCE = 5_000

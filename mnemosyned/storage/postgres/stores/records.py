@@ -13,6 +13,7 @@ from mnemosyned.storage.postgres.database.transactions import (
     reads,
     writes,
 )
+from mnemosyned.storage.postgres.tables.changing.state import HISTORY_MAX, position_of
 from mnemosyned.storage.postgres.tables.hierarchy import BELOW
 from mnemosyned.storage.postgres.tables.insert import remember
 from mnemosyned.storage.postgres.tables.memories import (
@@ -20,7 +21,7 @@ from mnemosyned.storage.postgres.tables.memories import (
     memories_at,
     memory_at,
 )
-from mnemosyned.storage.postgres.tables.owner import totals
+from mnemosyned.storage.postgres.tables.owners.owner import totals
 from mnemosyned.storage.postgres.tables.rows import (
     EPISODE_COLUMNS,
     MEMORY_FIELDS,
@@ -28,7 +29,6 @@ from mnemosyned.storage.postgres.tables.rows import (
     episode_from,
     memory_from,
 )
-from mnemosyned.storage.postgres.tables.state import HISTORY_MAX, position_of
 
 
 class PostgresRecords(Transactional, RecordStore):

@@ -17,6 +17,7 @@ from mnemosyned.storage.postgres.database.transactions import (
     reads,
     writes,
 )
+from mnemosyned.storage.postgres.tables.changing.rewrites import invalidate
 from mnemosyned.storage.postgres.tables.episodes import (
     insert_episode,
     replace_rollup,
@@ -25,7 +26,6 @@ from mnemosyned.storage.postgres.tables.episodes import (
 from mnemosyned.storage.postgres.tables.hierarchy import name_rollup
 from mnemosyned.storage.postgres.tables.log import insert_log
 from mnemosyned.storage.postgres.tables.memories import episode_at
-from mnemosyned.storage.postgres.tables.rewrites import invalidate
 from mnemosyned.storage.postgres.tables.rows import (
     EPISODE_COLUMNS,
     MEMORY_FIELDS,

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from mnemosyned.domain.memory import Episode
 from mnemosyned.domain.ports.search import SearchStore
 from mnemosyned.domain.search.finding import find
-from mnemosyned.domain.search.frequencies import Frequencies
 from mnemosyned.domain.search.query import (
     Documents,
     Query,
     RankedResult,
     SearchCandidates,
 )
+from mnemosyned.domain.search.words.frequencies import Frequencies
 from mnemosyned.storage.postgres.database.pool import Pool
 from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.database.transactions import Transactional, reads

@@ -7,7 +7,7 @@ from typing import Any
 from mnemosyned.domain.exchange import ExportedEpisode
 from mnemosyned.domain.memory import Episode, Tier
 from mnemosyned.storage.postgres.database.session import Session
-from mnemosyned.storage.postgres.tables.owner import (
+from mnemosyned.storage.postgres.tables.owners.owner import (
     add_to_totals,
     pass_number,
     take_numbers,

@@ -12,15 +12,15 @@ from mnemosyned.domain.memory import Acknowledged, MemoryRecord, Tier
 from mnemosyned.domain.ports.records import Draft, Remembered
 from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.tables import learnings
-from mnemosyned.storage.postgres.tables.owner import (
+from mnemosyned.storage.postgres.tables.changing.revisions import was_said
+from mnemosyned.storage.postgres.tables.changing.state import set_state, supersede
+from mnemosyned.storage.postgres.tables.changing.tags import add_tags
+from mnemosyned.storage.postgres.tables.owners.owner import (
     add_to_totals,
     take_numbers,
     totals,
 )
-from mnemosyned.storage.postgres.tables.revisions import was_said
 from mnemosyned.storage.postgres.tables.rows import memory_values, utc
-from mnemosyned.storage.postgres.tables.state import set_state, supersede
-from mnemosyned.storage.postgres.tables.tags import add_tags
 
 Known = tuple[str | None, datetime, int | None]
 """Content, time and hash of what has an id already; of an episode only the time."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from mnemosyned.domain.learnings.keeper import LearningKeeper
 from mnemosyned.domain.learnings.learning import Learning, LearningKind
 from mnemosyned.storage.postgres.database.session import Row, Session
-from mnemosyned.storage.postgres.tables.owner import take_numbers
+from mnemosyned.storage.postgres.tables.owners.owner import take_numbers
 from mnemosyned.storage.postgres.tables.rows import utc
 
 FIELDS = "id, kind, text, session_id, source, memory_id, created_at, superseded_by"

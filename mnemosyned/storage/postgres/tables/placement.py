@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from mnemosyned.domain.memory import Tier
 from mnemosyned.storage.postgres.database.session import Session
-from mnemosyned.storage.postgres.tables.owner import add_to_totals
+from mnemosyned.storage.postgres.tables.owners.owner import add_to_totals
 
 _EVICT = (
     "WITH evicted AS (DELETE FROM fresh AS f USING memory AS m "

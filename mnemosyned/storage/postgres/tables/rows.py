@@ -14,7 +14,7 @@ from mnemosyned.domain.memory import Detail, DetailKind, Episode, MemoryRecord, 
 from mnemosyned.domain.sleep.consolidation import Pending
 from mnemosyned.domain.sleep.cycles import GroupStatus, LogEntry
 from mnemosyned.storage.postgres.database.session import Row
-from mnemosyned.storage.postgres.tables.index_terms import gram_hashes, word_hashes
+from mnemosyned.storage.postgres.fulltext.terms import gram_hashes, word_hashes
 
 MEMORY_FIELDS = (
     "m.id, m.session_id, m.source, m.role, m.content, m.importance, m.pinned, m.metadata, "

@@ -10,7 +10,7 @@ from heapq import nlargest
 from typing import Any
 
 from mnemosyned.domain.search.finding import SCORED_MAX
-from mnemosyned.domain.search.word_index import Forms, Having, WordRows
+from mnemosyned.domain.search.words.index import Forms, Having, WordRows
 from mnemosyned.storage.sqlite.search.expressions import all_of
 from mnemosyned.storage.sqlite.search.filters import SqlFilter
 

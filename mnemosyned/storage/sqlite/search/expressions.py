@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import chain
 
-from mnemosyned.domain.search.word_index import Having
+from mnemosyned.domain.search.words.index import Having
 
 
 def quoted(term: str) -> str:

@@ -9,11 +9,11 @@ from typing import Any
 
 from mnemosyned.domain.dates.spans import TimeSpan
 from mnemosyned.domain.memory import Tier
-from mnemosyned.domain.search.bm25 import READ_CHARS_MAX
 from mnemosyned.domain.search.finding import SearchIndex, Totals
-from mnemosyned.domain.search.neighbors import REACH
 from mnemosyned.domain.search.query import Match, Query
-from mnemosyned.domain.search.word_index import Forms
+from mnemosyned.domain.search.scores.neighbors import REACH
+from mnemosyned.domain.search.words.bm25 import READ_CHARS_MAX
+from mnemosyned.domain.search.words.index import Forms
 from mnemosyned.storage.sqlite.search import by_time
 from mnemosyned.storage.sqlite.search.candidates import FtsWords, newest, scored
 from mnemosyned.storage.sqlite.search.expressions import any_of

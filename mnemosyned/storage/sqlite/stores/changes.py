@@ -11,11 +11,11 @@ from mnemosyned.domain.memory import Revision
 from mnemosyned.domain.ports.changes import ChangeStore
 from mnemosyned.domain.revisions import Edition, MemoryEdit
 from mnemosyned.storage.sqlite.database.transactions import Transactional, reads, writes
-from mnemosyned.storage.sqlite.tables.edits import edit_memories
-from mnemosyned.storage.sqlite.tables.revisions import revisions_of
+from mnemosyned.storage.sqlite.tables.changing.edits import edit_memories
+from mnemosyned.storage.sqlite.tables.changing.revisions import revisions_of
+from mnemosyned.storage.sqlite.tables.changing.state import position_of
+from mnemosyned.storage.sqlite.tables.changing.tags import add_tags, remove_tags
 from mnemosyned.storage.sqlite.tables.rows import instant_text
-from mnemosyned.storage.sqlite.tables.state import position_of
-from mnemosyned.storage.sqlite.tables.tags import add_tags, remove_tags
 
 
 class SqliteChanges(Transactional, ChangeStore):

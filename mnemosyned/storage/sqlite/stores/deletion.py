@@ -20,10 +20,15 @@ from mnemosyned.storage.sqlite.fulltext.indexing import (
     unindex_memory,
 )
 from mnemosyned.storage.sqlite.search import selection
-from mnemosyned.storage.sqlite.tables.forgotten import (
+from mnemosyned.storage.sqlite.tables.changing.rewrites import invalidate
+from mnemosyned.storage.sqlite.tables.changing.state import (
+    leave_secrets,
+)
+from mnemosyned.storage.sqlite.tables.forgetting.forgotten import (
     keep_learnings,
     keep_memory,
 )
+from mnemosyned.storage.sqlite.tables.forgetting.purge import Purge, request_purge
 from mnemosyned.storage.sqlite.tables.hierarchy import (
     BELOW,
     chunks,
@@ -31,11 +36,6 @@ from mnemosyned.storage.sqlite.tables.hierarchy import (
 from mnemosyned.storage.sqlite.tables.learnings import (
     remove_known,
     remove_of_memory,
-)
-from mnemosyned.storage.sqlite.tables.purge import Purge, request_purge
-from mnemosyned.storage.sqlite.tables.rewrites import invalidate
-from mnemosyned.storage.sqlite.tables.state import (
-    leave_secrets,
 )
 
 KEYED_BY_MEMORY = ("memory_state", "tag", "revision")

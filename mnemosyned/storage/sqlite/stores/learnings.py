@@ -10,12 +10,12 @@ from mnemosyned.domain.learnings.learning import Learning, LearningKind
 from mnemosyned.domain.ports.learnings import LearningStore
 from mnemosyned.storage.sqlite.database.transactions import Transactional, reads, writes
 from mnemosyned.storage.sqlite.search.filters import of_sources
+from mnemosyned.storage.sqlite.tables.forgetting.purge import request_purge
 from mnemosyned.storage.sqlite.tables.learnings import (
     FIELDS,
     Keeper,
     learning_from,
 )
-from mnemosyned.storage.sqlite.tables.purge import request_purge
 
 
 class SqliteLearnings(Transactional, LearningStore):

@@ -19,9 +19,9 @@ from mnemosyned.domain.listing import (
 from mnemosyned.domain.ports.listing import ListStore
 from mnemosyned.storage.sqlite.database.transactions import Transactional, reads
 from mnemosyned.storage.sqlite.search.listing import Key, page_keys
-from mnemosyned.storage.sqlite.tables.agents import projects_of
 from mnemosyned.storage.sqlite.tables.memories import episode_at, memories_at
 from mnemosyned.storage.sqlite.tables.rows import instant, instant_text
+from mnemosyned.storage.sqlite.tables.surroundings.agents import projects_of
 
 _GROUPS = (
     "SELECT session_id, source, count(*), min(created_at), max(created_at) "

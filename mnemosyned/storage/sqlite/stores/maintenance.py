@@ -14,7 +14,7 @@ from mnemosyned.domain.memory import (
     TierTotals,
 )
 from mnemosyned.domain.ports.maintenance import CopyReport, MaintenanceStore
-from mnemosyned.domain.search.frequencies import Frequencies
+from mnemosyned.domain.search.words.frequencies import Frequencies
 from mnemosyned.storage.sqlite.database.checkpoints import Checkpoints
 from mnemosyned.storage.sqlite.database.copies import CopyDamaged, back_up
 from mnemosyned.storage.sqlite.database.custody import Custody

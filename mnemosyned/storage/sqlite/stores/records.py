@@ -13,6 +13,10 @@ from mnemosyned.domain.memory import (
 )
 from mnemosyned.domain.ports.records import Draft, RecordStore, Remembered
 from mnemosyned.storage.sqlite.database.transactions import Transactional, reads, writes
+from mnemosyned.storage.sqlite.tables.changing.state import (
+    HISTORY_MAX,
+    position_of,
+)
 from mnemosyned.storage.sqlite.tables.hierarchy import (
     BELOW,
     chunks,
@@ -26,10 +30,6 @@ from mnemosyned.storage.sqlite.tables.rows import (
     MEMORY_FIELDS,
     episode_from,
     memory_from,
-)
-from mnemosyned.storage.sqlite.tables.state import (
-    HISTORY_MAX,
-    position_of,
 )
 
 

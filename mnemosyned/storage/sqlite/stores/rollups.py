@@ -22,6 +22,7 @@ from mnemosyned.storage.sqlite.fulltext.indexing import (
     index_episode_grams,
     unindex_episode_grams,
 )
+from mnemosyned.storage.sqlite.tables.changing.rewrites import invalidate
 from mnemosyned.storage.sqlite.tables.hierarchy import (
     chunks,
     name_rollup,
@@ -29,7 +30,6 @@ from mnemosyned.storage.sqlite.tables.hierarchy import (
 )
 from mnemosyned.storage.sqlite.tables.log import insert_log
 from mnemosyned.storage.sqlite.tables.memories import episode_at
-from mnemosyned.storage.sqlite.tables.rewrites import invalidate
 from mnemosyned.storage.sqlite.tables.rows import (
     ARCHIVE_FIELDS,
     EPISODE_COLUMNS,

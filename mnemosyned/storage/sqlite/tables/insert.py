@@ -14,16 +14,16 @@ from mnemosyned.domain.memory import Acknowledged, MemoryRecord
 from mnemosyned.domain.ports.records import Draft, Remembered
 from mnemosyned.storage.sqlite.fulltext.indexing import index_memories
 from mnemosyned.storage.sqlite.tables import learnings
+from mnemosyned.storage.sqlite.tables.changing.revisions import was_said
+from mnemosyned.storage.sqlite.tables.changing.state import set_state, supersede
+from mnemosyned.storage.sqlite.tables.changing.tags import add_tags
 from mnemosyned.storage.sqlite.tables.memories import working_count
-from mnemosyned.storage.sqlite.tables.revisions import was_said
 from mnemosyned.storage.sqlite.tables.rows import (
     MEMORY_COLUMNS,
     instant,
     instant_text,
     memory_row,
 )
-from mnemosyned.storage.sqlite.tables.state import set_state, supersede
-from mnemosyned.storage.sqlite.tables.tags import add_tags
 
 T = TypeVar("T")
 Known = tuple[str | None, datetime, int | None]

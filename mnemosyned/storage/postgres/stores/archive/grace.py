@@ -13,8 +13,8 @@ from mnemosyned.storage.postgres.database.transactions import (
     reads,
     writes,
 )
-from mnemosyned.storage.postgres.tables.forgotten import LEARNING, put_back
-from mnemosyned.storage.postgres.tables.purge import request_purge
+from mnemosyned.storage.postgres.tables.forgetting.forgotten import LEARNING, put_back
+from mnemosyned.storage.postgres.tables.forgetting.purge import request_purge
 from mnemosyned.storage.postgres.tables.rows import utc
 
 

@@ -18,11 +18,11 @@ from mnemosyned.storage.postgres.database.transactions import (
     reads,
     writes,
 )
-from mnemosyned.storage.postgres.tables.owner import add_to_totals, totals
+from mnemosyned.storage.postgres.tables.changing.rewrites import invalidate
+from mnemosyned.storage.postgres.tables.changing.state import has_pruned, leave_secrets
+from mnemosyned.storage.postgres.tables.owners.owner import add_to_totals, totals
 from mnemosyned.storage.postgres.tables.placement import return_one
-from mnemosyned.storage.postgres.tables.rewrites import invalidate
 from mnemosyned.storage.postgres.tables.rows import utc
-from mnemosyned.storage.postgres.tables.state import has_pruned, leave_secrets
 
 EPISODES_READ = 100
 """Episodes whose originals are read in one statement."""

@@ -13,9 +13,12 @@ from mnemosyned.storage.postgres.database.transactions import (
     reads,
     writes,
 )
+from mnemosyned.storage.postgres.tables.changing.rewrites import (
+    delete_episode,
+    invalidate,
+)
 from mnemosyned.storage.postgres.tables.hierarchy import ABOVE
 from mnemosyned.storage.postgres.tables.placement import return_all
-from mnemosyned.storage.postgres.tables.rewrites import delete_episode, invalidate
 from mnemosyned.storage.postgres.tables.rows import utc
 
 

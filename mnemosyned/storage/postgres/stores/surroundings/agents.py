@@ -21,20 +21,20 @@ from mnemosyned.storage.postgres.database.transactions import (
     reads,
     writes_lazily,
 )
-from mnemosyned.storage.postgres.tables.agents import (
-    ACTIVITY_COLUMNS,
-    SESSION_COLUMNS,
-    activity_from,
-    count_call,
-    insert_session,
-    session_from,
-)
 from mnemosyned.storage.postgres.tables.memories import memories_at
 from mnemosyned.storage.postgres.tables.rows import (
     EPISODE_COLUMNS,
     episode_from,
     storable,
     utc,
+)
+from mnemosyned.storage.postgres.tables.surroundings.agents import (
+    ACTIVITY_COLUMNS,
+    SESSION_COLUMNS,
+    activity_from,
+    count_call,
+    insert_session,
+    session_from,
 )
 
 _LATEST_WORKING = (

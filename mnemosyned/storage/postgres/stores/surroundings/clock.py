@@ -13,7 +13,7 @@ from mnemosyned.storage.postgres.database.transactions import (
     writes,
 )
 from mnemosyned.storage.postgres.tables.rows import utc
-from mnemosyned.storage.postgres.tables.sightings import (
+from mnemosyned.storage.postgres.tables.surroundings.sightings import (
     keep_sighting,
     kept_sighting,
 )

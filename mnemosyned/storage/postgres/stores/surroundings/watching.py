@@ -20,7 +20,7 @@ from mnemosyned.storage.postgres.database.transactions import (
     writes_lazily,
 )
 from mnemosyned.storage.postgres.tables.rows import utc
-from mnemosyned.storage.postgres.tables.watched import (
+from mnemosyned.storage.postgres.tables.surroundings.watched import (
     FILE_COLUMNS,
     KEEP_FILE,
     file_from,

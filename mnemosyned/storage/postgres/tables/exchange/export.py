@@ -20,12 +20,15 @@ from mnemosyned.domain.exchange import (
 from mnemosyned.domain.ports.archive.exchange import Record
 from mnemosyned.domain.ports.surroundings.agents import AgentSession
 from mnemosyned.storage.postgres.database.session import Row, Session
-from mnemosyned.storage.postgres.tables.agents import SESSION_COLUMNS, session_from
 from mnemosyned.storage.postgres.tables.learnings import (
     FIELDS as LEARNING_FIELDS,
     learning_from,
 )
 from mnemosyned.storage.postgres.tables.rows import LOG_FIELDS, log_entry_from, utc
+from mnemosyned.storage.postgres.tables.surroundings.agents import (
+    SESSION_COLUMNS,
+    session_from,
+)
 
 _EPISODE = (
     "e.id, e.seq, e.session_id, e.source, e.level, e.content, e.item_count, e.covers_from, "

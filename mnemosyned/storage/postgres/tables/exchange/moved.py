@@ -16,14 +16,17 @@ from mnemosyned.domain.ports.archive.moving import (
 from mnemosyned.domain.ports.surroundings.watching import WatchedFile
 from mnemosyned.domain.timekeeping import Sighting
 from mnemosyned.storage.postgres.database.session import Session
-from mnemosyned.storage.postgres.tables.agents import ACTIVITY_COLUMNS
 from mnemosyned.storage.postgres.tables.exchange.recoverable import (
     recoverable_records,
     restore_recoverable,
 )
 from mnemosyned.storage.postgres.tables.rows import storable, utc
-from mnemosyned.storage.postgres.tables.sightings import keep_sighting, kept_sighting
-from mnemosyned.storage.postgres.tables.watched import (
+from mnemosyned.storage.postgres.tables.surroundings.agents import ACTIVITY_COLUMNS
+from mnemosyned.storage.postgres.tables.surroundings.sightings import (
+    keep_sighting,
+    kept_sighting,
+)
+from mnemosyned.storage.postgres.tables.surroundings.watched import (
     FILE_COLUMNS,
     INSERT_FILE,
     file_from,

@@ -10,7 +10,7 @@ from mnemosyned.domain.exchange import ExportedMemory, ExportedRevision
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.ports.archive.moving import RecoverableRecord
 from mnemosyned.storage.postgres.database.session import Session
-from mnemosyned.storage.postgres.tables.forgotten import (
+from mnemosyned.storage.postgres.tables.forgetting.forgotten import (
     KEPT_FIELDS,
     Kept,
     KeptRevision,

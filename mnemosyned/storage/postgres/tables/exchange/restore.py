@@ -19,6 +19,7 @@ from mnemosyned.domain.exchange import (
 )
 from mnemosyned.domain.ports.archive.exchange import KIND_NAMES, AnyRecord
 from mnemosyned.storage.postgres.database.session import Session
+from mnemosyned.storage.postgres.tables.changing.rewrites import mark_emptied
 from mnemosyned.storage.postgres.tables.episodes import restore_episode
 from mnemosyned.storage.postgres.tables.exchange.moved import MOVED
 from mnemosyned.storage.postgres.tables.exchange.restore_memories import (
@@ -27,8 +28,7 @@ from mnemosyned.storage.postgres.tables.exchange.restore_memories import (
 )
 from mnemosyned.storage.postgres.tables.exchange.restore_single import SINGLE
 from mnemosyned.storage.postgres.tables.insert import known_records
-from mnemosyned.storage.postgres.tables.owner import pass_number
-from mnemosyned.storage.postgres.tables.rewrites import mark_emptied
+from mnemosyned.storage.postgres.tables.owners.owner import pass_number
 from mnemosyned.storage.postgres.tables.rows import utc
 
 _SUPERSEDE = (

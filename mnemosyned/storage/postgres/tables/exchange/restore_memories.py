@@ -10,14 +10,14 @@ import msgspec
 from mnemosyned.domain.exchange import ExportedMemory
 from mnemosyned.domain.memory import MemoryRecord, Tier
 from mnemosyned.storage.postgres.database.session import Session
+from mnemosyned.storage.postgres.tables.changing.tags import add_tags
 from mnemosyned.storage.postgres.tables.insert import (
     INSERT_FRESH,
     INSERT_MEMORIES,
     columns,
 )
-from mnemosyned.storage.postgres.tables.owner import add_to_totals, take_numbers
+from mnemosyned.storage.postgres.tables.owners.owner import add_to_totals, take_numbers
 from mnemosyned.storage.postgres.tables.rows import memory_values, utc
-from mnemosyned.storage.postgres.tables.tags import add_tags
 
 _INSERT_PLACED = (
     "INSERT INTO placed (owner, seq, episode_seq) SELECT %(owner)s, r.seq, r.home "

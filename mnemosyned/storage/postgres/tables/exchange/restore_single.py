@@ -15,10 +15,10 @@ from mnemosyned.domain.learnings.learning import Learning
 from mnemosyned.domain.ports.surroundings.agents import AgentSession
 from mnemosyned.domain.sleep.cycles import LogEntry
 from mnemosyned.storage.postgres.database.session import Session
-from mnemosyned.storage.postgres.tables.agents import restore_session
 from mnemosyned.storage.postgres.tables.learnings import insert_learning
 from mnemosyned.storage.postgres.tables.log import restore_log
 from mnemosyned.storage.postgres.tables.rows import utc
+from mnemosyned.storage.postgres.tables.surroundings.agents import restore_session
 
 _SAME_ENTRY = (
     "SELECT 1 FROM consolidation_log WHERE owner = %(owner)s "

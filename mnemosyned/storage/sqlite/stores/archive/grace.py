@@ -9,8 +9,8 @@ from datetime import datetime
 from mnemosyned.domain.keeping.retention import Recoverable
 from mnemosyned.domain.ports.archive.grace import GraceStore
 from mnemosyned.storage.sqlite.database.transactions import Transactional, reads, writes
-from mnemosyned.storage.sqlite.tables.forgotten import LEARNING, put_back
-from mnemosyned.storage.sqlite.tables.purge import request_purge
+from mnemosyned.storage.sqlite.tables.forgetting.forgotten import LEARNING, put_back
+from mnemosyned.storage.sqlite.tables.forgetting.purge import request_purge
 from mnemosyned.storage.sqlite.tables.rows import instant_text, optional_instant
 
 

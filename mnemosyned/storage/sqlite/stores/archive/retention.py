@@ -19,16 +19,16 @@ from mnemosyned.storage.sqlite.database.transactions import Transactional, reads
 from mnemosyned.storage.sqlite.fulltext.indexing import (
     unindex_memory,
 )
-from mnemosyned.storage.sqlite.tables.rewrites import invalidate
+from mnemosyned.storage.sqlite.tables.changing.rewrites import invalidate
+from mnemosyned.storage.sqlite.tables.changing.state import (
+    has_pruned,
+    leave_secrets,
+    set_state,
+)
 from mnemosyned.storage.sqlite.tables.rows import (
     MEMORY_COLUMNS,
     instant_text,
     optional_instant,
-)
-from mnemosyned.storage.sqlite.tables.state import (
-    has_pruned,
-    leave_secrets,
-    set_state,
 )
 
 

@@ -11,10 +11,13 @@ from mnemosyned.domain.keeping.retention import (
 )
 from mnemosyned.domain.ports.archive.retention import UndoStore
 from mnemosyned.storage.sqlite.database.transactions import Transactional, reads, writes
+from mnemosyned.storage.sqlite.tables.changing.rewrites import (
+    delete_episode,
+    invalidate,
+)
 from mnemosyned.storage.sqlite.tables.hierarchy import (
     ABOVE,
 )
-from mnemosyned.storage.sqlite.tables.rewrites import delete_episode, invalidate
 from mnemosyned.storage.sqlite.tables.rows import (
     MEMORY_COLUMNS,
     Row,

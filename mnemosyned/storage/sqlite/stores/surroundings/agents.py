@@ -24,12 +24,6 @@ from mnemosyned.storage.sqlite.database.transactions import (
     reads,
     writes_lazily,
 )
-from mnemosyned.storage.sqlite.tables.agents import (
-    SESSION_COLUMNS,
-    projects_of,
-    session_from,
-    session_row,
-)
 from mnemosyned.storage.sqlite.tables.rows import (
     ARCHIVE_FIELDS,
     EPISODE_COLUMNS,
@@ -39,6 +33,12 @@ from mnemosyned.storage.sqlite.tables.rows import (
     instant_text,
     memory_from,
     optional_instant,
+)
+from mnemosyned.storage.sqlite.tables.surroundings.agents import (
+    SESSION_COLUMNS,
+    projects_of,
+    session_from,
+    session_row,
 )
 
 _ACTIVITY = (

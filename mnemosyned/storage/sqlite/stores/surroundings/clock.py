@@ -12,7 +12,7 @@ from mnemosyned.storage.sqlite.tables.rows import (
     instant,
     instant_text,
 )
-from mnemosyned.storage.sqlite.tables.sightings import (
+from mnemosyned.storage.sqlite.tables.surroundings.sightings import (
     keep_sighting,
     kept_sighting,
 )

@@ -21,7 +21,7 @@ from mnemosyned.storage.sqlite.database.transactions import (
     writes_lazily,
 )
 from mnemosyned.storage.sqlite.tables.rows import instant_text, optional_instant
-from mnemosyned.storage.sqlite.tables.watched import (
+from mnemosyned.storage.sqlite.tables.surroundings.watched import (
     FILE_COLUMNS,
     file_from,
     file_row,

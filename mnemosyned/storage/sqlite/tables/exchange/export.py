@@ -20,7 +20,6 @@ from mnemosyned.domain.exchange import (
 )
 from mnemosyned.domain.ports.archive.exchange import Record
 from mnemosyned.domain.ports.surroundings.agents import AgentSession
-from mnemosyned.storage.sqlite.tables.agents import SESSION_COLUMNS, session_from
 from mnemosyned.storage.sqlite.tables.learnings import (
     FIELDS as LEARNING_FIELDS,
     learning_from,
@@ -31,6 +30,10 @@ from mnemosyned.storage.sqlite.tables.rows import (
     instant_text,
     log_entry_from,
     optional_instant,
+)
+from mnemosyned.storage.sqlite.tables.surroundings.agents import (
+    SESSION_COLUMNS,
+    session_from,
 )
 
 _EPISODE = (

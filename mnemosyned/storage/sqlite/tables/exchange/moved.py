@@ -25,8 +25,15 @@ from mnemosyned.storage.sqlite.tables.rows import (
     instant_text,
     optional_instant,
 )
-from mnemosyned.storage.sqlite.tables.sightings import keep_sighting, kept_sighting
-from mnemosyned.storage.sqlite.tables.watched import FILE_COLUMNS, file_from, file_row
+from mnemosyned.storage.sqlite.tables.surroundings.sightings import (
+    keep_sighting,
+    kept_sighting,
+)
+from mnemosyned.storage.sqlite.tables.surroundings.watched import (
+    FILE_COLUMNS,
+    file_from,
+    file_row,
+)
 
 _ACTIVITY = (
     "client, event, calls, stored, characters, failures, total_ms, slowest_ms, called_at, "

@@ -12,7 +12,7 @@ from mnemosyned.domain.content_hash import content_hash
 from mnemosyned.domain.exchange import ExportedMemory, ExportedRevision
 from mnemosyned.domain.learnings.learning import Learning
 from mnemosyned.domain.ports.archive.moving import RecoverableRecord
-from mnemosyned.storage.sqlite.tables.forgotten import Kept, decode_kept
+from mnemosyned.storage.sqlite.tables.forgetting.forgotten import Kept, decode_kept
 from mnemosyned.storage.sqlite.tables.learnings import learning_from
 from mnemosyned.storage.sqlite.tables.rows import (
     instant,

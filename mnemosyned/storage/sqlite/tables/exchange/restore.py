@@ -25,6 +25,7 @@ from mnemosyned.storage.sqlite.fulltext.indexing import (
     index_episode_grams,
     index_memories,
 )
+from mnemosyned.storage.sqlite.tables.changing.tags import add_tags
 from mnemosyned.storage.sqlite.tables.exchange.moved import MOVED
 from mnemosyned.storage.sqlite.tables.exchange.restore_single import SINGLE
 from mnemosyned.storage.sqlite.tables.insert import known_records
@@ -34,7 +35,6 @@ from mnemosyned.storage.sqlite.tables.rows import (
     instant_text,
     memory_row,
 )
-from mnemosyned.storage.sqlite.tables.tags import add_tags
 
 _EPISODE_COLUMNS = (
     "seq, id, session_id, source, level, content, item_count, covers_from, covers_until, "

@@ -15,13 +15,16 @@ from mnemosyned.domain.exchange import (
 from mnemosyned.domain.learnings.learning import Learning
 from mnemosyned.domain.ports.surroundings.agents import AgentSession
 from mnemosyned.domain.sleep.cycles import LogEntry
-from mnemosyned.storage.sqlite.tables.agents import SESSION_COLUMNS, session_row
 from mnemosyned.storage.sqlite.tables.learnings import FIELDS as LEARNING_FIELDS
 from mnemosyned.storage.sqlite.tables.rows import (
     LOG_COLUMNS,
     LOG_PLACEHOLDERS,
     instant_text,
     log_row,
+)
+from mnemosyned.storage.sqlite.tables.surroundings.agents import (
+    SESSION_COLUMNS,
+    session_row,
 )
 
 

@@ -6,7 +6,7 @@ import sqlite3
 from typing import Literal
 
 from mnemosyned.domain.errors import InvalidRequest, NotFound
-from mnemosyned.storage.sqlite.tables.rewrites import invalidate
+from mnemosyned.storage.sqlite.tables.changing.rewrites import invalidate
 
 HISTORY_MAX = 100
 """How far a chain of memories that superseded each other is followed."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from mnemosyned.domain.memory import Tier
 from mnemosyned.storage.postgres.database.session import Session
-from mnemosyned.storage.postgres.tables.owner import add_to_totals, take_numbers
+from mnemosyned.storage.postgres.tables.owners.owner import add_to_totals, take_numbers
 
 
 def invalidate(

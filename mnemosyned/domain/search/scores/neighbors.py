@@ -7,7 +7,7 @@ from itertools import takewhile
 
 from mnemosyned.domain.memory import DEFAULT_SESSION
 from mnemosyned.domain.search.query import Match
-from mnemosyned.domain.search.weights import WEIGHTS, RankingWeights
+from mnemosyned.domain.search.scores.weights import WEIGHTS, RankingWeights
 
 MATCHES_MAX = 24
 """Neighbors are looked up for this many of the best matches."""

@@ -20,7 +20,7 @@ from mnemosyned.domain.search.candidates import (
     telling_words,
 )
 from mnemosyned.domain.search.query import Corpus
-from mnemosyned.domain.search.word_index import Forms, WordRows
+from mnemosyned.domain.search.words.index import Forms, WordRows
 from mnemosyned.domain.text.terms import Terms
 
 WALKED_MAX = 8_000

@@ -11,7 +11,7 @@ from mnemosyned.domain.content_hash import content_hash
 from mnemosyned.domain.memory import Revision
 from mnemosyned.domain.revisions import REVISIONS_MAX, MemoryEdit
 from mnemosyned.storage.postgres.database.session import Session
-from mnemosyned.storage.postgres.tables.owner import take_numbers
+from mnemosyned.storage.postgres.tables.owners.owner import take_numbers
 from mnemosyned.storage.postgres.tables.rows import utc
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from mnemosyned.domain.search.query import Corpus
-from mnemosyned.domain.search.word_index import Forms, WordRows
+from mnemosyned.domain.search.words.index import Forms, WordRows
 from mnemosyned.domain.text.terms import Terms
 from mnemosyned.domain.text.words.compounds import splits
 

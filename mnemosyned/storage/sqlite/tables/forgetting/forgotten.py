@@ -10,9 +10,9 @@ import msgspec
 
 from mnemosyned.domain.keeping.retention import Grace
 from mnemosyned.storage.sqlite.fulltext.indexing import index_memories
+from mnemosyned.storage.sqlite.tables.changing.tags import add_tags
 from mnemosyned.storage.sqlite.tables.learnings import FIELDS, Keeper, learning_from
 from mnemosyned.storage.sqlite.tables.rows import MEMORY_COLUMNS, instant_text
-from mnemosyned.storage.sqlite.tables.tags import add_tags
 
 _COLUMNS = f"seq, {MEMORY_COLUMNS}"
 _STATE = "valid_until, superseded_at, superseded_by"

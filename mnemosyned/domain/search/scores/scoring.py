@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence, Set as AbstractSet
 from heapq import heappush, heappushpop
 from typing import TYPE_CHECKING, NamedTuple
 
-from mnemosyned.domain.search.bm25 import READ_CHARS_MAX, Reader
-from mnemosyned.domain.search.neighbors import lent_scores
 from mnemosyned.domain.search.query import (
     Match,
     Query,
@@ -17,8 +15,10 @@ from mnemosyned.domain.search.query import (
 )
 from mnemosyned.domain.search.questions.expected_answers import says_when
 from mnemosyned.domain.search.questions.source_hints import asked_of, is_asked_of
-from mnemosyned.domain.search.sittings import sitting_scores
-from mnemosyned.domain.search.weights import RankingWeights
+from mnemosyned.domain.search.scores.neighbors import lent_scores
+from mnemosyned.domain.search.scores.sittings import sitting_scores
+from mnemosyned.domain.search.scores.weights import RankingWeights
+from mnemosyned.domain.search.words.bm25 import READ_CHARS_MAX, Reader
 from mnemosyned.domain.text.terms import has_unspaced_script
 from mnemosyned.domain.text.words.vague_words import stems_with_content
 

@@ -13,16 +13,16 @@ from mnemosyned.domain.memory import Detail, DetailKind, MemoryRecord
 from mnemosyned.domain.revisions import Edition, MemoryEdit
 from mnemosyned.domain.secrets.exact_values import mask_memories
 from mnemosyned.storage.sqlite.fulltext.indexing import index_memories, unindex_memory
+from mnemosyned.storage.sqlite.tables.changing.revisions import keep_revision
+from mnemosyned.storage.sqlite.tables.changing.rewrites import invalidate, remark
+from mnemosyned.storage.sqlite.tables.changing.state import has_pruned, leave_secrets
+from mnemosyned.storage.sqlite.tables.changing.tags import replace_tags
 from mnemosyned.storage.sqlite.tables.details import insert_details, sensitive_details
+from mnemosyned.storage.sqlite.tables.forgetting.purge import request_purge
 from mnemosyned.storage.sqlite.tables.hierarchy import ABOVE, name_rollup
 from mnemosyned.storage.sqlite.tables.learnings import Keeper
 from mnemosyned.storage.sqlite.tables.memories import working_count
-from mnemosyned.storage.sqlite.tables.purge import request_purge
-from mnemosyned.storage.sqlite.tables.revisions import keep_revision
-from mnemosyned.storage.sqlite.tables.rewrites import invalidate, remark
 from mnemosyned.storage.sqlite.tables.rows import MEMORY_COLUMNS, instant_text
-from mnemosyned.storage.sqlite.tables.state import has_pruned, leave_secrets
-from mnemosyned.storage.sqlite.tables.tags import replace_tags
 
 _EDITED = "content, session_id, source, role, importance, created_at"
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 from operator import attrgetter
 
 from mnemosyned.domain.search.query import Match
-from mnemosyned.domain.search.weights import RankingWeights
+from mnemosyned.domain.search.scores.weights import RankingWeights
 
 _CREATED_AT = attrgetter("created_at")
 

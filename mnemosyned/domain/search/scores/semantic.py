@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from mnemosyned.domain.search.query import NO_SCORE, Nearness, ScoreBreakdown
-from mnemosyned.domain.search.weights import RankingWeights
+from mnemosyned.domain.search.scores.weights import RankingWeights
 
 
 def spoken(role: str, content: str) -> str:

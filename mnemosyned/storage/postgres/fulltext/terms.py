@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from mnemosyned.domain.text.stemming import stem, stem_bytes
 from mnemosyned.domain.text.terms import grams
 from mnemosyned.domain.text.word_cache import WordCache
-from mnemosyned.storage.postgres.tables.index_characters import character_table
+from mnemosyned.storage.postgres.fulltext.characters import character_table
 
 TERMS_KEPT_MAX = 20_000
 """Hashes that are kept, of all owners together."""

@@ -15,7 +15,7 @@ from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.tables.insert import insert_working
 from mnemosyned.storage.postgres.tables.learnings import FIELDS, Keeper, learning_from
 from mnemosyned.storage.postgres.tables.memories import memories_at
-from mnemosyned.storage.postgres.tables.owner import take_numbers
+from mnemosyned.storage.postgres.tables.owners.owner import take_numbers
 from mnemosyned.storage.postgres.tables.rows import utc
 
 LEARNING = "learning"

@@ -7,7 +7,7 @@ from typing import Literal
 
 from mnemosyned.domain.errors import InvalidRequest, NotFound
 from mnemosyned.storage.postgres.database.session import Session
-from mnemosyned.storage.postgres.tables.rewrites import invalidate
+from mnemosyned.storage.postgres.tables.changing.rewrites import invalidate
 
 HISTORY_MAX = 100
 """How far a chain of memories that superseded each other is followed."""

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from mnemosyned.domain.search.query import Corpus
-from mnemosyned.domain.search.weights import BM25_WEIGHTS, Bm25Weights
+from mnemosyned.domain.search.scores.weights import BM25_WEIGHTS, Bm25Weights
 from mnemosyned.domain.text.stemming import WORD, fold_case, stem, stem_prefix
 from mnemosyned.domain.text.terms import Terms
 from mnemosyned.domain.text.words.irregular_forms import other_forms

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mnemosyned.storage.postgres.database.session import Session
-from mnemosyned.storage.postgres.tables.owner import take_numbers
+from mnemosyned.storage.postgres.tables.owners.owner import take_numbers
 
 
 def request_purge(session: Session) -> None:

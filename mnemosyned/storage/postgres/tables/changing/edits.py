@@ -14,18 +14,18 @@ from mnemosyned.domain.memory import Detail, DetailKind, MemoryRecord, Tier
 from mnemosyned.domain.revisions import Edition, MemoryEdit
 from mnemosyned.domain.secrets.exact_values import mask_memories
 from mnemosyned.storage.postgres.database.session import Session
+from mnemosyned.storage.postgres.fulltext.terms import gram_hashes, word_hashes
+from mnemosyned.storage.postgres.tables.changing.revisions import keep_revision
+from mnemosyned.storage.postgres.tables.changing.rewrites import invalidate, remark
+from mnemosyned.storage.postgres.tables.changing.state import has_pruned, leave_secrets
+from mnemosyned.storage.postgres.tables.changing.tags import replace_tags
 from mnemosyned.storage.postgres.tables.details import insert_details, sensitive_details
+from mnemosyned.storage.postgres.tables.forgetting.purge import request_purge
 from mnemosyned.storage.postgres.tables.hierarchy import ABOVE, name_rollup
-from mnemosyned.storage.postgres.tables.index_terms import gram_hashes, word_hashes
 from mnemosyned.storage.postgres.tables.learnings import Keeper, remove_known
-from mnemosyned.storage.postgres.tables.owner import add_to_totals, totals
+from mnemosyned.storage.postgres.tables.owners.owner import add_to_totals, totals
 from mnemosyned.storage.postgres.tables.placement import return_one
-from mnemosyned.storage.postgres.tables.purge import request_purge
-from mnemosyned.storage.postgres.tables.revisions import keep_revision
-from mnemosyned.storage.postgres.tables.rewrites import invalidate, remark
 from mnemosyned.storage.postgres.tables.rows import utc
-from mnemosyned.storage.postgres.tables.state import has_pruned, leave_secrets
-from mnemosyned.storage.postgres.tables.tags import replace_tags
 
 _EDITED = "m.content, m.session_id, m.source, m.role, m.importance, m.created_at"
 _WRITE = (

@@ -1,0 +1,1 @@
+"""Scores of candidates: their words, the lines around them, similarity, and the weight of each."""

@@ -1,0 +1,1 @@
+"""Forgotten memories: kept for a grace time, then purged."""

@@ -1,0 +1,1 @@
+"""Rows of owners: their numbers and totals, and their tokens."""

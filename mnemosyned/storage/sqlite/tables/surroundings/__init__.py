@@ -1,0 +1,1 @@
+"""Rows of what surrounds memory: agents' sessions, watched files, the clock."""
