@@ -57,6 +57,11 @@ class _Finished:
     started: float
     finished: float
 
+    @property
+    def is_by_rule(self) -> bool:
+        """Whether rules stood in for a model."""
+        return any(promotion.entry.fallback_reason for promotion in self.promotions)
+
 
 class ConsolidationRun:
     """Consolidates the batches of one cycle, in order, and records what became of each."""
@@ -144,6 +149,8 @@ class ConsolidationRun:
 
     def _commit_due(self) -> bool:
         """Return whether the finished groups fill a commit, or waited long enough for others."""
+        if self._context.has_model and not self._finished[-1].is_by_rule:
+            return True  # a crash costs a model the summary it writes, and none before
         pacing, count = self._pacing, len(self._finished)
         if count >= pacing.groups_max:
             return True

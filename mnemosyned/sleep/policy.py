@@ -40,7 +40,7 @@ class CommitPacing:
     groups_max: int = 8
     wait_s: float = 0.1
     """A finished group waits at most this long, and one more group, for others to share its
-    commit: with a model each is committed by itself, without one a flush serves many."""
+    commit, so that a flush serves many. What a model wrote does not wait."""
     hold_s: float = 0.05
     """Target time for a commit to hold the writer; the number of groups adapts to it."""
     contended_hold_s: float = 0.003

@@ -11,6 +11,7 @@ from datetime import timedelta
 import pytest
 from support.engines import contents
 from support.fakes import (
+    FakeClock,
     FakeSummarizer,
     memory,
     pending,
@@ -36,6 +37,7 @@ from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep import throttle
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
+from mnemosyned.sleep.lease import SummarizerLease
 from mnemosyned.sleep.policy import Budget, CommitPacing
 from mnemosyned.sleep.throttle import (
     REST_MAX_S,
@@ -300,6 +302,28 @@ def test_in_company_a_commit_takes_fewer_groups(
 
     assert (max(sizes) > 1) is alone
     assert sum(sizes) == 6
+
+
+def test_what_a_model_wrote_is_kept_before_it_writes_more(
+    store: SqliteStore, policies: PolicyHolder
+) -> None:
+    backlog(store, 4)
+    change_sleep(policies, pacing=CommitPacing(wait_s=60.0, hold_s=60.0))
+    kept: list[int] = []
+
+    def count(_: Sequence[object]) -> None:
+        kept.append(store.maintenance.totals()[Tier.ARCHIVE].count)
+
+    slow = SleepCycle(
+        store=store,
+        lease=SummarizerLease(Slow(meanwhile=count)),
+        clock=FakeClock(),
+        policies=policies,
+    )
+
+    slow.run(CycleRequest(trigger=Trigger.EXPLICIT))
+
+    assert kept == [0, 3, 6, 9]
 
 
 def test_the_log_file_is_folded_in_while_a_long_cycle_runs(
