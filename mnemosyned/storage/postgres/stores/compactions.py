@@ -22,7 +22,7 @@ from mnemosyned.storage.postgres.database.transactions import (
     reads,
     writes,
 )
-from mnemosyned.storage.postgres.tables.insert import remember
+from mnemosyned.storage.postgres.tables.insert import PostgresIntake
 from mnemosyned.storage.postgres.tables.rows import (
     MEMORY_FIELDS,
     MEMORY_TABLES,
@@ -64,7 +64,7 @@ class PostgresCompactions(Transactional, CompactionStore):
             if home is None:
                 drafts.append(draft)
             places[draft.memory.id] = home or draft.memory.id
-        remember(session, drafts)
+        PostgresIntake(session).remember(drafts)
         for compaction in compactions:
             _insert(session, compaction, places)
         return list(dict.fromkeys(places.values()))

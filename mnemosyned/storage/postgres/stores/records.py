@@ -7,15 +7,16 @@ from collections.abc import Sequence
 from mnemosyned.domain.errors import NotFound
 from mnemosyned.domain.memory import Episode, MemoryRecord, Tier
 from mnemosyned.domain.ports.records import Draft, RecordStore, Remembered
+from mnemosyned.domain.storing.supersession import HISTORY_MAX
 from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.database.transactions import (
     Transactional,
     reads,
     writes,
 )
-from mnemosyned.storage.postgres.tables.changing.state import HISTORY_MAX, position_of
+from mnemosyned.storage.postgres.tables.changing.state import position_of
 from mnemosyned.storage.postgres.tables.hierarchy import BELOW
-from mnemosyned.storage.postgres.tables.insert import remember
+from mnemosyned.storage.postgres.tables.insert import PostgresIntake
 from mnemosyned.storage.postgres.tables.memories import (
     episode_at,
     memories_at,
@@ -36,7 +37,7 @@ class PostgresRecords(Transactional, RecordStore):
 
     @writes
     def remember(self, session: Session, drafts: Sequence[Draft]) -> Remembered:
-        return remember(session, drafts)
+        return PostgresIntake(session).remember(drafts)
 
     @reads
     def get(self, session: Session, id: str) -> MemoryRecord | Episode:

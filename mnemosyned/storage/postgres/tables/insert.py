@@ -7,14 +7,13 @@ from datetime import datetime
 from typing import Any
 
 from mnemosyned.domain.content_hash import content_hash
-from mnemosyned.domain.errors import IdTaken
-from mnemosyned.domain.memory import Acknowledged, MemoryRecord, Tier
-from mnemosyned.domain.ports.records import Draft, Remembered
+from mnemosyned.domain.memory import MemoryRecord, Tier
+from mnemosyned.domain.storing.intake import Intake, Known
 from mnemosyned.storage.postgres.database.session import Session
-from mnemosyned.storage.postgres.tables import learnings
 from mnemosyned.storage.postgres.tables.changing.revisions import was_said
 from mnemosyned.storage.postgres.tables.changing.state import set_state, supersede
 from mnemosyned.storage.postgres.tables.changing.tags import add_tags
+from mnemosyned.storage.postgres.tables.learnings import Keeper
 from mnemosyned.storage.postgres.tables.owners.owner import (
     add_to_totals,
     take_numbers,
@@ -22,8 +21,6 @@ from mnemosyned.storage.postgres.tables.owners.owner import (
 )
 from mnemosyned.storage.postgres.tables.rows import memory_values, utc
 
-Known = tuple[str | None, datetime, int | None]
-"""Content, time and hash of what has an id already; of an episode only the time."""
 _ARRAYS = {
     "seq": "bigint",
     "id": "text",
@@ -61,49 +58,38 @@ SAID_BEFORE = (
 )
 
 
-def remember(session: Session, drafts: Sequence[Draft]) -> Remembered:
-    """Insert the drafts that are not known yet. Raises `IdTaken` and `NotFound`."""
-    given = [draft.memory.id for draft in drafts if not draft.has_new_id]
-    known = known_records(session, given)
-    rows = _Rows(session)
-    keeper = learnings.Keeper(session)
-    acknowledged: list[Acknowledged] = []
-    for index, draft in enumerate(drafts):
-        memory, answer = draft.memory, None
-        if memory.id in known:
-            field = f"memories[{index}].id" if len(drafts) > 1 else "id"
-            answer = _again(session, memory, known[memory.id], field=field)
-        elif draft.dedupe:
-            rows.insert()  # what this batch says before counts too
-            answer = _said_before(session, memory)
-        if answer is None:
-            rows.waiting.append(memory)
-            known[memory.id] = (memory.content, memory.created_at, None)
-            for learning in draft.learnings:
-                keeper.keep(learning)
-            answer = Acknowledged(
-                id=memory.id, created_at=memory.created_at, stored=True
-            )
-        if draft.supersedes:
-            rows.insert()
-            supersede(session, old=draft.supersedes, new=answer.id)
-        acknowledged.append(answer)
-    rows.insert()
-    working, _ = totals(session)[Tier.WORKING]
-    return Remembered(acknowledged, working, keeper.learned)
-
-
-class _Rows:
+class PostgresIntake(Intake):
     """New memories on their way into working memory."""
 
     def __init__(self, session: Session) -> None:
+        super().__init__(Keeper(session))
         self._session = session
-        self.waiting: list[MemoryRecord] = []
 
-    def insert(self) -> None:
-        """Insert those that wait; they get numbers in sequence."""
-        insert_working(self._session, self.waiting)
-        self.waiting = []
+    def known_records(self, ids: Sequence[str]) -> dict[str, Known]:
+        return known_records(self._session, ids)
+
+    def was_said(self, id: str, content: str) -> bool:
+        return was_said(self._session, id, content)
+
+    def said_before(self, memory: MemoryRecord) -> tuple[str, datetime] | None:
+        row = self._session.execute(
+            SAID_BEFORE,
+            session=memory.session,
+            hash=content_hash(memory.content),
+            content=memory.content,
+            source=memory.source,
+        ).fetchone()
+        return (row[0], row[1]) if row else None
+
+    def supersede(self, *, old: str, new: str) -> None:
+        supersede(self._session, old=old, new=new)
+
+    def insert(self, memories: Sequence[MemoryRecord]) -> None:
+        insert_working(self._session, memories)
+
+    def finish(self) -> int:
+        working, _ = totals(self._session)[Tier.WORKING]
+        return working
 
 
 def insert_working(
@@ -162,33 +148,3 @@ def known_records(session: Session, ids: Sequence[str]) -> dict[str, Known]:
         ids=list(ids),
     )
     return {id: (content, moment, said) for id, content, moment, said in rows}
-
-
-def _again(
-    session: Session, memory: MemoryRecord, known: Known, *, field: str
-) -> Acknowledged:
-    """The answer to an id that came before. Raises `IdTaken` where the words are others."""
-    content, created_at, said = known
-    pruned = content == "" and said == content_hash(memory.content)
-    is_same = content == memory.content or pruned
-    if not is_same and not was_said(session, memory.id, memory.content):
-        raise IdTaken(
-            f"the id {memory.id!r} already belongs to something else; "
-            "give this memory another id, or none",
-            field=field,
-        )
-    return Acknowledged(id=memory.id, created_at=created_at, stored=False)
-
-
-def _said_before(session: Session, memory: MemoryRecord) -> Acknowledged | None:
-    row = session.execute(
-        SAID_BEFORE,
-        session=memory.session,
-        hash=content_hash(memory.content),
-        content=memory.content,
-        source=memory.source,
-    ).fetchone()
-    if row is None:
-        return None
-    id, created_at = row
-    return Acknowledged(id=id, created_at=created_at, stored=False)

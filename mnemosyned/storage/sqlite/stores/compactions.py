@@ -18,7 +18,7 @@ from mnemosyned.domain.ports.compactions import (
 )
 from mnemosyned.domain.ports.records import Draft
 from mnemosyned.storage.sqlite.database.transactions import Transactional, reads, writes
-from mnemosyned.storage.sqlite.tables.insert import remember
+from mnemosyned.storage.sqlite.tables.insert import SqliteIntake
 from mnemosyned.storage.sqlite.tables.rows import (
     ARCHIVE_FIELDS,
     MEMORY_FIELDS,
@@ -45,7 +45,7 @@ class SqliteCompactions(Transactional, CompactionStore):
             if home is None:
                 drafts.append(draft)
             places[draft.memory.id] = home or draft.memory.id
-        remember(connection, drafts)
+        SqliteIntake(connection).remember(drafts)
         for compaction in compactions:
             _insert(connection, compaction, places)
         return list(dict.fromkeys(places.values()))

@@ -12,9 +12,9 @@ from mnemosyned.domain.memory import (
     Tier,
 )
 from mnemosyned.domain.ports.records import Draft, RecordStore, Remembered
+from mnemosyned.domain.storing.supersession import HISTORY_MAX
 from mnemosyned.storage.sqlite.database.transactions import Transactional, reads, writes
 from mnemosyned.storage.sqlite.tables.changing.state import (
-    HISTORY_MAX,
     position_of,
 )
 from mnemosyned.storage.sqlite.tables.hierarchy import (
@@ -22,7 +22,7 @@ from mnemosyned.storage.sqlite.tables.hierarchy import (
     chunks,
     placeholders,
 )
-from mnemosyned.storage.sqlite.tables.insert import remember
+from mnemosyned.storage.sqlite.tables.insert import SqliteIntake
 from mnemosyned.storage.sqlite.tables.memories import episode_at, working_count
 from mnemosyned.storage.sqlite.tables.rows import (
     ARCHIVE_FIELDS,
@@ -40,7 +40,7 @@ class SqliteRecords(Transactional, RecordStore):
     def remember(
         self, connection: sqlite3.Connection, drafts: Sequence[Draft]
     ) -> Remembered:
-        return remember(connection, drafts)
+        return SqliteIntake(connection).remember(drafts)
 
     @reads
     def get(self, connection: sqlite3.Connection, id: str) -> MemoryRecord | Episode:
@@ -117,7 +117,7 @@ class SqliteRecords(Transactional, RecordStore):
 
 
 def _memory(connection: sqlite3.Connection, id: str) -> MemoryRecord | None:
-    """The _memory of this id, wherever it is."""
+    """The memory of this id, wherever it is."""
     row = connection.execute(
         f"SELECT {MEMORY_FIELDS} FROM working_memory WHERE id = ?", (id,)
     ).fetchone()

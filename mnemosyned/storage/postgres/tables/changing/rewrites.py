@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 from mnemosyned.domain.memory import Tier
+from mnemosyned.domain.storing.summaries import Standing, invalidate_upward
 from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.tables.owners.owner import add_to_totals, take_numbers
 
@@ -12,49 +14,37 @@ from mnemosyned.storage.postgres.tables.owners.owner import add_to_totals, take_
 def invalidate(
     session: Session, episodes: Iterable[int]
 ) -> tuple[frozenset[int], frozenset[int]]:
-    """Empty these summaries and all above them; delete those that nothing is left of.
-
-    Answers with the deleted and the emptied. No words of what is gone stay readable, however long
-    the rewriting takes and whatever becomes of this process meanwhile.
-    """
-    removed: set[int] = set()
-    emptied: set[int] = set()
-    waiting = set(episodes)
-    while waiting:  # ends, as each step goes up a level
-        seq = waiting.pop()
-        row = session.execute(
-            "SELECT e.id, (SELECT p.seq FROM episode AS p "
-            "WHERE p.owner = e.owner AND p.id = e.parent_id), "
-            "(SELECT count(*) FROM placed AS p "
-            "WHERE p.owner = e.owner AND p.episode_seq = e.seq), "
-            "EXISTS (SELECT 1 FROM episode AS c "
-            "WHERE c.owner = e.owner AND c.parent_id = e.id) "
-            "FROM episode AS e WHERE e.owner = %(owner)s AND e.seq = %(seq)s",
-            seq=seq,
-        ).fetchone()
-        if row is None:
-            continue
-        id, parent, originals, has_children = row
-        if originals or has_children:
-            _blank(session, seq, id, originals)
-            emptied.add(seq)
-        else:
-            delete_episode(session, seq, id)
-            removed.add(seq)
-            emptied.discard(seq)
-        if parent is not None:
-            waiting.add(parent)
-    return frozenset(removed), frozenset(emptied)
+    """Empty and delete summaries; see `invalidate_upward`."""
+    return invalidate_upward(
+        episodes,
+        standing_of=partial(_standing, session),
+        blank=partial(_blank, session),
+        delete=lambda seq, summary: delete_episode(session, seq, summary.id),
+    )
 
 
-def _blank(session: Session, seq: int, id: str, originals: int) -> None:
-    _leave_log(session, id)
+def _standing(session: Session, seq: int) -> Standing | None:
+    row = session.execute(
+        "SELECT e.id, (SELECT p.seq FROM episode AS p "
+        "WHERE p.owner = e.owner AND p.id = e.parent_id), "
+        "(SELECT count(*) FROM placed AS p "
+        "WHERE p.owner = e.owner AND p.episode_seq = e.seq), "
+        "EXISTS (SELECT 1 FROM episode AS c "
+        "WHERE c.owner = e.owner AND c.parent_id = e.id) "
+        "FROM episode AS e WHERE e.owner = %(owner)s AND e.seq = %(seq)s",
+        seq=seq,
+    ).fetchone()
+    return Standing._make(row) if row else None
+
+
+def _blank(session: Session, seq: int, summary: Standing) -> None:
+    _leave_log(session, summary.id)
     characters = _characters(session, seq)
     session.execute(
         "UPDATE episode SET content = '', index_terms = '', words = '{}', grams = NULL, "
         "item_count = CASE WHEN %(originals)s > 0 THEN %(originals)s ELSE item_count END "
         "WHERE owner = %(owner)s AND seq = %(seq)s",
-        originals=originals,
+        originals=summary.originals,
         seq=seq,
     )
     add_to_totals(session, Tier.EPISODIC, characters=-characters)

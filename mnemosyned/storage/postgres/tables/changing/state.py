@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import partial
 from typing import Literal
 
-from mnemosyned.domain.errors import InvalidRequest, NotFound
+from mnemosyned.domain.storing.supersession import Position, latest_in_chain
 from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.tables.changing.rewrites import invalidate
-
-HISTORY_MAX = 100
-"""How far a chain of memories that superseded each other is followed."""
 
 
 def set_state(
@@ -61,30 +59,15 @@ def supersede(session: Session, *, old: str, new: str) -> None:
     Raises `NotFound` and `InvalidRequest`. The episode that speaks of the old one is emptied, to
     be rewritten without it.
     """
-    position, successor = position_of(session, old), position_of(session, new)
-    if position is None:
-        raise NotFound(f"no memory has the id {old!r}", field="supersedes")
-    if successor is None:
-        raise NotFound(f"no memory has the id {new!r}", field="id")
-    seq, episode = position
-    new_seq, _ = successor
-    for _ in range(HISTORY_MAX):
-        if seq == new_seq:  # it does already: the same call again
-            return
-        later = session.scalar(
-            "SELECT superseded_by FROM memory_state "
-            "WHERE owner = %(owner)s AND memory_seq = %(seq)s",
-            seq=seq,
-        )
-        if later is None:
-            break
-        seq = later
-        episode = _episode_of(session, seq)
-    else:
-        raise InvalidRequest(
-            f"{old} was superseded over {HISTORY_MAX} times; forget it first",
-            field="supersedes",
-        )
+    latest = latest_in_chain(
+        old,
+        new,
+        position_of=partial(position_of, session),
+        successor_of=partial(_successor_of, session),
+    )
+    if latest is None:
+        return
+    (seq, episode), new_seq = latest
     moment = session.scalar(
         "SELECT created_at FROM memory WHERE owner = %(owner)s AND seq = %(seq)s",
         seq=new_seq,
@@ -96,7 +79,7 @@ def supersede(session: Session, *, old: str, new: str) -> None:
         invalidate(session, [episode])
 
 
-def position_of(session: Session, id: str) -> tuple[int, int | None] | None:
+def position_of(session: Session, id: str) -> Position | None:
     """A memory's position and its episode's."""
     row = session.execute(
         "SELECT m.seq, p.episode_seq FROM memory AS m "
@@ -107,12 +90,16 @@ def position_of(session: Session, id: str) -> tuple[int, int | None] | None:
     return (row[0], row[1]) if row else None
 
 
-def _episode_of(session: Session, seq: int) -> int | None:
-    episode: int | None = session.scalar(
-        "SELECT episode_seq FROM placed WHERE owner = %(owner)s AND seq = %(seq)s",
+def _successor_of(session: Session, seq: int) -> Position | None:
+    """The memory that took the place of another."""
+    row = session.execute(
+        "SELECT s.superseded_by, p.episode_seq FROM memory_state AS s "
+        "LEFT JOIN placed AS p ON p.owner = s.owner AND p.seq = s.superseded_by "
+        "WHERE s.owner = %(owner)s AND s.memory_seq = %(seq)s "
+        "AND s.superseded_by IS NOT NULL",
         seq=seq,
-    )
-    return episode
+    ).fetchone()
+    return (row[0], row[1]) if row else None
 
 
 def has_pruned(session: Session, episode: int) -> bool:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable
+from functools import partial
 
+from mnemosyned.domain.storing.summaries import Standing, invalidate_upward
 from mnemosyned.storage.sqlite.fulltext.indexing import unindex_episode_grams
 
 KEYED_BY_EPISODE = ("emptied_episode",)
@@ -15,44 +17,32 @@ KEYED_BY_EPISODE = ("emptied_episode",)
 def invalidate(
     connection: sqlite3.Connection, episodes: Iterable[int]
 ) -> tuple[frozenset[int], frozenset[int]]:
-    """Empty these summaries and all above them; delete those that nothing is left of.
-
-    Answers with the deleted and the emptied. No words of what is gone stay readable, however long
-    the rewriting takes and whatever becomes of this process meanwhile.
-    """
-    removed: set[int] = set()
-    emptied: set[int] = set()
-    waiting = set(episodes)
-    while waiting:  # ends, as each step goes up a level
-        seq = waiting.pop()
-        row = connection.execute(
-            "SELECT e.id, (SELECT seq FROM episodic_memory WHERE id = e.parent_id), "
-            "(SELECT count(*) FROM archive WHERE episode_seq = e.seq), "
-            "EXISTS (SELECT 1 FROM episodic_memory WHERE parent_id = e.id) "
-            "FROM episodic_memory AS e WHERE e.seq = ?",
-            (seq,),
-        ).fetchone()
-        if row is None:
-            continue
-        id, parent, originals, has_children = row
-        if originals or has_children:
-            _blank(connection, seq, id, originals)
-            emptied.add(seq)
-        else:
-            delete_episode(connection, seq, id)
-            removed.add(seq)
-            emptied.discard(seq)
-        if parent is not None:
-            waiting.add(parent)
-    return frozenset(removed), frozenset(emptied)
+    """Empty and delete summaries; see `invalidate_upward`."""
+    return invalidate_upward(
+        episodes,
+        standing_of=partial(_standing, connection),
+        blank=partial(_blank, connection),
+        delete=lambda seq, summary: delete_episode(connection, seq, summary.id),
+    )
 
 
-def _blank(connection: sqlite3.Connection, seq: int, id: str, originals: int) -> None:
-    _leave(connection, seq, id)
+def _standing(connection: sqlite3.Connection, seq: int) -> Standing | None:
+    row = connection.execute(
+        "SELECT e.id, (SELECT seq FROM episodic_memory WHERE id = e.parent_id), "
+        "(SELECT count(*) FROM archive WHERE episode_seq = e.seq), "
+        "EXISTS (SELECT 1 FROM episodic_memory WHERE parent_id = e.id) "
+        "FROM episodic_memory AS e WHERE e.seq = ?",
+        (seq,),
+    ).fetchone()
+    return Standing._make(row) if row else None
+
+
+def _blank(connection: sqlite3.Connection, seq: int, summary: Standing) -> None:
+    _leave(connection, seq, summary.id)
     connection.execute(
         "UPDATE episodic_memory SET content = '', index_terms = '', item_count = iif(?1, ?1, item_count) "
         "WHERE seq = ?2",
-        (originals, seq),
+        (summary.originals, seq),
     )
     connection.execute("INSERT INTO emptied_episode (episode_seq) VALUES (?)", (seq,))
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
+from functools import partial
 from typing import Literal
 
-from mnemosyned.domain.errors import InvalidRequest, NotFound
+from mnemosyned.domain.storing.supersession import Position, latest_in_chain
 from mnemosyned.storage.sqlite.tables.changing.rewrites import invalidate
-
-HISTORY_MAX = 100
-"""How far a chain of memories that superseded each other is followed."""
 
 
 def set_state(
@@ -45,28 +43,15 @@ def supersede(connection: sqlite3.Connection, *, old: str, new: str) -> None:
     Raises `NotFound` and `InvalidRequest`. The episode that speaks of the old one is emptied, to
     be rewritten without it.
     """
-    position, successor = position_of(connection, old), position_of(connection, new)
-    if position is None:
-        raise NotFound(f"no memory has the id {old!r}", field="supersedes")
-    if successor is None:
-        raise NotFound(f"no memory has the id {new!r}", field="id")
-    seq, episode = position
-    new_seq, _ = successor
-    for _ in range(HISTORY_MAX):
-        if seq == new_seq:  # it does already: the same call again
-            return
-        row = connection.execute(
-            "SELECT superseded_by FROM memory_state WHERE memory_seq = ?", (seq,)
-        ).fetchone()
-        if row is None or row[0] is None:
-            break
-        seq = row[0]
-        episode = _episode_of(connection, seq)
-    else:
-        raise InvalidRequest(
-            f"{old} was superseded over {HISTORY_MAX} times; forget it first",
-            field="supersedes",
-        )
+    latest = latest_in_chain(
+        old,
+        new,
+        position_of=partial(position_of, connection),
+        successor_of=partial(_successor_of, connection),
+    )
+    if latest is None:
+        return
+    (seq, episode), new_seq = latest
     (moment,) = connection.execute(
         "SELECT created_at FROM working_memory WHERE seq = ?1 "
         "UNION ALL SELECT created_at FROM archive WHERE seq = ?1",
@@ -79,11 +64,9 @@ def supersede(connection: sqlite3.Connection, *, old: str, new: str) -> None:
         invalidate(connection, [episode])
 
 
-def position_of(
-    connection: sqlite3.Connection, id: str
-) -> tuple[int, int | None] | None:
+def position_of(connection: sqlite3.Connection, id: str) -> Position | None:
     """A memory's position and its episode's."""
-    row: tuple[int, int | None] | None = connection.execute(
+    row: Position | None = connection.execute(
         "SELECT seq, NULL FROM working_memory WHERE id = ?1 "
         "UNION ALL SELECT seq, episode_seq FROM archive WHERE id = ?1",
         (id,),
@@ -91,11 +74,15 @@ def position_of(
     return row
 
 
-def _episode_of(connection: sqlite3.Connection, seq: int) -> int | None:
-    row = connection.execute(
-        "SELECT episode_seq FROM archive WHERE seq = ?", (seq,)
+def _successor_of(connection: sqlite3.Connection, seq: int) -> Position | None:
+    """The memory that took the place of another."""
+    row: Position | None = connection.execute(
+        "SELECT s.superseded_by, a.episode_seq FROM memory_state AS s "
+        "LEFT JOIN archive AS a ON a.seq = s.superseded_by "
+        "WHERE s.memory_seq = ? AND s.superseded_by IS NOT NULL",
+        (seq,),
     ).fetchone()
-    return row[0] if row else None
+    return row
 
 
 def has_pruned(connection: sqlite3.Connection, episode: int) -> bool:
