@@ -9,14 +9,15 @@ from mnemosyned.domain.search.words.bm25 import READ_CHARS_MAX
 from mnemosyned.storage.postgres.database.session import Row, Session
 from mnemosyned.storage.postgres.search.filters import memory_filter
 
+_EPISODE = (
+    "SELECT p.episode_seq FROM placed AS p WHERE p.owner = m.owner AND p.seq = m.seq"
+)
 MATCH_FIELDS = (
-    "m.seq, p.episode_seq, m.session_id, m.importance, m.source, m.role, "
+    f"m.seq, ({_EPISODE}), m.session_id, m.importance, m.source, m.role, "
     f"left(m.content, {READ_CHARS_MAX}), m.created_at"
 )
-"""Columns of `MATCH_TABLES`, for `match_from`."""
-MATCH_TABLES = (
-    "memory AS m LEFT JOIN placed AS p ON p.owner = m.owner AND p.seq = m.seq"
-)
+"""Columns of `memory AS m`, for `match_from`. No join: whatever the planner expects, the archive is
+looked up row by row."""
 
 
 def match_from(row: Row, *, score: float = 0.0, grams: float = 0.0) -> Match:
@@ -43,9 +44,9 @@ def matches_at(session: Session, query: Query, positions: Sequence[int]) -> list
     """
     narrow = memory_filter(query)
     rows = session.execute(
-        f"SELECT {MATCH_FIELDS} FROM {MATCH_TABLES} WHERE m.owner = %(owner)s "
+        f"SELECT {MATCH_FIELDS} FROM memory AS m WHERE m.owner = %(owner)s "
         "AND m.seq = ANY(%(positions)s::bigint[]) "
-        f"AND (m.content != '' OR p.seq IS NULL){narrow.where}",
+        f"AND (m.content != '' OR NOT EXISTS ({_EPISODE})){narrow.where}",
         **narrow.values,
         positions=list(positions),
     )

@@ -24,11 +24,7 @@ from mnemosyned.storage.postgres.search.filters import (
     memory_filter,
     narrowed,
 )
-from mnemosyned.storage.postgres.search.matches import (
-    MATCH_FIELDS,
-    MATCH_TABLES,
-    match_from,
-)
+from mnemosyned.storage.postgres.search.matches import MATCH_FIELDS, match_from
 from mnemosyned.storage.postgres.search.words import PostgresWords, all_words
 from mnemosyned.storage.postgres.tables.hierarchy import ancestors
 
@@ -106,7 +102,7 @@ class PostgresIndex(SearchIndex):
         missing = [seq for seq in scores if seq not in self._read]
         if missing:
             rows = self._session.execute(
-                f"SELECT {MATCH_FIELDS} FROM {MATCH_TABLES} "
+                f"SELECT {MATCH_FIELDS} FROM memory AS m "
                 "WHERE m.owner = %(owner)s AND m.seq = ANY(%(seqs)s)",
                 seqs=missing,
             )
@@ -130,10 +126,11 @@ class PostgresIndex(SearchIndex):
         rows = self._session.execute(
             f"SELECT near.number - 1, {MATCH_FIELDS} "
             "FROM unnest(%(positions)s::bigint[], %(sessions)s::text[]) WITH ORDINALITY "
-            f"AS near (position, session, number) CROSS JOIN LATERAL (SELECT * FROM memory AS m "
+            "AS near (position, session, number) CROSS JOIN LATERAL (SELECT * FROM memory AS m "
             "WHERE m.owner = %(owner)s AND m.seq BETWEEN near.position - %(reach)s "
-            f"AND near.position + %(reach)s AND m.session_id = near.session{narrow.where}) AS m "
-            "LEFT JOIN placed AS p ON p.owner = m.owner AND p.seq = m.seq",
+            f"AND near.position + %(reach)s AND m.session_id = near.session{narrow.where} "
+            # Without it the planner may read all memories once and join them by session.
+            "OFFSET 0) AS m",
             positions=[match.position for match in matches],
             sessions=[match.session for match in matches],
             reach=REACH,

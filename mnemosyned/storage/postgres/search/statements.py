@@ -7,8 +7,9 @@ security too, and no other one (see the migration); the tables themselves where 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Literal, NamedTuple
 
 from mnemosyned.storage.postgres.database.session import Result, Session
@@ -55,6 +56,15 @@ def written(phrase: Phrase) -> str:
     return f" {' '.join(map(str, phrase))} "
 
 
+class _Lookup(NamedTuple):
+    """Terms to look up in one go: any of them, or all as a phrase."""
+
+    number: int
+    """Of what is asked."""
+    terms: tuple[int, ...]
+    is_phrase: bool
+
+
 def rows_of_each(
     session: Session, asked: Sequence[Asked], narrow: SqlFilter, *, newest: bool
 ) -> list[list[list[int]]]:
@@ -62,51 +72,70 @@ def rows_of_each(
 
     Any rows, in no order, or the newest first.
     """
-    order = "ORDER BY m.seq DESC " if newest else ""
-    parts: list[tuple[int, Phrase, bool]] = []
-    for at, (any_of, _, _) in enumerate(asked):
-        if any_of.terms:
-            parts.append((at, any_of.terms, False))
-        parts += [(at, phrase, True) for phrase in any_of.phrases]
     found: list[list[list[int]]] = [[] for _ in asked]
-    if not parts:
+    lookups = [
+        each for number, what in enumerate(asked) for each in _lookups(number, what)
+    ]
+    if not lookups:
         return found
-    terms = [term for _, part, _ in parts for term in part]
-    ends = [0]
-    for _, part, _ in parts:
-        ends.append(ends[-1] + len(part))
-    values: Mapping[str, object] = {
-        "numbers": [at for at, _, _ in parts],
+    statement = _rows_statement(
+        narrow,
+        bounded=any(what.above for what in asked),
+        phrases=any(each.is_phrase for each in lookups),
+        newest=newest,
+    )
+    values = _as_arrays(lookups, asked)
+    for number, rows in session.execute(statement, **values, **narrow.values):
+        found[number].append(rows)
+    return found
+
+
+def _lookups(number: int, asked: Asked) -> list[_Lookup]:
+    any_of = asked.any_of
+    words = [_Lookup(number, any_of.terms, is_phrase=False)] if any_of.terms else []
+    return [*words, *(_Lookup(number, each, is_phrase=True) for each in any_of.phrases)]
+
+
+def _as_arrays(lookups: Sequence[_Lookup], asked: Sequence[Asked]) -> dict[str, object]:
+    """The values of `_rows_statement`: the terms of all in one array, with where each begins."""
+    ends = list(accumulate((len(each.terms) for each in lookups), initial=0))
+    return {
+        "numbers": [each.number for each in lookups],
         "firsts": [end + 1 for end in ends[:-1]],
         "lasts": ends[1:],
-        "mosts": [asked[at].most for at, _, _ in parts],
-        "aboves": [asked[at].above for at, _, _ in parts],
-        "texts": [written(part) if phrase else "" for _, part, phrase in parts],
-        "terms": terms,
+        "mosts": [asked[each.number].most for each in lookups],
+        "aboves": [asked[each.number].above for each in lookups],
+        "texts": [written(each.terms) if each.is_phrase else "" for each in lookups],
+        "terms": [term for each in lookups for term in each.terms],
     }
-    has_phrase = any(phrase for _, _, phrase in parts)
-    source = (
-        "FROM unnest(%(numbers)s::int[], %(firsts)s::int[], %(lasts)s::int[], %(mosts)s::int[], "
-        "%(aboves)s::bigint[], %(texts)s::text[]) "
-        "AS a (number, low, high, most, above, written) "
-    )
-    by_key = narrow.only is not None or any(what.above for what in asked)
-    table = "memory" if by_key else "memory_index"
+
+
+def _rows_statement(
+    narrow: SqlFilter, *, bounded: bool, phrases: bool, newest: bool
+) -> str:
+    """The statement for any number of lookups.
+
+    No bound is named where there is none: the planner would read the whole key beside the postings
+    of each word, as it does not know that every row is above 0.
+    """
+    table = "memory" if bounded or narrow.only is not None else "memory_index"
+    above = "AND m.seq > a.above " if bounded else ""
+    order = "ORDER BY m.seq DESC " if newest else ""
     select = (
         f"SELECT a.number, ARRAY(SELECT m.seq FROM {table} AS m "
-        "WHERE m.owner = %(owner)s AND m.seq > a.above "
+        f"WHERE m.owner = %(owner)s {above}"
         "AND m.words {match} (%(terms)s::int[])[a.low:a.high]{together}"
-        f"{narrow.where} {order}LIMIT a.most) {source} WHERE a.written {{is_word}} ''"
+        f"{narrow.where} {order}LIMIT a.most) "
+        "FROM unnest(%(numbers)s::int[], %(firsts)s::int[], %(lasts)s::int[], %(mosts)s::int[], "
+        "%(aboves)s::bigint[], %(texts)s::text[]) "
+        "AS a (number, low, high, most, above, written) WHERE a.written {is_word} ''"
     )
     statement = select.format(match="&&", together="", is_word="=")
-    if has_phrase:
+    if phrases:
         near = " AND " + _TOGETHER.format(column="m.words", written="a.written")
-        statement += " UNION ALL " + select.format(
-            match="@>", together=near, is_word="!="
-        )
-    for at, rows in session.execute(statement, **values, **narrow.values):
-        found[at].append(rows)
-    return found
+        phrase = select.format(match="@>", together=near, is_word="!=")
+        statement += f" UNION ALL {phrase}"
+    return statement
 
 
 def rows_with_all(

@@ -1,0 +1,102 @@
+"""What the server does for a question: it reads rows by their index, whatever the planner believes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from support.engines import POSTGRES
+from support.fakes import NOON, FakeClock
+from support.twins import Twins, twins
+
+from mnemosyned.storage.postgres.database.session import Result, Session
+from mnemosyned.verbs.memories import Recall, Remember
+
+pytestmark = pytest.mark.postgres
+MEMORIES = 6_000
+READ_WHOLE = re.compile(r"Seq Scan on (memory|fresh)\b")
+QUESTIONS = ("green7 harbor9 word41", "QX-4821 harbor3", "where is word41 green2")
+Statement = tuple[str, dict[str, object]]
+
+
+def dsn_of(pair: Twins) -> str:
+    store: Any = pair.stores[POSTGRES]
+    return str(store._pool._dsn)  # noqa: SLF001 the statements are asked for their plans
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Twins]:
+    folder: Path = tmp_path_factory.mktemp("plans")
+    with twins(folder, FakeClock()) as opened:
+        opened.remember(
+            *(
+                Remember(
+                    content=f"green{at % 40} harbor{at % 60} word{at % 700} QX-{at}",
+                    session=f"talk {at % 20}",
+                    created_at=NOON - timedelta(minutes=MEMORIES - at),
+                )
+                for at in range(MEMORIES)
+            )
+        )
+        yield opened
+
+
+@contextmanager
+def noted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Statement]]:
+    """The statements that are sent meanwhile, with their values."""
+    sent: list[Statement] = []
+    send = Session.execute
+
+    def execute(self: Session, sql: str, /, **values: object) -> Result:
+        sent.append((sql, {"owner": self.owner, **values}))
+        return send(self, sql, **values)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Session, "execute", execute)
+        yield sent
+
+
+def plans(dsn: str, statements: list[Statement]) -> list[tuple[str, str]]:
+    """Each statement that reads, and how it is carried out."""
+    with psycopg.connect(dsn) as connection:
+        connection.execute("SELECT set_config('mnemosyned.owner', '1', false)")
+        return [
+            (
+                sql,
+                "\n".join(
+                    line
+                    for (line,) in connection.execute(
+                        f"EXPLAIN (ANALYZE, TIMING OFF) {sql}".encode(), values
+                    )
+                ),
+            )
+            for sql, values in statements
+            if sql.startswith(("SELECT", "WITH")) and "set_config" not in sql
+        ]
+
+
+@pytest.mark.parametrize("analyzed", [False, True])
+def test_a_question_reads_no_table_from_end_to_end(
+    pair: Twins, monkeypatch: pytest.MonkeyPatch, *, analyzed: bool
+) -> None:
+    dsn = dsn_of(pair)
+    if analyzed:
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            connection.execute("VACUUM ANALYZE")
+    with noted(monkeypatch) as statements:
+        for text in QUESTIONS:
+            assert pair.services[POSTGRES].recall(Recall(query=text)).hits
+    carried_out = plans(dsn, statements)
+
+    assert len(carried_out) > 3 * len(QUESTIONS)
+    assert any("memory_words" in plan for _, plan in carried_out)
+    for sql, plan in carried_out:
+        assert not READ_WHOLE.search(plan), f"{sql}\n{plan}"
+        # A word's postings beside the whole key of the table take twice as long.
+        assert "BitmapAnd" not in plan, f"{sql}\n{plan}"
