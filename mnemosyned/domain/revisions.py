@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from mnemosyned.domain.learnings.learning import Learning
 from mnemosyned.domain.memory import MemoryRecord, Revision
@@ -53,6 +54,16 @@ class MemoryEdit:
             name
             for name in EDITABLE
             if getattr(self.before, name) != getattr(self.after, name)
+        )
+
+    def earlier_state(self, *, drop: bool) -> tuple[str | None, dict[str, Any]]:
+        """Return what is kept of how it was: words that change, and fields; with `drop` neither."""
+        if drop:
+            return None, {}
+        text = self.before.content
+        return (
+            text if text != self.after.content else None,
+            {name: getattr(self.before, name) for name in self.changed_fields},
         )
 
     @property

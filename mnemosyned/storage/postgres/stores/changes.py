@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from mnemosyned.domain.memory import Revision
 from mnemosyned.domain.ports.changes import ChangeStore
 from mnemosyned.domain.revisions import Edition, MemoryEdit
+from mnemosyned.domain.storing.editing import edit_groups
+from mnemosyned.domain.storing.supersession import Position
 from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.database.transactions import (
     Transactional,
     reads,
     writes,
 )
-from mnemosyned.storage.postgres.tables.changing.edits import edit_memories
+from mnemosyned.storage.postgres.tables.changing.edits import PostgresEditing
 from mnemosyned.storage.postgres.tables.changing.revisions import revisions_of
 from mnemosyned.storage.postgres.tables.changing.state import position_of
 from mnemosyned.storage.postgres.tables.changing.tags import add_tags, remove_tags
@@ -38,24 +39,14 @@ class PostgresChanges(Transactional, ChangeStore):
         now: datetime,
         drop_history: bool = False,
     ) -> Edition:
-        return edit_memories(session, edits, moment=now, drop_history=drop_history)
+        editing = PostgresEditing(session, now=now, drop_history=drop_history)
+        return editing.edit(edits)
 
     @reads
     def groups(
         self, session: Session, ids: Sequence[str], *, size: int
     ) -> list[list[str]]:
-        positions = _positions(session, ids)
-        members: dict[int, list[str]] = defaultdict(list)
-        for id in ids:
-            if id in positions:
-                seq, episode = positions[id]
-                members[episode or -seq].append(id)
-        groups: list[list[str]] = []
-        for together in members.values():
-            if not groups or len(groups[-1]) + len(together) > size:
-                groups.append([])
-            groups[-1] += together
-        return groups
+        return edit_groups(ids, _positions(session, ids), size=size)
 
     @reads
     def revisions(self, session: Session, id: str) -> list[Revision]:
@@ -86,9 +77,7 @@ class PostgresChanges(Transactional, ChangeStore):
         ).rowcount
 
 
-def _positions(
-    session: Session, ids: Sequence[str]
-) -> dict[str, tuple[int, int | None]]:
+def _positions(session: Session, ids: Sequence[str]) -> dict[str, Position]:
     """Where those of these memories are that there are: their position and their episode's."""
     rows = session.execute(
         "SELECT m.id, m.seq, p.episode_seq FROM memory AS m "

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import sqlite3
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from mnemosyned.domain.memory import Revision
 from mnemosyned.domain.ports.changes import ChangeStore
 from mnemosyned.domain.revisions import Edition, MemoryEdit
+from mnemosyned.domain.storing.editing import edit_groups
+from mnemosyned.domain.storing.supersession import Position
 from mnemosyned.storage.sqlite.database.transactions import Transactional, reads, writes
-from mnemosyned.storage.sqlite.tables.changing.edits import edit_memories
+from mnemosyned.storage.sqlite.tables.changing.edits import SqliteEditing
 from mnemosyned.storage.sqlite.tables.changing.revisions import revisions_of
 from mnemosyned.storage.sqlite.tables.changing.state import position_of
 from mnemosyned.storage.sqlite.tables.changing.tags import add_tags, remove_tags
-from mnemosyned.storage.sqlite.tables.rows import instant_text
 
 
 class SqliteChanges(Transactional, ChangeStore):
@@ -30,25 +30,14 @@ class SqliteChanges(Transactional, ChangeStore):
         now: datetime,
         drop_history: bool = False,
     ) -> Edition:
-        return edit_memories(
-            connection, edits, moment=instant_text(now), drop_history=drop_history
-        )
+        editing = SqliteEditing(connection, now=now, drop_history=drop_history)
+        return editing.edit(edits)
 
     @reads
     def groups(
         self, connection: sqlite3.Connection, ids: Sequence[str], *, size: int
     ) -> list[list[str]]:
-        members: dict[int, list[str]] = defaultdict(list)
-        for id in ids:
-            position = position_of(connection, id)
-            if position:
-                members[position[1] or -position[0]].append(id)
-        groups: list[list[str]] = []
-        for together in members.values():
-            if not groups or len(groups[-1]) + len(together) > size:
-                groups.append([])
-            groups[-1] += together
-        return groups
+        return edit_groups(ids, _positions(connection, ids), size=size)
 
     @reads
     def revisions(self, connection: sqlite3.Connection, id: str) -> list[Revision]:
@@ -85,9 +74,17 @@ class SqliteChanges(Transactional, ChangeStore):
         return changed
 
 
+def _positions(
+    connection: sqlite3.Connection, ids: Sequence[str]
+) -> dict[str, Position]:
+    """Where those of these memories are that there are: their position and their episode's."""
+    positions = ((id, position_of(connection, id)) for id in ids)
+    return {id: position for id, position in positions if position}
+
+
 def _retag(
     connection: sqlite3.Connection, ids: Sequence[str], change: Callable[[int], int]
 ) -> int:
     """Change the tags of memories; returns how many were not so before."""
-    positions = [position_of(connection, id) for id in ids]
-    return sum(change(position[0]) > 0 for position in positions if position)
+    positions = _positions(connection, ids)
+    return sum(change(positions[id][0]) > 0 for id in ids if id in positions)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection
 from datetime import datetime
-from typing import Any
 
 from mnemosyned.domain.content_hash import content_hash
-from mnemosyned.domain.errors import BatchChanged
-from mnemosyned.domain.memory import Detail, DetailKind, MemoryRecord, Tier
-from mnemosyned.domain.revisions import Edition, MemoryEdit
-from mnemosyned.domain.secrets.exact_values import mask_memories
+from mnemosyned.domain.memory import MemoryRecord, Tier
+from mnemosyned.domain.revisions import MemoryEdit
+from mnemosyned.domain.storing.editing import (
+    Editing,
+    EditTarget,
+    KeptMemory,
+    details_with,
+    unstated,
+)
 from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.fulltext.terms import gram_hashes, word_hashes
 from mnemosyned.storage.postgres.tables.changing.revisions import keep_revision
@@ -39,230 +41,122 @@ _WRITE_WORDS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Target:
-    """A memory to be edited, where it is now."""
-
-    edit: MemoryEdit
-    seq: int
-    episode: int | None
-
-
-@dataclass(slots=True)
-class _Work:
-    """The effects of the edits of one transaction so far."""
-
-    stale: set[int] = field(default_factory=set)
-    positions: list[int] = field(default_factory=list)
-    restored: list[str] = field(default_factory=list)
-    kept: list[str] = field(default_factory=list)
-    changed: int = 0
-
-
-def edit_memories(
-    session: Session,
-    edits: Sequence[MemoryEdit],
-    *,
-    moment: datetime,
-    drop_history: bool,
-) -> Edition:
-    """Edit memories; see `ChangeStore.edit`."""
-    work = _Work()
-    groups: dict[int | None, list[_Target]] = defaultdict(list)
-    for edit in edits:
-        target = _target(session, edit)
-        if target:
-            groups[target.episode].append(target)
-    editing = _Editing(session, work, moment=moment, drop_history=drop_history)
-    for episode, targets in groups.items():
-        if episode is None:
-            editing.edit_each(targets)
-        else:
-            editing.edit_originals(episode, targets)
-    invalidate(session, work.stale)
-    if drop_history and work.changed:
-        request_purge(session)
-    return Edition(
-        positions=tuple(work.positions),
-        changed=work.changed,
-        restored=tuple(work.restored),
-        kept=tuple(work.kept),
-        working=totals(session)[Tier.WORKING][0],
-    )
-
-
-class _Editing:
+class PostgresEditing(Editing):
     """The edits of one transaction."""
 
-    def __init__(
-        self,
-        session: Session,
-        work: _Work,
-        *,
-        moment: datetime,
-        drop_history: bool,
-    ) -> None:
+    def __init__(self, session: Session, *, now: datetime, drop_history: bool) -> None:
+        super().__init__()
         self._session = session
         self._keeper = Keeper(session)
-        self._work = work
-        self._moment = moment
+        self._now = now
         self._drop_history = drop_history
 
-    def edit_each(self, targets: Sequence[_Target]) -> None:
-        """Edit memories that no summary is made of."""
-        for target in targets:
-            self._edit(target)
-
-    def edit_originals(self, episode: int, targets: Sequence[_Target]) -> None:
-        """Edit originals of one episode, which is renamed with them if all move together."""
-        renamed = _all_renamed(self._session, episode, targets)
-        changed = self._work.changed
-        for target in targets:
-            self._edit_original(episode, target, renamed=renamed)
-        if renamed and self._work.changed > changed:
-            _rename_episode(self._session, episode, targets[0].edit)
-
-    def _edit_original(self, episode: int, target: _Target, *, renamed: bool) -> None:
-        """Edit one original, unless its summary would lose pruned words."""
-        leaves = not renamed and _leaves(self._session, target)
-        is_stale = target.edit.is_reworded or (target.edit.is_moved and not renamed)
-        if is_stale and has_pruned(self._session, episode):
-            self._work.kept.append(target.edit.before.id)
-            return
-        if is_stale:
-            self._work.stale.add(episode)
-        self._edit(target)
-        if leaves:
-            leave_secrets(self._session, target.seq, episode)
-            return_one(self._session, target.seq)
-            self._work.restored.append(target.edit.before.id)
-
-    def _edit(self, target: _Target) -> None:
-        keep_revision(
-            self._session,
-            target.seq,
-            target.edit,
-            moment=self._moment,
-            drop=self._drop_history,
+    def find(self, id: str) -> KeptMemory | None:
+        row = self._session.execute(
+            f"SELECT m.seq, p.episode_seq, {_EDITED} FROM memory AS m "
+            "LEFT JOIN placed AS p ON p.owner = m.owner AND p.seq = m.seq "
+            "WHERE m.owner = %(owner)s AND m.id = %(id)s",
+            id=id,
+        ).fetchone()
+        if row is None:
+            return None
+        seq, episode, content, name, source, role, importance, created_at = row
+        return KeptMemory(
+            seq=seq,
+            episode=episode,
+            content=content,
+            session=name,
+            source=source,
+            role=role,
+            importance=importance,
+            created_at=created_at,
         )
-        _write(self._session, target, self._keeper, self._work)
-        self._work.changed += 1
+
+    def count_originals(self, episode: int) -> int:
+        count: int = self._session.scalar(
+            "SELECT count(*) FROM placed "
+            "WHERE owner = %(owner)s AND episode_seq = %(episode)s",
+            episode=episode,
+        )
+        return count
+
+    def covers(self, episode: int, moment: datetime) -> bool:
+        covered = self._session.scalar(
+            "SELECT 1 FROM episode WHERE owner = %(owner)s AND seq = %(episode)s "
+            "AND %(moment)s BETWEEN covers_from AND covers_until",
+            episode=episode,
+            moment=utc(moment),
+        )
+        return covered is not None
+
+    def has_pruned(self, episode: int) -> bool:
+        return has_pruned(self._session, episode)
+
+    def write(self, target: EditTarget) -> None:
+        session, edit, seq = self._session, target.edit, target.seq
+        keep_revision(session, seq, edit, moment=self._now, drop=self._drop_history)
+        _write_row(session, target)
+        if edit.is_reworded:
+            _write_words(session, target)
+            _relearn(session, edit, self._keeper)
+        if edit.is_moved:
+            _move_learnings(session, edit.after)
+        if edit.before.created_at != edit.after.created_at:
+            _move_in_time(session, seq, edit.after)
+        if target.episode is not None and edit.is_reworded:
+            _restate_details(session, target, target.episode)
+
+    def move_back(self, seq: int, episode: int) -> None:
+        leave_secrets(self._session, seq, episode)
+        return_one(self._session, seq)
+
+    def rename_episode(self, episode: int, edit: MemoryEdit) -> None:
+        session = self._session
+        names = {"session": edit.after.session, "source": edit.after.source}
+        row = session.execute(
+            "UPDATE episode SET session_id = %(session)s, source = %(source)s "
+            "WHERE owner = %(owner)s AND seq = %(episode)s RETURNING id, parent_id",
+            **names,
+            episode=episode,
+        ).fetchone()
+        id, parent = row or (None, None)
+        session.execute(
+            "UPDATE consolidation_log SET session_id = %(session)s, source = %(source)s "
+            "WHERE owner = %(owner)s AND episode_id = %(id)s",
+            **names,
+            id=id,
+        )
+        above = session.execute(
+            f"{ABOVE} SELECT id, seq FROM above", summary=parent
+        ).fetchall()
+        remark(session, [episode, *(seq for _, seq in above)])
+        for upper, _ in above:
+            name_rollup(session, upper)
+
+    def finish(self, stale: Collection[int], *, changed: int) -> int:
+        invalidate(self._session, stale)
+        if self._drop_history and changed:
+            request_purge(self._session)
+        working, _ = totals(self._session)[Tier.WORKING]
+        return working
 
 
-def _target(session: Session, edit: MemoryEdit) -> _Target | None:
-    """The place of a memory; None if it was forgotten. Raises `BatchChanged`."""
-    before = edit.before
-    row = session.execute(
-        f"SELECT m.seq, p.episode_seq, {_EDITED} FROM memory AS m "
-        "LEFT JOIN placed AS p ON p.owner = m.owner AND p.seq = m.seq "
-        "WHERE m.owner = %(owner)s AND m.id = %(id)s",
-        id=before.id,
-    ).fetchone()
-    if row is None:
-        return None
-    seq, episode, *values = row
-    if values != [before.content, *_edited_values(before).values()]:
-        raise BatchChanged("the memory was changed concurrently; retry")
-    return _Target(edit, seq, episode)
-
-
-def _edited_values(memory: MemoryRecord) -> dict[str, Any]:
-    """The values of an edited row, without its words, in the order of `_EDITED`."""
-    return {
-        "session": memory.session,
-        "source": memory.source,
-        "role": memory.role,
-        "importance": memory.importance,
-        "created_at": utc(memory.created_at),
-    }
-
-
-# --------------------------------------------------------------- where it belongs
-
-
-def _all_renamed(session: Session, episode: int, targets: Sequence[_Target]) -> bool:
-    """Whether all originals of an episode move to one session and source, and none in time."""
-    places = {
-        (target.edit.after.session, target.edit.after.source) for target in targets
-    }
-    stays_in_time = all(
-        target.edit.before.created_at == target.edit.after.created_at
-        for target in targets
-    )
-    if len(places) > 1 or not stays_in_time:
-        return False
-    if not any(target.edit.is_renamed for target in targets):
-        return False
-    count = session.scalar(
-        "SELECT count(*) FROM placed "
-        "WHERE owner = %(owner)s AND episode_seq = %(episode)s",
-        episode=episode,
-    )
-    return bool(count == len(targets))
-
-
-def _leaves(session: Session, target: _Target) -> bool:
-    """Whether an original no longer belongs to its episode."""
-    edit = target.edit
-    if edit.is_renamed:
-        return True
-    if not edit.is_moved:
-        return False
-    covered = session.scalar(
-        "SELECT 1 FROM episode WHERE owner = %(owner)s AND seq = %(episode)s "
-        "AND %(moment)s BETWEEN covers_from AND covers_until",
-        episode=target.episode,
-        moment=utc(edit.after.created_at),
-    )
-    return covered is None
-
-
-def _rename_episode(session: Session, episode: int, edit: MemoryEdit) -> None:
-    """Give an episode the session and source of its originals, and those above it what all have."""
-    names = {"session": edit.after.session, "source": edit.after.source}
-    row = session.execute(
-        "UPDATE episode SET session_id = %(session)s, source = %(source)s "
-        "WHERE owner = %(owner)s AND seq = %(episode)s RETURNING id, parent_id",
-        **names,
-        episode=episode,
-    ).fetchone()
-    id, parent = row or (None, None)
+def _write_row(session: Session, target: EditTarget) -> None:
+    after = target.edit.after
     session.execute(
-        "UPDATE consolidation_log SET session_id = %(session)s, source = %(source)s "
-        "WHERE owner = %(owner)s AND episode_id = %(id)s",
-        **names,
-        id=id,
+        _WRITE,
+        seq=target.seq,
+        session=after.session,
+        source=after.source,
+        role=after.role,
+        importance=after.importance,
+        created_at=utc(after.created_at),
     )
-    above = session.execute(
-        f"{ABOVE} SELECT id, seq FROM above", summary=parent
-    ).fetchall()
-    remark(session, [episode, *(seq for _, seq in above)])
-    for upper, _ in above:
-        name_rollup(session, upper)
+    if "tags" in target.edit.changed_fields:
+        replace_tags(session, target.seq, after.tags)
 
 
-# ------------------------------------------------------------------ what it says
-
-
-def _write(session: Session, target: _Target, keeper: Keeper, work: _Work) -> None:
-    """Write the row and everything that is kept beside it."""
-    edit, seq = target.edit, target.seq
-    session.execute(_WRITE, seq=seq, **_edited_values(edit.after))
-    if "tags" in edit.changed_fields:
-        replace_tags(session, seq, edit.after.tags)
-    if edit.is_reworded:
-        _write_words(session, target)
-        work.positions.append(seq)
-        _relearn(session, edit, keeper)
-    if edit.is_moved:
-        _move_learnings(session, edit)
-    if edit.before.created_at != edit.after.created_at:
-        _move_in_time(session, seq, edit)
-    if target.episode is not None and edit.is_reworded:
-        _restate_details(session, target, target.episode)
-
-
-def _write_words(session: Session, target: _Target) -> None:
+def _write_words(session: Session, target: EditTarget) -> None:
     """Write what is said, with its index terms; what was made of the old words goes."""
     before, after = target.edit.before, target.edit.after
     session.execute(
@@ -281,11 +175,11 @@ def _write_words(session: Session, target: _Target) -> None:
     add_to_totals(session, tier, characters=len(after.content) - len(before.content))
 
 
-def _move_in_time(session: Session, seq: int, edit: MemoryEdit) -> None:
+def _move_in_time(session: Session, seq: int, memory: MemoryRecord) -> None:
     session.execute(
         "UPDATE fresh SET created_at = %(moment)s "
         "WHERE owner = %(owner)s AND seq = %(seq)s",
-        moment=utc(edit.after.created_at),
+        moment=utc(memory.created_at),
         seq=seq,
     )
     session.execute(
@@ -302,36 +196,30 @@ def _relearn(session: Session, edit: MemoryEdit, keeper: Keeper) -> None:
         "WHERE owner = %(owner)s AND memory_id = %(id)s ORDER BY seq",
         id=edit.before.id,
     ).fetchall()
-    if edit.restated is not None:
-        lost = [id for id, text in rows if text not in edit.restated]
+    if lost := unstated(edit, rows):
         remove_known(session, lost)
     for learning in edit.learnings:
         keeper.keep(learning)
 
 
-def _move_learnings(session: Session, edit: MemoryEdit) -> None:
-    after = edit.after
+def _move_learnings(session: Session, memory: MemoryRecord) -> None:
     session.execute(
         "UPDATE learning SET session_id = %(session)s, source = %(source)s, "
         "created_at = %(created_at)s WHERE owner = %(owner)s AND memory_id = %(id)s",
-        session=after.session,
-        source=after.source,
-        created_at=utc(after.created_at),
-        id=after.id,
+        session=memory.session,
+        source=memory.source,
+        created_at=utc(memory.created_at),
+        id=memory.id,
     )
 
 
-def _restate_details(session: Session, target: _Target, episode: int) -> None:
+def _restate_details(session: Session, target: EditTarget, episode: int) -> None:
     """Replace the exact values of an original; secrets stay so where others hold them too."""
     leave_secrets(session, target.seq, episode)
     session.execute(
         "DELETE FROM detail WHERE owner = %(owner)s AND memory_seq = %(seq)s",
         seq=target.seq,
     )
-    known = [
-        Detail(DetailKind(kind), value, sensitive=True)
-        for kind, value in sensitive_details(session, episode)
-    ]
-    _, details = mask_memories([target.edit.after], known=known)
-    insert_details(session, details, episode)
+    secrets = sensitive_details(session, episode)
+    insert_details(session, details_with(target.edit.after, secrets), episode)
     leave_secrets(session, target.seq, episode)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 
 import msgspec
 
@@ -19,13 +18,8 @@ def keep_revision(
     session: Session, seq: int, edit: MemoryEdit, *, moment: datetime, drop: bool
 ) -> None:
     """Keep what a memory was; with `drop` only that it was, and of what was kept before no words."""
-    before = edit.before
-    text = before.content if before.content != edit.after.content else None
-    fields: dict[str, Any] = {
-        name: getattr(before, name) for name in edit.changed_fields
-    }
+    text, fields = edit.earlier_state(drop=drop)
     if drop:
-        text, fields = None, {}
         session.execute(
             "UPDATE revision SET content = NULL, fields = '{}' "
             "WHERE owner = %(owner)s AND memory_seq = %(seq)s",
@@ -39,7 +33,7 @@ def keep_revision(
         seq=seq,
         moment=utc(moment),
         text=text,
-        hash=content_hash(before.content),
+        hash=content_hash(edit.before.content),
         fields=msgspec.json.encode(fields).decode(),
     )
     session.execute(

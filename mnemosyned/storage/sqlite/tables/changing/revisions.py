@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from typing import Any
 
 import msgspec
 
@@ -22,13 +21,8 @@ def keep_revision(
     drop: bool,
 ) -> None:
     """Keep what a memory was; with `drop` only that it was, and of what was kept before no words."""
-    before = edit.before
-    text = before.content if before.content != edit.after.content else None
-    fields: dict[str, Any] = {
-        name: getattr(before, name) for name in edit.changed_fields
-    }
+    text, fields = edit.earlier_state(drop=drop)
     if drop:
-        text, fields = None, {}
         connection.execute(
             "UPDATE revision SET content = NULL, fields = '{}' WHERE memory_seq = ?",
             (seq,),
@@ -40,7 +34,7 @@ def keep_revision(
             seq,
             moment,
             text,
-            content_hash(before.content),
+            content_hash(edit.before.content),
             msgspec.json.encode(fields).decode(),
         ),
     )
