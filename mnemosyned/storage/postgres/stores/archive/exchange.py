@@ -16,7 +16,7 @@ from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.database.transactions import Transactional, writes
 from mnemosyned.storage.postgres.tables.exchange.export import Exported
 from mnemosyned.storage.postgres.tables.exchange.moved import moved_records
-from mnemosyned.storage.postgres.tables.exchange.restore import Restoring
+from mnemosyned.storage.postgres.tables.exchange.restore import PostgresRestoring
 
 READER_S = 600
 """Seconds that whoever reads an export may take for a part of it, which others do not wait for."""
@@ -45,4 +45,4 @@ class PostgresExchange(Transactional, ExchangeStore):
 
     @writes
     def restore(self, session: Session, records: Sequence[AnyRecord]) -> Restored:
-        return Restoring(session).restore(records)
+        return PostgresRestoring(session).restore(records)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import msgspec
 
-from mnemosyned.domain.exchange import ExportedMemory
 from mnemosyned.domain.memory import MemoryRecord, Tier
+from mnemosyned.domain.storing.restoring import PlacedMemory
 from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.tables.changing.tags import add_tags
 from mnemosyned.storage.postgres.tables.insert import (
@@ -40,15 +39,7 @@ _INSERT_REVISION = (
 )
 
 
-class Placed(NamedTuple):
-    """A memory with its number, and the episode whose original it is, if any."""
-
-    memory: ExportedMemory
-    seq: int
-    home: int | None
-
-
-def insert_memories(session: Session, memories: Sequence[Placed]) -> None:
+def insert_memories(session: Session, memories: Sequence[PlacedMemory]) -> None:
     """Insert memories with all that is kept of them."""
     if not memories:
         return
@@ -75,7 +66,7 @@ def insert_memories(session: Session, memories: Sequence[Placed]) -> None:
     _insert_changes(session, memories)
 
 
-def _values(owner: int, placed: Placed) -> dict[str, object]:
+def _values(owner: int, placed: PlacedMemory) -> dict[str, object]:
     """The values of a row; a pruned memory is found by no word, not even by its speaker's."""
     memory = placed.memory
     record = MemoryRecord(
@@ -97,7 +88,7 @@ def _values(owner: int, placed: Placed) -> dict[str, object]:
     return values
 
 
-def _insert_details(session: Session, archived: Sequence[Placed]) -> None:
+def _insert_details(session: Session, archived: Sequence[PlacedMemory]) -> None:
     """Insert the exact values of originals, each once."""
     rows = {
         (each.seq, kind, value): sensitive
@@ -115,7 +106,7 @@ def _insert_details(session: Session, archived: Sequence[Placed]) -> None:
 
 
 def _insert_states(
-    session: Session, memories: Sequence[Placed], working: Sequence[Placed]
+    session: Session, memories: Sequence[PlacedMemory], working: Sequence[PlacedMemory]
 ) -> None:
     for table, members in (("memory_state", memories), ("working_state", working)):
         names = _STATES[table]
@@ -131,7 +122,7 @@ def _insert_states(
         )
 
 
-def _insert_changes(session: Session, memories: Sequence[Placed]) -> None:
+def _insert_changes(session: Session, memories: Sequence[PlacedMemory]) -> None:
     """Insert the tags of memories and what they were before they were edited."""
     for memory, seq, _ in memories:
         if memory.tags:

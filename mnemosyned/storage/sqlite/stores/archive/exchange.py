@@ -16,7 +16,7 @@ from mnemosyned.domain.ports.archive.exchange import (
 from mnemosyned.storage.sqlite.database.transactions import Transactional, writes
 from mnemosyned.storage.sqlite.tables.exchange.export import Exported
 from mnemosyned.storage.sqlite.tables.exchange.moved import moved_records
-from mnemosyned.storage.sqlite.tables.exchange.restore import Restoring
+from mnemosyned.storage.sqlite.tables.exchange.restore import SqliteRestoring
 
 
 class SqliteExchange(Transactional, ExchangeStore):
@@ -41,4 +41,4 @@ class SqliteExchange(Transactional, ExchangeStore):
     def restore(
         self, connection: sqlite3.Connection, records: Sequence[AnyRecord]
     ) -> Restored:
-        return Restoring(connection).restore(records)
+        return SqliteRestoring(connection).restore(records)
