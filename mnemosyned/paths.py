@@ -1,10 +1,33 @@
-"""Directories and files on this machine: systemd's directories, or the user's by the XDG rules."""
+"""Directories and files on this machine, and what is wrong with a path that somebody named."""
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
+from mnemosyned.domain.errors import InvalidRequest
 from mnemosyned.socket_path import directory, usual_socket_path
+
+NAME_BYTES_MAX = 255
+"""Bytes of one name in a path, on nearly all file systems."""
+PATH_BYTES_MAX = 4_095
+"""Bytes of a path that the system takes."""
+DATABASE_PATH_BYTES_MAX = 512
+"""Bytes of a path that SQLite takes, with the suffix of its journal."""
+DATABASE_SUFFIX = ".before-restore-20260101T000000Z-journal"
+"""The longest suffix of a file beside a database: of one that a restore set aside."""
+SOCKET_PATH_BYTES_MAX = 107
+"""Bytes of a path that the system takes for a Unix socket."""
+DEPTH_MAX = 256
+"""Folders within each other; Python's own functions for paths recurse at each."""
+SHOWN_CHARS_MAX = 120
+_FAULTS = {
+    errno.ELOOP: "its symbolic links lead in a circle; name the file itself",
+    errno.ENOTDIR: "a file is where it needs a folder; choose another",
+    errno.EACCES: "a folder above it is closed to this user; open that, or choose another",
+    errno.ENAMETOOLONG: "it is too long for this file system; choose a shorter one",
+}
 
 
 def state_dir() -> Path:
@@ -53,3 +76,84 @@ def shipped(folder: str) -> Path:
 def _directory(systemd: str, xdg: str, default: Path) -> Path:
     """The directory that systemd names, or `mnemosyned` in the one that XDG names."""
     return Path(directory(systemd, xdg, str(default)))
+
+
+# ---------------------------------------------------------------- named paths
+
+
+def usable_path(
+    name: str,
+    *,
+    field: str | None = None,
+    suffix: str = "",
+    bytes_max: int = PATH_BYTES_MAX,
+) -> Path:
+    """The path that somebody named, with `~` replaced; there need be nothing yet.
+
+    Raises `InvalidRequest` for what `path_fault` tells.
+    """
+    fault = path_fault(name, suffix=suffix, bytes_max=bytes_max)
+    if fault:
+        raise InvalidRequest(f"{shown_path(name)} cannot be used: {fault}", field=field)
+    return Path(name).expanduser()
+
+
+def path_fault(name: str, *, suffix: str = "", bytes_max: int = PATH_BYTES_MAX) -> str:
+    """Why a name can be no path here, and what to do; empty where it can, and where nothing is.
+
+    The path is looked at, its links are followed, and nothing is changed. `suffix` is the longest
+    that is appended to it for files beside it, `bytes_max` the limit with that.
+    """
+    fault = form_fault(name, suffix=suffix, bytes_max=bytes_max)
+    if fault:
+        return fault
+    try:
+        Path(name).expanduser().stat()
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        return fault_of(error)
+    return ""
+
+
+def form_fault(name: str, *, suffix: str = "", bytes_max: int = PATH_BYTES_MAX) -> str:
+    """Why a name can be no path anywhere, and what to do; empty where it can.
+
+    Only the user that a `~` names is looked for.
+    """
+    if "\0" in name:
+        return "it contains a NUL character; remove it"
+    try:
+        path = os.fsencode(Path(name).expanduser())
+    except UnicodeEncodeError as error:
+        return f"it is not valid Unicode at character {error.start}; choose another"
+    except RuntimeError:  # of `expanduser`
+        return "its ~ names no known user; write the path in full"
+    *folders, last = map(len, path.split(b"/"))
+    longest = max([*folders, last + len(suffix)])
+    for count, limit, what in (
+        (longest, NAME_BYTES_MAX, "a name of {:,} bytes, and {:,} fit"),
+        (len(path) + len(suffix), bytes_max, "{:,} bytes, and {:,} fit"),
+        (len(folders), DEPTH_MAX, "{:,} folders, and {:,} fit"),
+    ):
+        if count > limit:
+            counted = what.format(count, limit)
+            beside = f" with {suffix}, for files beside it" if suffix else ""
+            return f"it has {counted}{beside}; choose a shorter one"
+    return ""
+
+
+def fault_of(error: OSError) -> str:
+    """What the system says of a path, and what to do about it."""
+    return _FAULTS.get(error.errno or 0) or error.strerror or str(error)
+
+
+def shown_path(name: str) -> str:
+    """A path for a message: shortened, and without what cannot be printed."""
+    if len(name) > SHOWN_CHARS_MAX:
+        half = SHOWN_CHARS_MAX // 2
+        name = f"{name[:half]}…{name[-half:]}"
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode()
+        for char in name
+    )

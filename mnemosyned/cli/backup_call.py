@@ -17,12 +17,16 @@ import msgspec
 from mnemosyned.cli.exchange.whole_file import check_target, whole_file
 from mnemosyned.client.connection import Connection
 from mnemosyned.domain.errors import InvalidRequest, MnemosynedError, StorageFailed
+from mnemosyned.paths import path_fault
 from mnemosyned.verbs.retention import BackedUp, Backup
 from mnemosyned.verbs.status import Status
 
 BAR_EVERY_S = 0.2
 PARTS_MAX = 1_000
 SQLITE = b"SQLite format 3\0"
+UNSEEN = "there is no folder"
+CLOSED = "is closed to the process"
+"""What the daemon says of a folder that its sandbox hides, or closes for writing."""
 
 InBackground = Callable[[Callable[[], BackedUp]], Future[BackedUp]]
 
@@ -38,9 +42,10 @@ def back_up(
     try:
         made = _made(client, request, in_background)
     except (StorageFailed, InvalidRequest) as refused:
-        if request.file is None or not _is_closed_to_daemon(refused, request.file):
+        named = request.file
+        if not named or path_fault(named) or not _is_closed_to_daemon(refused, named):
             raise
-        return _moved_out(client, Path(request.file), refused)
+        return _moved_out(client, Path(named), refused)
     if request.file is not None and not Path(made.file).exists():
         # The daemon has a /tmp of its own.
         return _moved_out(client, Path(request.file), None)
@@ -84,7 +89,7 @@ def _is_closed_to_daemon(refused: MnemosynedError, file: str) -> bool:
     """Whether this process may write where the daemon may not."""
     folder = Path(file) if Path(file).is_dir() else Path(file).parent
     if isinstance(refused, InvalidRequest) and folder.is_dir():
-        return refused.message.startswith("there is no folder")
+        return refused.message.startswith(UNSEEN) or CLOSED in refused.message
     return os.access(folder, os.W_OK) and isinstance(refused, StorageFailed)
 
 

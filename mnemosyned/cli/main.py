@@ -14,7 +14,7 @@ from mnemosyned.cli.exits import (
     EXIT_OF_KIND,
 )
 from mnemosyned.cli.group import CommandTable
-from mnemosyned.domain.errors import InvalidRequest, MnemosynedError
+from mnemosyned.domain.errors import InvalidRequest, Kind, MnemosynedError
 from mnemosyned.version import __version__
 
 HELP_COLUMNS = 100
@@ -67,15 +67,21 @@ def main() -> None:
         _print_error(error)
         code = EXIT_OF_KIND[error.kind]
     except OSError as error:
-        _print_failure(error)
-        code = EXIT_NOTHING
+        code = _print_failure(error)
     sys.exit(code)
 
 
-def _print_failure(error: OSError) -> None:
-    """Print what the system refused, such as the answer on a full disk."""
-    file = f"{error.filename}: " if error.filename else ""
-    _say(f"mnem: {file}{error.strerror or error}")
+def _print_failure(error: OSError) -> int:
+    """Print what the system refused, such as the answer on a full disk; its exit code."""
+    # Loaded here, as below.
+    from mnemosyned.paths import path_fault, shown_path  # noqa: PLC0415
+
+    name = error.filename if isinstance(error.filename, str) else ""
+    if fault := path_fault(name):
+        _print_error(InvalidRequest(f"{shown_path(name)} cannot be used: {fault}"))
+        return EXIT_OF_KIND[Kind.INVALID]
+    _say(f"mnem: {name}{': ' if name else ''}{error.strerror or error}")
+    return EXIT_NOTHING
 
 
 def _print_usage(error: click.ClickException) -> None:

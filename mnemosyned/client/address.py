@@ -10,7 +10,8 @@ from collections import deque
 from pathlib import Path
 from typing import Protocol
 
-from mnemosyned.domain.errors import ForeignDaemon
+from mnemosyned.domain.errors import ForeignDaemon, InvalidRequest
+from mnemosyned.paths import form_fault, shown_path
 from mnemosyned.socket_path import foreign_owner, socket_path
 
 IDLE_MAX = 4
@@ -107,11 +108,17 @@ def address_of(
 ) -> Address:
     """The address given, the socket that the environment names, or the usual one.
 
-    Raises `ValueError` for arguments that do not belong together.
+    Raises `ValueError` for arguments that do not belong together, and `InvalidRequest` for a path
+    that can be none.
     """
     if url is None and token is None:
-        chosen = os.fspath(path) if path else None
-        return SocketAddress(Path(socket_path(chosen)))
+        named = socket_path(os.fspath(path) if path else None)
+        if fault := form_fault(named):
+            raise InvalidRequest(
+                f"the socket {shown_path(named)} cannot be used: {fault}",
+                field="socket",
+            )
+        return SocketAddress(Path(named))
     if path is not None or url is None or token is None:
         raise ValueError("give a socket, or a url and a token")
     return TcpAddress(url, token)

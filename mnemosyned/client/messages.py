@@ -9,6 +9,7 @@ import msgspec
 
 from mnemosyned.domain.errors import DaemonUnreachable, MnemosynedError, by_code
 from mnemosyned.domain.ids import new_id
+from mnemosyned.paths import SOCKET_PATH_BYTES_MAX, path_fault, shown_path
 from mnemosyned.verbs.memories import Remember, RememberMany
 from mnemosyned.verbs.request import Request, checked, parse_result
 
@@ -165,6 +166,11 @@ def unreachable(error: OSError, address: object) -> DaemonUnreachable:
     if isinstance(error, TimeoutError | BlockingIOError):  # the backlog is full
         return DaemonUnreachable(
             f"the daemon on {address} did not answer in time; see `mnem logs`"
+        )
+    fault = path_fault(str(address), bytes_max=SOCKET_PATH_BYTES_MAX)
+    if fault:
+        return DaemonUnreachable(
+            f"no daemon can answer on {shown_path(str(address))}: {fault}"
         )
     return DaemonUnreachable(
         f"the daemon on {address} hung up ({error!r}); see `mnem logs`, then try again"

@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 import msgspec
 
+from mnemosyned.config.location import is_server
 from mnemosyned.config.sections import (
     BACKUP_SCHEDULES,
     ENVIRONMENT_PREFIX,
     KEYS,
+    PATHS,
     Config,
     variable,
 )
 from mnemosyned.domain.errors import ConfigInvalid
 from mnemosyned.domain.keeping.backups import Keep
-from mnemosyned.paths import config_dir, models_dir
+from mnemosyned.paths import config_dir, form_fault, models_dir, shown_path
 from mnemosyned.verbs.validation import rephrase
 
 if TYPE_CHECKING:
@@ -254,6 +256,15 @@ def _listen_problem(value: str) -> str:
     return ""
 
 
+def _path_problem(value: str) -> str:
+    return "" if is_server(value) else form_fault(value)
+
+
+def _paths_problem(values: list[str]) -> str:
+    faults = ((path, form_fault(path)) for path in values)
+    return next((f"{shown_path(path)}: {fault}" for path, fault in faults if fault), "")
+
+
 def _choices(kind: object) -> list[str]:
     """The values a setting is limited to; empty if any is allowed."""
     if get_origin(kind) is not Literal:
@@ -278,6 +289,8 @@ def _suggestion(wrong: str) -> str:
 
 
 _FURTHER_CHECKS: dict[str, Callable[[Any], str]] = {
+    **dict.fromkeys(PATHS, _path_problem),
+    "watch.paths": _paths_problem,
     "listen": _listen_problem,
     "sleep.cron": _cron_problem,
     "backup.schedule": _backup_schedule_problem,

@@ -12,7 +12,15 @@ from msgspec import Meta
 from mnemosyned.config.location import DatabaseLocation, is_server
 from mnemosyned.domain.errors import ConfigInvalid
 from mnemosyned.domain.keeping.backups import INTERVALS, KEEP_FORM
-from mnemosyned.paths import default_socket, state_dir
+from mnemosyned.paths import (
+    DATABASE_PATH_BYTES_MAX,
+    DATABASE_SUFFIX,
+    PATH_BYTES_MAX,
+    default_socket,
+    path_fault,
+    shown_path,
+    state_dir,
+)
 
 IN_MEMORY = ":memory:"
 """The path of a `Memory` that keeps nothing; a daemon needs a file."""
@@ -36,6 +44,18 @@ RESTART = {
 }
 """Settings that take effect at the next start; besides them, all of `RESTART_SECTION`."""
 RESTART_SECTION = "embedding"
+PATHS = {
+    "backup.dir",
+    "context.tokenizer",
+    "database",
+    "embedding.model_path",
+    "llm.api_key_file",
+    "llm.model_path",
+    "socket",
+    "tls.certificate",
+    "tls.key",
+}
+"""Settings that name a file or a folder."""
 
 Hours = Annotated[float, Meta(gt=0, le=24 * 366)]
 Minutes = Annotated[float, Meta(gt=0, le=60 * 24 * 366)]
@@ -238,16 +258,25 @@ class Config(_Section, frozen=True):
                 f'database: "{IN_MEMORY}" is for `Memory` in a program; name a file',
                 field="database",
             )
-        if not self.database:
-            return _usable(state_dir() / "memory.db", key="database")
-        return _usable(Path(self.database), key="database")
+        path = _usable(
+            self.database or str(state_dir() / "memory.db"),
+            key="database",
+            suffix=DATABASE_SUFFIX,
+            bytes_max=DATABASE_PATH_BYTES_MAX,
+        )
+        if path.is_dir():
+            raise ConfigInvalid(
+                f"database: {shown_path(str(path))} is a folder; name a file in it",
+                field="database",
+            )
+        return path
 
     @property
     def backup_folder(self) -> Path | None:
         """The folder of backups, as an absolute path; None: next to the database."""
         if not self.backup.dir:
             return None
-        return _usable(Path(self.backup.dir), key="backup.dir")
+        return _usable(self.backup.dir, key="backup.dir")
 
     @property
     def tls_files(self) -> tuple[Path, Path] | None:
@@ -262,8 +291,8 @@ class Config(_Section, frozen=True):
                 field=f"tls.{missing}",
             )
         return (
-            _usable(Path(certificate), key="tls.certificate"),
-            _usable(Path(key), key="tls.key"),
+            _usable(certificate, key="tls.certificate"),
+            _usable(key, key="tls.key"),
         )
 
     @property
@@ -286,27 +315,26 @@ class Config(_Section, frozen=True):
         """The daemon's socket."""
         if not self.socket:
             return default_socket()
-        return _expanded(Path(self.socket), key="socket")
+        return _expanded(self.socket, key="socket")
 
 
-def _usable(path: Path, *, key: str) -> Path:
+def _usable(
+    name: str, *, key: str, suffix: str = "", bytes_max: int = PATH_BYTES_MAX
+) -> Path:
     """A path without links in it. Raises `ConfigInvalid` for one that leads nowhere."""
-    try:
-        return _expanded(path, key=key).resolve()
-    except (OSError, RuntimeError, ValueError) as error:
-        # Before Python 3.13 a loop is a RuntimeError.
-        raise ConfigInvalid(
-            f"{key}: {path} cannot be followed: {error}", field=key
-        ) from error
+    return _expanded(name, key=key, suffix=suffix, bytes_max=bytes_max).resolve()
 
 
-def _expanded(path: Path, *, key: str) -> Path:
-    try:
-        return path.expanduser()
-    except RuntimeError as error:
+def _expanded(
+    name: str, *, key: str, suffix: str = "", bytes_max: int = PATH_BYTES_MAX
+) -> Path:
+    """A path with `~` replaced. Raises `ConfigInvalid`."""
+    fault = path_fault(name, suffix=suffix, bytes_max=bytes_max)
+    if fault:
         raise ConfigInvalid(
-            f"{key}: {path} names no known user: {error}", field=key
-        ) from error
+            f"{key}: {shown_path(name)} cannot be used: {fault}", field=key
+        )
+    return Path(name).expanduser()
 
 
 def keys(

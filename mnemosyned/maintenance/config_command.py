@@ -19,6 +19,7 @@ from mnemosyned.config import (
     KEYS,
     MODEL_TOKENIZER,
     NO_MODEL,
+    PATHS,
     Config,
     changed_keys,
     load_config,
@@ -46,18 +47,6 @@ from mnemosyned.terminal import (
 EDITORS = ("editor", "nano", "vi")
 RESTART_MARK = "restart"
 VALUE_CHARS = 40
-PATHS = {
-    "database",
-    "socket",
-    "backup.dir",
-    "llm.model_path",
-    "llm.api_key_file",
-    "context.tokenizer",
-    "embedding.model_path",
-    "tls.certificate",
-    "tls.key",
-}
-"""Settings that name a file or folder."""
 
 
 def _complete_key(_: click.Context, __: click.Parameter, typed: str) -> list[str]:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 
 from mnemosyned.assembly.stores import OpenStore, open_store
 from mnemosyned.config import Config, DatabaseLocation
@@ -18,6 +17,7 @@ from mnemosyned.domain.errors import (
     StorageFailed,
 )
 from mnemosyned.maintenance.daemon_process import configured_daemon, running_daemon
+from mnemosyned.paths import DATABASE_PATH_BYTES_MAX, DATABASE_SUFFIX, usable_path
 from mnemosyned.service.exchange.move import (
     Advance,
     Compared,
@@ -45,11 +45,17 @@ class Move:
     answers: Answers
 
 
-def location_of(text: str) -> DatabaseLocation:
-    """The place that an argument names."""
+def location_of(text: str, *, field: str | None = None) -> DatabaseLocation:
+    """The place that an argument names. Raises `InvalidRequest`."""
     if is_server(text):
         return DatabaseLocation(url=text)
-    return DatabaseLocation(Path(text).expanduser().absolute())
+    path = usable_path(
+        text,
+        field=field,
+        suffix=DATABASE_SUFFIX,
+        bytes_max=DATABASE_PATH_BYTES_MAX,
+    )
+    return DatabaseLocation(path.absolute())
 
 
 def move(

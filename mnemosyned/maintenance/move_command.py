@@ -56,8 +56,8 @@ def move_command(to: str, source: str | None, *, as_json: bool) -> int:
     daemon must be stopped.
     """
     config = daemon_process.configured()
-    origin = location_of(source) if source else config.location
-    target = location_of(to)
+    origin = location_of(source, field="from") if source else config.location
+    target = location_of(to, field="to")
     try:
         done = move(
             origin,

@@ -18,6 +18,7 @@ from mnemosyned.maintenance.service_commands import (
     start_again,
     stop_daemon,
 )
+from mnemosyned.paths import DATABASE_PATH_BYTES_MAX, DATABASE_SUFFIX, usable_path
 from mnemosyned.terminal import counted, say, say_json
 
 
@@ -41,8 +42,8 @@ def restore_db(
     and never deleted. The daemon must be stopped, or --restart does that.
     """
     config = daemon_process.configured()
-    target = database.expanduser().absolute() if database else config.database_path
-    backup = file.expanduser().absolute()
+    target = _target(database) if database else config.database_path
+    backup = usable_path(str(file), field="file").absolute()
     process = running_daemon(target)
     if process and not restart:
         raise DatabaseInUse(
@@ -61,6 +62,16 @@ def restore_db(
         say_json(restored)
     else:
         say(_words(restored))
+
+
+def _target(database: Path) -> Path:
+    """The database that is replaced, and set aside under a longer name."""
+    return usable_path(
+        str(database),
+        field="database",
+        suffix=DATABASE_SUFFIX,
+        bytes_max=DATABASE_PATH_BYTES_MAX,
+    ).absolute()
 
 
 def _words(restored: RestoredDatabase) -> str:

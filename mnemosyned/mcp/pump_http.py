@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import select
 import socket
 import time
@@ -223,7 +222,7 @@ class Daemon:
             except OSError as error:
                 if time.monotonic() >= deadline:
                     raise DaemonLost(
-                        f"no daemon answers on {self.path} ({os.strerror(error.errno or 0)}). "
+                        f"no daemon answers on {self.path} ({error.strerror or error}). "
                         "Start it with `mnem start`"
                     ) from error
             time.sleep(RETRY_S)

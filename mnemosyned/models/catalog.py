@@ -17,7 +17,7 @@ from mnemosyned.models.download import (
     download,
     sha256_of,
 )
-from mnemosyned.paths import models_dir
+from mnemosyned.paths import models_dir, usable_path
 
 FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,199}\.gguf")
 
@@ -123,9 +123,10 @@ class ModelStore:
         """Find the file of an installed model by short name, file name or path."""
         if known := CATALOG.get(name):
             name = _file_name(known.url)
+        usable_path(name, field="name", suffix=".gguf.part")
         candidates = [self.folder / name, self.folder / f"{name}.gguf"]
         if "/" in name:
-            candidates = [Path(name).expanduser()]
+            candidates = [usable_path(name, field="name")]
         for path in candidates:
             if path.is_file() or (in_part and _part_path(path).is_file()):
                 return path.absolute()

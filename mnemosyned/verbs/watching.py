@@ -61,7 +61,7 @@ class Watch(_Watched[Watching], frozen=True, forbid_unknown_fields=True, kw_only
     What is added to transcripts of agents' tools, notes in Markdown, JSON lines and shell histories in them
     is remembered. An edited note takes the place of its earlier version. Only over the Unix socket.
 
-    Raises `InvalidRequest` and `NotFound`.
+    Raises `InvalidRequest`, `InvalidText` and `NotFound`.
     """
 
     writes = True

@@ -21,6 +21,8 @@ from mnemosyned.domain.ports.clock import Clock
 from mnemosyned.domain.ports.surroundings.watching import WatchStore
 from mnemosyned.importers.reading.parsing import PARSE_ERRORS
 from mnemosyned.logs import logger
+from mnemosyned.paths import path_fault, shown_path
+from mnemosyned.service.intake import check_text
 from mnemosyned.sleep.throttle import ForegroundGate
 from mnemosyned.verbs.watching import PATHS_MAX, Watch, WatchedFolder, Watching
 from mnemosyned.watch.notifications import Notifications
@@ -88,7 +90,8 @@ class Watcher:
 
     def watch(self, request: Watch) -> Watching:
         """Follow more folders or fewer, and list them."""
-        for path in request.paths:
+        for index, path in enumerate(request.paths):
+            check_text(path, field=f"paths[{index}]")
             if request.remove:
                 self._remove(path)
             else:
@@ -107,7 +110,9 @@ class Watcher:
     def _add(self, path: str) -> None:
         problem = _unfit(path)
         if problem:
-            raise InvalidRequest(f"{path} cannot be watched: {problem}", field="paths")
+            raise InvalidRequest(
+                f"{shown_path(path)} cannot be watched: {problem}", field="paths"
+            )
         folders = self._folders()
         if len(folders) >= PATHS_MAX and path not in folders:
             raise InvalidRequest(
@@ -121,15 +126,17 @@ class Watcher:
             return
         if _plain(path) in self._folders():
             raise InvalidRequest(
-                f"{path} is watched by the setting watch.paths; remove it there",
+                f"{shown_path(path)} is watched by the setting watch.paths; remove it there",
                 field="paths",
             )
-        raise NotFound(f"{path} is not watched; mnem watch --list shows what is")
+        raise NotFound(
+            f"{shown_path(path)} is not watched; mnem watch --list shows what is"
+        )
 
     def _folders(self) -> dict[str, bool]:
         """Return what is followed, and whether it is by the settings."""
         named = self._policy.paths
-        configured = [_plain(str(Path(path).expanduser())) for path in named]
+        configured = [_plain(os.path.expanduser(path)) for path in named]  # noqa: PTH111 no such user: as it is
         added = dict.fromkeys(self._watches.folders(), False)
         return {**added, **dict.fromkeys(configured, True)}
 
@@ -311,6 +318,8 @@ def _unfit(path: str) -> str:
     """Return why a path cannot be followed; empty if it can."""
     if not os.path.isabs(path):  # noqa: PTH117
         return "its path is not absolute"
+    if fault := path_fault(path):
+        return fault
     plain = _plain(path)
     if plain in {"/", _plain(str(Path.home()))}:
         return "it holds everything; name folders in it"

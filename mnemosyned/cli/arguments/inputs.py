@@ -11,6 +11,7 @@ import msgspec
 
 from mnemosyned.cli.arguments.parameters import FILES, FROM_STDIN
 from mnemosyned.domain.errors import InvalidRequest
+from mnemosyned.paths import usable_path
 
 STDIN_BYTES_MAX = 64 << 20
 
@@ -33,7 +34,7 @@ def fields_typed(given: dict[str, Any], command: str = "") -> dict[str, Any]:
     if "tags" in fields:
         fields["tags"] = _tags(fields["tags"])
     if "file" in fields:  # the daemon has another working directory
-        fields["file"] = str(Path(fields["file"]).expanduser().absolute())
+        fields["file"] = str(usable_path(fields["file"], field="file").absolute())
     for name in FILES & fields.keys():
         fields[name] = _listed(fields[name], field=name)
     return fields

@@ -12,7 +12,7 @@ from mnemosyned.cli.setting import write_setting
 from mnemosyned.config import NO_MODEL, config_file, load_config
 from mnemosyned.domain.errors import InvalidRequest
 from mnemosyned.models.catalog import CATALOG, ModelStore, manual_instructions
-from mnemosyned.paths import config_dir
+from mnemosyned.paths import config_dir, usable_path
 from mnemosyned.terminal import ask, say
 
 RELOAD = "the daemon takes it up with `systemctl --user reload mnemosyned`, or SIGHUP"
@@ -139,4 +139,4 @@ def remove(name: str, *, yes: bool) -> None:
 
 def _used() -> Path | None:
     named = load_config(config_file()).llm.model_path
-    return Path(named).expanduser().absolute() if named else None
+    return usable_path(named).absolute() if named else None

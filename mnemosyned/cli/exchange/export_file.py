@@ -15,10 +15,11 @@ from mnemosyned.cli.arguments.inputs import fields_typed
 from mnemosyned.cli.arguments.parameters import parameter
 from mnemosyned.cli.calls import called, client_of
 from mnemosyned.cli.exchange.progress_line import Advance, progress_line
-from mnemosyned.cli.exchange.whole_file import check_target, whole_file
+from mnemosyned.cli.exchange.whole_file import PARTIAL, check_target, whole_file
 from mnemosyned.cli.interruption import on_interrupt
 from mnemosyned.client.connection import Connection
 from mnemosyned.domain.errors import InvalidRequest, MnemosynedError
+from mnemosyned.paths import usable_path
 from mnemosyned.terminal import counted, say, say_json
 from mnemosyned.verbs.request import decoder_of, fields_of, parse_text
 from mnemosyned.verbs.retention import Backup
@@ -81,6 +82,8 @@ def export_command(
             f"{format_name} has secrets as they are stored; --reveal is for markdown",
             field="reveal",
         )
+    if file != "-":
+        usable_path(file, field="file", suffix=PARTIAL)
     if file != "-" and not _is_folder_of_days(file, format_name):
         check_target(Path(file), force=force)
     with on_interrupt(lambda: NOTHING_WRITTEN), client_of(context) as client:
@@ -133,7 +136,7 @@ def _copy(client: Connection, request: Export, file: str) -> dict[str, Any]:
         )
     if file == "-":
         raise InvalidRequest("name the file that the copy is written to", field="file")
-    path = str(Path(file).expanduser().absolute())
+    path = str(usable_path(file, field="file").absolute())
     written = called(client, Backup(path))
     return {"file": written.file, "bytes": written.bytes}
 

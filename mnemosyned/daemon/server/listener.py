@@ -15,9 +15,8 @@ from pathlib import Path
 
 from mnemosyned.domain.errors import DatabaseInUse, InvalidRequest
 from mnemosyned.logs import logger
+from mnemosyned.paths import SOCKET_PATH_BYTES_MAX, usable_path
 
-SOCKET_PATH_MAX = 107
-"""The kernel's limit for a Unix socket's path, in bytes."""
 BACKLOG = 1024
 DESCRIPTORS_RESERVED = 64
 """Descriptors for the database, its readers, helping processes and the log."""
@@ -32,11 +31,7 @@ def listening(path: Path) -> Iterator[socket.socket]:
     A lock on a file next to it makes the claim atomic: whoever holds the lock may remove, bind and
     unlink. Raises `DatabaseInUse` where another daemon has the path, and `InvalidRequest`.
     """
-    if len(os.fsencode(path)) > SOCKET_PATH_MAX:
-        raise InvalidRequest(
-            f"the socket's path has over {SOCKET_PATH_MAX} bytes; choose a shorter one: {path}",
-            field="socket",
-        )
+    usable_path(str(path), field="socket", bytes_max=SOCKET_PATH_BYTES_MAX)
     with _claimed(path):
         _remove_stale(path)
         with socket.socket(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -85,17 +86,18 @@ def check_database(installation: Installation) -> Iterator[Finding]:
 def check_leftovers(installation: Installation) -> Iterator[Finding]:
     """Find what a crash or a restore left next to the database."""
     database = installation.database
+    name = glob.escape(database.name)
     if installation.process is None:
         yield from _left_log(database)
-        for waiting in sorted(database.parent.glob(f"{database.name}.restore-*Z")):
+        for waiting in sorted(database.parent.glob(f"{name}.restore-*Z")):
             text = f"a restore was interrupted: {waiting.name} waits to be the database"
             yield warning(CHECK, text, "mnem start", Remedy.RESTORE, waiting)
         for part in _parts(database.parent, installation.backup_folder):
             text = f"{part} is a part of a copy that was never finished"
             yield warning(CHECK, text, REPAIR, Remedy.LEFTOVER, part)
     asides = [
-        *database.parent.glob(f"{database.name}.before-restore-*Z"),
-        *database.parent.glob(f"{database.name}.replaced-*Z"),
+        *database.parent.glob(f"{name}.before-restore-*Z"),
+        *database.parent.glob(f"{name}.replaced-*Z"),
     ]
     if asides:
         size = sum(map(file_bytes, asides)) / 1e6

@@ -26,10 +26,10 @@ from mnemosyned.maintenance.findings import (
     warning,
 )
 from mnemosyned.maintenance.unit import Unit, lingers, present_unit, unit_file
+from mnemosyned.paths import SOCKET_PATH_BYTES_MAX
 from mnemosyned.storage.sqlite.database.copies import open_to_read
 from mnemosyned.version import __version__
 
-SOCKET_PATH_MAX = 107
 CONNECT_S = 1.0
 BEHIND = timedelta(minutes=10)
 SQLITE_MIN = (3, 37, 0)
@@ -83,8 +83,8 @@ def check_socket(installation: Installation) -> Iterator[Finding]:
     """Whether the socket leads to a daemon of this user."""
     path = installation.socket
     length = len(os.fsencode(path))
-    if length > SOCKET_PATH_MAX:
-        text = f"the path of the socket has {length} bytes, more than {SOCKET_PATH_MAX}: {path}"
+    if length > SOCKET_PATH_BYTES_MAX:
+        text = f"the path of the socket has {length} bytes, more than {SOCKET_PATH_BYTES_MAX}: {path}"
         yield problem("socket", text, "mnem config set socket PATH")
         return
     try:

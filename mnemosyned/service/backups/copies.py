@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from itertools import chain, islice
 from pathlib import Path
 
 from mnemosyned.domain.errors import InvalidRequest
 from mnemosyned.domain.keeping.backups import DatedBackup, dated_backup
+from mnemosyned.paths import (
+    DATABASE_PATH_BYTES_MAX,
+    fault_of,
+    shown_path,
+    usable_path,
+)
 
 FILES_MAX = 10_000
 SQLITE = b"SQLite format 3\0"
 OWN = ("", "-wal", "-shm", "-journal", ".lock")
+SUFFIX = ".partial-journal"
+"""The longest that is appended to the name of a backup while it is written."""
 
 
 def known_backups(database: Path, folder: Path | None = None) -> list[str]:
@@ -30,22 +39,26 @@ def known_backups(database: Path, folder: Path | None = None) -> list[str]:
 
 def backup_target(name: str, database: Path) -> Path:
     """Return the path for a backup. Raises `InvalidRequest` where it would destroy another file."""
-    given = Path(name)
-    if not given.is_absolute():
-        raise InvalidRequest(
-            f"{name} is not an absolute path; begin it with /", field="file"
-        )
+    given = named_target(name, suffix=SUFFIX)
     try:
         target = given.resolve()
         refused = _refusal(target, database)
-    except (
-        OSError,
-        RuntimeError,
-    ) as error:  # before Python 3.13 a loop of links is the latter
-        refused = f"{name} cannot be used: {error}"
+    except OSError as error:  # changed since it was looked at
+        refused = f"{shown_path(name)} cannot be used: {fault_of(error)}"
     if refused:
         raise InvalidRequest(f"{refused}; choose another name", field="file")
     return target
+
+
+def named_target(name: str, *, suffix: str = "") -> Path:
+    """Return the absolute path that a caller named for a backup. Raises `InvalidRequest`."""
+    if not name.startswith("/"):
+        raise InvalidRequest(
+            f"{shown_path(name)} is not an absolute path; begin it with /", field="file"
+        )
+    return usable_path(
+        name, field="file", suffix=suffix, bytes_max=DATABASE_PATH_BYTES_MAX
+    )
 
 
 def dated_backups(folder: Path) -> list[DatedBackup]:
@@ -73,14 +86,22 @@ def file_bytes(path: Path) -> int:
 def _refusal(target: Path, database: Path) -> str:
     if target.is_dir():
         return f"{target} is a folder, not a backup"
-    if not target.parent.is_dir():
-        return f"there is no folder {target.parent}"
+    if refused := _refusal_of_folder(target.parent):
+        return refused
     if target in _own_files(database):
         return f"{target} is a file of the memory itself"
     if _in_use(target):
         return f"{target} is a database that some program uses"
     if not _may_be_replaced(target):
         return f"{target} exists already and is not a backup"
+    return ""
+
+
+def _refusal_of_folder(folder: Path) -> str:
+    if not folder.is_dir():
+        return f"there is no folder {folder}"
+    if not os.access(folder, os.W_OK | os.X_OK, effective_ids=True):
+        return f"{folder} is closed to the process that makes backups"
     return ""
 
 

@@ -17,7 +17,11 @@ from mnemosyned.domain.keeping.backups import (
 from mnemosyned.domain.ports.clock import Clock
 from mnemosyned.domain.ports.maintenance import MaintenanceStore
 from mnemosyned.logs import logger
-from mnemosyned.service.backups.copies import backup_target, dated_backups
+from mnemosyned.service.backups.copies import (
+    backup_target,
+    dated_backups,
+    named_target,
+)
 from mnemosyned.service.policies import About, BackupPolicy, PolicyHolder
 from mnemosyned.sleep.lease import SummarizerLease
 from mnemosyned.sleep.starts.scheduler import cron_times
@@ -83,7 +87,7 @@ class BackupKeeper:
     def back_up(self, request: Backup) -> BackedUp:
         """Make the backup that was asked for; without a file, a dated one in the folder."""
         if request.file is not None:
-            given = Path(request.file)
+            given = named_target(request.file)
             if given.is_dir():
                 given /= self._name(scheduled=False)
             target = backup_target(str(given), self._file)

@@ -7,6 +7,7 @@ next goes on from there: see `finish_restore`.
 
 from __future__ import annotations
 
+import glob
 import re
 import sqlite3
 from collections.abc import Iterator
@@ -106,7 +107,7 @@ def finish_restore(database: Path) -> Path | None:
 
 def _waiting(database: Path) -> Iterator[tuple[Path, str]]:
     """The copies that wait, with their stamps, the oldest first."""
-    for file in sorted(database.parent.glob(f"{database.name}.restore-*")):
+    for file in sorted(database.parent.glob(f"{glob.escape(database.name)}.restore-*")):
         stamp = _WAITING.fullmatch(file.name.removeprefix(database.name))
         if stamp:
             yield file, stamp[1]

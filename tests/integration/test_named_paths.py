@@ -1,0 +1,260 @@
+"""A path that somebody names: what is wrong with it is said before anything is done with it."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from mnemosyned import Client, Memory
+from mnemosyned.config import load_config
+from mnemosyned.domain.errors import (
+    ConfigInvalid,
+    DaemonUnreachable,
+    InvalidRequest,
+    InvalidText,
+)
+from mnemosyned.maintenance.restore import restore_database
+from mnemosyned.paths import (
+    DATABASE_SUFFIX,
+    DEPTH_MAX,
+    NAME_BYTES_MAX,
+    PATH_BYTES_MAX,
+    form_fault,
+    path_fault,
+    usable_path,
+)
+
+NOBODY = 65_534
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Path:
+    """A folder with a loop of links, a file and a folder in it."""
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "folder").mkdir()
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
+    with Memory(tmp_path_factory.mktemp("memory") / "memory.db") as memory:
+        yield memory
+
+
+@pytest.fixture
+def public() -> Iterator[Path]:
+    """A folder that every user can reach."""
+    with TemporaryDirectory(prefix="mn-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+@contextmanager
+def as_another_user() -> Iterator[None]:
+    """Be no root for a moment, whom no folder is closed to."""
+    user = os.geteuid()
+    if user == 0:
+        os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(user)
+
+
+FAULTS: dict[str, tuple[str, str]] = {
+    "a NUL": ("a\0b", "NUL character; remove it"),
+    "half a character": ("\ud800", "not valid Unicode at character"),
+    "a long name": ("x" * 256, "a name of 256 bytes, and 255 fit; choose a shorter one"),
+    "a long name of few characters": ("é" * 128, "a name of 256 bytes"),
+    "a long name above": (f"{'x' * 256}/y", "a name of 256 bytes"),
+    "line breaks": ("\n" * 600, "a name of"),
+    "a long path": ("/".join(["x" * 99] * 42), "bytes, and 4,095 fit"),
+    "many folders": ("x/" * 1_500, "folders, and 256 fit"),
+    "a loop": ("loop", "links lead in a circle"),
+    "below a loop": ("loop/x", "links lead in a circle"),
+    "below a file": ("file/x", "a file is where it needs a folder"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", FAULTS)
+def test_a_fault_of_a_path_is_named_with_what_to_do(room: Path, case: str) -> None:
+    name, fault = FAULTS[case]
+
+    assert fault in path_fault(f"{room}/{name}")
+    with pytest.raises(InvalidRequest, match="cannot be used: ") as refused:
+        usable_path(f"{room}/{name}", field="file")
+
+    assert refused.value.field == "file"
+    assert len(refused.value.message) < 400
+    assert refused.value.message.isprintable()
+
+
+def test_an_unknown_user_is_named() -> None:
+    assert "no known user" in path_fault("~nobody-of-this-name/x")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["file", "folder", "nothing", "no/such/folder", "x" * 255, "é" * 127, "a b\n"],
+)
+def test_a_path_that_can_be_has_no_fault(room: Path, name: str) -> None:
+    assert path_fault(f"{room}/{name}") == ""
+    assert usable_path(f"{room}/{name}", field="file") == room / name
+
+
+def test_a_home_is_put_in_place_of_its_sign(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/ada")
+
+    assert usable_path("~/x", field="file") == Path("/home/ada/x")
+
+
+def test_names_of_files_beside_it_need_room() -> None:
+    longest = NAME_BYTES_MAX - len(".partial")
+
+    assert form_fault("x" * longest, suffix=".partial") == ""
+    assert "with .partial" in form_fault("x" * (longest + 1), suffix=".partial")
+    assert form_fault("/x" * 9, bytes_max=18) == ""
+    assert "18 bytes, and 17 fit" in form_fault("/x" * 9, bytes_max=17)
+
+
+def test_what_passes_as_form_the_system_takes(room: Path) -> None:
+    longest = ("x" * (NAME_BYTES_MAX - 1) + "/") * (PATH_BYTES_MAX // NAME_BYTES_MAX)
+
+    assert form_fault(longest) == ""
+    assert form_fault("/".join("x" * DEPTH_MAX)) == ""
+    with pytest.raises(FileNotFoundError):
+        (room / "x" / ("x" * NAME_BYTES_MAX)).stat()
+
+
+def test_a_folder_above_that_is_closed_is_named(public: Path) -> None:
+    (public / "closed").mkdir(mode=0o700)
+    (public / "closed").chmod(0o000)
+
+    with as_another_user():
+        assert "closed to this user" in path_fault(f"{public}/closed/x")
+
+
+# ------------------------------------------------------------------- callers
+
+
+@pytest.mark.parametrize("case", FAULTS)
+def test_a_backup_refuses_a_path_with_a_fault(
+    memory: Memory, room: Path, case: str
+) -> None:
+    name, _ = FAULTS[case]
+
+    with pytest.raises((InvalidRequest, InvalidText)) as refused:
+        memory.backup(f"{room}/{name}")
+
+    assert refused.value.field in ("file", None)
+
+
+def test_a_backup_leaves_room_for_its_unfinished_part(
+    memory: Memory, room: Path
+) -> None:
+    with pytest.raises(InvalidRequest, match="for files beside it"):
+        memory.backup(f"{room}/{'x' * 250}")
+
+    made = memory.backup(f"{room}/{'x' * 230}")
+
+    assert Path(made.file).is_file()
+
+
+def test_a_backup_into_a_closed_folder_says_so(memory: Memory, public: Path) -> None:
+    (public / "closed").mkdir()
+    (public / "closed").chmod(0o555)
+
+    with (
+        as_another_user(),
+        pytest.raises(InvalidRequest, match="is closed to the process") as refused,
+    ):
+        memory.backup(f"{public}/closed/copy.db")
+
+    assert refused.value.field == "file"
+
+
+@pytest.mark.parametrize("case", FAULTS)
+def test_a_database_with_a_fault_in_its_path_is_a_mistake_of_the_settings(
+    room: Path, case: str
+) -> None:
+    name, _ = FAULTS[case]
+
+    with pytest.raises(ConfigInvalid) as refused:
+        Memory(f"{room}/{name}")
+
+    assert refused.value.field == "database"
+    assert refused.value.message.isprintable()
+
+
+def test_a_folder_is_no_database(room: Path) -> None:
+    with pytest.raises(ConfigInvalid, match="is a folder; name a file in it"):
+        Memory(room / "folder")
+
+
+PATHS: dict[str, Callable[[str], object]] = {
+    "backup.dir": lambda path: path,
+    "context.tokenizer": lambda path: path,
+    "embedding.model_path": lambda path: path,
+    "llm.api_key_file": lambda path: path,
+    "llm.model_path": lambda path: path,
+    "socket": lambda path: path,
+    "tls.certificate": lambda path: path,
+    "watch.paths": lambda path: ["/", path],
+}
+
+
+@pytest.mark.parametrize("key", PATHS)
+@pytest.mark.parametrize("path", ["a\0b", "x" * 256, "~nobody-of-this-name/x"])
+def test_a_setting_that_can_be_no_path_is_refused_where_it_is_read(
+    key: str, path: str
+) -> None:
+    with pytest.raises(ConfigInvalid, match=f"^argument: {key}: ") as refused:
+        load_config(overrides={key: PATHS[key](path)})
+
+    assert refused.value.field == key
+
+
+@pytest.mark.parametrize("name", ["memory [1]*.db", "x" * (255 - len(DATABASE_SUFFIX))])
+def test_a_backup_is_restored_under_any_name_that_is_taken(
+    tmp_path: Path, name: str
+) -> None:
+    database, copy = tmp_path / name, tmp_path / "copy.db"
+    with Memory(database) as memory:
+        memory.remember("tea at four")
+        memory.backup(str(copy))
+        memory.remember("and cake at five")
+
+    restored = restore_database(copy, database)
+
+    assert restored.set_aside is not None
+    with Memory(database) as memory:
+        assert len(memory.list()) == 1
+    with closing(sqlite3.connect(restored.set_aside)) as former:
+        (count,) = former.execute("SELECT count(*) FROM working_memory").fetchone()
+        assert count == 2
+
+
+@pytest.mark.parametrize("name", ["a\0b", "\ud800", "x" * 256])
+def test_a_socket_that_can_be_no_path_is_refused(name: str) -> None:
+    with pytest.raises(
+        InvalidRequest, match=r"the socket .* cannot be used"
+    ) as refused:
+        Client(name)
+
+    assert refused.value.field == "socket"
+
+
+@pytest.mark.parametrize("name", ["loop", "file/x", "x" * 120])
+def test_a_socket_that_leads_nowhere_has_no_daemon(room: Path, name: str) -> None:
+    with (
+        Client(room / name) as client,
+        pytest.raises(DaemonUnreachable, match=r"no daemon can answer on .*: "),
+    ):
+        client.status()
