@@ -24,6 +24,7 @@ from e2e.daemons import (
     short_room,
     spawn,
 )
+from support.seeds import seed_of
 
 from mnemosyned import Client, Remember
 from mnemosyned.domain.errors import DaemonUnreachable
@@ -31,7 +32,7 @@ from mnemosyned.domain.errors import DaemonUnreachable
 pytestmark = [pytest.mark.e2e, pytest.mark.fault]
 
 KILLS = int(os.environ.get("CRASH_KILLS", "80"))
-SEED = int(os.environ.get("CRASH_SEED") or random.randrange(10**6))
+SEED = seed_of("CRASH_SEED")
 SETTINGS: dict[str, Json] = {"MNEMOSYNE_SLEEP_GROUP_ENTRIES_MAX": "5"}
 BATCH = 7
 SESSIONS = 6

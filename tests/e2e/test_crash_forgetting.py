@@ -20,6 +20,7 @@ import pytest
 from e2e.consistency import damage, half_done
 from e2e.daemons import WAIT_S, Daemon, Json, eventually, kept, rows, running
 from support.fakes import files_containing
+from support.seeds import seed_of
 
 from mnemosyned import Memory, Remember
 
@@ -28,7 +29,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.fault]
 KILLS = int(os.environ.get("FORGET_KILLS", "6"))
 KILLS_MAX = KILLS + 20
 """Most kills until one comes halfway: on a busy machine the start may be seen only at the end."""
-SEED = int(os.environ.get("CRASH_SEED") or random.randrange(10**6))
+SEED = seed_of("CRASH_SEED")
 SETTINGS: dict[str, Json] = {
     "MNEMOSYNE_SLEEP_ON_SHUTDOWN": "false",
     "MNEMOSYNE_AUTO_SLEEP": "false",

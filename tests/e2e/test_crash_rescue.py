@@ -15,13 +15,14 @@ from pathlib import Path
 import pytest
 from e2e.consistency import damage, half_done
 from e2e.daemons import kept, running
+from support.seeds import seed_of
 
 from mnemosyned import Client, MnemosynedError
 
 pytestmark = [pytest.mark.e2e, pytest.mark.fault]
 
 KILLS = int(os.environ.get("RESCUE_KILLS", "8"))
-SEED = int(os.environ.get("CRASH_SEED") or random.randrange(10**6))
+SEED = seed_of("CRASH_SEED")
 MEMORIES = 300
 USUAL_S = 0.03
 """About how long it takes to put them back."""

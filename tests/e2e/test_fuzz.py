@@ -7,17 +7,17 @@ that are left out.
 from __future__ import annotations
 
 import os
-import random
 
 import pytest
 from e2e.conftest import Start
 from fuzz.run import fuzz
 from soak.verdict import broken_file
+from support.seeds import seed_of
 
 pytestmark = [pytest.mark.e2e, pytest.mark.fault]
 
 COUNT = int(os.environ.get("FUZZ", "2500"))
-SEED = os.environ.get("FUZZ_SEED") or str(random.randrange(10**6))
+SEED = str(seed_of("FUZZ_SEED"))
 WITHOUT = tuple(os.environ.get("FUZZ_WITHOUT", "").split())
 
 

@@ -7,16 +7,16 @@ form.
 from __future__ import annotations
 
 import os
-import random
 from pathlib import Path
 
 import pytest
 from soak.run import soak
+from support.seeds import seed_of
 
 pytestmark = [pytest.mark.e2e, pytest.mark.fault]
 
 SECONDS = float(os.environ.get("SOAK_SECONDS", "20"))
-SEED = int(os.environ.get("SOAK_SEED") or random.randrange(10**6))
+SEED = seed_of("SOAK_SEED")
 CLIENTS = 30
 FORGETS_PER_MINUTE = float(os.environ.get("SOAK_FORGETS", "12"))
 RESIDENT_MB_MAX = 120

@@ -5,7 +5,6 @@ The long form: DAEMONS=12 KILLS=200 DROPS=20 MEMORIES=24000.
 
 from __future__ import annotations
 
-import os
 import random
 from collections import Counter
 from pathlib import Path
@@ -23,6 +22,7 @@ from postgres.fleet import (
     setting,
 )
 from support.endpoints import serving
+from support.seeds import seed_of
 
 pytestmark = pytest.mark.postgres
 
@@ -30,7 +30,7 @@ DAEMONS = setting("DAEMONS", 4)
 KILLS = setting("KILLS", 8)
 DROPS = setting("DROPS", 3)
 GROUPS = setting("MEMORIES", 1_200) // ITEMS
-SEED = 11 if "CI" in os.environ else setting("SEED", random.randrange(1 << 16))
+SEED = seed_of("SEED")
 WRITING_S = 0.03
 REQUESTS_BETWEEN = 4
 """Summaries that may be begun between two faults, at most."""
@@ -48,7 +48,7 @@ def test_kills_and_lost_connections_during_sleep_lose_nothing_and_double_nothing
     tmp_path: Path, dsn: str
 ) -> None:
     chance = random.Random(SEED)
-    print(f"seed {SEED}")
+    print(f"SEED={SEED}")
     model = SlowModel(WRITING_S)
     with (
         serving(model) as endpoint,

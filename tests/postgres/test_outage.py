@@ -86,14 +86,14 @@ class Writer:
 def test_nothing_acknowledged_is_lost_when_the_server_is_killed(
     start: Start, server: Server
 ) -> None:
-    random.seed(7)
+    chance = random.Random(7)
     daemon = start("--database", server.new_database())
     writers = [Writer(daemon, number) for number in range(CLIENTS)]
     try:
         for _ in range(KILLS):
-            time.sleep(random.uniform(*UP_S))
+            time.sleep(chance.uniform(*UP_S))
             server.kill()
-            time.sleep(random.uniform(*DOWN_S))
+            time.sleep(chance.uniform(*DOWN_S))
             server.start()
         time.sleep(UP_S[0])
     finally:
