@@ -166,3 +166,42 @@ def test_every_statement_names_the_owner_of_every_table(dsn: str) -> None:
 )
 def test_a_table_without_an_owner_is_noticed(text: str, missing: list[str]) -> None:
     assert unheld(text, {"memory", "fresh", "tag"}) == missing
+
+
+BY_ANOTHER = re.compile(r"\b(WHERE|AND) (\w+)\.owner = [a-z]\w*\.owner\b")
+"""A subquery that has its owner from the query around it: no cluster can tell its node then."""
+OF_EACH_OWNER = "FROM owner_token AS t WHERE t.owner = o.owner"
+"""Counted for the list of all owners."""
+OF_NOTHING = re.compile(
+    r"^INSERT INTO (?!.* AS o\b)(?!.*\bJOIN memory\b).*\bunnest\(", re.DOTALL
+)
+"""Rows of arrays alone: a cluster would store them by way of the coordinator."""
+
+
+def test_every_statement_can_be_handed_to_the_node_of_its_owner() -> None:
+    checked, wrong = 0, []
+    for path, module in sources():
+        name = str(path.relative_to(FOLDER))
+        for line, text in texts(path, module):
+            if not STATEMENT.search(text) or not REFERENCE.search(text):
+                continue
+            about_all = (*ABOUT_ALL.get(name, ()), OF_EACH_OWNER)
+            if any(known in text for known in about_all):
+                continue
+            checked += 1
+            wrong += [
+                f"{name}:{line}: {shape.pattern}"
+                for shape in (BY_ANOTHER, OF_NOTHING)
+                if shape.search(text)
+            ]
+
+    assert wrong == []
+    assert checked > 150
+
+
+def test_shapes_that_no_node_can_run_alone_are_noticed() -> None:
+    assert BY_ANOTHER.search("(SELECT 1 FROM tag AS t WHERE t.owner = m.owner)")
+    assert OF_NOTHING.search("INSERT INTO tag (owner) SELECT %(owner)s, unnest(%(a)s)")
+    assert not OF_NOTHING.search(
+        "INSERT INTO tag (owner) SELECT o.owner FROM owner AS o CROSS JOIN unnest(%(a)s)"
+    )

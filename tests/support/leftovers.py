@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 NOT_PURGED = "rows that wait for their purge"
 _TABLES = (
     "SELECT quote_ident(table_name) FROM information_schema.tables "
-    "WHERE table_schema = current_schema() AND table_type = 'BASE TABLE' ORDER BY 1"
+    "WHERE table_schema = current_schema() AND table_type = 'BASE TABLE' "
+    "AND table_name NOT IN ('schema_migration', 'citus_tables') ORDER BY 1"
 )
 _STATISTICS = (
-    "(SELECT most_common_vals::text, histogram_bounds::text, most_common_elems::text "
+    "(SELECT %(owner)s AS owner, most_common_vals::text, histogram_bounds::text, most_common_elems::text "
     "FROM pg_stats WHERE schemaname = current_schema())"
 )
 
@@ -39,7 +40,7 @@ def left_of(store: SqliteStore | PostgresStore, *words: str) -> list[str]:
             for source in (*tables, _STATISTICS)
             if session.scalar(
                 f"SELECT 1 FROM {source} AS r, unnest(%(words)s::text[]) AS w (word) "
-                "WHERE strpos(r::text, w.word) > 0 LIMIT 1",
+                "WHERE r.owner = %(owner)s AND strpos(r::text, w.word) > 0 LIMIT 1",
                 words=spellings,
             )
         ]

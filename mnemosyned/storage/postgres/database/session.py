@@ -51,6 +51,8 @@ class Session:
         """
         self._streams += 1
         name = f"stream_{self._streams}"
+        # Citus chooses a cursor's node before values are bound.
+        sql = sql.replace("%(owner)s", f"{self.owner:d}")
         # Not prepared: the same words mean other rows in the next transaction.
         self._send(f"DECLARE {name} NO SCROLL CURSOR FOR {sql}", values, prepare=False)
         fetch = f"FETCH {ROWS_AT_ONCE} FROM {name}".encode()

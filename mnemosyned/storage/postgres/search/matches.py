@@ -10,7 +10,7 @@ from mnemosyned.storage.postgres.database.session import Row, Session
 from mnemosyned.storage.postgres.search.filters import memory_filter
 
 _EPISODE = (
-    "SELECT p.episode_seq FROM placed AS p WHERE p.owner = m.owner AND p.seq = m.seq"
+    "SELECT p.episode_seq FROM placed AS p WHERE p.owner = %(owner)s AND p.seq = m.seq"
 )
 MATCH_FIELDS = (
     f"m.seq, ({_EPISODE}), m.session_id, m.importance, m.source, m.role, "

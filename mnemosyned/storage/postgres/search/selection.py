@@ -34,12 +34,12 @@ _ORDER = "ORDER BY f.seq IS NULL, m.seq"
 """Working memory first."""
 _DETAILS = (
     "(SELECT string_agg(d.value, ' ' ORDER BY d.kind, d.value) FROM detail AS d "
-    "WHERE m.content = '' AND d.owner = m.owner AND d.memory_seq = m.seq)"
+    "WHERE m.content = '' AND d.owner = %(owner)s AND d.memory_seq = m.seq)"
 )
 """What a pruned memory has left are its exact values."""
 _EARLIER = (
     "(SELECT array_agg(ARRAY[coalesce(r.content, ''), r.fields] ORDER BY r.seq) "
-    "FROM revision AS r WHERE r.owner = m.owner AND r.memory_seq = m.seq)"
+    "FROM revision AS r WHERE r.owner = %(owner)s AND r.memory_seq = m.seq)"
 )
 """What a memory was before it was edited."""
 _NAMED = f"m.session_id, m.source, m.metadata, {_DETAILS}, {_EARLIER}"

@@ -38,7 +38,7 @@ _SAME = (
     "AND m.source IS NOT DISTINCT FROM %(source)s::text AND m.role = %(role)s "
     "AND NOT starts_with(m.id, 'm-') AND (%(earliest)s::timestamptz IS NULL "
     "OR m.created_at BETWEEN %(earliest)s::timestamptz AND %(latest)s::timestamptz) "
-    "ORDER BY EXISTS (SELECT 1 FROM placed AS p WHERE p.owner = m.owner AND p.seq = m.seq), "
+    "ORDER BY EXISTS (SELECT 1 FROM placed AS p WHERE p.owner = %(owner)s AND p.seq = m.seq), "
     "m.seq LIMIT 1"
 )
 _BELOW = (
@@ -154,8 +154,9 @@ def _insert(
     if new:
         session.execute(
             "INSERT INTO compacted (owner, compaction, position, part) "
-            "SELECT %(owner)s, %(id)s, r.number - 1, r.part "
-            "FROM unnest(%(parts)s::text[]) WITH ORDINALITY AS r (part, number)",
+            "SELECT o.owner, %(id)s, r.number - 1, r.part FROM owner AS o "
+            "CROSS JOIN unnest(%(parts)s::text[]) WITH ORDINALITY AS r (part, number) "
+            "WHERE o.owner = %(owner)s",
             id=record.id,
             parts=compaction.part_ids(places),
         )

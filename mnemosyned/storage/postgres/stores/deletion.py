@@ -190,7 +190,7 @@ class _Found(NamedTuple):
 def _found(session: Session, ids: Sequence[str]) -> list[_Found]:
     rows = session.execute(
         "SELECT m.seq, m.id, length(m.content), p.episode_seq, (SELECT count(*) "
-        "FROM detail AS d WHERE d.owner = m.owner AND d.memory_seq = m.seq) "
+        "FROM detail AS d WHERE d.owner = %(owner)s AND d.memory_seq = m.seq) "
         "FROM memory AS m LEFT JOIN placed AS p ON p.owner = m.owner AND p.seq = m.seq "
         "WHERE m.owner = %(owner)s AND m.id = ANY(%(ids)s::text[]) ORDER BY m.seq",
         ids=list(ids),
@@ -221,7 +221,8 @@ def _leave_forgotten(session: Session, ids: Sequence[str]) -> None:
     if captured:
         session.execute(
             "INSERT INTO agent_forgotten (owner, id) "
-            "SELECT %(owner)s, unnest(%(ids)s::text[]) ON CONFLICT DO NOTHING",
+            "SELECT o.owner, r.id FROM owner AS o CROSS JOIN unnest(%(ids)s::text[]) AS r (id) "
+            "WHERE o.owner = %(owner)s ON CONFLICT DO NOTHING",
             ids=captured,
         )
 
@@ -293,10 +294,10 @@ def _episodes_left(
         above: dict[int, int] = {}
         rows = session.execute(
             "SELECT e.seq, (SELECT count(*) FROM placed AS p "
-            "WHERE p.owner = e.owner AND p.episode_seq = e.seq) "
+            "WHERE p.owner = %(owner)s AND p.episode_seq = e.seq) "
             "+ (SELECT count(*) FROM episode AS c "
-            "WHERE c.owner = e.owner AND c.parent_id = e.id), "
-            "(SELECT u.seq FROM episode AS u WHERE u.owner = e.owner AND u.id = e.parent_id) "
+            "WHERE c.owner = %(owner)s AND c.parent_id = e.id), "
+            "(SELECT u.seq FROM episode AS u WHERE u.owner = %(owner)s AND u.id = e.parent_id) "
             "FROM episode AS e WHERE e.owner = %(owner)s AND e.seq = ANY(%(seqs)s::bigint[])",
             seqs=list(leaving),
         )

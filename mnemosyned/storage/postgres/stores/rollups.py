@@ -187,7 +187,7 @@ class PostgresRollups(Transactional, RollupStore):
         above = session.execute(
             "SELECT e.seq FROM episode AS e WHERE e.owner = %(owner)s "
             "AND e.id = %(parent)s::text AND NOT EXISTS (SELECT 1 FROM emptied_episode AS s "
-            "WHERE s.owner = e.owner AND s.episode_seq = e.seq)",
+            "WHERE s.owner = %(owner)s AND s.episode_seq = e.seq)",
             parent=episode.parent,
         ).fetchall()
         invalidate(session, [seq for (seq,) in above])

@@ -44,8 +44,8 @@ _ACTIVITY = (
     "count(*) FILTER (WHERE m.created_at < %(fresh)s) FROM ("
     "SELECT owner, seq FROM fresh WHERE owner = %(owner)s "
     "ORDER BY created_at, seq LIMIT %(limit)s) AS f "
-    "JOIN memory AS m ON m.owner = f.owner AND m.seq = f.seq "
-    "LEFT JOIN working_state AS w ON w.owner = f.owner AND w.memory_seq = f.seq "
+    "JOIN memory AS m ON m.owner = %(owner)s AND m.seq = f.seq "
+    "LEFT JOIN working_state AS w ON w.owner = %(owner)s AND w.memory_seq = f.seq "
     "GROUP BY m.session_id, m.source, stays"
 )
 

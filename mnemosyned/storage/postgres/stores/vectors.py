@@ -18,7 +18,7 @@ _WITHOUT = (
     f"SELECT m.seq, m.role, left(m.content, {TEXT_CHARS_MAX}) FROM memory AS m "
     "WHERE m.owner = %(owner)s AND m.seq > %(after)s AND m.seq < %(before)s "
     "AND m.content != '' AND NOT EXISTS (SELECT 1 FROM embedding AS v "
-    "WHERE v.owner = m.owner AND v.memory_seq = m.seq AND v.model = %(model)s) "
+    "WHERE v.owner = %(owner)s AND v.memory_seq = m.seq AND v.model = %(model)s) "
     "ORDER BY m.seq DESC LIMIT %(limit)s"
 )
 # Pruned memories have no words in the archive.

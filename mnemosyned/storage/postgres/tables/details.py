@@ -23,8 +23,9 @@ def insert_details(
     seqs: dict[str, int] = dict(rows)
     session.execute(
         "INSERT INTO detail (owner, memory_seq, kind, value, sensitive) "
-        "SELECT %(owner)s, * FROM unnest(%(seqs)s::bigint[], %(kinds)s::text[], "
-        "%(values)s::text[], %(sensitive)s::bool[])",
+        "SELECT o.owner, r.* FROM owner AS o "
+        "CROSS JOIN unnest(%(seqs)s::bigint[], %(kinds)s::text[], %(values)s::text[], "
+        "%(sensitive)s::bool[]) AS r WHERE o.owner = %(owner)s",
         seqs=[seqs[detail.memory] for detail in details],
         kinds=[str(detail.kind) for detail in details],
         values=[detail.value for detail in details],

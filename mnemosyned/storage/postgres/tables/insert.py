@@ -37,16 +37,17 @@ _ARRAYS = {
 _ROWS = ", ".join(f"%({name})s::{kind}[]" for name, kind in _ARRAYS.items())
 INSERT_MEMORIES = (
     f"INSERT INTO memory (owner, {', '.join(_ARRAYS)}, words, grams) "
-    f"SELECT %(owner)s, {', '.join(f'r.{name}' for name in _ARRAYS)}, "
+    f"SELECT o.owner, {', '.join(f'r.{name}' for name in _ARRAYS)}, "
     "r.words::integer[], r.grams::integer[] "
-    f"FROM unnest({_ROWS}, %(words)s::text[], %(grams)s::text[]) "
-    f"AS r ({', '.join(_ARRAYS)}, words, grams)"
+    f"FROM owner AS o CROSS JOIN unnest({_ROWS}, %(words)s::text[], %(grams)s::text[]) "
+    f"AS r ({', '.join(_ARRAYS)}, words, grams) WHERE o.owner = %(owner)s"
 )
 """All rows in one statement; arrays within arrays go as text, as their lengths differ."""
 INSERT_FRESH = (
     "INSERT INTO fresh (owner, seq, created_at) "
-    "SELECT %(owner)s, r.seq, r.created_at "
-    "FROM unnest(%(seq)s::bigint[], %(created_at)s::timestamptz[]) AS r (seq, created_at)"
+    "SELECT o.owner, r.seq, r.created_at FROM owner AS o "
+    "CROSS JOIN unnest(%(seq)s::bigint[], %(created_at)s::timestamptz[]) AS r (seq, created_at) "
+    "WHERE o.owner = %(owner)s"
 )
 # What was superseded or may expire does not stand for words that are said again.
 SAID_BEFORE = (
@@ -54,7 +55,7 @@ SAID_BEFORE = (
     "AND m.session_id = %(session)s AND m.content_hash = %(hash)s "
     "AND m.content = %(content)s AND m.source IS NOT DISTINCT FROM %(source)s::text "
     "AND NOT EXISTS (SELECT 1 FROM memory_state AS s "
-    "WHERE s.owner = m.owner AND s.memory_seq = m.seq) ORDER BY m.created_at LIMIT 1"
+    "WHERE s.owner = %(owner)s AND s.memory_seq = m.seq) ORDER BY m.created_at LIMIT 1"
 )
 
 

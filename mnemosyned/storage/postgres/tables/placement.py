@@ -3,55 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from mnemosyned.domain.memory import Tier
 from mnemosyned.storage.postgres.database.session import Session
+from mnemosyned.storage.postgres.tables.insert import INSERT_FRESH
 from mnemosyned.storage.postgres.tables.owners.owner import add_to_totals
 
 _EVICT = (
-    "WITH evicted AS (DELETE FROM fresh AS f USING memory AS m "
+    "DELETE FROM fresh AS f USING memory AS m "
     "WHERE f.owner = %(owner)s AND m.owner = %(owner)s AND m.seq = f.seq "
-    "AND m.id = ANY(%(ids)s) AND NOT m.pinned RETURNING m.seq, length(m.content) AS size), "
-    "moved AS (INSERT INTO placed (owner, seq, episode_seq) "
-    "SELECT %(owner)s, seq, %(episode)s FROM evicted ORDER BY seq) "
-    "SELECT count(*), coalesce(sum(size), 0) FROM evicted"
+    "AND m.id = ANY(%(ids)s) AND NOT m.pinned RETURNING m.seq, length(m.content)"
+)
+_PLACE = (
+    "INSERT INTO placed (owner, seq, episode_seq) SELECT o.owner, r.seq, %(episode)s "
+    "FROM owner AS o CROSS JOIN unnest(%(seqs)s::bigint[]) AS r (seq) "
+    "WHERE o.owner = %(owner)s"
 )
 _RETURN = (
-    "WITH leaving AS (DELETE FROM placed "
-    "WHERE owner = %(owner)s AND {which} RETURNING seq), "
-    "moving AS (SELECT m.seq, m.created_at, length(m.content) AS size "
-    "FROM leaving AS l JOIN memory AS m ON m.owner = %(owner)s AND m.seq = l.seq), "
-    "moved AS (INSERT INTO fresh (owner, seq, created_at) "
-    "SELECT %(owner)s, seq, created_at FROM moving ORDER BY seq) "
-    "SELECT coalesce(sum(size), 0), "
-    "coalesce(array_agg(seq ORDER BY seq), '{{}}') FROM moving"
+    "DELETE FROM placed AS p USING memory AS m "
+    "WHERE p.owner = %(owner)s AND m.owner = %(owner)s AND m.seq = p.seq AND p.{key} = %(value)s "
+    "RETURNING m.seq, m.created_at, length(m.content)"
 )
-_RETURN_ALL = _RETURN.format(which="episode_seq = %(seq)s")
-_RETURN_ONE = _RETURN.format(which="seq = %(seq)s")
 
 
 def evict(session: Session, ids: Sequence[str], episode_seq: int) -> int:
     """Move memories into the archive, under an episode; how many were there and not pinned."""
-    row = session.execute(_EVICT, ids=list(ids), episode=episode_seq).fetchone()
-    count, characters = row or (0, 0)
+    sizes: dict[int, int] = dict(session.execute(_EVICT, ids=list(ids)).fetchall())
+    if sizes:
+        session.execute(_PLACE, seqs=sorted(sizes), episode=episode_seq)
+    count, characters = len(sizes), sum(sizes.values())
     add_to_totals(session, Tier.WORKING, count=-count, characters=-characters)
     add_to_totals(session, Tier.ARCHIVE, count=count, characters=characters)
-    return int(count)
+    return count
 
 
 def return_all(session: Session, episode_seq: int) -> list[int]:
     """Move an episode's originals back to working memory; their details go."""
-    return _returned(session, _RETURN_ALL, episode_seq)
+    return _returned(session, "episode_seq", episode_seq)
 
 
 def return_one(session: Session, seq: int) -> None:
     """Move one original back to working memory; its details go."""
-    _returned(session, _RETURN_ONE, seq)
+    _returned(session, "seq", seq)
 
 
-def _returned(session: Session, statement: str, seq: int) -> list[int]:
-    row = session.execute(statement, seq=seq).fetchone()
-    characters, seqs = row or (0, [])
+def _returned(
+    session: Session, key: Literal["seq", "episode_seq"], value: int
+) -> list[int]:
+    rows = session.execute(_RETURN.format(key=key), value=value).fetchall()
+    rows.sort()
+    seqs = [seq for seq, _, _ in rows]
+    if seqs:
+        times = [created_at for _, created_at, _ in rows]
+        session.execute(INSERT_FRESH, seq=seqs, created_at=times)
+    characters = sum(size for _, _, size in rows)
     add_to_totals(session, Tier.ARCHIVE, count=-len(seqs), characters=-characters)
     add_to_totals(session, Tier.WORKING, count=len(seqs), characters=characters)
-    return list(seqs)
+    return seqs

@@ -19,11 +19,11 @@ from mnemosyned.storage.postgres.fulltext.terms import gram_hashes, word_hashes
 MEMORY_FIELDS = (
     "m.id, m.session_id, m.source, m.role, m.content, m.importance, m.pinned, m.metadata, "
     "m.created_at, s.valid_until, s.superseded_at, s.pruned_at, "
-    "(SELECT n.id FROM memory AS n WHERE n.owner = m.owner AND n.seq = s.superseded_by), "
+    "(SELECT n.id FROM memory AS n WHERE n.owner = %(owner)s AND n.seq = s.superseded_by), "
     "(SELECT array_agg(t.name ORDER BY t.name) FROM tag AS t "
-    "WHERE t.owner = m.owner AND t.memory_seq = m.seq), "
+    "WHERE t.owner = %(owner)s AND t.memory_seq = m.seq), "
     "(SELECT max(r.changed_at) FROM revision AS r "
-    "WHERE r.owner = m.owner AND r.memory_seq = m.seq), e.id"
+    "WHERE r.owner = %(owner)s AND r.memory_seq = m.seq), e.id"
 )
 """Columns of `MEMORY_TABLES`, for `memory_from`."""
 MEMORY_TABLES = (

@@ -121,7 +121,8 @@ class PostgresRetention(Transactional, RetentionStore):
             )
         session.execute(
             "INSERT INTO memory_state (owner, memory_seq, pruned_at) "
-            "SELECT %(owner)s, unnest(%(seqs)s::bigint[]), %(now)s "
+            "SELECT o.owner, r.seq, %(now)s FROM owner AS o "
+            "CROSS JOIN unnest(%(seqs)s::bigint[]) AS r (seq) WHERE o.owner = %(owner)s "
             "ON CONFLICT (owner, memory_seq) DO UPDATE SET pruned_at = excluded.pruned_at",
             seqs=seqs,
             now=utc(now),

@@ -33,7 +33,7 @@ class PostgresUndo(Transactional, UndoStore):
             "SELECT 1 FROM episode AS e "
             "JOIN placed AS p ON p.owner = e.owner AND p.episode_seq = e.seq "
             "JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
-            "WHERE e.owner = l.owner AND e.id = l.episode_id AND m.content != '') "
+            "WHERE e.owner = %(owner)s AND e.id = l.episode_id AND m.content != '') "
             "ORDER BY l.id DESC LIMIT 1"
         )
         return cycle
@@ -90,7 +90,8 @@ def _undo(session: Session, id: str, now: datetime, held_until: datetime) -> Ret
         seq, parent = standing[:2]
         session.execute(
             "INSERT INTO working_state (owner, memory_seq, held_until) "
-            "SELECT %(owner)s, unnest(%(seqs)s::bigint[]), %(until)s",
+            "SELECT o.owner, r.seq, %(until)s FROM owner AS o "
+            "CROSS JOIN unnest(%(seqs)s::bigint[]) AS r (seq) WHERE o.owner = %(owner)s",
             seqs=return_all(session, seq),
             until=held_until,
         )

@@ -28,7 +28,7 @@ _NEWEST = (
 )
 _FUTURE = (
     "FROM fresh AS f WHERE f.owner = %(owner)s AND f.created_at > %(now)s "
-    "AND NOT EXISTS (SELECT 1 FROM working_state AS s WHERE s.owner = f.owner "
+    "AND NOT EXISTS (SELECT 1 FROM working_state AS s WHERE s.owner = %(owner)s "
     "AND s.memory_seq = f.seq AND s.future_since IS NOT NULL)"
 )
 """Working memories dated in the future of which it is not known yet."""

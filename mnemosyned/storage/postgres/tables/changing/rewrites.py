@@ -26,11 +26,11 @@ def invalidate(
 def _standing(session: Session, seq: int) -> Standing | None:
     row = session.execute(
         "SELECT e.id, (SELECT p.seq FROM episode AS p "
-        "WHERE p.owner = e.owner AND p.id = e.parent_id), "
+        "WHERE p.owner = %(owner)s AND p.id = e.parent_id), "
         "(SELECT count(*) FROM placed AS p "
-        "WHERE p.owner = e.owner AND p.episode_seq = e.seq), "
+        "WHERE p.owner = %(owner)s AND p.episode_seq = e.seq), "
         "EXISTS (SELECT 1 FROM episode AS c "
-        "WHERE c.owner = e.owner AND c.parent_id = e.id) "
+        "WHERE c.owner = %(owner)s AND c.parent_id = e.id) "
         "FROM episode AS e WHERE e.owner = %(owner)s AND e.seq = %(seq)s",
         seq=seq,
     ).fetchone()

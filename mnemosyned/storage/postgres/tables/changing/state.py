@@ -27,6 +27,22 @@ def set_state(
     )
 
 
+_HOLDING = (
+    "p.owner = %(owner)s AND p.episode_seq = %(episode)s AND p.seq != %(seq)s "
+    "AND m.owner = %(owner)s AND m.seq = p.seq AND strpos(m.content, %(value)s) > 0"
+)
+_SAME = "d.owner = %(owner)s AND d.memory_seq = m.seq AND d.kind = %(kind)s AND d.value = %(value)s"
+_MARK_SECRET = (
+    "UPDATE detail AS d SET sensitive = true FROM placed AS p, memory AS m "
+    f"WHERE {_HOLDING} AND {_SAME}"
+)
+_ADD_SECRET = (
+    "INSERT INTO detail (owner, memory_seq, kind, value, sensitive) "
+    "SELECT m.owner, m.seq, %(kind)s, %(value)s, true FROM placed AS p, memory AS m "
+    f"WHERE {_HOLDING} AND NOT EXISTS (SELECT 1 FROM detail AS d WHERE {_SAME})"
+)
+
+
 def leave_secrets(session: Session, seq: int, episode: int) -> None:
     """Before an original leaves: what it shows to be secret stays so where others hold it too."""
     secrets = session.execute(
@@ -35,22 +51,8 @@ def leave_secrets(session: Session, seq: int, episode: int) -> None:
         seq=seq,
     ).fetchall()
     for kind, value in secrets:
-        session.execute(
-            "WITH holding AS (SELECT m.seq FROM placed AS p "
-            "JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
-            "WHERE p.owner = %(owner)s AND p.episode_seq = %(episode)s AND p.seq != %(seq)s "
-            "AND strpos(m.content, %(value)s) > 0), "
-            "known AS (UPDATE detail AS d SET sensitive = true FROM holding AS h "
-            "WHERE d.owner = %(owner)s AND d.memory_seq = h.seq AND d.kind = %(kind)s "
-            "AND d.value = %(value)s RETURNING d.memory_seq) "
-            "INSERT INTO detail (owner, memory_seq, kind, value, sensitive) "
-            "SELECT %(owner)s, h.seq, %(kind)s, %(value)s, true FROM holding AS h "
-            "WHERE h.seq NOT IN (SELECT memory_seq FROM known)",
-            kind=kind,
-            value=value,
-            episode=episode,
-            seq=seq,
-        )
+        for statement in (_MARK_SECRET, _ADD_SECRET):
+            session.execute(statement, kind=kind, value=value, episode=episode, seq=seq)
 
 
 def supersede(session: Session, *, old: str, new: str) -> None:

@@ -13,7 +13,9 @@ def add_tags(session: Session, seq: int, names: Iterable[str]) -> int:
     """Give a memory tags; returns how many it did not have. Raises `InvalidRequest` for too many."""
     added = session.execute(
         "INSERT INTO tag (owner, memory_seq, name) "
-        "SELECT %(owner)s, %(seq)s, unnest(%(names)s::text[]) ON CONFLICT DO NOTHING",
+        "SELECT o.owner, %(seq)s, r.name FROM owner AS o "
+        "CROSS JOIN unnest(%(names)s::text[]) AS r (name) WHERE o.owner = %(owner)s "
+        "ON CONFLICT DO NOTHING",
         seq=seq,
         names=list(names),
     ).rowcount

@@ -34,24 +34,24 @@ _EPISODE = (
     "e.id, e.seq, e.session_id, e.source, e.level, e.content, e.item_count, e.covers_from, "
     "e.covers_until, e.summarizer, e.created_at, e.period_from, e.index_terms, e.stale, "
     "EXISTS (SELECT 1 FROM emptied_episode AS w "
-    "WHERE w.owner = e.owner AND w.episode_seq = e.seq)"
+    "WHERE w.owner = %(owner)s AND w.episode_seq = e.seq)"
 )
-_ORIGINALS = "(SELECT count(*) FROM placed AS p WHERE p.owner = e.owner AND p.episode_seq = e.seq)"
+_ORIGINALS = "(SELECT count(*) FROM placed AS p WHERE p.owner = %(owner)s AND p.episode_seq = e.seq)"
 _BELOW = (
     "(SELECT array_agg(c.id ORDER BY c.seq) FROM episode AS c "
-    "WHERE c.owner = e.owner AND c.parent_id = e.id)"
+    "WHERE c.owner = %(owner)s AND c.parent_id = e.id)"
 )
 _TAGS = (
     "(SELECT array_agg(t.name ORDER BY t.name) FROM tag AS t "
-    "WHERE t.owner = m.owner AND t.memory_seq = m.seq)"
+    "WHERE t.owner = %(owner)s AND t.memory_seq = m.seq)"
 )
 _DETAILS = (
     "(SELECT array_agg(ARRAY[d.kind, d.value, d.sensitive::text] ORDER BY d.kind, d.value) "
-    "FROM detail AS d WHERE d.owner = m.owner AND d.memory_seq = m.seq)"
+    "FROM detail AS d WHERE d.owner = %(owner)s AND d.memory_seq = m.seq)"
 )
 _REVISED = (
     "EXISTS (SELECT 1 FROM revision AS r "
-    "WHERE r.owner = m.owner AND r.memory_seq = m.seq)"
+    "WHERE r.owner = %(owner)s AND r.memory_seq = m.seq)"
 )
 _MEMORY = (
     "m.id, m.seq, m.session_id, m.source, m.role, m.content, m.content_hash, m.importance, "
@@ -64,7 +64,7 @@ _BESIDE = (
 )
 _WORKING = (
     f"SELECT {_MEMORY} FROM fresh AS f JOIN memory AS m ON m.owner = f.owner AND m.seq = f.seq "
-    f"LEFT JOIN episode AS e ON false {_BESIDE} WHERE m.owner = %(owner)s AND "
+    f"LEFT JOIN (SELECT NULL::text AS id) AS e ON false {_BESIDE} WHERE m.owner = %(owner)s AND "
 )
 _ARCHIVED = (
     f"SELECT {_MEMORY} FROM placed AS p JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
@@ -73,7 +73,7 @@ _ARCHIVED = (
 )
 _ORIGINALS_NOT = (
     "EXISTS (SELECT 1 FROM placed AS q JOIN memory AS o ON o.owner = q.owner AND o.seq = q.seq "
-    "WHERE q.owner = e.owner AND q.episode_seq = e.seq AND NOT ({}))"
+    "WHERE q.owner = %(owner)s AND q.episode_seq = e.seq AND NOT ({}))"
 )
 """Whether an episode has originals for which a condition does not hold."""
 _SUPERSESSIONS = (
@@ -87,7 +87,7 @@ _SUPERSESSIONS = (
 _COMPACTIONS = (
     "SELECT c.id, c.session_id, c.source, c.policy, c.text_hash, c.created_at, "
     "(SELECT array_agg(p.part ORDER BY p.position) FROM compacted AS p "
-    "WHERE p.owner = c.owner AND p.compaction = c.id) "
+    "WHERE p.owner = %(owner)s AND p.compaction = c.id) "
     "FROM compaction AS c WHERE c.owner = %(owner)s ORDER BY c.created_at, c.id"
 )
 

@@ -19,14 +19,15 @@ from mnemosyned.storage.postgres.tables.owners.owner import add_to_totals, take_
 from mnemosyned.storage.postgres.tables.rows import memory_values, utc
 
 _INSERT_PLACED = (
-    "INSERT INTO placed (owner, seq, episode_seq) SELECT %(owner)s, r.seq, r.home "
-    "FROM unnest(%(seqs)s::bigint[], %(homes)s::bigint[]) AS r (seq, home)"
+    "INSERT INTO placed (owner, seq, episode_seq) SELECT o.owner, r.seq, r.home "
+    "FROM owner AS o CROSS JOIN unnest(%(seqs)s::bigint[], %(homes)s::bigint[]) AS r (seq, home) "
+    "WHERE o.owner = %(owner)s"
 )
 _INSERT_DETAILS = (
     "INSERT INTO detail (owner, memory_seq, kind, value, sensitive) "
-    "SELECT %(owner)s, r.seq, r.kind, r.value, r.sensitive "
-    "FROM unnest(%(seqs)s::bigint[], %(kinds)s::text[], %(values)s::text[], "
-    "%(sensitive)s::bool[]) AS r (seq, kind, value, sensitive)"
+    "SELECT o.owner, r.seq, r.kind, r.value, r.sensitive "
+    "FROM owner AS o CROSS JOIN unnest(%(seqs)s::bigint[], %(kinds)s::text[], %(values)s::text[], "
+    "%(sensitive)s::bool[]) AS r (seq, kind, value, sensitive) WHERE o.owner = %(owner)s"
 )
 _STATES = {
     "memory_state": ("valid_until", "superseded_at", "pruned_at"),

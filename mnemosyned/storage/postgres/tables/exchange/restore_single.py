@@ -34,8 +34,9 @@ _INSERT_COMPACTION = (
 )
 _INSERT_PARTS = (
     "INSERT INTO compacted (owner, compaction, position, part) "
-    "SELECT %(owner)s, %(id)s, r.place - 1, r.part "
-    "FROM unnest(%(parts)s::text[]) WITH ORDINALITY AS r (part, place)"
+    "SELECT o.owner, %(id)s, r.place - 1, r.part FROM owner AS o "
+    "CROSS JOIN unnest(%(parts)s::text[]) WITH ORDINALITY AS r (part, place) "
+    "WHERE o.owner = %(owner)s"
 )
 
 

@@ -21,8 +21,9 @@ from mnemosyned.storage.postgres.tables.rows import utc
 LEARNING = "learning"
 _INSERT = (
     "INSERT INTO forgotten (owner, id, call, final_at, data) "
-    "SELECT %(owner)s, r.id, %(call)s, %(final_at)s, r.data "
-    "FROM unnest(%(ids)s::text[], %(data)s::text[]) AS r (id, data) "
+    "SELECT o.owner, r.id, %(call)s, %(final_at)s, r.data FROM owner AS o "
+    "CROSS JOIN unnest(%(ids)s::text[], %(data)s::text[]) AS r (id, data) "
+    "WHERE o.owner = %(owner)s "
     "ON CONFLICT (owner, id) DO UPDATE SET call = excluded.call, "
     "final_at = excluded.final_at, data = excluded.data"
 )

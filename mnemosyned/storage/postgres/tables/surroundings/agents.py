@@ -56,9 +56,10 @@ _COUNT = (
     "failed_at = coalesce(excluded.failed_at, a.failed_at), "
     "failure = CASE WHEN excluded.failed_at IS NULL THEN a.failure ELSE excluded.failure END"
 )
+# Not by a pair of columns, which Citus cannot hand on under row-level security.
 _DROP_ACTIVITY = (
-    "DELETE FROM agent_activity WHERE owner = %(owner)s AND (client, event) IN ("
-    "SELECT client, event FROM agent_activity WHERE owner = %(owner)s "
+    "DELETE FROM agent_activity WHERE owner = %(owner)s AND event || ' ' || client IN ("
+    "SELECT event || ' ' || client FROM agent_activity WHERE owner = %(owner)s "
     "ORDER BY called_at DESC OFFSET %(most)s)"
 )
 
