@@ -70,6 +70,35 @@ def open_owners(location: DatabaseLocation) -> Iterator[OwnerStore]:
         yield owners
 
 
+class OwnedStores(Protocol):
+    """The memories of all owners of a database."""
+
+    schema_version: int
+
+    @property
+    def owners(self) -> OwnerStore:
+        """Who they belong to."""
+        ...
+
+    def store(self, owner: int) -> MemoryStore:
+        """The memory of an owner; there is nothing to close."""
+        ...
+
+
+@contextmanager
+def open_owned_stores(location: DatabaseLocation) -> Iterator[OwnedStores]:
+    """Open a database on a server for the memories of all its owners, while the block runs.
+
+    Raises what `open_store` raises.
+    """
+    with _driver():
+        from mnemosyned.storage.postgres import opening  # noqa: PLC0415
+    with opening.open_owned_stores(
+        location.url, migrations=shipped("migrations") / "postgres"
+    ) as stores:
+        yield cast("OwnedStores", stores)
+
+
 @contextmanager
 def _postgres(url: str) -> Iterator[PostgresStore]:
     with _driver():

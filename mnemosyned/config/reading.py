@@ -103,6 +103,7 @@ def load_with_origins(
             field="llm.endpoint",
         )
     _check_listen(config, values.origins)
+    _check_owners(config, values.origins)
     return config, values.origins
 
 
@@ -113,6 +114,22 @@ def _check_listen(config: Config, origins: Mapping[str, str]) -> None:
     except ConfigInvalid as error:
         where = origins.get(error.field or "", origins["listen"])
         raise ConfigInvalid(f"{where}: {error.message}", field=error.field) from error
+
+
+def _check_owners(config: Config, origins: Mapping[str, str]) -> None:
+    """Check what serving owners needs. Raises `ConfigInvalid`."""
+    if not config.owners.serve:
+        return
+    missing = ""
+    if not is_server(config.database):
+        missing = "a database on a server: set database to postgresql://…"
+    elif not config.listen:
+        missing = 'an address: set listen, such as "0.0.0.0:7464"'
+    if missing:
+        where = origins["owners.serve"]
+        raise ConfigInvalid(
+            f"{where}: owners.serve needs {missing}", field="owners.serve"
+        )
 
 
 def _read_file(path: Path, values: _Values) -> None:

@@ -37,6 +37,9 @@ RESTART = {
     "listen",
     "tls.certificate",
     "tls.key",
+    "owners.serve",
+    "owners.open_max",
+    "llm.concurrency",
     "sleep.tick_s",
     "limits.body_bytes_max",
     "limits.threads",
@@ -139,6 +142,7 @@ class LlmConfig(_Section, frozen=True):
     api_key_file: str | None = None
     local_only: bool = True
     max_tokens: Annotated[int, Meta(ge=16, le=32_768)] = 512
+    concurrency: Annotated[int, Meta(ge=1, le=64)] = 1
 
 
 class ContextConfig(_Section, frozen=True):
@@ -208,6 +212,13 @@ class TlsConfig(_Section, frozen=True):
     key: str | None = None
 
 
+class OwnersConfig(_Section, frozen=True):
+    """Whether the memories of many owners are served."""
+
+    serve: bool = False
+    open_max: Annotated[int, Meta(ge=1, le=100_000)] = 500
+
+
 class LogConfig(_Section, frozen=True):
     """Level and format of the log."""
 
@@ -236,6 +247,7 @@ class Config(_Section, frozen=True):
     embedding: EmbeddingConfig = msgspec.field(default_factory=EmbeddingConfig)
     limits: LimitsConfig = msgspec.field(default_factory=LimitsConfig)
     tls: TlsConfig = msgspec.field(default_factory=TlsConfig)
+    owners: OwnersConfig = msgspec.field(default_factory=OwnersConfig)
     log: LogConfig = msgspec.field(default_factory=LogConfig)
 
     @property

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import time
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,13 +21,13 @@ from mnemosyned.assembly.build import (
 from mnemosyned.config import Config, config_file, load_config, with_default_model
 from mnemosyned.daemon.health import answers
 from mnemosyned.daemon.log_file import LogFile
-from mnemosyned.daemon.resources import resources
+from mnemosyned.daemon.resources import descriptions, resources
 from mnemosyned.daemon.server.acceptor import Listener
 from mnemosyned.daemon.server.access import SocketAccess
 from mnemosyned.daemon.server.activity import ServerActivity
 from mnemosyned.daemon.server.listener import listening
 from mnemosyned.daemon.server.loop import EventLoop
-from mnemosyned.daemon.server.serving import serving
+from mnemosyned.daemon.server.serving import ResourcesOf, serving
 from mnemosyned.daemon.systemd import notify, watchdog_s
 from mnemosyned.domain.errors import (
     ConfigInvalid,
@@ -36,6 +36,7 @@ from mnemosyned.domain.errors import (
     MnemosynedError,
     StorageFailed,
 )
+from mnemosyned.domain.ports.owners import LOCAL_OWNER
 from mnemosyned.domain.text.word_cache import clear_word_caches
 from mnemosyned.logs import configure_logs, logger
 from mnemosyned.paths import token_path
@@ -44,6 +45,7 @@ from mnemosyned.verbs.status import Status
 from mnemosyned.version import __version__
 
 if TYPE_CHECKING:
+    from mnemosyned.assembly.owners import OwnerMemories, OwnerMemory
     from mnemosyned.daemon.server.tls import Certificate
 
 EXIT_FAILED = 1
@@ -134,6 +136,7 @@ class Daemon:
         self._extended = -1.0
         self._certificate = _certificate(config)
         self._growth = process_memory.Growth()
+        self._owners: OwnerMemories | None = None
 
     def run(self) -> None:
         """Serve until a signal asks to stop; then consolidate once more and leave nothing open."""
@@ -144,10 +147,11 @@ class Daemon:
         path = self._socket
         with ExitStack() as stack:
             memory = stack.enter_context(open_memory(config, socket=path))
+            self._owners = stack.enter_context(_owner_memories(memory))
             limits = config.limits
             listeners = [Listener(stack.enter_context(listening(path)), SocketAccess())]
             if config.listen:
-                tcp = _listening_tcp(config.listen, self._certificate)
+                tcp = _listening_tcp(config, self._certificate)
                 listeners.append(stack.enter_context(tcp))
             activity = ServerActivity()
             loop = stack.enter_context(
@@ -158,6 +162,7 @@ class Daemon:
                     body_bytes_max=limits.body_bytes_max,
                     connections_max=limits.connections_max,
                     activity=activity,
+                    remote=_resources_of_owners(self._owners, memory),
                 )
             )
             notify("READY=1", f"STATUS=serving on {path}")
@@ -171,6 +176,8 @@ class Daemon:
             self._wait(memory, loop)
             notify("STOPPING=1", "STATUS=final consolidation")
             memory.service.stop_writes()
+            if self._owners:
+                self._owners.stop_writes()
             memory.sleeper.cycle.lease.interrupt()  # a model stops writing now
             if self._config.sleep.on_shutdown:
                 self._consolidate(memory)
@@ -198,6 +205,8 @@ class Daemon:
             if abs(now - wall - elapsed) > CLOCK_JUMP_S:
                 log.info("clock_jumped", seconds=round(now - wall - elapsed))
                 memory.sleeper.wake()
+                if self._owners:
+                    self._owners.rounds.wake()
             waited, wall = time.monotonic(), now
 
     @staticmethod
@@ -240,6 +249,8 @@ class Daemon:
         idle = cycle.gate.quiet_s >= QUIET_S and not cycle.lease.lent
         if self._growth.worth_a_trim(idle=idle):
             memory.service.release()
+            if self._owners:
+                self._owners.release()
             process_memory.trim(collect=True)
             self._growth.trimmed()
 
@@ -248,6 +259,8 @@ class Daemon:
             config = load_config(self._file or config_file(), overrides=self._overrides)
             config = with_default_model(config)
             memory.reconfigure(config)
+            if self._owners:
+                self._owners.reconfigure(config)
             if self._certificate:  # it may have been renewed
                 self._certificate.read()
         except ConfigInvalid as error:
@@ -288,12 +301,42 @@ class Daemon:
 
 
 def _listening_tcp(
-    setting: str, certificate: Certificate | None
+    config: Config, certificate: Certificate | None
 ) -> AbstractContextManager[Listener]:
-    # Loaded here: without TCP the start need not wait for it.
-    from mnemosyned.daemon.server.tcp import listening_tcp  # noqa: PLC0415
+    # Loaded here: without TCP the start need not wait for them.
+    from mnemosyned.daemon.server.tcp import DaemonToken, listening_tcp  # noqa: PLC0415
+    from mnemosyned.daemon.server.tokens import OwnerTokens  # noqa: PLC0415
 
-    return listening_tcp(setting, token_file=token_path(), certificate=certificate)
+    tokens = OwnerTokens() if config.owners.serve else DaemonToken(token_path())
+    return listening_tcp(config.listen or "", tokens=tokens, certificate=certificate)
+
+
+def _owner_memories(memory: OpenMemory) -> AbstractContextManager[OwnerMemories | None]:
+    """The memories of owners, where they are served."""
+    if not memory.config.owners.serve:
+        return nullcontext()
+    # Loaded here: a memory with one owner need not wait for it.
+    from mnemosyned.assembly.owners import serve_owners  # noqa: PLC0415
+
+    return serve_owners(memory)
+
+
+def _resources_of_owners(
+    owners: OwnerMemories | None, memory: OpenMemory
+) -> ResourcesOf | None:
+    """What finds the resources of a request over TCP, where owners are served."""
+    if owners is None:
+        return None
+    # Loaded here, as above.
+    from mnemosyned.daemon.api.owners import OwnerResources  # noqa: PLC0415
+    from mnemosyned.daemon.server.tokens import TokenCache  # noqa: PLC0415
+
+    def memory_of(owner: int) -> OpenMemory | OwnerMemory:
+        return memory if owner == LOCAL_OWNER else owners.get(owner)
+
+    return OwnerResources(
+        tokens=TokenCache(owners.owners), memory_of=memory_of, common=descriptions()
+    )
 
 
 def _certificate(config: Config) -> Certificate | None:

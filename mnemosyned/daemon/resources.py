@@ -8,6 +8,7 @@ from mnemosyned.assembly.build import OpenMemory
 from mnemosyned.daemon.api.events import EVENTS_PATH, events_route
 from mnemosyned.daemon.api.exchange import exchange_resources
 from mnemosyned.daemon.api.hooks import hook_resources
+from mnemosyned.daemon.api.mcp import MCP_PATH, mcp_resource
 from mnemosyned.daemon.api.metrics import (
     memory_collector,
     metrics_route,
@@ -31,12 +32,16 @@ def resources(memory: OpenMemory, activity: ServerActivity) -> dict[str, Resourc
         **verb_resources(memory.service),
         **exchange_resources(memory.service),
         EVENTS_PATH: Resource(_events_route(memory)),
-        "/mcp": Resource(_mcp_route(memory), methods=("POST",)),
+        MCP_PATH: mcp_resource(memory.service, memory.agents),
         **(hook_resources(memory.hooks) if memory.hooks else {}),
-        "/openapi.json": Resource(_openapi),
-        "/docs": Resource(_docs),
+        **descriptions(),
         "/metrics": Resource(metrics_route(collectors)),
     }
+
+
+def descriptions() -> dict[str, Resource]:
+    """What describes the API, the same for all who ask."""
+    return {"/openapi.json": Resource(_openapi), "/docs": Resource(_docs)}
 
 
 def _events_route(memory: OpenMemory) -> Route:
@@ -57,19 +62,3 @@ def _docs(_: HttpRequest) -> Response:
 
     body = docs_page().encode()
     return Response(HTTPStatus.OK, body, content_type=HTML, headers=PAGE_HEADERS)
-
-
-def _mcp_route(memory: OpenMemory) -> Route:
-    """The route of the Model Context Protocol, loaded when the first agent comes."""
-    routes: list[Route] = []
-
-    def route(request: HttpRequest) -> Response:
-        if not routes:
-            # Loaded here: a start does not wait for it, and without agents nobody does.
-            from mnemosyned.mcp.agent_sessions import AgentSessions  # noqa: PLC0415
-            from mnemosyned.mcp.route import mcp_route  # noqa: PLC0415
-
-            routes.append(mcp_route(memory.service, AgentSessions(memory.agents)))
-        return routes[0](request)
-
-    return route

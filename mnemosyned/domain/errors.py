@@ -104,6 +104,13 @@ class Unauthorized(MnemosynedError):
     kind = Kind.UNAUTHORIZED
 
 
+class ScopeMissing(MnemosynedError):
+    """The token of the request does not allow this."""
+
+    code = "scope_missing"
+    kind = Kind.FORBIDDEN
+
+
 class ForeignOrigin(MnemosynedError):
     """The request names a host or an origin that is not this machine."""
 

@@ -40,3 +40,10 @@ class AgentSessions:
             )
         elif identity.project and not known.project:
             self._agents.keep_session(replace(known, project=identity.project))
+
+
+class UnnotedSessions(AgentSessions):
+    """Sessions for a caller who may not write: they are read, and none is added."""
+
+    def saw(self, identity: Identity, now: datetime) -> None:
+        """Note nothing."""

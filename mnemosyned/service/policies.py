@@ -27,6 +27,8 @@ class About:
     schema_version: int
     in_background: bool = False
     """Whether threads work in the background: not in a program that embeds the memory."""
+    is_shared: bool = False
+    """Whether the database holds memories of other owners, too."""
 
 
 def default_counter() -> MessageCounter:

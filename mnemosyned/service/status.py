@@ -34,7 +34,8 @@ class StatusService:
             version=parts.about.version,
             schema_version=parts.about.schema_version,
             database=parts.about.database,
-            bytes_on_disk=maintenance.bytes_on_disk(),
+            # Of a database that others share, the size is not this owner's to know.
+            bytes_on_disk=0 if parts.about.is_shared else maintenance.bytes_on_disk(),
             tiers=dict(maintenance.totals()),
             today=self._count_today(),
             wm_max=parts.policies.sleep.wm_max,

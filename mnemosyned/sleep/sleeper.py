@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
-from typing import Self
+from typing import Protocol, Self
 
 from mnemosyned.domain.errors import MnemosynedError, SleepInProgress
 from mnemosyned.domain.ports.records import RecordStore
@@ -43,6 +43,24 @@ class SleeperStatus:
     progress: Progress | None
     waits_for: str
     """Why the last background cycle was put off; empty if it was not."""
+
+
+class SleepHost(Protocol):
+    """What starts cycles in the background, by a schedule."""
+
+    @property
+    def description(self) -> str:
+        """The schedule in words."""
+        ...
+
+    @property
+    def next_cycle(self) -> datetime | None:
+        """When the next scheduled cycle starts; None without one."""
+        ...
+
+    def enforce_cap_soon(self) -> None:
+        """Enforce the capacity of working memory in the background, now."""
+        ...
 
 
 class Capacity:
@@ -118,11 +136,13 @@ class Sleeper:
         after_cycle: Callable[[], object],
         in_background: bool = False,
         chores: Sequence[Callable[[], object]] = (),
+        host: SleepHost | None = None,
     ) -> None:
         """Call `after_cycle` when a cycle is over, in the thread that ran it.
 
-        Without `in_background` there is no schedule and no trigger, and a caller who exceeds the
-        capacity waits until it is enforced. `chores` are called with each check of the triggers.
+        With `in_background` it has a schedule and triggers of its own; `host` has them for many
+        memories. With neither, a caller who exceeds the capacity waits until it is enforced.
+        `chores` are called with each check of the triggers.
         """
         self._chores = chores
         self.cycle = cycle
@@ -134,10 +154,11 @@ class Sleeper:
             triggers=lambda: cycle.policy.triggers,
             activity=self._background.activity,
             now=cycle.now,
-            sleep=self._sleep_in_background,
+            sleep=self.sleep_in_background,
         )
         self._postponed_until = 0.0
         self._scheduler = self._make_scheduler() if in_background else None
+        self._host: SleepHost | None = self._scheduler or host
 
     def __enter__(self) -> Self:
         self.start()
@@ -190,8 +211,8 @@ class Sleeper:
         try:
             if self._postponed or not self._capacity.exceeded(working):
                 return
-            if self._scheduler:
-                self._scheduler.enforce_cap_soon()
+            if self._host:
+                self._host.enforce_cap_soon()
             else:
                 self._capacity.enforce(rules_only=True)
         except SleepInProgress:
@@ -206,7 +227,7 @@ class Sleeper:
     @property
     def next_cycle(self) -> datetime | None:
         """When the next scheduled cycle starts; None without one."""
-        return self._scheduler.next_cycle if self._scheduler else None
+        return self._host.next_cycle if self._host else None
 
     def status(self) -> SleeperStatus:
         """Return when the memory slept, and when it will."""
@@ -215,7 +236,7 @@ class Sleeper:
         due = Selection(before=self.cycle.policy.cutoff(now), now=now)
         logged = newest[0].created_at if newest else None
         return SleeperStatus(
-            schedule=self._scheduler.description if self._scheduler else "off",
+            schedule=self._host.description if self._host else "off",
             last_cycle=self.cycle.last_finished or logged,
             next_cycle=self.next_cycle,
             running=self.cycle.lease.in_cycle,
@@ -226,21 +247,22 @@ class Sleeper:
 
     def _make_scheduler(self) -> SleepScheduler:
         return SleepScheduler(
-            sleep=self._sleep_in_background,
-            enforce_cap=self._enforce_cap_in_background,
-            check_triggers=self._tick,
+            sleep=self.sleep_in_background,
+            enforce_cap=self.enforce_cap_in_background,
+            check_triggers=self.check_triggers,
             tick_s=self.cycle.policy.schedule.tick_s,
         )
 
-    def _tick(self) -> None:
+    def check_triggers(self) -> None:
         """Check the triggers, then see to the chores."""
         self._watch.check()
         for chore in self._chores:
             chore()
 
-    def _sleep_in_background(
+    def sleep_in_background(
         self, trigger: Trigger, selection: Selection | None = None
     ) -> CycleReport | None:
+        """Run a cycle that nobody waits for, unless it has to wait. Raises `SleepInProgress`."""
         if self._postponed:
             return None
         report = self._background.sleep(trigger, selection)
@@ -251,7 +273,8 @@ class Sleeper:
     def _postponed(self) -> bool:
         return time.monotonic() < self._postponed_until
 
-    def _enforce_cap_in_background(self) -> None:
+    def enforce_cap_in_background(self) -> None:
+        """Enforce the capacity for nobody who waits. Raises `SleepInProgress`."""
         if self._postponed:
             return
         self._capacity.enforce(

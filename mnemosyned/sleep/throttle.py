@@ -79,3 +79,30 @@ class ForegroundGate:
         """Leave the machine to requests for a while, after work that took `worked_s`."""
         if self.active:
             time.sleep(min(worked_s * REST_TIMES, REST_MAX_S))
+
+
+class OwnerGate(ForegroundGate):
+    """The requests of one owner: cycles yield to those of all owners, as they share the machine."""
+
+    def __init__(self, shared: ForegroundGate) -> None:
+        super().__init__()
+        self._shared = shared
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        self._shared.__enter__()
+
+    def __exit__(self, *_: object) -> None:
+        self._shared.__exit__()
+        super().__exit__()
+
+    @property
+    def busy(self) -> bool:
+        return self._shared.busy
+
+    @property
+    def active(self) -> bool:
+        return self._shared.active
+
+    def yield_to_requests(self) -> None:
+        self._shared.yield_to_requests()

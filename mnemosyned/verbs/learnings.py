@@ -117,3 +117,4 @@ class RemoveLearning(ById[RemovedLearning], frozen=True, forbid_unknown_fields=T
     """
 
     writes = True
+    deletes = True

@@ -92,6 +92,8 @@ class Request(
 
     writes: ClassVar[bool] = False
     """Whether the verb can change the store, and so is refused once the daemon is stopping."""
+    deletes: ClassVar[bool] = False
+    """Whether it deletes, for which a token of an owner needs a scope of its own."""
     local_only: ClassVar[bool] = False
     """Whether it is out of reach over TCP, as it reads this machine's files."""
     takes_long: ClassVar[bool] = False

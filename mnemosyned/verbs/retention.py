@@ -64,6 +64,7 @@ class Forget(
     """
 
     writes = True
+    deletes = True
     takes_long = True
 
     now: Annotated[
@@ -128,6 +129,7 @@ class Prune(Request[Pruned], frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """
 
     writes = True
+    deletes = True
     takes_long = True
 
     keep_days: Annotated[

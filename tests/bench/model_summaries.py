@@ -15,7 +15,7 @@ from bench.report import Report
 from bench.retention import Conversation, Session, characters, retention
 from support import endpoints
 
-from mnemosyned.assembly.build import make_summarizer
+from mnemosyned.assembly.summarizers import make_summarizer
 from mnemosyned.config import load_config
 from mnemosyned.domain.ports.clock import Clock
 from mnemosyned.domain.ports.models import Summarizer, Summary

@@ -15,6 +15,7 @@ from mnemosyned.config import (
     variable,
     with_default_model,
 )
+from mnemosyned.domain.errors import ConfigInvalid
 from mnemosyned.paths import shipped
 
 SHIPPED = shipped("config") / "mnemosyned.yaml"
@@ -71,6 +72,7 @@ EXAMPLES: dict[str, tuple[str, Any]] = {
     "llm.api_key_file": ("/x.key", "/x.key"),
     "llm.local_only": ("no", False),
     "llm.max_tokens": ("99", 99),
+    "llm.concurrency": ("4", 4),
     "context.total": ("8000", 8000),
     "context.system_reserve": ("0", 0),
     "context.tools_reserve": ("10", 10),
@@ -101,9 +103,17 @@ EXAMPLES: dict[str, tuple[str, Any]] = {
     "limits.connections_max": ("4", 4),
     "tls.certificate": ("/etc/memory.pem", "/etc/memory.pem"),
     "tls.key": ("/etc/memory.key", "/etc/memory.key"),
+    "owners.serve": ("true", True),
+    "owners.open_max": ("9", 9),
     "log.level": ("debug", "debug"),
     "log.format": ("json", "json"),
 }
+SERVED = {
+    "MNEMOSYNE_DATABASE": "postgresql://me@db/memory",
+    "MNEMOSYNE_LISTEN": "127.0.0.1:7464",
+}
+NEEDED = {"owners.serve": SERVED}
+"""What a setting needs beside it."""
 
 
 def setting(config: Config, key: str) -> Any:  # noqa: ANN401
@@ -184,9 +194,28 @@ def test_every_key_has_a_variable_that_wins_over_the_file(file: Path, key: str) 
     file.write_text(SHIPPED.read_text())
     text, value = EXAMPLES[key]
 
-    config = load_config(file, environ={variable(key): text, "HOME": "/root"})
+    environ = {"HOME": "/root", **NEEDED.get(key, {}), variable(key): text}
+
+    config = load_config(file, environ=environ)
 
     assert setting(config, key) == value
+
+
+@pytest.mark.parametrize(
+    ("missing", "advice"),
+    [("MNEMOSYNE_DATABASE", "set database to"), ("MNEMOSYNE_LISTEN", "set listen")],
+)
+def test_owners_are_served_from_a_server_at_an_address(
+    missing: str, advice: str
+) -> None:
+    environ = {**SERVED, "MNEMOSYNE_OWNERS_SERVE": "true"}
+    del environ[missing]
+
+    with pytest.raises(ConfigInvalid, match=advice) as caught:
+        load_config(environ=environ)
+
+    assert caught.value.field == "owners.serve"
+    assert "MNEMOSYNE_OWNERS_SERVE" in caught.value.message
 
 
 def test_the_documented_variables_have_their_names() -> None:

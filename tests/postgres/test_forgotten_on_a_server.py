@@ -15,6 +15,7 @@ from mnemosyned.assembly.build import OpenMemory, open_memory
 from mnemosyned.config import Config
 from mnemosyned.domain.errors import StorageFailed
 from mnemosyned.domain.keeping.retention import ForgetFilter
+from mnemosyned.domain.ports.owners import LOCAL_OWNER
 from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.text.terms import terms
 from mnemosyned.paths import shipped
@@ -23,7 +24,6 @@ from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.fulltext.terms import phrase_hashes
 from mnemosyned.storage.postgres.opening import open_store
 from mnemosyned.storage.postgres.store import PostgresStore
-from mnemosyned.storage.postgres.tables.owners.owner import LOCAL_OWNER
 from mnemosyned.verbs.memories import Remember
 from mnemosyned.verbs.retention import Forget
 

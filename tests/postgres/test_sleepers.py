@@ -15,6 +15,7 @@ from support.policies import change_sleep
 
 from mnemosyned.domain.errors import BatchChanged, SleepInProgress, StorageFailed
 from mnemosyned.domain.memory import MemoryRecord, Tier
+from mnemosyned.domain.ports.owners import LOCAL_OWNER
 from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.sleep.cycles import CycleStatus, GroupStatus, Trigger
 from mnemosyned.paths import shipped
@@ -27,7 +28,6 @@ from mnemosyned.sleep.sleeper import Capacity
 from mnemosyned.storage.postgres.database.pool import Pool
 from mnemosyned.storage.postgres.opening import open_store
 from mnemosyned.storage.postgres.stores.sleep import PostgresSleep
-from mnemosyned.storage.postgres.tables.owners.owner import LOCAL_OWNER
 
 pytestmark = pytest.mark.postgres
 

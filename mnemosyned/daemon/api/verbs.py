@@ -10,22 +10,21 @@ import msgspec
 
 from mnemosyned.daemon.server.serving import VERB_PREFIX
 from mnemosyned.http_messages import HttpRequest, Resource, Response, Route
-from mnemosyned.service.service import MemoryService
-from mnemosyned.verbs.facade import ALIASES, VERBS
+from mnemosyned.verbs.facade import ALIASES, VERBS, Caller
 from mnemosyned.verbs.request import Request, parse, parse_text
 
 
-def verb_resources(service: MemoryService) -> dict[str, Resource]:
+def verb_resources(caller: Caller) -> dict[str, Resource]:
     """Every verb by its path."""
     return {
-        VERB_PREFIX + name: _resource(service, VERBS[ALIASES.get(name, name)])
+        VERB_PREFIX + name: _resource(caller, VERBS[ALIASES.get(name, name)])
         for name in (*VERBS, *ALIASES)
     }
 
 
-def _resource(service: MemoryService, verb: type[Request[Any]]) -> Resource:
+def _resource(caller: Caller, verb: type[Request[Any]]) -> Resource:
     def call(request: HttpRequest) -> Response:
-        result = service.call(_parsed(verb, request))
+        result = caller.call(_parsed(verb, request))
         return Response(HTTPStatus.OK, msgspec.json.encode(result))
 
     route: Route = call

@@ -45,6 +45,12 @@ class SocketAccess:
             check_origin(headers["origin"])
 
 
+def bearer_token(headers: Mapping[str, str]) -> str | None:
+    """The token that a request brings; None without one."""
+    scheme, _, given = headers.get("authorization", "").partition(" ")
+    return given.strip() if scheme.lower() == "bearer" else None
+
+
 def check_origin(origin: str) -> None:
     """Refuse an origin that is not on this machine. Raises `RequestRefused`."""
     if not _LOOPBACK_ORIGIN.fullmatch(origin):

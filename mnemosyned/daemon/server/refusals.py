@@ -6,7 +6,7 @@ from http import HTTPStatus
 
 import msgspec
 
-from mnemosyned.domain.errors import Kind, MnemosynedError
+from mnemosyned.domain.errors import Kind, MnemosynedError, Unauthorized
 from mnemosyned.http_messages import Response
 
 STATUS_OF_KIND = {
@@ -36,7 +36,7 @@ def refusal(
 
 
 class RequestRefused(Exception):
-    """The request cannot be answered; the connection must be closed after its response."""
+    """The request cannot be answered. Before its body is read, the connection must be closed, too."""
 
     def __init__(
         self,
@@ -48,3 +48,15 @@ class RequestRefused(Exception):
         self.response = refusal(error, status, headers)
         self.status = self.response.status
         self.message = error.message
+
+
+def token_refused(reason: str, *, given: bool) -> RequestRefused:
+    """Refuse who may ask nothing; `given` is whether a token came."""
+    challenge = 'Bearer realm="mnemosyned"'
+    if given:
+        challenge += ', error="invalid_token"'
+    return RequestRefused(
+        Unauthorized(reason),
+        HTTPStatus.UNAUTHORIZED,
+        (("WWW-Authenticate", challenge),),
+    )

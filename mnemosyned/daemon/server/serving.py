@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http import HTTPStatus
 
@@ -12,7 +12,7 @@ from mnemosyned.daemon.server.acceptor import Listener
 from mnemosyned.daemon.server.activity import OTHER, ServerActivity
 from mnemosyned.daemon.server.listener import connections_allowed
 from mnemosyned.daemon.server.loop import HEALTH_PATHS, HEALTHY, EventLoop
-from mnemosyned.daemon.server.refusals import refusal
+from mnemosyned.daemon.server.refusals import RequestRefused, refusal
 from mnemosyned.domain.errors import (
     DatabaseUnreachable,
     Kind,
@@ -26,6 +26,9 @@ from mnemosyned.logs import logger
 
 VERB_PREFIX = "/v1/"
 
+ResourcesOf = Callable[[HttpRequest], Mapping[str, Resource]]
+"""The resources, by path, of whoever sent a request. Raises `RequestRefused` for who has none."""
+
 log = logger()
 
 
@@ -38,12 +41,16 @@ def serving(
     body_bytes_max: int,
     connections_max: int,
     activity: ServerActivity | None = None,
+    remote: ResourcesOf | None = None,
 ) -> Iterator[EventLoop]:
-    """Answer requests in the background while the block runs; let running ones finish."""
+    """Answer requests in the background while the block runs; let running ones finish.
+
+    `remote` has the resources of requests over TCP where they are others than those of the socket.
+    """
     activity = activity or ServerActivity()
     loop = EventLoop(
         listeners,
-        answer=answering(resources, activity),
+        answer=answering(resources, activity, remote=remote),
         threads=threads,
         body_bytes_max=body_bytes_max,
         connections_max=connections_allowed(connections_max),
@@ -56,16 +63,26 @@ def serving(
         loop.stop()
 
 
-def answering(resources: Mapping[str, Resource], activity: ServerActivity) -> Route:
+def answering(
+    resources: Mapping[str, Resource],
+    activity: ServerActivity,
+    *,
+    remote: ResourcesOf | None = None,
+) -> Route:
     """The function that answers a request, whatever becomes of it."""
     health = Resource(lambda _: HEALTHY)
     table = {**dict.fromkeys(HEALTH_PATHS, health), **resources}
     labels = {path: path.removeprefix(VERB_PREFIX) for path in table}
 
+    def resources_of(request: HttpRequest) -> Mapping[str, Resource]:
+        return table if remote is None or request.local else remote(request)
+
     def answer(request: HttpRequest) -> Response:
         started = time.monotonic()
         try:
-            response = _answer(table, request)
+            response = _answer(resources_of(request), request)
+        except RequestRefused as refused:
+            response = refused.response
         except MnemosynedError as error:
             response = refusal(error)
             if isinstance(error, DatabaseUnreachable):  # no fault of ours to look for

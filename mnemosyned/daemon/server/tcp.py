@@ -9,20 +9,18 @@ import socket
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from mnemosyned.config.addresses import LOCALHOST, tcp_address
 from mnemosyned.daemon.server.acceptor import Listener
-from mnemosyned.daemon.server.access import check_origin
+from mnemosyned.daemon.server.access import bearer_token, check_origin
 from mnemosyned.daemon.server.listener import BACKLOG
-from mnemosyned.daemon.server.refusals import RequestRefused
+from mnemosyned.daemon.server.refusals import RequestRefused, token_refused
 from mnemosyned.domain.errors import (
     ConfigInvalid,
     ForeignOrigin,
     InvalidRequest,
-    Unauthorized,
 )
 from mnemosyned.logs import logger
 
@@ -38,17 +36,16 @@ log = logger()
 
 @contextmanager
 def listening_tcp(
-    setting: str, *, token_file: Path, certificate: Certificate | None = None
+    setting: str, *, tokens: TokenCheck, certificate: Certificate | None = None
 ) -> Iterator[Listener]:
-    """A listener on the address that `listen` names, for those who know the token.
+    """A listener on the address that `listen` names, for those who have a token.
 
     With a certificate its clients speak TLS, and any address may be named.
 
-    Raises `ConfigInvalid` for a token that protects nothing, and `InvalidRequest` where the address
-    is taken.
+    Raises `InvalidRequest` where the address is taken.
     """
     host, port = tcp_address(setting, tls=certificate is not None)
-    access = TcpAccess(read_token(token_file), tls=certificate is not None)
+    access = TcpAccess(tokens, tls=certificate is not None)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -62,7 +59,8 @@ def listening_tcp(
             ) from error
         listener.settimeout(0)
         access.bound_to(host, listener.getsockname()[1])
-        log.info("listening", address=access.address, token_file=str(token_file))
+        noted = {"token_file": str(tokens.file)} if tokens.file else {}
+        log.info("listening", address=access.address, **noted)
         yield Listener(listener, access, certificate)
 
 
@@ -76,8 +74,8 @@ class TcpAccess:
 
     local = False
 
-    def __init__(self, token: str, *, tls: bool = False) -> None:
-        self._token = token.encode()
+    def __init__(self, tokens: TokenCheck, *, tls: bool = False) -> None:
+        self._tokens = tokens
         self._tls = tls
         self._hosts: frozenset[str] = frozenset()
         self.address = ""
@@ -100,21 +98,41 @@ class TcpAccess:
             )
         if "origin" in headers:
             check_origin(headers["origin"])
-        self._check_token(headers.get("authorization", ""))
+        self._check_token(headers)
 
-    def _check_token(self, authorization: str) -> None:
-        scheme, _, given = authorization.partition(" ")
-        bearer = scheme.lower() == "bearer"
-        if bearer and hmac.compare_digest(given.strip().encode(), self._token):
-            return
-        challenge = 'Bearer realm="mnemosyned"'
-        if bearer:
-            challenge += ', error="invalid_token"'
-        raise RequestRefused(
-            Unauthorized("send the daemon's token: Authorization: Bearer TOKEN"),
-            HTTPStatus.UNAUTHORIZED,
-            (("WWW-Authenticate", challenge),),
-        )
+    def _check_token(self, headers: Mapping[str, str]) -> None:
+        given = bearer_token(headers)
+        if given is None or not self._tokens.may_be(given):
+            raise token_refused(self._tokens.advice, given=given is not None)
+
+
+class TokenCheck(Protocol):
+    """What tells tokens, by their words alone: the event loop waits for nothing."""
+
+    advice: str
+    """What to do for those who are refused."""
+
+    file: Path | None
+    """Where the token is, if there is one for all."""
+
+    def may_be(self, token: str) -> bool:
+        """Whether a token is one, as far as it can be told here."""
+        ...
+
+
+class DaemonToken:
+    """The one token of a daemon, from its file."""
+
+    advice = "send the daemon's token: Authorization: Bearer TOKEN"
+
+    def __init__(self, file: Path) -> None:
+        """Read the file, which is made where there is none. Raises `ConfigInvalid`."""
+        self.file: Path | None = file
+        self._token = read_token(file).encode()
+
+    def may_be(self, token: str) -> bool:
+        """Whether it is this token."""
+        return hmac.compare_digest(token.encode(), self._token)
 
 
 def read_token(file: Path) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -10,6 +11,14 @@ from typing import Protocol
 
 NAME_FORM = r"[A-Za-z0-9][A-Za-z0-9._@-]{0,99}"
 """An owner's name, and a token's."""
+LOCAL_OWNER = 1
+"""The owner of a memory that has only one, which a daemon serves on its Unix socket."""
+
+TOKEN_PREFIX = "mnt_"  # noqa: S105 how each begins
+_TOKEN = re.compile(
+    rf"{TOKEN_PREFIX}([1-9][0-9]{{0,18}})_[A-Za-z0-9_-]{{43}}", re.ASCII
+)
+_OWNERS_MAX = 2**63 - 1
 
 
 class Scope(StrEnum):
@@ -79,6 +88,13 @@ class RemovedOwner:
     """Places that keep the words, each with what ends that."""
 
 
+def owner_of(token: str) -> int | None:
+    """Return the owner that a token says it is of; None for what has not a token's form."""
+    form = _TOKEN.fullmatch(token)
+    owner = int(form[1]) if form else 0
+    return owner if 0 < owner <= _OWNERS_MAX else None
+
+
 class OwnerStore(Protocol):
     """The owners of a database. Every method raises `StorageFailed` if the database fails."""
 
@@ -125,6 +141,16 @@ class OwnerStore(Protocol):
 
     def revoke(self, owner: str, token: str) -> int:
         """Revoke a token by its id, or all of a name; how many. Raises `NotFound`."""
+        ...
+
+    def with_work(
+        self, *, before: datetime, after: int = 0, limit: int = 1_000
+    ) -> Sequence[int]:
+        """List the numbers of owners, above `after`, whose memory has something to consolidate.
+
+        That is a memory in working memory from before a time, a period that may be over, or what is
+        still to be deleted for good.
+        """
         ...
 
     def holder(self, secret: str) -> TokenHolder | None:

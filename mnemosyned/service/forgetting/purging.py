@@ -32,6 +32,8 @@ START_S = 2.0
 """Seconds after the start until what an earlier process left to purge is purged."""
 CLOSE_S = 20.0
 """At the close, a purge is run if the last one took less than this many seconds."""
+HOST_S = 60.0
+"""Seconds within which a host usually purges for one of many memories."""
 
 WORDS_REMAIN = (
     "the words of what is forgotten can still be read in the file until the next cycle, or the "
@@ -141,6 +143,11 @@ class Purger:
             if self._took_s < CLOSE_S:
                 self._guarded()
 
+    def run_due(self) -> None:
+        """Run a purge that is due, for nobody who waits; its failure is logged."""
+        with self._turn:
+            self._guarded()
+
     def _run(self) -> bool:
         began = time.monotonic()
         clean = False
@@ -208,3 +215,35 @@ class Purger:
             log.exception("purge_failed")
         else:
             log.info("purged", complete=complete, duration_s=round(self._took_s, 3))
+
+
+class HostedPurger(Purger):
+    """Leaves purges to a host: many memories have the same tables, which are purged in turn."""
+
+    def __init__(
+        self,
+        *,
+        due: Callable[[], bool],
+        work: Callable[[], bool],
+        soon: Callable[[], None],
+    ) -> None:
+        """`soon` asks the host to call `run_due`, within `HOST_S` if others leave it time."""
+        super().__init__(due=due, work=work, busy=lambda: False)
+        self._soon = soon
+
+    def start(self) -> None:
+        """Ask for the purge that an earlier process left undone."""
+        self.purge()
+
+    def purge(self) -> bool:
+        """Ask for a purge where one is due; True where none is."""
+        if not self._due():
+            return True
+        self._soon()
+        return False
+
+    def wait_s(self) -> float | None:
+        return HOST_S
+
+    def close(self) -> None:
+        """Leave what is not purged yet to the next round of the host."""

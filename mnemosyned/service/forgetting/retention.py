@@ -29,7 +29,11 @@ from mnemosyned.service.changing.selection import Selected, Selector
 from mnemosyned.service.clock_guard import ClockGuard
 from mnemosyned.service.forgetting.grace import GraceKeeper
 from mnemosyned.service.forgetting.pruning import Pruner
-from mnemosyned.service.forgetting.purging import WORDS_REMAIN, Purger
+from mnemosyned.service.forgetting.purging import (
+    WORDS_REMAIN,
+    HostedPurger,
+    Purger,
+)
 from mnemosyned.service.policies import About, PolicyHolder
 from mnemosyned.service.steps import CHUNK, chunks, in_steps
 from mnemosyned.sleep.cycle import SleepCycle
@@ -57,20 +61,19 @@ class RetentionService:
         about: About,
         guard: ClockGuard | None = None,
         on_removal: Callable[[], None] | None = None,
+        purge_soon: Callable[[], None] | None = None,
     ) -> None:
         """Call `on_removal` after text was deleted, for caches that hold copies of it.
 
-        Without a `guard` the clock is always believed, as one that tests move is.
+        Without a `guard` the clock is always believed, as one that tests move is. `purge_soon` asks
+        who purges for many memories to run `purger.run_due`.
         """
         self._about = about
         self._policies = policies
+        self._store = store
+        self._cycle = cycle
         self.on_removal = on_removal or (lambda: None)
-        self.purger = Purger(
-            due=store.deletion.purge_due,
-            work=self._purge,
-            busy=lambda: cycle.gate.busy,
-            background=about.in_background,
-        )
+        self.purger = self._make_purger(purge_soon)
         self.pruner = Pruner(
             store=store.archive.retention,
             policies=policies,
@@ -81,9 +84,7 @@ class RetentionService:
         self.grace = GraceKeeper(
             store=store.archive.grace, policies=policies, clock=guard or cycle.clock
         )
-        self._store = store
         self._selector = Selector(store)
-        self._cycle = cycle
         self._rewriting = threading.RLock()
 
     def __enter__(self) -> Self:
@@ -95,6 +96,17 @@ class RetentionService:
 
     def __exit__(self, *_: object) -> None:
         self.purger.close()
+
+    def _make_purger(self, soon: Callable[[], None] | None) -> Purger:
+        due = self._store.deletion.purge_due
+        if soon:
+            return HostedPurger(due=due, work=self._purge, soon=soon)
+        return Purger(
+            due=due,
+            work=self._purge,
+            busy=lambda: self._cycle.gate.busy,
+            background=self._about.in_background,
+        )
 
     def _announce_removal(self) -> None:
         self.on_removal()

@@ -10,6 +10,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from mnemosyned.domain.errors import ConfigInvalid
+from mnemosyned.domain.ports.owners import LOCAL_OWNER
 from mnemosyned.storage.postgres.database.failures import storage_failed
 from mnemosyned.storage.postgres.database.migrations import upgrade
 from mnemosyned.storage.postgres.database.pool import Pool
@@ -17,7 +18,21 @@ from mnemosyned.storage.postgres.database.roles import prepare_role
 from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.store import PostgresStore
 from mnemosyned.storage.postgres.stores.owners import PostgresOwners
-from mnemosyned.storage.postgres.tables.owners.owner import LOCAL_OWNER, ensure_owner
+from mnemosyned.storage.postgres.tables.owners.owner import ensure_owner
+
+
+class OwnedStores:
+    """The memories of all owners of a database, over the same connections."""
+
+    def __init__(self, *, guarded: Pool, owners: Pool, schema_version: int) -> None:
+        """`guarded` holds each statement to one owner; on `owners` they are administered."""
+        self.owners = PostgresOwners(owners)
+        self.schema_version = schema_version
+        self._pool = guarded
+
+    def store(self, owner: int) -> PostgresStore:
+        """The memory of an owner; there is nothing to close."""
+        return PostgresStore(self._pool, owner, schema_version=self.schema_version)
 
 
 @contextmanager
@@ -50,22 +65,41 @@ def open_store(
 
 
 @contextmanager
+def open_owned_stores(dsn: str, *, migrations: Path) -> Iterator[OwnedStores]:
+    """Connect, bring the schema up to date, and serve owners' memories while the block runs.
+
+    Raises `SchemaTooNew`, and `StorageFailed` also where the user may not separate owners.
+    """
+    version, role = _prepared(dsn, migrations)
+    guarded, owners = Pool(dsn, role=role), Pool(dsn)
+    try:
+        yield OwnedStores(guarded=guarded, owners=owners, schema_version=version)
+    finally:
+        guarded.close()
+        owners.close()
+
+
+@contextmanager
 def open_owners(dsn: str, *, migrations: Path) -> Iterator[PostgresOwners]:
     """Connect, bring the schema up to date, and administer owners while the block runs.
 
     Raises `SchemaTooNew`, and `StorageFailed` also where the user may not separate owners.
     """
-    _check(dsn)
-    try:
-        upgrade(dsn, migrations)
-        prepare_role(dsn)
-    except psycopg.Error as error:
-        raise storage_failed(error, "the owners were not read") from error
+    _prepared(dsn, migrations)
     pool = Pool(dsn)
     try:
         yield PostgresOwners(pool)
     finally:
         pool.close()
+
+
+def _prepared(dsn: str, migrations: Path) -> tuple[int, str]:
+    """Bring the schema up to date, and prepare the role of requests; its version and the name."""
+    _check(dsn)
+    try:
+        return upgrade(dsn, migrations), prepare_role(dsn)
+    except psycopg.Error as error:
+        raise storage_failed(error, "the owners were not read") from error
 
 
 def _check(dsn: str) -> None:

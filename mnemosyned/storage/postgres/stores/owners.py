@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import psycopg
 
 from mnemosyned.domain.errors import InvalidRequest, NotFound
 from mnemosyned.domain.ports.owners import (
+    LOCAL_OWNER,
     NAME_FORM,
     IssuedToken,
     Owner,
@@ -19,13 +20,15 @@ from mnemosyned.domain.ports.owners import (
     Scope,
     Token,
     TokenHolder,
+    owner_of,
 )
+from mnemosyned.domain.sleep.rollup import Level
 from mnemosyned.storage.postgres.database import purge
 from mnemosyned.storage.postgres.database.pool import Pool
 from mnemosyned.storage.postgres.database.roles import owned_tables
 from mnemosyned.storage.postgres.database.session import Row, Session
 from mnemosyned.storage.postgres.tables.owners import tokens
-from mnemosyned.storage.postgres.tables.owners.owner import LOCAL_OWNER
+from mnemosyned.storage.postgres.tables.rows import utc
 
 OWNERS_LISTED_MAX = 100_000
 DELETED_AT_ONCE = 5_000
@@ -50,6 +53,16 @@ _NUMBER = "SELECT owner FROM owner WHERE name = %(name)s"
 _DELETE_SOME = (
     "DELETE FROM memory WHERE owner = %(owner)s AND seq IN "
     "(SELECT seq FROM memory WHERE owner = %(owner)s ORDER BY seq LIMIT %(most)s)"
+)
+_WITH_WORK = (
+    "SELECT o.owner FROM owner AS o WHERE o.owner > %(after)s AND ("
+    "EXISTS (SELECT 1 FROM fresh AS f WHERE f.owner = o.owner AND f.created_at < %(before)s) "
+    "OR EXISTS (SELECT 1 FROM episode AS e WHERE e.owner = o.owner AND e.parent_id IS NULL "
+    "AND e.level < %(highest)s AND coalesce(e.period_from, e.covers_from) < %(before)s) "
+    "OR EXISTS (SELECT 1 FROM emptied_episode AS s WHERE s.owner = o.owner) "
+    "OR EXISTS (SELECT 1 FROM forgotten AS k WHERE k.owner = o.owner AND k.final_at < now()) "
+    "OR EXISTS (SELECT 1 FROM scrub_due AS d WHERE d.owner = o.owner)) "
+    "ORDER BY o.owner LIMIT %(limit)s"
 )
 
 
@@ -151,8 +164,21 @@ class PostgresOwners(OwnerStore):
             raise NotFound(f"no valid token is called {token!r}", field="token")
         return count
 
+    def with_work(
+        self, *, before: datetime, after: int = 0, limit: int = 1_000
+    ) -> Sequence[int]:
+        with self._pool.outside_transactions(ALL) as session:
+            rows = session.execute(
+                _WITH_WORK,
+                before=utc(before),
+                after=after,
+                limit=limit,
+                highest=int(Level.MONTH),
+            )
+            return [number for (number,) in rows]
+
     def holder(self, secret: str) -> TokenHolder | None:
-        number = tokens.owner_of(secret)
+        number = owner_of(secret)
         if number is None:
             return None
         with self._pool.outside_transactions(number) as session:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Literal
 
 from mnemosyned.domain.memory import Tier
+from mnemosyned.domain.ports.owners import LOCAL_OWNER
 from mnemosyned.storage.postgres.database.session import Session
 
 LOCAL_NAME = "local"
-LOCAL_OWNER = 1
-"""The owner of a memory that has only one."""
 
 
 def ensure_owner(session: Session) -> None:

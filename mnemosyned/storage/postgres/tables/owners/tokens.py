@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import re
 import secrets
 from collections.abc import Sequence
 from datetime import timedelta
 
 from mnemosyned.domain.errors import NotFound
-from mnemosyned.domain.ports.owners import IssuedToken, Scope, Token, TokenHolder
+from mnemosyned.domain.ports.owners import (
+    TOKEN_PREFIX,
+    IssuedToken,
+    Scope,
+    Token,
+    TokenHolder,
+)
 from mnemosyned.storage.postgres.database.session import Row, Session
 
-PREFIX = "mnt_"
 SECRET_BYTES = 32
 ID_BYTES = 5
-_FORM = re.compile(rf"{PREFIX}([1-9][0-9]{{0,18}})_[A-Za-z0-9_-]{{43}}", re.ASCII)
-_OWNERS_MAX = 2**63 - 1
 _VALID = "(revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now()))"
 _FIELDS = f"id, name, scopes, created_at, expires_at, revoked_at, {_VALID}"
 _INSERT = (
@@ -28,13 +30,6 @@ _INSERT = (
 _NAMED = "owner = %(owner)s AND (id = %(token)s OR name = %(token)s)"
 
 
-def owner_of(secret: str) -> int | None:
-    """The owner that a token says it is of; None for what has not a token's form."""
-    form = _FORM.fullmatch(secret)
-    owner = int(form[1]) if form else 0
-    return owner if 0 < owner <= _OWNERS_MAX else None
-
-
 def insert_token(
     session: Session,
     name: str,
@@ -43,7 +38,7 @@ def insert_token(
     valid_for: timedelta | None = None,
 ) -> IssuedToken:
     """Make a token of 256 random bits for the session's owner."""
-    secret = f"{PREFIX}{session.owner}_{secrets.token_urlsafe(SECRET_BYTES)}"
+    secret = f"{TOKEN_PREFIX}{session.owner}_{secrets.token_urlsafe(SECRET_BYTES)}"
     row = session.execute(
         _INSERT,
         digest=_digest(secret),

@@ -1,0 +1,190 @@
+"""Sleep of many owners: in rounds by the schedule, by triggers, and at once where it is asked."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from typing import Protocol
+
+from mnemosyned.assembly.parts import SharedParts
+from mnemosyned.domain.errors import (
+    DatabaseUnreachable,
+    NotFound,
+    SleepInProgress,
+)
+from mnemosyned.domain.ports.owners import LOCAL_OWNER, OwnerStore
+from mnemosyned.domain.sleep.cycles import Trigger
+from mnemosyned.logs import logger
+from mnemosyned.service.forgetting.retention import RetentionService
+from mnemosyned.sleep.sleeper import Sleeper
+from mnemosyned.sleep.starts.scheduler import SleepScheduler
+
+PAGE = 200
+"""Owners of a round that are listed at once."""
+ASKED_MAX = 100_000
+"""Owners that may wait for the background; others are found by the next round."""
+
+log = logger()
+
+
+class SleepingMemory(Protocol):
+    """What a round needs of an owner's memory."""
+
+    @property
+    def owner(self) -> int:
+        """The owner's number."""
+        ...
+
+    @property
+    def sleeper(self) -> Sleeper:
+        """What runs its cycles."""
+        ...
+
+    @property
+    def retention(self) -> RetentionService:
+        """What purges it."""
+        ...
+
+
+class OwnerRounds:
+    """Cycles of all owners. Each daemon of a database makes its own rounds.
+
+    What one daemon has claimed another passes by, and what one has consolidated is nobody's work.
+    """
+
+    def __init__(
+        self,
+        *,
+        memory_of: Callable[[int], SleepingMemory],
+        opened: Callable[[], Sequence[SleepingMemory]],
+        owners: OwnerStore,
+        shared: SharedParts,
+    ) -> None:
+        """`memory_of` opens a memory for a moment, and `opened` lists those that are in use."""
+        self._memory_of = memory_of
+        self._opened = opened
+        self._owners = owners
+        self._shared = shared
+        self._asked: set[int] = set()
+        self._stopped = threading.Event()
+        workers = len(shared.turns.models) if shared.turns else 1
+        self._workers = ThreadPoolExecutor(workers, "owners")
+        self._scheduler = SleepScheduler(
+            sleep=self._round,
+            enforce_cap=self._see_to_asked,
+            check_triggers=self._check_triggers,
+            tick_s=shared.policies.sleep.schedule.tick_s,
+        )
+
+    @property
+    def description(self) -> str:
+        """The schedule in words."""
+        return self._scheduler.description
+
+    @property
+    def next_round(self) -> datetime | None:
+        """When the next round begins; None without a schedule."""
+        return self._scheduler.next_cycle
+
+    def start(self) -> None:
+        """Start the rounds and the triggers. Raises `ConfigInvalid`."""
+        self.reschedule()
+        self._scheduler.start()
+
+    def reschedule(self) -> None:
+        """Follow the schedule of the policy in force. Raises `ConfigInvalid`."""
+        self._scheduler.set_schedule(self._shared.policies.sleep.schedule)
+
+    def wake(self) -> None:
+        """Read the wall clock again after it jumped, as after suspend."""
+        self._scheduler.wake()
+
+    def stop(self) -> None:
+        """End all of it, each cycle after its present group."""
+        self._stopped.set()
+        self._scheduler.stop()
+        self._workers.shutdown()
+
+    def ask(self, owner: int) -> None:
+        """Enforce an owner's capacity and purge what it forgot, in the background."""
+        if len(self._asked) < ASKED_MAX:
+            self._asked.add(owner)
+            self._scheduler.enforce_cap_soon()
+
+    def _see_to_asked(self) -> None:
+        while self._asked and not self._stopped.is_set():
+            self._guarded(self._asked.pop(), self._look_after)
+
+    @staticmethod
+    def _look_after(memory: SleepingMemory) -> None:
+        memory.retention.purger.run_due()
+        memory.sleeper.enforce_cap_in_background()
+
+    def _check_triggers(self) -> None:
+        """Check the triggers of those that are open: the others wait for the next round."""
+        for memory in self._opened():
+            if self._stopped.is_set():
+                return
+            self._guarded(memory.owner, lambda known: known.sleeper.check_triggers())
+
+    def _round(self, trigger: Trigger) -> None:
+        """Run a cycle of each owner that has something to consolidate."""
+
+        def sleep(owner: int) -> None:
+            self._guarded(
+                owner, lambda memory: memory.sleeper.sleep_in_background(trigger)
+            )
+
+        done = 0
+        for page in self._pages():
+            for _ in self._workers.map(sleep, page):
+                done += 1
+        if done:
+            log.info("round_finished", owners=done)
+
+    def _pages(self) -> Iterator[Sequence[int]]:
+        """Yield the owners with work, but for the local one, which has a schedule of its own."""
+        before = self._shared.policies.sleep.cutoff(self._shared.age_clock.now())
+        page = self._owners.with_work(before=before, after=LOCAL_OWNER, limit=PAGE)
+        while page and not self._stopped.is_set():  # ends, as numbers ascend
+            yield page
+            page = self._owners.with_work(before=before, after=page[-1], limit=PAGE)
+
+    def _guarded(self, owner: int, work: Callable[[SleepingMemory], object]) -> None:
+        """Work for one owner; what fails for it fails for no other.
+
+        Raises `DatabaseUnreachable`, which concerns all.
+        """
+        if self._stopped.is_set():
+            return
+        try:
+            work(self._memory_of(owner))
+        except SleepInProgress:
+            log.debug("owner_passed_by", owner=owner)
+        except NotFound:
+            log.info("owner_removed", owner=owner)
+        except DatabaseUnreachable:
+            raise
+        except Exception:
+            log.exception("owner_failed", owner=owner)
+
+
+class OwnerHost:
+    """The `SleepHost` of one owner."""
+
+    def __init__(self, rounds: OwnerRounds, owner: int) -> None:
+        self._rounds = rounds
+        self._owner = owner
+
+    @property
+    def description(self) -> str:
+        return self._rounds.description
+
+    @property
+    def next_cycle(self) -> datetime | None:
+        return self._rounds.next_round
+
+    def enforce_cap_soon(self) -> None:
+        self._rounds.ask(self._owner)
