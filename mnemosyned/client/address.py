@@ -3,54 +3,82 @@
 from __future__ import annotations
 
 import os
-import re
 import select
 import socket
+import struct
 from collections import deque
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from mnemosyned.domain.errors import ForeignDaemon, InvalidRequest
 from mnemosyned.paths import form_fault, shown_path
+from mnemosyned.remote.environment import url_from_environment
 from mnemosyned.socket_path import foreign_owner, socket_path
+
+if TYPE_CHECKING:
+    from mnemosyned.remote.daemon import RemoteDaemon
 
 IDLE_MAX = 4
 """Idle connections a client keeps: each counts against the daemon's limit."""
-PORT_MAX = 65_535
-_LOOPBACK = r"localhost|127(?:\.\d{1,3}){3}|\[::1\]"
-_URL = rf"http://(?P<host>{_LOOPBACK}):(?P<port>\d{{1,5}})/?"
 
 
-class Address(Protocol):
-    """The address of a daemon; `str` shows it to people."""
+class LocalAddress:
+    """The address of a daemon on this machine; `str` shows it to people."""
 
-    @property
-    def headers(self) -> bytes:
-        """The headers that requests need there."""
-        ...
+    remedy = "Start it with `mnem start`"
+    """What to do where nobody answers."""
+    explanation = "see `mnem logs`"
+    """Where to look why a daemon does not answer as it should."""
+    reset_is_unread = True
+    """Whether a reset proves that the daemon had not read all that was sent: the kernel does it then."""
+    identity = ""
+    """What tells its memory from those behind other URLs and tokens."""
+    file = ""
+    """The path of its socket."""
+    headers: bytes
+    """The headers that requests need there."""
+    target: str | tuple[str, int]
+    """The argument of `connect`."""
 
-    @property
-    def target(self) -> str | tuple[str, int]:
-        """The argument of `connect`."""
-        ...
+    def connect(self, timeout_s: float) -> socket.socket:
+        """Return a new connection, as soon as there is room in the daemon's backlog.
+
+        Raises `OSError` and `ForeignDaemon`.
+        """
+        connection = self.open()
+        try:
+            # With a full backlog the kernel waits, as long as a send may take, only where the
+            # socket blocks; Python's timeout would have it fail at once.
+            limit = struct.pack("ll", *divmod(int(timeout_s * 1_000_000), 1_000_000))
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+            connection.connect(self.target)
+            self.check(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     def open(self) -> socket.socket:
-        """A socket that is not connected yet."""
-        ...
+        """Return a socket that is not connected yet."""
+        raise NotImplementedError
 
     def check(self, connection: socket.socket) -> None:
-        """Check who answers. Raises `ForeignDaemon`."""
-        ...
+        """Check who answers, where that can be known. Raises `ForeignDaemon`."""
+
+    def refusal(self, words: str) -> str:
+        """What to say where the daemon refuses the caller with these words."""
+        return words
 
 
-class SocketAddress:
+class SocketAddress(LocalAddress):
     """A daemon's Unix socket."""
 
     headers = b"Host: localhost\r\n"
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.target = str(path)
+        self.file = str(path)
+        self.target: str = str(path)
 
     def __str__(self) -> str:
         return self.target
@@ -69,29 +97,22 @@ class SocketAddress:
             )
 
 
-class TcpAddress:
+class TcpAddress(LocalAddress):
     """A daemon's port on this machine, for those with its token."""
 
-    def __init__(self, url: str, token: str) -> None:
-        match = re.fullmatch(_URL, url, re.ASCII | re.IGNORECASE)
-        if match is None or int(match["port"]) > PORT_MAX:
-            raise ValueError(
-                f"{url!r} is not an address of a daemon on this machine; "
-                'write it as "http://127.0.0.1:7464"'
-            )
-        if not re.fullmatch(r"[!-~]+", token):
-            raise ValueError("a token is printable ASCII without blanks")
-        self._url = url.rstrip("/")
-        host = match["host"].lower()
-        number: str = "127.0.0.1" if host == "localhost" else host.strip("[]")
-        self.target = (number, int(match["port"]))
-        authority = f"{host}:{match['port']}"
-        self.headers = (
-            f"Host: {authority}\r\nAuthorization: Bearer {token}\r\n".encode()
-        )
+    explanation = "see `mnem logs`, or write https:// if it has a certificate"
+
+    def __init__(self, remote: RemoteDaemon) -> None:
+        self.remote = remote
+        self.identity = remote.identity
+        self.headers = remote.headers
+        self.target: tuple[str, int] = (remote.host, remote.port)
 
     def __str__(self) -> str:
-        return self._url
+        return self.remote.url
+
+    def refusal(self, words: str) -> str:
+        return self.remote.refusal(words)
 
     def open(self) -> socket.socket:
         family = socket.AF_INET6 if ":" in self.target[0] else socket.AF_INET
@@ -99,63 +120,129 @@ class TcpAddress:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return connection
 
-    def check(self, connection: socket.socket) -> None:
-        """Check nothing: TCP does not tell who answers."""
+
+class TlsAddress:
+    """A daemon on any machine, which its certificate proves."""
+
+    remedy = "Check the address, and that the daemon runs there"
+    explanation = "see the daemon's log there"
+    file = ""
+    reset_is_unread = False  # whoever is on the way may have reset it
+
+    def __init__(self, remote: RemoteDaemon) -> None:
+        """Read the authorities. Raises `ValueError` where the file of one cannot be used."""
+        # Loaded here: it takes 20 ms, which no call on this machine should pay.
+        from mnemosyned.remote.connecting import connect, tls_context  # noqa: PLC0415
+
+        self.remote = remote
+        self.identity = remote.identity
+        self.headers = remote.headers
+        self.context = tls_context(remote.ca)
+        self._connect = connect
+
+    def __str__(self) -> str:
+        return self.remote.url
+
+    def refusal(self, words: str) -> str:
+        """What to say where the daemon refuses the token with these words."""
+        return self.remote.refusal(words)
+
+    def connect(self, timeout_s: float) -> socket.socket:
+        """Return a connection to whom the certificate proves. Raises `RemoteFault`."""
+        return self._connect(self.remote, self.context, timeout_s)
+
+
+Address = LocalAddress | TlsAddress
 
 
 def address_of(
-    path: str | os.PathLike[str] | None, url: str | None, token: str | None
+    path: str | os.PathLike[str] | None,
+    url: str | None = None,
+    token: str | None = None,
+    ca: str | os.PathLike[str] | None = None,
 ) -> Address:
-    """The address given, the socket that the environment names, or the usual one.
+    """The address given, or that of the environment: its URL, its socket, or the usual one.
 
     Raises `ValueError` for arguments that do not belong together, and `InvalidRequest` for a path
     that can be none.
     """
-    if url is None and token is None:
-        named = socket_path(os.fspath(path) if path else None)
-        if fault := form_fault(named):
-            raise InvalidRequest(
-                f"the socket {shown_path(named)} cannot be used: {fault}",
-                field="socket",
-            )
-        return SocketAddress(Path(named))
-    if path is not None or url is None or token is None:
+    if path is None and url is None and token is None and ca is None:
+        url = url_from_environment()
+    if url is None:
+        if token is not None or ca is not None:
+            raise ValueError("a token and an authority go with a url")
+        return _socket_address(socket_path(os.fspath(path) if path else None))
+    if path is not None:
         raise ValueError("give a socket, or a url and a token")
-    return TcpAddress(url, token)
+    # Loaded here: most clients ask the socket.
+    from mnemosyned.remote.daemon import remote_daemon  # noqa: PLC0415
+
+    authority = os.fspath(ca) if ca is not None else None
+    return remote_address(remote_daemon(url, token=token, ca=authority))
 
 
-class IdleConnections:
+def _socket_address(named: str) -> SocketAddress:
+    if fault := form_fault(named):
+        raise InvalidRequest(
+            f"the socket {shown_path(named)} cannot be used: {fault}",
+            field="socket",
+        )
+    return SocketAddress(Path(named))
+
+
+def remote_address(remote: RemoteDaemon) -> Address:
+    """The address of a daemon behind a URL. Raises `ValueError` for an unusable authority."""
+    return TlsAddress(remote) if remote.tls else TcpAddress(remote)
+
+
+class Idle(Protocol):
+    """A connection that can be kept."""
+
+    def fileno(self) -> int:
+        """The descriptor of its socket."""
+        ...
+
+    def close(self) -> None:
+        """Hang up."""
+        ...
+
+
+C = TypeVar("C", bound=Idle)
+
+
+class IdleConnections(Generic[C]):
     """Connections without a call, the newest used first; safe to use from several threads."""
 
     def __init__(self) -> None:
-        self._sockets: deque[socket.socket] = deque()
+        self._connections: deque[C] = deque()
 
-    def take(self) -> socket.socket | None:
+    def take(self) -> C | None:
         """A connection that the daemon has not closed since, or None."""
         while True:  # ends with the last idle one
             try:
-                connection = self._sockets.pop()
+                connection = self._connections.pop()
             except IndexError:
                 return None
             if _is_quiet(connection):
                 return connection
             connection.close()
 
-    def put(self, connection: socket.socket) -> None:
+    def put(self, connection: C) -> None:
         """Keep a connection for the next call; close it where enough are kept."""
-        if len(self._sockets) < IDLE_MAX:
-            self._sockets.append(connection)
+        if len(self._connections) < IDLE_MAX:
+            self._connections.append(connection)
         else:
             connection.close()
 
     def close(self) -> None:
         """Close them all."""
-        while self._sockets:
-            self._sockets.pop().close()
+        while self._connections:
+            self._connections.pop().close()
 
 
-def _is_quiet(connection: socket.socket) -> bool:
+def _is_quiet(connection: Idle) -> bool:
     """Tell whether the daemon has neither closed it nor sent unexpected bytes."""
+    pending: Any = getattr(connection, "pending", None)  # of TLS: what is read already
     arrivals = select.poll()
-    arrivals.register(connection, select.POLLIN)
-    return not arrivals.poll(0)
+    arrivals.register(connection.fileno(), select.POLLIN)
+    return not arrivals.poll(0) and not (pending and pending())

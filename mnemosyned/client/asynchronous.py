@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import socket
 from collections.abc import AsyncGenerator
 from typing import Self, TypeVar
 from weakref import WeakKeyDictionary
 
-from mnemosyned.client.address import Address, IdleConnections, address_of
+from mnemosyned.client.address import IdleConnections, address_of
+from mnemosyned.client.channels import Channel, open_channel
 from mnemosyned.client.events import (
     SILENCE_S,
     EventReader,
@@ -35,8 +35,6 @@ from mnemosyned.verbs.streams.events import Event
 R = TypeVar("R")
 
 CONNECTIONS_MAX = 16
-BACKLOG_POLL_S = 0.01
-"""Wait before the next attempt to connect where the daemon's backlog is full."""
 
 
 class AsyncClient(AsyncVerbs):
@@ -54,15 +52,17 @@ class AsyncClient(AsyncVerbs):
         *,
         url: str | None = None,
         token: str | None = None,
+        ca: str | os.PathLike[str] | None = None,
         timeout_s: float = TIMEOUT_S,
         connections: int = CONNECTIONS_MAX,
     ) -> None:
+        """Make a client as `Client` does, with up to `connections` connections in each loop."""
         if connections < 1:
             raise ValueError("connections must be at least 1")
-        self._address = address_of(socket, url, token)
+        self._address = address_of(socket, url, token, ca)
         self._timeout_s = timeout_s
         self._connections = connections
-        self._idle = IdleConnections()
+        self._idle: IdleConnections[Channel] = IdleConnections()
         self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = (
             WeakKeyDictionary()
         )
@@ -88,7 +88,7 @@ class AsyncClient(AsyncVerbs):
                 answer = await self._answer(call)
         except OSError as error:
             raise unreachable(error, self._address) from error
-        return result_of(request, answer)
+        return result_of(request, answer, self._address)
 
     async def events(self, *, after: int | None = None) -> AsyncGenerator[Event, None]:
         """Yield what happens in the daemon, as `Client.events` does."""
@@ -106,14 +106,12 @@ class AsyncClient(AsyncVerbs):
         self, reader: EventReader, after: int | None
     ) -> AsyncGenerator[Event, None]:
         """Yield the events of one connection, to its end."""
-        loop = asyncio.get_running_loop()
         try:
-            with await self._connect() as connection:
-                request = request_for(after, self._address.headers)
-                await loop.sock_sendall(connection, request)
+            with contextlib.closing(await open_channel(self._address)) as channel:
+                await channel.send(request_for(after, self._address.headers))
                 while not reader.ended:
                     async with asyncio.timeout(SILENCE_S):
-                        data = await loop.sock_recv(connection, RECEIVED_BYTES)
+                        data = await channel.receive(RECEIVED_BYTES)
                     for event in reader.feed(data):
                         yield event
         except OSError as error:
@@ -131,65 +129,40 @@ class AsyncClient(AsyncVerbs):
                 return await self._exchange(idle, call.data)
         for _ in range(ATTEMPTS - 1):
             with contextlib.suppress(Unread):
-                return await self._exchange(await self._connect(), call.data)
-        return await self._exchange(await self._connect(), call.data)
+                return await self._exchange(
+                    await open_channel(self._address), call.data
+                )
+        return await self._exchange(await open_channel(self._address), call.data)
 
-    async def _exchange(self, connection: socket.socket, data: bytes) -> Answer:
+    async def _exchange(self, channel: Channel, data: bytes) -> Answer:
         """One call and its answer; the connection is kept for the next, or closed."""
         try:
-            answer = await _exchange(connection, data)
+            answer = await _exchange(
+                channel, data, reset_is_unread=self._address.reset_is_unread
+            )
         except BaseException:  # a cancelled call, too, must not leave half an answer
-            connection.close()
+            channel.close()
             raise
         if answer.stays_open:
-            self._idle.put(connection)
+            self._idle.put(channel)
         else:
-            connection.close()
+            channel.close()
         return answer
 
-    async def _connect(self) -> socket.socket:
-        connection = self._address.open()
-        try:
-            connection.settimeout(0)
-            await _connect(connection, self._address)
-            self._address.check(connection)
-        except BaseException:
-            connection.close()
-            raise
-        return connection
 
-
-async def _connect(connection: socket.socket, address: Address) -> None:
-    """Connect, as soon as there is room in the daemon's backlog.
-
-    A Unix socket with a full backlog is no connection in progress that asyncio could wait for.
-    """
-    if connection.family != socket.AF_UNIX:
-        await asyncio.get_running_loop().sock_connect(connection, address.target)
-        return
-    while True:  # within the call's timeout
-        with contextlib.suppress(BlockingIOError):
-            connection.connect(address.target)
-            return
-        await asyncio.sleep(BACKLOG_POLL_S)
-
-
-async def _exchange(connection: socket.socket, data: bytes) -> Answer:
+async def _exchange(channel: Channel, data: bytes, *, reset_is_unread: bool) -> Answer:
     """Send a request and read its answer. Raises `Unread` where it may be sent again.
 
     Sockets and not streams: a stream that cannot send loses the daemon's reason, which has come.
     """
-    loop = asyncio.get_running_loop()
     sent = False
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-        await loop.sock_sendall(connection, data)
+        await channel.send(data)
         sent = True
     answer = Answer()
     try:
-        while not answer.feed(
-            await loop.sock_recv(connection, RECEIVED_BYTES), sent=sent
-        ):
+        while not answer.feed(await channel.receive(RECEIVED_BYTES), sent=sent):
             pass
     except ConnectionResetError as error:
-        raise answer.broken(sent=False) from error
+        raise answer.broken(sent=sent and not reset_is_unread) from error
     return answer

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-import struct
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from mnemosyned.client.address import IdleConnections, address_of
@@ -27,6 +26,7 @@ from mnemosyned.verbs.request import Request
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from mnemosyned.client.address import Address
     from mnemosyned.client.events import EventReader
     from mnemosyned.client.transfer import Transfers
     from mnemosyned.verbs.streams.events import Event
@@ -47,17 +47,39 @@ class Connection:
         *,
         url: str | None = None,
         token: str | None = None,
+        ca: str | os.PathLike[str] | None = None,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
-        self._address = address_of(socket, url, token)
+        """Make a client of the socket, of a URL with a token, or of what the environment names.
+
+        `ca` is the PEM file of the authority that signed the certificate of an https:// URL; without
+        it the authorities that this machine knows count. Raises `ValueError` for arguments that do
+        not belong together.
+        """
+        self._use(address_of(socket, url, token, ca), timeout_s)
+
+    @classmethod
+    def to(cls, address: Address, *, timeout_s: float = TIMEOUT_S) -> Self:
+        """Make a client of an address."""
+        client = cls.__new__(cls)
+        client._use(address, timeout_s)  # noqa: SLF001 it is this class
+        return client
+
+    def _use(self, address: Address, timeout_s: float) -> None:
+        self._address = address
         self._timeout_s = timeout_s
-        self._idle = IdleConnections()
+        self._idle: IdleConnections[socket.socket] = IdleConnections()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    @property
+    def identity(self) -> str:
+        """What tells this memory from those behind other URLs and tokens; not to be shown."""
+        return self._address.identity
 
     def close(self) -> None:
         """Close the idle connections."""
@@ -73,14 +95,14 @@ class Connection:
             answer = self._answer(call)
         except OSError as error:
             raise unreachable(error, self._address) from error
-        return result_of(request, answer)
+        return result_of(request, answer, self._address)
 
     def transfers(self) -> Transfers:
         """Return what carries exports; the caller closes it."""
         # Loaded here: other calls need no stream.
         from mnemosyned.client.transfer import Transfers  # noqa: PLC0415
 
-        return Transfers(self._connect, address=self._address)
+        return Transfers(self._address)
 
     def events(self, *, after: int | None = None) -> Iterator[Event]:
         """Yield what happens in the daemon, as it happens, until it stops.
@@ -104,7 +126,7 @@ class Connection:
         from mnemosyned.client.events import SILENCE_S, request_for  # noqa: PLC0415 the same
 
         try:
-            with self._connect(self._timeout_s) as connection:
+            with self._address.connect(self._timeout_s) as connection:
                 connection.settimeout(SILENCE_S)
                 connection.sendall(request_for(after, self._address.headers))
                 while not reader.ended:
@@ -123,7 +145,7 @@ class Connection:
             answer = self._answer(call)
         except OSError as error:
             raise unreachable(error, self._address) from error
-        return text_of(answer)
+        return text_of(answer, self._address)
 
     def _answer(self, call: Call) -> Answer:
         """Send a call over an idle connection, or over a new one where that fails."""
@@ -132,14 +154,16 @@ class Connection:
                 return self._exchange(idle, call)
         for _ in range(ATTEMPTS - 1):
             with contextlib.suppress(Unread):
-                return self._exchange(self._connect(call.timeout_s), call)
-        return self._exchange(self._connect(call.timeout_s), call)
+                return self._exchange(self._address.connect(call.timeout_s), call)
+        return self._exchange(self._address.connect(call.timeout_s), call)
 
     def _exchange(self, connection: socket.socket, call: Call) -> Answer:
         """One call and its answer; the connection is kept for the next, or closed."""
         try:
             connection.settimeout(call.timeout_s)
-            answer = _exchange(connection, call.data)
+            answer = _exchange(
+                connection, call.data, reset_is_unread=self._address.reset_is_unread
+            )
         except BaseException:
             connection.close()
             raise
@@ -149,22 +173,10 @@ class Connection:
             connection.close()
         return answer
 
-    def _connect(self, timeout_s: float) -> socket.socket:
-        connection = self._address.open()
-        try:
-            # With a full backlog the kernel waits, as long as a send may take, only where the
-            # socket blocks; Python's timeout would have it fail at once.
-            limit = struct.pack("ll", *divmod(int(timeout_s * 1_000_000), 1_000_000))
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
-            connection.connect(self._address.target)
-            self._address.check(connection)
-        except BaseException:
-            connection.close()
-            raise
-        return connection
 
-
-def _exchange(connection: socket.socket, data: bytes) -> Answer:
+def _exchange(
+    connection: socket.socket, data: bytes, *, reset_is_unread: bool
+) -> Answer:
     """Send a request and read its answer. Raises `Unread` where it may be sent again.
 
     A daemon that refuses a large body hangs up before its end; the reason can still be read. The
@@ -179,5 +191,5 @@ def _exchange(connection: socket.socket, data: bytes) -> Answer:
         while not answer.feed(connection.recv(RECEIVED_BYTES), sent=sent):
             pass
     except ConnectionResetError as error:
-        raise answer.broken(sent=False) from error
+        raise answer.broken(sent=sent and not reset_is_unread) from error
     return answer

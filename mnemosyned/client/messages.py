@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import msgspec
 
-from mnemosyned.domain.errors import DaemonUnreachable, MnemosynedError, by_code
+from mnemosyned.domain.errors import (
+    DaemonUnreachable,
+    ForeignDaemon,
+    MnemosynedError,
+    Unauthorized,
+    by_code,
+)
 from mnemosyned.domain.ids import new_id
 from mnemosyned.paths import SOCKET_PATH_BYTES_MAX, path_fault, shown_path
+from mnemosyned.remote.faults import RemoteFault
 from mnemosyned.verbs.memories import Remember, RememberMany
 from mnemosyned.verbs.request import Request, checked, parse_result
+
+if TYPE_CHECKING:
+    from mnemosyned.client.address import Address
 
 R = TypeVar("R")
 
@@ -20,6 +30,7 @@ LONG_TIMEOUT_S = 3_600.0
 ATTEMPTS = 5
 """Attempts to send a request that the daemon hung up on before it had read it."""
 HEAD_BYTES_MAX = 64 * 1024
+TLS_ALERT = b"\x15\x03"
 RECEIVED_BYTES = 64 * 1024
 """Bytes asked of a socket at a time."""
 
@@ -30,6 +41,10 @@ class Unread(ConnectionError):
 
 class NoAnswer(ConnectionError):
     """The daemon hung up amid its answer, or what came is none."""
+
+
+class SpeaksTls(NoAnswer):
+    """An alert of TLS came, where HTTP was spoken in the clear."""
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -100,6 +115,8 @@ class Answer:
         Raises `Unread` and `NoAnswer`. `sent` is whether the whole request went out.
         """
         self._data += data
+        if self._data.startswith(TLS_ALERT):
+            raise SpeaksTls("the answer is an alert of TLS")
         if not data:
             raise self.broken(sent=sent)
         if not self._begin:
@@ -133,18 +150,26 @@ class Answer:
         self._end = self._begin + length
 
 
-def result_of(request: Request[R], answer: Answer) -> R:
+def result_of(request: Request[R], answer: Answer, address: Address) -> R:
     """The result that an answer holds. Raises what the daemon raised."""
     if answer.status == 200:
         return parse_result(type(request), answer.body)
-    raise error_of(answer.status, answer.body)
+    raise refusal_of(answer.status, answer.body, address)
 
 
-def text_of(answer: Answer) -> str:
+def text_of(answer: Answer, address: Address) -> str:
     """The text that an answer holds. Raises what the daemon raised."""
     if answer.status == 200:
         return answer.body.decode()
-    raise error_of(answer.status, answer.body)
+    raise refusal_of(answer.status, answer.body, address)
+
+
+def refusal_of(status: int, answer: bytes, address: Address) -> MnemosynedError:
+    """Return the error of an answer; one about the token says which, and where it was sent."""
+    error = error_of(status, answer)
+    if isinstance(error, Unauthorized):
+        return Unauthorized(address.refusal(error.message))
+    return error
 
 
 def error_of(status: int, answer: bytes) -> MnemosynedError:
@@ -157,21 +182,26 @@ def error_of(status: int, answer: bytes) -> MnemosynedError:
         return MnemosynedError(f"the daemon answered {status}: {answer[:200]!r}")
 
 
-def unreachable(error: OSError, address: object) -> DaemonUnreachable:
+def unreachable(error: OSError, address: Address) -> MnemosynedError:
     """Say of an address what failed there, and what to do."""
+    if isinstance(error, RemoteFault):
+        kind = ForeignDaemon if error.is_foreign else DaemonUnreachable
+        return kind(error.words)
+    if isinstance(error, SpeaksTls):
+        return DaemonUnreachable(
+            f"the daemon on {address} speaks TLS: write https:// in place of http://"
+        )
     if isinstance(error, FileNotFoundError | ConnectionRefusedError | PermissionError):
         return DaemonUnreachable(
-            f"no daemon answers on {address} ({error.strerror}). Start it with `mnem start`"
+            f"no daemon answers on {address} ({error.strerror}). {address.remedy}"
         )
     if isinstance(error, TimeoutError | BlockingIOError):  # the backlog is full
         return DaemonUnreachable(
-            f"the daemon on {address} did not answer in time; see `mnem logs`"
+            f"the daemon on {address} did not answer in time; {address.explanation}"
         )
-    fault = path_fault(str(address), bytes_max=SOCKET_PATH_BYTES_MAX)
-    if fault:
-        return DaemonUnreachable(
-            f"no daemon can answer on {shown_path(str(address))}: {fault}"
-        )
+    file = address.file
+    if file and (fault := path_fault(file, bytes_max=SOCKET_PATH_BYTES_MAX)):
+        return DaemonUnreachable(f"no daemon can answer on {shown_path(file)}: {fault}")
     return DaemonUnreachable(
-        f"the daemon on {address} hung up ({error!r}); see `mnem logs`, then try again"
+        f"the daemon on {address} hung up ({error!r}); {address.explanation}, then try again"
     )

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 from urllib.parse import urlencode
 
 import msgspec
 
-from mnemosyned.client.messages import LONG_TIMEOUT_S, error_of, unreachable
+from mnemosyned.client.address import Address
+from mnemosyned.client.messages import LONG_TIMEOUT_S, refusal_of, unreachable
 from mnemosyned.domain.exchange import Restored
 from mnemosyned.verbs.streams.exchange import EXPORT_PATH, RESTORE_PATH, Export
 
@@ -18,25 +18,25 @@ LINE_BYTES_MAX = 64 << 20
 
 
 class _Transfer(HTTPConnection):
-    """HTTP over a socket of ours, which was checked."""
+    """HTTP over a connection of ours, which was checked."""
 
-    def __init__(self, opened: Callable[[float], socket.socket]) -> None:
+    def __init__(self, address: Address) -> None:
         super().__init__("localhost", timeout=LONG_TIMEOUT_S)
-        self._opened = opened
+        self._address = address
 
     def connect(self) -> None:
-        self.sock = self._opened(LONG_TIMEOUT_S)
+        self.sock = self._address.connect(LONG_TIMEOUT_S)
+        self.sock.settimeout(LONG_TIMEOUT_S)
 
 
 class Transfers:
     """Carries exports from a daemon and back to one."""
 
-    def __init__(
-        self, opened: Callable[[float], socket.socket], *, address: object
-    ) -> None:
-        """Open a connection with a time limit by `opened`; errors name the address."""
-        self._connection = _Transfer(opened)
+    def __init__(self, address: Address) -> None:
+        self._connection = _Transfer(address)
         self._address = address
+        lines = address.headers.decode().splitlines()
+        self._headers = dict(line.split(": ", 1) for line in lines)
 
     @contextmanager
     def export(self, request: Export) -> Iterator[Iterator[bytes]]:
@@ -58,19 +58,15 @@ class Transfers:
         self, method: str, path: str, body: bytes | None = None
     ) -> HTTPResponse:
         try:
-            self._connection.request(method, path, body)
+            self._connection.request(method, path, body, self._headers)
             response = self._connection.getresponse()
         except (OSError, HTTPException) as error:
             self._connection.close()
             failure = error if isinstance(error, OSError) else OSError(str(error))
             raise unreachable(failure, self._address) from error
-        _check(response)
+        if response.status != 200:
+            raise refusal_of(response.status, response.read(), self._address)
         return response
-
-
-def _check(response: HTTPResponse) -> None:
-    if response.status != 200:
-        raise error_of(response.status, response.read())
 
 
 def _lines(response: HTTPResponse) -> Iterator[bytes]:

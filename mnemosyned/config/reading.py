@@ -22,6 +22,7 @@ from mnemosyned.config.sections import (
 from mnemosyned.domain.errors import ConfigInvalid
 from mnemosyned.domain.keeping.backups import Keep
 from mnemosyned.paths import config_dir, form_fault, models_dir, shown_path
+from mnemosyned.remote.environment import CLIENT_VARIABLES
 from mnemosyned.verbs.validation import rephrase
 
 if TYPE_CHECKING:
@@ -320,7 +321,12 @@ _FORMS = {"sleep.quiet_hours": '"22:00-07:00"'}
 """An example of each value that a pattern checks."""
 _YES_AND_NO = {"yes": True, "on": True, "no": False, "off": False}
 """Words for a yes or no in the environment, besides those of JSON."""
-_NO_SETTINGS = {CONFIG_VARIABLE, API_KEY_VARIABLE, PROJECT_VARIABLE}
+_NO_SETTINGS = {
+    CONFIG_VARIABLE,
+    API_KEY_VARIABLE,
+    PROJECT_VARIABLE,
+    *CLIENT_VARIABLES,
+}
 _BUILT = msgspec.json.Decoder(Config)
 """Made at import for what it leaves with the types: at first use, two threads would crash."""
 _SECTIONS = {key.rsplit(".", 1)[0] for key in KEYS if "." in key}

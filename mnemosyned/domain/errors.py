@@ -210,7 +210,7 @@ class DaemonUnreachable(MnemosynedError):
 
 
 class ForeignDaemon(MnemosynedError):
-    """Another user's process answers on the socket; nothing was sent to it."""
+    """Who answers is not proven to be the daemon: another user, or another certificate; nothing was sent."""
 
     code = "foreign_daemon"
     kind = Kind.UNAVAILABLE

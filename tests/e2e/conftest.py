@@ -7,7 +7,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from e2e.authorities import Authority, Certificate
 from e2e.daemons import Daemon, Json, running
+from e2e.doors import NAMES, Door, door_of
 
 Start = Callable[..., Daemon]
 
@@ -43,3 +45,27 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
         MNEMOSYNE_LIMITS_BODY_BYTES_MAX="99999",
     ) as daemon:
         yield daemon
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """An authority that no machine knows."""
+    return Authority(tmp_path_factory.mktemp("tls") / "ours")
+
+
+@pytest.fixture(scope="module")
+def certificate(authority: Authority) -> Certificate:
+    """A certificate of this machine, signed by it."""
+    return authority.issue(*NAMES)
+
+
+@pytest.fixture(scope="module")
+def door(
+    authority: Authority,
+    certificate: Certificate,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Door]:
+    """A daemon that speaks TLS, shared by the tests of a module; its bodies are small."""
+    settings = certificate.settings | {"MNEMOSYNE_LIMITS_BODY_BYTES_MAX": "99999"}
+    with running(tmp_path_factory.mktemp("door"), **settings) as daemon:
+        yield door_of(daemon, authority)

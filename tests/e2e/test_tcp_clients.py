@@ -112,7 +112,7 @@ def test_a_hundred_calls_at_once_are_answered(port: int, token: str) -> None:
 @pytest.mark.parametrize(
     "url",
     [
-        "https://127.0.0.1:7464",
+        "https://127.0.0.1:99999",
         "http://10.0.0.1:7464",
         "http://127.0.0.1.attacker.example:7464",
         "http://127.0.0.1:99999",

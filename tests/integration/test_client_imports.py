@@ -37,6 +37,18 @@ def test_the_client_loads_no_rules_and_no_library_it_does_not_need() -> None:
     assert modules_after("import mnemosyned.client") & NEEDLESS == set()
 
 
+def test_tls_is_loaded_for_a_daemon_behind_https_alone() -> None:
+    make = "from mnemosyned.client.connection import Connection as C; C({})"
+    local = modules_after(make.format("'/run/none'"))
+    loopback = modules_after(make.format("url='http://127.0.0.1:1', token='x'"))
+    elsewhere = modules_after(make.format("url='https://memory.example', token='x'"))
+    shell = modules_after("import mnemosyned.cli.main, mnemosyned.cli.calls")
+
+    assert "ssl" in elsewhere
+    assert not {"ssl", "mnemosyned.remote.connecting"} & (local | loopback | shell)
+    assert not {"mnemosyned.remote.daemon"} & (local | shell)
+
+
 def test_a_framework_is_loaded_by_its_own_adapter_alone() -> None:
     loaded = modules_after("import mnemosyned.adapters, mnemosyned.library")
 

@@ -17,6 +17,7 @@ from mnemosyned.config import (
 )
 from mnemosyned.domain.errors import ConfigInvalid
 from mnemosyned.paths import shipped
+from mnemosyned.remote.environment import CLIENT_VARIABLES
 
 SHIPPED = shipped("config") / "mnemosyned.yaml"
 KEYS = [key for key, _ in keys()]
@@ -236,6 +237,12 @@ def test_auto_sleep_is_switched_in_any_of_the_usual_words(
     text: str, *, value: bool
 ) -> None:
     assert load_config(environ={"MNEMOSYNE_AUTO_SLEEP": text}).auto_sleep is value
+
+
+def test_the_variables_of_clients_are_no_settings() -> None:
+    variables = dict.fromkeys(CLIENT_VARIABLES, "x")
+
+    assert load_config(environ=variables) == load_config(environ={})
 
 
 @pytest.mark.parametrize("text", ["", "null"])
