@@ -11,10 +11,14 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
+from mnemosyned.cli.address_options import remote_of, socket_typed
 from mnemosyned.cli.configured_socket import configured_socket
 from mnemosyned.cli.interruption import interrupted_call, on_interrupt
+from mnemosyned.client.address import remote_address
 from mnemosyned.client.connection import Connection
-from mnemosyned.domain.errors import MnemosynedError
+from mnemosyned.client.messages import TIMEOUT_S
+from mnemosyned.domain.errors import InvalidRequest, MnemosynedError
+from mnemosyned.socket_path import socket_path
 from mnemosyned.verbs.request import Request
 
 if TYPE_CHECKING:
@@ -27,9 +31,21 @@ R = TypeVar("R")
 BAR_EVERY_S = 0.2
 
 
-def client_of(context: click.Context) -> Connection:
-    """The client of a command, on the socket that was named or is configured."""
-    return Connection(context.find_root().obj or configured_socket())
+def client_of(context: click.Context, *, timeout_s: float = TIMEOUT_S) -> Connection:
+    """The client of a command, of the daemon that was named or is configured.
+
+    Raises `InvalidRequest` for an address that cannot be used.
+    """
+    remote = remote_of(context)
+    if remote is None:
+        return Connection(
+            socket_typed(context) or configured_socket() or socket_path(),
+            timeout_s=timeout_s,
+        )
+    try:
+        return Connection.to(remote_address(remote), timeout_s=timeout_s)
+    except ValueError as error:
+        raise InvalidRequest(str(error)) from error
 
 
 def called(client: Connection, request: Request[R]) -> R:

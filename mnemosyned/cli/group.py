@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from functools import wraps
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from mnemosyned.cli.address_options import address_options, refuse_elsewhere
 from mnemosyned.cli.answers.formats import understand_json_format
-from mnemosyned.cli.registry import COMMANDS, TITLES, Command
+from mnemosyned.cli.registry import COMMANDS, LOCAL, TITLES, Command
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
+
+
+_REFUSES_URLS = "_refuses_urls"
+"""The mark of a callback that checks for a URL first."""
 
 
 class CommandTable(click.Group):
@@ -78,35 +84,37 @@ def load(entry: Command) -> click.Command:
         further = f"\n\n{command.epilog}" if command.epilog else ""
         command.epilog = f"Example: {entry.example}{further}"
     _add_everywhere(command)
+    if entry.name in LOCAL:
+        _keep_here(command)
     return command
 
 
 def _add_everywhere(command: click.Command) -> None:
-    """Let `--socket` and the options of printing also follow a command's name."""
+    """Let the options of the address and of printing also follow a command's name."""
     command.context_settings.setdefault("help_option_names", ["-h", "--help"])
-    if not any("--socket" in parameter.opts for parameter in command.params):
-        command.params.append(socket_option())
+    taken = [name for parameter in command.params for name in parameter.opts]
+    command.params += address_options(hidden=True, taken=taken)
     understand_json_format(command)
     if isinstance(command, click.Group):
         for member in command.commands.values():
             _add_everywhere(member)
 
 
-def socket_option() -> click.Option:
-    """The option `--socket`, which is understood anywhere on the line."""
-    return click.Option(
-        ["--socket"],
-        expose_value=False,
-        hidden=True,
-        callback=_use_socket,
-        help="The daemon's socket; default: $MNEMOSYNE_SOCKET or the usual one.",
-    )
+def _keep_here(command: click.Command) -> None:
+    """Let a command, with all below it, refuse a URL."""
+    if isinstance(command, click.Group):
+        for member in command.commands.values():
+            _keep_here(member)
+    run = command.callback
+    if run is None or vars(run).get(_REFUSES_URLS):
+        return
 
+    @wraps(run)
+    def run_here(*args: Any, **given: Any) -> Any:  # noqa: ANN401
+        context = click.get_current_context()
+        if context.invoked_subcommand is None:  # else that one refuses it
+            refuse_elsewhere(context)
+        return run(*args, **given)
 
-def _use_socket(
-    context: click.Context,
-    _parameter: click.Parameter,
-    value: str | None,
-) -> None:
-    if value is not None:
-        context.find_root().obj = value
+    vars(run_here)[_REFUSES_URLS] = True
+    command.callback = run_here

@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from mnemosyned.cli.address_options import address_options
 from mnemosyned.cli.answers.formats import asks_for_json, format_options
 from mnemosyned.cli.exits import (
     EXIT_CODES,
@@ -29,17 +30,13 @@ HELP_COLUMNS = 100
     },
     epilog=EXIT_CODES,
 )
-@click.option(
-    "--socket", help="The daemon's socket; default: $MNEMOSYNE_SOCKET or the usual one."
-)
 @click.version_option(__version__)
 @click.pass_context
-def mnem(context: click.Context, socket: str | None) -> int:
+def mnem(context: click.Context) -> int:
     """Ask the memory daemon: remember, recall, sleep, expand, forget.
 
     Without a command: the state at a glance.
     """
-    context.obj = socket
     if context.invoked_subcommand is not None:
         return 0
     from mnemosyned.cli.look.glance import glance  # noqa: PLC0415 a command needs none of it
@@ -47,6 +44,7 @@ def mnem(context: click.Context, socket: str | None) -> int:
     return glance(context)
 
 
+mnem.params[:0] = address_options(hidden=False)
 mnem.params += format_options(hidden=True)
 
 

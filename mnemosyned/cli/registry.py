@@ -384,3 +384,7 @@ _ROWS = (
 )
 
 COMMANDS = {command.name: command for command in _ROWS}
+LOCAL = frozenset(
+    "watch backup restore-db move config owner doctor start stop restart logs model setup".split()
+)
+"""The commands that work on the daemon's own machine alone."""

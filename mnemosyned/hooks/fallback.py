@@ -30,6 +30,11 @@ WAITS = (
 )
 FULL = "mnemosyned does not answer and its spool is full; start it: mnem start"
 
+URL_VARIABLE = "MNEMOSYNE_URL"
+ELSEWHERE = (
+    f" (hooks speak to the daemon of this machine alone, and not to {URL_VARIABLE})"
+)
+
 
 def put_aside(payload: bytes, envelope: bytes) -> bytes:
     """Keep what is to be stored, and return what to print."""
@@ -47,7 +52,8 @@ def put_aside(payload: bytes, envelope: bytes) -> bytes:
     is_start = letters in STARTS and fields.get("source") not in CONTINUED
     if not (is_start or _warning_is_due()):
         return _silence(name)
-    return _warning(name, WAITS if is_kept else FULL)
+    words = WAITS if is_kept else FULL
+    return _warning(name, words + ELSEWHERE * (URL_VARIABLE in os.environ))
 
 
 def _fields(payload: bytes) -> dict[str, Any] | None:

@@ -12,8 +12,23 @@ import threading
 import time
 from collections.abc import Iterator
 
-from mnemosyned.mcp.pump_http import Answer, Connection, Daemon, DaemonLost
+from mnemosyned.mcp.pump_http import (
+    Answer,
+    Connection,
+    Daemon,
+    DaemonLost,
+    SocketWay,
+    Way,
+)
 from mnemosyned.socket_path import socket_path
+
+TYPE_CHECKING = False
+"""Type checkers take it for true; `typing`, which has it too, takes 10 ms to load."""
+
+if TYPE_CHECKING:
+    from mnemosyned.remote.daemon import RemoteDaemon
+
+URL_VARIABLE = "MNEMOSYNE_URL"
 
 LINE_BYTES_MAX = 64 << 20
 """Bytes of a message; the daemon has a lower limit of its own."""
@@ -269,10 +284,22 @@ def _member(line: bytes, *names: str) -> object:
     return value
 
 
-def run(socket: str | None = None) -> None:
-    """Serve one client, then end the process."""
+def _way(socket: str | None, remote: RemoteDaemon | None) -> Way:
+    if remote is None and (socket or not os.environ.get(URL_VARIABLE)):
+        return SocketWay(socket_path(socket))
+    # Loaded here: a daemon on this machine needs nothing of it.
+    from mnemosyned.mcp.pump_remote import remote_way  # noqa: PLC0415
+
+    return remote_way(remote)
+
+
+def run(socket: str | None = None, remote: RemoteDaemon | None = None) -> None:
+    """Serve one client, then end the process.
+
+    The daemon is the one given, or the one that the environment names.
+    """
     try:
-        Pump(Daemon(socket_path(socket)), origin_here()).run()
+        Pump(Daemon(_way(socket, remote)), origin_here()).run()
     except KeyboardInterrupt:
         os._exit(130)
     os._exit(0)  # a call that still runs is nobody's

@@ -1,4 +1,4 @@
-"""HTTP as `mnem mcp` needs it: one POST over the daemon's socket, with little to load."""
+"""HTTP as `mnem mcp` needs it: one POST over a connection to the daemon, with little to load."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from contextlib import suppress
 
 from mnemosyned.socket_path import foreign_owner
 
+UNAUTHORIZED = 401
 IDLE_MAX = 2
 """Idle connections kept: each counts against the daemon's limit."""
 ATTEMPTS = 4
@@ -17,6 +18,9 @@ ATTEMPTS = 4
 RESTART_S = 2.0
 """Time for a daemon that was there before to come back."""
 RETRY_S = 0.05
+HUNG_UP = (
+    "the daemon hung up before it answered; look whether it was done, then try again"
+)
 HEAD_BYTES_MAX = 1 << 16
 PIECE_BYTES = 1 << 16
 
@@ -97,17 +101,65 @@ class Answer:
         self._connection.line()
 
 
-class Connection:
-    """A connection to the daemon's socket."""
+class Way:
+    """The way to a daemon; `str` shows it to people."""
+
+    reset_is_unread = False
+    """Whether a reset proves that the daemon had not read the message."""
+    fields = ""
+    """The fields that a head needs there."""
+
+    def open(self) -> socket.socket:
+        """Return a new connection.
+
+        Raises `OSError`, and `DaemonLost` where it helps nobody to wait.
+        """
+        raise NotImplementedError
+
+    def lost(self, error: OSError) -> str:
+        """Say that no daemon answers."""
+        raise NotImplementedError
+
+    def refused(self) -> str:
+        """Say that the daemon does not take this caller."""
+        return f"the daemon on {self} refuses this caller"
+
+
+class SocketWay(Way):
+    """The way to a daemon's Unix socket."""
+
+    reset_is_unread = True  # the kernel does it then, and nobody else is on the way
+    fields = "Host: localhost\r\n"
 
     def __init__(self, path: str) -> None:
-        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._path = path
+
+    def __str__(self) -> str:
+        return self._path
+
+    def open(self) -> socket.socket:
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            self.socket.connect(path)
-            _check_owner(self.socket, path)
+            connection.connect(self._path)
+            _check_owner(connection, self._path)
         except BaseException:
-            self.socket.close()
+            connection.close()
             raise
+        return connection
+
+    def lost(self, error: OSError) -> str:
+        return (
+            f"no daemon answers on {self._path} ({error.strerror or error}). "
+            "Start it with `mnem start`"
+        )
+
+
+class Connection:
+    """A connection to the daemon."""
+
+    def __init__(self, way: Way) -> None:
+        self.socket = way.open()
+        self._reset_is_unread = way.reset_is_unread
         self._input = self.socket.makefile("rb")
 
     @property
@@ -115,7 +167,8 @@ class Connection:
         """Whether the daemon has neither closed it nor sent unexpected bytes."""
         ready = select.poll()
         ready.register(self.socket, select.POLLIN)
-        return not ready.poll(0)
+        pending = getattr(self.socket, "pending", None)  # of TLS: what is read already
+        return not ready.poll(0) and not (pending and pending())
 
     def post(self, head: bytes, body: bytes) -> Answer:
         """Send a message and read the head of its answer. Raises `_Unread` and `DaemonLost`."""
@@ -127,13 +180,13 @@ class Connection:
         try:
             line = self.line()
         except ConnectionResetError as error:
+            if sent and not self._reset_is_unread:
+                raise DaemonLost(HUNG_UP) from error
             raise _Unread from error
         if not line:
             if not sent:
                 raise _Unread
-            raise DaemonLost(
-                "the daemon hung up before it answered; look whether it was done, then try again"
-            )
+            raise DaemonLost(HUNG_UP)
         answer = Answer(self, int(line.split()[1]))
         while line := self.line():
             name, _, value = line.decode("latin-1").partition(":")
@@ -150,8 +203,8 @@ class Connection:
 
     def cut(self) -> None:
         """Wake whoever reads; the daemon sees that nobody waits any more."""
-        with suppress(OSError):
-            self.socket.shutdown(socket.SHUT_RDWR)
+        with suppress(OSError):  # that of TLS takes apart what the reader reads with
+            socket.socket.shutdown(self.socket, socket.SHUT_RDWR)
 
     def close(self) -> None:
         """Hang up."""
@@ -160,10 +213,10 @@ class Connection:
 
 
 class Daemon:
-    """The daemon behind a socket; safe to use from several threads."""
+    """The daemon; safe to use from several threads."""
 
-    def __init__(self, path: str) -> None:
-        self.path = path
+    def __init__(self, way: Way) -> None:
+        self._way = way
         self._idle: list[Connection] = []
         self._was_met = False
 
@@ -177,7 +230,7 @@ class Daemon:
         """Post a message to `/mcp`; `began` is told by which connection. Raises `DaemonLost`."""
         fields = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         head = (
-            "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            f"POST /mcp HTTP/1.1\r\n{self._way.fields}Content-Type: application/json\r\n"
             "Accept: application/json, text/event-stream\r\n"
             f"{fields}Content-Length: {len(body)}\r\n\r\n"
         ).encode("latin-1")
@@ -192,9 +245,12 @@ class Daemon:
             except (DaemonLost, OSError, ValueError, IndexError) as error:
                 connection.close()
                 raise DaemonLost(str(error)) from error
+            if answer.status == UNAUTHORIZED:
+                connection.close()
+                raise DaemonLost(self._way.refused())
             self._was_met = True
             return connection, answer
-        raise DaemonLost(f"the daemon on {self.path} hangs up on every message")
+        raise DaemonLost(f"the daemon on {self._way} hangs up on every message")
 
     def give_back(self, connection: Connection) -> None:
         """Keep a connection for the next message, or close it."""
@@ -218,13 +274,10 @@ class Daemon:
         deadline = time.monotonic() + RESTART_S * self._was_met
         while True:  # ends at the deadline
             try:
-                return Connection(self.path)
+                return Connection(self._way)
             except OSError as error:
                 if time.monotonic() >= deadline:
-                    raise DaemonLost(
-                        f"no daemon answers on {self.path} ({error.strerror or error}). "
-                        "Start it with `mnem start`"
-                    ) from error
+                    raise DaemonLost(self._way.lost(error)) from error
             time.sleep(RETRY_S)
 
 

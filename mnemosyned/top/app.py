@@ -42,8 +42,6 @@ PAUSE_MINUTES = 60
 EVERY_S = 1.0
 EVENTS_EVERY_S = 0.2
 """A screen that is drawn for each event could not follow a busy daemon."""
-TIMEOUT_S = 5.0
-"""For an answer of the daemon to a look; a sleep may take longer."""
 CYCLES_SHOWN, CYCLES_SHOWN_TALL = 3, 8
 EVENTS_SHOWN, EVENTS_SHOWN_TALL, EVENTS_KEPT = 2, 6, 50
 TALL_ROWS = 36
@@ -86,11 +84,12 @@ class Top(App[None]):
         Binding("q", "quit", "quit"),
     ]
 
-    def __init__(self, socket: str | None) -> None:
+    def __init__(self, looks: Connection, calls: Connection) -> None:
+        """Make a view of a daemon: `looks` has a short time limit, as its view is drawn again."""
         super().__init__(ansi_color=True)
         self.theme = "ansi-dark"
-        self._looks = Connection(socket, timeout_s=TIMEOUT_S)
-        self._calls = Connection(socket)
+        self._looks = looks
+        self._calls = calls
         self._feed = Feed(self._looks)
         self._over = threading.Event()
         self._events: deque[Event] = deque(maxlen=EVENTS_KEPT)
@@ -252,6 +251,6 @@ def _paused(report: CycleReport) -> str:
     return f"no cycle starts by itself until {when(report.held_until)}"
 
 
-def run(socket: str | None) -> None:
+def run(looks: Connection, calls: Connection) -> None:
     """Show the live view until `q`."""
-    Top(socket).run()
+    Top(looks, calls).run()

@@ -200,6 +200,15 @@ def test_without_a_daemon_the_call_waits_and_the_user_is_warned_once(
     assert said(daemon) == ["A fact in time", "A late fact", "A second late fact"]
 
 
+def test_a_hook_says_that_it_does_not_use_a_url(machine: Machine) -> None:
+    elsewhere = "https://memory.example:7464"
+
+    warned = machine.hook(prompt("A late fact"), MNEMOSYNE_URL=elsewhere)
+
+    assert "and not to MNEMOSYNE_URL" in warned.answer["systemMessage"]
+    assert len(machine.waiting) == 1
+
+
 def test_each_start_of_a_session_warns_and_a_resumed_one_does_not(
     machine: Machine,
 ) -> None:

@@ -22,6 +22,7 @@ from textual.pilot import Pilot
 from textual.widgets import OptionList, Static
 
 from mnemosyned import Client
+from mnemosyned.client.connection import Connection
 from mnemosyned.domain.errors import DaemonUnreachable, NotFound
 from mnemosyned.top.app import Top
 
@@ -123,7 +124,9 @@ def play(socket: str, script: Script, size: tuple[int, int] = SMALL) -> None:
     """Run a script of keys once the daemon's state is on the screen."""
 
     async def run() -> None:
-        async with Top(socket).run_test(size=size) as pilot:
+        async with Top(Connection(socket), Connection(socket)).run_test(
+            size=size
+        ) as pilot:
             await until(pilot, lambda: bool(shown(pilot, "tiers")), "no state")
             await script(pilot)
 

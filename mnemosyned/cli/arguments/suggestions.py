@@ -11,7 +11,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from mnemosyned.cli.arguments.ids import id_fields, ids_that_begin
-from mnemosyned.cli.configured_socket import configured_socket
+from mnemosyned.cli.calls import client_of
 from mnemosyned.client.connection import Connection
 from mnemosyned.domain.errors import MnemosynedError
 from mnemosyned.terminal import counted
@@ -39,10 +39,8 @@ def suggestion(parameter: click.Parameter, verb: str) -> Suggest:
 
 def _suggest(values: Callable[[Connection, str], Values]) -> Suggest:
     def suggest(context: click.Context, word: str) -> list[CompletionItem]:
-        socket = context.find_root().params.get("socket")
         try:
-            address = socket or configured_socket()
-            with Connection(address, timeout_s=TIMEOUT_S) as client:
+            with client_of(context, timeout_s=TIMEOUT_S) as client:
                 return [
                     CompletionItem(value, help=words)
                     for value, words in values(client, word)

@@ -33,6 +33,10 @@ LINE_CHARS = 200
 """Characters of the first sentence of a command's help, which names its page."""
 ENVIRONMENT = {
     "MNEMOSYNE_SOCKET": "The daemon's socket.",
+    "MNEMOSYNE_URL": "The URL of a daemon on another machine, in place of the socket.",
+    "MNEMOSYNE_TOKEN": "Its token.",
+    "MNEMOSYNE_TOKEN_FILE": "A file with its token, for you alone to read.",
+    "MNEMOSYNE_CA": "A PEM file with the authority of its certificate.",
     "MNEM_FORMAT": "The format of answers, as --format names it.",
     "MNEM_PAGER, PAGER": "The pager for what is longer than the screen; cat means none.",
     "NO_COLOR": "Print without styles.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from mnemosyned.cli.address_options import remote_of, socket_typed
 from mnemosyned.mcp.pump import run
 
 
@@ -14,4 +15,4 @@ def mcp(context: click.Context) -> None:
 
     Agents start it by themselves.
     """
-    run(context.obj)
+    run(socket_typed(context), remote_of(context))

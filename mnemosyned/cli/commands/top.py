@@ -7,8 +7,11 @@ from importlib.util import find_spec
 
 import click
 
-from mnemosyned.cli.configured_socket import configured_socket
+from mnemosyned.cli.calls import client_of
 from mnemosyned.domain.errors import InvalidRequest
+
+LOOK_S = 5.0
+"""Longest wait for an answer of the daemon to a look; a sleep may take longer."""
 
 
 @click.command()
@@ -31,4 +34,4 @@ def top(context: click.Context) -> None:
     # Loaded here: Textual takes longer to load than most commands run.
     from mnemosyned.top.app import run  # noqa: PLC0415
 
-    run(context.find_root().obj or configured_socket())
+    run(client_of(context, timeout_s=LOOK_S), client_of(context))

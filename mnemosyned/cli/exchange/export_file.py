@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from mnemosyned.cli.address_options import refuse_elsewhere
 from mnemosyned.cli.arguments.inputs import fields_typed
 from mnemosyned.cli.arguments.parameters import parameter
 from mnemosyned.cli.calls import called, client_of
@@ -88,6 +89,7 @@ def export_command(
         check_target(Path(file), force=force)
     with on_interrupt(lambda: NOTHING_WRITTEN), client_of(context) as client:
         if format_name == "sqlite":
+            refuse_elsewhere(context, "export --format sqlite")
             summary = _copy(client, request, file)
         elif format_name == "markdown":
             summary = _markdown(client, request, file, reveal=reveal, force=force)

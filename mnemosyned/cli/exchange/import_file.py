@@ -105,8 +105,9 @@ def import_command(
             if checked.bad:
                 _print_report(checked, as_json=as_json)
                 return EXIT_OF_KIND[Kind.INVALID]
+        memory = f"{client.identity}{status.database}"
         journals = _journals(
-            status.database, sources, format_name or "", restart=restart or is_empty
+            memory, sources, format_name or "", restart=restart or is_empty
         )
         run = ImportRun(client, transfers, plan, journals)
         _run(run, "importing")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import click
 import msgspec
 
+from mnemosyned.cli.address_options import url_of
 from mnemosyned.cli.answers.output import show
 from mnemosyned.cli.calls import client_of
 from mnemosyned.cli.exits import EXIT_OF_KIND
@@ -36,6 +37,8 @@ def glance(context: click.Context) -> int:
             stats = client.call(Status())
             newest = client.call(ListMemories(limit=1)).memories
     except DaemonUnreachable as error:
+        if url_of(context):  # the error says what to do there
+            raise
         say(NO_DAEMON, err=True)
         return EXIT_OF_KIND[error.kind]
     show(Glance(stats, newest[0] if newest else None))
