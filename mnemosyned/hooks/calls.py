@@ -129,7 +129,10 @@ def parse_call(
     directory: str = "",
     arguments: tuple[str, ...] = (),
 ) -> HookCall:
-    """Read what a tool sent; `directory` is the hook's own, and counts where nothing else does."""
+    """Read what a tool sent; `directory` is the hook's own, and counts where nothing else does.
+
+    A name with a NUL character is none, as no store keeps it; of a transcript it is refused later.
+    """
     transcript = _first(
         payload, "transcript_path", "transcriptPath", limit=PATH_CHARS_MAX
     ) or environment.get("CURSOR_TRANSCRIPT_PATH", "")
@@ -140,15 +143,17 @@ def parse_call(
         client=client,
         event=EVENTS.get(letters, Event.OTHER),
         name=name,
-        conversation=_conversation(payload, environment, transcript),
-        directory=_directory(client, payload, environment) or directory,
+        conversation=_name(_conversation(payload, environment, transcript)),
+        directory=_name(_directory(client, payload, environment)) or _name(directory),
         transcript=transcript,
-        source=_first(payload, "source"),
+        source=_name(_first(payload, "source")),
         prompt=_prompt(payload),
         reply=_reply(payload, letters),
-        turn=_first(payload, "prompt_id", "turn_id", "generation_id", "execution_id"),
+        turn=_name(
+            _first(payload, "prompt_id", "turn_id", "generation_id", "execution_id")
+        ),
         messages=_messages(payload),
-        project=environment.get("MNEMOSYNE_PROJECT", ""),
+        project=_name(environment.get("MNEMOSYNE_PROJECT", "")),
         fields=payload,
     )
 
@@ -250,6 +255,10 @@ def _messages(payload: Payload) -> tuple[Payload, ...]:
     if not isinstance(messages, list):
         return ()
     return tuple(message for message in messages if isinstance(message, Mapping))
+
+
+def _name(text: str) -> str:
+    return "" if "\0" in text else text
 
 
 def _first(payload: Payload, *keys: str, limit: int = NAME_CHARS_MAX) -> str:

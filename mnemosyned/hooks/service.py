@@ -30,7 +30,7 @@ from mnemosyned.projects import project_of
 from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.transcripts.cleaning import clean
-from mnemosyned.transcripts.reading import TranscriptRefused
+from mnemosyned.transcripts.reading import NO_TRANSCRIPT, TranscriptRefused
 
 SEEN_EVERY = timedelta(minutes=1)
 """How exactly it is kept when a session was last seen."""
@@ -146,7 +146,8 @@ class HookService:
         now = self._clock.now()
         known = self._agents.session(call.session)
         session = known or self._new_session(call, now)
-        transcript = call.transcript or session.transcript
+        named = "" if "\0" in call.transcript else call.transcript
+        transcript = named or session.transcript
         seen_at = now if now - session.seen_at >= SEEN_EVERY else session.seen_at
         present = replace(session, transcript=transcript, seen_at=seen_at)
         if present != known:
@@ -173,7 +174,7 @@ class HookService:
         """Store what was said, from the transcript or else from the call; with what went wrong."""
         if call.event is Event.START:
             self.capture.missed(session)
-        failure = ""
+        failure = NO_TRANSCRIPT if "\0" in call.transcript else ""
         if call.event not in CAPTURING:  # somebody waits to go on
             if self.capture.later(session):
                 return 0, ""

@@ -31,8 +31,9 @@ from mnemosyned.domain.secrets.masking import (
     mask_secrets,
 )
 from mnemosyned.domain.tags import tag_names
+from mnemosyned.verbs.conversation import Compact, Context
 from mnemosyned.verbs.memories import METADATA_BYTES_MAX, Remember
-from mnemosyned.verbs.request import Instant, instant
+from mnemosyned.verbs.request import Instant, Request, instant
 
 CLOCK_TOLERANCE = timedelta(minutes=1)
 """Difference by which another clock may be ahead before its time counts as the future."""
@@ -160,6 +161,23 @@ def check_text(text: str | None, *, field: str) -> None:
             f"{field} is not valid Unicode at character {error.start}; decode it first",
             field=field,
         ) from error
+
+
+def check_texts(request: Request[Any]) -> None:
+    """Require Unicode without NUL in all texts of a request. Raises `InvalidText`.
+
+    What is said to a model may hold anything: it is shortened and quoted, not stored.
+    """
+    if isinstance(request, Context | Compact):
+        return
+    for name in request.__struct_fields__:
+        value = getattr(request, name)
+        if isinstance(value, str):
+            check_text(value, field=name)
+        elif isinstance(value, list):
+            for index, member in enumerate(value):
+                if isinstance(member, str):
+                    check_text(member, field=f"{name}[{index}]")
 
 
 def clean_learning_text(text: str, rule: SecretRule, *, field: str) -> str:

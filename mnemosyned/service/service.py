@@ -31,7 +31,7 @@ from mnemosyned.service.events import EventBus
 from mnemosyned.service.exchange.service import CyclesMeanwhile, ExchangeService
 from mnemosyned.service.history import with_history
 from mnemosyned.service.holding import hold_sleep
-from mnemosyned.service.intake import check_text
+from mnemosyned.service.intake import check_text, check_texts
 from mnemosyned.service.listing import ListService
 from mnemosyned.service.parts import ServiceParts
 from mnemosyned.service.questions import missing_time_note, query_of
@@ -179,6 +179,7 @@ class MemoryService:
         return result
 
     def _answer(self, request: Request[R], *, background: bool) -> R:
+        check_texts(request)
         answer = self._verbs[type(request)]
         result: R
         if background or isinstance(request, Sleep | Undo | Status | Forget):
@@ -334,7 +335,6 @@ class MemoryService:
     # ----------------------------------------------------------------- file
 
     def backup(self, request: Backup) -> BackedUp:
-        check_text(request.file, field="file")
         return self._keeper.back_up(request)
 
     def look_after_file(self) -> None:

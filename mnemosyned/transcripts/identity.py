@@ -138,4 +138,5 @@ def _first(lines: list[Line], key: str) -> str:
 
 
 def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
+    """Return a name, which holds no NUL character."""
+    return value if isinstance(value, str) and "\0" not in value else ""

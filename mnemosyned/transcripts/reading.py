@@ -28,6 +28,7 @@ LINE_BYTES_MAX = 16 << 20
 """A longer line is a tool's result, and passed over."""
 DOCUMENT_BYTES_MAX = 16 << 20
 HEAD_BYTES_MAX = 256 * 1024
+NO_TRANSCRIPT = "the path is not that of a transcript"
 
 _PLACES = re.compile(
     r"/(?:\.claude|\.codex|\.cursor|\.gemini|\.copilot|\.qwen|projects|sessions"
@@ -116,7 +117,7 @@ def read_transcript(
 def _opened(path: str, *, anywhere: bool) -> tuple[int, os.stat_result]:
     """Open a regular file of this user, which is no link. Raises `TranscriptRefused`."""
     if not (anywhere or is_plausible(path)):
-        raise TranscriptRefused("the path is not that of a transcript")
+        raise TranscriptRefused(NO_TRANSCRIPT)
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
     flags |= 0 if anywhere else os.O_NOFOLLOW
     try:

@@ -22,7 +22,6 @@ from mnemosyned.domain.ports.surroundings.watching import WatchStore
 from mnemosyned.importers.reading.parsing import PARSE_ERRORS
 from mnemosyned.logs import logger
 from mnemosyned.paths import path_fault, shown_path
-from mnemosyned.service.intake import check_text
 from mnemosyned.sleep.throttle import ForegroundGate
 from mnemosyned.verbs.watching import PATHS_MAX, Watch, WatchedFolder, Watching
 from mnemosyned.watch.notifications import Notifications
@@ -90,8 +89,7 @@ class Watcher:
 
     def watch(self, request: Watch) -> Watching:
         """Follow more folders or fewer, and list them."""
-        for index, path in enumerate(request.paths):
-            check_text(path, field=f"paths[{index}]")
+        for path in request.paths:
             if request.remove:
                 self._remove(path)
             else:

@@ -175,6 +175,12 @@ def test_a_nul_character_is_refused_by_every_surface(
     http = shared.post("remember", content="a\0b")
     session = shared.post("remember", content="x", session="a\0b")
     query = shared.post("recall", query="a\0b")
+    others = [
+        shared.post("list", role="\0b"),
+        shared.post("list", tag=["\0"]),
+        shared.post("get", id="\0"),
+        shared.post("sessions", prefix="\0"),
+    ]
     piped = shared.mnem("remember", stdin=b"a\0b")
     for surface in (surface for surface in surfaces if isinstance(surface, InPython)):
         with pytest.raises(InvalidText) as caught:
@@ -184,6 +190,12 @@ def test_a_nul_character_is_refused_by_every_surface(
     assert (http.status, *http.error) == (400, "invalid_text", "content")
     assert session.error == ("invalid_text", "session")
     assert query.error == ("invalid_text", "query")
+    assert [answer.error for answer in others] == [
+        ("invalid_text", "role"),
+        ("invalid_text", "tag[0]"),
+        ("invalid_text", "id"),
+        ("invalid_text", "prefix"),
+    ]
     assert piped.returncode == 2
     assert b"NUL" in piped.stderr
 

@@ -57,6 +57,13 @@ def test_json_beyond_the_depth_limit_is_refused_with_its_field(
     assert kept(shared.database) == before
 
 
+@pytest.mark.parametrize("path", ["/hooks", "/mcp", "/v1/import", "/v1/remember"])
+def test_what_python_cannot_decode_is_no_json(shared: Daemon, path: str) -> None:
+    deep = b'{"payload": ' + b"[" * 20_000 + b"]" * 20_000 + b"}"
+
+    assert shared.request("POST", path, deep).status == 400
+
+
 def test_the_client_refuses_it_too(shared: Daemon) -> None:
     with (
         Client(shared.socket) as client,

@@ -298,6 +298,17 @@ def test_without_a_session_id_the_transcript_names_the_conversation() -> None:
     assert call.session == "claude-code:s1"
 
 
+def test_a_name_with_a_nul_character_is_none() -> None:
+    call = parse_call(
+        {**CLAUDES_FIELDS, "cwd": "/w/\0", "turn_id": "\0"},
+        {"CLAUDE_PROJECT_DIR": "\0", "MNEMOSYNE_PROJECT": "a\0b"},
+        directory="/w/\0",
+    )
+
+    assert (call.directory, call.project, call.turn) == ("", "", "")
+    assert call.conversation == "s1"
+
+
 @pytest.mark.parametrize(
     "payload",
     [

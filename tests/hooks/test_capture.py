@@ -216,6 +216,9 @@ def test_a_path_that_is_no_transcripts_is_refused(
 
     (stop,) = store.surroundings.agents.activity()
     assert stop.failure == "the path is not that of a transcript"
+    known = store.surroundings.agents.recent(9)
+    # An export with a NUL in it could not be imported.
+    assert not [session for session in known if "\0" in session.transcript]
 
 
 def test_a_file_that_was_replaced_is_read_from_its_beginning(

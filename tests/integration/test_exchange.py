@@ -288,3 +288,10 @@ def test_a_request_has_a_limited_number_of_lines(
 
     with pytest.raises(InvalidRequest, match="3 lines in one request; send 2 at most"):
         mine.service.restore_lines(b'{"record": "forgotten", "id": "x"}\n' * 3)
+
+
+def test_an_export_refuses_a_filter_before_its_first_line(mine: OpenMemory) -> None:
+    with pytest.raises(InvalidRequest, match="a tag must not contain a comma"):
+        mine.service.export(Export(tag="a,b"))
+
+    assert exported(mine)  # the place of the export is free

@@ -21,7 +21,7 @@ def hook_resources(hooks: HookService) -> dict[str, Resource]:
     def call(request: HttpRequest) -> Response:
         try:
             envelope = _decode(request.body)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise MalformedJson(f"a hook's call cannot be read: {error}") from error
         return Response(HTTPStatus.OK, _encode(hooks.handle(envelope)))
 

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from mnemosyned.domain.errors import DaemonBusy, InvalidRequest, MnemosynedError
-from mnemosyned.domain.exchange import Restored
+from mnemosyned.domain.exchange import ExportFilter, Restored
 from mnemosyned.domain.ports.archive.exchange import ExchangeStore, Record
 from mnemosyned.domain.ports.clock import Clock
 from mnemosyned.domain.secrets.masking import SecretRule
@@ -116,18 +116,19 @@ class ExchangeService:
 
         Raises `DaemonBusy` while another export runs: each holds a snapshot.
         """
+        chosen = request.chosen
         if not self._exporting.acquire(blocking=False):
             raise DaemonBusy("another export is running; try again when it is done")
-        chunks = self._chunks(request)
+        chunks = self._chunks(chosen)
         next(chunks)  # from here on, closing it frees the lock
         return chunks
 
-    def _chunks(self, request: Export) -> Iterator[bytes]:
+    def _chunks(self, chosen: ExportFilter) -> Iterator[bytes]:
         written = _Written()
         try:
             yield b""
-            with self._store.export(request.chosen) as (expected, records):
-                written.add("header", self._header(request, expected))
+            with self._store.export(chosen) as (expected, records):
+                written.add("header", self._header(chosen, expected))
                 for reason in self._add_all(records, written):
                     yield written.take()
                     if reason:
@@ -163,13 +164,13 @@ class ExchangeService:
         except FileNotFoundError:
             return 0
 
-    def _header(self, request: Export, expected: dict[str, int]) -> bytes:
+    def _header(self, chosen: ExportFilter, expected: dict[str, int]) -> bytes:
         header = Header(
             program=self._about.version,
             schema=self._about.schema_version,
             created_at=self._clock.now(),
             database=self._about.database,
-            whole=request.chosen.is_whole,
+            whole=chosen.is_whole,
             expected=expected,
         )
         return msgspec.json.encode(header)
