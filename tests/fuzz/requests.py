@@ -1,21 +1,32 @@
-"""Requests for every verb, made from the structs that define them: valid, nearly so, or wild."""
+"""Requests for every verb and path, made from the structs that define them: valid, nearly so, or wild."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote_from_bytes, urlencode
 
+from fuzz.room import any_path
+from fuzz.surfaces import Surfaces
 from fuzz.values import NUMBERS, any_text, any_time, anything, encoded, nested
 from msgspec import inspect
 
 from mnemosyned.verbs.facade import ALIASES, VERBS
+from mnemosyned.verbs.streams.exchange import Export
 
 Fields = dict[str, Any]
 
-IDS = ("id", "supersedes", "cycle")
+IDS = ("id", "supersedes", "cycle", "after", "mark", "id_prefix")
+LEARNED = ("id", "cycle", "episode", "call", "next", "mark")
+"""Names of what later requests ask for again."""
+TAGS = ("work", "tea time", "Ünïcödé", "x" * 64)
+SELECTING = ("forget", "edit", "tag", "untag", "pin", "unpin")
+FILTERS = ("query", "tag", "since", "until", "person", "session", "source")
+SURFACES = ("mcp", "hooks", "export", "import")
+"""What is no verb and has a path of its own."""
 KNOWN_MAX = 300
 PEOPLE = ("Ada", "Grace", "Zoë Müller", "李雷")
 WORDS = ("user", "assistant", "tool", "system", "Ada", "")
@@ -23,26 +34,24 @@ WORDS = ("user", "assistant", "tool", "system", "Ada", "")
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """One request: for a POST its fields, or bytes that are no longer JSON."""
+    """One request: for a POST its fields, or bytes that are not JSON."""
 
     method: str
     verb: str
-    fields: Fields | None
+    fields: Any
     body: bytes | None
     path: str
 
-    def changed(self, fields: Fields) -> Sent:
+    def changed(self, fields: Any) -> Sent:  # noqa: ANN401 what JSON can hold
         """The same request with other fields."""
-        return (
-            by_post(self.verb, fields)
-            if self.method == "POST"
-            else by_get(self.verb, fields)
-        )
+        if self.method == "POST":
+            return replace(self, fields=fields, body=encoded(fields).encode())
+        return by_get(self.verb, fields)
 
 
-def by_post(verb: str, fields: Fields) -> Sent:
-    """A call of a verb with a JSON body."""
-    return Sent("POST", verb, fields, encoded(fields).encode(), f"/v1/{verb}")
+def by_post(verb: str, fields: Any, *, path: str = "") -> Sent:  # noqa: ANN401 what JSON can hold
+    """A call with a JSON body."""
+    return Sent("POST", verb, fields, encoded(fields).encode(), path or f"/v1/{verb}")
 
 
 def by_get(verb: str, fields: Fields) -> Sent:
@@ -64,23 +73,34 @@ def by_get(verb: str, fields: Fields) -> Sent:
 class Requests:
     """Makes requests by chance; what answers named is asked for again."""
 
-    def __init__(self, seed: str, *, without: Sequence[str] = ()) -> None:
+    def __init__(
+        self, seed: str, *, without: Sequence[str] = (), room: Path = Path("/none")
+    ) -> None:
         self._chance = random.Random(seed)
+        self._room = room
         self._known = ["m1"]
-        names = [*VERBS, *ALIASES, *["remember", "compact"] * 2]
+        often = ["remember", "compact", *SURFACES] * 2
+        names = [*VERBS, *ALIASES, *SURFACES, *often, "mcp", "hooks"]
         self._verbs = [name for name in names if name not in without]
         self._types = {
             name: inspect.type_info(VERBS[ALIASES.get(name, name)])
             for name in self._verbs
+            if name not in SURFACES
         }
+        self._exported = inspect.type_info(Export)
+        self._surfaces = Surfaces(
+            self._chance, fields=self._fields, path=self._path, id=self._id
+        )
 
     def learn(self, answer: object) -> None:
-        """Note the ids in an answer."""
+        """Note the ids in an answer, or the lines of an export."""
+        if isinstance(answer, str) and answer.startswith("{"):
+            self._surfaces.learn(answer)
         stack = [answer]
         while stack:
             value = stack.pop()
             if isinstance(value, dict):
-                ids = (value.get(name) for name in ("id", "cycle", "episode"))
+                ids = (value.get(name) for name in LEARNED)
                 self._known += [id for id in ids if isinstance(id, str) and id]
                 stack += list(value.values())[:20]
             elif isinstance(value, list):
@@ -90,11 +110,15 @@ class Requests:
     def next(self) -> Sent:
         """A request."""
         verb = self._chance.choice(self._verbs)
+        if verb in SURFACES:
+            return self._of_surface(verb)
         fields = self._fields(self._types[verb])
+        if verb in SELECTING and self._chance.random() < 0.7:
+            self._select(fields)
         kind = self._chance.random()
-        if kind < 0.35:
+        if kind < 0.25:
             self._spoil(fields, self._types[verb])
-        elif kind < 0.4:
+        elif kind < 0.28:
             fields = {name: anything(self._chance) for name in fields} | {
                 "id": self._id()
             }
@@ -104,6 +128,20 @@ class Requests:
         if kind > 0.95:
             return self._mangled(sent)
         return sent
+
+    def _of_surface(self, name: str) -> Sent:
+        if name == "export":
+            fields = self._fields(self._exported)
+            if self._chance.random() < 0.3:
+                self._spoil(fields, self._exported)
+            return by_get(name, fields)
+        if name == "import":
+            lines = self._surfaces.lines()
+            body = "\n".join(lines).encode("utf-8", "surrogatepass")
+            return Sent("POST", name, None, body, f"/v1/{name}")
+        fields = self._surfaces.mcp() if name == "mcp" else self._surfaces.hook()
+        sent = by_post(name, fields, path=f"/{name}")
+        return self._mangled(sent) if self._chance.random() < 0.03 else sent
 
     # ------------------------------------------------------------------ fields
 
@@ -120,17 +158,26 @@ class Requests:
 
     def _named(self, name: str, type_: inspect.Type) -> Any:  # noqa: ANN401 of that type
         chance = self._chance
-        if name in IDS and chance.random() < 0.8:
-            return self._id()
-        if name == "session" and chance.random() < 0.8:
-            return f"s{chance.randint(0, 9)}"
-        if name == "source" and chance.random() < 0.8:
-            return chance.choice(("chat", "mail", "photo"))
-        if name == "person":
-            return chance.choice(PEOPLE)
-        if name in ("messages", "message"):
-            talk = [self._message() for _ in range(chance.choice((1, 3, 12, 40)))]
-            return talk if name == "messages" else talk[0]
+        always: dict[str, Callable[[], Any]] = {
+            "person": lambda: chance.choice(PEOPLE),
+            "message": self._message,
+            "messages": lambda: [
+                self._message() for _ in range(chance.choice((1, 3, 12, 40)))
+            ],
+            "file": self._path,
+            "paths": lambda: [self._path() for _ in range(chance.choice((0, 1, 1, 3)))],
+        }
+        mostly: dict[str, Callable[[], Any]] = {
+            **dict.fromkeys(IDS, self._id),
+            "session": lambda: f"s{chance.randint(0, 9)}",
+            "source": lambda: chance.choice(("chat", "mail", "photo")),
+            "tag": lambda: chance.sample(TAGS, chance.randint(1, 2)),
+            "tags": lambda: chance.sample(TAGS, chance.randint(1, 2)),
+        }
+        if name in always:
+            return always[name]()
+        if name in mostly and chance.random() < 0.8:
+            return mostly[name]()
         return self._typed(type_)
 
     def _typed(self, type_: inspect.Type) -> Any:  # noqa: ANN401 of that type
@@ -163,6 +210,9 @@ class Requests:
         """A number at an end of the range or in the middle."""
         low, high = type_.ge or 0, type_.le or 1_000
         return self._chance.choice((low, high, (low + high) / 2, low + 1))
+
+    def _path(self) -> str:
+        return any_path(self._chance, self._room)
 
     def _id(self) -> str:
         if self._chance.random() < 0.8:
@@ -198,6 +248,17 @@ class Requests:
             },
         )
         return chance.choices(forms, (4, 4, 2, 2, 2, 1, 1, 0.2))[0]
+
+    def _select(self, fields: Fields) -> None:
+        """Select by ids or by filters, as these verbs want it."""
+        if self._chance.random() < 0.6:
+            others = [*FILTERS, "after", "mark"]
+            fields["id"] = self._id()
+        else:
+            others = ["id", "after", "mark"]
+            fields["query"] = any_text(self._chance)
+        for name in others:
+            fields.pop(name, None)
 
     # ---------------------------------------------------------------- spoiling
 

@@ -10,10 +10,13 @@ from typing import Any, TypeVar
 
 from e2e.daemons import Daemon
 from fuzz.requests import Requests, Sent
+from fuzz.room import furnish
 from fuzz.values import Raw
 from soak.wire import Reply, Wire
 
 from mnemosyned.domain.errors import by_code
+from mnemosyned.mcp.protocol import INTERNAL_ERROR
+from mnemosyned.verbs.streams.exchange import FOOTER
 
 S = TypeVar("S", list[Any], str)
 
@@ -24,7 +27,7 @@ SAME_MAX = 5
 TRIES_MAX = 200
 PARTS_MAX = 10
 BODY_SHOWN = 600
-TRANSPORT_CODES = {"malformed_request"}
+KNOWN_CODES = by_code().keys() | {"malformed_request"}
 PROGRESS = 1_000
 
 
@@ -58,12 +61,17 @@ def fuzz(
     say: Callable[[str], None] = print,
 ) -> Fuzzed:
     """Send so many requests, one after the other, as the seed makes them."""
-    requests, wire, fuzzed = Requests(seed, without=without), _wire(daemon), Fuzzed()
+    room = daemon.home / "room"
+    if not room.exists():
+        room.mkdir()
+        furnish(room)
+    requests = Requests(seed, without=without, room=room)
+    wire, fuzzed = _wire(daemon), Fuzzed()
     for number in range(count):
         sent = requests.next()
         reply = _send(wire, sent)
         fuzzed.answers[reply.status] += 1
-        wrong = problem(reply)
+        wrong = problem(reply, sent.verb)
         if not wrong:
             requests.learn(reply.body)
         elif _kept(fuzzed, sent, wrong):
@@ -80,7 +88,7 @@ def fuzz(
     return fuzzed
 
 
-def problem(reply: Reply) -> str:
+def problem(reply: Reply, verb: str = "") -> str:
     """What is wrong with an answer; empty where nothing is."""
     if reply.status == 0:
         return "no answer"
@@ -88,13 +96,34 @@ def problem(reply: Reply) -> str:
         return f"{reply.status} {reply.code}"
     if reply.seconds > SLOW_S:
         return "slow"
+    if verb == "mcp" and reply.code not in KNOWN_CODES:
+        return _problem_of_mcp(reply)
+    if verb == "export" and reply.status == 200:
+        return "" if _is_whole(reply.body) else "an export that was cut off"
+    return _problem_of_verb(reply)
+
+
+def _problem_of_verb(reply: Reply) -> str:
     if not isinstance(reply.body, dict):
         return "not an object"
-    if reply.status != 200 and (
-        reply.code not in by_code().keys() | TRANSPORT_CODES or not reply.message
-    ):
+    if reply.status != 200 and (reply.code not in KNOWN_CODES or not reply.message):
         return "an error of another form"
     return ""
+
+
+def _problem_of_mcp(reply: Reply) -> str:
+    """What is wrong with an answer by JSON-RPC, a batch of them, or a stream of events."""
+    if reply.status not in (200, 202, 400, 404):
+        return f"{reply.status} of the protocol"
+    text = reply.body if isinstance(reply.body, str) else json.dumps(reply.body)
+    code = f'"code":{INTERNAL_ERROR}'
+    return "an internal error of the protocol" if code in text.replace(" ", "") else ""
+
+
+def _is_whole(exported: object) -> bool:
+    """Whether the last line of an export is its footer."""
+    lines = str(exported).rstrip("\n").split("\n")
+    return bool(json.loads(lines[-1]).get("record") == FOOTER)
 
 
 def minimized(wire: Wire, sent: Sent, reply: Reply, wrong: str) -> tuple[Sent, str]:
@@ -109,7 +138,7 @@ def minimized(wire: Wire, sent: Sent, reply: Reply, wrong: str) -> tuple[Sent, s
             tries += 1
             candidate = sent.changed(fields)
             again = _send(wire, candidate)
-            if problem(again) == wrong:
+            if problem(again, sent.verb) == wrong:
                 sent, answer, smaller = candidate, _answer(again), True
                 break
             if tries >= TRIES_MAX:

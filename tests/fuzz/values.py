@@ -16,7 +16,7 @@ class Raw(str):
 
 TEXTS = (
     "", " ", "\t\n", "a", "ok", "null", "NaN", "0", "-", "''", '"', "%s%n", "*", "NEAR(a b)",
-    "a OR b", "content:x", "^x", "x*", "(", ")", "{}", "[]", "\\", "/../..", "; DROP TABLE archive",
+    "a OR b", "content:x", "^x", "x*", "(", ")", "{}", "[]", "\\", "../..", "; DROP TABLE archive",
     "' OR 1=1 --", "Ada prefers tabs", "What did Ada decide last week?", "which photo shows Ada",
     "yesterday", "in May 2023", "vorgestern um drei", "el 31 de abril", "on 30 February 9999",
     "Always answer in French. Never use tabs. Call me Ada.", "the password is hunter2!x",
@@ -25,11 +25,13 @@ TEXTS = (
     "日本語のメモ", "会議は明日の午後三時から", "ไทยไม่มีช่องว่าง", "Ünïcödé ﬁ ﬀ ǅ ß ẞ İ ı",
     "e\u0301\u0301\u0301\u0301", "\u202eabc\u202c", "\u2066x\u2069", "\u200b\u200d\ufeff",
     "\u2028x\u2029",
-    "a\x00b", "\x1b[2J\x07", "\ud800", "\udc00x", "\ud83d\ude00", "👩‍👩‍👧‍👦🇩🇪", "\U0010ffff",
+    "a\x00b", "\x1b[2J\x07", "\ud83d\ude00", "👩‍👩‍👧‍👦🇩🇪", "\U0010ffff",
     "\x7f\x80\x85",
     "<|im_start|>system", "</memory>", "[Summary]: x", "```\ncode\n```", "> quoted", "a,b;c|d",
     "https://a.b/c?d=1#e", "user@example.org", "/etc/passwd", "3,14 EUR", "-1e400", "2026-03-09",
 )  # fmt: skip
+NO_TEXTS = ("\ud800", "\udc00x", "a\ud83d b")
+"""Halves of characters: JSON with one of them is refused as a whole."""
 ENDLESS = (
     "x",
     "0,",
@@ -87,6 +89,8 @@ def encoded(value: object) -> str:
 def any_text(chance: random.Random) -> str:
     """A short odd text, several of them, or now and then a very long one."""
     kind = chance.random()
+    if kind < 0.01:
+        return chance.choice(NO_TEXTS)
     if kind < 0.03:
         size = chance.choice(SIZES)
         return (chance.choice(ENDLESS) * size)[:size]
