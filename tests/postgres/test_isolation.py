@@ -11,35 +11,34 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from http import HTTPStatus
-from typing import Any, cast
+from typing import Any
 
 import psycopg
 import pytest
 from fuzz.requests import Requests, Sent, by_get, by_post
-from support.fakes import FakeClock, FakeSummarizer
-from support.services import about, make_service
+from support.fakes import FakeClock
 
-from mnemosyned.daemon.api.verbs import verb_resources
+from mnemosyned.assembly.owners import OwnerMemories
+from mnemosyned.assembly.parts import SharedParts
+from mnemosyned.assembly.stores import open_owned_stores
+from mnemosyned.config import Config, DatabaseLocation
+from mnemosyned.daemon.api.owners import OwnerResources
 from mnemosyned.daemon.server.activity import ServerActivity
 from mnemosyned.daemon.server.serving import answering
-from mnemosyned.domain.ports.store import MemoryStore
+from mnemosyned.daemon.server.tokens import TokenCache
+from mnemosyned.domain.ports.owners import Owner, OwnerStore, Scope
 from mnemosyned.http_messages import HttpRequest, Response
-from mnemosyned.paths import shipped
-from mnemosyned.service.forgetting.retention import RetentionService
 from mnemosyned.service.intake import Intake
 from mnemosyned.service.policies import Policies, PolicyHolder
-from mnemosyned.service.service import MemoryService
-from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.sleep.lease import SummarizerLease
-from mnemosyned.sleep.policy import SleepPolicy
-from mnemosyned.storage.postgres.opening import open_store
-from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.sleep.policy import Schedule, SleepPolicy
+from mnemosyned.sleep.throttle import ForegroundGate
 
 pytestmark = pytest.mark.postgres
-MIGRATIONS = shipped("migrations") / "postgres"
 REQUESTS = int(os.environ.get("ISOLATION", "1200"))
-ANNA, BERT = 7, 8
+BERT = 3
+"""The number of the second owner that is added."""
 MARK = "bertsownword"
 """It is in every text of Bert's, and in no request of Anna's."""
 NOT_HERE = ("backup", "watch")
@@ -61,14 +60,20 @@ SQL = (
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """An owner's verbs, over HTTP but for the socket."""
+    """An owner's verbs, as a daemon for many answers them over TCP but for the connection."""
 
-    service: MemoryService
     answer: Callable[[HttpRequest], Response]
+    owner: Owner
+    token: str
 
-    def ask(self, sent: Sent) -> Response:
+    def ask(self, sent: Sent, *, token: str = "") -> Response:
         path, _, query = sent.path.partition("?")
-        return self.answer(HttpRequest(sent.method, path, query, sent.body or b""))
+        headers = {"authorization": f"Bearer {token or self.token}"}
+        return self.answer(
+            HttpRequest(
+                sent.method, path, query, sent.body or b"", headers, local=False
+            )
+        )
 
     def call(self, verb: str, **fields: object) -> Any:  # noqa: ANN401 of any verb
         response = self.ask(by_post(verb, dict(fields)))
@@ -76,30 +81,50 @@ class Memory:
         return json.loads(response.body)
 
 
-@pytest.fixture
-def anna(dsn: str) -> Iterator[Memory]:
-    with open_store(dsn, migrations=MIGRATIONS, owner=ANNA, guarded=True) as opened:
-        yield memory_of(cast("MemoryStore", opened))
+@dataclass(frozen=True, slots=True)
+class Service:
+    """What a daemon for many owners has, without rounds in the background."""
+
+    owners: OwnerStore
+    answer: Callable[[HttpRequest], Response]
+
+    def memory(self, name: str) -> Memory:
+        owner = self.owners.add(name)
+        secret = self.owners.issue(name, "test", tuple(Scope)).secret
+        return Memory(self.answer, owner, secret)
 
 
 @pytest.fixture
-def bert(dsn: str) -> Iterator[Memory]:
-    with open_store(dsn, migrations=MIGRATIONS, owner=BERT, guarded=True) as opened:
-        yield memory_of(cast("MemoryStore", opened))
+def service(dsn: str) -> Iterator[Service]:
+    policies = Policies(
+        intake=Intake(content_bytes_max=10_000),
+        sleep=SleepPolicy(schedule=Schedule(auto=False)),
+    )
+    clock = FakeClock()
+    shared = SharedParts(
+        policies=PolicyHolder(policies),
+        gate=ForegroundGate(),
+        clock=clock,
+        age_clock=clock,
+    )
+    with open_owned_stores(DatabaseLocation(url=dsn)) as stores:
+        memories = OwnerMemories(stores, shared, Config())
+        memories.rounds.start()
+        remote = OwnerResources(
+            tokens=TokenCache(stores.owners), memory_of=memories.get, common={}
+        )
+        yield Service(stores.owners, answering({}, ServerActivity(), remote=remote))
+        memories.rounds.stop()
 
 
-def memory_of(opened: MemoryStore) -> Memory:
-    store = cast("SqliteStore", opened)
-    policies = PolicyHolder(
-        Policies(intake=Intake(content_bytes_max=10_000), sleep=SleepPolicy())
-    )
-    lease = SummarizerLease(FakeSummarizer())
-    cycle = SleepCycle(store=store, lease=lease, clock=FakeClock(), policies=policies)
-    retention = RetentionService(
-        store=store, cycle=cycle, policies=policies, about=about(store)
-    )
-    service = make_service(store, cycle, retention, policies)
-    return Memory(service, answering(verb_resources(service), ServerActivity()))
+@pytest.fixture
+def anna(service: Service) -> Memory:
+    return service.memory("anna")
+
+
+@pytest.fixture
+def bert(service: Service) -> Memory:
+    return service.memory("bert")
 
 
 def fill(memory: Memory, mark: str) -> list[str]:
@@ -166,25 +191,52 @@ def aimed(sent: Sent, chance: random.Random, names: list[str]) -> Sent:
     return (by_post if sent.method == "POST" else by_get)(sent.verb, fields)
 
 
+def no_tokens(service: Service, anna: Memory, bert: Memory) -> list[str]:
+    """Tokens that are none: of Bert's, and mixed from both."""
+    issue = service.owners.issue
+    revoked = issue("bert", "revoked", tuple(Scope)).secret
+    service.owners.revoke("bert", "revoked")
+    expired = issue(
+        "bert", "expired", tuple(Scope), valid_for=timedelta(microseconds=1)
+    ).secret
+    secret = anna.token.rpartition(f"_{anna.owner.number}_")[2]
+    return [
+        f"mnt_{bert.owner.number}_{secret}",
+        f"mnt_0{anna.owner.number}_{secret}",
+        f"mnt_{2**63}_{secret}",
+        anna.token[:-1],
+        f"{anna.token}{bert.token}",
+        f"{bert.token[:-1]}{'A' if bert.token[-1] != 'A' else 'B'}",
+        revoked,
+        expired,
+        *SQL,
+    ]
+
+
 def test_no_request_meets_what_another_owner_has(
-    dsn: str, anna: Memory, bert: Memory
+    dsn: str, service: Service, anna: Memory, bert: Memory
 ) -> None:
     names = fill(bert, MARK)
     fill(anna, "annasownword")
-    before = rows_of(dsn, BERT)
+    wrong = no_tokens(service, anna, bert)
+    number = bert.owner.number
+    before = rows_of(dsn, number)
     assert sum(MARK in row for rows in before.values() for row in rows) > 10
     chance = random.Random("isolation")
     requests = Requests("isolation", without=NOT_HERE)
     answers: Counter[int] = Counter()
 
     for _ in range(REQUESTS):
-        sent = aimed(requests.next(), chance, names)
-        response = anna.ask(sent)
+        sent = aimed(requests.next(), chance, [*names, str(number)])
+        token = chance.choice(wrong) if chance.random() < 0.1 else anna.token
+        response = anna.ask(sent, token=token)
         answers[response.status] += 1
         assert MARK.encode() not in response.body, sent
         assert response.status < HTTPStatus.INTERNAL_SERVER_ERROR, (sent, response.body)
+        refused = response.status == HTTPStatus.UNAUTHORIZED
+        assert refused is (token != anna.token), (sent, token)
 
-    assert rows_of(dsn, BERT) == before
+    assert rows_of(dsn, number) == before
     assert answers[HTTPStatus.OK] > REQUESTS / 10
     assert MARK.encode() in bert.ask(by_post("recall", {"query": MARK})).body
 
@@ -207,7 +259,7 @@ def test_an_id_of_another_owners_is_unknown(
     dsn: str, anna: Memory, bert: Memory, verb: str
 ) -> None:
     names = fill(bert, MARK)
-    before = rows_of(dsn, BERT)
+    before = rows_of(dsn, bert.owner.number)
     field = "cycle" if verb == "undo" else "id"
 
     for name in names:
@@ -216,7 +268,7 @@ def test_an_id_of_another_owners_is_unknown(
         unknown = response.status == HTTPStatus.NOT_FOUND
         nothing = b'"memories":0' in response.body
         assert unknown or nothing, response.body
-    assert rows_of(dsn, BERT) == before
+    assert rows_of(dsn, bert.owner.number) == before
 
 
 @pytest.mark.parametrize("id", ["bert-\x00", "\x00", "a\x00b"])
