@@ -1,4 +1,4 @@
-"""`make demo-server`: two daemons share one memory on a PostgreSQL server of the demo's own."""
+"""`make demo-server`: two daemons and three owners on a PostgreSQL server of the demo's own."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import click
 sys.path.pop(0)  # this folder, in which `demo` would be this file
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from demo.owners_scene import meet
 from demo.stage import PATIENCE_S, ClaimFailed, Stage, Story
 from support.postgres import Server
 
@@ -249,6 +250,7 @@ def main() -> None:
             server.start()
             party = start(story, stack, folder, server.new_database())
             share(story, party)
+            meet(story, party.first, party.second)
             ids = fill(party)
             kill(story, party, ids)
             outage(story, party, server)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import shutil
@@ -71,7 +72,7 @@ class Stage:
     """A daemon of the demo's own, with its file, its socket and its clients."""
 
     def __init__(self, folder: Path, *, database: str | None = None) -> None:
-        """Keep everything in the folder, or the memory in the `database` on a server."""
+        """Keep everything in the folder, or in the `database` on a server with all its owners."""
         self.database = folder / "memory.db"
         self.log = folder / "daemon.log"
         config, socket = folder / "mnemosyned.yaml", folder / "mnem.sock"
@@ -91,6 +92,11 @@ class Stage:
             "COLUMNS": str(WIDTH),
             "MNEM_FORMAT": "table",  # as at a terminal, also in a pipe
         }
+        if database:
+            self.environment |= {
+                "MNEMOSYNE_OWNERS_SERVE": "true",
+                "MNEMOSYNE_LISTEN": "127.0.0.1:0",
+            }
         self.client = Client(socket)
 
     @contextmanager
@@ -130,6 +136,27 @@ class Stage:
             raise ClaimFailed(
                 f"mnem {words[0]} ended with {done.returncode}: {problem}"
             )
+
+    def printed(self, *words: str) -> str:
+        """Run the shell client for what it prints."""
+        done = subprocess.run(
+            self.command(*words),
+            env=self.environment,
+            capture_output=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+        if done.returncode:
+            raise ClaimFailed(done.stderr.decode().strip())
+        return done.stdout.decode().strip()
+
+    def address(self) -> str:
+        """The address over TCP, from the log."""
+        for line in self.log.read_text().splitlines():
+            entry = json.loads(line)
+            if entry["event"] == "listening":
+                return str(entry["address"])
+        raise ClaimFailed(self.log.read_text())
 
     def tiers(self) -> list[int]:
         tiers = self.client.status().tiers
