@@ -1,7 +1,8 @@
 -- Memory on PostgreSQL 15 and later. `owner` is the first column of every key: each statement is
 -- about one owner, and a cluster keeps all that is an owner's on one node.
 -- Numbers (`seq`) are given out under a lock on the owner's row: without gaps within an owner, and
--- in the order of commits. Text is compared by its bytes, as everywhere in the product.
+-- in the order of commits. `rewordings` counts changes to words that were there: what a daemon keeps
+-- of them from one question to the next is true for one such number. Text is compared by its bytes, as everywhere in the product.
 
 CREATE TABLE owner (
     owner               bigint PRIMARY KEY,
@@ -15,7 +16,8 @@ CREATE TABLE owner (
     archive_count       bigint NOT NULL DEFAULT 0,
     archive_characters  bigint NOT NULL DEFAULT 0,
     episodic_count      bigint NOT NULL DEFAULT 0,
-    episodic_characters bigint NOT NULL DEFAULT 0
+    episodic_characters bigint NOT NULL DEFAULT 0,
+    rewordings          bigint NOT NULL DEFAULT 0
 ) WITH (fillfactor = 50);
 
 -- The words, in whatever tier they are. Sleep leaves these rows alone: it moves a memory from
@@ -71,10 +73,16 @@ CREATE TABLE working_state (
 );
 
 -- Summaries of every level. `index_terms` are searched and never shown; `words` are the terms of
--- content and index terms, as in `memory`.
+-- content and index terms, as in `memory`; `repeated` are those that occur more than once, and
+-- `repeats` how often. They come first, as a question reads them in every row that has one of its
+-- words.
 CREATE TABLE episode (
     owner        bigint NOT NULL,
     seq          bigint NOT NULL,
+    word_count   integer NOT NULL GENERATED ALWAYS AS (cardinality(array_remove(words, 0))) STORED,
+    gram_count   integer GENERATED ALWAYS AS (cardinality(grams)) STORED,
+    repeated     integer[] NOT NULL,
+    repeats      integer[] NOT NULL,
     id           text COLLATE "C" NOT NULL,
     session_id   text COLLATE "C" NOT NULL,
     source       text COLLATE "C",
@@ -91,8 +99,6 @@ CREATE TABLE episode (
     created_at   timestamptz NOT NULL,
     words        integer[] NOT NULL,
     grams        integer[],
-    word_count   integer NOT NULL GENERATED ALWAYS AS (cardinality(array_remove(words, 0))) STORED,
-    gram_count   integer GENERATED ALWAYS AS (cardinality(grams)) STORED,
     PRIMARY KEY (owner, seq),
     UNIQUE (owner, id),
     FOREIGN KEY (owner, parent_id) REFERENCES episode (owner, id)

@@ -26,11 +26,12 @@ ALTER TABLE owner ALTER name SET STATISTICS 0;
 -- nothing hides the owner from the keys: a planner with old statistics would read all rows of an
 -- owner by the key, where the postings of its words, which are its own, name a few.
 CREATE VIEW memory_index AS
-    SELECT owner + 0 AS owner, seq, id, session_id, source, role, importance, pinned, created_at, words, grams
+    SELECT owner + 0 AS owner, seq, id, session_id, source, role, importance, pinned, created_at, words, grams,
+        gram_count
     FROM memory WHERE owner + 0 = current_setting('mnemosyned.owner')::bigint;
 CREATE VIEW episode_index AS
     SELECT owner + 0 AS owner, seq, id, session_id, source, level, covers_from, covers_until, period_from,
-        parent_id, created_at, words, grams
+        parent_id, created_at, words, grams, word_count, gram_count, repeated, repeats
     FROM episode WHERE owner + 0 = current_setting('mnemosyned.owner')::bigint;
 
 DO $$

@@ -2,11 +2,18 @@
 
 Every phrase of a question is a term of its own, also one that another has the same terms as. A
 text is as long as it has terms; the average is that of all rows of the index.
+
+The server counts how often a word stands in a row, and sends that with the row's number and length.
+To send the terms themselves took twenty times as long as SQLite: 200 ms for the 4,800 of 5,400
+summaries that have one of seven words. So it takes 19, where no more than to name the rows takes 6;
+and to count in the whole array of terms, in place of those that a row repeats, took 75.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from heapq import nlargest
 from math import log
 from typing import NamedTuple
 
@@ -16,10 +23,11 @@ from mnemosyned.storage.postgres.fulltext.terms import COLUMN_END
 from mnemosyned.storage.postgres.search.filters import SqlFilter
 from mnemosyned.storage.postgres.search.statements import (
     AnyOf,
-    Column,
+    Occurrence,
     Phrase,
-    Table,
+    Source,
     counts_of_each,
+    occurrences_of_each,
     size_of,
     texts_with_any,
 )
@@ -37,48 +45,109 @@ class IndexSize(NamedTuple):
     terms: int
 
 
-def best_of(
-    session: Session,
-    source: tuple[Table, Column],
-    phrases: Sequence[Phrase],
-    narrow: SqlFilter,
-    *,
-    limit: int,
-) -> list[tuple[int, float]]:
-    """The best rows of an index for any of the phrases, with their BM25.
+class IndexSizes:
+    """How large an owner's indexes are, counted anew when they have changed; for any thread."""
 
-    In the second index only the newest rows are scored; equals are the newest first there, and
-    the oldest first in that of words.
-    """
-    phrases = [phrase for phrase in phrases if phrase]
-    if not phrases:
-        return []
+    def __init__(self) -> None:
+        self._known: dict[Source, tuple[object, IndexSize]] = {}
+
+    def of(self, session: Session, source: Source, version: object) -> IndexSize:
+        """The size of an index; `version` is another one after each change of it."""
+        known = self._known.get(source)
+        if known and known[0] == version:
+            return known[1]
+        size = IndexSize(*size_of(session, source))
+        self._known[source] = version, size
+        return size
+
+
+class Found(NamedTuple):
+    """The rows of each phrase of a question."""
+
+    rows: list[list[Occurrence]]
+    is_all: bool
+    """Whether no row has any of the phrases beside these."""
+
+
+def rows_found(
+    session: Session, source: Source, phrases: Sequence[Phrase], narrow: SqlFilter
+) -> Found:
+    """The newest rows that have any of the phrases, as many as may be scored."""
     most = SCORED_MAX if source[1] == "grams" else EPISODES_SCORED_MAX
-    texts = texts_with_any(session, source, AnyOf.of(phrases), narrow, limit=most)
-    if not texts:
-        return []
-    counts = [[occurrences(terms, phrase) for phrase in phrases] for _, terms in texts]
-    if narrow.where or len(texts) == most:
-        hits = counts_of_each(session, source, phrases)
-    else:
-        hits = [sum(map(bool, column)) for column in zip(*counts, strict=True)]
-    size = IndexSize(*size_of(session, source))
-    weights = [weight(size.rows, count) for count in hits]
-    scores = [
-        (seq, score(weights, found, length_of(terms), size.terms / size.rows))
-        for (seq, terms), found in zip(texts, counts, strict=True)
+    distinct = list(dict.fromkeys(phrases))
+    words = [phrase for phrase in distinct if len(phrase) == 1]
+    longer = [phrase for phrase in distinct if len(phrase) > 1]
+    terms = [term for (term,) in words]
+    rows = occurrences_of_each(session, source, terms, narrow, limit=most)
+    found: dict[Phrase, list[Occurrence]] = dict(zip(words, rows, strict=True))
+    if longer:
+        texts = texts_with_any(session, source, AnyOf.of(longer), narrow, limit=most)
+        found |= {phrase: _counted(texts, phrase) for phrase in longer}
+    every = {row.seq for rows in found.values() for row in rows}
+    if len(every) < most:
+        return Found([found[phrase] for phrase in phrases], is_all=True)
+    oldest = nlargest(most, every)[-1]
+    newest = [[row for row in found[each] if row.seq >= oldest] for each in phrases]
+    return Found(newest, is_all=False)
+
+
+def hits_of(
+    session: Session,
+    source: Source,
+    phrases: Sequence[Phrase],
+    found: Found,
+    *,
+    is_narrowed: bool,
+) -> list[int]:
+    """How many rows of the index have each phrase: counted where not all of them were found."""
+    if found.is_all and not is_narrowed:
+        return [len(rows) for rows in found.rows]
+    return counts_of_each(session, source, phrases)
+
+
+def best_of(
+    found: Found, hits: Sequence[int], size: IndexSize, *, limit: int, newest: bool
+) -> list[tuple[int, float]]:
+    """The best of these rows with their BM25; of equals the newest first, or the oldest.
+
+    `hits` are the rows of the whole index that have each phrase.
+    """
+    scores: dict[int, float] = defaultdict(float)
+    norms = _Norms(size.terms / size.rows)
+    for rows, count in zip(found.rows, hits, strict=True):
+        idf = weight(size.rows, count)
+        for seq, length, times in rows:
+            scores[seq] += idf * ((times * (K1 + 1.0)) / (times + norms[length]))
+    sign = 1 if newest else -1
+    return nlargest(limit, scores.items(), key=lambda item: (item[1], sign * item[0]))
+
+
+def _counted(
+    texts: Iterable[tuple[int, Sequence[int]]], phrase: Phrase
+) -> list[Occurrence]:
+    """The rows that have a phrase."""
+    return [
+        Occurrence(seq, length_of(terms), times)
+        for seq, terms in texts
+        if (times := occurrences(terms, phrase))
     ]
-    if source[1] == "words":
-        scores.reverse()
-    return sorted(scores, key=lambda item: -item[1])[:limit]
+
+
+class _Norms(dict[int, float]):
+    """What a length adds to how often a term must stand in a row to count as much."""
+
+    def __init__(self, average: float) -> None:
+        super().__init__()
+        self._average = average
+
+    def __missing__(self, length: int) -> float:
+        self[length] = norm = K1 * (1 - B + B * length / self._average)
+        return norm
 
 
 def occurrences(terms: Sequence[int], phrase: Phrase) -> int:
     """How often a phrase stands among the terms of a text."""
-    first, *rest = phrase
-    if not rest:
-        return terms.count(first)
-    size = len(phrase)
+    first, size = phrase[0], len(phrase)
     return sum(
         tuple(terms[at : at + size]) == phrase
         for at, term in enumerate(terms)
@@ -95,15 +164,3 @@ def weight(rows: int, hits: int) -> float:
     """How telling a phrase is that so many of the rows have."""
     telling = log((rows - hits + 0.5) / (hits + 0.5))
     return telling if telling > 0 else LEAST
-
-
-def score(
-    weights: Sequence[float], counts: Iterable[int], length: int, average: float
-) -> float:
-    """The BM25 of a row that has each phrase so often."""
-    total = 0.0
-    for idf, count in zip(weights, counts, strict=True):
-        total += idf * (
-            (count * (K1 + 1.0)) / (count + K1 * (1 - B + B * length / average))
-        )
-    return total

@@ -15,8 +15,14 @@ from mnemosyned.storage.postgres.fulltext.terms import (
     phrase_hashes,
 )
 from mnemosyned.storage.postgres.search import by_time
-from mnemosyned.storage.postgres.search.bm25 import best_of
+from mnemosyned.storage.postgres.search.bm25 import (
+    IndexSizes,
+    best_of,
+    hits_of,
+    rows_found,
+)
 from mnemosyned.storage.postgres.search.filters import (
+    SqlFilter,
     asked_for,
     episode_filter,
     in_tier,
@@ -25,6 +31,7 @@ from mnemosyned.storage.postgres.search.filters import (
     narrowed,
 )
 from mnemosyned.storage.postgres.search.matches import MATCH_FIELDS, match_from
+from mnemosyned.storage.postgres.search.statements import Phrase, Source, Table
 from mnemosyned.storage.postgres.search.words import PostgresWords, all_words
 from mnemosyned.storage.postgres.tables.hierarchy import ancestors
 
@@ -32,20 +39,29 @@ from mnemosyned.storage.postgres.tables.hierarchy import ancestors
 class PostgresIndex(SearchIndex):
     """A `SearchIndex` within one snapshot of an owner's memory."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, sizes: IndexSizes) -> None:
         self._session = session
+        self._sizes = sizes
         self._all_words = all_words(session)
         self._read: dict[int, Match] = {}
         """What was read of memories, with no score."""
+        self._versions: dict[Table, tuple[int, int]] = {}
 
     def totals(self) -> Totals:
         row = self._session.execute(
             "SELECT working_count + archive_count, working_characters + archive_characters, "
             "archive_count > 0, "
-            "EXISTS (SELECT 1 FROM memory_state WHERE owner = %(owner)s), xmin::text "
-            "FROM owner WHERE owner = %(owner)s"
+            "EXISTS (SELECT 1 FROM memory_state WHERE owner = %(owner)s), xmin::text, "
+            "episodic_count, rewordings FROM owner WHERE owner = %(owner)s"
         ).fetchone()
-        return Totals(*row) if row else Totals(0, 0, slept=False, states=False)
+        if row is None:
+            return Totals(0, 0, slept=False, states=False)
+        *totals, episodes, rewordings = row
+        self._versions = {
+            "memory": (totals[0], rewordings),
+            "episode": (episodes, rewordings),
+        }
+        return Totals(*totals)
 
     def words(self, query: Query | None = None) -> PostgresWords:
         narrow = narrowed(self._session, query) if query else None
@@ -57,26 +73,33 @@ class PostgresIndex(SearchIndex):
         self, terms: Sequence[str], query: Query, *, limit: int
     ) -> Iterable[tuple[int, float]]:
         phrases = self._gram_phrases(terms)
-        narrow = memory_filter(query)
-        return best_of(self._session, ("memory", "grams"), phrases, narrow, limit=limit)
+        return self._best(("memory", "grams"), phrases, memory_filter(query), limit)
 
     def episodes(
         self, forms: Forms, query: Query, *, limit: int
     ) -> Iterable[tuple[int, float]]:
         phrases = [tuple(phrase_hashes(self._session.owner, form)) for form in forms]
-        narrow = episode_filter(query)
-        return best_of(
-            self._session, ("episode", "words"), phrases, narrow, limit=limit
-        )
+        return self._best(("episode", "words"), phrases, episode_filter(query), limit)
 
     def episode_grams(
         self, terms: Sequence[str], query: Query, *, limit: int
     ) -> Iterable[tuple[int, float]]:
         phrases = self._gram_phrases(terms)
-        narrow = episode_filter(query)
-        return best_of(
-            self._session, ("episode", "grams"), phrases, narrow, limit=limit
-        )
+        return self._best(("episode", "grams"), phrases, episode_filter(query), limit)
+
+    def _best(
+        self, source: Source, phrases: Iterable[Phrase], narrow: SqlFilter, limit: int
+    ) -> list[tuple[int, float]]:
+        """The best rows of an index for any of the phrases."""
+        session = self._session
+        known = [phrase for phrase in phrases if phrase]
+        found = rows_found(session, source, known, narrow)
+        if not any(found.rows):
+            return []
+        hits = hits_of(session, source, known, found, is_narrowed=bool(narrow.where))
+        size = self._sizes.of(session, source, self._versions[source[0]])
+        is_second = source[1] == "grams"
+        return best_of(found, hits, size, limit=limit, newest=is_second)
 
     def _gram_phrases(self, terms: Iterable[str]) -> list[tuple[int, ...]]:
         owner = self._session.owner

@@ -17,12 +17,20 @@ from mnemosyned.storage.postgres.search.filters import SqlFilter
 
 Table = Literal["memory", "episode"]
 Column = Literal["words", "grams"]
+Source = tuple[Table, Column]
+"""An index of words."""
 Phrase = tuple[int, ...]
 """The index terms of a word: one, or those of a code in their order."""
 
 _TOGETHER = "strpos(' ' || array_to_string({column}, ' ') || ' ', {written}) > 0"
 _NAMES = {"memory": "m", "episode": "e"}
 """What filters call the rows of a table."""
+_COUNTED = {
+    "words": "coalesce({name}.repeats[array_position({name}.repeated, a.term)], 1)",
+    "grams": "cardinality(array_positions({name}.grams, a.term))",
+}
+"""How often a row has a term, which it has. Rows of the second index are short."""
+_LENGTHS = {"words": "word_count", "grams": "gram_count"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +48,16 @@ class AnyOf:
             tuple(phrase[0] for phrase in distinct if len(phrase) == 1),
             tuple(phrase for phrase in distinct if len(phrase) > 1),
         )
+
+
+class Occurrence(NamedTuple):
+    """A row that has a word."""
+
+    seq: int
+    length: int
+    """Terms of the row."""
+    times: int
+    """How often the word stands there."""
 
 
 class Asked(NamedTuple):
@@ -162,7 +180,7 @@ def rows_with_all(
 
 def texts_with_any(
     session: Session,
-    source: tuple[Table, Column],
+    source: Source,
     any_of: AnyOf,
     narrow: SqlFilter,
     *,
@@ -183,8 +201,41 @@ def texts_with_any(
     return [(seq, terms) for seq, terms in rows.fetchall()]
 
 
+def occurrences_of_each(
+    session: Session,
+    source: Source,
+    terms: Sequence[int],
+    narrow: SqlFilter,
+    *,
+    limit: int,
+) -> list[list[Occurrence]]:
+    """Look up the newest rows of each term, in one statement."""
+    if not terms:
+        return []
+    table, column = source
+    name = _NAMES[table]
+    rows = session.execute(
+        "SELECT f.seqs, f.lengths, f.times "
+        "FROM unnest(%(terms)s::int[]) WITH ORDINALITY AS a (term, number) "
+        "CROSS JOIN LATERAL (SELECT array_agg(r.seq) AS seqs, array_agg(r.length) AS lengths, "
+        "array_agg(r.times) AS times FROM ("
+        f"SELECT {name}.seq, {name}.{_LENGTHS[column]} AS length, "
+        f"{_COUNTED[column].format(name=name)} AS times "
+        f"FROM {table}_index AS {name} WHERE {name}.owner = %(owner)s "
+        f"AND {name}.{column} && ARRAY[a.term]{narrow.where} "
+        f"ORDER BY {name}.seq DESC LIMIT %(most)s) AS r) AS f ORDER BY a.number",
+        terms=list(terms),
+        most=limit,
+        **narrow.values,
+    )
+    return [
+        list(map(Occurrence._make, zip(*arrays, strict=True))) if arrays[0] else []
+        for arrays in rows
+    ]
+
+
 def counts_of_each(
-    session: Session, source: tuple[Table, Column], phrases: Sequence[Phrase]
+    session: Session, source: Source, phrases: Sequence[Phrase]
 ) -> list[int]:
     """Count the rows of each phrase."""
     table, column = source
@@ -212,10 +263,10 @@ def counts_of_each(
     return counts
 
 
-def size_of(session: Session, source: tuple[Table, Column]) -> tuple[int, int]:
+def size_of(session: Session, source: Source) -> tuple[int, int]:
     """Count the rows of an index, and the terms of all of them."""
     table, column = source
-    length = {"words": "word_count", "grams": "gram_count"}[column]
+    length = _LENGTHS[column]
     row = session.execute(
         f"SELECT count(*), coalesce(sum({length}), 0)::bigint FROM {table} "
         f"WHERE owner = %(owner)s AND {length} IS NOT NULL"

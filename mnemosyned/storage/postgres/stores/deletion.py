@@ -34,7 +34,10 @@ from mnemosyned.storage.postgres.tables.learnings import (
     remove_known,
     remove_of_memories,
 )
-from mnemosyned.storage.postgres.tables.owners.owner import add_to_totals
+from mnemosyned.storage.postgres.tables.owners.owner import (
+    add_to_totals,
+    note_rewording,
+)
 
 NAMING = ("consolidation_log", "compaction")
 """The tables that name sessions and sources, and outlive the memories of these."""
@@ -263,6 +266,7 @@ def _delete(session: Session, found: Sequence[_Found]) -> None:
         "DELETE FROM memory WHERE owner = %(owner)s AND seq = ANY(%(seqs)s::bigint[])",
         seqs=[memory.seq for memory in found],
     )
+    note_rewording(session)
     for tier in (Tier.WORKING, Tier.ARCHIVE):
         sizes = [
             memory.characters

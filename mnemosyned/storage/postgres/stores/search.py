@@ -17,6 +17,7 @@ from mnemosyned.domain.search.words.frequencies import Frequencies
 from mnemosyned.storage.postgres.database.pool import Pool
 from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.database.transactions import Transactional, reads
+from mnemosyned.storage.postgres.search.bm25 import IndexSizes
 from mnemosyned.storage.postgres.search.search import PostgresIndex
 from mnemosyned.storage.postgres.tables.memories import episode_at, memories_at
 
@@ -27,12 +28,13 @@ class PostgresSearch(Transactional, SearchStore):
     def __init__(self, pool: Pool, owner: int, frequencies: Frequencies) -> None:
         super().__init__(pool, owner)
         self._frequencies = frequencies
+        self._sizes = IndexSizes()
 
     def candidates(self, query: Query) -> SearchCandidates:
         if not query.terms and not query.only_then:
             return SearchCandidates()
         with self._pool.reading(self._owner) as session:
-            return find(PostgresIndex(session), query, self._frequencies)
+            return find(PostgresIndex(session, self._sizes), query, self._frequencies)
 
     @reads
     def documents(self, session: Session, results: Sequence[RankedResult]) -> Documents:

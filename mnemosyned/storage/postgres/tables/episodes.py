@@ -9,12 +9,14 @@ from mnemosyned.domain.memory import Episode, Tier
 from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.tables.owners.owner import (
     add_to_totals,
+    note_rewording,
     pass_number,
     take_numbers,
 )
 from mnemosyned.storage.postgres.tables.rows import EPISODE_COLUMNS, episode_values
 
-_COLUMNS = (*EPISODE_COLUMNS.split(", "), "index_terms", "words", "grams")
+_INDEXED = ("index_terms", "words", "grams", "repeated", "repeats")
+_COLUMNS = (*EPISODE_COLUMNS.split(", "), *_INDEXED)
 _INSERT = (
     f"INSERT INTO episode (owner, seq, {', '.join(_COLUMNS)}) "
     f"VALUES (%(owner)s, %(seq)s, {', '.join(f'%({name})s' for name in _COLUMNS)})"
@@ -95,5 +97,6 @@ def _update(session: Session, statement: str, values: dict[str, Any]) -> None:
         seq=values["seq"],
     )
     session.execute(statement, **values)
+    note_rewording(session)
     characters = len(values["content"]) - before
     add_to_totals(session, Tier.EPISODIC, characters=characters)

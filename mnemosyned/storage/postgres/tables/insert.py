@@ -16,6 +16,7 @@ from mnemosyned.storage.postgres.tables.changing.tags import add_tags
 from mnemosyned.storage.postgres.tables.learnings import Keeper
 from mnemosyned.storage.postgres.tables.owners.owner import (
     add_to_totals,
+    note_rewording,
     take_numbers,
     totals,
 )
@@ -107,6 +108,8 @@ def insert_working(
         return []
     if seqs is None:
         seqs = list(take_numbers(session, "memory", len(memories)))
+    else:
+        note_rewording(session)
     rows = [
         memory_values(memory, session.owner, seq)
         for seq, memory in zip(seqs, memories, strict=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -14,7 +15,11 @@ from mnemosyned.domain.memory import Detail, DetailKind, Episode, MemoryRecord, 
 from mnemosyned.domain.sleep.consolidation import Pending
 from mnemosyned.domain.sleep.cycles import GroupStatus, LogEntry
 from mnemosyned.storage.postgres.database.session import Row
-from mnemosyned.storage.postgres.fulltext.terms import gram_hashes, word_hashes
+from mnemosyned.storage.postgres.fulltext.terms import (
+    COLUMN_END,
+    gram_hashes,
+    word_hashes,
+)
 
 MEMORY_FIELDS = (
     "m.id, m.session_id, m.source, m.role, m.content, m.importance, m.pinned, m.metadata, "
@@ -130,6 +135,12 @@ def episode_values(
     episode: Episode, index_terms: str, owner: int, seq: int
 ) -> dict[str, Any]:
     """The values of a row of `episode`, by column."""
+    words = word_hashes(owner, episode.content, index_terms)
+    repeats = {
+        term: count
+        for term, count in Counter(words).items()
+        if count > 1 and term != COLUMN_END
+    }
     return {
         "seq": seq,
         "id": episode.id,
@@ -145,7 +156,9 @@ def episode_values(
         "summarizer": episode.summarizer,
         "parent_id": episode.parent,
         "created_at": utc(episode.created_at),
-        "words": word_hashes(owner, episode.content, index_terms),
+        "words": words,
+        "repeated": list(repeats),
+        "repeats": list(repeats.values()),
         "grams": gram_hashes(owner, f"{episode.content}\n{index_terms}"),
     }
 

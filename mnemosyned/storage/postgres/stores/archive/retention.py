@@ -20,7 +20,11 @@ from mnemosyned.storage.postgres.database.transactions import (
 )
 from mnemosyned.storage.postgres.tables.changing.rewrites import invalidate
 from mnemosyned.storage.postgres.tables.changing.state import has_pruned, leave_secrets
-from mnemosyned.storage.postgres.tables.owners.owner import add_to_totals, totals
+from mnemosyned.storage.postgres.tables.owners.owner import (
+    add_to_totals,
+    note_rewording,
+    totals,
+)
 from mnemosyned.storage.postgres.tables.placement import return_one
 from mnemosyned.storage.postgres.tables.rows import utc
 
@@ -127,6 +131,7 @@ class PostgresRetention(Transactional, RetentionStore):
             seqs=seqs,
             now=utc(now),
         )
+        note_rewording(session)
         add_to_totals(session, Tier.ARCHIVE, characters=-sum(sizes.values()))
         return len(seqs)
 

@@ -25,7 +25,11 @@ from mnemosyned.storage.postgres.tables.details import insert_details, sensitive
 from mnemosyned.storage.postgres.tables.forgetting.purge import request_purge
 from mnemosyned.storage.postgres.tables.hierarchy import ABOVE, name_rollup
 from mnemosyned.storage.postgres.tables.learnings import Keeper, remove_known
-from mnemosyned.storage.postgres.tables.owners.owner import add_to_totals, totals
+from mnemosyned.storage.postgres.tables.owners.owner import (
+    add_to_totals,
+    note_rewording,
+    totals,
+)
 from mnemosyned.storage.postgres.tables.placement import return_one
 from mnemosyned.storage.postgres.tables.rows import utc
 
@@ -171,6 +175,7 @@ def _write_words(session: Session, target: EditTarget) -> None:
         "DELETE FROM embedding WHERE owner = %(owner)s AND memory_seq = %(seq)s",
         seq=target.seq,
     )
+    note_rewording(session)
     tier = Tier.WORKING if target.episode is None else Tier.ARCHIVE
     add_to_totals(session, tier, characters=len(after.content) - len(before.content))
 

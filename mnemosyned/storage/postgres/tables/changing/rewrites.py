@@ -8,7 +8,11 @@ from functools import partial
 from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.storing.summaries import Standing, invalidate_upward
 from mnemosyned.storage.postgres.database.session import Session
-from mnemosyned.storage.postgres.tables.owners.owner import add_to_totals, take_numbers
+from mnemosyned.storage.postgres.tables.owners.owner import (
+    add_to_totals,
+    note_rewording,
+    take_numbers,
+)
 
 
 def invalidate(
@@ -42,11 +46,13 @@ def _blank(session: Session, seq: int, summary: Standing) -> None:
     characters = _characters(session, seq)
     session.execute(
         "UPDATE episode SET content = '', index_terms = '', words = '{}', grams = NULL, "
+        "repeated = '{}', repeats = '{}', "
         "item_count = CASE WHEN %(originals)s > 0 THEN %(originals)s ELSE item_count END "
         "WHERE owner = %(owner)s AND seq = %(seq)s",
         originals=summary.originals,
         seq=seq,
     )
+    note_rewording(session)
     add_to_totals(session, Tier.EPISODIC, characters=-characters)
     mark_emptied(session, seq)
 
@@ -81,6 +87,7 @@ def delete_episode(session: Session, seq: int, id: str) -> None:
     session.execute(
         "DELETE FROM episode WHERE owner = %(owner)s AND seq = %(seq)s", seq=seq
     )
+    note_rewording(session)
     add_to_totals(session, Tier.EPISODIC, count=-1, characters=-characters)
 
 

@@ -15,7 +15,11 @@ from mnemosyned.storage.postgres.tables.insert import (
     INSERT_MEMORIES,
     columns,
 )
-from mnemosyned.storage.postgres.tables.owners.owner import add_to_totals, take_numbers
+from mnemosyned.storage.postgres.tables.owners.owner import (
+    add_to_totals,
+    note_rewording,
+    take_numbers,
+)
 from mnemosyned.storage.postgres.tables.rows import memory_values, utc
 
 _INSERT_PLACED = (
@@ -47,6 +51,7 @@ def insert_memories(session: Session, memories: Sequence[PlacedMemory]) -> None:
     session.execute(
         INSERT_MEMORIES, **columns([_values(session.owner, each) for each in memories])
     )
+    note_rewording(session)
     working = [each for each in memories if each.home is None]
     archived = [each for each in memories if each.home is not None]
     session.execute(

@@ -44,6 +44,16 @@ def pass_number(
     )
 
 
+def note_rewording(session: Session) -> None:
+    """Count a change of words that were there.
+
+    Memories or summaries were written anew, went, or came back with the numbers they had.
+    """
+    session.execute(
+        "UPDATE owner SET rewordings = rewordings + 1 WHERE owner = %(owner)s"
+    )
+
+
 def add_to_totals(
     session: Session, tier: Tier, *, count: int = 0, characters: int = 0
 ) -> None:
