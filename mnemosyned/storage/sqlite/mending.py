@@ -11,11 +11,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from mnemosyned.storage.sqlite.database.verification import (
-    ORPHANS,
-    Orphans,
-    tables,
-)
+from mnemosyned.storage.sqlite.database.verification import ORPHANS, Orphans, tables
 from mnemosyned.storage.sqlite.fulltext.segments import rebuild_indexes
 
 _LOST = (

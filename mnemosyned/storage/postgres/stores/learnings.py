@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from mnemosyned.domain.errors import NotFound
 from mnemosyned.domain.learnings.learning import Learning, LearningKind
 from mnemosyned.domain.ports.learnings import LearningStore
+from mnemosyned.domain.storing.rows import LEARNING_COLUMNS, learning_from
 from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.database.transactions import (
     Transactional,
@@ -15,12 +16,7 @@ from mnemosyned.storage.postgres.database.transactions import (
 )
 from mnemosyned.storage.postgres.search.filters import Condition, joined, of_sources
 from mnemosyned.storage.postgres.tables.forgetting.purge import request_purge
-from mnemosyned.storage.postgres.tables.learnings import (
-    FIELDS,
-    Keeper,
-    learning_from,
-    remove_known,
-)
+from mnemosyned.storage.postgres.tables.learnings import Keeper, remove_known
 
 
 class PostgresLearnings(Transactional, LearningStore):
@@ -47,7 +43,7 @@ class PostgresLearnings(Transactional, LearningStore):
             conditions.append(Condition("superseded_by IS NULL", {}))
         narrow = joined(conditions)
         rows = session.execute(
-            f"SELECT {FIELDS} FROM learning WHERE owner = %(owner)s{narrow.where} "
+            f"SELECT {LEARNING_COLUMNS} FROM learning WHERE owner = %(owner)s{narrow.where} "
             "ORDER BY created_at DESC, seq DESC LIMIT %(limit)s",
             **narrow.values,
             limit=limit,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from mnemosyned.domain.errors import NotFound
 from mnemosyned.domain.memory import Episode, MemoryRecord, Tier
 from mnemosyned.domain.ports.records import Draft, RecordStore, Remembered
+from mnemosyned.domain.storing.rows import EPISODE_COLUMNS, episode_from
 from mnemosyned.domain.storing.supersession import HISTORY_MAX
 from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.database.transactions import (
@@ -24,10 +25,8 @@ from mnemosyned.storage.postgres.tables.memories import (
 )
 from mnemosyned.storage.postgres.tables.owners.owner import totals
 from mnemosyned.storage.postgres.tables.rows import (
-    EPISODE_COLUMNS,
     MEMORY_FIELDS,
     MEMORY_TABLES,
-    episode_from,
     memory_from,
 )
 

@@ -11,6 +11,7 @@ from mnemosyned.domain.memory import Episode
 from mnemosyned.domain.ports.rollups import PendingRollups, Rollup, RollupStore
 from mnemosyned.domain.sleep.consolidation import preview
 from mnemosyned.domain.sleep.rollup import Child, Level, begin_of
+from mnemosyned.domain.storing.rows import EPISODE_COLUMNS, episode_from
 from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.database.transactions import (
     Transactional,
@@ -27,10 +28,8 @@ from mnemosyned.storage.postgres.tables.hierarchy import name_rollup
 from mnemosyned.storage.postgres.tables.log import insert_log
 from mnemosyned.storage.postgres.tables.memories import episode_at
 from mnemosyned.storage.postgres.tables.rows import (
-    EPISODE_COLUMNS,
     MEMORY_FIELDS,
     MEMORY_TABLES,
-    episode_from,
     memory_from,
     utc,
 )

@@ -12,6 +12,7 @@ from mnemosyned.domain.errors import BatchChanged, DatabaseUnreachable
 from mnemosyned.domain.ports.sleep import Promotion, SleepStore
 from mnemosyned.domain.sleep.consolidation import Activity, Pending, Selection
 from mnemosyned.domain.sleep.cycles import LogEntry
+from mnemosyned.domain.storing.rows import LOG_FIELDS, log_entry_from, pending_from
 from mnemosyned.storage.postgres.database.claims import sleep_claim
 from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.database.transactions import (
@@ -23,12 +24,7 @@ from mnemosyned.storage.postgres.tables.details import insert_details
 from mnemosyned.storage.postgres.tables.episodes import insert_episode
 from mnemosyned.storage.postgres.tables.log import insert_log
 from mnemosyned.storage.postgres.tables.placement import evict
-from mnemosyned.storage.postgres.tables.rows import (
-    LOG_FIELDS,
-    log_entry_from,
-    pending_from,
-    utc,
-)
+from mnemosyned.storage.postgres.tables.rows import utc
 
 RECENT_LOG_ROWS = 500
 """Log rows from which the present speed of a model is computed."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from mnemosyned.domain.exchange import ExportedEpisode
 from mnemosyned.domain.memory import Episode, Tier
+from mnemosyned.domain.storing.rows import EPISODE_COLUMNS
 from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.tables.owners.owner import (
     add_to_totals,
@@ -13,7 +14,7 @@ from mnemosyned.storage.postgres.tables.owners.owner import (
     pass_number,
     take_numbers,
 )
-from mnemosyned.storage.postgres.tables.rows import EPISODE_COLUMNS, episode_values
+from mnemosyned.storage.postgres.tables.rows import episode_values
 
 _INDEXED = ("index_terms", "words", "grams", "repeated", "repeats")
 _COLUMNS = (*EPISODE_COLUMNS.split(", "), *_INDEXED)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from mnemosyned.domain.learnings.keeper import LearningKeeper
-from mnemosyned.domain.learnings.learning import Learning, LearningKind
-from mnemosyned.storage.postgres.database.session import Row, Session
+from mnemosyned.domain.learnings.learning import Learning
+from mnemosyned.domain.storing.rows import LEARNING_COLUMNS, learning_from
+from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.tables.owners.owner import take_numbers
 from mnemosyned.storage.postgres.tables.rows import utc
-
-FIELDS = "id, kind, text, session_id, source, memory_id, created_at, superseded_by"
 
 
 class Keeper(LearningKeeper):
@@ -22,7 +21,7 @@ class Keeper(LearningKeeper):
 
     def read(self, source: str | None, *, limit: int) -> Sequence[Learning]:
         rows = self._session.execute(
-            f"SELECT {FIELDS} FROM learning WHERE owner = %(owner)s "
+            f"SELECT {LEARNING_COLUMNS} FROM learning WHERE owner = %(owner)s "
             "AND source IS NOT DISTINCT FROM %(source)s::text AND superseded_by IS NULL "
             "ORDER BY created_at DESC, seq DESC LIMIT %(most)s",
             source=source,
@@ -40,7 +39,7 @@ def insert_learning(
     """Insert a learning, and mark others as superseded by it."""
     (seq,) = take_numbers(session, "record", 1)
     session.execute(
-        f"INSERT INTO learning (owner, seq, {FIELDS}) VALUES (%(owner)s, %(seq)s, %(id)s, "
+        f"INSERT INTO learning (owner, seq, {LEARNING_COLUMNS}) VALUES (%(owner)s, %(seq)s, %(id)s, "
         "%(kind)s, %(text)s, %(session)s, %(source)s, %(memory)s, %(created_at)s, "
         "%(superseded_by)s)",
         seq=seq,
@@ -85,18 +84,3 @@ def _remove(session: Session, where: str, given: list[str]) -> int:
             gone=[id for (id,) in removed],
         )
     return len(removed)
-
-
-def learning_from(row: Row) -> Learning:
-    """Return a learning from FIELDS."""
-    id, kind, text, session, source, memory, created_at, superseded_by = row
-    return Learning(
-        id=id,
-        kind=LearningKind(kind),
-        text=text,
-        session=session,
-        source=source,
-        memory=memory,
-        created_at=created_at,
-        superseded_by=superseded_by,
-    )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from mnemosyned.domain.sleep.cycles import LogEntry
+from mnemosyned.domain.storing.rows import LOG_COLUMNS
 from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.tables.owners.owner import pass_number, take_numbers
-from mnemosyned.storage.postgres.tables.rows import LOG_COLUMNS, log_values, utc
+from mnemosyned.storage.postgres.tables.rows import log_values, utc
 
 _NAMES = [name.strip('"') for name in LOG_COLUMNS.split(", ")]
 _INSERT = (

@@ -8,14 +8,12 @@ from typing import Literal
 
 from mnemosyned.domain.memory import Detail, Episode, MemoryRecord
 from mnemosyned.domain.sleep.rollup import distinct
+from mnemosyned.domain.storing.rows import EPISODE_COLUMNS, detail_from, episode_from
 from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.tables.hierarchy import BELOW
 from mnemosyned.storage.postgres.tables.rows import (
-    EPISODE_COLUMNS,
     MEMORY_FIELDS,
     MEMORY_TABLES,
-    detail_from,
-    episode_from,
     memory_from,
 )
 

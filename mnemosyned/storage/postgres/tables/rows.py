@@ -11,9 +11,8 @@ import msgspec
 
 from mnemosyned.domain.content_hash import content_hash
 from mnemosyned.domain.instants import in_zone
-from mnemosyned.domain.memory import Detail, DetailKind, Episode, MemoryRecord, Tier
-from mnemosyned.domain.sleep.consolidation import Pending
-from mnemosyned.domain.sleep.cycles import GroupStatus, LogEntry
+from mnemosyned.domain.memory import Episode, MemoryRecord, Tier
+from mnemosyned.domain.sleep.cycles import LogEntry
 from mnemosyned.storage.postgres.database.session import Row
 from mnemosyned.storage.postgres.fulltext.terms import (
     COLUMN_END,
@@ -38,16 +37,6 @@ MEMORY_TABLES = (
     "LEFT JOIN memory_state AS s ON s.owner = m.owner AND s.memory_seq = m.seq"
 )
 """A memory wherever it is: in working memory there is no `p`, and no `e`."""
-EPISODE_COLUMNS = (
-    "id, session_id, source, level, content, item_count, covers_from, covers_until, summarizer, "
-    "parent_id, created_at, period_from"
-)
-LOG_COLUMNS = (
-    "session_id, items_consolidated, summary_preview, created_at, cycle_id, source, episode_id, "
-    '"trigger", summarizer, status, error, duration_s, chars_before, chars_after, '
-    "fallback_reason, level, model_share"
-)
-LOG_FIELDS = f"id, {LOG_COLUMNS}, undone_at"
 
 
 def utc(moment: datetime) -> datetime:
@@ -123,14 +112,6 @@ def memory_from(row: Row) -> MemoryRecord:
     )
 
 
-def pending_from(row: Row) -> Pending:
-    """A pending memory from id, session_id, source, created_at, length(content)."""
-    id, session, source, created_at, chars = row
-    return Pending(
-        id=id, session=session, source=source, created_at=created_at, chars=chars
-    )
-
-
 def episode_values(
     episode: Episode, index_terms: str, owner: int, seq: int
 ) -> dict[str, Any]:
@@ -163,51 +144,6 @@ def episode_values(
     }
 
 
-def episode_from(
-    row: Row,
-    *,
-    summary_of: tuple[str, ...] = (),
-    details: tuple[Detail, ...] = (),
-) -> Episode:
-    """An episode from `EPISODE_COLUMNS`."""
-    (
-        id,
-        session,
-        source,
-        level,
-        content,
-        item_count,
-        since,
-        until,
-        summarizer,
-        parent,
-        created,
-        period,
-    ) = row
-    return Episode(
-        id=id,
-        session=session,
-        source=source,
-        level=level,
-        content=content,
-        item_count=item_count,
-        covers_from=since,
-        covers_until=until,
-        summarizer=summarizer,
-        parent=parent,
-        created_at=created,
-        period_from=period,
-        summary_of=summary_of,
-        details=details,
-    )
-
-
-def detail_from(row: Row) -> Detail:
-    """A detail from its kind's name, value, sensitive, the memory's id, and superseded."""
-    kind, value, sensitive, memory, superseded = row
-    return Detail(DetailKind(kind), value, sensitive, memory, superseded=superseded)
-
-
 def log_values(entry: LogEntry) -> Mapping[str, Any]:
     """The values of `LOG_COLUMNS`, by column."""
     return {
@@ -229,28 +165,3 @@ def log_values(entry: LogEntry) -> Mapping[str, Any]:
         "level": int(entry.level),
         "model_share": entry.model_share,
     }
-
-
-def log_entry_from(row: Row) -> LogEntry:
-    """A log entry from `LOG_FIELDS`."""
-    return LogEntry(
-        id=row[0],
-        session=row[1],
-        items_consolidated=row[2],
-        summary_preview=row[3],
-        created_at=row[4],
-        cycle=row[5],
-        source=row[6],
-        episode=row[7],
-        trigger=row[8],
-        summarizer=row[9],
-        status=GroupStatus(row[10]),
-        error=row[11],
-        duration_s=row[12],
-        chars_before=row[13],
-        chars_after=row[14],
-        fallback_reason=row[15],
-        level=row[16],
-        model_share=row[17],
-        undone_at=row[18],
-    )

@@ -25,11 +25,7 @@ from mnemosyned.storage.sqlite.search.filters import (
     narrowed,
 )
 from mnemosyned.storage.sqlite.tables.hierarchy import ancestors
-from mnemosyned.storage.sqlite.tables.rows import (
-    SEQ_AMONG,
-    instant,
-    instant_text,
-)
+from mnemosyned.storage.sqlite.tables.rows import SEQ_AMONG, instant, instant_text
 
 _MATCH_FIELDS = f"session_id, importance, source, role, substr(content, 1, {READ_CHARS_MAX}), created_at"
 

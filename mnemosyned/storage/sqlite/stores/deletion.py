@@ -16,27 +16,17 @@ from mnemosyned.domain.ports.surroundings.agents import CAPTURED_PREFIX
 from mnemosyned.storage.sqlite.database.readers import Readers
 from mnemosyned.storage.sqlite.database.transactions import Transactional, reads, writes
 from mnemosyned.storage.sqlite.database.writer import Writer
-from mnemosyned.storage.sqlite.fulltext.indexing import (
-    unindex_memory,
-)
+from mnemosyned.storage.sqlite.fulltext.indexing import unindex_memory
 from mnemosyned.storage.sqlite.search import selection
 from mnemosyned.storage.sqlite.tables.changing.rewrites import invalidate
-from mnemosyned.storage.sqlite.tables.changing.state import (
-    leave_secrets,
-)
+from mnemosyned.storage.sqlite.tables.changing.state import leave_secrets
 from mnemosyned.storage.sqlite.tables.forgetting.forgotten import (
     keep_learnings,
     keep_memory,
 )
 from mnemosyned.storage.sqlite.tables.forgetting.purge import Purge, request_purge
-from mnemosyned.storage.sqlite.tables.hierarchy import (
-    BELOW,
-    chunks,
-)
-from mnemosyned.storage.sqlite.tables.learnings import (
-    remove_known,
-    remove_of_memory,
-)
+from mnemosyned.storage.sqlite.tables.hierarchy import BELOW, chunks
+from mnemosyned.storage.sqlite.tables.learnings import remove_known, remove_of_memory
 
 KEYED_BY_MEMORY = ("memory_state", "tag", "revision")
 """The tables that keep something of a memory under its `memory_seq`, wherever the memory is. What

@@ -8,14 +8,11 @@ from collections.abc import Sequence
 from mnemosyned.domain.errors import NotFound
 from mnemosyned.domain.learnings.learning import Learning, LearningKind
 from mnemosyned.domain.ports.learnings import LearningStore
+from mnemosyned.domain.storing.rows import LEARNING_COLUMNS
 from mnemosyned.storage.sqlite.database.transactions import Transactional, reads, writes
 from mnemosyned.storage.sqlite.search.filters import of_sources
 from mnemosyned.storage.sqlite.tables.forgetting.purge import request_purge
-from mnemosyned.storage.sqlite.tables.learnings import (
-    FIELDS,
-    Keeper,
-    learning_from,
-)
+from mnemosyned.storage.sqlite.tables.learnings import Keeper, learning_from
 
 
 class SqliteLearnings(Transactional, LearningStore):
@@ -46,7 +43,7 @@ class SqliteLearnings(Transactional, LearningStore):
         if not superseded:
             where.append("superseded_by IS NULL")
         rows = connection.execute(
-            f"SELECT {FIELDS} FROM learning WHERE {' AND '.join(where)} "
+            f"SELECT {LEARNING_COLUMNS} FROM learning WHERE {' AND '.join(where)} "
             "ORDER BY created_at DESC, seq DESC LIMIT ?",
             (*values, limit),
         ).fetchall()

@@ -12,21 +12,15 @@ from mnemosyned.domain.memory import (
     Tier,
 )
 from mnemosyned.domain.ports.records import Draft, RecordStore, Remembered
+from mnemosyned.domain.storing.rows import EPISODE_COLUMNS
 from mnemosyned.domain.storing.supersession import HISTORY_MAX
 from mnemosyned.storage.sqlite.database.transactions import Transactional, reads, writes
-from mnemosyned.storage.sqlite.tables.changing.state import (
-    position_of,
-)
-from mnemosyned.storage.sqlite.tables.hierarchy import (
-    BELOW,
-    chunks,
-    placeholders,
-)
+from mnemosyned.storage.sqlite.tables.changing.state import position_of
+from mnemosyned.storage.sqlite.tables.hierarchy import BELOW, chunks, placeholders
 from mnemosyned.storage.sqlite.tables.insert import SqliteIntake
 from mnemosyned.storage.sqlite.tables.memories import episode_at, working_count
 from mnemosyned.storage.sqlite.tables.rows import (
     ARCHIVE_FIELDS,
-    EPISODE_COLUMNS,
     MEMORY_FIELDS,
     episode_from,
     memory_from,

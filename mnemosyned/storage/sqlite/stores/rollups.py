@@ -17,22 +17,18 @@ from mnemosyned.domain.memory import (
 from mnemosyned.domain.ports.rollups import PendingRollups, Rollup, RollupStore
 from mnemosyned.domain.sleep.consolidation import preview
 from mnemosyned.domain.sleep.rollup import Child, Level, begin_of
+from mnemosyned.domain.storing.rows import EPISODE_COLUMNS
 from mnemosyned.storage.sqlite.database.transactions import Transactional, reads, writes
 from mnemosyned.storage.sqlite.fulltext.indexing import (
     index_episode_grams,
     unindex_episode_grams,
 )
 from mnemosyned.storage.sqlite.tables.changing.rewrites import invalidate
-from mnemosyned.storage.sqlite.tables.hierarchy import (
-    chunks,
-    name_rollup,
-    placeholders,
-)
+from mnemosyned.storage.sqlite.tables.hierarchy import chunks, name_rollup, placeholders
 from mnemosyned.storage.sqlite.tables.log import insert_log
 from mnemosyned.storage.sqlite.tables.memories import episode_at
 from mnemosyned.storage.sqlite.tables.rows import (
     ARCHIVE_FIELDS,
-    EPISODE_COLUMNS,
     EPISODE_PLACEHOLDERS,
     EPISODE_WRITTEN,
     Row,

@@ -13,17 +13,15 @@ from mnemosyned.domain.errors import BatchChanged
 from mnemosyned.domain.ports.sleep import Promotion, SleepStore
 from mnemosyned.domain.sleep.consolidation import Activity, Pending, Selection
 from mnemosyned.domain.sleep.cycles import LogEntry
+from mnemosyned.domain.storing.rows import LOG_FIELDS
 from mnemosyned.storage.sqlite.database.transactions import Transactional, reads, writes
-from mnemosyned.storage.sqlite.fulltext.indexing import (
-    index_episode_grams,
-)
+from mnemosyned.storage.sqlite.fulltext.indexing import index_episode_grams
 from mnemosyned.storage.sqlite.search.filters import of_sources
 from mnemosyned.storage.sqlite.tables.details import insert_details
 from mnemosyned.storage.sqlite.tables.log import insert_log
 from mnemosyned.storage.sqlite.tables.rows import (
     EPISODE_PLACEHOLDERS,
     EPISODE_WRITTEN,
-    LOG_FIELDS,
     MEMORY_COLUMNS,
     Row,
     episode_row,

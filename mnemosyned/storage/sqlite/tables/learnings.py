@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Sequence
-from typing import Any
+from functools import partial
 
 from mnemosyned.domain.learnings.keeper import LearningKeeper
-from mnemosyned.domain.learnings.learning import Learning, LearningKind
+from mnemosyned.domain.learnings.learning import Learning
+from mnemosyned.domain.storing import rows
+from mnemosyned.domain.storing.rows import LEARNING_COLUMNS
 from mnemosyned.storage.sqlite.tables.rows import instant, instant_text
 
-FIELDS = "id, kind, text, session_id, source, memory_id, created_at, superseded_by"
+learning_from = partial(rows.learning_from, moment=instant)
 
 
 class Keeper(LearningKeeper):
@@ -22,7 +24,7 @@ class Keeper(LearningKeeper):
 
     def read(self, source: str | None, *, limit: int) -> Sequence[Learning]:
         rows = self._connection.execute(
-            f"SELECT {FIELDS} FROM learning "
+            f"SELECT {LEARNING_COLUMNS} FROM learning "
             "WHERE source IS ? AND superseded_by IS NULL "
             "ORDER BY created_at DESC, seq DESC LIMIT ?",
             (source, limit),
@@ -37,7 +39,7 @@ def _insert(
     connection: sqlite3.Connection, learning: Learning, *, gone: Sequence[str]
 ) -> None:
     connection.execute(
-        f"INSERT INTO learning ({FIELDS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT INTO learning ({LEARNING_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         (
             learning.id,
             learning.kind,
@@ -68,18 +70,3 @@ def remove_of_memory(connection: sqlite3.Connection, memory: str) -> int:
     return connection.execute(
         "DELETE FROM learning WHERE memory_id = ?", (memory,)
     ).rowcount
-
-
-def learning_from(row: Sequence[Any]) -> Learning:
-    """Return a learning from FIELDS."""
-    id, kind, text, session, source, memory, created_at, superseded_by = row
-    return Learning(
-        id=id,
-        kind=LearningKind(kind),
-        text=text,
-        session=session,
-        source=source,
-        memory=memory,
-        created_at=instant(created_at),
-        superseded_by=superseded_by,
-    )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sqlite3
 
 from mnemosyned.domain.sleep.cycles import LogEntry
-from mnemosyned.storage.sqlite.tables.rows import LOG_COLUMNS, LOG_PLACEHOLDERS, log_row
+from mnemosyned.domain.storing.rows import LOG_COLUMNS
+from mnemosyned.storage.sqlite.tables.rows import LOG_PLACEHOLDERS, log_row
 
 _INSERT_LOG = (
     f"INSERT INTO consolidation_log ({LOG_COLUMNS}) VALUES ({LOG_PLACEHOLDERS})"

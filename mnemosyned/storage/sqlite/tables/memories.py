@@ -10,13 +10,12 @@ from typing import Literal
 
 from mnemosyned.domain.memory import Detail, Episode, MemoryRecord, Tier
 from mnemosyned.domain.sleep.rollup import distinct
+from mnemosyned.domain.storing.rows import EPISODE_COLUMNS, detail_from
 from mnemosyned.storage.sqlite.tables.hierarchy import BELOW
 from mnemosyned.storage.sqlite.tables.rows import (
     ARCHIVE_FIELDS,
-    EPISODE_COLUMNS,
     MEMORY_FIELDS,
     SEQ_AMONG,
-    detail_from,
     episode_from,
     memory_from,
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -11,9 +12,10 @@ import msgspec
 from mnemosyned.domain.content_hash import content_hash
 from mnemosyned.domain.exchange import ExportedMemory
 from mnemosyned.domain.instants import in_zone
-from mnemosyned.domain.memory import Detail, DetailKind, Episode, MemoryRecord, Tier
-from mnemosyned.domain.sleep.consolidation import Pending
-from mnemosyned.domain.sleep.cycles import GroupStatus, LogEntry
+from mnemosyned.domain.memory import Episode, MemoryRecord, Tier
+from mnemosyned.domain.sleep.cycles import LogEntry
+from mnemosyned.domain.storing import rows
+from mnemosyned.domain.storing.rows import EPISODE_COLUMNS, LOG_COLUMNS
 
 Row = tuple[Any, ...]
 
@@ -37,20 +39,10 @@ MEMORY_FIELDS = f"{_FIELDS}, {_BESIDE.format(seq='working_memory.seq')}"
 ARCHIVE_FIELDS = ", ".join(
     [*(f"a.{name}" for name in _FIELDS.split(", ")), _BESIDE.format(seq="a.seq")]
 )
-EPISODE_COLUMNS = (
-    "id, session_id, source, level, content, item_count, covers_from, covers_until, summarizer, "
-    "parent_id, created_at, period_from"
-)
-LOG_COLUMNS = (
-    "session_id, items_consolidated, summary_preview, created_at, cycle_id, source, episode_id, "
-    '"trigger", summarizer, status, error, duration_s, chars_before, chars_after, '
-    "fallback_reason, level, model_share"
-)
 EPISODE_WRITTEN = f"{EPISODE_COLUMNS}, index_terms"
 """The terms are searched and never read with the rest, so that nothing shows them."""
 EPISODE_PLACEHOLDERS = ", ".join("?" for _ in EPISODE_WRITTEN.split(", "))
 LOG_PLACEHOLDERS = ", ".join("?" for _ in LOG_COLUMNS.split(", "))
-LOG_FIELDS = f"id, {LOG_COLUMNS}, undone_at"
 SEQ_AMONG = "seq IN (SELECT value FROM json_each(?))"
 """One text for any number of rows: SQLite reads a statement once, and these are asked again."""
 
@@ -68,6 +60,11 @@ def instant(text: str) -> datetime:
 def optional_instant(text: str | None) -> datetime | None:
     """The moment a stored text means, if there is one."""
     return datetime.fromisoformat(text) if text else None
+
+
+pending_from = partial(rows.pending_from, moment=instant)
+episode_from = partial(rows.episode_from, moment=instant)
+log_entry_from = partial(rows.log_entry_from, moment=instant)
 
 
 def memory_row(memory: MemoryRecord | ExportedMemory) -> Row:
@@ -131,18 +128,6 @@ def memory_from(
     )
 
 
-def pending_from(row: Row) -> Pending:
-    """A pending memory from id, session_id, source, created_at, length(content)."""
-    id, session, source, created_at, chars = row
-    return Pending(
-        id=id,
-        session=session,
-        source=source,
-        created_at=instant(created_at),
-        chars=chars,
-    )
-
-
 def episode_row(episode: Episode, index_terms: str) -> Row:
     """Values for EPISODE_WRITTEN."""
     return (
@@ -159,53 +144,6 @@ def episode_row(episode: Episode, index_terms: str) -> Row:
         instant_text(episode.created_at),
         instant_text(episode.period_from) if episode.period_from else None,
         index_terms,
-    )
-
-
-def episode_from(
-    row: Sequence[Any],
-    *,
-    summary_of: tuple[str, ...] = (),
-    details: tuple[Detail, ...] = (),
-) -> Episode:
-    """An episode from EPISODE_COLUMNS."""
-    (
-        id,
-        session,
-        source,
-        level,
-        content,
-        item_count,
-        since,
-        until,
-        summarizer,
-        parent,
-        created,
-        period,
-    ) = row
-    return Episode(
-        id=id,
-        session=session,
-        source=source,
-        level=level,
-        content=content,
-        item_count=item_count,
-        covers_from=instant(since),
-        covers_until=instant(until),
-        summarizer=summarizer,
-        parent=parent,
-        created_at=instant(created),
-        period_from=optional_instant(period),
-        summary_of=summary_of,
-        details=details,
-    )
-
-
-def detail_from(row: Row) -> Detail:
-    """A detail from its kind's name, value, sensitive, the memory's id, and superseded."""
-    kind, value, sensitive, memory, superseded = row
-    return Detail(
-        DetailKind(kind), value, bool(sensitive), memory, superseded=bool(superseded)
     )
 
 
@@ -229,29 +167,4 @@ def log_row(entry: LogEntry) -> Row:
         entry.fallback_reason,
         entry.level,
         entry.model_share,
-    )
-
-
-def log_entry_from(row: Row) -> LogEntry:
-    """A log entry from LOG_FIELDS."""
-    return LogEntry(
-        id=row[0],
-        session=row[1],
-        items_consolidated=row[2],
-        summary_preview=row[3],
-        created_at=instant(row[4]),
-        cycle=row[5],
-        source=row[6],
-        episode=row[7],
-        trigger=row[8],
-        summarizer=row[9],
-        status=GroupStatus(row[10]),
-        error=row[11],
-        duration_s=row[12],
-        chars_before=row[13],
-        chars_after=row[14],
-        fallback_reason=row[15],
-        level=row[16],
-        model_share=row[17],
-        undone_at=optional_instant(row[18]),
     )

@@ -15,6 +15,14 @@ from mnemosyned.domain.ports.surroundings.agents import (
     AgentStore,
 )
 from mnemosyned.domain.statuses import AgentActivity
+from mnemosyned.domain.storing.rows import (
+    ACTIVITY_COLUMNS,
+    EPISODE_COLUMNS,
+    SESSION_COLUMNS,
+    activity_from,
+    episode_from,
+    session_from,
+)
 from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.database.transactions import (
     Transactional,
@@ -22,19 +30,10 @@ from mnemosyned.storage.postgres.database.transactions import (
     writes_lazily,
 )
 from mnemosyned.storage.postgres.tables.memories import memories_at
-from mnemosyned.storage.postgres.tables.rows import (
-    EPISODE_COLUMNS,
-    episode_from,
-    storable,
-    utc,
-)
+from mnemosyned.storage.postgres.tables.rows import storable, utc
 from mnemosyned.storage.postgres.tables.surroundings.agents import (
-    ACTIVITY_COLUMNS,
-    SESSION_COLUMNS,
-    activity_from,
     count_call,
     insert_session,
-    session_from,
 )
 
 _LATEST_WORKING = (

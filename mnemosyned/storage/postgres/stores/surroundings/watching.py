@@ -12,6 +12,7 @@ from mnemosyned.domain.ports.surroundings.watching import (
     WatchedFile,
     WatchStore,
 )
+from mnemosyned.domain.storing.rows import FILE_COLUMNS, file_from
 from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.database.transactions import (
     Transactional,
@@ -21,9 +22,7 @@ from mnemosyned.storage.postgres.database.transactions import (
 )
 from mnemosyned.storage.postgres.tables.rows import utc
 from mnemosyned.storage.postgres.tables.surroundings.watched import (
-    FILE_COLUMNS,
     KEEP_FILE,
-    file_from,
     file_values,
 )
 

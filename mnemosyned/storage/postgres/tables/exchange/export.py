@@ -10,7 +10,6 @@ import msgspec
 
 from mnemosyned.domain.exchange import (
     ExportedCompaction,
-    ExportedEpisode,
     ExportedMemory,
     ExportedRevision,
     ExportedSupersession,
@@ -19,16 +18,17 @@ from mnemosyned.domain.exchange import (
 )
 from mnemosyned.domain.ports.archive.exchange import Record
 from mnemosyned.domain.ports.surroundings.agents import AgentSession
-from mnemosyned.storage.postgres.database.session import Row, Session
-from mnemosyned.storage.postgres.tables.learnings import (
-    FIELDS as LEARNING_FIELDS,
-    learning_from,
-)
-from mnemosyned.storage.postgres.tables.rows import LOG_FIELDS, log_entry_from, utc
-from mnemosyned.storage.postgres.tables.surroundings.agents import (
+from mnemosyned.domain.storing.rows import (
+    LEARNING_COLUMNS,
+    LOG_FIELDS,
     SESSION_COLUMNS,
+    exported_episode_from,
+    learning_from,
+    log_entry_from,
     session_from,
 )
+from mnemosyned.storage.postgres.database.session import Row, Session
+from mnemosyned.storage.postgres.tables.rows import utc
 
 _EPISODE = (
     "e.id, e.seq, e.session_id, e.source, e.level, e.content, e.item_count, e.covers_from, "
@@ -164,7 +164,7 @@ class Exported:
             f"WHERE e.owner = %(owner)s AND {whole} ORDER BY e.seq"
         )
         for *row, count in episodes:
-            yield _episode(tuple(row), originals=count)
+            yield exported_episode_from(tuple(row), originals=count)
             yield from islice(originals, count)
 
     def _loose_originals(self) -> Iterator[Record]:
@@ -192,7 +192,7 @@ class Exported:
             "ORDER BY e.level, e.seq"
         )
         for *row, below in rows:
-            yield _episode(tuple(row), summary_of=tuple(below or ()))
+            yield exported_episode_from(tuple(row), summary_of=tuple(below or ()))
 
     def _supersessions(self) -> Iterator[Record]:
         where = _condition(self._chosen, "m")
@@ -204,7 +204,7 @@ class Exported:
 
     def _learnings(self) -> Iterator[Record]:
         rows = self._rows(
-            f"SELECT {LEARNING_FIELDS} FROM learning AS l WHERE l.owner = %(owner)s "
+            f"SELECT {LEARNING_COLUMNS} FROM learning AS l WHERE l.owner = %(owner)s "
             f"AND {_condition(self._chosen, 'l')} ORDER BY l.seq"
         )
         yield from map(learning_from, rows)
@@ -263,33 +263,6 @@ def _condition(chosen: ExportFilter, alias: str) -> str:
     if chosen.until:
         clauses.append(f"{alias}.created_at < %(until)s::timestamptz")
     return " AND ".join(clauses)
-
-
-def _episode(
-    row: Row, *, originals: int = 0, summary_of: tuple[str, ...] = ()
-) -> ExportedEpisode:
-    """Return an episode from _EPISODE."""
-    id, seq, session, source, level, content, item_count, since, until = row[:9]
-    summarizer, created_at, period_from, index_terms, stale, emptied = row[9:]
-    return ExportedEpisode(
-        id=id,
-        seq=seq,
-        session=session,
-        source=source,
-        level=level,
-        content=content,
-        item_count=item_count,
-        covers_from=since,
-        covers_until=until,
-        summarizer=summarizer,
-        created_at=created_at,
-        period_from=period_from,
-        index_terms=index_terms,
-        stale=stale,
-        emptied=emptied,
-        originals=originals,
-        summary_of=summary_of,
-    )
 
 
 def _memory(row: Row) -> ExportedMemory:

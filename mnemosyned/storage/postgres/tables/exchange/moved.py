@@ -14,6 +14,12 @@ from mnemosyned.domain.ports.archive.moving import (
     RecoverableRecord,
 )
 from mnemosyned.domain.ports.surroundings.watching import WatchedFile
+from mnemosyned.domain.storing.rows import (
+    ACTIVITY_COLUMNS,
+    FILE_COLUMNS,
+    file_from,
+    hook_activity_from,
+)
 from mnemosyned.domain.timekeeping import Sighting
 from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.tables.exchange.recoverable import (
@@ -21,15 +27,12 @@ from mnemosyned.storage.postgres.tables.exchange.recoverable import (
     restore_recoverable,
 )
 from mnemosyned.storage.postgres.tables.rows import storable, utc
-from mnemosyned.storage.postgres.tables.surroundings.agents import ACTIVITY_COLUMNS
 from mnemosyned.storage.postgres.tables.surroundings.sightings import (
     keep_sighting,
     kept_sighting,
 )
 from mnemosyned.storage.postgres.tables.surroundings.watched import (
-    FILE_COLUMNS,
     INSERT_FILE,
-    file_from,
     file_values,
 )
 
@@ -82,23 +85,7 @@ def _activity(session: Session) -> Iterator[HookActivity]:
         f"SELECT {ACTIVITY_COLUMNS} FROM agent_activity "
         "WHERE owner = %(owner)s ORDER BY client, event"
     )
-    for client, event, *counts, called, stored, informed, failed, failure in rows:
-        calls, items, characters, failures, total_ms, slowest_ms = counts
-        yield HookActivity(
-            client=client,
-            event=event,
-            calls=calls,
-            stored=items,
-            characters=characters,
-            failures=failures,
-            total_ms=total_ms,
-            slowest_ms=slowest_ms,
-            called_at=called,
-            stored_at=stored,
-            informed_at=informed,
-            failed_at=failed,
-            failure=failure,
-        )
+    return map(hook_activity_from, rows)
 
 
 # ------------------------------------------------------------------ back again

@@ -11,9 +11,10 @@ import msgspec
 from mnemosyned.domain.keeping.retention import Grace
 from mnemosyned.domain.learnings.learning import Learning
 from mnemosyned.domain.memory import MemoryRecord
+from mnemosyned.domain.storing.rows import LEARNING_COLUMNS, learning_from
 from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.tables.insert import insert_working
-from mnemosyned.storage.postgres.tables.learnings import FIELDS, Keeper, learning_from
+from mnemosyned.storage.postgres.tables.learnings import Keeper
 from mnemosyned.storage.postgres.tables.memories import memories_at
 from mnemosyned.storage.postgres.tables.owners.owner import take_numbers
 from mnemosyned.storage.postgres.tables.rows import utc
@@ -123,7 +124,7 @@ def keep_learnings(session: Session, ids: Sequence[str], grace: Grace) -> None:
 
 def _learnings(session: Session, column: str, values: Sequence[str]) -> list[Learning]:
     rows = session.execute(
-        f"SELECT {FIELDS} FROM learning WHERE owner = %(owner)s "
+        f"SELECT {LEARNING_COLUMNS} FROM learning WHERE owner = %(owner)s "
         f"AND {column} = ANY(%(values)s::text[]) ORDER BY seq",
         values=list(values),
     )

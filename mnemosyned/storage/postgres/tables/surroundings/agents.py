@@ -12,18 +12,10 @@ from mnemosyned.domain.ports.surroundings.agents import (
     AgentCall,
     AgentSession,
 )
-from mnemosyned.domain.statuses import AgentActivity
-from mnemosyned.storage.postgres.database.session import Row, Session
+from mnemosyned.domain.storing.rows import ACTIVITY_COLUMNS, SESSION_COLUMNS
+from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.tables.rows import storable, utc
 
-SESSION_COLUMNS = (
-    "session_id, client, conversation, project, directory, transcript, file, position, "
-    "started_at, seen_at, informed_at, shown"
-)
-ACTIVITY_COLUMNS = (
-    "client, event, calls, stored, characters, failures, total_ms, slowest_ms, called_at, "
-    "stored_at, informed_at, failed_at, failure"
-)
 _INSERT = (
     f"INSERT INTO agent_session (owner, {SESSION_COLUMNS}) VALUES (%(owner)s, %(session)s, "
     "%(client)s, %(conversation)s, %(project)s, %(directory)s, %(transcript)s, %(file)s, "
@@ -93,26 +85,6 @@ def _session_values(told: AgentSession) -> dict[str, object]:
     }
 
 
-def session_from(row: Row) -> AgentSession:
-    """An agent's session from SESSION_COLUMNS."""
-    *texts, position, started_at, seen_at, informed_at, shown = row
-    session, client, conversation, project, directory, transcript, file = texts
-    return AgentSession(
-        session=session,
-        client=client,
-        conversation=conversation,
-        project=project,
-        directory=directory,
-        transcript=transcript,
-        file=file,
-        position=position,
-        started_at=started_at,
-        seen_at=seen_at,
-        informed_at=informed_at,
-        shown=tuple(json.loads(shown)),
-    )
-
-
 def count_call(session: Session, call: AgentCall) -> None:
     """Add a call to the activity of its client and event; the last called are kept."""
     called = utc(call.called_at)
@@ -131,24 +103,3 @@ def count_call(session: Session, call: AgentCall) -> None:
         failure=storable(call.failure[:FAILURE_CHARS_MAX]),
     )
     session.execute(_DROP_ACTIVITY, most=CLIENTS_MAX)
-
-
-def activity_from(row: Row) -> AgentActivity:
-    """The activity of a client's hooks from ACTIVITY_COLUMNS."""
-    client, event, calls, stored, characters, failures, total_ms, slowest_ms = row[:8]
-    called_at, stored_at, informed_at, failed_at, failure = row[8:]
-    return AgentActivity(
-        client=client,
-        event=event,
-        calls=calls,
-        stored=stored,
-        characters=characters,
-        failures=failures,
-        mean_ms=round(total_ms / calls, 3),
-        slowest_ms=round(slowest_ms, 3),
-        called_at=called_at,
-        stored_at=stored_at,
-        informed_at=informed_at,
-        failed_at=failed_at,
-        failure=failure,
-    )

@@ -5,21 +5,10 @@ from __future__ import annotations
 import json
 
 from mnemosyned.domain.ports.surroundings.watching import WatchedFile
-from mnemosyned.storage.postgres.database.session import Row
+from mnemosyned.domain.storing.rows import FILE_COLUMNS
 from mnemosyned.storage.postgres.tables.rows import utc
 
-_COLUMNS = (
-    "path",
-    "file",
-    "size",
-    "modified_ns",
-    "format",
-    "position",
-    "memories",
-    "stored",
-    "read_at",
-)
-FILE_COLUMNS = ", ".join(_COLUMNS)
+_COLUMNS = FILE_COLUMNS.split(", ")
 INSERT_FILE = (
     f"INSERT INTO watched_file (owner, {FILE_COLUMNS}) "
     f"VALUES (%(owner)s, {', '.join(f'%({name})s' for name in _COLUMNS)})"
@@ -42,19 +31,3 @@ def file_values(state: WatchedFile) -> dict[str, object]:
         "stored": state.stored,
         "read_at": utc(state.read_at),
     }
-
-
-def file_from(row: Row) -> WatchedFile:
-    """A file's state from FILE_COLUMNS."""
-    path, file, size, modified_ns, format, position, memories, stored, read_at = row
-    return WatchedFile(
-        path=path,
-        file=file,
-        size=size,
-        modified_ns=modified_ns,
-        format=format,
-        position=position,
-        memories=json.loads(memories),
-        stored=stored,
-        read_at=read_at,
-    )

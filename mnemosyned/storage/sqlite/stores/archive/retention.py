@@ -16,9 +16,7 @@ from mnemosyned.domain.keeping.retention import (
 )
 from mnemosyned.domain.ports.archive.retention import RetentionStore
 from mnemosyned.storage.sqlite.database.transactions import Transactional, reads, writes
-from mnemosyned.storage.sqlite.fulltext.indexing import (
-    unindex_memory,
-)
+from mnemosyned.storage.sqlite.fulltext.indexing import unindex_memory
 from mnemosyned.storage.sqlite.tables.changing.rewrites import invalidate
 from mnemosyned.storage.sqlite.tables.changing.state import (
     has_pruned,

@@ -15,9 +15,7 @@ from mnemosyned.storage.sqlite.tables.changing.rewrites import (
     delete_episode,
     invalidate,
 )
-from mnemosyned.storage.sqlite.tables.hierarchy import (
-    ABOVE,
-)
+from mnemosyned.storage.sqlite.tables.hierarchy import ABOVE
 from mnemosyned.storage.sqlite.tables.rows import (
     MEMORY_COLUMNS,
     Row,

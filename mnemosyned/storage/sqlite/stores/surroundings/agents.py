@@ -6,7 +6,6 @@ import json
 import sqlite3
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from mnemosyned.domain.memory import Episode, MemoryRecord, Tier
 from mnemosyned.domain.ports.surroundings import agents as limits
@@ -19,6 +18,11 @@ from mnemosyned.domain.ports.surroundings.agents import (
     AgentStore,
 )
 from mnemosyned.domain.statuses import AgentActivity
+from mnemosyned.domain.storing.rows import (
+    ACTIVITY_COLUMNS,
+    EPISODE_COLUMNS,
+    SESSION_COLUMNS,
+)
 from mnemosyned.storage.sqlite.database.transactions import (
     Transactional,
     reads,
@@ -26,24 +30,16 @@ from mnemosyned.storage.sqlite.database.transactions import (
 )
 from mnemosyned.storage.sqlite.tables.rows import (
     ARCHIVE_FIELDS,
-    EPISODE_COLUMNS,
     MEMORY_FIELDS,
     episode_from,
-    instant,
     instant_text,
     memory_from,
-    optional_instant,
 )
 from mnemosyned.storage.sqlite.tables.surroundings.agents import (
-    SESSION_COLUMNS,
+    activity_from,
     projects_of,
     session_from,
     session_row,
-)
-
-_ACTIVITY = (
-    "client, event, calls, stored, characters, failures, total_ms, slowest_ms, called_at, "
-    "stored_at, informed_at, failed_at, failure"
 )
 
 
@@ -200,16 +196,16 @@ class SqliteAgents(Transactional, AgentStore):
     @reads
     def activity(self, connection: sqlite3.Connection) -> list[AgentActivity]:
         rows = connection.execute(
-            f"SELECT {_ACTIVITY} FROM agent_activity ORDER BY client, event LIMIT ?",
+            f"SELECT {ACTIVITY_COLUMNS} FROM agent_activity ORDER BY client, event LIMIT ?",
             (CLIENTS_MAX,),
         )
-        return [_activity_from(row) for row in rows]
+        return [activity_from(row) for row in rows]
 
 
 def _count(connection: sqlite3.Connection, call: AgentCall) -> None:
     called = instant_text(call.called_at)
     connection.execute(
-        f"INSERT INTO agent_activity ({_ACTIVITY}) "
+        f"INSERT INTO agent_activity ({ACTIVITY_COLUMNS}) "
         "VALUES (?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
         "ON CONFLICT (client, event) DO UPDATE SET calls = calls + 1, "
         "stored = stored + excluded.stored, characters = characters + excluded.characters, "
@@ -238,24 +234,4 @@ def _count(connection: sqlite3.Connection, call: AgentCall) -> None:
         "DELETE FROM agent_activity WHERE (client, event) IN (SELECT client, event "
         "FROM agent_activity ORDER BY called_at DESC LIMIT -1 OFFSET ?)",
         (CLIENTS_MAX,),
-    )
-
-
-def _activity_from(row: Sequence[Any]) -> AgentActivity:
-    client, event, calls, stored, characters, failures, total_ms, slowest_ms = row[:8]
-    called_at, stored_at, informed_at, failed_at, failure = row[8:]
-    return AgentActivity(
-        client=client,
-        event=event,
-        calls=calls,
-        stored=stored,
-        characters=characters,
-        failures=failures,
-        mean_ms=round(total_ms / calls, 3),
-        slowest_ms=round(slowest_ms, 3),
-        called_at=instant(called_at),
-        stored_at=optional_instant(stored_at),
-        informed_at=optional_instant(informed_at),
-        failed_at=optional_instant(failed_at),
-        failure=failure,
     )

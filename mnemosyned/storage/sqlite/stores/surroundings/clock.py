@@ -8,10 +8,7 @@ from datetime import datetime
 from mnemosyned.domain.ports.clock import ClockStore
 from mnemosyned.domain.timekeeping import Sighting
 from mnemosyned.storage.sqlite.database.transactions import Transactional, reads, writes
-from mnemosyned.storage.sqlite.tables.rows import (
-    instant,
-    instant_text,
-)
+from mnemosyned.storage.sqlite.tables.rows import instant, instant_text
 from mnemosyned.storage.sqlite.tables.surroundings.sightings import (
     keep_sighting,
     kept_sighting,

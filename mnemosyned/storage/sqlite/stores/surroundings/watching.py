@@ -14,6 +14,7 @@ from mnemosyned.domain.ports.surroundings.watching import (
     WatchedFile,
     WatchStore,
 )
+from mnemosyned.domain.storing.rows import FILE_COLUMNS
 from mnemosyned.storage.sqlite.database.transactions import (
     Transactional,
     reads,
@@ -21,11 +22,7 @@ from mnemosyned.storage.sqlite.database.transactions import (
     writes_lazily,
 )
 from mnemosyned.storage.sqlite.tables.rows import instant_text, optional_instant
-from mnemosyned.storage.sqlite.tables.surroundings.watched import (
-    FILE_COLUMNS,
-    file_from,
-    file_row,
-)
+from mnemosyned.storage.sqlite.tables.surroundings.watched import file_from, file_row
 
 _BELOW = "(path = ?1 OR (path > ?1 || '/' AND path < ?1 || '0'))"
 """The path itself, and all that begins with it and a slash, which the digit follows."""

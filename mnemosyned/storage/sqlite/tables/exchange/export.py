@@ -5,13 +5,13 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from mnemosyned.domain.exchange import (
     ExportedCompaction,
-    ExportedEpisode,
     ExportedMemory,
     ExportedRevision,
     ExportedSupersession,
@@ -20,21 +20,20 @@ from mnemosyned.domain.exchange import (
 )
 from mnemosyned.domain.ports.archive.exchange import Record
 from mnemosyned.domain.ports.surroundings.agents import AgentSession
-from mnemosyned.storage.sqlite.tables.learnings import (
-    FIELDS as LEARNING_FIELDS,
-    learning_from,
-)
-from mnemosyned.storage.sqlite.tables.rows import (
+from mnemosyned.domain.storing.rows import (
+    LEARNING_COLUMNS,
     LOG_FIELDS,
+    SESSION_COLUMNS,
+    exported_episode_from,
+)
+from mnemosyned.storage.sqlite.tables.learnings import learning_from
+from mnemosyned.storage.sqlite.tables.rows import (
     instant,
     instant_text,
     log_entry_from,
     optional_instant,
 )
-from mnemosyned.storage.sqlite.tables.surroundings.agents import (
-    SESSION_COLUMNS,
-    session_from,
-)
+from mnemosyned.storage.sqlite.tables.surroundings.agents import session_from
 
 _EPISODE = (
     "e.id, e.seq, e.session_id, e.source, e.level, e.content, e.item_count, e.covers_from, "
@@ -62,6 +61,9 @@ _MEMORY = (
 _WORKING = f"SELECT {_MEMORY}, {_HELD}, NULL, NULL FROM working_memory AS m"
 _ARCHIVED = f"SELECT {_MEMORY}, NULL, {_DETAILS}, e.id FROM archive AS m"
 _NO_TRIPLE = (None, None, None)
+
+
+_episode = partial(exported_episode_from, moment=instant)
 
 
 class Exported:
@@ -189,7 +191,8 @@ class Exported:
     def _learnings(self) -> Iterator[Record]:
         where, values = _condition(self._chosen, "learning")
         rows = self._connection.execute(
-            f"SELECT {LEARNING_FIELDS} FROM learning WHERE {where} ORDER BY seq", values
+            f"SELECT {LEARNING_COLUMNS} FROM learning WHERE {where} ORDER BY seq",
+            values,
         )
         yield from map(learning_from, rows)
 
@@ -257,33 +260,6 @@ def _condition(chosen: ExportFilter, alias: str) -> tuple[str, list[Any]]:
             clauses.append(f"{alias}.created_at {operator} ?")
             values.append(instant_text(moment))
     return " AND ".join(clauses), values
-
-
-def _episode(
-    row: Sequence[Any], *, originals: int = 0, summary_of: tuple[str, ...] = ()
-) -> ExportedEpisode:
-    """Return an episode from _EPISODE."""
-    id, seq, session, source, level, content, item_count, since, until = row[:9]
-    summarizer, created_at, period_from, index_terms, stale, emptied = row[9:]
-    return ExportedEpisode(
-        id=id,
-        seq=seq,
-        session=session,
-        source=source,
-        level=level,
-        content=content,
-        item_count=item_count,
-        covers_from=instant(since),
-        covers_until=instant(until),
-        summarizer=summarizer,
-        created_at=instant(created_at),
-        period_from=optional_instant(period_from),
-        index_terms=index_terms,
-        stale=bool(stale),
-        emptied=bool(emptied),
-        originals=originals,
-        summary_of=summary_of,
-    )
 
 
 def _memory(row: Sequence[Any]) -> ExportedMemory:

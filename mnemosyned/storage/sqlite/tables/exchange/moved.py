@@ -15,6 +15,7 @@ from mnemosyned.domain.ports.archive.moving import (
     RecoverableRecord,
 )
 from mnemosyned.domain.ports.surroundings.watching import WatchedFile
+from mnemosyned.domain.storing.rows import ACTIVITY_COLUMNS, FILE_COLUMNS
 from mnemosyned.domain.timekeeping import Sighting
 from mnemosyned.storage.sqlite.tables.exchange.recoverable import (
     recoverable_records,
@@ -23,22 +24,13 @@ from mnemosyned.storage.sqlite.tables.exchange.recoverable import (
 from mnemosyned.storage.sqlite.tables.rows import (
     instant,
     instant_text,
-    optional_instant,
 )
+from mnemosyned.storage.sqlite.tables.surroundings.agents import hook_activity_from
 from mnemosyned.storage.sqlite.tables.surroundings.sightings import (
     keep_sighting,
     kept_sighting,
 )
-from mnemosyned.storage.sqlite.tables.surroundings.watched import (
-    FILE_COLUMNS,
-    file_from,
-    file_row,
-)
-
-_ACTIVITY = (
-    "client, event, calls, stored, characters, failures, total_ms, slowest_ms, called_at, "
-    "stored_at, informed_at, failed_at, failure"
-)
+from mnemosyned.storage.sqlite.tables.surroundings.watched import file_from, file_row
 
 
 def moved_records(connection: sqlite3.Connection) -> Iterator[MovedRecord]:
@@ -57,25 +49,9 @@ def moved_records(connection: sqlite3.Connection) -> Iterator[MovedRecord]:
 
 def _activity(connection: sqlite3.Connection) -> Iterator[HookActivity]:
     rows = connection.execute(
-        f"SELECT {_ACTIVITY} FROM agent_activity ORDER BY client, event"
+        f"SELECT {ACTIVITY_COLUMNS} FROM agent_activity ORDER BY client, event"
     )
-    for client, event, *counts, called, stored, informed, failed, failure in rows:
-        calls, items, characters, failures, total_ms, slowest_ms = counts
-        yield HookActivity(
-            client=client,
-            event=event,
-            calls=calls,
-            stored=items,
-            characters=characters,
-            failures=failures,
-            total_ms=total_ms,
-            slowest_ms=slowest_ms,
-            called_at=instant(called),
-            stored_at=optional_instant(stored),
-            informed_at=optional_instant(informed),
-            failed_at=optional_instant(failed),
-            failure=failure,
-        )
+    return map(hook_activity_from, rows)
 
 
 def _vectors(connection: sqlite3.Connection) -> Iterator[KeptVector]:
@@ -116,7 +92,7 @@ def _hook_activity(connection: sqlite3.Connection, activity: HookActivity) -> Ou
         for moment in (activity.stored_at, activity.informed_at, activity.failed_at)
     ]
     inserted = connection.execute(
-        f"INSERT OR IGNORE INTO agent_activity ({_ACTIVITY}) "
+        f"INSERT OR IGNORE INTO agent_activity ({ACTIVITY_COLUMNS}) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             activity.client,

@@ -15,17 +15,17 @@ from mnemosyned.domain.exchange import (
 from mnemosyned.domain.learnings.learning import Learning
 from mnemosyned.domain.ports.surroundings.agents import AgentSession
 from mnemosyned.domain.sleep.cycles import LogEntry
-from mnemosyned.storage.sqlite.tables.learnings import FIELDS as LEARNING_FIELDS
-from mnemosyned.storage.sqlite.tables.rows import (
+from mnemosyned.domain.storing.rows import (
+    LEARNING_COLUMNS,
     LOG_COLUMNS,
+    SESSION_COLUMNS,
+)
+from mnemosyned.storage.sqlite.tables.rows import (
     LOG_PLACEHOLDERS,
     instant_text,
     log_row,
 )
-from mnemosyned.storage.sqlite.tables.surroundings.agents import (
-    SESSION_COLUMNS,
-    session_row,
-)
+from mnemosyned.storage.sqlite.tables.surroundings.agents import session_row
 
 
 def _learning(connection: sqlite3.Connection, learning: Learning) -> bool | str:
@@ -36,7 +36,7 @@ def _learning(connection: sqlite3.Connection, learning: Learning) -> bool | str:
         _insert(
             connection,
             "learning",
-            LEARNING_FIELDS,
+            LEARNING_COLUMNS,
             (
                 learning.id,
                 learning.kind,

@@ -9,9 +9,10 @@ from typing import Any
 import msgspec
 
 from mnemosyned.domain.keeping.retention import Grace
+from mnemosyned.domain.storing.rows import LEARNING_COLUMNS
 from mnemosyned.storage.sqlite.fulltext.indexing import index_memories
 from mnemosyned.storage.sqlite.tables.changing.tags import add_tags
-from mnemosyned.storage.sqlite.tables.learnings import FIELDS, Keeper, learning_from
+from mnemosyned.storage.sqlite.tables.learnings import Keeper, learning_from
 from mnemosyned.storage.sqlite.tables.rows import MEMORY_COLUMNS, instant_text
 
 _COLUMNS = f"seq, {MEMORY_COLUMNS}"
@@ -82,7 +83,8 @@ def _learnings(
     connection: sqlite3.Connection, column: str, value: str
 ) -> list[list[Any]]:
     rows = connection.execute(
-        f"SELECT {FIELDS} FROM learning WHERE {column} = ? ORDER BY seq", (value,)
+        f"SELECT {LEARNING_COLUMNS} FROM learning WHERE {column} = ? ORDER BY seq",
+        (value,),
     )
     return list(map(list, rows))
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from mnemosyned.domain.ports.surroundings.agents import SHOWN_MAX, AgentSession
+from mnemosyned.domain.storing import rows
 from mnemosyned.storage.sqlite.tables.rows import (
     instant,
     instant_text,
-    optional_instant,
 )
 
-SESSION_COLUMNS = (
-    "session_id, client, conversation, project, directory, transcript, file, position, "
-    "started_at, seen_at, informed_at, shown"
-)
+session_from = partial(rows.session_from, moment=instant)
+activity_from = partial(rows.activity_from, moment=instant)
+hook_activity_from = partial(rows.hook_activity_from, moment=instant)
 
 
 def projects_of(
@@ -48,24 +48,4 @@ def session_row(session: AgentSession) -> tuple[Any, ...]:
         instant_text(session.seen_at),
         instant_text(informed) if informed else None,
         json.dumps(session.shown[-SHOWN_MAX:]),
-    )
-
-
-def session_from(row: Sequence[Any]) -> AgentSession:
-    """A session from SESSION_COLUMNS."""
-    *texts, position, started_at, seen_at, informed_at, shown = row
-    session, client, conversation, project, directory, transcript, file = texts
-    return AgentSession(
-        session=session,
-        client=client,
-        conversation=conversation,
-        project=project,
-        directory=directory,
-        transcript=transcript,
-        file=file,
-        position=position,
-        started_at=instant(started_at),
-        seen_at=instant(seen_at),
-        informed_at=optional_instant(informed_at),
-        shown=tuple(json.loads(shown)),
     )
