@@ -67,6 +67,22 @@ def test_each_episode_has_its_own_details(store: MemoryStore) -> None:
     assert details_of(store, "e2") == DETAILS[2:3]
 
 
+def test_details_of_a_memory_come_by_their_kind_and_not_by_which_was_first(
+    store: MemoryStore,
+) -> None:
+    by_kind = (
+        Detail(DetailKind.ACCESS_CODE, "4711", sensitive=True, memory="2"),
+        Detail(DetailKind.NUMBER, "42", memory="2"),
+        Detail(DetailKind.URL, "https://a.b", memory="2"),
+    )
+    remember_batch(store, ONE, TWO)
+    last = replace(by_kind[-1], memory="1")
+    consolidate(store, with_details(promotion("e1", ONE), last))  # a kind known before
+    consolidate(store, with_details(promotion("e2", TWO), *reversed(by_kind)))
+
+    assert details_of(store, "e2") == by_kind
+
+
 def test_details_are_forgotten_with_their_memory_alone(filled: MemoryStore) -> None:
     filled.deletion.forget(["2"])
 

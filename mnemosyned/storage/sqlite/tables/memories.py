@@ -64,7 +64,7 @@ def _details(connection: sqlite3.Connection, episode: Episode) -> tuple[Detail, 
         "AND s.superseded_at IS NOT NULL) FROM below "
         "CROSS JOIN archive AS a ON a.episode_seq = below.seq "
         "CROSS JOIN detail AS d ON d.memory_seq = a.seq JOIN detail_kind AS k ON k.number = d.kind "
-        "ORDER BY a.created_at, a.seq, k.number, d.value",
+        "ORDER BY a.created_at, a.seq, k.name, d.value",
         (episode.id,),
     )
     details = tuple(detail_from(row) for row in rows)
