@@ -89,7 +89,7 @@ def shown(hit: Hit | Line) -> Shown:
 
 
 @contextmanager
-def twins(folder: Path, clock: FakeClock) -> Iterator[Twins]:
+def twins(folder: Path, clock: FakeClock, *, grace_hours: float = 0) -> Iterator[Twins]:
     """Both engines, empty."""
     with ExitStack() as opened:
         stores = {
@@ -98,14 +98,19 @@ def twins(folder: Path, clock: FakeClock) -> Iterator[Twins]:
             ),
             POSTGRES: cast("SqliteStore", opened.enter_context(postgres_store())),
         }
-        services = {engine: _service(store, clock) for engine, store in stores.items()}
+        services = {
+            engine: _service(store, clock, grace_hours)
+            for engine, store in stores.items()
+        }
         yield Twins(services, stores, clock)
 
 
-def _service(store: SqliteStore, clock: FakeClock) -> MemoryService:
+def _service(store: SqliteStore, clock: FakeClock, grace_hours: float) -> MemoryService:
     policies = PolicyHolder(
         Policies(
-            intake=Intake(content_bytes_max=1_000_000), sleep=SleepPolicy(wm_max=10**6)
+            intake=Intake(content_bytes_max=1_000_000),
+            sleep=SleepPolicy(wm_max=10**6),
+            grace_hours=grace_hours,
         )
     )
     cycle = SleepCycle(
