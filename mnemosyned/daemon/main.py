@@ -34,6 +34,7 @@ from mnemosyned.domain.errors import (
     DatabaseReplaced,
     DatabaseUnreachable,
     MnemosynedError,
+    SleepInProgress,
     StorageFailed,
 )
 from mnemosyned.domain.ports.owners import LOCAL_OWNER
@@ -282,6 +283,10 @@ class Daemon:
                 deadline_s=self._config.sleep.shutdown_deadline_s,
                 keep_going=self._progressed,
             )
+        except (
+            SleepInProgress
+        ) as error:  # of another daemon, which does this one's work
+            log.info("final_consolidation_left", reason=error.message)
         except DatabaseUnreachable as error:
             log.warning("final_consolidation_failed", reason=error.reason)
         except MnemosynedError:

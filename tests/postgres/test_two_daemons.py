@@ -10,6 +10,8 @@ from e2e.daemons import Daemon, eventually
 from mnemosyned import Client
 from mnemosyned.domain.errors import DaemonUnreachable, NotFound, SleepInProgress
 from mnemosyned.domain.memory import Tier
+from mnemosyned.paths import shipped
+from mnemosyned.storage.postgres.opening import open_store
 
 __all__ = ["start"]
 
@@ -154,3 +156,20 @@ def test_one_that_is_killed_amid_a_sleep_leaves_the_rest_to_the_other(
 def sleep_until_killed(daemon: Daemon) -> None:
     with daemon.client() as client, pytest.raises(DaemonUnreachable):
         client.sleep()
+
+
+def test_one_that_stops_while_the_other_sleeps_leaves_it_to_that_one(
+    start: Start, dsn: str
+) -> None:
+    daemon = start("--database", dsn, MNEMOSYNE_SLEEP_ON_SHUTDOWN="true")
+    remember_groups(daemon)
+
+    with (
+        open_store(dsn, migrations=shipped("migrations") / "postgres") as other,
+        other.sleep.claim(),
+    ):
+        assert daemon.stop() == 0
+
+    (left,) = daemon.events("final_consolidation_left")
+    assert left["level"] == "info"
+    assert not daemon.events("final_consolidation_failed")
