@@ -2,9 +2,10 @@
 
 import os
 import random
+import socket
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import cast
 
 import psycopg
@@ -24,6 +25,10 @@ from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.lease import SummarizerLease
+from mnemosyned.storage.postgres.database import connections
+from mnemosyned.storage.postgres.database.connections import connected_once
+from mnemosyned.storage.postgres.database.migrations import upgrade
+from mnemosyned.storage.postgres.database.roles import prepare_role
 from mnemosyned.storage.postgres.opening import open_store
 
 __all__ = ["start"]
@@ -238,3 +243,26 @@ def test_a_connection_that_the_server_ended_is_not_noticed(server: Server) -> No
                 ).fetchall()
             assert ended
             call()
+
+
+@pytest.mark.parametrize(
+    "connect",
+    [
+        connected_once,
+        prepare_role,
+        lambda dsn: upgrade(dsn, shipped("migrations") / "postgres"),
+    ],
+    ids=["once", "role", "schema"],
+)
+def test_a_server_that_is_silent_is_given_up(
+    connect: Callable[[str], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(connections._SETTINGS, "connect_timeout", 2)  # noqa: SLF001
+
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        dsn = f"postgresql://127.0.0.1:{silent.getsockname()[1]}/none"
+        began = time.monotonic()
+        with pytest.raises(psycopg.OperationalError):
+            connect(dsn)
+
+    assert time.monotonic() - began < 30

@@ -11,6 +11,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from mnemosyned.domain.errors import ConfigInvalid
 from mnemosyned.domain.ports.owners import LOCAL_OWNER
+from mnemosyned.storage.postgres.database.connections import connected_once
 from mnemosyned.storage.postgres.database.failures import storage_failed
 from mnemosyned.storage.postgres.database.migrations import upgrade
 from mnemosyned.storage.postgres.database.pool import Pool
@@ -52,7 +53,7 @@ def open_store(
     try:
         version = upgrade(dsn, migrations)
         role = prepare_role(dsn) if guarded else None
-        with psycopg.connect(dsn, autocommit=True) as connection:
+        with connected_once(dsn) as connection:
             ensure_owner(Session(connection, owner))
     except psycopg.Error as error:
         raise storage_failed(error, "the memory was not opened") from error

@@ -147,6 +147,11 @@ class Connections:
             connection.close()
 
 
+def connected_once(dsn: str) -> Connection:
+    """A connection for one piece of work, which may wait for locks. Raises `psycopg.Error`."""
+    return psycopg.connect(dsn, **_SETTINGS, options=_OPTIONS)
+
+
 def connected_apart(dsn: str) -> Connection:
     """A connection that waits for as long as its holder does. Raises `psycopg.Error`."""
     return psycopg.connect(dsn, **_SETTINGS, options=f"{_OPTIONS} {_WAITING}")

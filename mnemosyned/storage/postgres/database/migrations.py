@@ -7,7 +7,7 @@ from pathlib import Path
 import psycopg
 
 from mnemosyned.domain.errors import SchemaTooNew, StorageFailed
-from mnemosyned.storage.postgres.database.connections import CONNECT_S
+from mnemosyned.storage.postgres.database.connections import connected_once
 from mnemosyned.storage.postgres.database.session import Row, Session
 
 _LOCK = 0x6D6E656D
@@ -30,7 +30,7 @@ def upgrade(dsn: str, folder: Path) -> int:
     if not files:
         raise StorageFailed(f"no migrations in {folder}; install mnemosyned again")
     latest = _number(files[-1])
-    with psycopg.connect(dsn, autocommit=True, connect_timeout=CONNECT_S) as connection:
+    with connected_once(dsn) as connection:
         version = _version(connection)
         if version > latest:
             raise SchemaTooNew(

@@ -7,6 +7,7 @@ from contextlib import suppress
 import psycopg
 
 from mnemosyned.domain.errors import StorageFailed
+from mnemosyned.storage.postgres.database.connections import connected_once
 from mnemosyned.storage.postgres.database.session import Row, Session
 
 REQUEST_ROLE = "mnemosyned_request"
@@ -35,7 +36,7 @@ def prepare_role(dsn: str) -> str:
 
     Raises `StorageFailed` where the database's user may not create it, with what to do.
     """
-    with psycopg.connect(dsn, autocommit=True) as connection, connection.transaction():
+    with connected_once(dsn) as connection, connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
         _ensure_member(connection)
         _grant(connection)
