@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import pytest
+from support.openssl import NEW_KEY, openssl
 
-HAVE_OPENSSL = pytest.mark.skipif(
-    not shutil.which("openssl"), reason="openssl is not installed"
-)
 CONFIG = """
 [ca]
 default_ca = usual
@@ -28,7 +23,6 @@ copy_extensions = copy
 [any]
 commonName = supplied
 """
-_CURVE = "-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +53,8 @@ class Authority:
         (folder / "index").touch()
         (folder / "serial").write_text("01")
         (folder / "config").write_text(CONFIG.format(folder=folder))
-        _openssl(
-            f"req -x509 {_CURVE} -days 9 -subj /CN=authority-{folder.name}",
+        openssl(
+            f"req -x509 {NEW_KEY} -days 9 -subj /CN=authority-{folder.name}",
             *("-addext", "keyUsage=critical,keyCertSign"),
             *("-keyout", self._key, "-out", self.file),
         )
@@ -75,14 +69,14 @@ class Authority:
         stem = self._folder / f"server-{len(list(self._folder.iterdir()))}"
         made = Certificate(stem.with_suffix(".pem"), stem.with_suffix(".key"))
         request = stem.with_suffix(".csr")
-        _openssl(
-            f"req -new {_CURVE} -subj /CN=server",
+        openssl(
+            f"req -new {NEW_KEY} -subj /CN=server",
             *("-addext", f"subjectAltName={','.join(names)}"),
             *("-keyout", made.key, "-out", request),
         )
         made.key.chmod(0o600)
         now = datetime.now(UTC)
-        _openssl(
+        openssl(
             "ca -batch -notext -rand_serial",
             *("-config", self._folder / "config"),
             *("-cert", self.file, "-keyfile", self._key),
@@ -91,9 +85,3 @@ class Authority:
             *("-in", request, "-out", made.certificate),
         )
         return made
-
-
-def _openssl(words: str, *further: str | Path) -> None:
-    command = ["openssl", *words.split(), *map(str, further)]
-    done = subprocess.run(command, capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr.decode()

@@ -10,12 +10,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from e2e.authorities import HAVE_OPENSSL, Authority, Certificate
+from e2e.authorities import Authority, Certificate
 from e2e.daemons import WAIT_S, Json, environment, eventually, mnem, running
 from e2e.doors import TOKEN, Door
 from e2e.programs import BIN
 from e2e.pumps import Pump
 from e2e.tls_servers import relaying
+from support.openssl import HAVE_OPENSSL
 
 from mnemosyned.cli.registry import LOCAL
 

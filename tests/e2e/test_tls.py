@@ -18,27 +18,13 @@ from typing import cast
 import pytest
 from e2e.daemons import WAIT_S, Daemon, environment, eventually, running
 from e2e.programs import BIN
+from support.openssl import HAVE_OPENSSL, openssl, self_signed
 
-pytestmark = [
-    pytest.mark.e2e,
-    pytest.mark.skipif(not shutil.which("openssl"), reason="openssl is not installed"),
-]
-
-
-def openssl(*words: str) -> None:
-    subprocess.run(["openssl", *words], capture_output=True, check=True)
+pytestmark = [pytest.mark.e2e, HAVE_OPENSSL]
 
 
 def make_certificate(folder: Path, name: str) -> tuple[Path, Path]:
-    """A certificate that signs itself, and its key."""
-    certificate, key = folder / f"{name}.pem", folder / f"{name}.key"
-    options = (
-        "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 9 "
-        f"-subj /CN={name} -addext subjectAltName=DNS:memory.example,IP:127.0.0.1"
-    )
-    openssl(*options.split(), "-keyout", str(key), "-out", str(certificate))
-    key.chmod(0o600)
-    return certificate, key
+    return self_signed(folder, name, names="DNS:memory.example,IP:127.0.0.1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,8 +210,7 @@ def test_a_certificate_that_cannot_be_used_stops_the_start(tmp_path: Path) -> No
     ):
         assert "cannot be used" in refusal(tmp_path, **(named | {name: str(wrong)}))
     encrypted = tmp_path / "encrypted.key"
-    words = ["pkcs8", "-topk8", "-in", str(key), "-out", str(encrypted)]
-    openssl(*words, "-passout", "pass:secret")
+    openssl(f"pkcs8 -topk8 -in {key} -out {encrypted} -passout pass:secret")
     encrypted.chmod(0o600)
     said = refusal(tmp_path, **(named | {"MNEMOSYNE_TLS_KEY": str(encrypted)}))
     assert "encrypted" in said

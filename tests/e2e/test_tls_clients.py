@@ -11,11 +11,12 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
-from e2e.authorities import HAVE_OPENSSL, Authority, Certificate
+from e2e.authorities import Authority, Certificate
 from e2e.daemons import WAIT_S, kept, running
 from e2e.doors import TOKEN, Door, door_of
 from e2e.scripted_daemon import answer, read_request
 from e2e.tls_servers import relaying, reset, serving
+from support.openssl import HAVE_OPENSSL
 
 from mnemosyned import AsyncClient, Client, DaemonUnreachable, MnemosynedError
 from mnemosyned.verbs.streams.exchange import Export

@@ -9,10 +9,11 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from e2e.authorities import HAVE_OPENSSL, Authority
+from e2e.authorities import Authority
 from e2e.daemons import WAIT_S, running
 from e2e.doors import CLIENTS, NAMES, TOKEN, Door, Remember, door_of
 from e2e.tls_servers import PIECE_BYTES, serving
+from support.openssl import HAVE_OPENSSL
 
 from mnemosyned import (
     AsyncClient,

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.endpoint_client import ask, expect_refusal, make_model
 from support.endpoints import says, serving, unused_port
+from support.openssl import HAVE_OPENSSL, self_signed
 
 from mnemosyned.domain.errors import ConfigInvalid, ModelUnavailable
 from mnemosyned.models.endpoint import api_key
@@ -21,21 +20,14 @@ from mnemosyned.models.endpoint import api_key
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One that nobody vouches for."""
-    if not shutil.which("openssl"):
-        pytest.skip("needs openssl")
     room = tmp_path_factory.mktemp("tls")
-    key, made, both = room / "key.pem", room / "cert.pem", room / "both.pem"
-    options = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2".split()
-    names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
-    subprocess.run(
-        ["openssl", *options, *names, "-keyout", str(key), "-out", str(made)],
-        check=True,
-        capture_output=True,
-    )
+    made, key = self_signed(room, "localhost", names="DNS:localhost")
+    both = room / "both.pem"
     both.write_text(key.read_text() + made.read_text())
     return both
 
 
+@HAVE_OPENSSL
 def test_a_certificate_that_nobody_vouches_for_is_refused(certificate: Path) -> None:
     with serving(says("psst"), certificate=certificate) as served:
         error = expect_refusal(make_model(f"https://localhost:{served.port}/v1"))
@@ -45,6 +37,7 @@ def test_a_certificate_that_nobody_vouches_for_is_refused(certificate: Path) -> 
     assert served.seen == []
 
 
+@HAVE_OPENSSL
 def test_a_certificate_that_is_trusted_is_taken(
     certificate: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
