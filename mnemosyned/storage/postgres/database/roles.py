@@ -20,7 +20,7 @@ _MEMBER = (
 )
 _NUMBERED = (
     "last_memory, last_log, last_record, working_count, working_characters, archive_count, "
-    "archive_characters, episodic_count, episodic_characters"
+    "archive_characters, episodic_count, episodic_characters, rewordings"
 )
 _HELD = (
     "SELECT c.relname FROM pg_class AS c "
