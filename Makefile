@@ -59,7 +59,7 @@ NODE_22 := node -e 'process.exit(parseInt(process.versions.node) < 22 ? 1 : 0)'
 NEWER_SQLITE := 0.5.4.post2
 
 BENCHES := peer recall write sleep forget locomo talks times life start footprint hooks grounding learnings summaries small-model model-latency context hostile server \
-	replay tokens vectors soak exchange postgres plots
+	replay tokens vectors soak exchange postgres owners plots
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-server test tables test-e2e test-fault test-backup doctor-table test-lifetime test-sqlite test-packaging test-systemd test-year test-agents test-numpy test-postgres test-top test-http test-llm test-adapters \
@@ -271,6 +271,9 @@ bench-soak: $(COMPILED) ## 30 clients with mixed load on one daemon, every answe
 bench-postgres: $(COMPILED) build/postgres/.ready ## both engines asked alike, and how soon; QUESTIONS=2000 MEMORIES=10000 [DATA=…/locomo10.json]
 	$(POSTGRES) $(BIN)/python tests/bench/bench_postgres.py $(if $(DATA),--data "$(DATA)") \
 		$(if $(QUESTIONS),--questions "$(QUESTIONS)") $(if $(MEMORIES),--memories "$(MEMORIES)")
+
+bench-owners: $(COMPILED) build/postgres/.ready ## what owners cost a daemon for many; OWNERS=500
+	$(POSTGRES) $(BIN)/python tests/bench/bench_owners.py $(if $(OWNERS),--owners "$(OWNERS)")
 
 bench-plots: ## publish the charts of the last runs, for docs
 	mkdir -p tests/bench/plots

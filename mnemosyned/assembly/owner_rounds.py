@@ -72,7 +72,7 @@ class OwnerRounds:
         workers = len(shared.turns.models) if shared.turns else 1
         self._workers = ThreadPoolExecutor(workers, "owners")
         self._scheduler = SleepScheduler(
-            sleep=self._round,
+            sleep=self.run,
             enforce_cap=self._see_to_asked,
             check_triggers=self._check_triggers,
             tick_s=shared.policies.sleep.schedule.tick_s,
@@ -129,7 +129,7 @@ class OwnerRounds:
                 return
             self._guarded(memory.owner, lambda known: known.sleeper.check_triggers())
 
-    def _round(self, trigger: Trigger) -> None:
+    def run(self, trigger: Trigger) -> None:
         """Run a cycle of each owner that has something to consolidate."""
 
         def sleep(owner: int) -> None:
