@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from weakref import WeakSet
 
 from mnemosyned.assembly.build import OpenMemory
 from mnemosyned.assembly.owner_rounds import OwnerHost, OwnerRounds
@@ -68,6 +69,8 @@ class OwnerMemories:
         self._lock = threading.Lock()
         self._opening: dict[int, threading.Lock] = {}
         self._open: OrderedDict[int, OwnerMemory] = OrderedDict()
+        self._in_use: WeakSet[OwnerMemory] = WeakSet()
+        """Those that are open, were visited, or gave way while somebody used them."""
         self._stopping = False
 
     @property
@@ -82,8 +85,12 @@ class OwnerMemories:
                 self._open.move_to_end(owner)
                 return memory
             opening = self._opening.setdefault(owner, threading.Lock())
-        with opening:
-            return self._opened(owner)
+        try:
+            with opening:
+                return self._opened(owner)
+        finally:
+            with self._lock:
+                self._opening.pop(owner, None)
 
     def visit(self, owner: int) -> OwnerMemory:
         """Return the memory of an owner, for a moment: it takes no place from one that is used."""
@@ -110,8 +117,10 @@ class OwnerMemories:
 
     def stop_writes(self) -> None:
         """From now on, refuse every verb that changes a memory, and end running cycles."""
-        self._stopping = True
-        for memory in self.opened():
+        with self._lock:
+            self._stopping = True
+            in_use = list(self._in_use)
+        for memory in in_use:
             self._stop(memory)
 
     def _opened(self, owner: int) -> OwnerMemory:
@@ -122,7 +131,6 @@ class OwnerMemories:
         memory = self._make(owner)
         with self._lock:
             self._open[owner] = memory
-            self._opening.pop(owner, None)
             self._shrink()
         return memory
 
@@ -166,9 +174,12 @@ class OwnerMemories:
             agents=store.surroundings.agents,
             lease=lease,
         )
-        retention.__enter__()
-        if self._stopping:
+        with self._lock:
+            self._in_use.add(memory)
+            stopping = self._stopping
+        if stopping:
             self._stop(memory)
+        retention.start()
         return memory
 
     def _summarizer(self, owner: int) -> Summarizer:

@@ -9,11 +9,13 @@ import json
 import os
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from http import HTTPStatus
-from typing import Any
+from itertools import islice
+from typing import Any, cast
 
 import psycopg
 import pytest
@@ -43,6 +45,8 @@ MARK = "bertsownword"
 """It is in every text of Bert's, and in no request of Anna's."""
 NOT_HERE = ("backup", "watch")
 """Verbs about files of the daemon's machine."""
+CHUNKS_READ = 50
+"""Of an export that is all there is; a stream of events is left early."""
 SQL = (
     f"' OR owner = {BERT} --",
     f"'; SET mnemosyned.owner = '{BERT}'; SELECT content FROM memory; --",
@@ -69,11 +73,16 @@ class Memory:
     def ask(self, sent: Sent, *, token: str = "") -> Response:
         path, _, query = sent.path.partition("?")
         headers = {"authorization": f"Bearer {token or self.token}"}
-        return self.answer(
+        response = self.answer(
             HttpRequest(
                 sent.method, path, query, sent.body or b"", headers, local=False
             )
         )
+        if response.stream is None:
+            return response
+        with closing(cast("Generator[bytes]", response.stream)) as stream:
+            parts = islice(stream, CHUNKS_READ)
+            return replace(response, body=b"".join(parts), stream=None)
 
     def call(self, verb: str, **fields: object) -> Any:  # noqa: ANN401 of any verb
         response = self.ask(by_post(verb, dict(fields)))
@@ -272,10 +281,12 @@ def test_an_id_of_another_owners_is_unknown(
 
 
 @pytest.mark.parametrize("id", ["bert-\x00", "\x00", "a\x00b"])
-def test_an_id_that_no_text_can_be_is_unknown(anna: Memory, id: str) -> None:
+def test_a_text_that_no_column_can_hold_is_refused(anna: Memory, id: str) -> None:
     fill(anna, "annasownword")
+    requests = [by_post(verb, {"id": id}) for verb in ("get", "expand", "restore")]
+    requests.append(by_post("recall", {"query": "Lisbon", "session": id}))
 
-    for verb in ("get", "expand", "restore"):
-        assert anna.ask(by_post(verb, {"id": id})).status == HTTPStatus.NOT_FOUND
-    found = anna.ask(by_post("recall", {"query": "Lisbon", "session": id}))
-    assert (found.status, b'"hits":[]' in found.body) == (HTTPStatus.OK, True)
+    for request in requests:
+        response = anna.ask(request)
+        assert response.status == HTTPStatus.BAD_REQUEST
+        assert b'"code":"invalid_text"' in response.body

@@ -266,8 +266,9 @@ def test_the_capacity_and_a_purge_are_seen_to_in_the_background(serve: Serve) ->
             lambda: client.status().tiers[Tier.WORKING].count <= 20, "room again"
         )
         forgotten = client.forget("m29", now=True)
-        assert (forgotten.memories, forgotten.complete) == (1, False)
-        assert forgotten.purge_in_s
+        assert forgotten.memories == 1
+        # The round that enforces the capacity may purge it as well, before the answer.
+        assert forgotten.complete is (forgotten.purge_in_s is None)
         eventually(lambda: not client.status().purge_due, "the purge")
 
 

@@ -88,14 +88,17 @@ class RetentionService:
         self._rewriting = threading.RLock()
 
     def __enter__(self) -> Self:
-        """Finish what an interrupted process left: stale summaries at once, the purge later."""
-        self.rewrite_stale_or_log()
-        self.finish_forgotten()
-        self.purger.start()
+        self.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.purger.close()
+
+    def start(self) -> None:
+        """Finish what an interrupted process left: stale summaries at once, the purge later."""
+        self.rewrite_stale_or_log()
+        self.finish_forgotten()
+        self.purger.start()
 
     def _make_purger(self, soon: Callable[[], None] | None) -> Purger:
         due = self._store.deletion.purge_due
