@@ -63,7 +63,7 @@ def open_owners(location: DatabaseLocation) -> Iterator[OwnerStore]:
             field="database",
         )
     with _driver():
-        from mnemosyned.storage.postgres import opening  # noqa: PLC0415
+        from mnemosyned.storage.postgres import opening  # noqa: PLC0415 its driver is an extra
     with opening.open_owners(
         location.url, migrations=shipped("migrations") / "postgres"
     ) as owners:
@@ -92,7 +92,7 @@ def open_owned_stores(location: DatabaseLocation) -> Iterator[OwnedStores]:
     Raises what `open_store` raises.
     """
     with _driver():
-        from mnemosyned.storage.postgres import opening  # noqa: PLC0415
+        from mnemosyned.storage.postgres import opening  # noqa: PLC0415 its driver is an extra
     with opening.open_owned_stores(
         location.url, migrations=shipped("migrations") / "postgres"
     ) as stores:
@@ -102,7 +102,7 @@ def open_owned_stores(location: DatabaseLocation) -> Iterator[OwnedStores]:
 @contextmanager
 def _postgres(url: str) -> Iterator[PostgresStore]:
     with _driver():
-        from mnemosyned.storage.postgres import opening  # noqa: PLC0415
+        from mnemosyned.storage.postgres import opening  # noqa: PLC0415 its driver is an extra
     with opening.open_store(
         url, migrations=shipped("migrations") / "postgres"
     ) as store:

@@ -85,7 +85,7 @@ def _language_model(llm: LlmConfig) -> TextModel | None:
     """The model that is configured. Raises `ConfigInvalid` for one that must not be asked."""
     # Loaded here: a start needs one of them, or none.
     if llm.endpoint:
-        from mnemosyned.models.endpoint import EndpointModel, api_key  # noqa: PLC0415
+        from mnemosyned.models.endpoint import EndpointModel, api_key  # noqa: PLC0415 see above
 
         return EndpointModel(
             endpoint=llm.endpoint,
@@ -96,7 +96,7 @@ def _language_model(llm: LlmConfig) -> TextModel | None:
             key=api_key(llm.api_key_file, variable=os.environ.get(API_KEY_VARIABLE)),
         )
     if llm.model_path and llm.model_path != NO_MODEL:
-        from mnemosyned.models.llama import LlamaModel, LlamaOptions  # noqa: PLC0415
+        from mnemosyned.models.llama import LlamaModel, LlamaOptions  # noqa: PLC0415 see above
 
         return LlamaModel(
             model_path=Path(llm.model_path).expanduser(),

@@ -78,7 +78,7 @@ def _with_bar(client: Connection, request: Request[R]) -> R:
     # Loaded here: only a long call at a terminal needs them.
     from concurrent.futures import wait  # noqa: PLC0415
 
-    from mnemosyned.verbs.status import Status  # noqa: PLC0415
+    from mnemosyned.verbs.status import Status  # noqa: PLC0415 the same
 
     with click.progressbar(
         length=1, label="sleeping", file=sys.stderr, show_pos=True

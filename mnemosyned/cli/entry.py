@@ -16,7 +16,7 @@ def main() -> None:
         run()
         return
     try:
-        from mnemosyned.cli.main import main as shell  # noqa: PLC0415
+        from mnemosyned.cli.main import main as shell  # noqa: PLC0415 see above
     except KeyboardInterrupt:  # so early that nothing was asked
         sys.exit(130)
     shell()

@@ -120,7 +120,7 @@ def _print_error(error: MnemosynedError) -> None:
 
 def _say(words: str) -> None:
     """Print on standard error."""
-    from mnemosyned.terminal import say  # noqa: PLC0415
+    from mnemosyned.terminal import say  # noqa: PLC0415 a help page prints without it
 
     say(words, err=True)
 

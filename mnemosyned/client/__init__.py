@@ -13,6 +13,6 @@ def __getattr__(name: str) -> object:
     """Load the client with its methods at its first use: the shell carries requests without them."""
     if name != "Client":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from mnemosyned.client.blocking import Client  # noqa: PLC0415
+    from mnemosyned.client.blocking import Client  # noqa: PLC0415 see the docstring
 
     return Client

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import ssl
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from mnemosyned.client.address import Address, LocalAddress, TlsAddress
 
 if TYPE_CHECKING:
-    import ssl
     from collections.abc import Callable
 
     from mnemosyned.remote.daemon import RemoteDaemon
@@ -64,7 +64,6 @@ class TlsChannel:
     def __init__(
         self, connection: socket.socket, context: ssl.SSLContext, host: str
     ) -> None:
-        import ssl  # noqa: PLC0415 loaded by whoever made the context
 
         self._plain = PlainChannel(connection)
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()

@@ -47,7 +47,7 @@ def answer_of(
 
 def _prompt(llama: Any, messages: Sequence[Mapping[str, str]]) -> str:  # noqa: ANN401
     """Return a conversation by the file's own template; empty where it has none."""
-    from llama_cpp.llama_chat_format import Jinja2ChatFormatter  # noqa: PLC0415
+    from llama_cpp.llama_chat_format import Jinja2ChatFormatter  # noqa: PLC0415 an extra
 
     template = llama.metadata.get(TEMPLATE)
     if not template:
@@ -67,7 +67,7 @@ def parameters_of(llama: Any) -> int:  # noqa: ANN401
     if label:
         return int(float(label[1]) * _SIZES[label[2]])
     with suppress(Exception):
-        import llama_cpp  # noqa: PLC0415
+        import llama_cpp  # noqa: PLC0415 an extra
 
         return int(llama_cpp.llama_model_n_params(llama.model))
     return 0

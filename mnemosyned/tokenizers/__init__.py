@@ -18,7 +18,7 @@ def open_counter(vocabulary: Path) -> TokenCounter:
 
         return RanksCounter(vocabulary)
     if vocabulary.suffix == ".json":
-        from mnemosyned.tokenizers.packaged import PackagedCounter  # noqa: PLC0415
+        from mnemosyned.tokenizers.packaged import PackagedCounter  # noqa: PLC0415 only one is needed
 
         return PackagedCounter(vocabulary)
     raise TokenizerUnusable(

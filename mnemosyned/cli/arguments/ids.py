@@ -9,6 +9,7 @@ from typing import Any
 from mnemosyned.cli.arguments.last_list import id_in_last_list, is_marked, number_of
 from mnemosyned.client.connection import Connection
 from mnemosyned.domain.errors import InvalidRequest, NotFound
+from mnemosyned.verbs.memories import Get
 from mnemosyned.verbs.request import TEXT_MAX
 
 PREFIX_CHARS_MIN = 4
@@ -82,9 +83,6 @@ def ids_that_begin(word: str, verb: str, client: Connection) -> list[Named]:
 
 def _is_known(word: str, verb: str, client: Connection) -> bool:
     """Whether a memory has just this id, although longer ones begin so too."""
-    # Loaded here: few ids are the beginning of others.
-    from mnemosyned.verbs.memories import Get  # noqa: PLC0415
-
     try:
         client.call(Get(word))
     except NotFound:
@@ -101,7 +99,7 @@ def _memories(word: str, client: Connection) -> list[Named]:
 
 
 def _learnings(word: str, client: Connection) -> list[Named]:
-    from mnemosyned.verbs.learnings import Learnings  # noqa: PLC0415
+    from mnemosyned.verbs.learnings import Learnings  # noqa: PLC0415 see `_memories`
 
     listed = client.call(Learnings(superseded=True, limit=LISTED_MAX)).learnings
     begin = word.upper()
@@ -113,7 +111,7 @@ def _learnings(word: str, client: Connection) -> list[Named]:
 
 
 def _cycles(word: str, client: Connection) -> list[Named]:
-    from mnemosyned.verbs.sleep import Log  # noqa: PLC0415
+    from mnemosyned.verbs.sleep import Log  # noqa: PLC0415 see `_memories`
 
     begin = word.upper()
     rows = client.call(Log(limit=LISTED_MAX)).rows

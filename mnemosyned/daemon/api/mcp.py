@@ -34,7 +34,7 @@ def _route(
         AgentSessions,
         UnnotedSessions,
     )
-    from mnemosyned.mcp.route import mcp_route  # noqa: PLC0415
+    from mnemosyned.mcp.route import mcp_route  # noqa: PLC0415 the same
 
     is_reader = scopes is not None and Scope.WRITE not in scopes
     sessions = UnnotedSessions if is_reader else AgentSessions
