@@ -210,11 +210,15 @@ class _Worker:
         self._reader.start()
 
     def take(self, number: int, task: Task) -> bool:
-        """Send a group; return False where the process ended."""
+        """Send a group; return False where it cannot be sent, or the process ended."""
         if self.gone or self._process.stdin is None:
             return False
         try:
-            write_frame(self._process.stdin, msgspec.msgpack.encode(task))
+            frame = msgspec.msgpack.encode(task)
+        except OverflowError:  # a caller's own number, which JSON carries however large
+            return False
+        try:
+            write_frame(self._process.stdin, frame)
         except OSError:
             self._lost()
         else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -70,6 +71,22 @@ def test_helping_processes_find_exact_values_and_hide_secrets_as_one_would(
     found = [one for one in outcomes.values() if isinstance(one, Digest)]
     assert all(any(detail.sensitive for detail in one.details) for one in found)
     assert not any("Zq7xK9vB2mT" in one.summary.text for one in found)
+
+
+def test_a_number_too_large_for_a_frame_stops_no_cycle(
+    shared: ParallelSummarizer,
+) -> None:
+    alone = ExtractiveSummarizer(ratio=RATIO, zone=UTC_ZONE)
+    many = [
+        (at, [replace(each, metadata={"size": -(10**25)}) for each in memories])
+        if at % 7 == 0
+        else (at, memories)
+        for at, memories in groups(PARALLEL_GROUPS_MIN)
+    ]
+
+    outcomes = dict(shared.digest_each(many, expected=len(many)))
+
+    assert outcomes == {key: alone.digest(memories) for key, memories in many}
 
 
 def test_few_groups_start_no_process(shared: ParallelSummarizer) -> None:
