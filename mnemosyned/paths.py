@@ -144,7 +144,7 @@ def form_fault(name: str, *, suffix: str = "", bytes_max: int = PATH_BYTES_MAX) 
 
 
 def fault_of(error: OSError) -> str:
-    """What the system says of a path, and what to do about it."""
+    """The system's words about a path, and what to do."""
     return _FAULTS.get(error.errno or 0) or error.strerror or str(error)
 
 

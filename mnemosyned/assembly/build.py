@@ -100,6 +100,45 @@ def open_memory(
     has background threads only with `auto_sleep`. Raises `ConfigInvalid`, `DatabaseInUse` and
     `SchemaTooNew`.
     """
+    shared, lease = _make_shared(config, clock)
+    location = config.location
+    if socket and location.file:  # an embedding program sets its own limits
+        _bound_caches()
+    with open_store(location, socket=socket) as store, ExitStack() as stack:
+        in_background = socket is not None or config.auto_sleep
+        about = make_about(location, store.schema_version, in_background=in_background)
+        cycle = make_cycle(store, lease, shared)
+        stack.callback(lease.close)
+        if clock is None:
+            shared.guard = stack.enter_context(
+                ClockGuard(store=store.surroundings.clock, clock=shared.clock)
+            )
+        vectors = make_vectors(config.embedding, store.vectors)
+        retention = make_retention(cycle, store, shared, about, vectors=vectors)
+        stack.enter_context(retention)
+        if vectors:
+            stack.enter_context(vectors)
+        keeper = make_keeper(store, cycle, shared.policies, about)
+        parts = ServiceParts(
+            store=store,
+            sleeper=make_sleeper(store, cycle, retention, keeper, about),
+            retention=retention,
+            policies=shared.policies,
+            about=about,
+            keeper=keeper,
+            vectors=vectors,
+        )
+        memory = _open_memory(parts, shared, config)
+        stack.enter_context(memory.sleeper)
+        if socket:
+            _follow_outside(stack, memory, store, shared.gate)
+        yield memory
+
+
+def _make_shared(
+    config: Config, clock: Clock | None
+) -> tuple[SharedParts, SummarizerLease]:
+    """Build the parts that memories share, and the lease of the local memory's summarizer."""
     wall, gate = clock or SystemClock(), ForegroundGate()
     turns = model_turns(config)
     lease = SummarizerLease(
@@ -114,38 +153,7 @@ def open_memory(
         age_clock=clock or JumpTolerantClock(wall, hold=policies.sleep.ttl / 2),
         turns=turns,
     )
-    location = config.location
-    if socket and location.file:  # an embedding program sets its own limits
-        _bound_caches()
-    with open_store(location, socket=socket) as store, ExitStack() as stack:
-        in_background = socket is not None or config.auto_sleep
-        about = make_about(location, store.schema_version, in_background=in_background)
-        cycle = make_cycle(store, lease, shared)
-        stack.callback(lease.close)
-        if clock is None:
-            shared.guard = stack.enter_context(
-                ClockGuard(store=store.surroundings.clock, clock=wall)
-            )
-        vectors = make_vectors(config.embedding, store.vectors)
-        retention = make_retention(cycle, store, shared, about, vectors=vectors)
-        stack.enter_context(retention)
-        if vectors:
-            stack.enter_context(vectors)
-        keeper = make_keeper(store, cycle, policies, about)
-        parts = ServiceParts(
-            store=store,
-            sleeper=make_sleeper(store, cycle, retention, keeper, about),
-            retention=retention,
-            policies=policies,
-            about=about,
-            keeper=keeper,
-            vectors=vectors,
-        )
-        memory = _open_memory(parts, shared, config)
-        stack.enter_context(memory.sleeper)
-        if socket:
-            _follow_outside(stack, memory, store, gate)
-        yield memory
+    return shared, lease
 
 
 def _open_memory(

@@ -30,7 +30,7 @@ log = logger()
 
 
 class SleepingMemory(Protocol):
-    """What a round needs of an owner's memory."""
+    """An owner's memory, as a round needs it."""
 
     @property
     def owner(self) -> int:
@@ -39,12 +39,12 @@ class SleepingMemory(Protocol):
 
     @property
     def sleeper(self) -> Sleeper:
-        """What runs its cycles."""
+        """The runner of its cycles."""
         ...
 
     @property
     def retention(self) -> RetentionService:
-        """What purges it."""
+        """The service that forgets and purges."""
         ...
 
 

@@ -22,7 +22,7 @@ from mnemosyned.service.policies import About, PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.lease import SummarizerLease
-from mnemosyned.sleep.sleeper import Sleeper, SleepHost
+from mnemosyned.sleep.sleeper import Sleeper, SleepHost, Upkeep
 from mnemosyned.sleep.throttle import ForegroundGate
 from mnemosyned.version import __version__
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, kw_only=True)
 class SharedParts:
-    """What the memories of one process have in common."""
+    """Parts that the memories of one process have in common."""
 
     policies: PolicyHolder
     gate: ForegroundGate
@@ -79,10 +79,10 @@ def make_retention(
         policies=shared.policies,
         about=about,
         guard=shared.guard,
-        on_removal=vectors.forgot if vectors else None,
         purge_soon=purge_soon,
     )
     if vectors:
+        retention.on_removal = vectors.forgot
         retention.grace.on_put_back = vectors.reworded
     return retention
 
@@ -114,9 +114,10 @@ def make_sleeper(
         store=store,
         cycle=cycle,
         zone=get_localzone(),
-        after_cycle=retention.after_cycle,
+        upkeep=Upkeep(
+            after_cycle=retention.after_cycle, chores=(keeper.run_scheduled,)
+        ),
         in_background=about.in_background and host is None,
-        chores=[keeper.run_scheduled],
         host=host,
     )
 

@@ -66,7 +66,7 @@ class LocalAddress:
         """Check who answers, where that can be known. Raises `ForeignDaemon`."""
 
     def refusal(self, words: str) -> str:
-        """What to say where the daemon refuses the caller with these words."""
+        """The advice where the daemon refuses the caller with these words."""
         return words
 
 
@@ -144,7 +144,7 @@ class TlsAddress:
         return self.remote.url
 
     def refusal(self, words: str) -> str:
-        """What to say where the daemon refuses the token with these words."""
+        """The advice where the daemon refuses the token with these words."""
         return self.remote.refusal(words)
 
     def connect(self, timeout_s: float) -> socket.socket:

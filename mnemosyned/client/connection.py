@@ -78,7 +78,7 @@ class Connection:
 
     @property
     def identity(self) -> str:
-        """What tells this memory from those behind other URLs and tokens; not to be shown."""
+        """A mark that tells this memory from those behind other URLs and tokens; not to be shown."""
         return self._address.identity
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Where the memory is: in a file of this machine, or on a PostgreSQL server."""
+"""The place of the memory: in a file of this machine, or on a PostgreSQL server."""
 
 from __future__ import annotations
 

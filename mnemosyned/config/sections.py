@@ -252,7 +252,7 @@ class Config(_Section, frozen=True):
 
     @property
     def location(self) -> DatabaseLocation:
-        """Where the memory is. Raises `ConfigInvalid`."""
+        """The place of the memory. Raises `ConfigInvalid`."""
         if self.database and is_server(self.database):
             return DatabaseLocation(url=self.database)
         return DatabaseLocation(self.database_path)

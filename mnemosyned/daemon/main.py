@@ -149,7 +149,6 @@ class Daemon:
         with ExitStack() as stack:
             memory = stack.enter_context(open_memory(config, socket=path))
             self._owners = stack.enter_context(_owner_memories(memory))
-            limits = config.limits
             listeners = [Listener(stack.enter_context(listening(path)), SocketAccess())]
             if config.listen:
                 tcp = _listening_tcp(config, self._certificate)
@@ -159,9 +158,7 @@ class Daemon:
                 serving(
                     resources(memory, activity),
                     listeners,
-                    threads=limits.threads,
-                    body_bytes_max=limits.body_bytes_max,
-                    connections_max=limits.connections_max,
+                    limits=config.limits,
                     activity=activity,
                     remote=_resources_of_owners(self._owners, memory),
                 )
@@ -329,7 +326,7 @@ def _owner_memories(memory: OpenMemory) -> AbstractContextManager[OwnerMemories 
 def _resources_of_owners(
     owners: OwnerMemories | None, memory: OpenMemory
 ) -> ResourcesOf | None:
-    """What finds the resources of a request over TCP, where owners are served."""
+    """The finder of the resources of a request over TCP, where owners are served."""
     if owners is None:
         return None
     # Loaded here, as above.

@@ -40,7 +40,7 @@ def resources(memory: OpenMemory, activity: ServerActivity) -> dict[str, Resourc
 
 
 def descriptions() -> dict[str, Resource]:
-    """What describes the API, the same for all who ask."""
+    """Resources that describe the API, the same for all who ask."""
     return {"/openapi.json": Resource(_openapi), "/docs": Resource(_docs)}
 
 

@@ -43,11 +43,11 @@ class RemoteDaemon(NamedTuple):
 
     @property
     def identity(self) -> str:
-        """What tells its memory from those behind other URLs and tokens; not to be shown."""
+        """A mark that tells its memory from those behind other URLs and tokens; not to be shown."""
         return f"{self.url} {self.token}"
 
     def refusal(self, words: str) -> str:
-        """What to say where it refuses the token with these words."""
+        """The advice where it refuses the token with these words."""
         return f"{self.url} refuses the token {self.token_origin}: {words}"
 
     @property

@@ -1,4 +1,4 @@
-"""What is wrong with a daemon behind a URL, in words that say what to do."""
+"""Faults of a daemon behind a URL, in words that say what to do."""
 
 from __future__ import annotations
 

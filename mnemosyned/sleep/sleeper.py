@@ -46,7 +46,7 @@ class SleeperStatus:
 
 
 class SleepHost(Protocol):
-    """What starts cycles in the background, by a schedule."""
+    """A starter of cycles in the background, by a schedule."""
 
     @property
     def description(self) -> str:
@@ -124,6 +124,16 @@ class Capacity:
         return report.evicted >= excess
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upkeep:
+    """Work beside the cycles."""
+
+    after_cycle: Callable[[], object]
+    """Called when a cycle is over, in the thread that ran it."""
+    chores: Sequence[Callable[[], object]] = ()
+    """Called with each check of the triggers."""
+
+
 class Sleeper:
     """Runs cycles on request, by schedule, by trigger and at the capacity of working memory."""
 
@@ -133,21 +143,18 @@ class Sleeper:
         store: MemoryStore,
         cycle: SleepCycle,
         zone: tzinfo,
-        after_cycle: Callable[[], object],
+        upkeep: Upkeep,
         in_background: bool = False,
-        chores: Sequence[Callable[[], object]] = (),
         host: SleepHost | None = None,
     ) -> None:
-        """Call `after_cycle` when a cycle is over, in the thread that ran it.
+        """Give it a schedule and triggers of its own with `in_background`, or those of a `host`.
 
-        With `in_background` it has a schedule and triggers of its own; `host` has them for many
-        memories. With neither, a caller who exceeds the capacity waits until it is enforced.
-        `chores` are called with each check of the triggers.
+        With neither, a caller who exceeds the capacity waits until it is enforced.
         """
-        self._chores = chores
+        self._chores = upkeep.chores
         self.cycle = cycle
         self._store = store
-        self._after_cycle = after_cycle
+        self._after_cycle = upkeep.after_cycle
         self._capacity = Capacity(memories=store.memories, cycle=cycle)
         self._background = Background(store=store, cycle=cycle, zone=zone)
         self._watch = TriggerWatch(

@@ -38,11 +38,12 @@ from mnemosyned.daemon.server.serving import serving
 print(time.perf_counter() - begun, flush=True)
 from http import HTTPStatus
 from pathlib import Path
+from mnemosyned.config.sections import LimitsConfig
 from mnemosyned.http_messages import Resource, Response
 echo = Resource(lambda request: Response(HTTPStatus.OK, bytes(request.body)), ("POST",))
 with listening(Path(sys.argv[1])) as sock, serving(
     {"/echo": echo}, [Listener(sock, SocketAccess())],
-    threads=16, body_bytes_max=1 << 20, connections_max=200,
+    limits=LimitsConfig(threads=16, body_bytes_max=1 << 20, connections_max=200),
 ):
     time.sleep(3600)
 """

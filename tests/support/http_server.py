@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 
+from mnemosyned.config.sections import LimitsConfig
 from mnemosyned.daemon.server.acceptor import Listener
 from mnemosyned.daemon.server.access import SocketAccess
 from mnemosyned.daemon.server.listener import listening
@@ -68,9 +69,9 @@ def server(resources: Mapping[str, Resource], *, threads: int = 4) -> Iterator[S
         serving(
             resources,
             [Listener(listener, SocketAccess())],
-            threads=threads,
-            body_bytes_max=1_000_000,
-            connections_max=50,
+            limits=LimitsConfig(
+                threads=threads, body_bytes_max=1_000_000, connections_max=50
+            ),
         ),
     ):
         yield Server(Path(folder) / "s")

@@ -8,7 +8,7 @@ from mnemosyned.service.parts import ServiceParts
 from mnemosyned.service.policies import About, PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.sleep.sleeper import Sleeper
+from mnemosyned.sleep.sleeper import Sleeper, Upkeep
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.vectors.indexer import Vectors
 
@@ -48,7 +48,7 @@ def make_service(
         store=store,
         cycle=cycle,
         zone=UTC,
-        after_cycle=retention.after_cycle,
+        upkeep=Upkeep(after_cycle=retention.after_cycle),
         in_background=in_background,
     )
     parts = ServiceParts(

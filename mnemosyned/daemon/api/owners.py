@@ -24,7 +24,7 @@ Table = Mapping[str, Resource]
 
 
 class ServedMemory(Protocol):
-    """What is served of a memory."""
+    """A memory, as it is served."""
 
     @property
     def service(self) -> MemoryService:
@@ -33,7 +33,7 @@ class ServedMemory(Protocol):
 
     @property
     def sleeper(self) -> Sleeper:
-        """What runs its cycles."""
+        """The runner of its cycles."""
         ...
 
     @property

@@ -1,4 +1,4 @@
-"""What an owner's token allows."""
+"""The scopes of an owner's token, and what each allows."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http import HTTPStatus
+from typing import Protocol
 
 from mnemosyned.daemon.server.acceptor import Listener
 from mnemosyned.daemon.server.activity import OTHER, ServerActivity
@@ -32,14 +33,31 @@ ResourcesOf = Callable[[HttpRequest], Mapping[str, Resource]]
 log = logger()
 
 
+class ServerLimits(Protocol):
+    """The limits of a server, as the settings have them."""
+
+    @property
+    def threads(self) -> int:
+        """Requests that are answered at once."""
+        ...
+
+    @property
+    def body_bytes_max(self) -> int:
+        """The size of one request."""
+        ...
+
+    @property
+    def connections_max(self) -> int:
+        """Clients that are connected at once."""
+        ...
+
+
 @contextmanager
 def serving(
     resources: Mapping[str, Resource],
     listeners: Sequence[Listener],
     *,
-    threads: int,
-    body_bytes_max: int,
-    connections_max: int,
+    limits: ServerLimits,
     activity: ServerActivity | None = None,
     remote: ResourcesOf | None = None,
 ) -> Iterator[EventLoop]:
@@ -51,9 +69,9 @@ def serving(
     loop = EventLoop(
         listeners,
         answer=answering(resources, activity, remote=remote),
-        threads=threads,
-        body_bytes_max=body_bytes_max,
-        connections_max=connections_allowed(connections_max),
+        threads=limits.threads,
+        body_bytes_max=limits.body_bytes_max,
+        connections_max=connections_allowed(limits.connections_max),
         activity=activity,
     )
     loop.start()
@@ -84,16 +102,8 @@ def answering(
         except RequestRefused as refused:
             response = refused.response
         except MnemosynedError as error:
+            _log_failure(request, error)
             response = refusal(error)
-            if isinstance(error, DatabaseUnreachable):  # no fault of ours to look for
-                log.warning(
-                    "request_failed",
-                    path=request.path,
-                    code=error.code,
-                    reason=error.reason,
-                )
-            elif error.kind is Kind.INTERNAL or isinstance(error, StorageFailed):
-                log.exception("request_failed", path=request.path, code=error.code)
         except Exception:
             log.exception("request_failed", path=request.path)
             unexpected = MnemosynedError(
@@ -112,6 +122,16 @@ def answering(
         return response
 
     return answer
+
+
+def _log_failure(request: HttpRequest, error: MnemosynedError) -> None:
+    """Log an error that is not the caller's."""
+    if isinstance(error, DatabaseUnreachable):  # no fault of ours to look for
+        log.warning(
+            "request_failed", path=request.path, code=error.code, reason=error.reason
+        )
+    elif error.kind is Kind.INTERNAL or isinstance(error, StorageFailed):
+        log.error("request_failed", path=request.path, code=error.code, exc_info=error)
 
 
 def _answer(table: Mapping[str, Resource], request: HttpRequest) -> Response:

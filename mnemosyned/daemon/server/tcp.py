@@ -107,7 +107,7 @@ class TcpAccess:
 
 
 class TokenCheck(Protocol):
-    """What tells tokens, by their words alone: the event loop waits for nothing."""
+    """A check of tokens by their words alone: the event loop waits for nothing."""
 
     advice: str
     """What to do for those who are refused."""

@@ -49,7 +49,7 @@ class TlsChannel:
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
 
     def open(self, data: bytes) -> bytes | None:
-        """What the client has said with these bytes; None where it is no word yet.
+        """The client's words in these bytes; None where it is no word yet.
 
         Empty where it said that it leaves, or broke the rules. `unsent` may have an answer then.
         """
@@ -70,7 +70,7 @@ class TlsChannel:
         return self.unsent()
 
     def unsent(self) -> bytes:
-        """What the protocol itself has to say to the client."""
+        """Bytes that the protocol itself has for the client."""
         return self._outgoing.read()
 
 

@@ -22,7 +22,7 @@ _OWNERS_MAX = 2**63 - 1
 
 
 class Scope(StrEnum):
-    """What a token allows."""
+    """A permission of a token."""
 
     READ = "read"
     WRITE = "write"
@@ -47,7 +47,7 @@ class Owner:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    """What is known of a token; the token itself is not kept."""
+    """A token, as far as it is known: the secret itself is not kept."""
 
     id: str
     name: str
@@ -77,7 +77,7 @@ class TokenHolder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovedOwner:
-    """What was deleted with an owner, and where its words still are."""
+    """An owner that was removed: what went with it, and where its words still are."""
 
     name: str
     memories: int

@@ -52,7 +52,7 @@ class _Timed(NamedTuple):
 
 
 class SearchIndex(Protocol):
-    """What an engine has for one question, in one snapshot."""
+    """An engine's answers to the parts of one question, in one snapshot."""
 
     def totals(self) -> Totals:
         """Return how much there is."""
@@ -163,7 +163,7 @@ def find(
 
 
 class _Stock(NamedTuple):
-    """What is known of the words of a question in the whole store."""
+    """Counts of the words of a question in the whole store."""
 
     corpus: Corpus
     looked_up: LookedUp

@@ -39,7 +39,7 @@ Advance = Callable[[int, int], object]
 
 @dataclass(slots=True)
 class Compared:
-    """What both stores hold."""
+    """The counts of both stores."""
 
     counts: dict[str, int]
     """Records by kind."""
@@ -51,7 +51,7 @@ class Compared:
 
 @dataclass(slots=True)
 class Delivered:
-    """What came into the target."""
+    """The counts of what came into the target."""
 
     stored: Counter[str] = field(default_factory=Counter)
     known: Counter[str] = field(default_factory=Counter)

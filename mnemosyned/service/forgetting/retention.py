@@ -60,19 +60,18 @@ class RetentionService:
         policies: PolicyHolder,
         about: About,
         guard: ClockGuard | None = None,
-        on_removal: Callable[[], None] | None = None,
         purge_soon: Callable[[], None] | None = None,
     ) -> None:
-        """Call `on_removal` after text was deleted, for caches that hold copies of it.
+        """`guard` judges the clock; without one it is believed, as one that tests move is.
 
-        Without a `guard` the clock is always believed, as one that tests move is. `purge_soon` asks
-        who purges for many memories to run `purger.run_due`.
+        `purge_soon` asks who purges for many memories to run `purger.run_due`.
         """
         self._about = about
         self._policies = policies
         self._store = store
         self._cycle = cycle
-        self.on_removal = on_removal or (lambda: None)
+        self.on_removal: Callable[[], None] = lambda: None
+        """Called after text was deleted, for caches that hold copies of it."""
         self.purger = self._make_purger(purge_soon)
         self.pruner = Pruner(
             store=store.archive.retention,
@@ -191,7 +190,7 @@ class RetentionService:
         return self._purged(removal, problem)
 
     def _selected(self, request: Forget, kept: Sequence[str]) -> Selected:
-        """What a call deletes besides what is `kept`, as that was forgotten before."""
+        """The memories a call deletes besides those `kept`, which were forgotten before."""
         if kept:
             ids = [
                 id

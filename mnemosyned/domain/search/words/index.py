@@ -1,4 +1,4 @@
-"""What a search for words needs of an index: the rows that have them, the newest first."""
+"""An index, as a search for words needs it: the rows that have them, the newest first."""
 
 from __future__ import annotations
 

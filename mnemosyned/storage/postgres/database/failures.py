@@ -98,7 +98,7 @@ def storage_failed(error: BaseException, consequence: str = NOTHING_KEPT) -> Exc
 
 
 def _refusal(error: BaseException, line: str) -> str:
-    """What to do about an attempt to connect that the server refused; empty for all else."""
+    """The advice for an attempt to connect that the server refused; empty for all else."""
     _, fatal, answer = line.partition("FATAL: ")
     if not fatal or getattr(error, "sqlstate", None):
         return ""

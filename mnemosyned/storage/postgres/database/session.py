@@ -15,7 +15,7 @@ ROWS_AT_ONCE = 200
 
 
 class Result(Protocol):
-    """What a statement gave: the part of psycopg's cursor that is used here."""
+    """The result of a statement: the part of psycopg's cursor that is used here."""
 
     rowcount: int
 

@@ -1,4 +1,4 @@
-"""What rows of an index are worth: BM25 as SQLite's FTS5 computes it, so that both rank alike.
+"""Scores of the rows of an index: BM25 as SQLite's FTS5 computes it, so that both rank alike.
 
 Every phrase of a question is a term of its own, also one that another has the same terms as. A
 text is as long as it has terms; the average is that of all rows of the index.
@@ -134,7 +134,7 @@ def _counted(
 
 
 class _Norms(dict[int, float]):
-    """What a length adds to how often a term must stand in a row to count as much."""
+    """The amount that a length adds to how often a term must stand in a row to count as much."""
 
     def __init__(self, average: float) -> None:
         super().__init__()

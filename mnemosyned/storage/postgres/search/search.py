@@ -1,4 +1,4 @@
-"""What the PostgreSQL store has for a question: its indexes, its rows, its summaries."""
+"""The PostgreSQL store's answers to a question: its indexes, its rows, its summaries."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def _conditions(
 
 
 def _checks(choice: ForgetFilter) -> list[Callable[[Row], bool]]:
-    """What the words of a memory that the indexes name have to pass."""
+    """Conditions on the words of a memory that the indexes name."""
     checks: list[Callable[[Row], bool]] = []
     if choice.terms:
         holds = _holding(choice.terms)

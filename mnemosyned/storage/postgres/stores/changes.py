@@ -78,7 +78,7 @@ class PostgresChanges(Transactional, ChangeStore):
 
 
 def _positions(session: Session, ids: Sequence[str]) -> dict[str, Position]:
-    """Where those of these memories are that there are: their position and their episode's."""
+    """Positions of those of these memories that exist, and of their episodes."""
     rows = session.execute(
         "SELECT m.id, m.seq, p.episode_seq FROM memory AS m "
         "LEFT JOIN placed AS p ON p.owner = m.owner AND p.seq = m.seq "

@@ -231,7 +231,7 @@ def _leave_forgotten(session: Session, ids: Sequence[str]) -> None:
 
 
 def _leave_state(session: Session, seqs: Sequence[int]) -> None:
-    """What these memories superseded is superseded by their successors then, if they have any."""
+    """Let the successors of these memories, if there are any, supersede what these superseded."""
     rows = session.execute(
         "SELECT DISTINCT superseded_by FROM memory_state "
         "WHERE owner = %(owner)s AND superseded_by = ANY(%(seqs)s::bigint[])",
@@ -248,7 +248,7 @@ def _leave_state(session: Session, seqs: Sequence[int]) -> None:
 
 
 def _leave_archive(session: Session, found: Sequence[_Found]) -> set[int]:
-    """What is secret stays so in the originals that remain; the episodes that lose originals."""
+    """Keep secret what is secret in the originals that remain; the episodes that lose originals."""
     episodes = {memory.seq: memory.episode for memory in found if memory.episode}
     rows = session.execute(
         "SELECT DISTINCT memory_seq FROM detail WHERE owner = %(owner)s "

@@ -77,7 +77,7 @@ class SqliteChanges(Transactional, ChangeStore):
 def _positions(
     connection: sqlite3.Connection, ids: Sequence[str]
 ) -> dict[str, Position]:
-    """Where those of these memories are that there are: their position and their episode's."""
+    """Positions of those of these memories that exist, and of their episodes."""
     positions = ((id, position_of(connection, id)) for id in ids)
     return {id: position for id, position in positions if position}
 

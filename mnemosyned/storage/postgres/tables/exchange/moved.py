@@ -1,4 +1,4 @@
-"""What an export leaves out and a move carries, as records and back as rows."""
+"""Rows that an export leaves out and a move carries, as records and back as rows."""
 
 from __future__ import annotations
 

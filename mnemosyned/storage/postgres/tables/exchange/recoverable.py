@@ -1,4 +1,4 @@
-"""What was forgotten with a grace time, as records and back as rows."""
+"""Memories forgotten with a grace time, as records and back as rows."""
 
 from __future__ import annotations
 
