@@ -99,13 +99,15 @@ def twins(folder: Path, clock: FakeClock, *, grace_hours: float = 0) -> Iterator
             POSTGRES: cast("SqliteStore", opened.enter_context(postgres_store())),
         }
         services = {
-            engine: _service(store, clock, grace_hours)
+            engine: service_over(store, clock, grace_hours)
             for engine, store in stores.items()
         }
         yield Twins(services, stores, clock)
 
 
-def _service(store: SqliteStore, clock: FakeClock, grace_hours: float) -> MemoryService:
+def service_over(
+    store: SqliteStore, clock: FakeClock, grace_hours: float
+) -> MemoryService:
     policies = PolicyHolder(
         Policies(
             intake=Intake(content_bytes_max=1_000_000),

@@ -30,6 +30,7 @@ from mnemosyned.storage.postgres.search.filters import (
     memory_filter,
     narrowed,
 )
+from mnemosyned.storage.postgres.search.kept_rows import KeptRows, Moment
 from mnemosyned.storage.postgres.search.matches import MATCH_FIELDS, match_from
 from mnemosyned.storage.postgres.search.statements import Phrase, Source, Table
 from mnemosyned.storage.postgres.search.words import PostgresWords, all_words
@@ -39,9 +40,10 @@ from mnemosyned.storage.postgres.tables.hierarchy import ancestors
 class PostgresIndex(SearchIndex):
     """A `SearchIndex` within one snapshot of an owner's memory."""
 
-    def __init__(self, session: Session, sizes: IndexSizes) -> None:
+    def __init__(self, session: Session, sizes: IndexSizes, kept: KeptRows) -> None:
         self._session = session
         self._sizes = sizes
+        self._kept = kept
         self._all_words = all_words(session)
         self._read: dict[int, Match] = {}
         """What was read of memories, with no score."""
@@ -52,11 +54,12 @@ class PostgresIndex(SearchIndex):
             "SELECT working_count + archive_count, working_characters + archive_characters, "
             "archive_count > 0, "
             "EXISTS (SELECT 1 FROM memory_state WHERE owner = %(owner)s), xmin::text, "
-            "episodic_count, rewordings FROM owner WHERE owner = %(owner)s"
+            "episodic_count, last_memory, rewordings FROM owner WHERE owner = %(owner)s"
         ).fetchone()
         if row is None:
             return Totals(0, 0, slept=False, states=False)
-        *totals, episodes, rewordings = row
+        *totals, episodes, last, rewordings = row
+        self._all_words.use_kept(self._kept, Moment(rewordings, last))
         self._versions = {
             "memory": (totals[0], rewordings),
             "episode": (episodes, rewordings),

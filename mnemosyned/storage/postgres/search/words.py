@@ -10,6 +10,7 @@ from mnemosyned.domain.search.words.index import Forms, Having, WordRows
 from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.fulltext.terms import phrase_hashes
 from mnemosyned.storage.postgres.search.filters import EVERYTHING, SqlFilter
+from mnemosyned.storage.postgres.search.kept_rows import SINCE_MAX, KeptRows, Moment
 from mnemosyned.storage.postgres.search.statements import (
     AnyOf,
     Asked,
@@ -39,10 +40,7 @@ class _Rows(NamedTuple):
 
 
 class PostgresWords(WordRows):
-    """The rows of words among an owner's memories, within the filters of a question.
-
-    `everything` are those of all memories, where these are some of them.
-    """
+    """The rows of words among an owner's memories, within the filters of a question."""
 
     def __init__(
         self,
@@ -50,6 +48,7 @@ class PostgresWords(WordRows):
         narrow: SqlFilter,
         everything: PostgresWords | None = None,
     ) -> None:
+        """`everything` are the rows of words among all memories, where these are some of them."""
         self._session = session
         self._narrow = narrow
         if narrow.only is not None:
@@ -61,6 +60,12 @@ class PostgresWords(WordRows):
         self._everything = everything
         self._known: dict[Forms, _Rows] = {}
         self._expected: dict[Forms, int] = {}
+        self._kept: KeptRows | None = None
+        self._moment = Moment(0, 0)
+
+    def use_kept(self, kept: KeptRows, moment: Moment) -> None:
+        """Use rows that were kept, and keep those that are looked up in this snapshot."""
+        self._kept, self._moment = kept, moment
 
     @property
     def is_filtered(self) -> bool:
@@ -118,15 +123,34 @@ class PostgresWords(WordRows):
         known = self._known.get(forms)
         if known and (known.is_all or known.limit >= limit):
             return known.newest
+        rows = self._kept_rows(forms) or self._among_few(forms)
+        if rows is not None:
+            self._known[forms] = _Rows(rows, len(rows) + 1)
+        return rows
+
+    def _kept_rows(self, forms: Forms) -> Sequence[int] | None:
+        """All rows of a word, if they are kept, with those that have come since."""
+        if self._kept is None:
+            return None
+        word = self._any_of(forms)
+        kept = self._kept.of(word, self._moment)
+        if kept is None or kept.at == self._moment:
+            return kept and kept.rows
+        since = Asked(word, SINCE_MAX, above=kept.at.last)
+        (parts,) = rows_of_each(self._session, [since], self._narrow, newest=True)
+        rows = [*_merged(parts, SINCE_MAX), *kept.rows]
+        self._kept.keep(word, rows, self._moment)
+        return rows
+
+    def _among_few(self, forms: Forms) -> Sequence[int] | None:
+        """The rows of a word among the few that pass, if all of its rows are known."""
         if self._few is None or self._everything is None:
             return None
         everywhere = self._everything._known.get(forms)  # noqa: SLF001 of this class
         if everywhere is None or not everywhere.is_all:
             return None
         few = frozenset(self._few)
-        rows = [seq for seq in everywhere.newest if seq in few]
-        self._known[forms] = _Rows(rows, len(rows) + 1)
-        return rows
+        return [seq for seq in everywhere.newest if seq in few]
 
     def _all_with_any(self, words: Sequence[Forms]) -> set[int] | None:
         """All rows of any of these words, if they are known."""
@@ -153,7 +177,10 @@ class PostgresWords(WordRows):
             if any(len(rows) >= what.most for rows in parts):
                 common[forms] = what._replace(above=self._bound(parts, what.most))
             else:
-                self._known[forms] = _Rows(_merged(parts, what.most), what.most)
+                rows = _Rows(_merged(parts, what.most), what.most)
+                self._known[forms] = rows
+                if self._kept and rows.is_all:
+                    self._kept.keep(what.any_of, rows.newest, self._moment)
         for _ in range(LOOKS_MAX):
             common = self._look_up_newest(common)
             if not common:

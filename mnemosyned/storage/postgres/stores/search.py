@@ -18,6 +18,7 @@ from mnemosyned.storage.postgres.database.pool import Pool
 from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.database.transactions import Transactional, reads
 from mnemosyned.storage.postgres.search.bm25 import IndexSizes
+from mnemosyned.storage.postgres.search.kept_rows import KeptRows
 from mnemosyned.storage.postgres.search.search import PostgresIndex
 from mnemosyned.storage.postgres.tables.memories import episode_at, memories_at
 
@@ -29,12 +30,14 @@ class PostgresSearch(Transactional, SearchStore):
         super().__init__(pool, owner)
         self._frequencies = frequencies
         self._sizes = IndexSizes()
+        self._kept_rows = KeptRows()
 
     def candidates(self, query: Query) -> SearchCandidates:
         if not query.terms and not query.only_then:
             return SearchCandidates()
         with self._pool.reading(self._owner) as session:
-            return find(PostgresIndex(session, self._sizes), query, self._frequencies)
+            index = PostgresIndex(session, self._sizes, self._kept_rows)
+            return find(index, query, self._frequencies)
 
     @reads
     def documents(self, session: Session, results: Sequence[RankedResult]) -> Documents:

@@ -1,0 +1,88 @@
+"""The rows of common words, kept from one question to the next, within a limit.
+
+An index of PostgreSQL knows where a row is, and not its number: to name one takes half a microsecond,
+as it is read, and up to 8,000 are named for a question. That is most of what a question takes longer
+than on SQLite; from here they come in a tenth of that. What is kept are numbers, no words, and true
+for one state of an owner's words: `rewordings` counts what changed or went. What has come since is
+looked up alone.
+"""
+
+from __future__ import annotations
+
+import threading
+from array import array
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from typing import ClassVar, NamedTuple
+
+from mnemosyned.storage.postgres.search.statements import AnyOf
+
+NUMBERS_MAX = 1_000_000
+"""Numbers that are kept, of all owners together: 8 MB."""
+KEPT_FROM = 200
+"""Rows of a word from which they are kept."""
+SINCE_MAX = 1_000
+"""Memories that may have come since; with more of them the word is looked up anew."""
+
+
+class Moment(NamedTuple):
+    """The state of an owner's words in a snapshot."""
+
+    rewordings: int
+    last: int
+    """The last number that was given to a memory."""
+
+
+class Kept(NamedTuple):
+    """All rows of a word at a moment, the newest first."""
+
+    rows: Sequence[int]
+    at: Moment
+
+
+class KeptRows:
+    """Rows of words of one memory; used from any thread."""
+
+    _all: ClassVar[OrderedDict[tuple[int, AnyOf], Kept]] = OrderedDict()
+    """Of all memories, those used last at the end."""
+    _numbers = 0
+    _opened = 0
+    _changing = threading.Lock()
+
+    def __init__(self) -> None:
+        with self._changing:
+            KeptRows._opened += 1
+            self._memory = KeptRows._opened
+
+    def of(self, word: AnyOf, at: Moment) -> Kept | None:
+        """All rows of a word up to this moment or to one shortly before."""
+        key = (self._memory, word)
+        with self._changing:
+            kept = self._all.get(key)
+            if kept is None or kept.at.rewordings != at.rewordings:
+                return None
+            self._all.move_to_end(key)
+        if (
+            kept.at.last > at.last
+        ):  # what others have asked since is not in this snapshot yet
+            return Kept([seq for seq in kept.rows if seq <= at.last], at)
+        return kept if at.last - kept.at.last <= SINCE_MAX else None
+
+    def keep(self, word: AnyOf, rows: Iterable[int], at: Moment) -> None:
+        """Keep all rows of a word, the newest first, if they are many."""
+        numbers = array("q", rows)
+        if not KEPT_FROM <= len(numbers) <= NUMBERS_MAX:
+            return
+        key = (self._memory, word)
+        with self._changing:
+            known = self._all.get(key)
+            if known and known.at >= at:
+                return
+            if known:
+                KeptRows._numbers -= len(known.rows)
+            self._all[key] = Kept(numbers, at)
+            self._all.move_to_end(key)
+            KeptRows._numbers += len(numbers)
+            while KeptRows._numbers > NUMBERS_MAX:
+                _, dropped = self._all.popitem(last=False)
+                KeptRows._numbers -= len(dropped.rows)

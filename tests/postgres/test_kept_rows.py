@@ -1,0 +1,176 @@
+"""What a daemon keeps of the index between two questions: never what is not true any more."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import timedelta
+from typing import cast
+
+import pytest
+from support.fakes import NOON, FakeClock
+from support.twins import Shown, service_over, shown
+
+from mnemosyned.paths import shipped
+from mnemosyned.service.service import MemoryService
+from mnemosyned.storage.postgres.opening import open_store
+from mnemosyned.storage.postgres.search import kept_rows
+from mnemosyned.storage.postgres.search.kept_rows import KeptRows, Moment
+from mnemosyned.storage.postgres.search.statements import AnyOf
+from mnemosyned.storage.postgres.store import PostgresStore
+from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.verbs.changes import EditMemory
+from mnemosyned.verbs.memories import Recall, Remember, RememberMany
+from mnemosyned.verbs.retention import Forget, Prune, Restore
+from mnemosyned.verbs.sleep import Sleep
+
+pytestmark = pytest.mark.postgres
+MEMORIES = 400
+QUESTIONS = ("bell at the mill", "who rang bell 17", "mill gear", "a quiet bell")
+WORD, OTHER = AnyOf((1,), ()), AnyOf((2,), ())
+
+
+def told(numbers: range, what: str = "rang") -> RememberMany:
+    return RememberMany(
+        memories=[
+            Remember(
+                id=f"m{number}",
+                content=f"Bell {number} {what} at the mill, gear {number % 7}.",
+                session=f"s{number % 5}",
+                created_at=NOON - timedelta(days=30, minutes=-number),
+            )
+            for number in numbers
+        ]
+    )
+
+
+@contextmanager
+def daemon(dsn: str) -> Iterator[MemoryService]:
+    """A service with a store of its own."""
+    with open_store(dsn, migrations=shipped("migrations") / "postgres") as store:
+        yield service_over(cast("SqliteStore", store), FakeClock(), 24)
+
+
+def store_of(service: MemoryService) -> PostgresStore:
+    return cast("PostgresStore", service._store)  # noqa: SLF001
+
+
+def answers(service: MemoryService) -> list[list[Shown]]:
+    asked = [Recall(query=text, limit=20) for text in QUESTIONS]
+    asked += [Recall(query=text, session=["s2"]) for text in QUESTIONS]
+    return [list(map(shown, service.recall(request).hits)) for request in asked]
+
+
+def remember(service: MemoryService) -> None:
+    service.remember_many(told(range(1_000, 1_030), "was quiet"))
+
+
+def remember_many(service: MemoryService) -> None:
+    for first in range(1_000, 3_000, 500):
+        service.remember_many(told(range(first, first + 500), "was quiet"))
+
+
+def forget(service: MemoryService) -> None:
+    for id in ("m17", "m399"):
+        service.call(Forget(id=id, now=True))
+
+
+def put_back(service: MemoryService) -> None:
+    service.call(Restore(id="m18"))
+
+
+def edit(service: MemoryService) -> None:
+    service.call(EditMemory(id="m17", text="Now it is quiet."))
+
+
+def sleep(service: MemoryService) -> None:
+    service.sleep(Sleep(force=True))
+
+
+def prune(service: MemoryService) -> None:
+    service.call(Prune(keep_days=1, believe_clock=True))
+
+
+CHANGES = [remember, remember_many, forget, put_back, edit, sleep, prune]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_another_daemon_changes_is_seen_by_the_next_question(
+    dsn: str, change: Callable[[MemoryService], None]
+) -> None:
+    with ExitStack() as opened:
+        mine, another = (
+            opened.enter_context(daemon(dsn)),
+            opened.enter_context(daemon(dsn)),
+        )
+        another.remember_many(told(range(MEMORIES)))
+        another.call(Forget(id="m18"))
+        if change is prune:
+            sleep(another)
+        for _ in range(2):  # the second time with what is kept
+            before = answers(mine)
+        change(another)
+        # How frequent a word is may be told a little late; here it is asked of the rows kept.
+        store_of(mine).maintenance.release_memory(words=True)
+
+        seen = answers(mine)
+
+        fresh = opened.enter_context(daemon(dsn))
+        assert seen == answers(fresh)
+        assert seen != before
+
+
+def test_rows_of_a_common_word_are_kept_for_the_next_question(dsn: str) -> None:
+    with daemon(dsn) as service:
+        service.remember_many(told(range(MEMORIES)))
+        answers(service)
+        assert max(rows_kept()) == MEMORIES
+        service.remember_many(told(range(1_000, 1_030)))
+        store_of(service).maintenance.release_memory(words=True)
+        answers(service)
+
+        assert max(rows_kept()) == MEMORIES + 30
+
+
+def rows_kept() -> list[int]:
+    """How many rows are kept of each word of the memory that was opened last."""
+    every = KeptRows._all  # noqa: SLF001
+    last = KeptRows._opened  # noqa: SLF001
+    return [len(kept.rows) for (memory, _), kept in every.items() if memory == last]
+
+
+def test_no_more_numbers_are_kept_than_there_is_room_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(kept_rows, "NUMBERS_MAX", 1_000)
+    at = Moment(0, 900)
+    kept = KeptRows()
+    kept.keep(WORD, range(900, 0, -1), at)
+    assert kept.of(WORD, at)
+    kept.keep(OTHER, range(600, 0, -1), at)
+
+    assert kept.of(WORD, at) is None
+    assert kept.of(OTHER, at)
+    assert KeptRows._numbers <= 1_000  # noqa: SLF001
+
+
+def test_a_question_of_an_older_snapshot_sees_no_rows_of_later_ones() -> None:
+    kept = KeptRows()
+    kept.keep(WORD, range(900, 0, -1), Moment(3, 900))
+
+    older = kept.of(WORD, Moment(3, 850))
+    assert older
+    assert list(older.rows) == list(range(850, 0, -1))
+    assert kept.of(WORD, Moment(2, 850)) is None
+    kept.keep(WORD, range(300, 0, -1), Moment(2, 300))  # and takes nothing newer away
+    newest = kept.of(WORD, Moment(3, 900))
+    assert newest
+    assert newest.rows == array("q", range(900, 0, -1))
+
+
+def test_rows_of_rare_words_are_not_kept() -> None:
+    kept = KeptRows()
+    kept.keep(WORD, range(kept_rows.KEPT_FROM - 1, 0, -1), Moment(0, 900))
+
+    assert kept.of(WORD, Moment(0, 900)) is None
