@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cases import conversations, memories
+from cases import conversations, memories, sleeping
 from cases.dsl import Given, Holds, built, compare
 
 PURE: dict[str, Callable[[Given], dict[str, Any]]] = {
@@ -27,7 +27,7 @@ PURE: dict[str, Callable[[Given], dict[str, Any]]] = {
     "rounds_trigger": conversations.rounds_trigger,
     "should_consolidate": conversations.should_consolidate,
 }
-STORED = {"sleep": memories.sleep, "working_cap": memories.working_cap}
+STORED = {"sleep": sleeping.sleep, "working_cap": sleeping.working_cap}
 
 
 def test_case(case: dict[str, Any], request: pytest.FixtureRequest) -> None:

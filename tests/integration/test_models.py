@@ -1,121 +1,16 @@
-"""Models on this machine: fetched from a real server that breaks off, checked, chosen, removed."""
+"""Models fetched from a real server that breaks off, lies or leads elsewhere."""
 
 from __future__ import annotations
 
-import hashlib
-import re
-import threading
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
-
 import pytest
-from click.testing import CliRunner
+from support.model_source import CONTENT, DIGEST, Source, pull, shelf, source
 
-from mnemosyned.cli.commands.model import model as command
 from mnemosyned.domain.errors import FetchFailed, InvalidRequest
 from mnemosyned.models import catalog
-from mnemosyned.models.catalog import CATALOG, CatalogEntry, ModelStore
+from mnemosyned.models.catalog import CatalogEntry, ModelStore
 from mnemosyned.models.download import check_url
 
-CONTENT = b"GGUF" + bytes(range(256)) * 4_000
-DIGEST = hashlib.sha256(CONTENT).hexdigest()
-
-
-@dataclass
-class Source:
-    """What the server has, and how it behaves."""
-
-    url: str = ""
-    content: bytes = CONTENT
-    etag: str | None = '"one"'
-    break_after: int | None = None
-    """Bytes after which each connection ends."""
-    outage_after: int | None = None
-    """Requests after which the server only says that it is busy."""
-    ranges: bool = True
-    status: int = 200
-    redirects: int = 0
-    location: str | None = None
-    requests: list[str] = field(default_factory=list)
-    """The range that each asked for."""
-
-
-class Handler(BaseHTTPRequestHandler):
-    source: Source
-
-    def do_GET(self) -> None:
-        source = self.source
-        asked = self.headers.get("Range", "")
-        source.requests.append(asked)
-        if source.redirects:
-            source.redirects -= 1
-            self.send_response(302)
-            self.send_header("Location", source.location or self.path)
-            self.end_headers()
-            return
-        outage = (
-            source.outage_after is not None
-            and len(source.requests) > source.outage_after
-        )
-        if source.status != 200 or outage:
-            self.send_error(503 if outage else source.status)
-            return
-        start = (
-            int(asked.removeprefix("bytes=").rstrip("-"))
-            if asked and source.ranges
-            else 0
-        )
-        same = self.headers.get("If-Range") in (None, source.etag)
-        if start >= len(source.content) and same:
-            self.send_error(416)
-            return
-        self._send(start if same else 0)
-
-    def _send(self, start: int) -> None:
-        source = self.source
-        whole = len(source.content)
-        self.send_response(206 if start else 200)
-        if start:
-            self.send_header("Content-Range", f"bytes {start}-{whole - 1}/{whole}")
-        if source.etag:
-            self.send_header("ETag", source.etag)
-        self.send_header("Content-Length", str(whole - start))
-        self.end_headers()
-        end = whole if source.break_after is None else start + source.break_after
-        self.wfile.write(source.content[start:end])
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-
-@pytest.fixture
-def source() -> Iterator[Source]:
-    at_hand = Source()
-    handler = type("Bound", (Handler,), {"source": at_hand})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        at_hand.url = f"http://127.0.0.1:{server.server_port}/some/tiny.gguf"
-        thread = threading.Thread(target=server.serve_forever, args=[0.01])
-        thread.start()
-        yield at_hand
-        server.shutdown()
-        thread.join()
-
-
-@pytest.fixture
-def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModelStore:
-    for name in ("CONFIG", "STATE"):
-        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
-        monkeypatch.delenv(f"{name}_DIRECTORY", raising=False)
-    monkeypatch.delenv("CONFIGURATION_DIRECTORY", raising=False)
-    return ModelStore()
-
-
-def pull(
-    shelf: ModelStore, name: str, *, sha256: str | None = None
-) -> tuple[Path, str]:
-    return shelf.pull(name, sha256=sha256, progress=lambda *_: None, pause_s=0)
+__all__ = ["shelf", "source"]
 
 
 def give_up(shelf: ModelStore, source: Source) -> None:
@@ -124,16 +19,6 @@ def give_up(shelf: ModelStore, source: Source) -> None:
     with pytest.raises(FetchFailed, match="1,000 bytes are kept"):
         pull(shelf, source.url)
     source.break_after = source.outage_after = None
-
-
-def run(*words: str) -> tuple[int, str]:
-    done = CliRunner().invoke(command, words, standalone_mode=False)
-    if done.exception:
-        raise done.exception
-    return int(done.return_value or 0), done.output
-
-
-# -------------------------------------------------------------------- fetching
 
 
 def test_a_fetched_model_is_whole_and_leaves_nothing_beside_it(
@@ -350,72 +235,3 @@ def test_a_fetch_that_brought_nothing_leaves_nothing(
         pull(shelf, source.url)
 
     assert not list(shelf.folder.iterdir())
-
-
-def test_a_part_is_shown_and_can_be_removed(shelf: ModelStore) -> None:
-    shelf.folder.mkdir(parents=True)
-    (shelf.folder / "tiny.gguf.part").write_bytes(CONTENT[:1_000])
-
-    _, listed = run("list")
-    run("remove", "tiny", "--yes")
-
-    assert re.search(r"tiny\.gguf +1,000 bytes +in part", listed)
-    assert not list(shelf.folder.iterdir())
-
-
-# -------------------------------------------------------------------- commands
-
-
-def test_a_model_is_pulled_verified_used_and_removed(
-    shelf: ModelStore, source: Source
-) -> None:
-    _, pulled = run("pull", source.url)
-    _, listed = run("list")
-    whole, _ = run("verify", "tiny")
-    _, used = run("use", "tiny")
-    _, listed_in_use = run("list")
-    with pytest.raises(InvalidRequest, match="in use"):
-        run("remove", "tiny", "--yes")
-    run("use", "none")
-    run("remove", "tiny", "--yes")
-
-    assert DIGEST in pulled
-    assert "tiny.gguf" in listed
-    assert whole == 0
-    assert str(shelf.folder / "tiny.gguf") in used
-    assert "in use" in listed_in_use
-    assert not list(shelf.folder.iterdir())
-
-
-def test_a_model_that_changed_on_disk_does_not_verify(
-    shelf: ModelStore, source: Source
-) -> None:
-    path, _ = pull(shelf, source.url)
-    path.write_bytes(CONTENT[:-1] + b"!")
-
-    code, said = run("verify", "tiny")
-
-    assert code == 1
-    assert "instead of" in said
-
-
-def test_nothing_is_fetched_to_say_how_it_is_done_by_hand(shelf: ModelStore) -> None:
-    _, said = run("pull", "tinyllama", "--by-hand")
-
-    assert CATALOG["tinyllama"].url in said
-    assert "668,788,096" in said
-    assert str(shelf.folder) in said
-    assert not shelf.folder.exists()
-
-
-def test_a_file_that_is_no_model_cannot_be_used(
-    shelf: ModelStore, tmp_path: Path
-) -> None:
-    (tmp_path / "notes.txt").write_text("notes")
-
-    with pytest.raises(InvalidRequest, match="GGUF"):
-        run("use", str(tmp_path / "notes.txt"))
-    with pytest.raises(InvalidRequest, match="mnem model list"):
-        run("use", "absent")
-
-    assert not list(shelf)

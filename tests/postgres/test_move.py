@@ -2,117 +2,54 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import closing
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import click
 import psycopg
 import pytest
-from click.testing import CliRunner
+from postgres.moving import counted, filled, move, settings, source
 from support.compare_databases import NUMBERED, NUMBERS, differences
-from support.engines import new_database
 from support.fakes import NOON
 from support.mixed_memory import QUESTIONS
-from support.whole_memory import CALL, FORGOTTEN, fill_all
+from support.whole_memory import CALL, FORGOTTEN
 
 from mnemosyned.assembly.build import open_memory
 from mnemosyned.assembly.stores import open_store
 from mnemosyned.cli.interruption import words_of
 from mnemosyned.config import Config
 from mnemosyned.domain.errors import (
-    DatabaseInUse,
-    InvalidRequest,
-    MnemosynedError,
     PartlyDone,
     StorageFailed,
 )
-from mnemosyned.domain.exchange import ExportedMemory, Restored
+from mnemosyned.domain.exchange import Restored
 from mnemosyned.domain.ports.archive.exchange import AnyRecord
 from mnemosyned.domain.ports.surroundings.agents import AgentCall
 from mnemosyned.maintenance.move import location_of
-from mnemosyned.maintenance.move_command import move_command
 from mnemosyned.service.exchange import move as moves
-from mnemosyned.service.exchange.same_answers import compare_answers
 from mnemosyned.storage.postgres.stores.archive.exchange import PostgresExchange
 from mnemosyned.verbs.memories import Get, Recall, Remember
 from mnemosyned.verbs.request import checked
 from mnemosyned.verbs.retention import Restore
 
+__all__ = ["filled", "settings", "source"]
+
 pytestmark = pytest.mark.postgres
 
+
 MOVER = Path(__file__).with_name("mover.py")
+
+
 KILLED_AFTER = (1, 2, 4)
 """Parts after whose beginning the process is killed, one try after another."""
-COUNTS = {
-    "memory": "SELECT (SELECT count(*) FROM working_memory) + (SELECT count(*) FROM archive)",
-    "episode": "SELECT count(*) FROM episodic_memory",
-    "supersession": "SELECT count(*) FROM memory_state WHERE superseded_by IS NOT NULL",
-    "learning": "SELECT count(*) FROM learning",
-    "log": "SELECT count(*) FROM consolidation_log",
-    "compaction": "SELECT count(*) FROM compaction",
-    "agent_session": "SELECT count(*) FROM agent_session",
-    "forgotten": "SELECT count(*) FROM agent_forgotten",
-    "recoverable": "SELECT count(*) FROM forgotten",
-    "watched_folder": "SELECT count(*) FROM watched_folder",
-    "watched_file": "SELECT count(*) FROM watched_file",
-    "hook_activity": "SELECT count(*) FROM agent_activity",
-    "vector": "SELECT count(*) FROM embedding",
-    "clock": "SELECT count(*) FROM clock_seen",
-}
-
-
-@pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database with something of everything."""
-    database = tmp_path_factory.mktemp("filled") / "memory.db"
-    fill_all(database)
-    return database
-
-
-@pytest.fixture
-def source(filled: Path, tmp_path: Path) -> Path:
-    """A copy of it that a test may change."""
-    return Path(shutil.copy(filled, tmp_path / "source.db"))
-
-
-@pytest.fixture(autouse=True)
-def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No settings but defaults, below the test's folder."""
-    for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"):
-        monkeypatch.setenv(name, str(tmp_path))
-
-
-def move(source: Path | str, target: Path | str) -> dict[str, Any]:
-    """Move by the command; what it answers as JSON."""
-    words = ["--from", str(source), "--to", str(target), "--json"]
-    done = CliRunner().invoke(
-        move_command, words, standalone_mode=False, catch_exceptions=False
-    )
-    assert done.return_value == 0, done.output
-    answer: dict[str, Any] = json.loads(done.stdout)
-    return answer
 
 
 def differing(one: Path, other: Path) -> list[str]:
     """Rows that only one of both files has; learnings have their order, and other numbers."""
     numbers = NUMBERS | {("learning", "seq")}
     return differences(one, other, left_out=NUMBERED, numbers=numbers)
-
-
-def counted(database: Path) -> dict[str, int]:
-    with closing(sqlite3.connect(database)) as connection:
-        return {
-            kind: connection.execute(query).fetchone()[0]
-            for kind, query in COUNTS.items()
-        }
 
 
 def answers(database: Path | str) -> list[list[tuple[str, float]]]:
@@ -284,107 +221,6 @@ def test_a_complete_move_is_compared_again(filled: Path, dsn: str) -> None:
     assert second["sha256"] == first["sha256"]
 
 
-def test_a_target_with_another_memory_is_refused(
-    filled: Path, dsn: str, tmp_path: Path
-) -> None:
-    other = tmp_path / "other.db"
-    for database in (dsn, str(other)):
-        with open_memory(Config(database=database, auto_sleep=False)) as memory:
-            memory.service.call(Remember("Mine", id="mine"))
-    with pytest.raises(InvalidRequest, match="memory mine is not of this memory"):
-        move(filled, dsn)
-    full = new_database()
-    move(filled, full)
-    with pytest.raises(InvalidRequest, match="memory mine is not of this memory"):
-        move(full, other)
-
-    with open_memory(Config(database=dsn, auto_sleep=False)) as memory:
-        assert len(memory.service.call(Recall("mine")).hits) == 1
-
-
-def test_a_source_that_changed_since_is_refused(source: Path, dsn: str) -> None:
-    move(source, dsn)
-    with open_memory(Config(database=str(source), auto_sleep=False)) as memory:
-        memory.service.call(Remember("Something new", id="new"))
-
-    with pytest.raises(InvalidRequest, match="moved into a new one"):
-        move(source, dsn)
-
-
-def test_a_change_amid_the_move_is_found(
-    filled: Path, dsn: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    deliver = moves.Moving.deliver
-
-    def disturbed(self: moves.Moving, advance: moves.Advance) -> None:
-        deliver(self, advance)
-        with open_memory(Config(database=dsn, auto_sleep=False)) as memory:
-            memory.service.call(Remember("From elsewhere", id="elsewhere"))
-
-    monkeypatch.setattr(moves.Moving, "deliver", disturbed)
-
-    with pytest.raises(InvalidRequest, match="is not the same in both"):
-        move(filled, dsn)
-
-
-@pytest.mark.parametrize(
-    ("source", "target", "reason"),
-    [
-        ("here.db", "there.db", "are both files: `mnem backup`"),
-        ("postgresql://a/b", "postgresql://c/d", "are both on a server"),
-        ("nowhere.db", "postgresql://c/d", "there is no database"),
-        ("postgresql://a/b", "nowhere/there.db", "there is no folder"),
-    ],
-)
-def test_places_between_which_nothing_is_moved(
-    tmp_path: Path, source: str, target: str, reason: str
-) -> None:
-    places = [
-        place if "://" in place else str(tmp_path / place) for place in (source, target)
-    ]
-
-    with pytest.raises(InvalidRequest, match=reason):
-        move(*places)
-
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_source_that_keeps_nothing_is_refused(dsn: str, tmp_path: Path) -> None:
-    with pytest.raises(InvalidRequest, match="keeps nothing to move"):
-        move(dsn, tmp_path / "there.db")
-
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_password_is_not_shown(filled: Path) -> None:
-    with pytest.raises(StorageFailed) as error:
-        move(filled, "postgresql://ann:hush@127.0.0.1:1/memory?connect_timeout=1")
-
-    assert "hush" not in str(error.value)
-
-
-def test_a_file_of_another_program_is_refused(dsn: str, tmp_path: Path) -> None:
-    foreign = tmp_path / "songs.db"
-    with closing(sqlite3.connect(foreign)) as connection:
-        connection.execute("CREATE TABLE song (name)")
-    before = foreign.read_bytes()
-    with open_memory(Config(database=dsn, auto_sleep=False)) as memory:
-        memory.service.call(Remember("Mine", id="mine"))
-
-    with pytest.raises(MnemosynedError, match="songs"):
-        move(dsn, foreign)
-
-    assert foreign.read_bytes() == before
-
-
-def test_a_memory_that_is_open_is_refused(source: Path, dsn: str) -> None:
-    with (
-        open_store(location_of(str(source))),
-        pytest.raises(DatabaseInUse, match="stop it with `mnem stop`"),
-    ):
-        move(source, dsn)
-
-
 def test_a_nul_that_no_rule_admitted_stops_nothing(source: Path, dsn: str) -> None:
     with open_store(location_of(str(source))) as store:
         store.surroundings.agents.count(
@@ -398,30 +234,3 @@ def test_a_nul_that_no_rule_admitted_stops_nothing(source: Path, dsn: str) -> No
         )
 
     assert move(source, dsn)["counts"] == counted(source)
-
-
-def test_other_hits_are_told(filled: Path, dsn: str) -> None:
-    memory = ExportedMemory(
-        id="pin", seq=1, session="s", content="Ada drinks tea", created_at=NOON
-    )
-
-    with (
-        open_store(location_of(str(filled))) as full,
-        open_store(location_of(dsn)) as empty,
-    ):
-        compared = compare_answers(
-            full.search, empty.search, [memory], now=datetime.now(UTC)
-        )
-
-    assert compared.differing == ("pin",)
-
-
-def test_the_words_tell_what_to_set_and_what_stays(filled: Path, dsn: str) -> None:
-    words = ["--from", str(filled), "--to", dsn]
-
-    done = CliRunner().invoke(move_command, words, standalone_mode=False)
-
-    assert "each record is the same in both" in done.stdout
-    assert "recall: 5 of 5 questions answered alike" in done.stdout
-    assert f"mnem config set database '{dsn}'" in done.stdout
-    assert done.stdout.splitlines()[-1].startswith("not moved: ")
