@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
+from functools import partial
 from typing import Protocol
 
 from mnemosyned.assembly.parts import SharedParts
@@ -16,6 +17,7 @@ from mnemosyned.domain.errors import (
 )
 from mnemosyned.domain.ports.owners import LOCAL_OWNER, OwnerStore
 from mnemosyned.domain.sleep.cycles import Trigger
+from mnemosyned.domain.sleep.rollup import Level, closed_before
 from mnemosyned.logs import logger
 from mnemosyned.service.forgetting.retention import RetentionService
 from mnemosyned.sleep.sleeper import Sleeper
@@ -146,11 +148,19 @@ class OwnerRounds:
 
     def _pages(self) -> Iterator[Sequence[int]]:
         """Yield the owners with work, but for the local one, which has a schedule of its own."""
-        before = self._shared.policies.sleep.cutoff(self._shared.age_clock.now())
-        page = self._owners.with_work(before=before, after=LOCAL_OWNER, limit=PAGE)
+        policy, now = self._shared.policies.sleep, self._shared.age_clock.now()
+        over = policy.rollup_cutoff(now)
+        listed = partial(
+            self._owners.with_work,
+            before=policy.cutoff(now),
+            archived=self._shared.policies.retention.prunes,
+            closed={level: closed_before(level, over) for level in Level if level},
+            limit=PAGE,
+        )
+        page = listed(after=LOCAL_OWNER)
         while page and not self._stopped.is_set():  # ends, as numbers ascend
             yield page
-            page = self._owners.with_work(before=before, after=page[-1], limit=PAGE)
+            page = listed(after=page[-1])
 
     def _guarded(self, owner: int, work: Callable[[SleepingMemory], object]) -> None:
         """Work for one owner; what fails for it fails for no other.

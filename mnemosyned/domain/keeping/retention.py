@@ -113,6 +113,11 @@ class Retention:
     characters_max: int | None = None
     """Beyond so many characters the oldest go."""
 
+    @property
+    def prunes(self) -> bool:
+        """Whether anything goes."""
+        return self.keep is not None or self.characters_max is not None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prunable:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol
+
+from mnemosyned.domain.sleep.rollup import Level
 
 NAME_FORM = r"[A-Za-z0-9][A-Za-z0-9._@-]{0,99}"
 """An owner's name, and a token's."""
@@ -144,12 +146,19 @@ class OwnerStore(Protocol):
         ...
 
     def with_work(
-        self, *, before: datetime, after: int = 0, limit: int = 1_000
+        self,
+        *,
+        before: datetime,
+        closed: Mapping[Level, datetime],
+        archived: bool = False,
+        after: int = 0,
+        limit: int = 1_000,
     ) -> Sequence[int]:
         """List the numbers of owners, above `after`, whose memory has something to consolidate.
 
-        That is a memory in working memory from before a time, a period that may be over, or what is
-        still to be deleted for good.
+        That is a memory in working memory from before a time, a summary that no period has yet
+        although its period began before `closed`, one that is to be rewritten, or what is still to
+        be deleted for good. With `archived` also those who have an archive, which may be pruned.
         """
         ...
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 
@@ -54,11 +54,17 @@ _DELETE_SOME = (
     "DELETE FROM memory WHERE owner = %(owner)s AND seq IN "
     "(SELECT seq FROM memory WHERE owner = %(owner)s ORDER BY seq LIMIT %(most)s)"
 )
+_IS_OVER = " OR ".join(
+    f"(e.level = {level - 1} AND coalesce(e.period_from, e.covers_from) < %({level.name})s)"
+    for level in Level
+    if level
+)
 _WITH_WORK = (
     "SELECT o.owner FROM owner AS o WHERE o.owner > %(after)s AND ("
+    "(%(archived)s AND o.archive_count > 0) OR "
     "EXISTS (SELECT 1 FROM fresh AS f WHERE f.owner = o.owner AND f.created_at < %(before)s) "
     "OR EXISTS (SELECT 1 FROM episode AS e WHERE e.owner = o.owner AND e.parent_id IS NULL "
-    "AND e.level < %(highest)s AND coalesce(e.period_from, e.covers_from) < %(before)s) "
+    f"AND ({_IS_OVER})) "
     "OR EXISTS (SELECT 1 FROM emptied_episode AS s WHERE s.owner = o.owner) "
     "OR EXISTS (SELECT 1 FROM forgotten AS k WHERE k.owner = o.owner AND k.final_at < now()) "
     "OR EXISTS (SELECT 1 FROM scrub_due AS d WHERE d.owner = o.owner)) "
@@ -165,15 +171,23 @@ class PostgresOwners(OwnerStore):
         return count
 
     def with_work(
-        self, *, before: datetime, after: int = 0, limit: int = 1_000
+        self,
+        *,
+        before: datetime,
+        closed: Mapping[Level, datetime],
+        archived: bool = False,
+        after: int = 0,
+        limit: int = 1_000,
     ) -> Sequence[int]:
+        ends = {level.name: utc(closed[level]) for level in Level if level}
         with self._pool.outside_transactions(ALL) as session:
             rows = session.execute(
                 _WITH_WORK,
                 before=utc(before),
                 after=after,
                 limit=limit,
-                highest=int(Level.MONTH),
+                archived=archived,
+                **ends,
             )
             return [number for (number,) in rows]
 

@@ -1,0 +1,130 @@
+"""Whom a round visits: owners with something to consolidate, and nobody else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from support.fakes import FakeClock
+
+from mnemosyned.assembly.owners import OwnerMemories
+from mnemosyned.assembly.parts import SharedParts
+from mnemosyned.assembly.stores import open_owned_stores
+from mnemosyned.config import Config, DatabaseLocation
+from mnemosyned.domain.keeping.retention import Retention
+from mnemosyned.domain.sleep.cycles import Trigger
+from mnemosyned.service.policies import Policies, PolicyHolder
+from mnemosyned.sleep.policy import SleepPolicy
+from mnemosyned.sleep.throttle import ForegroundGate
+from mnemosyned.verbs.memories import Remember
+from mnemosyned.verbs.retention import Forget
+
+pytestmark = pytest.mark.postgres
+MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
+DAY = timedelta(days=1)
+
+
+class Rounds:
+    """Rounds on a clock that the test moves, and what they visited."""
+
+    def __init__(self, memories: OwnerMemories, shared: SharedParts) -> None:
+        self.memories = memories
+        self.clock = shared.clock
+        self.policies = shared.policies
+        self.visited: list[int] = []
+        visit = memories.rounds._memory_of  # noqa: SLF001 to see whom it visits
+
+        def noting(owner: int) -> object:
+            self.visited.append(owner)
+            return visit(owner)
+
+        memories.rounds._memory_of = noting  # type: ignore[assignment]  # noqa: SLF001
+
+    def add(self, name: str) -> int:
+        return self.memories.owners.add(name).number
+
+    def remember(self, owner: int, *ids: str) -> None:
+        for id in ids:
+            request = Remember(f"Bell {id} rang.", id=id, created_at=self.clock.now())
+            self.memories.get(owner).service.call(request)
+
+    def run(self, *, at: datetime) -> list[int]:
+        """Make a round at a time; whom it visited."""
+        assert isinstance(self.clock, FakeClock)
+        self.clock.moment = at
+        self.visited.clear()
+        self.memories.rounds.run(Trigger.SCHEDULE)
+        return list(self.visited)
+
+
+@pytest.fixture
+def rounds(dsn: str) -> Iterator[Rounds]:
+    clock = FakeClock(MONDAY)
+    shared = SharedParts(
+        policies=PolicyHolder(Policies(sleep=SleepPolicy())),
+        gate=ForegroundGate(),
+        clock=clock,
+        age_clock=clock,
+    )
+    with open_owned_stores(DatabaseLocation(url=dsn)) as stores:
+        memories = OwnerMemories(stores, shared, Config())
+        memories.rounds.start()
+        yield Rounds(memories, shared)
+        memories.rounds.stop()
+
+
+def test_an_owner_is_visited_when_a_memory_or_a_period_is_due(rounds: Rounds) -> None:
+    anna, nobody = rounds.add("anna"), rounds.add("nobody")
+    rounds.remember(anna, "a", "b", "c")
+
+    visits = {
+        hours: rounds.run(at=MONDAY + timedelta(hours=hours))
+        for hours in (1, 13, 14, 20, 38, 39)
+    }
+    later = [rounds.run(at=MONDAY + days * DAY) for days in range(3, 50)]
+
+    # After 12 hours the memories are due, at 18:00 of the next day their day is.
+    assert visits[1] == []
+    assert visits[13] == [anna]
+    assert visits[14] == visits[20] == []
+    assert [hours for hours, visited in visits.items() if visited][-1] >= 38
+    # Once more each for the week and for the month.
+    assert later.count([anna]) == 2
+    assert later.count([]) == len(later) - 2
+    assert nobody not in rounds.visited
+
+
+def test_who_has_an_archive_is_visited_where_archives_are_pruned(
+    rounds: Rounds,
+) -> None:
+    anna = rounds.add("anna")
+    rounds.remember(anna, "a", "b", "c")
+    rounds.run(at=MONDAY + DAY)
+    quiet = MONDAY + 60 * DAY
+    for days in (3, 9, 45):
+        rounds.run(at=MONDAY + days * DAY)
+    assert rounds.run(at=quiet) == []
+
+    rounds.policies.current = Policies(
+        sleep=SleepPolicy(), retention=Retention(keep=30 * DAY)
+    )
+
+    assert rounds.run(at=quiet) == [anna]
+
+
+def test_what_is_still_to_be_purged_is_work(rounds: Rounds) -> None:
+    anna = rounds.add("anna")
+    rounds.remember(anna, "a")
+    service = rounds.memories.get(anna).service
+    rounds.memories.rounds._asked = _Nobody()  # noqa: SLF001
+    service.call(Forget(id="a", now=True))
+
+    assert rounds.run(at=MONDAY) == [anna]
+
+
+class _Nobody(set[int]):
+    """Owners who ask for the background, and are left to the next round."""
+
+    def add(self, owner: int) -> None:
+        """Leave it."""
