@@ -34,7 +34,7 @@ STOP := if [ -x $(MNEM) ]; then if $(MNEM) stop --help >/dev/null 2>&1; then $(M
 # SLOW are the marks with targets of their own.
 # Test modules, too, are compiled once, and not by each worker.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q
-SLOW := postgres or top or backup or http or adapters or agents or fault or lifetime or packaging or systemd or llm or numpy or slow
+SLOW := postgres or citus or top or backup or http or adapters or agents or fault or lifetime or packaging or systemd or llm or numpy or slow
 # llama.cpp comes as source: its wheel is built once and kept here, whatever becomes of .venv.
 LLAMA_VERSION := 0.3.36
 LLAMA_WHEELS ?= $(CURDIR)/build/wheels
@@ -62,7 +62,7 @@ BENCHES := peer recall write sleep forget locomo talks times life start footprin
 	replay tokens vectors soak exchange postgres owners plots
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-server test tables test-e2e test-fault test-backup doctor-table test-lifetime test-sqlite test-packaging test-systemd test-year test-agents test-numpy test-postgres test-top test-http test-llm test-adapters \
+.PHONY: help demo demo-server test tables test-e2e test-fault test-backup doctor-table test-lifetime test-sqlite test-packaging test-systemd test-year test-agents test-numpy test-postgres test-citus test-top test-http test-llm test-adapters \
 	check format run bench $(addprefix bench-,$(BENCHES)) man first-day install install-llm wheel-llm small-model uninstall lock clean
 
 help: ## show this list
@@ -168,6 +168,18 @@ test-postgres: $(COMPILED) build/postgres/.ready ## the same memory on PostgreSQ
 	$(POSTGRES) $(PYTEST) -n 3 --dist worksteal --engine postgres tests/contract tests/integration \
 		-m "not ($(SLOW) or thorough)"
 	$(POSTGRES) $(PYTEST) -n 2 --dist worksteal -m postgres tests/postgres
+
+# Citus is in no package that this checkout could install: build it against the server of that folder.
+# It refuses triggers, by which one test has a table fail.
+BY_TRIGGER := tests/integration/test_compactions.py::test_it_is_kept_whole_or_not_at_all
+test-citus: $(COMPILED) build/postgres/.ready ## the same on a cluster of Citus; POSTGRES_BIN=…/bin of a server that has it (slow)
+	@if $(POSTGRES) PYTHONPATH=build/postgres:tests $(BIN)/python -c \
+		'from support.citus import has_citus; raise SystemExit(not has_citus())'; then set -ex; \
+		$(POSTGRES) $(PYTEST) -n 2 --dist worksteal --engine citus tests/contract tests/integration \
+			-m "not ($(SLOW) or thorough)" --deselect $(BY_TRIGGER); \
+		$(POSTGRES) $(PYTEST) -m citus tests/postgres; \
+	else echo "NOT RUN: this server has no Citus. Build Citus for a server, and name that server's"; \
+		echo "programs: make test-citus POSTGRES_BIN=/path/to/bin"; fi
 
 HTTP_TOOLS := build/http
 test-http: $(COMPILED) ## random requests by schemathesis, and a generated client; EXAMPLES=250 REQUESTS_MIN=10000 (slow)

@@ -8,7 +8,15 @@ from typing import cast
 
 import pytest
 from hypothesis import HealthCheck, settings
-from support.engines import ENGINES, POSTGRES, SQLITE, postgres_store, sqlite_store
+from support.citus import citus_store
+from support.engines import (
+    CITUS,
+    ENGINES,
+    POSTGRES,
+    SQLITE,
+    postgres_store,
+    sqlite_store,
+)
 from support.fakes import FakeClock, FakeSummarizer
 from support.services import about, make_service
 
@@ -38,6 +46,8 @@ settings.register_profile(
     max_examples=int(os.environ.get("EXAMPLES", "40")),
 )
 settings.load_profile("suite")
+
+SERVED = {POSTGRES: postgres_store, CITUS: citus_store}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -91,8 +101,9 @@ def store(
     request: pytest.FixtureRequest, database: Path, blank: Path
 ) -> Iterator[SqliteStore]:
     """A store on the engine under test; where only a SQLite file will do, tests open one."""
-    if request.config.getoption("--engine") == POSTGRES:
-        with postgres_store() as opened:
+    engine = request.config.getoption("--engine")
+    if engine != SQLITE:
+        with SERVED[engine]() as opened:
             yield cast("SqliteStore", opened)
     else:
         with sqlite_store(database, blank) as opened:

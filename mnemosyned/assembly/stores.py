@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 from mnemosyned.config import DatabaseLocation
 from mnemosyned.domain.errors import ConfigInvalid
 from mnemosyned.domain.ports.owners import OwnerStore
+from mnemosyned.domain.ports.server import DatabaseServer
 from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.ports.vectors import VectorStore
 from mnemosyned.paths import shipped
@@ -97,6 +98,24 @@ def open_owned_stores(location: DatabaseLocation) -> Iterator[OwnedStores]:
         location.url, migrations=shipped("migrations") / "postgres"
     ) as stores:
         yield cast("OwnedStores", stores)
+
+
+def open_server(location: DatabaseLocation) -> DatabaseServer:
+    """Return the database of a server as a whole.
+
+    Raises `ConfigInvalid` for a file, and what `open_store` raises.
+    """
+    if location.file is not None:
+        raise ConfigInvalid(
+            f"{location} is a file, which is purged by every forget; these commands are for "
+            "database: postgresql://…",
+            field="database",
+        )
+    with _driver():
+        from mnemosyned.storage.postgres import opening  # noqa: PLC0415
+    return opening.open_server(
+        location.url, migrations=shipped("migrations") / "postgres"
+    )
 
 
 @contextmanager

@@ -298,6 +298,13 @@ _ROWS = (
         "mnem owner add anna",
     ),
     Command(
+        "db",
+        "keep",
+        "Purge the files of a database server, or spread it over a cluster.",
+        f"{_MAINTENANCE}.db_command:db",
+        "mnem db purge",
+    ),
+    Command(
         "doctor",
         "keep",
         "Check the installation, and say what mends each fault.",

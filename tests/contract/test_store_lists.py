@@ -8,6 +8,7 @@ from itertools import chain
 from typing import Any
 
 import pytest
+from support.engines import POSTGRES, SQLITE
 from support.fakes import NOON, consolidate, memory, promotion, remember_batch
 
 from mnemosyned.domain.listing import (
@@ -32,7 +33,8 @@ def _limits(
 ) -> ListLimits:
     """Limits that this memory is far below, and others that it exceeds."""
     engine = request.config.getoption("--engine")
-    module = f"mnemosyned.storage.{engine}.search.listing"
+    folder = SQLITE if engine == SQLITE else POSTGRES
+    module = f"mnemosyned.storage.{folder}.search.listing"
     monkeypatch.setattr(f"{module}.LIST_LIMITS", request.param)
     limits: ListLimits = request.param
     return limits

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from mnemosyned.storage.postgres.store import PostgresStore
 
-SQLITE, POSTGRES = "sqlite", "postgres"
-ENGINES = (SQLITE, POSTGRES)
+SQLITE, POSTGRES, CITUS = "sqlite", "postgres", "citus"
+ENGINES = (SQLITE, POSTGRES, CITUS)
 
 
 @contextmanager

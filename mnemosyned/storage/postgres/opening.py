@@ -19,6 +19,7 @@ from mnemosyned.storage.postgres.database.roles import prepare_role
 from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.store import PostgresStore
 from mnemosyned.storage.postgres.stores.owners import PostgresOwners
+from mnemosyned.storage.postgres.stores.server import PostgresServer
 from mnemosyned.storage.postgres.tables.owners.owner import ensure_owner
 
 
@@ -101,6 +102,19 @@ def _prepared(dsn: str, migrations: Path) -> tuple[int, str]:
         return upgrade(dsn, migrations), prepare_role(dsn)
     except psycopg.Error as error:
         raise storage_failed(error, "the owners were not read") from error
+
+
+def open_server(dsn: str, *, migrations: Path) -> PostgresServer:
+    """Bring the schema up to date, and return the database as a whole.
+
+    Raises `ConfigInvalid`, `SchemaTooNew` and `StorageFailed`.
+    """
+    _check(dsn)
+    try:
+        upgrade(dsn, migrations)
+    except psycopg.Error as error:
+        raise storage_failed(error, "nothing was done") from error
+    return PostgresServer(dsn)
 
 
 def _check(dsn: str) -> None:

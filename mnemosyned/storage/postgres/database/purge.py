@@ -2,7 +2,7 @@
 
 A deleted row is gone from every query at once, and its words stay in its page until VACUUM has taken
 them out, which it can once no transaction sees the row any more. VACUUM FULL would write each table
-anew, and lock it for all owners meanwhile: that is left to whoever runs the server.
+anew, and lock it for all owners meanwhile: that is for whoever runs the server, see `rewriting`.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ TABLES = (
 )  # fmt: skip
 """Tables from which a deletion takes rows or words."""
 BEYOND = (
-    "unused space in the server's table files until it is written over, or VACUUM FULL",
-    "the server's write-ahead log until it is recycled, its standbys and base backups",
+    "unused space in the server's table files until it is written over, or `mnem db purge`",
+    "the server's write-ahead log until it is recycled and written over, or `mnem db purge`",
+    "the server's standbys and base backups, until they are purged or deleted as well",
 )
 """What keeps deleted words after a purge."""
 SEEN_TRIES = 40
@@ -84,11 +85,11 @@ def sweep(pool: Pool, tables: Sequence[str]) -> bool:
 
 
 def _swept(session: Session, tables: Sequence[str]) -> bool:
-    _require_ownership(session, tables)
-    return _is_unseen(session) and _vacuum(session, tables)
+    require_ownership(session, tables)
+    return is_unseen(session) and _vacuum(session, tables)
 
 
-def _require_ownership(session: Session, tables: Sequence[str]) -> None:
+def require_ownership(session: Session, tables: Sequence[str]) -> None:
     """Require what VACUUM requires: it leaves the tables of others with no more than a warning."""
     table = session.scalar(_NOT_OURS, tables=list(tables))
     if table is not None:
@@ -99,7 +100,7 @@ def _require_ownership(session: Session, tables: Sequence[str]) -> None:
         raise StorageFailed(f"nothing was purged: {advice}", reason=advice)
 
 
-def _is_unseen(session: Session) -> bool:
+def is_unseen(session: Session) -> bool:
     """Wait until all transactions have ended that may see what was deleted before."""
     following = session.scalar(_NEXT_TRANSACTION)
     for _ in range(SEEN_TRIES):

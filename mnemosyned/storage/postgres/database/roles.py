@@ -36,11 +36,17 @@ def prepare_role(dsn: str) -> str:
 
     Raises `StorageFailed` where the database's user may not create it, with what to do.
     """
-    with connected_once(dsn) as connection, connection.transaction():
+    with connected_once(dsn) as connection:
+        ensure_role(connection)
+    return REQUEST_ROLE
+
+
+def ensure_role(connection: psycopg.Connection[Row]) -> None:
+    """Do the same on a connection. Raises `StorageFailed`."""
+    with connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
         _ensure_member(connection)
         _grant(connection)
-    return REQUEST_ROLE
 
 
 def owned_tables(session: Session) -> list[str]:

@@ -7,8 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 
-import psycopg
-
 from mnemosyned.domain.errors import InvalidRequest, NotFound
 from mnemosyned.domain.ports.owners import (
     LOCAL_OWNER,
@@ -49,6 +47,12 @@ _LISTED = (
 _BYTES = (
     "SELECT owner, sum(pg_column_size({table}.*))::bigint FROM {table} GROUP BY owner"
 )
+_ADD = (
+    "INSERT INTO owner AS o (owner, name) VALUES (%(number)s, %(name)s) "
+    f"RETURNING {_FIELDS}"
+)
+_NAMING = 0x6D6E6E61
+"""Advisory lock of whoever adds an owner."""
 _NUMBER = "SELECT owner FROM owner WHERE name = %(name)s"
 _DELETE_SOME = (
     "DELETE FROM memory WHERE owner = %(owner)s AND seq IN "
@@ -80,18 +84,14 @@ class PostgresOwners(OwnerStore):
 
     def add(self, name: str) -> Owner:
         _check_name(name, field="name")
-        with self._pool.outside_transactions(ALL) as session:
-            try:
-                row = session.execute(
-                    "INSERT INTO owner AS o (owner, name) "
-                    f"VALUES (nextval('owner_number'), %(name)s) RETURNING {_FIELDS}",
-                    name=name,
-                ).fetchone()
-            except psycopg.errors.UniqueViolation as error:
+        with self._pool.outside_transactions(ALL) as session, _naming(session):
+            if session.scalar(_NUMBER, name=name) is not None:
                 raise InvalidRequest(
                     f"there is an owner {name} already; choose another name",
                     field="name",
-                ) from error
+                )
+            number = session.scalar("SELECT nextval('owner_number')")
+            row = session.execute(_ADD, number=number, name=name).fetchone()
         assert row  # noqa: S101 for mypy: INSERT … RETURNING gives its row
         return _owner(row)
 
@@ -213,6 +213,16 @@ class PostgresOwners(OwnerStore):
                 field="owner",
             )
         return number
+
+
+@contextmanager
+def _naming(session: Session) -> Iterator[None]:
+    """Keep others from adding owners: the nodes of a cluster cannot compare names by a key."""
+    session.execute("SELECT pg_advisory_lock(%(key)s)", key=_NAMING)
+    try:
+        yield
+    finally:
+        session.execute("SELECT pg_advisory_unlock(%(key)s)", key=_NAMING)
 
 
 def _check_name(name: str, *, field: str) -> None:

@@ -182,10 +182,12 @@ class PostgresRollups(Transactional, RollupStore):
             summarizer=episode.summarizer,
             id=episode.id,
         )
+        if episode.parent is None:
+            return
         # A summary above that was written meanwhile read this one while it was empty.
         above = session.execute(
             "SELECT e.seq FROM episode AS e WHERE e.owner = %(owner)s "
-            "AND e.id = %(parent)s::text AND NOT EXISTS (SELECT 1 FROM emptied_episode AS s "
+            "AND e.id = %(parent)s AND NOT EXISTS (SELECT 1 FROM emptied_episode AS s "
             "WHERE s.owner = %(owner)s AND s.episode_seq = e.seq)",
             parent=episode.parent,
         ).fetchall()

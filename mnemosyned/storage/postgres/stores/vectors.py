@@ -41,8 +41,9 @@ class PostgresVectors(Transactional, VectorStore):
     def use_model(self, session: Session, name: str, identity: str) -> int:
         number: int = session.scalar(
             "INSERT INTO embedding_model (owner, number, name, digest) "
-            "SELECT %(owner)s, coalesce(max(number), 0) + 1, %(name)s, %(digest)s "
-            "FROM embedding_model WHERE owner = %(owner)s "
+            "SELECT o.owner, (SELECT coalesce(max(m.number), 0) + 1 FROM embedding_model AS m "
+            "WHERE m.owner = %(owner)s), %(name)s, %(digest)s "
+            "FROM owner AS o WHERE o.owner = %(owner)s "
             "ON CONFLICT (owner, digest) DO UPDATE SET name = excluded.name RETURNING number",
             name=name,
             digest=identity,

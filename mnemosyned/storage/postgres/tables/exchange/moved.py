@@ -50,8 +50,9 @@ _INSERT_ACTIVITY = (
 )
 _INSERT_MODEL = (
     "INSERT INTO embedding_model (owner, number, name, digest) "
-    "SELECT %(owner)s, coalesce(max(number), 0) + 1, %(name)s, %(digest)s "
-    "FROM embedding_model WHERE owner = %(owner)s ON CONFLICT DO NOTHING"
+    "SELECT o.owner, (SELECT coalesce(max(m.number), 0) + 1 FROM embedding_model AS m "
+    "WHERE m.owner = %(owner)s), %(name)s, %(digest)s "
+    "FROM owner AS o WHERE o.owner = %(owner)s ON CONFLICT DO NOTHING"
 )
 _INSERT_VECTOR = (
     "INSERT INTO embedding (owner, memory_seq, model, vector) "

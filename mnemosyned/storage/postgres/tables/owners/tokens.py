@@ -21,11 +21,13 @@ from mnemosyned.storage.postgres.database.session import Row, Session
 SECRET_BYTES = 32
 ID_BYTES = 5
 _VALID = "(revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now()))"
-_FIELDS = f"id, name, scopes, created_at, expires_at, revoked_at, {_VALID}"
+_COLUMNS = "id, name, scopes, created_at, expires_at, revoked_at"
+_FIELDS = f"{_COLUMNS}, {_VALID}"
 _INSERT = (
     "INSERT INTO owner_token (owner, digest, id, name, scopes, created_at, expires_at) "
     "VALUES (%(owner)s, %(digest)s, %(id)s, %(name)s, %(scopes)s::text[], now(), "
-    f"now() + %(valid_for)s::interval) RETURNING {_FIELDS}"
+    f"now() + %(valid_for)s::interval) RETURNING {_COLUMNS}, "
+    "expires_at IS NULL OR expires_at > created_at"
 )
 _NAMED = "owner = %(owner)s AND (id = %(token)s OR name = %(token)s)"
 

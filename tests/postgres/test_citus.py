@@ -1,0 +1,143 @@
+"""A database spread over a cluster of Citus: all that is an owner's is on one node.
+
+That every statement meets one shard, and answers as on one server, the store's tests on
+`--engine citus` show.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+
+import psycopg
+import pytest
+from support.citus import MIGRATIONS, NODES, SHARDS, cluster, has_citus
+from support.fakes import memory, remember_batch
+
+from mnemosyned.domain.errors import InvalidRequest, NotFound
+from mnemosyned.domain.keeping.retention import ForgetFilter
+from mnemosyned.domain.ports.owners import Scope
+from mnemosyned.domain.ports.store import MemoryStore
+from mnemosyned.domain.sleep.rollup import Level
+from mnemosyned.domain.text.terms import terms
+from mnemosyned.storage.postgres.opening import open_owners, open_server, open_store
+
+needs_citus = pytest.mark.skipif(
+    not has_citus(),
+    reason="NOT RUN: this server has no Citus; POSTGRES_BIN names one that has",
+)
+
+
+def asked(sql: str, *values: object) -> list[tuple[Any, ...]]:
+    with psycopg.connect(cluster(), autocommit=True) as connection:
+        rows: list[tuple[Any, ...]] = connection.execute(
+            sql.encode(), values
+        ).fetchall()
+        return rows
+
+
+@pytest.mark.postgres
+def test_a_database_without_citus_says_what_it_needs(dsn: str) -> None:
+    with pytest.raises(InvalidRequest, match="CREATE EXTENSION citus"):
+        open_server(dsn, migrations=MIGRATIONS).distribute(SHARDS)
+
+
+@pytest.mark.citus
+@needs_citus
+def test_all_that_is_an_owners_is_on_one_node() -> None:
+    tables = asked(
+        "SELECT c.relname FROM pg_class AS c JOIN pg_attribute AS a "
+        "ON a.attrelid = c.oid AND a.attname = 'owner' "
+        "WHERE c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace"
+    )
+    spread = asked(
+        "SELECT table_name::text, colocation_id, shard_count FROM citus_tables "
+        "WHERE citus_table_type = 'distributed' AND distribution_column = 'owner'"
+    )
+
+    assert {name for (name,) in tables} == {name for name, _, _ in spread}
+    assert len({where for _, where, _ in spread}) == 1
+    assert {count for _, _, count in spread} == {SHARDS}
+
+
+@pytest.mark.citus
+@needs_citus
+def test_what_is_distributed_stays_as_it_is() -> None:
+    again = open_server(cluster(), migrations=MIGRATIONS).distribute(SHARDS)
+
+    assert (again.nodes, again.tables, again.advice) == (NODES - 1, (), ())
+
+
+@pytest.mark.citus
+@needs_citus
+def test_owners_come_and_go_and_see_nothing_of_each_other() -> None:
+    dsn = cluster()
+    with open_owners(dsn, migrations=MIGRATIONS) as owners:
+        anna, ben = owners.add("anna"), owners.add("ben")
+        with pytest.raises(InvalidRequest, match="already"):
+            owners.add("anna")
+        issued = owners.issue("anna", "laptop", [Scope.READ])
+        holder = owners.holder(issued.secret)
+        assert holder
+        assert holder.owner == anna.number
+        for owner, words in ((anna, "the kettle is blue"), (ben, "the kettle is red")):
+            with open_store(
+                dsn, migrations=MIGRATIONS, owner=owner.number, guarded=True
+            ) as store:
+                remember_batch(cast("MemoryStore", store), memory("same", words))
+                found = store.deletion.select(ForgetFilter(terms=terms("kettle blue")))
+                assert found == (["same"] if owner is anna else [])
+
+        listed = {owner.name: owner for owner in owners.owners(measured=True)}
+        soon = datetime.now(UTC) + timedelta(days=1)
+        due = owners.with_work(before=soon, closed=dict.fromkeys(Level, soon))
+        assert listed["anna"].memories == listed["ben"].memories == 1
+        assert {anna.number, ben.number} <= set(due)
+
+        removed = owners.remove("anna")
+        assert (removed.memories, removed.purged) == (1, True)
+        owners.remove("ben")
+        with pytest.raises(NotFound):
+            owners.tokens("anna")
+    left = asked(
+        "SELECT count(*) FROM memory WHERE owner = ANY(%s)", [anna.number, ben.number]
+    )
+    assert left == [(0,)]
+
+
+@pytest.mark.citus
+@needs_citus
+def test_words_are_searched_by_their_index_under_the_policy_of_the_node() -> None:
+    dsn = cluster()
+    with open_store(dsn, migrations=MIGRATIONS, owner=77, guarded=True) as store:
+        many = (memory(f"m{number}", f"note {number}") for number in range(3_000))
+        remember_batch(cast("MemoryStore", store), *many)
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("VACUUM ANALYZE memory")
+        with connection.transaction():
+            connection.execute("SET LOCAL ROLE mnemosyned_request")
+            connection.execute("SET LOCAL mnemosyned.owner = 77")
+            rows = connection.execute(
+                "EXPLAIN SELECT seq FROM memory_index "
+                "WHERE owner = 77 AND words && '{1,2,3}'::int[]"
+            ).fetchall()
+    plan = "\n".join(line for (line,) in rows)
+
+    assert "Task Count: 1\n" in plan
+    assert "Bitmap Index Scan on memory_words_" in plan
+
+
+@pytest.mark.citus
+@needs_citus
+def test_a_statement_of_one_owner_sees_no_other_on_the_same_shard() -> None:
+    dsn = cluster()
+    for owner in range(200, 200 + 2 * SHARDS):
+        with open_store(dsn, migrations=MIGRATIONS, owner=owner, guarded=True) as store:
+            words = memory("only", f"of {owner}")
+            remember_batch(cast("MemoryStore", store), words)
+    with psycopg.connect(dsn) as connection:
+        connection.execute("SET LOCAL ROLE mnemosyned_request")
+        connection.execute("SET LOCAL mnemosyned.owner = 200")
+        seen = connection.execute("SELECT DISTINCT owner FROM memory").fetchall()
+
+    assert seen == [(200,)]
