@@ -41,7 +41,6 @@ CREATE TABLE memory (
     words        integer[] NOT NULL,
     grams        integer[],
     gram_count   integer GENERATED ALWAYS AS (cardinality(grams)) STORED,
-    PRIMARY KEY (owner, seq),
     UNIQUE (owner, id)
 );
 CREATE INDEX memory_gram_count ON memory (owner, gram_count) WHERE gram_count IS NOT NULL;
@@ -50,6 +49,7 @@ CREATE INDEX memory_pinned ON memory (owner, created_at) WHERE pinned;
 CREATE INDEX memory_words ON memory USING gin (words) WITH (gin_pending_list_limit = 256);
 CREATE INDEX memory_grams ON memory USING gin (grams) WITH (gin_pending_list_limit = 256)
     WHERE grams IS NOT NULL;
+ALTER TABLE memory ADD PRIMARY KEY (owner, seq);
 
 -- Working memory.
 CREATE TABLE fresh (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import select
 import threading
 import time
 from collections import deque
@@ -23,12 +24,19 @@ IDLE_MAX_S = 300.0
 """Seconds after which a connection that nobody needed is closed."""
 AGE_MAX_S = 3_600.0
 """Seconds after which a connection gives way to a new one, as its server process only grows."""
+PLANS_MAX_S = 60.0
+"""Seconds after which a connection plans its statements anew. The server keeps a plan while its
+statistics stay: one made for an empty table reads all of a table that has grown since."""
+PLANS_MIN_S = 1.0
+"""The same of a new connection; then a half of its age."""
 PREPARED_AFTER = 2
 """A statement that comes so often is prepared: planned once for each connection."""
 LOCK_WAIT_MS = 30_000
 """How long a write waits for another of the same owner."""
 STALLED_MS = 60_000
 """How long a daemon that stands still, as a suspended one, keeps its locks."""
+ANNOUNCEMENTS_MAX = 10
+"""So often what a server sent unasked is read before the connection is used."""
 _OPTIONS = "-c timezone=UTC -c client_min_messages=warning"
 _LIMITS = f"-c lock_timeout={LOCK_WAIT_MS} -c idle_in_transaction_session_timeout={STALLED_MS}"
 # The server lets a session wait that does nothing, and ends one whose machine has vanished.
@@ -69,6 +77,7 @@ class Connections:
         self._idle: deque[tuple[float, Connection]] = deque()
         """The one used last at the end, each with when it was given back."""
         self._made: dict[Connection, float] = {}
+        self._planned: dict[Connection, float] = {}
         self._changing = threading.Lock()
         self._is_closed = False
 
@@ -100,18 +109,35 @@ class Connections:
         kept = self._kept()
         if kept:
             try:
-                return kept, self._tried(kept, begin)
+                return kept, self._tried(kept, begin, replan=self._replans(kept))
             except psycopg.OperationalError:
                 if not kept.closed:
                     raise
                 self._close_idle()  # those that are left ended with it
         made = psycopg.connect(self._dsn, **_SETTINGS, options=f"{_OPTIONS} {_LIMITS}")
         with self._changing:
-            self._made[made] = time.monotonic()
+            self._made[made] = self._planned[made] = time.monotonic()
         return made, self._tried(made, begin)
 
-    def _tried(self, connection: Connection, begin: Callable[[Connection], R]) -> R:
+    def _replans(self, connection: Connection) -> bool:
+        """Whether a connection's plans are old for its age."""
+        now = time.monotonic()
+        age = now - self._made[connection]
+        return now - self._planned[connection] > min(
+            max(PLANS_MIN_S, age / 2), PLANS_MAX_S
+        )
+
+    def _tried(
+        self,
+        connection: Connection,
+        begin: Callable[[Connection], R],
+        *,
+        replan: bool = False,
+    ) -> R:
         try:
+            if replan:
+                connection.execute("DISCARD PLANS")
+                self._planned[connection] = time.monotonic()
             return begin(connection)
         except BaseException:
             self._take_back(connection)
@@ -143,6 +169,7 @@ class Connections:
 
     def _drop(self, connection: Connection) -> None:
         self._made.pop(connection, None)
+        self._planned.pop(connection, None)
         with suppress(psycopg.Error):
             connection.close()
 
@@ -155,3 +182,20 @@ def connected_once(dsn: str) -> Connection:
 def connected_apart(dsn: str) -> Connection:
     """A connection that waits for as long as its holder does. Raises `psycopg.Error`."""
     return psycopg.connect(dsn, **_SETTINGS, options=f"{_OPTIONS} {_WAITING}")
+
+
+def check_alive(connection: Connection) -> None:
+    """See without a round trip whether the server ended a connection that stood idle.
+
+    Raises `psycopg.OperationalError` where it did.
+    """
+    waiting = select.poll()
+    waiting.register(connection.fileno(), select.POLLIN)
+    try:
+        for _ in range(ANNOUNCEMENTS_MAX):
+            if not waiting.poll(0):
+                return
+            connection.pgconn.consume_input()  # raises at the end of what was sent
+    except psycopg.OperationalError:
+        connection.close()
+        raise
