@@ -91,7 +91,7 @@ def storage_failed(error: BaseException, consequence: str = NOTHING_KEPT) -> Exc
     if isinstance(error, Exception) and not isinstance(error, psycopg.Error):
         return error
     why = reason(error)
-    kind = DatabaseUnreachable if _is_unreachable(error) else StorageFailed
+    kind = DatabaseUnreachable if is_unreachable(error) else StorageFailed
     failure = kind(f"{consequence}: {why}", reason=why)
     failure.__cause__ = error
     return failure
@@ -105,7 +105,8 @@ def _refusal(error: BaseException, line: str) -> str:
     return next((text for part, text in _REFUSALS if part in answer), "")
 
 
-def _is_unreachable(error: BaseException) -> bool:
+def is_unreachable(error: BaseException) -> bool:
+    """Whether the connection to the server was lost, and no answer came."""
     if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
         return False
     code = error.sqlstate

@@ -13,18 +13,22 @@ from mnemosyned.domain.errors import NotFound
 from mnemosyned.storage.postgres.database.connections import (
     Connection,
     Connections,
+    check_alive,
     connected_apart,
 )
 from mnemosyned.storage.postgres.database.failures import (
     NOT_ANSWERED,
     NOTHING_KEPT,
     PERHAPS_KEPT,
+    is_unreachable,
     storage_failed,
 )
 from mnemosyned.storage.postgres.database.session import Session
 
 _SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-_LOCK = "SELECT 1 FROM owner WHERE owner = %(owner)s FOR UPDATE"
+_LOCK = (
+    "SELECT last_memory, working_count FROM owner WHERE owner = %(owner)s FOR UPDATE"
+)
 _LAZILY = "SET LOCAL synchronous_commit = off"
 
 
@@ -49,7 +53,8 @@ class Pool:
         """One state of the database, however many statements."""
 
         def begin(connection: Connection) -> Session:
-            return _begin(connection, owner, (_SNAPSHOT, *self._role))
+            with connection.pipeline():
+                return _begin(connection, owner, (_SNAPSHOT, *self._role))
 
         try:
             with self._connections.lent(begin) as (connection, session):
@@ -69,7 +74,10 @@ class Pool:
         first = ("BEGIN", *self._role, *(() if durable else (_LAZILY,)))
 
         def begin(connection: Connection) -> Session:
-            return _begin(connection, owner, first, lock=True)
+            with connection.pipeline():
+                session = _begin(connection, owner, first, lock=True)
+            _check_owner(session)
+            return session
 
         is_committing = False
         try:
@@ -80,8 +88,31 @@ class Pool:
                 connection.execute("COMMIT")
                 self._note_held(time.monotonic() - began)
         except psycopg.Error as error:
-            consequence = PERHAPS_KEPT if is_committing else NOTHING_KEPT
-            raise storage_failed(error, consequence) from error
+            raise storage_failed(error, _consequence(error, is_committing)) from error
+
+    @contextmanager
+    def writing_at_once(self, owner: int) -> Iterator[Session]:
+        """A transaction as `writing` begins it, whose statements are sent together.
+
+        Those whose rows nobody reads share a round trip with what follows, at last the commit:
+        their errors come when the block ends. Where nothing was read, the caller makes sure that
+        nothing is written for an owner that was removed.
+        """
+        is_committing = False
+        try:
+            with self._connections.lent(check_alive) as (connection, _):
+                began = time.monotonic()
+                with connection.pipeline():
+                    session = _begin(
+                        connection, owner, ("BEGIN", *self._role), lock=True
+                    )
+                    yield session
+                    is_committing = True
+                    connection.execute("COMMIT")
+                self._note_held(time.monotonic() - began)
+            _check_owner(session)
+        except psycopg.Error as error:
+            raise storage_failed(error, _consequence(error, is_committing)) from error
 
     @contextmanager
     def apart(self, owner: int) -> Iterator[Session]:
@@ -124,14 +155,23 @@ def _begin(
     *,
     lock: bool = False,
 ) -> Session:
-    """Begin a transaction about an owner, in one round trip."""
+    """Send what begins a transaction about an owner, without a wait for the answers."""
     session = Session(connection, owner)
-    with connection.pipeline():
-        for statement in first:
-            session.execute(statement)
-        # A statement and no function, as Citus hands statements alone on to its nodes.
-        session.execute(f"SET LOCAL mnemosyned.owner = {owner:d}")
-        locked = session.execute(_LOCK) if lock else None
-    if locked and locked.fetchone() is None:
-        raise NotFound("this owner was removed from the database")
+    for statement in first:
+        session.execute(statement)
+    # A statement and no function, as Citus hands statements alone on to its nodes.
+    session.execute(f"SET LOCAL mnemosyned.owner = {owner:d}")
+    if lock:
+        session.lock(_LOCK)
     return session
+
+
+def _check_owner(session: Session) -> None:
+    if session.locked is None:
+        raise NotFound("this owner was removed from the database")
+
+
+def _consequence(error: psycopg.Error, is_committing: bool) -> str:  # noqa: FBT001
+    """What became of a write; an error that the server answered with took all of it back."""
+    is_unknown = is_committing and is_unreachable(error)
+    return PERHAPS_KEPT if is_unknown else NOTHING_KEPT

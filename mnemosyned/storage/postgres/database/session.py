@@ -33,12 +33,27 @@ class Result(Protocol):
 class Session:
     """Statements within a transaction; each binds `%(owner)s` beside its own values."""
 
-    __slots__ = ("_connection", "_streams", "owner")
+    __slots__ = ("_connection", "_lock", "_locked", "_streams", "numbered", "owner")
 
     def __init__(self, connection: psycopg.Connection[Row], owner: int) -> None:
         self._connection = connection
         self.owner = owner
+        self.numbered = 0
+        """Memories that this transaction has given new numbers."""
+        self._lock: Result | None = None
+        self._locked: Row | None = None
         self._streams = 0
+
+    def lock(self, sql: str) -> None:
+        """Lock the owner's row; what it says is read when somebody asks for it."""
+        self._lock = self.execute(sql)
+
+    @property
+    def locked(self) -> Row | None:
+        """The owner's row as it was locked; None where there is none, or no lock."""
+        if self._lock:
+            self._locked, self._lock = self._lock.fetchone(), None
+        return self._locked
 
     def execute(self, sql: str, /, **values: object) -> Result:
         """Run a statement, with its values by name."""

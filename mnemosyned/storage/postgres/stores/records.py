@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from mnemosyned.domain.errors import NotFound
 from mnemosyned.domain.memory import Episode, MemoryRecord, Tier
@@ -10,11 +11,7 @@ from mnemosyned.domain.ports.records import Draft, RecordStore, Remembered
 from mnemosyned.domain.storing.rows import EPISODE_COLUMNS, episode_from
 from mnemosyned.domain.storing.supersession import HISTORY_MAX
 from mnemosyned.storage.postgres.database.session import Session
-from mnemosyned.storage.postgres.database.transactions import (
-    Transactional,
-    reads,
-    writes,
-)
+from mnemosyned.storage.postgres.database.transactions import Transactional, reads
 from mnemosyned.storage.postgres.tables.changing.state import position_of
 from mnemosyned.storage.postgres.tables.hierarchy import BELOW
 from mnemosyned.storage.postgres.tables.insert import PostgresIntake
@@ -34,9 +31,11 @@ from mnemosyned.storage.postgres.tables.rows import (
 class PostgresRecords(Transactional, RecordStore):
     """A `RecordStore` of one owner in PostgreSQL."""
 
-    @writes
-    def remember(self, session: Session, drafts: Sequence[Draft]) -> Remembered:
-        return PostgresIntake(session).remember(drafts)
+    def remember(self, drafts: Sequence[Draft]) -> Remembered:
+        with self._pool.writing_at_once(self._owner) as session:
+            intake = PostgresIntake(session)
+            remembered = intake.remember(drafts)
+        return replace(remembered, working=intake.working)
 
     @reads
     def get(self, session: Session, id: str) -> MemoryRecord | Episode:

@@ -17,13 +17,10 @@ from mnemosyned.storage.postgres.tables.learnings import Keeper
 from mnemosyned.storage.postgres.tables.owners.owner import (
     add_to_totals,
     note_rewording,
-    take_numbers,
-    totals,
 )
 from mnemosyned.storage.postgres.tables.rows import memory_values, utc
 
 _ARRAYS = {
-    "seq": "bigint",
     "id": "text",
     "session_id": "text",
     "source": "text",
@@ -35,19 +32,41 @@ _ARRAYS = {
     "created_at": "timestamptz",
     "content_hash": "bigint",
 }
-_ROWS = ", ".join(f"%({name})s::{kind}[]" for name, kind in _ARRAYS.items())
-INSERT_MEMORIES = (
-    f"INSERT INTO memory (owner, {', '.join(_ARRAYS)}, words, grams) "
+_COLUMNS = ", ".join(_ARRAYS)
+_GIVEN = ", ".join(f"%({name})s::{kind}[]" for name, kind in _ARRAYS.items())
+_INSERTED = (
+    f"INSERT INTO memory (owner, {_COLUMNS}, words, grams, seq) "
     f"SELECT o.owner, {', '.join(f'r.{name}' for name in _ARRAYS)}, "
-    "r.words::integer[], r.grams::integer[] "
-    f"FROM owner AS o CROSS JOIN unnest({_ROWS}, %(words)s::text[], %(grams)s::text[]) "
-    f"AS r ({', '.join(_ARRAYS)}, words, grams) WHERE o.owner = %(owner)s"
+    "r.words::integer[], r.grams::integer[], "
+)
+INSERT_MEMORIES = (
+    f"{_INSERTED} r.seq FROM owner AS o "
+    f"CROSS JOIN unnest({_GIVEN}, %(words)s::text[], %(grams)s::text[], %(seq)s::bigint[]) "
+    f"AS r ({_COLUMNS}, words, grams, seq) WHERE o.owner = %(owner)s"
 )
 """All rows in one statement; arrays within arrays go as text, as their lengths differ."""
 INSERT_FRESH = (
     "INSERT INTO fresh (owner, seq, created_at) "
     "SELECT o.owner, r.seq, r.created_at FROM owner AS o "
     "CROSS JOIN unnest(%(seq)s::bigint[], %(created_at)s::timestamptz[]) AS r (seq, created_at) "
+    "WHERE o.owner = %(owner)s"
+)
+# The numbers of new memories come from the owner's row: nobody waits for them, and nothing is
+# inserted for an owner that was removed.
+_COUNT_NEW = (
+    "UPDATE owner SET last_memory = last_memory + %(count)s, "
+    "working_count = working_count + %(count)s, "
+    "working_characters = working_characters + %(characters)s WHERE owner = %(owner)s"
+)
+_INSERT_NEW = (
+    f"{_INSERTED} o.last_memory - %(count)s + r.place FROM owner AS o "
+    f"CROSS JOIN unnest({_GIVEN}, %(words)s::text[], %(grams)s::text[]) "
+    f"WITH ORDINALITY AS r ({_COLUMNS}, words, grams, place) WHERE o.owner = %(owner)s"
+)
+_INSERT_NEW_FRESH = (
+    "INSERT INTO fresh (owner, seq, created_at) "
+    "SELECT o.owner, o.last_memory - %(count)s + r.place, r.created_at FROM owner AS o "
+    "CROSS JOIN unnest(%(created_at)s::timestamptz[]) WITH ORDINALITY AS r (created_at, place) "
     "WHERE o.owner = %(owner)s"
 )
 # What was superseded or may expire does not stand for words that are said again.
@@ -87,44 +106,60 @@ class PostgresIntake(Intake):
         supersede(self._session, old=old, new=new)
 
     def insert(self, memories: Sequence[MemoryRecord]) -> None:
-        insert_working(self._session, memories)
+        insert_new(self._session, memories)
 
     def finish(self) -> int:
-        working, _ = totals(self._session)[Tier.WORKING]
-        return working
+        return self._session.numbered
+
+    @property
+    def working(self) -> int:
+        """The size of working memory; asked for after the commit, it costs no round trip."""
+        _, before = self._session.locked or (0, 0)
+        return int(before) + self._session.numbered
 
 
-def insert_working(
-    session: Session,
-    memories: Sequence[MemoryRecord],
-    *,
-    seqs: list[int] | None = None,
-) -> list[int]:
-    """Insert memories into working memory with their tags and validity; their numbers.
-
-    These are new ones, or `seqs` that the memories had before.
-    """
+def insert_new(session: Session, memories: Sequence[MemoryRecord]) -> None:
+    """Insert new memories into working memory, numbered in sequence, with tags and validity."""
     if not memories:
-        return []
-    if seqs is None:
-        seqs = list(take_numbers(session, "memory", len(memories)))
-    else:
-        note_rewording(session)
-    rows = [
-        memory_values(memory, session.owner, seq)
-        for seq, memory in zip(seqs, memories, strict=True)
-    ]
-    arrays = columns(rows)
-    session.execute(INSERT_MEMORIES, **arrays)
-    session.execute(INSERT_FRESH, seq=seqs, created_at=arrays["created_at"])
+        return
+    values = columns([memory_values(memory, session.owner) for memory in memories])
+    count = len(memories)
     characters = sum(len(memory.content) for memory in memories)
-    add_to_totals(session, Tier.WORKING, count=len(memories), characters=characters)
+    session.execute(_COUNT_NEW, count=count, characters=characters)
+    session.execute(_INSERT_NEW, count=count, **values)
+    session.execute(_INSERT_NEW_FRESH, count=count, created_at=values["created_at"])
+    session.numbered += count
+    if any(memory.valid_until or memory.tags for memory in memories):
+        last = newest_number(session)
+        _describe(session, memories, range(last - count + 1, last + 1))
+
+
+def insert_again(session: Session, memory: MemoryRecord, seq: int) -> None:
+    """Insert a memory into working memory under the number that it had before."""
+    note_rewording(session)
+    values = columns([memory_values(memory, session.owner)])
+    session.execute(INSERT_MEMORIES, seq=[seq], **values)
+    session.execute(INSERT_FRESH, seq=[seq], created_at=values["created_at"])
+    characters = len(memory.content)
+    add_to_totals(session, Tier.WORKING, count=1, characters=characters)
+    _describe(session, [memory], [seq])
+
+
+def newest_number(session: Session) -> int:
+    """The number of the newest memory, those of this transaction included."""
+    last, _ = session.locked or (0, 0)
+    return int(last) + session.numbered
+
+
+def _describe(
+    session: Session, memories: Sequence[MemoryRecord], seqs: Sequence[int]
+) -> None:
+    """Insert the tags and the validity of memories."""
     for seq, memory in zip(seqs, memories, strict=True):
         if memory.valid_until:
             set_state(session, seq, "valid_until", utc(memory.valid_until))
         if memory.tags:
             add_tags(session, seq, memory.tags)
-    return seqs
 
 
 def columns(rows: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:

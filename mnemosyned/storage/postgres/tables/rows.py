@@ -49,13 +49,12 @@ def storable(text: str) -> str:
     return text.replace("\0", "\ufffd")
 
 
-def memory_values(memory: MemoryRecord, owner: int, seq: int) -> dict[str, Any]:
-    """The values of a row of `memory`, by column."""
+def memory_values(memory: MemoryRecord, owner: int) -> dict[str, Any]:
+    """The values of a row of `memory` but for its number, by column."""
     metadata = (
         msgspec.json.encode(memory.metadata).decode() if memory.metadata else "{}"
     )
     return {
-        "seq": seq,
         "id": memory.id,
         "session_id": memory.session,
         "source": memory.source,

@@ -49,7 +49,9 @@ def insert_memories(session: Session, memories: Sequence[PlacedMemory]) -> None:
     if not memories:
         return
     session.execute(
-        INSERT_MEMORIES, **columns([_values(session.owner, each) for each in memories])
+        INSERT_MEMORIES,
+        seq=[each.seq for each in memories],
+        **columns([_values(session.owner, each) for each in memories]),
     )
     note_rewording(session)
     working = [each for each in memories if each.home is None]
@@ -86,7 +88,7 @@ def _values(owner: int, placed: PlacedMemory) -> dict[str, object]:
         metadata=memory.metadata,
         created_at=memory.created_at,
     )
-    values = memory_values(record, owner, placed.seq)
+    values = memory_values(record, owner)
     if memory.content_hash is not None:
         values["content_hash"] = memory.content_hash
     if not memory.content:

@@ -13,7 +13,11 @@ from mnemosyned.domain.learnings.learning import Learning
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.storing.rows import LEARNING_COLUMNS, learning_from
 from mnemosyned.storage.postgres.database.session import Session
-from mnemosyned.storage.postgres.tables.insert import insert_working
+from mnemosyned.storage.postgres.tables.insert import (
+    insert_again,
+    insert_new,
+    newest_number,
+)
 from mnemosyned.storage.postgres.tables.learnings import Keeper
 from mnemosyned.storage.postgres.tables.memories import memories_at
 from mnemosyned.storage.postgres.tables.owners.owner import take_numbers
@@ -181,8 +185,12 @@ def _put_back(session: Session, kept: Kept) -> int:
     That is the one it had, or a new one where an import took that.
     """
     memory = msgspec.convert(kept.memory, MemoryRecord)
-    free = None if _is_taken(session, "seq", kept.seq) else [kept.seq]
-    (seq,) = insert_working(session, [memory], seqs=free)
+    if _is_taken(session, "seq", kept.seq):
+        insert_new(session, [memory])
+        seq = newest_number(session)
+    else:
+        seq = kept.seq
+        insert_again(session, memory, seq)
     numbers = take_numbers(session, "record", len(kept.revisions))
     session.execute_many(
         "INSERT INTO revision "

@@ -1,0 +1,172 @@
+"""What a write costs the server, and what is said of one that fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+import psycopg
+import pytest
+from e2e.daemons import eventually
+from support.fakes import NOON, memory, remember_batch
+
+from mnemosyned.domain.errors import NotFound, StorageFailed
+from mnemosyned.domain.memory import Tier
+from mnemosyned.domain.ports.records import Draft
+from mnemosyned.paths import shipped
+from mnemosyned.storage.postgres.database import connections
+from mnemosyned.storage.postgres.opening import open_store
+from mnemosyned.storage.postgres.store import PostgresStore
+
+pytestmark = pytest.mark.postgres
+
+MIGRATIONS = shipped("migrations") / "postgres"
+BATCH, BATCHES = 200, 15
+
+
+@pytest.fixture
+def store(dsn: str) -> Iterator[PostgresStore]:
+    with open_store(dsn, migrations=MIGRATIONS) as opened:
+        yield opened
+
+
+@pytest.fixture
+def server(dsn: str) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
+    """A connection beside the daemon's."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        yield connection
+
+
+def new(id: str) -> Draft:
+    """A memory whose id was made for it."""
+    return Draft(memory(id, f"the {id} was seen at the mill"), has_new_id=True)
+
+
+def connected(server: psycopg.Connection[tuple[object, ...]]) -> list[object]:
+    """The daemon's connections that the server has not ended yet."""
+    return list(
+        server.execute(
+            "SELECT pid FROM pg_stat_activity "
+            "WHERE application_name = 'mnemosyned' AND datname = current_database()"
+        )
+    )
+
+
+def rows_read(server: psycopg.Connection[tuple[object, ...]], table: str) -> int:
+    """Entries of a table's indexes that were read so far."""
+    ((count,),) = server.execute(
+        "SELECT coalesce(sum(idx_tup_read), 0)::bigint FROM pg_stat_user_indexes "
+        "WHERE relname = %s",
+        (table,),
+    ).fetchall()
+    assert isinstance(count, int)
+    return count
+
+
+@pytest.mark.parametrize(("plans_s", "has_another"), [(0.0, True), (60.0, False)])
+def test_a_table_that_grew_is_not_read_by_the_plans_of_an_empty_one(
+    store: PostgresStore,
+    server: psycopg.Connection[tuple[object, ...]],
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    plans_s: float,
+    has_another: bool,
+) -> None:
+    """Of indexes that seem equal the newest is used: the key, until there is another."""
+    monkeypatch.setattr(connections, "PLANS_MIN_S", plans_s)
+    monkeypatch.setattr(connections, "PLANS_MAX_S", plans_s)
+    if has_another:
+        server.execute("CREATE INDEX ON memory (owner, session_id)")
+    for number in range(10):  # from the sixth time on the server keeps a plan
+        remember_batch(store, memory(f"a{number}"))
+        store.memories.get(f"a{number}")
+    for batch in range(BATCHES):
+        ids = [f"b{batch}-{number}" for number in range(BATCH)]
+        remember_batch(store, *map(memory, ids))
+    for id in ids:
+        store.memories.get(id)
+    store.close()  # which has the server count what was read
+    eventually(lambda: not connected(server), "the daemon's connections ended")
+
+    assert 0 < rows_read(server, "memory") < 300 * BATCH * BATCHES
+
+
+def test_a_memory_with_an_id_of_its_own_takes_one_round_trip(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.memories.remember([new("first")])
+    trips: list[bool] = []
+    fetch = psycopg.Pipeline._fetch_gen  # noqa: SLF001 what waits for answers
+
+    def counted(pipeline: psycopg.Pipeline, *, flush: bool) -> object:
+        trips.append(flush)
+        return fetch(pipeline, flush=flush)
+
+    monkeypatch.setattr(psycopg.Pipeline, "_fetch_gen", counted)
+
+    remembered = store.memories.remember([new("second"), new("third")])
+
+    assert len(trips) == 1
+    assert remembered.working == 3
+    assert store.memories.get("third").id == "third"
+
+
+def test_numbers_follow_each_other_whichever_way_a_memory_came(
+    store: PostgresStore, server: psycopg.Connection[tuple[object, ...]]
+) -> None:
+    later = NOON + timedelta(days=9)
+    store.memories.remember(
+        [new("a"), Draft(memory("b", tags=("x",)), has_new_id=True)]
+    )
+    store.memories.remember(
+        [Draft(memory("c", valid_until=later), dedupe=True), new("d")]
+    )
+
+    numbered = server.execute("SELECT id FROM memory ORDER BY seq").fetchall()
+    tagged = server.execute(
+        "SELECT m.id FROM tag AS t JOIN memory AS m ON m.seq = t.memory_seq"
+    ).fetchall()
+    ending = server.execute(
+        "SELECT m.id FROM memory_state AS s JOIN memory AS m ON m.seq = s.memory_seq"
+    ).fetchall()
+    counted = server.execute("SELECT last_memory, working_count FROM owner").fetchall()
+    assert numbered == [("a",), ("b",), ("c",), ("d",)]
+    assert (tagged, ending, counted) == ([("b",)], [("c",)], [(4, 4)])
+
+
+def test_what_the_server_refuses_at_the_end_is_said_to_be_kept_by_nobody(
+    store: PostgresStore, server: psycopg.Connection[tuple[object, ...]]
+) -> None:
+    server.execute("ALTER TABLE fresh ADD CHECK (seq < 3)")
+    store.memories.remember([new("a")])
+
+    with pytest.raises(StorageFailed, match="nothing of this request was kept"):
+        store.memories.remember([new("b"), new("c")])
+
+    assert store.maintenance.totals()[Tier.WORKING].count == 1
+    assert store.memories.remember([new("b")]).working == 2
+
+
+def test_nothing_is_written_for_an_owner_that_was_removed(
+    store: PostgresStore, server: psycopg.Connection[tuple[object, ...]]
+) -> None:
+    server.execute("DELETE FROM owner")
+
+    with pytest.raises(NotFound, match="owner was removed"):
+        store.memories.remember([new("a")])
+
+    for table in (b"memory", b"fresh"):
+        assert server.execute(b"SELECT * FROM " + table).fetchall() == []
+
+
+def test_a_connection_that_was_ended_while_idle_keeps_what_is_remembered(
+    store: PostgresStore, server: psycopg.Connection[tuple[object, ...]]
+) -> None:
+    store.memories.remember([new("a")])
+    ended = server.execute(
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "  # waits for the end
+        "WHERE application_name = 'mnemosyned' AND datname = current_database()"
+    ).fetchall()
+
+    assert ended
+    assert store.memories.remember([new("b")]).working == 2
