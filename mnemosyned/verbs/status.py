@@ -51,8 +51,9 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     schema_version: int
     database: str
-    """The path of the database file, or the URL of the server."""
+    """The path of the database file, or the URL of the server; without it, where many share it."""
     bytes_on_disk: int
+    """Bytes of the whole database; 0 where many share it."""
     tiers: dict[Tier, TierTotals]
     today: int = 0
     """Memories of today, by the daemon's zone, in every tier."""
@@ -83,6 +84,11 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     """Folders whose files are followed."""
     clock: str = ""
     """Why the clock is not trusted, and nothing is pruned by age; empty where it is."""
+
+    @property
+    def on_server(self) -> bool:
+        """Whether the memory is in a database on a server, and in no file of its own."""
+        return self.database.startswith("postgres")
 
 
 class Status(Request[Stats], frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -15,6 +15,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import click
+import msgspec
 import pytest
 
 from mnemosyned.cli.answers.output import show
@@ -227,6 +228,9 @@ def print_events() -> None:
             say(line, styled=True)
 
 
+SHARED = msgspec.structs.replace(STATUS, database="postgresql", bytes_on_disk=0)
+"""An owner's, in a database that many share."""
+
 ANSWERS: dict[str, Callable[[], None]] = {
     "list": lambda: show(Listed(MEMORIES)),
     "summaries": lambda: show(Listed([], [WEEK, EPISODE])),
@@ -237,6 +241,8 @@ ANSWERS: dict[str, Callable[[], None]] = {
     "week": lambda: show(PERIOD),
     "glance": lambda: show(Glance(STATUS, MEMORIES[0])),
     "status": lambda: show(STATUS),
+    "owner-glance": lambda: show(Glance(SHARED, MEMORIES[0])),
+    "owner-status": lambda: show(SHARED),
     "events": print_events,
 }
 

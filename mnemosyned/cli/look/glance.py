@@ -8,6 +8,7 @@ import click
 import msgspec
 
 from mnemosyned.cli.address_options import url_of
+from mnemosyned.cli.answers.database import BY_THE_SERVER, on_disk
 from mnemosyned.cli.answers.output import show
 from mnemosyned.cli.calls import client_of
 from mnemosyned.cli.exits import EXIT_OF_KIND
@@ -75,10 +76,10 @@ def _today(state: Glance) -> str:
 
 def _kept(stats: Stats) -> str:
     tiers = stats.tiers
+    size = f"; {known}" if (known := on_disk(stats)) else ""
     return (
         f"{tiers[Tier.WORKING].count:,} working, {tiers[Tier.ARCHIVE].count:,} archived, "
-        f"{counted(tiers[Tier.EPISODIC].count, 'summary')}; "
-        f"{stats.bytes_on_disk / 1e6:.1f} MB on disk"
+        f"{counted(tiers[Tier.EPISODIC].count, 'summary')}{size}"
     )
 
 
@@ -108,6 +109,8 @@ def _agents(stats: Stats) -> str:
 
 
 def _backups(stats: Stats) -> str:
+    if stats.on_server:
+        return BY_THE_SERVER
     backup = stats.backup
     if backup.last:
         return f"the last {when(backup.last)}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from mnemosyned.cli.answers.database import BY_THE_SERVER, on_disk
 from mnemosyned.cli.answers.table import table
 from mnemosyned.cli.show.retention import REMEDY
 from mnemosyned.cli.show.watch import status_line
@@ -39,8 +40,9 @@ def stats(stats: Stats) -> str:
     sleep = stats.sleep
     last = when(sleep.last_cycle) or "never"
     coming = when(sleep.next_cycle) or "not scheduled (auto_sleep is off)"
+    size = f" ({known})" if (known := on_disk(stats)) else ""
     rows = [
-        ("database", f"{stats.database} ({stats.bytes_on_disk / 1e6:.1f} MB on disk)"),
+        ("database", f"{stats.database}{size}"),
         ("today", counted(stats.today, "memory")),
         ("working cap", counted(stats.wm_max, "memory")),
         ("sleep", f"{sleep.schedule}{_running(sleep)}"),
@@ -89,6 +91,8 @@ def _restart(stats: Stats) -> str:
 
 def _backups(stats: Stats) -> str:
     """Number and age of the dated backups, and when the next one is due."""
+    if stats.on_server:
+        return BY_THE_SERVER
     backup = stats.backup
     if not backup.count and not backup.scheduled:
         return "none: mnem backup makes one; set backup.dir for one each day"
