@@ -391,7 +391,7 @@ _ROWS = (
 )
 
 COMMANDS = {command.name: command for command in _ROWS}
-LOCAL = frozenset(
-    "watch backup restore-db move config owner doctor start stop restart logs model setup".split()
-)
+LOCAL = {"backup", "model", "setup", "watch"} | {
+    name for name, each in COMMANDS.items() if each.target.startswith(_MAINTENANCE)
+}
 """The commands that work on the daemon's own machine alone."""

@@ -11,6 +11,7 @@ import msgspec
 
 from mnemosyned.client.address import Address
 from mnemosyned.client.messages import LONG_TIMEOUT_S, refusal_of, unreachable
+from mnemosyned.domain.errors import MnemosynedError, UnknownVerb
 from mnemosyned.domain.exchange import Restored
 from mnemosyned.verbs.streams.exchange import EXPORT_PATH, RESTORE_PATH, Export
 
@@ -65,8 +66,17 @@ class Transfers:
             failure = error if isinstance(error, OSError) else OSError(str(error))
             raise unreachable(failure, self._address) from error
         if response.status != 200:
-            raise refusal_of(response.status, response.read(), self._address)
+            raise self._refusal(response)
         return response
+
+    def _refusal(self, response: HTTPResponse) -> MnemosynedError:
+        error = refusal_of(response.status, response.read(), self._address)
+        if isinstance(error, UnknownVerb) and not self._address.file:
+            return UnknownVerb(
+                f"{self._address} hands out no exports and takes none, as it serves no owners; run "
+                "the command on its machine"
+            )
+        return error
 
 
 def _lines(response: HTTPResponse) -> Iterator[bytes]:

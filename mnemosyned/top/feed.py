@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mnemosyned.client.connection import Connection
+from mnemosyned.domain.errors import UnknownVerb
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.sleep.cycles import LogEntry
 from mnemosyned.top.figures import LastMinute, read_figures
@@ -53,8 +54,7 @@ class Feed:
     def read(self) -> Snapshot:
         """Ask for what is new. Raises `MnemosynedError` where the daemon does not answer."""
         stats = self._connection.call(Status())
-        page = self._connection.page("/metrics")
-        self.minute.add(read_figures(page, moment=self._now_s()))
+        self.minute.add(read_figures(self._page(), moment=self._now_s()))
         watched_s = self._watched_s(stats)
         looks = int(watched_s // RUNNING_LOG_S)
         if self._changed("cycles", (stats.pid, stats.sleep.last_cycle, looks)):
@@ -65,6 +65,13 @@ class Feed:
         if self._changed("latest", (stats.pid, totals)):
             self._latest = self._connection.call(ListMemories(limit=LATEST)).memories
         return Snapshot(stats, self._cycles, self._latest, watched_s)
+
+    def _page(self) -> str:
+        """The figures of the daemon; empty where it does not show them, as to one of its owners."""
+        try:
+            return self._connection.page("/metrics")
+        except UnknownVerb:
+            return ""
 
     def forget_seen(self) -> None:
         """Read all of it again, whatever the state says."""

@@ -325,6 +325,7 @@ def test_options_that_do_not_go_together_are_refused(
 
 
 LEAVES = {
+    "db": ["db", "purge"],
     "config": ["config", "set", "wm_max", "9"],
     "model": ["model", "list"],
     "owner": ["owner", "list"],
@@ -360,6 +361,14 @@ def test_a_copy_of_the_database_is_made_on_its_machine(
 
     assert done.returncode == 2
     assert "mnem export --format sqlite works on the daemon's own" in line_of(done)
+
+
+def test_a_daemon_without_owners_hands_out_no_export(run: Run, tmp_path: Path) -> None:
+    done = run("export", str(tmp_path / "all.jsonl"))
+
+    assert done.returncode == 4
+    assert "hands out no exports" in line_of(done)
+    assert not (tmp_path / "all.jsonl").exists()
 
 
 def test_the_help_names_the_options_and_a_shell_completes_over_https(run: Run) -> None:

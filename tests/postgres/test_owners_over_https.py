@@ -1,0 +1,133 @@
+"""`mnem` over https on a daemon that serves owners: what each token may, and what is said where it may not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from e2e.authorities import Authority
+from e2e.daemons import eventually, mnem, running
+from e2e.doors import NAMES
+from support.openssl import HAVE_OPENSSL
+
+from mnemosyned import Client
+from mnemosyned.domain.ports.owners import OwnerStore, Scope
+from mnemosyned.paths import shipped
+from mnemosyned.storage.postgres.opening import open_owners
+from mnemosyned.top.feed import Feed
+
+pytestmark = [pytest.mark.postgres, HAVE_OPENSSL]
+
+Run = Callable[..., tuple[int, str, str]]
+"""Run `mnem` with a token; its exit code, what it printed and what it said."""
+
+
+@pytest.fixture
+def owners(dsn: str) -> Iterator[OwnerStore]:
+    with open_owners(dsn, migrations=shipped("migrations") / "postgres") as owners:
+        for name in ("anna", "bert"):
+            owners.add(name)
+        yield owners
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    return Authority(tmp_path / "authority")
+
+
+@pytest.fixture
+def url(
+    dsn: str, owners: OwnerStore, authority: Authority, tmp_path: Path
+) -> Iterator[str]:
+    assert owners.owners()
+    settings = authority.issue(*NAMES).settings | {"MNEMOSYNE_OWNERS_SERVE": "true"}
+    with running(tmp_path / "d", "--database", dsn, **settings) as daemon:
+        (line,) = daemon.events("listening")
+        yield f"https://localhost:{line['address'].rpartition(':')[2]}"
+
+
+@pytest.fixture
+def run(url: str, authority: Authority, tmp_path: Path) -> Run:
+    def ask(token: str, *words: str) -> tuple[int, str, str]:
+        done = mnem(
+            *words,
+            home=tmp_path,
+            MNEMOSYNE_URL=url,
+            MNEMOSYNE_CA=str(authority.file),
+            MNEMOSYNE_TOKEN=token,
+        )
+        return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+    return ask
+
+
+def test_every_command_is_about_the_memory_of_the_token(
+    run: Run, owners: OwnerStore, tmp_path: Path
+) -> None:
+    anna, bert = (
+        owners.issue(owner, "laptop", tuple(Scope)).secret for owner in ("anna", "bert")
+    )
+    assert run(anna, "remember", "The bike is blue.", "--id", "bike")[0] == 0
+    for number in range(3):
+        assert run(anna, "remember", f"Bell {number} rang.")[0] == 0
+
+    assert "blue" in run(anna, "recall", "bike")[1]
+    assert "blue" not in run(bert, "recall", "bike")[1]
+    assert run(anna, "edit", "bike", "--text", "The bike is green.")[0] == 0
+    assert "green" in run(anna, "list")[1]
+    assert (
+        json.loads(run(anna, "status", "--json")[1])["tiers"]["working"]["count"] == 4
+    )
+    assert "4 memories" in run(anna, "export", str(tmp_path / "anna.jsonl"))[1]
+    code, _, said = run(bert, "import", str(tmp_path / "anna.jsonl"))
+    assert code == 0, said
+    assert "green" in run(bert, "get", "bike")[1]
+    assert run(anna, "forget", "bike", "--yes")[0] == 0
+    assert run(anna, "get", "bike")[0] == 4
+    assert "green" in run(bert, "get", "bike")[1]
+
+
+def test_what_a_token_does_not_allow_is_said_in_one_line(
+    run: Run, owners: OwnerStore, tmp_path: Path
+) -> None:
+    reader = owners.issue("anna", "reader", (Scope.READ,)).secret
+    notes = tmp_path / "notes.jsonl"
+    notes.write_text('{"content": "The well is deep."}\n')
+
+    for words, name, scope in (
+        (("remember", "a bike"), "remember", "write"),
+        (("forget", "bike", "--yes"), "forget", "forget"),
+        (("import", str(notes)), "remember_many", "write"),
+    ):
+        code, shown, said = run(reader, *words)
+        assert (code, shown) == (7, "")
+        assert said == f"mnem: this token allows read; {name} needs the scope {scope}\n"
+    code, _, said = run(reader, "remember", "a bike", "--json")
+    assert (code, json.loads(said)["error"]["code"]) == (7, "scope_missing")
+
+
+def test_the_live_view_shows_an_owner_its_memory_without_the_figures_of_the_machine(
+    url: str, authority: Authority, owners: OwnerStore
+) -> None:
+    token = owners.issue("anna", "laptop", tuple(Scope)).secret
+    with Client(url=url, token=token, ca=authority.file) as client:
+        client.remember("The bike is blue.", id="bike")
+
+        snapshot = Feed(client).read()
+
+    assert [memory.id for memory in snapshot.latest] == ["bike"]
+
+
+def test_a_revoked_token_is_named(run: Run, owners: OwnerStore) -> None:
+    token = owners.issue("anna", "laptop", tuple(Scope)).secret
+    assert run(token, "status")[0] == 0
+
+    owners.revoke("anna", "laptop")
+
+    eventually(lambda: run(token, "status")[0] == 7, "the token is refused")
+    _, _, said = run(token, "recall", "bike")
+    assert "refuses the token of MNEMOSYNE_TOKEN: " in said
+    assert token not in said
+    assert said.count("\n") == 1
