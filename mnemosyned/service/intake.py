@@ -31,10 +31,11 @@ from mnemosyned.domain.secrets.masking import (
     mask_secrets,
 )
 from mnemosyned.domain.tags import tag_names
-from mnemosyned.verbs.conversation import Compact, Context
 from mnemosyned.verbs.memories import METADATA_BYTES_MAX, Remember
 from mnemosyned.verbs.request import Instant, Request, instant
 
+SAID = frozenset({"message", "messages", "system"})
+"""Fields for what is said to a model, which may hold anything."""
 CLOCK_TOLERANCE = timedelta(minutes=1)
 """Difference by which another clock may be ahead before its time counts as the future."""
 
@@ -164,14 +165,9 @@ def check_text(text: str | None, *, field: str) -> None:
 
 
 def check_texts(request: Request[Any]) -> None:
-    """Require Unicode without NUL in all texts of a request. Raises `InvalidText`.
-
-    What is said to a model may hold anything: it is shortened and quoted, not stored.
-    """
-    if isinstance(request, Context | Compact):
-        return
+    """Require Unicode without NUL in all texts of a request but those said. Raises `InvalidText`."""
     for name in request.__struct_fields__:
-        value = getattr(request, name)
+        value = None if name in SAID else getattr(request, name)
         if isinstance(value, str):
             check_text(value, field=name)
         elif isinstance(value, list):

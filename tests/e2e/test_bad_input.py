@@ -180,6 +180,7 @@ def test_a_nul_character_is_refused_by_every_surface(
         shared.post("list", tag=["\0"]),
         shared.post("get", id="\0"),
         shared.post("sessions", prefix="\0"),
+        shared.post("compact", messages=[], session="\0"),
     ]
     piped = shared.mnem("remember", stdin=b"a\0b")
     for surface in (surface for surface in surfaces if isinstance(surface, InPython)):
@@ -195,6 +196,7 @@ def test_a_nul_character_is_refused_by_every_surface(
         ("invalid_text", "tag[0]"),
         ("invalid_text", "id"),
         ("invalid_text", "prefix"),
+        ("invalid_text", "session"),
     ]
     assert piped.returncode == 2
     assert b"NUL" in piped.stderr
