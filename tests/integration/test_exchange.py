@@ -12,6 +12,7 @@ import msgspec
 import pytest
 from support.fakes import FakeClock, memory, remember_batch
 from support.services import about
+from support.stores import TRIO, episode_of, get_episode, run_cycle
 
 from mnemosyned.assembly.build import OpenMemory, open_memory
 from mnemosyned.config import Config
@@ -24,10 +25,13 @@ from mnemosyned.service.exchange.service import (
     ExchangeService,
     ExportLimits,
 )
+from mnemosyned.service.service import MemoryService
+from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs.listing import ListMemories
 from mnemosyned.verbs.memories import Expand, Get, Recall, Remember, RememberMany
 from mnemosyned.verbs.request import checked
+from mnemosyned.verbs.retention import Forget
 from mnemosyned.verbs.sleep import Sleep
 from mnemosyned.verbs.status import Status
 from mnemosyned.verbs.streams.exchange import Export
@@ -295,3 +299,32 @@ def test_an_export_refuses_a_filter_before_its_first_line(mine: OpenMemory) -> N
         mine.service.export(Export(tag="a,b"))
 
     assert exported(mine)  # the place of the export is free
+
+
+def test_an_original_that_was_forgotten_here_comes_back_without_its_summary(
+    store: SqliteStore, service: MemoryService, cycle: SleepCycle
+) -> None:
+    remember_batch(store, *TRIO)
+    run_cycle(cycle)
+    lines = b"".join(service.export(Export()))
+    forgotten = TRIO[0].id
+    service.call(Forget(forgotten, now=True))
+
+    restored = service.restore_lines(lines.partition(b"\n")[2])
+
+    assert (restored.working, restored.conflicts) == (1, [])
+    assert store.memories.working_count() == 1
+    (episode,) = {episode_of(store, memory.id).id for memory in TRIO[1:]}
+    assert get_episode(store, episode).item_count == 2
+
+
+def test_a_summary_that_miscounts_its_originals_is_refused(
+    service: MemoryService, store: SqliteStore, cycle: SleepCycle
+) -> None:
+    remember_batch(store, *TRIO)
+    run_cycle(cycle)
+    (record,) = records(b"".join(service.export(Export())).splitlines(), "episode")
+    line = msgspec.json.encode({**record, "id": "other", "item_count": 9})
+
+    with pytest.raises(InvalidRequest, match="is not the number of its originals"):
+        service.restore_lines(line)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from mnemosyned.domain.exchange import (
@@ -29,6 +30,14 @@ class PlacedMemory(NamedTuple):
     home: int | None
 
 
+@dataclass(slots=True)
+class Home:
+    """An episode that is here, and how many of its originals are not."""
+
+    position: int
+    room: int
+
+
 class Restoring(ABC):
     """The restoring of records in one transaction."""
 
@@ -44,8 +53,8 @@ class Restoring(ABC):
         """Return existing records with these ids."""
 
     @abstractmethod
-    def homes(self, episodes: Sequence[str]) -> dict[str, int]:
-        """Return the positions of those episodes that are here, by id."""
+    def homes(self, episodes: Sequence[str]) -> dict[str, Home]:
+        """Return those episodes that are here, by id."""
 
     @abstractmethod
     def taken_numbers(self, seqs: Sequence[int]) -> set[int]:
@@ -137,17 +146,17 @@ class Restoring(ABC):
     def _restore_memories(
         self,
         memories: Sequence[ExportedMemory],
-        homes: Mapping[str, int],
+        homes: Mapping[str, Home],
         known: dict[str, str | None],
     ) -> None:
-        """Store memories that are new: into the archive, where their episode is here."""
+        """Store memories that are new: into the archive, where their episode lacks them."""
         placed: list[PlacedMemory] = []
 
         def store(memory: ExportedMemory) -> Outcome:
             if memory.id in known:
                 return known_memory(memory, known[memory.id])
             known[memory.id] = memory.content
-            home = homes.get(memory.episode) if memory.episode else None
+            home = _taken_home(homes, memory.episode)
             if memory.episode and home is None and not memory.content:
                 return WORDS_PRUNED
             placed.append(PlacedMemory(memory, self._number(memory.seq), home))
@@ -181,6 +190,18 @@ class Restoring(ABC):
         self.insert_episode(rollup)
         self.adopt(rollup)
         return True
+
+
+def _taken_home(homes: Mapping[str, Home], episode: str | None) -> int | None:
+    """Take a place among the originals of an episode; None where it lacks none.
+
+    One that was forgotten here has no place any more: the summary was written without it.
+    """
+    home = homes.get(episode) if episode else None
+    if home is None or home.room <= 0:
+        return None
+    home.room -= 1
+    return home.position
 
 
 def _known_summary(content: str | None) -> Outcome:

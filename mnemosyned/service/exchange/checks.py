@@ -116,6 +116,8 @@ def _check_episode(episode: ExportedEpisode) -> None:
         _refuse("level", "must be between 0 and 3")
     if episode.item_count < 1:
         _refuse("item_count", "must be positive")
+    if episode.originals not in (0, episode.item_count):
+        _refuse("item_count", "is not the number of its originals")
 
 
 def _check_log_entry(entry: LogEntry) -> None:

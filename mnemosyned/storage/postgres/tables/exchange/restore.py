@@ -11,7 +11,7 @@ from mnemosyned.domain.exchange import (
     Outcome,
 )
 from mnemosyned.domain.storing.intake import Known
-from mnemosyned.domain.storing.restoring import PlacedMemory, Restoring
+from mnemosyned.domain.storing.restoring import Home, PlacedMemory, Restoring
 from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.tables.changing.rewrites import mark_emptied
 from mnemosyned.storage.postgres.tables.episodes import restore_episode
@@ -46,13 +46,15 @@ class PostgresRestoring(Restoring):
     def known_records(self, ids: Sequence[str]) -> dict[str, Known]:
         return known_records(self._session, ids)
 
-    def homes(self, episodes: Sequence[str]) -> dict[str, int]:
+    def homes(self, episodes: Sequence[str]) -> dict[str, Home]:
         rows = self._session.execute(
-            "SELECT id, seq FROM episode WHERE owner = %(owner)s AND level = 0 "
+            "SELECT id, seq, item_count - (SELECT count(*) FROM placed AS p "
+            "WHERE p.owner = %(owner)s AND p.episode_seq = e.seq) "
+            "FROM episode AS e WHERE owner = %(owner)s AND level = 0 "
             "AND id = ANY(%(ids)s::text[])",
             ids=list(episodes),
         )
-        return dict(rows.fetchall())
+        return {id: Home(position, room) for id, position, room in rows.fetchall()}
 
     def taken_numbers(self, seqs: Sequence[int]) -> set[int]:
         rows = self._session.execute(

@@ -15,7 +15,7 @@ from mnemosyned.domain.exchange import (
     Outcome,
 )
 from mnemosyned.domain.storing.intake import Known
-from mnemosyned.domain.storing.restoring import PlacedMemory, Restoring
+from mnemosyned.domain.storing.restoring import Home, PlacedMemory, Restoring
 from mnemosyned.storage.sqlite.fulltext.indexing import index_episode_grams
 from mnemosyned.storage.sqlite.tables.changing.state import position_of
 from mnemosyned.storage.sqlite.tables.exchange.moved import MOVED
@@ -42,13 +42,15 @@ class SqliteRestoring(Restoring):
     def known_records(self, ids: Sequence[str]) -> dict[str, Known]:
         return known_records(self._connection, ids)
 
-    def homes(self, episodes: Sequence[str]) -> dict[str, int]:
+    def homes(self, episodes: Sequence[str]) -> dict[str, Home]:
         rows = self._connection.execute(
-            "SELECT id, seq FROM episodic_memory WHERE level = 0 "
+            "SELECT id, seq, item_count - "
+            "(SELECT count(*) FROM archive AS a WHERE a.episode_seq = e.seq) "
+            "FROM episodic_memory AS e WHERE level = 0 "
             "AND id IN (SELECT value FROM json_each(?))",
             (_json(episodes),),
         )
-        return dict(rows.fetchall())
+        return {id: Home(position, room) for id, position, room in rows.fetchall()}
 
     def taken_numbers(self, seqs: Sequence[int]) -> set[int]:
         rows = self._connection.execute(
