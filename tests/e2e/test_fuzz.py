@@ -16,6 +16,7 @@ from support.seeds import seed_of
 
 pytestmark = [pytest.mark.e2e, pytest.mark.fault]
 
+SHOWN = 5
 COUNT = int(os.environ.get("FUZZ", "2500"))
 SEED = str(seed_of("FUZZ_SEED"))
 WITHOUT = tuple(os.environ.get("FUZZ_WITHOUT", "").split())
@@ -28,6 +29,8 @@ def test_no_request_breaks_the_daemon_or_its_file(start: Start) -> None:
     fuzzed = fuzz(daemon, count=COUNT, seed=SEED, without=WITHOUT)
     ended = daemon.stop()
 
+    for event in daemon.events("request_failed")[:SHOWN]:
+        print(event.get("exception", event))
     wrong = [*map(str, fuzzed.findings), *broken_file(daemon.database)]
     assert "\n".join(wrong) == ""
     assert ended == 0

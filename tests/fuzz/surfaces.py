@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable
+from itertools import chain, islice
 from typing import Any
 
 from fuzz.values import NUMBERS, any_text, any_time, anything, encoded
@@ -24,8 +25,8 @@ from mnemosyned.mcp.tools import BY_NAME
 
 Fields = dict[str, Any]
 
-LINES_KEPT = 100
-LINES_MAX = 5
+GROUPS_KEPT = 100
+GROUPS_MAX = 5
 BATCH_MAX = 3
 EVENT_NAMES = (*EVENTS, "SessionStart", "UserPromptSubmit", "Stop", "session.idle", "")
 PATH_NAMES = (
@@ -58,17 +59,22 @@ class Surfaces:
         self._fields = fields
         self._path = path
         self._id = id
-        self._lines: list[str] = []
+        self._groups: list[list[str]] = []
         self._forms = {
             name: inspect.type_info(entry.form) for name, entry in BY_NAME.items()
         }
 
     def learn(self, exported: str) -> None:
-        """Keep the lines of an export."""
+        """Keep the lines of an export, each summary together with its originals."""
         _, *lines, _ = exported.rstrip("\n").split("\n")
-        # The newer one of a superseded learning may be in a line that is not chosen.
-        self._lines += [line for line in lines if '"superseded_by":"' not in line]
-        del self._lines[:-LINES_KEPT]
+        following = iter(lines)
+        for line in following:
+            record = json.loads(line)
+            # The newer one of a superseded learning may be in a line that is not chosen.
+            if not record.get("superseded_by"):
+                originals = islice(following, record.get("originals", 0))
+                self._groups.append([line, *originals])
+        del self._groups[:-GROUPS_KEPT]
 
     def mcp(self) -> Any:  # noqa: ANN401 some are no messages
         """A message of an agent, or a batch of them."""
@@ -106,13 +112,14 @@ class Surfaces:
         return call
 
     def lines(self) -> list[str]:
-        """Lines of an export, some with a fault in them."""
-        chosen = self._chance.choices(
-            self._lines or ["{}"], k=self._chance.randint(1, LINES_MAX)
+        """Lines of an export, one with a fault in it."""
+        chance = self._chance
+        chosen = chance.choices(
+            self._groups or [["{}"]], k=chance.randint(1, GROUPS_MAX)
         )
-        if self._chance.random() < 0.7:
-            chosen[-1] = self._spoiled(chosen[-1])
-        return chosen
+        if chance.random() < 0.7 and len(chosen[-1]) == 1:
+            chosen[-1] = [self._spoiled(chosen[-1][0])]
+        return list(chain.from_iterable(chosen))
 
     # -------------------------------------------------------------------- parts
 
