@@ -63,7 +63,7 @@ BENCHES := peer recall write sleep forget locomo talks times life start footprin
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-server test tables test-e2e test-fault test-backup doctor-table test-lifetime test-sqlite test-packaging test-systemd test-year test-agents test-numpy test-postgres test-citus test-top test-http test-llm test-adapters \
-	check format run bench $(addprefix bench-,$(BENCHES)) man first-day install install-llm wheel-llm small-model uninstall lock clean
+	check format run bench $(addprefix bench-,$(BENCHES)) man scale first-day install install-llm wheel-llm small-model uninstall lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-19s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -286,6 +286,12 @@ bench-postgres: $(COMPILED) build/postgres/.ready ## both engines asked alike, a
 
 bench-owners: $(COMPILED) build/postgres/.ready ## what owners cost a daemon for many; OWNERS=500
 	$(POSTGRES) $(BIN)/python tests/bench/bench_owners.py $(if $(OWNERS),--owners "$(OWNERS)")
+
+bench-scale: $(COMPILED) build/postgres/.ready ## what one memory costs a server: the inputs of make scale; MEMORIES=10000
+	$(POSTGRES) $(BIN)/python tests/bench/bench_scale.py $(if $(MEMORIES),--memories "$(MEMORIES)")
+
+scale: $(READY) ## many owners on paper: nodes, bytes, cost; OPTIONS="--memories 200 --node-tb 8"
+	$(BIN)/python tests/bench/scale.py $(OPTIONS)
 
 bench-plots: ## publish the charts of the last runs, for docs
 	mkdir -p tests/bench/plots

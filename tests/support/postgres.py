@@ -87,6 +87,12 @@ class Server:
             else:
                 return
 
+    @property
+    def process_id(self) -> int:
+        """Of the process that started all others."""
+        assert self._process
+        return self._process.pid
+
     def reload(self) -> None:
         """Have it read its settings again."""
         self._run("pg_ctl", "reload", "-D", str(self.data))
