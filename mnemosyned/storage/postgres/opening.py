@@ -58,7 +58,7 @@ def open_store(
             ensure_owner(Session(connection, owner))
     except psycopg.Error as error:
         raise storage_failed(error, "the memory was not opened") from error
-    pool = Pool(dsn, role=role)
+    pool = Pool(dsn, schema=version, role=role)
     store = PostgresStore(pool, owner, schema_version=version)
     try:
         yield store
@@ -73,7 +73,8 @@ def open_owned_stores(dsn: str, *, migrations: Path) -> Iterator[OwnedStores]:
     Raises `SchemaTooNew`, and `StorageFailed` also where the user may not separate owners.
     """
     version, role = _prepared(dsn, migrations)
-    guarded, owners = Pool(dsn, role=role), Pool(dsn)
+    guarded = Pool(dsn, schema=version, role=role)
+    owners = Pool(dsn, schema=version)
     try:
         yield OwnedStores(guarded=guarded, owners=owners, schema_version=version)
     finally:
@@ -87,8 +88,8 @@ def open_owners(dsn: str, *, migrations: Path) -> Iterator[PostgresOwners]:
 
     Raises `SchemaTooNew`, and `StorageFailed` also where the user may not separate owners.
     """
-    _prepared(dsn, migrations)
-    pool = Pool(dsn)
+    version, _ = _prepared(dsn, migrations)
+    pool = Pool(dsn, schema=version)
     try:
         yield PostgresOwners(pool)
     finally:

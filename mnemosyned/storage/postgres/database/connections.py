@@ -71,8 +71,12 @@ class Connections:
     trouble: what begins on it and fails begins once more on a new one.
     """
 
-    def __init__(self, dsn: str) -> None:
+    def __init__(
+        self, dsn: str, *, admit: Callable[[Connection], object] | None = None
+    ) -> None:
+        """Call `admit` with each new connection; what it raises is told to who wanted one."""
         self._dsn = dsn
+        self._admit = admit
         self._free = threading.BoundedSemaphore(CONNECTIONS_MAX)
         self._idle: deque[tuple[float, Connection]] = deque()
         """The one used last at the end, each with when it was given back."""
@@ -115,6 +119,12 @@ class Connections:
                     raise
                 self._close_idle()  # those that are left ended with it
         made = psycopg.connect(self._dsn, **_SETTINGS, options=f"{_OPTIONS} {_LIMITS}")
+        try:
+            if self._admit:
+                self._admit(made)
+        except BaseException:
+            made.close()
+            raise
         with self._changing:
             self._made[made] = self._planned[made] = time.monotonic()
         return made, self._tried(made, begin)

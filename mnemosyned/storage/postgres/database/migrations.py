@@ -1,7 +1,12 @@
-"""The schema: brought up to date by whoever comes first, one at a time."""
+"""The schema: brought up to date by whoever comes first, one at a time.
+
+A migration says in its first line which daemons may go on beside it: `-- compatible with 2` are
+those that know version 2 or later. Without that line it is for those alone that know it.
+"""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import psycopg
@@ -16,59 +21,84 @@ _TABLE = """
 CREATE TABLE IF NOT EXISTS schema_migration (
     version    integer PRIMARY KEY,
     name       text NOT NULL,
+    oldest     integer NOT NULL,
     applied_at timestamptz NOT NULL DEFAULT now()
 )
 """
+_COMPATIBLE = re.compile(rb"-- compatible with (\d+)\r?\n")
+_STATE = (
+    "SELECT coalesce(max(version), 0), "
+    "coalesce(max(oldest) FILTER (WHERE version > %(known)s), 0) FROM schema_migration"
+)
+_END_OTHERS = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid != pg_backend_pid() "
+    "AND application_name = 'mnemosyned' AND datname = current_database() "
+    "AND usename = current_user"
+)
+"""Connect again, and be refused: a daemon that runs would else go on with what it cannot know."""
 
 
 def upgrade(dsn: str, folder: Path) -> int:
-    """Apply the migrations that the database lacks; return its version then.
+    """Apply the migrations that the database lacks; return the last version that is known here.
 
-    Raises `SchemaTooNew` for a database of a later version.
+    Raises `SchemaTooNew` for a database that this program cannot work with.
     """
     files = sorted(folder.glob("[0-9][0-9][0-9][0-9]_*.sql"))
     if not files:
         raise StorageFailed(f"no migrations in {folder}; install mnemosyned again")
-    latest = _number(files[-1])
+    known = _number(files[-1])
     with connected_once(dsn) as connection:
-        version = _version(connection)
-        if version > latest:
-            raise SchemaTooNew(
-                f"the database has schema version {version}, this mnemosyned knows {latest}; "
-                "install the version that wrote it, or a later one"
-            )
-        if version < latest:
-            _apply(connection, files)
-    return latest
+        exists = connection.execute("SELECT to_regclass('schema_migration')").fetchone()
+        is_new = exists is None or exists[0] is None
+        if is_new or check_schema(connection, known) < known:
+            _apply(connection, files, known)
+    return known
 
 
-def _version(connection: psycopg.Connection[Row]) -> int:
-    exists = connection.execute("SELECT to_regclass('schema_migration')").fetchone()
-    if exists is None or exists[0] is None:
-        return 0
-    row = connection.execute("SELECT max(version) FROM schema_migration").fetchone()
-    return int(row[0] or 0) if row else 0
+def check_schema(connection: psycopg.Connection[Row], known: int) -> int:
+    """The version of the database; `known` is the last one that this program knows.
+
+    Raises `SchemaTooNew` where a later migration does not suit it.
+    """
+    row = connection.execute(_STATE, {"known": known}).fetchone()
+    version, oldest = row or (0, 0)
+    if oldest > known:
+        raise SchemaTooNew(
+            f"the database has schema version {version}, which needs a mnemosyned that knows "
+            f"{oldest}; this one knows {known}: install a later version"
+        )
+    return int(version)
 
 
-def _apply(connection: psycopg.Connection[Row], files: list[Path]) -> None:
+def _apply(connection: psycopg.Connection[Row], files: list[Path], known: int) -> None:
     """Apply each file in a transaction of its own; another daemon that starts waits."""
     session = Session(connection, 0)
     session.execute("SELECT pg_advisory_lock(%(lock)s)", lock=_LOCK)
     try:
         session.execute(_TABLE)
-        version = _version(connection)
+        former = check_schema(connection, known)
+        oldest = 0
         for file in files:
-            if _number(file) > version:
+            if _number(file) > former:
                 with connection.transaction():
-                    connection.execute(file.read_bytes())
-                    session.execute(
-                        "INSERT INTO schema_migration (version, name) "
-                        "VALUES (%(version)s, %(name)s)",
-                        version=_number(file),
-                        name=file.stem,
-                    )
+                    oldest = max(oldest, _apply_file(connection, file))
+        if 0 < former < oldest:
+            session.execute(_END_OTHERS)
     finally:
         session.execute("SELECT pg_advisory_unlock(%(lock)s)", lock=_LOCK)
+
+
+def _apply_file(connection: psycopg.Connection[Row], file: Path) -> int:
+    """Apply a migration and note it; the oldest version that may go on beside it."""
+    text = file.read_bytes()
+    line = _COMPATIBLE.match(text)
+    oldest = int(line[1]) if line else _number(file)
+    connection.execute(text)
+    connection.execute(
+        "INSERT INTO schema_migration (version, name, oldest) VALUES (%s, %s, %s)",
+        (_number(file), file.stem, oldest),
+    )
+    return oldest
 
 
 def _number(file: Path) -> int:

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 
 import psycopg
 
@@ -23,6 +24,7 @@ from mnemosyned.storage.postgres.database.failures import (
     is_unreachable,
     storage_failed,
 )
+from mnemosyned.storage.postgres.database.migrations import check_schema
 from mnemosyned.storage.postgres.database.session import Session
 
 _SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
@@ -35,11 +37,17 @@ _LAZILY = "SET LOCAL synchronous_commit = off"
 class Pool:
     """Connections, and the transactions that run on them."""
 
-    def __init__(self, dsn: str, *, role: str | None = None) -> None:
-        """`role` is the database role of all transactions; None: the user that connects."""
+    def __init__(
+        self, dsn: str, *, schema: int | None = None, role: str | None = None
+    ) -> None:
+        """`schema` is the last version that is known here; None: whichever the database has.
+
+        `role` is the database role of all transactions; None: the user that connects.
+        """
         self._dsn = dsn
         self._role = (f'SET LOCAL ROLE "{role}"',) if role else ()
-        self._connections = Connections(dsn)
+        admit = None if schema is None else partial(check_schema, known=schema)
+        self._connections = Connections(dsn, admit=admit)
         self.held_max_s = 0.0
         """The longest that a transaction has kept an owner's others from writing."""
         self._measuring = threading.Lock()
