@@ -157,7 +157,7 @@ test-top: $(COMPILED) ## the live view, with Textual, which it installs in build
 
 # The same tests on PostgreSQL: the store's contract, and all that asks it through the verbs.
 POSTGRES_LOCK := tests/postgres/requirements.lock
-POSTGRES = PYTHONPATH=build/postgres
+POSTGRES = PYTHONPATH=build/postgres:build/numpy
 build/postgres/.ready: $(READY) $(POSTGRES_LOCK)
 	rm -rf build/postgres
 	$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes \

@@ -254,11 +254,13 @@ CREATE TABLE embedding (
     memory_seq bigint NOT NULL,
     model      bigint NOT NULL,
     vector     bytea NOT NULL,
+    version    bigint NOT NULL, -- given out under a lock: who has seen all up to one misses none
     PRIMARY KEY (owner, memory_seq),
     FOREIGN KEY (owner, memory_seq) REFERENCES memory (owner, seq) ON DELETE CASCADE,
     FOREIGN KEY (owner, model) REFERENCES embedding_model (owner, number)
 );
 CREATE INDEX embedding_model_memory ON embedding (owner, model, memory_seq);
+CREATE INDEX embedding_version ON embedding (owner, model, version);
 
 -- The clock as it was last believed.
 CREATE TABLE clock_seen (

@@ -18,12 +18,17 @@ from typing import Self
 
 from mnemosyned.domain.errors import EmbedderFailed, MnemosynedError, ModelUnavailable
 from mnemosyned.domain.ports.models import Embedder
-from mnemosyned.domain.ports.vectors import EmbeddingInput, VectorStore
+from mnemosyned.domain.ports.vectors import (
+    EmbeddingInput,
+    VectorNews,
+    VectorStore,
+)
 from mnemosyned.domain.search.query import Match, Nearness, Query, SearchCandidates
 from mnemosyned.domain.search.scores.semantic import spoken
 from mnemosyned.domain.statuses import EmbedderState, EmbedderStatus
 from mnemosyned.logs import logger
 from mnemosyned.vectors.index import VectorIndex
+from mnemosyned.vectors.question import Question
 
 BATCH = 32
 """So many memories share a commit."""
@@ -41,31 +46,14 @@ RETRY_S = 300.0
 """After so long a model that cannot be run is tried again."""
 START_AFTER_S = 0.5
 """A daemon serves before this begins, and a program that is done by then never pays for it."""
+LOOK_S = 30.0
+"""So often the index looks for what other daemons embedded, forgot or worded anew."""
+NEWS_AT_ONCE = 500
 STOP_S = 10.0
 BUSY = "found by words alone: the embedding model was not ready in time"
 NOT_READY = "found by words alone: the embedding model is {state}"
 
 log = logger()
-
-
-class Question:
-    """A question on its way to the model, while the words are looked up."""
-
-    def __init__(self, text: str, *, until: float) -> None:
-        self.text = text
-        self.until = until
-        self._answered = threading.Event()
-        self._vector: bytes | None = None
-
-    def answer(self, vector: bytes | None) -> None:
-        """Hand the vector over, or that there will be none."""
-        self._vector = vector
-        self._answered.set()
-
-    def vector(self) -> bytes | None:
-        """The vector, if it comes in time."""
-        self._answered.wait(max(0.0, self.until - time.monotonic()))
-        return self._vector
 
 
 class Vectors:
@@ -89,6 +77,9 @@ class Vectors:
         self._retry_s = retry_s
         self._index: VectorIndex | None = None
         self._model = 0
+        self._seen: VectorNews | None = None
+        """What was known at the last look; None where no other daemon stores vectors."""
+        self._look_at = 0.0
         self._status = EmbedderStatus(state=EmbedderState.LOADING, name=embedder.name)
         self._counting = threading.Lock()
         """Held for an instant, around each change of the status."""
@@ -194,6 +185,9 @@ class Vectors:
         self._model = self._store.use_model(model, self._embedder.identity())
         # The process is started before anybody waits.
         self._embedder.embed_question("ready")
+        # First: what is stored while the index loads is news.
+        self._seen = self._store.news(self._model, since=None, limit=1)
+        self._look_at = time.monotonic() + LOOK_S
         index = self._index = self._new_index()
         older = self._load_all(index)
         self._recount(index)
@@ -208,6 +202,8 @@ class Vectors:
                 self._forgot.clear()
                 spans = _bounded([*self._drop_reworded(), *spans])
                 self._recount(index)
+            if self._seen and time.monotonic() >= self._look_at:
+                self._look(index, self._seen)
             if older:
                 older = self._load(index, before=older)
                 self._change(searched=len(index))
@@ -220,7 +216,24 @@ class Vectors:
             if spans:
                 self._embed_span(index, spans)
             else:
-                self._wake.wait()
+                self._wake.wait(
+                    max(0.0, self._look_at - time.monotonic()) if self._seen else None
+                )
+
+    def _look(self, index: VectorIndex, seen: VectorNews) -> None:
+        """Take in what other daemons stored since the last look, and drop what is gone."""
+        before = seen
+        while not self._closing.is_set():
+            news = self._store.news(self._model, since=seen.version, limit=NEWS_AT_ONCE)
+            if news is None or not news.vectors:
+                break
+            index.put(news.vectors)
+            seen = news
+            self._answer()
+        self._seen = news or seen
+        if self._seen[1:] != before[1:]:
+            self._recount(index)
+        self._look_at = time.monotonic() + LOOK_S
 
     def _drop_reworded(self) -> list[tuple[int, int]]:
         """Drop the vectors of earlier words, also one made meanwhile; the spans to be embedded."""

@@ -20,6 +20,16 @@ class EmbeddingInput(NamedTuple):
     """The beginning of the text."""
 
 
+class VectorNews(NamedTuple):
+    """What other processes may have changed."""
+
+    vectors: Mapping[int, bytes]
+    version: int
+    """Of the last of these; without any, of the newest that there is."""
+    removals: int
+    """A number that is another one after vectors were deleted."""
+
+
 class VectorStore(Protocol):
     """Keeps the vectors of memories, addressed by position. Safe from any thread.
 
@@ -58,6 +68,13 @@ class VectorStore(Protocol):
 
     def embedded(self, model: int, *, after: int, limit: int) -> list[int]:
         """Return the first positions after one that have a vector of a model, ascending."""
+        ...
+
+    def news(self, model: int, *, since: int | None, limit: int) -> VectorNews | None:
+        """Return vectors of a model stored after a version, the first of them first.
+
+        Without `since` none, to begin with. None where no other process stores vectors.
+        """
         ...
 
     def candidates(self, query: Query, positions: Sequence[int]) -> list[Match]:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mnemosyned.domain.ports.vectors import TEXT_CHARS_MAX, EmbeddingInput, VectorStore
+from mnemosyned.domain.ports.vectors import (
+    TEXT_CHARS_MAX,
+    EmbeddingInput,
+    VectorNews,
+    VectorStore,
+)
 from mnemosyned.domain.search.query import Match, Query
 from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.database.transactions import (
@@ -13,6 +18,7 @@ from mnemosyned.storage.postgres.database.transactions import (
     writes,
 )
 from mnemosyned.storage.postgres.search.matches import matches_at
+from mnemosyned.storage.postgres.tables.owners.owner import take_numbers
 
 _WITHOUT = (
     f"SELECT m.seq, m.role, left(m.content, {TEXT_CHARS_MAX}) FROM memory AS m "
@@ -23,14 +29,15 @@ _WITHOUT = (
 )
 # Pruned memories have no words in the archive.
 _KEEP = (
-    "INSERT INTO embedding (owner, memory_seq, model, vector) "
-    "SELECT m.owner, m.seq, %(model)s, r.vector "
-    "FROM unnest(%(seqs)s::bigint[], %(vectors)s::bytea[]) AS r (seq, vector) "
+    "INSERT INTO embedding (owner, memory_seq, model, vector, version) "
+    "SELECT m.owner, m.seq, %(model)s, r.vector, r.version FROM "
+    "unnest(%(seqs)s::bigint[], %(vectors)s::bytea[], %(versions)s::bigint[]) "
+    "AS r (seq, vector, version) "
     "JOIN memory AS m ON m.owner = %(owner)s AND m.seq = r.seq "
     "LEFT JOIN placed AS p ON p.owner = m.owner AND p.seq = m.seq "
     "WHERE m.content != '' OR p.seq IS NULL "
     "ON CONFLICT (owner, memory_seq) DO UPDATE SET model = excluded.model, "
-    "vector = excluded.vector RETURNING memory_seq"
+    "vector = excluded.vector, version = excluded.version RETURNING memory_seq"
 )
 
 
@@ -75,6 +82,7 @@ class PostgresVectors(Transactional, VectorStore):
             model=model,
             seqs=list(vectors),
             vectors=list(vectors.values()),
+            versions=list(take_numbers(session, "record", len(vectors))),
         )
         kept = {seq for (seq,) in rows}
         return [seq for seq in vectors if seq in kept]
@@ -126,6 +134,28 @@ class PostgresVectors(Transactional, VectorStore):
             limit=limit,
         )
         return [seq for (seq,) in rows]
+
+    @reads
+    def news(
+        self, session: Session, model: int, *, since: int | None, limit: int
+    ) -> VectorNews | None:
+        newest, removals = session.execute(
+            "SELECT (SELECT coalesce(max(v.version), 0) FROM embedding AS v "
+            "WHERE v.owner = %(owner)s AND v.model = %(model)s), o.rewordings "
+            "FROM owner AS o WHERE o.owner = %(owner)s",
+            model=model,
+        ).fetchone() or (0, 0)
+        if since is None or newest <= since:
+            return VectorNews({}, newest, removals)
+        rows = session.execute(
+            "SELECT memory_seq, vector, version FROM embedding WHERE owner = %(owner)s "
+            "AND model = %(model)s AND version > %(since)s ORDER BY version LIMIT %(limit)s",
+            model=model,
+            since=since,
+            limit=limit,
+        ).fetchall()
+        vectors = {seq: vector for seq, vector, _ in rows}
+        return VectorNews(vectors, rows[-1][2] if rows else newest, removals)
 
     @reads
     def candidates(

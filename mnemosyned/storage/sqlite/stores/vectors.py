@@ -6,7 +6,12 @@ import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 
-from mnemosyned.domain.ports.vectors import TEXT_CHARS_MAX, EmbeddingInput, VectorStore
+from mnemosyned.domain.ports.vectors import (
+    TEXT_CHARS_MAX,
+    EmbeddingInput,
+    VectorNews,
+    VectorStore,
+)
 from mnemosyned.domain.search.query import Match, Query
 from mnemosyned.storage.sqlite.database.transactions import Transactional
 from mnemosyned.storage.sqlite.search.search import matches_at
@@ -83,6 +88,9 @@ class SqliteVectors(Transactional, VectorStore):
                 (model, after, limit),
             )
             return [seq for (seq,) in rows]
+
+    def news(self, model: int, *, since: int | None, limit: int) -> VectorNews | None:  # noqa: ARG002 the file has one process
+        return None
 
     def candidates(self, query: Query, positions: Sequence[int]) -> list[Match]:
         with self._readers.snapshot() as connection:

@@ -26,6 +26,7 @@ from mnemosyned.storage.postgres.tables.exchange.recoverable import (
     recoverable_records,
     restore_recoverable,
 )
+from mnemosyned.storage.postgres.tables.owners.owner import take_numbers
 from mnemosyned.storage.postgres.tables.rows import storable, utc
 from mnemosyned.storage.postgres.tables.surroundings.sightings import (
     keep_sighting,
@@ -55,8 +56,8 @@ _INSERT_MODEL = (
     "FROM owner AS o WHERE o.owner = %(owner)s ON CONFLICT DO NOTHING"
 )
 _INSERT_VECTOR = (
-    "INSERT INTO embedding (owner, memory_seq, model, vector) "
-    "SELECT n.owner, n.seq, m.number, %(vector)s FROM memory AS n "
+    "INSERT INTO embedding (owner, memory_seq, model, vector, version) "
+    "SELECT n.owner, n.seq, m.number, %(vector)s, %(version)s FROM memory AS n "
     "JOIN embedding_model AS m ON m.owner = n.owner AND m.digest = %(digest)s "
     "WHERE n.owner = %(owner)s AND n.id = %(memory)s ON CONFLICT DO NOTHING"
 )
@@ -139,8 +140,10 @@ def _vector(session: Session, vector: KeptVector) -> Outcome:
     )
     if known is None:
         session.execute(_INSERT_MODEL, name=vector.model, digest=vector.digest)
+    (version,) = take_numbers(session, "record", 1)
     inserted = session.execute(
         _INSERT_VECTOR,
+        version=version,
         memory=vector.memory,
         digest=vector.digest,
         vector=vector.vector,

@@ -1,0 +1,114 @@
+"""Vectors that another daemon stores: told as news, and taken into the index at the next look."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from importlib.util import find_spec
+
+import pytest
+from support.fakes import FakeEmbedder, memory, remember_batch
+from support.vector_service import wait_until
+
+from mnemosyned.domain.ports.vectors import VectorNews
+from mnemosyned.paths import shipped
+from mnemosyned.storage.postgres.opening import open_store
+from mnemosyned.storage.postgres.store import PostgresStore
+from mnemosyned.vectors import indexer
+from mnemosyned.vectors.indexer import Vectors
+
+pytestmark = pytest.mark.postgres
+
+MIGRATIONS = shipped("migrations") / "postgres"
+NUMPY = pytest.mark.skipif(
+    not find_spec("numpy"), reason="needs numpy: make test-numpy"
+)
+
+
+@pytest.fixture
+def stores(dsn: str) -> Iterator[list[PostgresStore]]:
+    """The stores of two daemons."""
+    with ExitStack() as stack:
+        yield [
+            stack.enter_context(open_store(dsn, migrations=MIGRATIONS))
+            for _ in range(2)
+        ]
+
+
+def news(
+    store: PostgresStore, model: int, since: int | None, limit: int = 9
+) -> VectorNews:
+    found = store.vectors.news(model, since=since, limit=limit)
+    assert found
+    return found
+
+
+def test_vectors_that_one_stores_are_news_to_the_other_part_by_part(
+    stores: list[PostgresStore],
+) -> None:
+    here, there = stores
+    remember_batch(here, *map(memory, "abc"))
+    model = here.vectors.use_model("fake", "digest")
+    here.vectors.keep_vectors(model, {1: b"a"})
+    begin = news(there, model, None)
+    assert begin.vectors == {}
+    assert news(there, model, begin.version) == begin
+
+    here.vectors.keep_vectors(model, {3: b"c", 2: b"b"})
+    here.vectors.keep_vectors(model, {1: b"A"})
+    first = news(there, model, begin.version, limit=2)
+    rest = news(there, model, first.version)
+
+    assert first.vectors == {3: b"c", 2: b"b"}
+    assert rest.vectors == {1: b"A"}
+    assert news(there, model, rest.version).vectors == {}
+    assert rest.removals == begin.removals
+
+
+def test_memories_that_one_forgets_are_news_to_the_other(
+    stores: list[PostgresStore],
+) -> None:
+    here, there = stores
+    remember_batch(here, *map(memory, "ab"))
+    model = here.vectors.use_model("fake", "digest")
+    here.vectors.keep_vectors(model, {1: b"a", 2: b"b"})
+    begin = news(there, model, None)
+
+    here.deletion.forget(["a"])
+
+    assert news(there, model, begin.version).removals != begin.removals
+
+
+@NUMPY
+def test_the_index_of_one_follows_what_the_other_embeds_and_forgets(
+    stores: list[PostgresStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexer, "START_AFTER_S", 0.0)
+    monkeypatch.setattr(indexer, "GATHER_S", 0.0)
+    monkeypatch.setattr(indexer, "LOOK_S", 0.05)
+    here, there = stores
+    remember_batch(here, memory("a", "the tesla is red"))
+    embedders = [FakeEmbedder(), FakeEmbedder()]
+    with ExitStack() as stack:
+        first, second = (
+            stack.enter_context(
+                Vectors(
+                    store=store.vectors,
+                    embedder=embedder,
+                    wait_s=5,
+                    similarity_min=0.6,
+                    rows_max=1_000,
+                )
+            )
+            for store, embedder in zip(stores, embedders, strict=True)
+        )
+        wait_until(lambda: first.status().searched == second.status().searched == 1)
+        remember_batch(here, *(memory(id, f"note {id}") for id in "bcd"))
+        first.remembered()
+        wait_until(lambda: second.status().searched == 4)
+
+        there.deletion.forget(["b", "c"])
+        second.forgot()
+        wait_until(lambda: first.status().searched == 2)
+
+    assert first.status().embedded == second.status().embedded == 2
