@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -68,6 +68,11 @@ def naming(name: str) -> Callable[[str], bool]:
         pattern = rf"(?<!\w){pattern}(?!\w)"
     found = re.compile(pattern).search
     return lambda text: found(_plain(text)) is not None
+
+
+def is_named_in(texts: Iterable[str], named: Callable[[str], bool] | None) -> bool:
+    """Whether one of the texts mentions a name; all do where none is asked for."""
+    return named is None or any(map(named, texts))
 
 
 def _plain(text: str) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from mnemosyned.domain.content_hash import content_hash
 from mnemosyned.domain.errors import IdTaken
 from mnemosyned.domain.learnings.keeper import LearningKeeper
+from mnemosyned.domain.learnings.learning import Learning
 from mnemosyned.domain.memory import Acknowledged, MemoryRecord
 from mnemosyned.domain.ports.records import Draft, Remembered
 
@@ -19,8 +20,10 @@ Known = tuple[str | None, datetime, int | None]
 class Intake(ABC):
     """The storing of drafts in one transaction."""
 
-    def __init__(self, keeper: LearningKeeper) -> None:
-        self._keeper = keeper
+    def __init__(self, make_keeper: Callable[[], LearningKeeper]) -> None:
+        """Take what makes the keeper of learnings, as few drafts have some."""
+        self._make_keeper = make_keeper
+        self._keeper: LearningKeeper | None = None
         self._waiting: list[MemoryRecord] = []
 
     @abstractmethod
@@ -57,17 +60,14 @@ class Intake(ABC):
         acknowledged: list[Acknowledged] = []
         for index, draft in enumerate(drafts):
             memory, answer = draft.memory, None
-            if memory.id in known:
-                field = f"memories[{index}].id" if len(drafts) > 1 else "id"
-                answer = self._again(memory, known[memory.id], field=field)
-            elif draft.dedupe:
-                self._insert_waiting()  # what this batch says before counts too
-                answer = self._as_said_before(memory)
+            if memory.id in known or draft.dedupe:
+                place = (index, len(drafts))
+                answer = self._known_already(draft, known.get(memory.id), place)
             if answer is None:
                 self._waiting.append(memory)
                 known[memory.id] = (memory.content, memory.created_at, None)
-                for learning in draft.learnings:
-                    self._keeper.keep(learning)
+                if draft.learnings:
+                    self._learn(draft.learnings)
                 answer = Acknowledged(
                     id=memory.id, created_at=memory.created_at, stored=True
                 )
@@ -75,31 +75,51 @@ class Intake(ABC):
                 self._insert_waiting()
                 self.supersede(old=draft.supersedes, new=answer.id)
             acknowledged.append(answer)
-        if self._waiting:
-            self.insert(self._waiting)
-        return Remembered(acknowledged, self.finish(), self._keeper.learned)
+        self._insert_waiting()
+        return Remembered(acknowledged, self.finish(), self._learned)
+
+    @property
+    def _learned(self) -> int:
+        return self._keeper.learned if self._keeper else 0
+
+    def _learn(self, learnings: Sequence[Learning]) -> None:
+        self._keeper = self._keeper or self._make_keeper()
+        for learning in learnings:
+            self._keeper.keep(learning)
 
     def _insert_waiting(self) -> None:
         if self._waiting:
             self.insert(self._waiting)
             self._waiting = []
 
-    def _again(self, memory: MemoryRecord, known: Known, *, field: str) -> Acknowledged:
+    def _known_already(
+        self, draft: Draft, known: Known | None, place: tuple[int, int]
+    ) -> Acknowledged | None:
+        """The answer to an id that came before, or to words that did; None where neither did.
+
+        `place` is that in the batch, and the size of the batch. Raises `IdTaken`.
+        """
+        if known is not None:
+            return self._again(draft.memory, known, place)
+        self._insert_waiting()  # what this batch says before counts too
+        said = self.said_before(draft.memory)
+        if said is None:
+            return None
+        id, created_at = said
+        return Acknowledged(id=id, created_at=created_at, stored=False)
+
+    def _again(
+        self, memory: MemoryRecord, known: Known, place: tuple[int, int]
+    ) -> Acknowledged:
         """The answer to an id that came before. Raises `IdTaken` where the words are others."""
         content, created_at, said = known
         pruned = content == "" and said == content_hash(memory.content)
         is_same = content == memory.content or pruned
         if not is_same and not self.was_said(memory.id, memory.content):
+            index, count = place
             raise IdTaken(
                 f"the id {memory.id!r} already belongs to something else; "
                 "give this memory another id, or none",
-                field=field,
+                field=f"memories[{index}].id" if count > 1 else "id",
             )
         return Acknowledged(id=memory.id, created_at=created_at, stored=False)
-
-    def _as_said_before(self, memory: MemoryRecord) -> Acknowledged | None:
-        said = self.said_before(memory)
-        if said is None:
-            return None
-        id, created_at = said
-        return Acknowledged(id=id, created_at=created_at, stored=False)

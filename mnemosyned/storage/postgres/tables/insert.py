@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from mnemosyned.domain.content_hash import content_hash
@@ -83,7 +84,7 @@ class PostgresIntake(Intake):
     """New memories on their way into working memory."""
 
     def __init__(self, session: Session) -> None:
-        super().__init__(Keeper(session))
+        super().__init__(partial(Keeper, session))
         self._session = session
 
     def known_records(self, ids: Sequence[str]) -> dict[str, Known]:

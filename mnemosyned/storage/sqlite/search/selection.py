@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from typing import Any
 
-from mnemosyned.domain.keeping.retention import ForgetFilter, naming
+from mnemosyned.domain.keeping.retention import ForgetFilter, is_named_in, naming
 from mnemosyned.domain.text.terms import Terms
 from mnemosyned.domain.text.words.accent_variants import accent_variants
 from mnemosyned.storage.sqlite.fulltext.indexing import index_memories
@@ -52,7 +52,7 @@ def chosen(connection: sqlite3.Connection, choice: ForgetFilter) -> list[str]:
                 f"SELECT {columns} FROM {table} WHERE {narrowed} ORDER BY seq", further
             )
             for id, *texts in rows:
-                if named is None or any(named(text) for text in texts):
+                if is_named_in(texts, named):
                     ids[id] = None
     return list(ids)
 
@@ -112,8 +112,7 @@ def chosen_learnings(connection: sqlite3.Connection, choice: ForgetFilter) -> li
     return [
         id
         for seq, id, *texts in rows
-        if (having is None or seq in having)
-        and (named is None or any(named(text) for text in texts))
+        if (having is None or seq in having) and is_named_in(texts, named)
     ]
 
 

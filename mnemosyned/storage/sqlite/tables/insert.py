@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from functools import partial
 from itertools import chain
 from typing import TypeVar, cast
 
@@ -64,7 +65,7 @@ class SqliteIntake(Intake):
     """New memories on their way into working memory and its index."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        super().__init__(Keeper(connection))
+        super().__init__(partial(Keeper, connection))
         self._connection = connection
         self._inserted: list[tuple[int, MemoryRecord]] = []
 

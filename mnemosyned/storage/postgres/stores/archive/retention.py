@@ -9,10 +9,11 @@ from operator import itemgetter
 
 from mnemosyned.domain.errors import BatchChanged, WordsPruned
 from mnemosyned.domain.instants import shift
+from mnemosyned.domain.keeping.pruning import EpisodeWords, choose_prunable
 from mnemosyned.domain.keeping.retention import Prunable, Removal, Retention
 from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.ports.archive.retention import RetentionStore
-from mnemosyned.storage.postgres.database.session import Row, Session
+from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.database.transactions import (
     Transactional,
     reads,
@@ -77,26 +78,11 @@ class PostgresRetention(Transactional, RetentionStore):
     def prunable(
         self, session: Session, retention: Retention, *, now: datetime, limit: int
     ) -> Prunable:
-        before = None if retention.keep is None else utc(shift(now, -retention.keep))
-        excess = _excess_characters(session, retention.characters_max)
-        ids: list[str] = []
-        characters = 0
-        times: list[datetime] = []
-        for begins, ends, originals in _by_episode(session):
-            too_much = characters < excess
-            due = too_much or (before is not None and begins < before)
-            if len(ids) >= limit or not due:
-                break
-            if too_much or (before is not None and ends < before):
-                for _, id, created_at, size in originals:
-                    ids.append(id)
-                    times.append(created_at)
-                    characters += size
-        return Prunable(
-            ids=tuple(ids),
-            characters=characters,
-            oldest=min(times, default=None),
-            newest=max(times, default=None),
+        return choose_prunable(
+            _by_episode(session),
+            before=None if retention.keep is None else shift(now, -retention.keep),
+            excess=_excess_characters(session, retention.characters_max),
+            limit=limit,
         )
 
     @writes
@@ -136,10 +122,8 @@ class PostgresRetention(Transactional, RetentionStore):
         return len(seqs)
 
 
-def _by_episode(
-    session: Session,
-) -> Iterator[tuple[datetime, datetime, Sequence[Row]]]:
-    """Begin, end and originals with words of each episode that has such, the oldest first."""
+def _by_episode(session: Session) -> Iterator[EpisodeWords]:
+    """Episodes with originals that have words, the oldest first."""
     begins, seq = datetime.min.replace(tzinfo=UTC), 0
     while True:  # ends, as each step is past the last
         episodes = session.execute(
@@ -147,11 +131,12 @@ def _by_episode(
         ).fetchall()
         rows = session.execute(_WITH_WORDS, episodes=[row[1] for row in episodes])
         originals = {
-            episode: list(group) for episode, group in groupby(rows, key=itemgetter(0))
+            episode: [(id, moment, size) for _, id, moment, size in group]
+            for episode, group in groupby(rows, key=itemgetter(0))
         }
         for since, episode, until in episodes:
             if episode in originals:
-                yield since, until, originals[episode]
+                yield EpisodeWords(since, until, originals[episode])
         if len(episodes) < EPISODES_READ:
             return
         begins, seq, _ = episodes[-1]

@@ -56,6 +56,16 @@ def insert_memories(session: Session, memories: Sequence[PlacedMemory]) -> None:
     note_rewording(session)
     working = [each for each in memories if each.home is None]
     archived = [each for each in memories if each.home is not None]
+    _place(session, working, archived)
+    _insert_details(session, archived)
+    _insert_states(session, memories, working)
+    _insert_changes(session, memories)
+
+
+def _place(
+    session: Session, working: Sequence[PlacedMemory], archived: Sequence[PlacedMemory]
+) -> None:
+    """Put memories into their tiers, and count them there."""
     session.execute(
         INSERT_FRESH,
         seq=[each.seq for each in working],
@@ -69,9 +79,6 @@ def insert_memories(session: Session, memories: Sequence[PlacedMemory]) -> None:
     for tier, members in ((Tier.WORKING, working), (Tier.ARCHIVE, archived)):
         characters = sum(len(each.memory.content) for each in members)
         add_to_totals(session, tier, count=len(members), characters=characters)
-    _insert_details(session, archived)
-    _insert_states(session, memories, working)
-    _insert_changes(session, memories)
 
 
 def _values(owner: int, placed: PlacedMemory) -> dict[str, object]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import groupby
+from operator import itemgetter
 
 from mnemosyned.domain.errors import BatchChanged, WordsPruned
 from mnemosyned.domain.instants import shift
+from mnemosyned.domain.keeping.pruning import EpisodeWords, choose_prunable
 from mnemosyned.domain.keeping.retention import (
     Prunable,
     Removal,
@@ -25,8 +27,8 @@ from mnemosyned.storage.sqlite.tables.changing.state import (
 )
 from mnemosyned.storage.sqlite.tables.rows import (
     MEMORY_COLUMNS,
+    instant,
     instant_text,
-    optional_instant,
 )
 
 
@@ -68,35 +70,11 @@ class SqliteRetention(Transactional, RetentionStore):
         now: datetime,
         limit: int,
     ) -> Prunable:
-        before = ""
-        if retention.keep is not None:
-            before = instant_text(shift(now, -retention.keep))
-        excess = _excess_characters(connection, retention.characters_max)
-        ids: list[str] = []
-        characters = 0
-        times: list[str] = []
-        rows = connection.execute(
-            "SELECT e.covers_from, e.covers_until, e.seq, a.id, a.created_at, length(a.content) "
-            "FROM episodic_memory AS e JOIN archive AS a ON a.episode_seq = e.seq "
-            "WHERE a.content != '' ORDER BY e.covers_from, e.seq"
-        )
-        for (begins, ends, _), originals in groupby(rows, key=lambda row: row[:3]):
-            too_much = characters < excess
-            due = too_much or begins < before
-            if len(ids) >= limit or not due:
-                break
-            if too_much or ends < before:
-                for *_, id, created_at, size in originals:
-                    ids.append(id)
-                    times.append(created_at)
-                    characters += size
-        oldest = min(times, default=None)
-        newest = max(times, default=None)
-        return Prunable(
-            ids=tuple(ids),
-            characters=characters,
-            oldest=optional_instant(oldest),
-            newest=optional_instant(newest),
+        return choose_prunable(
+            _by_episode(connection),
+            before=None if retention.keep is None else shift(now, -retention.keep),
+            excess=_excess_characters(connection, retention.characters_max),
+            limit=limit,
         )
 
     @writes
@@ -121,6 +99,18 @@ class SqliteRetention(Transactional, RetentionStore):
             set_state(connection, row[0], "pruned_at", instant_text(now))
             pruned += 1
         return pruned
+
+
+def _by_episode(connection: sqlite3.Connection) -> Iterator[EpisodeWords]:
+    """Episodes with originals that have words, the oldest first."""
+    rows = connection.execute(
+        "SELECT e.covers_from, e.covers_until, e.seq, a.id, a.created_at, length(a.content) "
+        "FROM episodic_memory AS e JOIN archive AS a ON a.episode_seq = e.seq "
+        "WHERE a.content != '' ORDER BY e.covers_from, e.seq"
+    )
+    for (begins, ends, _), group in groupby(rows, key=itemgetter(0, 1, 2)):
+        originals = ((id, instant(moment), size) for *_, id, moment, size in group)
+        yield EpisodeWords(instant(begins), instant(ends), originals)
 
 
 def _excess_characters(
