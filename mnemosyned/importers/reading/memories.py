@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 import msgspec
 
 from mnemosyned.domain.errors import InvalidRequest
+from mnemosyned.domain.memory import DEFAULT_SESSION
 from mnemosyned.domain.tags import tag_name
 from mnemosyned.verbs.memories import Remember
 from mnemosyned.verbs.request import TEXT_MAX
@@ -17,37 +16,24 @@ TAGS_MAX = 50
 """Tags kept of one record."""
 
 
-def memory(
-    content: str,
-    *,
-    id: str,
-    session: str,
-    source: str,
-    role: str = "",
-    created_at: datetime | None = None,
-    metadata: Mapping[str, Any] | None = None,
-    tags: object = None,
-    importance: float = 0.5,
-) -> Remember:
-    """Make a memory; empty metadata is left out, and names are cut to their limit.
+def sendable(memory: Remember) -> Remember:
+    """The memory with text, names and metadata that the daemon takes.
 
-    `tags` are a list, or words in a text.
+    Names are cut to their limit, and empty metadata is left out.
     """
-    kept = _sendable({key: value for key, value in (metadata or {}).items() if value})
-    return Remember(
-        clean_text(content),
-        id=id,
-        session=clean_name(session) or "default",
-        source=clean_name(source) or None,
-        role=clean_name(role),
-        created_at=created_at,
-        metadata=kept,
-        tags=tags_in(tags),
-        importance=importance,
+    metadata = {key: value for key, value in memory.metadata.items() if value}
+    return msgspec.structs.replace(
+        memory,
+        content=clean_text(memory.content),
+        session=clean_name(memory.session) or DEFAULT_SESSION,
+        source=clean_name(memory.source or "") or None,
+        role=clean_name(memory.role),
+        metadata=_as_json(metadata),
+        tags=tags_in(memory.tags),
     )
 
 
-def _sendable(metadata: dict[str, Any]) -> dict[str, Any]:
+def _as_json(metadata: dict[str, Any]) -> dict[str, Any]:
     """Return metadata that can be sent: where a value cannot be written as JSON, all as words."""
     try:
         msgspec.json.encode(metadata)

@@ -30,7 +30,7 @@ from mnemosyned.importers.reading.json_stream import (
     Outline,
     outline_of,
 )
-from mnemosyned.importers.reading.memories import memory
+from mnemosyned.importers.reading.memories import sendable
 from mnemosyned.importers.reading.text import as_utf8
 from mnemosyned.verbs.memories import Remember
 
@@ -153,14 +153,16 @@ class ChatExport(Format):
             yield Bad(name, f"it has not the form of a conversation: {error!r}")
 
     def _memory(self, conversation: Conversation, said: Said) -> Remember:
-        return memory(
-            said.text,
-            id=stable_id(self.name, conversation.id, said.id),
-            session=f"{self.name}:{conversation.id}",
-            source=self.name,
-            role=said.role,
-            created_at=said.created_at,
-            metadata={"title": conversation.title, **said.metadata},
+        return sendable(
+            Remember(
+                said.text,
+                id=stable_id(self.name, conversation.id, said.id),
+                session=f"{self.name}:{conversation.id}",
+                source=self.name,
+                role=said.role,
+                created_at=said.created_at,
+                metadata={"title": conversation.title, **said.metadata},
+            )
         )
 
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 import msgspec
 
 from mnemosyned.importers.importer import Bad, Format, Item, Source
-from mnemosyned.importers.reading.memories import memory
+from mnemosyned.importers.reading.memories import sendable
 from mnemosyned.projects import project_of
 from mnemosyned.transcripts.identity import Identity, identity_of
 from mnemosyned.transcripts.messages import TranscriptMessage, memory_ids
@@ -86,18 +86,20 @@ def captured_memory(
 ) -> Remember:
     """Make the memory of a message, as capture by hooks makes it."""
     said = message.created_at
-    stored = memory(
-        message.text,
-        id=memory_ids(message, conversation)[0],
-        session=identity.session,
-        source=identity.client,
-        role=message.role,
-        created_at=min(said, datetime.now(UTC)) if said else None,
-        metadata={
-            "project": _project(identity.directory),
-            "cwd": identity.directory,
-            "message": message.unique_id,
-        },
+    stored = sendable(
+        Remember(
+            message.text,
+            id=memory_ids(message, conversation)[0],
+            session=identity.session,
+            source=identity.client,
+            role=message.role,
+            created_at=min(said, datetime.now(UTC)) if said else None,
+            metadata={
+                "project": _project(identity.directory),
+                "cwd": identity.directory,
+                "message": message.unique_id,
+            },
+        )
     )
     return msgspec.structs.replace(stored, dedupe=True)
 

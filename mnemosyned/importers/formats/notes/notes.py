@@ -16,9 +16,10 @@ from mnemosyned.importers.formats.notes.sections import (
     sections_of,
 )
 from mnemosyned.importers.importer import Bad, Format, Item, Source, stable_id
-from mnemosyned.importers.reading.memories import memory, tags_in, text_in
+from mnemosyned.importers.reading.memories import sendable, tags_in, text_in
 from mnemosyned.importers.reading.moments import moment_from
 from mnemosyned.importers.reading.text import as_utf8, decoded, is_binary
+from mnemosyned.verbs.memories import Remember
 
 SUFFIXES = (".md", ".markdown", ".mdown")
 BYTES_MAX = 16 << 20
@@ -120,14 +121,16 @@ def _item(
     source: Source, about: _About, section: Section, position: str, size: int
 ) -> Item:
     text = _with_title(about.title, section)
-    stored = memory(
-        text,
-        id=stable_id(SOURCE, about.session, text),
-        session=about.session,
-        source=SOURCE,
-        created_at=about.created_at,
-        metadata=about.metadata,
-        tags=about.tags,
+    stored = sendable(
+        Remember(
+            text,
+            id=stable_id(SOURCE, about.session, text),
+            session=about.session,
+            source=SOURCE,
+            created_at=about.created_at,
+            metadata=dict(about.metadata),
+            tags=about.tags,
+        )
     )
     return Item(stored, f"{source.name}:{section.line}", position, size)
 

@@ -8,7 +8,7 @@ from types import ModuleType
 
 from mnemosyned.importers.formats.personal.components import Component, ComponentFile
 from mnemosyned.importers.importer import Source, stable_id
-from mnemosyned.importers.reading.memories import memory
+from mnemosyned.importers.reading.memories import sendable
 from mnemosyned.importers.reading.moments import moment_from
 from mnemosyned.verbs.memories import Remember
 
@@ -66,13 +66,15 @@ def _memory(entry: Entry, session: str) -> Remember:
     ]
     lines += ["", _text(entry, "DESCRIPTION")]
     text = "\n".join(lines).strip()
-    return memory(
-        text,
-        id=stable_id("calendar", _text(entry, "UID"), text),
-        session=session,
-        source="calendar",
-        created_at=_happened(entry, begin),
-        metadata={"uid": _text(entry, "UID"), "begins": str(begin or "")},
+    return sendable(
+        Remember(
+            text,
+            id=stable_id("calendar", _text(entry, "UID"), text),
+            session=session,
+            source="calendar",
+            created_at=_happened(entry, begin),
+            metadata={"uid": _text(entry, "UID"), "begins": str(begin or "")},
+        )
     )
 
 

@@ -14,7 +14,7 @@ from tempfile import TemporaryFile
 from typing import BinaryIO
 
 from mnemosyned.importers.importer import Bad, Format, Item, Source, stable_id
-from mnemosyned.importers.reading.memories import memory
+from mnemosyned.importers.reading.memories import sendable
 from mnemosyned.importers.reading.moments import moment_from
 from mnemosyned.importers.reading.text import Line, as_utf8, decoded, lines_of
 from mnemosyned.projects import project_of
@@ -170,22 +170,26 @@ class SavedLog(Format):
 def _saved(lines: Iterator[Line]) -> Iterator[_Commit]:
     commit: _Commit | None = None
     for line in lines:
-        text = line.text
-        begins = _SAVED_HASH.match(text)
-        if begins:
+        if begins := _SAVED_HASH.match(line.text):
             if commit:
                 yield commit
             commit = _Commit(begins[1])
-        elif commit and (named := _SAVED_FIELD.match(text)) and not commit.lines:
-            _note_field(commit, named[1], named[2])
-        elif commit and text.startswith("    "):
-            commit.lines.append(text[4:])
-        elif commit and not text and commit.lines:
-            commit.lines.append("")
+        elif commit:
+            _note_line(commit, line.text)
         if commit:
             commit.end = line.end
     if commit:
         yield commit
+
+
+def _note_line(commit: _Commit, text: str) -> None:
+    """Note a line of a commit: a field above its message, or the message, which is indented."""
+    if not commit.lines and (named := _SAVED_FIELD.match(text)):
+        _note_field(commit, named[1], named[2])
+    elif text.startswith("    "):
+        commit.lines.append(text[4:])
+    elif commit.lines and not text:
+        commit.lines.append("")
 
 
 def _note_field(commit: _Commit, name: str, value: str) -> None:
@@ -209,18 +213,20 @@ def _item(
 
 
 def _memory(commit: _Commit, text: str, moment: datetime, project: str) -> Remember:
-    return memory(
-        text,
-        id=stable_id("git", commit.hash),
-        session=f"git:{project}",
-        source="git",
-        role=commit.author,
-        created_at=moment,
-        metadata={
-            "commit": commit.hash,
-            "address": commit.address,
-            "project": project,
-        },
+    return sendable(
+        Remember(
+            text,
+            id=stable_id("git", commit.hash),
+            session=f"git:{project}",
+            source="git",
+            role=commit.author,
+            created_at=moment,
+            metadata={
+                "commit": commit.hash,
+                "address": commit.address,
+                "project": project,
+            },
+        )
     )
 
 

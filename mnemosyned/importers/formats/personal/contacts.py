@@ -9,7 +9,7 @@ from typing import Protocol
 
 from mnemosyned.importers.formats.personal.components import Component, ComponentFile
 from mnemosyned.importers.importer import Source, stable_id
-from mnemosyned.importers.reading.memories import memory
+from mnemosyned.importers.reading.memories import sendable
 from mnemosyned.importers.reading.moments import moment_from
 from mnemosyned.verbs.memories import Remember
 
@@ -73,13 +73,15 @@ def _memory(card: _Card) -> Remember:
     text = "\n".join(lines)
     revised = moment_from(next(_values(card, "rev"), None))
     now = datetime.now(UTC)
-    return memory(
-        text,
-        id=stable_id("contacts", next(_values(card, "uid"), ""), text),
-        session="contacts",
-        source="contacts",
-        created_at=revised if revised and revised <= now else None,
-        metadata={"name": name},
+    return sendable(
+        Remember(
+            text,
+            id=stable_id("contacts", next(_values(card, "uid"), ""), text),
+            session="contacts",
+            source="contacts",
+            created_at=revised if revised and revised <= now else None,
+            metadata={"name": name},
+        )
     )
 
 

@@ -14,7 +14,7 @@ from html.parser import HTMLParser
 from typing import BinaryIO
 
 from mnemosyned.importers.importer import Bad, Format, Item, Source, stable_id
-from mnemosyned.importers.reading.memories import clean_name, memory
+from mnemosyned.importers.reading.memories import clean_name, sendable
 from mnemosyned.importers.reading.moments import moment_from
 from mnemosyned.importers.reading.parsing import PARSE_ERRORS, parsed
 from mnemosyned.importers.reading.positions import RecordPosition
@@ -100,19 +100,21 @@ def _memory(message: EmailMessage) -> Remember:
     if not (subject or text):
         raise ValueError("it has neither subject nor text")
     own_id = _header(message, "message-id") or f"{date}\n{address}\n{subject}\n{text}"
-    return memory(
-        f"{subject}\n\n{text}".strip(),
-        id=stable_id("mail", own_id),
-        session=f"mail:{topic}",
-        source="mail",
-        role=name or address,
-        created_at=date,
-        metadata={
-            "subject": subject,
-            "from": clean_name(_header(message, "from")),
-            "to": clean_name(_header(message, "to")),
-        },
-        tags=_header(message, "x-gmail-labels").split(","),
+    return sendable(
+        Remember(
+            f"{subject}\n\n{text}".strip(),
+            id=stable_id("mail", own_id),
+            session=f"mail:{topic}",
+            source="mail",
+            role=name or address,
+            created_at=date,
+            metadata={
+                "subject": subject,
+                "from": clean_name(_header(message, "from")),
+                "to": clean_name(_header(message, "to")),
+            },
+            tags=_header(message, "x-gmail-labels").split(","),
+        )
     )
 
 

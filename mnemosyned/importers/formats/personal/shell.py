@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import BinaryIO
 
 from mnemosyned.importers.importer import Bad, Format, Item, Source, stable_id
-from mnemosyned.importers.reading.memories import memory
+from mnemosyned.importers.reading.memories import sendable
 from mnemosyned.importers.reading.positions import RecordPosition
 from mnemosyned.importers.reading.text import (
     LINE_BYTES_MAX,
@@ -94,14 +94,16 @@ def _memory(shell: str, command: _Command, modified: datetime) -> Remember:
     """Make the memory of a command; without a time each command is kept once."""
     text = command.text.strip()
     moment = datetime.fromtimestamp(command.time, tz=UTC) if command.time else modified
-    return memory(
-        text,
-        id=stable_id("shell", shell, str(command.time or ""), text),
-        session=f"shell:{shell}",
-        source="shell",
-        role="user",
-        created_at=moment,
-        metadata={"shell": shell},
+    return sendable(
+        Remember(
+            text,
+            id=stable_id("shell", shell, str(command.time or ""), text),
+            session=f"shell:{shell}",
+            source="shell",
+            role="user",
+            created_at=moment,
+            metadata={"shell": shell},
+        )
     )
 
 

@@ -12,7 +12,7 @@ from mnemosyned.importers.formats.stores.store import (
     object_in,
 )
 from mnemosyned.importers.importer import stable_id
-from mnemosyned.importers.reading.memories import memory, text_in
+from mnemosyned.importers.reading.memories import sendable, text_in
 from mnemosyned.importers.reading.moments import moment_from
 from mnemosyned.verbs.memories import Remember
 
@@ -29,19 +29,23 @@ def _memory(row: Row) -> Remember:
     for kind, target in json.loads(row["relations"])[:LINES_MAX]:
         lines.append(f"- {kind} [[{target}]]")
     text = "\n".join(lines)
-    return memory(
-        text,
-        id=stable_id(NAME, text_in(row["project"]), text_in(row["file_path"]), text),
-        session=f"notes:{text_in(row['project']) or NAME}",
-        source=NAME,
-        # It writes local time.
-        created_at=moment_from(row["created_at"]),
-        metadata={
-            **object_in(row["entity_metadata"]),
-            "title": title,
-            "permalink": text_in(row["permalink"]),
-            "file": text_in(row["file_path"]),
-        },
+    return sendable(
+        Remember(
+            text,
+            id=stable_id(
+                NAME, text_in(row["project"]), text_in(row["file_path"]), text
+            ),
+            session=f"notes:{text_in(row['project']) or NAME}",
+            source=NAME,
+            # It writes local time.
+            created_at=moment_from(row["created_at"]),
+            metadata={
+                **object_in(row["entity_metadata"]),
+                "title": title,
+                "permalink": text_in(row["permalink"]),
+                "file": text_in(row["file_path"]),
+            },
+        )
     )
 
 

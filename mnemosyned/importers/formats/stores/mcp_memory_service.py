@@ -13,7 +13,7 @@ from mnemosyned.importers.formats.stores.store import (
     object_in,
 )
 from mnemosyned.importers.importer import stable_id
-from mnemosyned.importers.reading.memories import memory, text_in
+from mnemosyned.importers.reading.memories import sendable, tags_in, text_in
 from mnemosyned.importers.reading.moments import moment_from
 from mnemosyned.verbs.memories import Remember
 
@@ -26,17 +26,19 @@ def _memory(row: Row) -> Remember | None:
     created_at = moment_from(row.get("created_at")) or moment_from(
         row.get("created_at_iso"), zone=UTC
     )
-    return memory(
-        content_in(row, "content"),
-        id=stable_id(NAME, str(row["content_hash"])),
-        session=NAME,
-        source=NAME,
-        created_at=created_at,
-        metadata={
-            **object_in(row.get("metadata")),
-            "type": text_in(row.get("memory_type")),
-        },
-        tags=row.get("tags"),
+    return sendable(
+        Remember(
+            content_in(row, "content"),
+            id=stable_id(NAME, str(row["content_hash"])),
+            session=NAME,
+            source=NAME,
+            created_at=created_at,
+            metadata={
+                **object_in(row.get("metadata")),
+                "type": text_in(row.get("memory_type")),
+            },
+            tags=tags_in(row.get("tags")),
+        )
     )
 
 

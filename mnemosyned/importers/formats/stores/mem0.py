@@ -14,7 +14,7 @@ from mnemosyned.importers.formats.stores.store import (
     object_in,
 )
 from mnemosyned.importers.importer import stable_id
-from mnemosyned.importers.reading.memories import memory, text_in
+from mnemosyned.importers.reading.memories import sendable, tags_in, text_in
 from mnemosyned.importers.reading.moments import moment_from
 from mnemosyned.verbs.memories import Remember
 
@@ -33,19 +33,21 @@ def _memory(row: Row) -> Remember | None:
     )
     id = text_in(row.get("memory_id")) or str(row["id"])
     content = content_in(row, "memory", "content", "new_memory")
-    return memory(
-        content,
-        # With its words: they may be others when it is imported again.
-        id=stable_id(NAME, id.replace("-", "").lower(), content),
-        session=f"{NAME}:{run or user}" if run or user else NAME,
-        source=text_in(row.get("app")) or text_in(row.get("agent_id")) or NAME,
-        role=text_in(row.get("role")) or text_in(row.get("actor_id")),
-        created_at=created_at,
-        metadata={
-            **object_in(row.get("metadata")),
-            "user": user,
-        },
-        tags=row.get("categories"),
+    return sendable(
+        Remember(
+            content,
+            # With its words: they may be others when it is imported again.
+            id=stable_id(NAME, id.replace("-", "").lower(), content),
+            session=f"{NAME}:{run or user}" if run or user else NAME,
+            source=text_in(row.get("app")) or text_in(row.get("agent_id")) or NAME,
+            role=text_in(row.get("role")) or text_in(row.get("actor_id")),
+            created_at=created_at,
+            metadata={
+                **object_in(row.get("metadata")),
+                "user": user,
+            },
+            tags=tags_in(row.get("categories")),
+        )
     )
 
 

@@ -13,7 +13,7 @@ from mnemosyned.importers.formats.stores.store import (
     object_in,
 )
 from mnemosyned.importers.importer import stable_id
-from mnemosyned.importers.reading.memories import memory, text_in
+from mnemosyned.importers.reading.memories import sendable, text_in
 from mnemosyned.importers.reading.moments import moment_from
 from mnemosyned.verbs.memories import Remember
 
@@ -31,18 +31,20 @@ def _memory(row: Row) -> Remember:
     created_at = moment_from(row.get("timestamp")) or moment_from(
         row.get("created_at"), zone=UTC
     )
-    return memory(
-        content,
-        id=stable_id("mnemosyne-memory", str(row["id"]), content),
-        session=text_in(row.get("session_id")) or "default",
-        source=text_in(row.get("source")) or "mnemosyne-memory",
-        role=text_in(row.get("author_id")),
-        created_at=created_at,
-        metadata={
-            **object_in(row.get("metadata_json")),
-            "type": text_in(row.get("memory_type")),
-        },
-        importance=float(importance or 0) if is_fraction else 0.5,
+    return sendable(
+        Remember(
+            content,
+            id=stable_id("mnemosyne-memory", str(row["id"]), content),
+            session=text_in(row.get("session_id")) or "default",
+            source=text_in(row.get("source")) or "mnemosyne-memory",
+            role=text_in(row.get("author_id")),
+            created_at=created_at,
+            metadata={
+                **object_in(row.get("metadata_json")),
+                "type": text_in(row.get("memory_type")),
+            },
+            importance=float(importance or 0) if is_fraction else 0.5,
+        )
     )
 
 
