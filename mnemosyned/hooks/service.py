@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -30,6 +31,7 @@ from mnemosyned.projects import project_of
 from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.transcripts.cleaning import clean
+from mnemosyned.transcripts.messages import TranscriptMessage
 from mnemosyned.transcripts.reading import NO_TRANSCRIPT, TranscriptRefused
 
 SEEN_EVERY = timedelta(minutes=1)
@@ -185,11 +187,7 @@ class HookService:
                 failure = str(refused)
         messages = messages_of(call)
         if call.messages or messages:
-            said = self._time(envelope)
-            dated = [
-                each if each.created_at else replace(each, created_at=said)
-                for each in messages
-            ]
+            dated = _dated(messages, self._time(envelope))
             return self.capture.messages(session, dated), ""
         # A program that only lists something also ends a session, of which nothing was written.
         said_nothing = call.event is Event.END and not session.position
@@ -247,3 +245,13 @@ class HookService:
             count=outcome.stored,
             failure=outcome.failure,
         )
+
+
+def _dated(
+    messages: Sequence[TranscriptMessage], said: datetime | None
+) -> list[TranscriptMessage]:
+    """Messages with a time, where the call has one for those without."""
+    return [
+        message if message.created_at else replace(message, created_at=said)
+        for message in messages
+    ]

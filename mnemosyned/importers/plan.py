@@ -65,16 +65,20 @@ def plan_import(sources: list[Source], format: str | None) -> Plan:
 def _add(plan: Plan, source: Source, given: Format | None) -> None:
     if source.stream and (problem := _unfit_for_stream(source, given)):
         raise InvalidRequest(problem, field="path")
-    format = given if given and not source.is_folder else None
-    if given and source.is_folder and given.recognizes(source):
-        format = given
-    format = format or (None if given else recognized(source))
+    format = _format_of(source, given)
     if format:
         plan.parts.append(Part(source, format, format.size(source)))
     elif source.is_folder:
         _add_files(plan, source, given)
     else:
         raise InvalidRequest(_unknown(source), field="path")
+
+
+def _format_of(source: Source, given: Format | None) -> Format | None:
+    """The format of a source: the one given, which a folder has to have, or the one it shows."""
+    if given is None:
+        return recognized(source)
+    return given if not source.is_folder or given.recognizes(source) else None
 
 
 def _unfit_for_stream(source: Source, given: Format | None) -> str:

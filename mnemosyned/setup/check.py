@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -47,8 +47,6 @@ class Activity:
     def of(cls, reports: Sequence[AgentActivity]) -> Activity:
         called = [report for report in reports if report.event != BACKGROUND]
         calls = sum(report.calls for report in called)
-        failed = [report for report in reports if report.failed_at is not None]
-        last = max(failed, key=lambda report: str(report.failed_at), default=None)
         total_ms = sum(report.mean_ms * report.calls for report in called)
         return cls(
             calls=calls,
@@ -57,16 +55,26 @@ class Activity:
             failures=sum(report.failures for report in reports),
             mean_ms=total_ms / max(calls, 1),
             slowest_ms=max((report.slowest_ms for report in called), default=0),
-            called_at=_newest(report.called_at for report in called),
-            stored_at=_newest(report.stored_at for report in reports),
-            informed_at=_newest(report.informed_at for report in reports),
-            failed_at=_newest(report.failed_at for report in reports),
-            failure=last.failure if last else "",
+            called_at=_newest(called, lambda report: report.called_at),
+            stored_at=_newest(reports, lambda report: report.stored_at),
+            informed_at=_newest(reports, lambda report: report.informed_at),
+            failed_at=_newest(reports, lambda report: report.failed_at),
+            failure=_last_failure(reports),
         )
 
 
-def _newest(times: Iterable[datetime | None]) -> datetime | None:
-    return max((time for time in times if time is not None), default=None)
+def _newest(
+    reports: Iterable[AgentActivity],
+    moment_of: Callable[[AgentActivity], datetime | None],
+) -> datetime | None:
+    moments = (moment_of(report) for report in reports)
+    return max((moment for moment in moments if moment), default=None)
+
+
+def _last_failure(reports: Iterable[AgentActivity]) -> str:
+    failed = [report for report in reports if report.failed_at is not None]
+    last = max(failed, key=lambda report: str(report.failed_at), default=None)
+    return last.failure if last else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

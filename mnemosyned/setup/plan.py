@@ -110,13 +110,12 @@ def _file_change(
     if isinstance(own, OwnFile):
         return _own_file_change(own, content, journal.of(tool, file))
     members = [part for part in parts if not isinstance(part, OwnFile)]
-    document = Document(file, files.text_of(content) or "")
+    document = _document(file, content)
     states = _states(members, document)
     ground = _ground(file, content, members, tool=tool, journal=journal)
     to_write = [part for part, state in states if state in _TO_WRITE]
     for part in to_write:
         part.write(document)
-    entries = [part for part in to_write if isinstance(part, Entry) and part.add]
     return FileChange(
         file=file,
         before=content,
@@ -125,8 +124,18 @@ def _file_change(
         made=ground.made,
         states=[(part.label, state) for part, state in states],
         written=ground.written(members, to_write),
-        entry=entries[0] if entries else None,
+        entry=_added_entry(to_write),
     )
+
+
+def _document(file: Path, content: bytes | None) -> Document:
+    return Document(file, files.text_of(content) or "")
+
+
+def _added_entry(parts: Iterable[Part]) -> Entry | None:
+    """The first entry that the tool's own program writes."""
+    entries = (part for part in parts if isinstance(part, Entry))
+    return next((entry for entry in entries if entry.add), None)
 
 
 def _states(members: Sequence[Part], document: Document) -> list[tuple[Part, State]]:
@@ -190,7 +199,7 @@ def _ground(
     edits = journal.of_file(file)
     edit = journal.of(tool, file) or (edits[0] if edits else None)
     if edit is None:
-        document = Document(file, files.text_of(content) or "")
+        document = _document(file, content)
         for part in parts:
             if part.state(document) is State.STALE:
                 part.remove(document)
@@ -205,7 +214,7 @@ def _ground(
     return _Ground(
         content=baseline,
         made=made,
-        document=Document(file, files.text_of(baseline) or ""),
+        document=_document(file, baseline),
         known=frozenset(tuple(part.path) for part in edit.parts),
     )
 
@@ -224,15 +233,20 @@ def content_before(
             return before, False
     if content is None or digest(content) == edit.before:
         return content, False
-    document = Document(file, files.text_of(content) or "")
+    document = _document(file, content)
+    _take_out(edit, file, document)
+    if edit.made and document.text.strip() in ("", "{}"):
+        return None, True
+    return document.text.encode(), False
+
+
+def _take_out(edit: Edit, file: Path, document: Document) -> None:
+    """Take the parts of an edit out of a document, but for what users need."""
     for part in written_parts(file, edit.parts):
         if _needed_by_users(part, edit, document):
             continue
         part.remove(document)
         _prune(document, part, next(w.kept for w in edit.parts if _same(w, part)))
-    if edit.made and document.text.strip() in ("", "{}"):
-        return None, True
-    return document.text.encode(), False
 
 
 def _needed_by_users(part: Part, edit: Edit, document: Document) -> bool:
@@ -289,11 +303,16 @@ def _without(
             return None
         raise NotEditable("it was changed since; delete it yourself")
     others = [other for other in journal.of_file(file) if other.tool != edit.tool]
-    needed = {tuple(part.path) for other in others for part in other.parts}
     if others:
-        parts = [part for part in edit.parts if tuple(part.path) not in needed]
+        parts = _parts_of_it_alone(edit, others)
         if not parts:
             return content
         # With some of its parts needed, the others can only be edited out.
         edit = msgspec.structs.replace(edit, before="", after="", parts=parts)
     return content_before(edit, file, content, journal=journal)[0]
+
+
+def _parts_of_it_alone(edit: Edit, others: Iterable[Edit]) -> list[WrittenPart]:
+    """The parts of an edit that no other one has."""
+    needed = {tuple(part.path) for other in others for part in other.parts}
+    return [part for part in edit.parts if tuple(part.path) not in needed]

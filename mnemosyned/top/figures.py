@@ -58,36 +58,44 @@ class Row:
 
 def read_figures(page: str, *, moment: float) -> Figures:
     """Read the figures of a page in the text format of Prometheus; unknown ones are left out."""
-    plain: dict[str, float] = {}
-    memories = 0.0
-    buckets: dict[str, Counter[float]] = {name: Counter() for name in GROUPS}
-    requests: Counter[str] = Counter()
-    failures: Counter[str] = Counter()
+    sums = _Sums()
     for line in page.splitlines():
-        match = _LINE.fullmatch(line)
-        if match is None:
-            continue
-        name, value = match["name"], float(match["value"])
-        labels = dict(_LABEL.findall(match["labels"] or ""))
-        group = _group(labels.get("verb", ""))
-        if name == f"{_DURATIONS}_bucket" and group:
-            buckets[group][float(labels["le"])] += int(value)
-        elif name == f"{_DURATIONS}_count" and group:
-            requests[group] += int(value)
-            failures[group] += int(value) if labels["status"] >= "400" else 0
-        elif name == "mnemosyned_memories" and labels.get("tier") != "episodic":
-            memories += value
-        elif not labels:
-            plain[name] = value
+        if match := _LINE.fullmatch(line):
+            labels = dict(_LABEL.findall(match["labels"] or ""))
+            sums.add(match["name"], labels, float(match["value"]))
     return Figures(
         moment=moment,
-        started_at=plain.get("process_start_time_seconds", 0.0),
-        resident_bytes=plain.get("process_resident_memory_bytes", 0.0),
-        memories=memories,
-        buckets=buckets,
-        requests=requests,
-        failures=failures,
+        started_at=sums.plain.get("process_start_time_seconds", 0.0),
+        resident_bytes=sums.plain.get("process_resident_memory_bytes", 0.0),
+        memories=sums.memories,
+        buckets=sums.buckets,
+        requests=sums.requests,
+        failures=sums.failures,
     )
+
+
+class _Sums:
+    """The figures of a page so far."""
+
+    def __init__(self) -> None:
+        self.plain: dict[str, float] = {}
+        self.memories = 0.0
+        self.buckets: dict[str, Counter[float]] = {name: Counter() for name in GROUPS}
+        self.requests: Counter[str] = Counter()
+        self.failures: Counter[str] = Counter()
+
+    def add(self, name: str, labels: Mapping[str, str], value: float) -> None:
+        """Add a figure to that of its group, or to that of its name."""
+        group = _group(labels.get("verb", ""))
+        if name == f"{_DURATIONS}_bucket" and group:
+            self.buckets[group][float(labels["le"])] += int(value)
+        elif name == f"{_DURATIONS}_count" and group:
+            self.requests[group] += int(value)
+            self.failures[group] += int(value) if labels["status"] >= "400" else 0
+        elif name == "mnemosyned_memories" and labels.get("tier") != "episodic":
+            self.memories += value
+        elif not labels:
+            self.plain[name] = value
 
 
 def _group(verb: str) -> str:

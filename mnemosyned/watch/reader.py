@@ -118,9 +118,7 @@ class FileReader:
         rest: Callable[[], bool],
     ) -> int:
         session = self._session(present, identity)
-        is_known = before is not None and before.format == TRANSCRIPT
-        position = int(before.position or 0) if before and is_known else 0
-        file = before.file if before else ""
+        position, file = _read_until(before)
         stored = 0
         while True:
             try:
@@ -222,6 +220,14 @@ class FileReader:
         stored = store(self._service, memories(), batch=self._limits.batch)
         self._keep(present, before, format=format.name, position=last[0], stored=stored)
         return stored
+
+
+def _read_until(before: WatchedFile | None) -> tuple[int, str]:
+    """How far a transcript was read, and which file that was; it may have been of another format."""
+    if before is None:
+        return 0, ""
+    is_known = before.format == TRANSCRIPT
+    return int(before.position or 0) if is_known else 0, before.file
 
 
 def _memories(format: Format, source: Source, position: str) -> Iterator[Remember]:

@@ -61,6 +61,10 @@ def _is_hidden(folder: str) -> bool:
     return "/.obsidian" in folder or "/.trash" in folder or "/.git/" in f"{folder}/"
 
 
+def _is_passed_over(folder: str) -> bool:
+    return folder.startswith(".") or folder in SKIPPED
+
+
 def files_below(root: str, scan: Scan) -> Iterator[FileState]:
     """Yield the files that may have a format; links and hidden folders are passed over."""
     state = state_of(root)
@@ -80,8 +84,8 @@ def files_below(root: str, scan: Scan) -> Iterator[FileState]:
         scan.folders += 1
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
-                is_followed = not (entry.name.startswith(".") or entry.name in SKIPPED)
-                if is_followed and depth < DEPTH_MAX:
+                if depth < DEPTH_MAX and not _is_passed_over(entry.name):
                     waiting.append((entry.path, depth + 1))
-            elif may_have_format(entry.path) and (found := state_of(entry.path)):
-                yield found
+            elif may_have_format(entry.path):
+                found = state_of(entry.path)
+                yield from [found] if found else []

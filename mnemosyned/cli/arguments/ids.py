@@ -61,6 +61,13 @@ def _whole(word: str, verb: str, client: Connection) -> str:
         return word
     if number is not None:
         return id_in_last_list(number)
+    return _completed(word, matches, verb, client)
+
+
+def _completed(
+    word: str, matches: Sequence[Named], verb: str, client: Connection
+) -> str:
+    """The id that begins so. Raises `InvalidRequest` where several do."""
     if not matches:
         return word  # the daemon finds it as it is, or says that there is none
     if len(matches) > 1 and not _is_known(word, verb, client):

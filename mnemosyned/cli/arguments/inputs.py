@@ -23,12 +23,9 @@ def fields_typed(given: dict[str, Any], command: str = "") -> dict[str, Any]:
         for name, value in given.items()
         if value not in (None, ())
     }
-    arguments = {name for name, value in given.items() if isinstance(value, tuple)}
-    for name in FROM_STDIN.keys() & arguments:  # an option `--query` is left alone
-        words = fields.get(name, [])
-        fields[name] = " ".join(words)
-        if not words or words == ["-"]:
-            fields[name] = standard_input(FROM_STDIN[name].format(command))
+    for name in FROM_STDIN.keys() & given.keys():
+        if isinstance(given[name], tuple):  # an option `--query` is left alone
+            fields[name] = _words(given[name], FROM_STDIN[name].format(command))
     if "metadata" in fields:
         fields["metadata"] = _object(fields["metadata"], "--metadata", field="metadata")
     if "tags" in fields:
@@ -38,6 +35,11 @@ def fields_typed(given: dict[str, Any], command: str = "") -> dict[str, Any]:
     for name in FILES & fields.keys():
         fields[name] = _listed(fields[name], field=name)
     return fields
+
+
+def _words(given: tuple[str, ...], otherwise: str) -> str:
+    """The words of an argument; without any, or with `-`, those of standard input."""
+    return " ".join(given) if given and given != ("-",) else standard_input(otherwise)
 
 
 def _tags(given: str | list[str]) -> list[str]:

@@ -78,10 +78,7 @@ def setup(
     scope: str | None,
     mode: str | None,
     folder: Path | None,
-    *,
-    dry_run: bool,
-    yes: bool,
-    as_json: bool,
+    **flags: bool,
 ) -> int:
     """Give the agents you use memory: their MCP server and hooks.
 
@@ -95,9 +92,9 @@ def setup(
         client=client_of(click.get_current_context()),
         machine=machine,
         project=_project(machine) if scope == "project" else None,
-        sure=yes,
-        dry_run=dry_run,
-        as_json=as_json,
+        sure=flags["yes"],
+        dry_run=flags["dry_run"],
+        as_json=flags["as_json"],
     )
     if folder is not None:
         return run.package(folder)
@@ -227,13 +224,7 @@ class _Setup:
 
     def guide(self) -> int:
         """Ask about each tool that is on this machine; without a terminal say what to name."""
-        found = [
-            name for name, target in TARGETS.items() if target.found(self._machine)
-        ]
-        if not found:
-            raise InvalidRequest(
-                f"none of the tools is on this machine: {', '.join(TARGETS)}"
-            )
+        found = self._found()
         plans = [plan_tool(TARGETS[name], self._site, self._journal) for name in found]
         self._say(tools_table(plans))
         if self._dry_run:
@@ -245,6 +236,17 @@ class _Setup:
         self._remind_of_daemon()
         return EXIT_CONFLICT if any(failed) else 0
 
+    def _found(self) -> list[str]:
+        """The tools that are on this machine. Raises `InvalidRequest` if there is none."""
+        found = [
+            name for name, target in TARGETS.items() if target.found(self._machine)
+        ]
+        if not found:
+            raise InvalidRequest(
+                f"none of the tools is on this machine: {', '.join(TARGETS)}"
+            )
+        return found
+
     def _offer(self, plan: ToolPlan) -> bool:
         """Ask about one of many tools, and set it up; return whether that failed."""
         say("")
@@ -254,7 +256,8 @@ class _Setup:
     def undo(self, tools: tuple[str, ...]) -> int:
         """Take out what setup wrote for these tools, or for all."""
         edits = edits_to_undo(self._journal, tools, self._project)
-        for change in [plan_undo(edit, self._journal) for edit in edits]:
+        for edit in edits:
+            change = plan_undo(edit, self._journal)
             self._say(show_diff(change, self._machine.shown(change.file)))
         if not edits and not self._as_json:
             say("setup has written nothing here", err=True)
@@ -262,14 +265,17 @@ class _Setup:
             return 0
         self._confirm_undo()
         done = list(undo_all(edits, self._journal, self._machine))
+        undone = [edit.file for edit, _, problem in done if not problem]
         failures = [problem for _, _, problem in done if problem]
+        self._report_undone(undone, failures)
+        return EXIT_CONFLICT if failures else 0
+
+    def _report_undone(self, undone: Sequence[str], failures: Sequence[str]) -> None:
         if self._as_json:
-            undone = [edit.file for edit, _, problem in done if not problem]
             say_json({"undone": undone, "problems": failures})
         else:
             self._report(failures)
-            say(f"{counted(len(done) - len(failures), 'file')} as before")
-        return EXIT_CONFLICT if failures else 0
+            say(f"{counted(len(undone), 'file')} as before")
 
     def _confirm_undo(self) -> None:
         if self._sure:
@@ -288,17 +294,18 @@ class _Setup:
             for name in tools or TARGETS
         ]
         if not tools:
-            checks = [check for check in checks if check.found or check.set_up]
-        missing = self._site.programs.missing
-        daemon = problem or "reachable"
+            checks = list(filter(_is_here, checks))
+        self._report_checks(checks, daemon=problem or "reachable")
         failed = bool(problem) or any(map(_fails, checks))
+        return EXIT_PART if failed or self._site.programs.missing else 0
+
+    def _report_checks(self, checks: list[ToolCheck], *, daemon: str) -> None:
+        missing = [*map(str, self._site.programs.missing)]
         if self._as_json:
-            programs = [*map(str, missing)]
-            say_json({"daemon": daemon, "missing_programs": programs, "tools": checks})
+            say_json({"daemon": daemon, "missing_programs": missing, "tools": checks})
         else:
             self._report([f"{program} does not exist" for program in missing])
             self._say(show_check(checks, daemon=daemon))
-        return EXIT_PART if failed or missing else 0
 
     def package(self, folder: Path) -> int:
         """Write the plugin packages."""
@@ -310,6 +317,10 @@ class _Setup:
         else:
             say(f"{counted(len(written), 'file')} in {folder}; see its README.md")
         return 0
+
+
+def _is_here(check: ToolCheck) -> bool:
+    return check.found or check.set_up
 
 
 def _fails(check: ToolCheck) -> bool:

@@ -32,11 +32,11 @@ def forgotten(result: Forgotten) -> str:
         )
     lines = [head]
     lines += preview_lines(result)
-    return "\n".join([*lines, *_consequences(result)])
+    return "\n".join([*lines, *_losses(result), *_what_stays(result)])
 
 
-def _consequences(result: Forgotten) -> Iterator[str]:
-    """Other consequences of a forget, a line each."""
+def _losses(result: Forgotten) -> Iterator[str]:
+    """Other things that a forget takes, or takes time for, a line each."""
     if result.dry_run and result.learnings:
         yield "mnem learnings shows what was learned"
     if result.pruned_losing_summary:
@@ -51,15 +51,17 @@ def _consequences(result: Forgotten) -> Iterator[str]:
             f"the file ({result.file_bytes / 1e6:,.0f} MB) is then rewritten: writes wait "
             f"about {seconds}"
         )
+
+
+def _what_stays(result: Forgotten) -> Iterator[str]:
+    """Copies of what was forgotten, and until when it can be put back, a line each."""
     if result.final_at and result.call:
         yield (
             f"mnem restore {result.call} puts all of it back until {when(result.final_at)}"
         )
     if result.reason:
         yield f"not finished: {result.reason}"
-    elif result.final_at:
-        pass
-    elif not result.complete:
+    elif not (result.final_at or result.complete):
         yield _words_left(result.purge_in_s)
     if result.backups:
         yield "nothing was deleted from these copies:"

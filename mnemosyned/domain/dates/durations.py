@@ -47,15 +47,18 @@ def read_duration(text: str, now: datetime, *, ahead: bool) -> datetime | None:
     match = _whole().fullmatch(text)
     if match is None or (match["on"] and match["ago"]):
         return None
-    way = _FUTURE if ahead else _PAST
-    if match["back"] or match["ago"]:
-        way = _PAST
-    elif match["on"] or match["later"]:
-        way = _FUTURE
+    way = _way(match, ahead=ahead)
     moment = now
     for part in _part().finditer(match["parts"]):
         moment = _counted(moment, part, way)
     return moment
+
+
+def _way(match: re.Match[str], *, ahead: bool) -> int:
+    """Whether a duration counts forward or back, by its own words first."""
+    if match["back"] or match["ago"]:
+        return _PAST
+    return _FUTURE if ahead or match["on"] or match["later"] else _PAST
 
 
 @lru_cache(maxsize=1)

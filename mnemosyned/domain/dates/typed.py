@@ -153,17 +153,22 @@ def _at_clock(
 ) -> TypedTime | None:
     """Read a day and put the clock on it: another day of its kind where this one is wrong."""
     clock = _time_of(match)
-    day = read_day(words or "today", now, ahead=ahead)
-    meant = _on_day(day, clock, now) if day else None
+    kind = words or "today"
+    day = read_day(kind, now, ahead=ahead)
+    meant = _on_day(day, clock, now)
     if day is None or meant is None:
         return None
     recurs = day.recurs or not words
-    if recurs and ahead and meant.until <= now:
-        day = read_day(words or "today", shift(now, _DAY), ahead=True)
-    elif day.recurs and not ahead and meant.since > now:
-        day = read_day(words, shift(now, -_DAY), ahead=False)
-    meant = _on_day(day, clock, now) if day else None
+    has_others = recurs if ahead else day.recurs
+    if has_others and _is_on_the_wrong_side(meant, now, ahead=ahead):
+        from_there = shift(now, _DAY if ahead else -_DAY)
+        meant = _on_day(read_day(kind, from_there, ahead=ahead), clock, now)
     return replace(meant, recurs=recurs) if meant else None
+
+
+def _is_on_the_wrong_side(meant: TypedTime, now: datetime, *, ahead: bool) -> bool:
+    """Whether a time is over that is to come, or is still to come."""
+    return meant.until <= now if ahead else meant.since > now
 
 
 def _time_of(match: re.Match[str]) -> time:
@@ -178,12 +183,14 @@ def _time_of(match: re.Match[str]) -> time:
     return time(hour, minute, second, micros)
 
 
-def _on_day(day: TypedDay, clock: time, now: datetime) -> TypedTime | None:
+def _on_day(day: TypedDay | None, clock: time, now: datetime) -> TypedTime | None:
     """Return the instant at which the clock reads so on a day; None for a longer stretch.
 
     A reading that comes twice, as the clock goes back, is a stretch of both. One that the clock
     leaps over is as much later.
     """
+    if day is None:
+        return None
     zone = now.tzinfo
     first = in_zone(day.span.since, zone)
     last = in_zone(shift(day.span.until, -_INSTANT), zone)

@@ -124,25 +124,29 @@ class JsonReader:
             raise self._broken("the document is cut off")
         while True:
             waiting = len(self._text) - self._place
-            try:
-                value, end = _scan(self._text, self._place)
-            except json.JSONDecodeError as error:
-                is_open = error.msg.startswith("Unterminated string")
-                is_near = error.pos >= len(self._text) - _NEAR_END
-                if self._ended and (is_open or is_near):
-                    raise self._broken("the document is cut off") from error
-                if self._ended or not (is_open or is_near):
-                    raise self._broken(f"not JSON: {error.msg}") from error
-            except (RecursionError, ValueError) as error:
-                raise self._broken(f"it cannot be read: {error}") from error
-            else:
-                # A number at the end of the text may go on.
-                if end < len(self._text) or self._ended:
-                    self._place = end
-                    return value
+            if scanned := self._scanned():
+                value, self._place = scanned
+                return value
             if waiting > VALUE_CHARS_MAX:
                 raise self._broken(f"a value exceeds {VALUE_CHARS_MAX:,} characters")
             self._read(max(CHUNK_BYTES, waiting))
+
+    def _scanned(self) -> tuple[Any, int] | None:
+        """The value that begins here and its end; None where more has to be read for it."""
+        try:
+            value, end = _scan(self._text, self._place)
+        except json.JSONDecodeError as error:
+            is_cut = error.msg.startswith("Unterminated string") or (
+                error.pos >= len(self._text) - _NEAR_END
+            )
+            if is_cut and not self._ended:
+                return None
+            reason = "the document is cut off" if is_cut else f"not JSON: {error.msg}"
+            raise self._broken(reason) from error
+        except (RecursionError, ValueError) as error:
+            raise self._broken(f"it cannot be read: {error}") from error
+        # A number at the end of the text may go on.
+        return (value, end) if end < len(self._text) or self._ended else None
 
     def _read(self, size: int) -> None:
         data = self._stream.read(size)

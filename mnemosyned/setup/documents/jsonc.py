@@ -202,21 +202,26 @@ def _element(value: Json, line_start: str, unit: str) -> str:
 
 def _without(text: str, container: Value, index: int) -> str:
     """The text without an item, and without the comma that only it needed."""
-    items = container.items
-    item = items[index]
-    previous: Item | None = items[index - 1] if index else None
+    item = container.items[index]
+    previous: Item | None = container.items[index - 1] if index else None
     before_end = previous.comma_end if previous else container.start + 1
     start, own_line = _comments_end(text, before_end or 0, item.start)
-    end = item.comma_end or item.value.end
-    if len(items) == 1 and not text[end : container.end - 1].strip():
-        end = container.end - 1 if start == container.start + 1 else end
-    rest = text[end:]
+    rest = text[_end_without(text, container, item, start) :]
     if own_line and not rest.lstrip(" \t").startswith(("\r", "\n")):
         rest = _newline(text) + rest
     if previous is None or item.comma_end is not None:
         return text[:start] + rest
     comma = (previous.comma_end or 0) - 1
     return text[:comma] + text[comma + 1 : start] + rest
+
+
+def _end_without(text: str, container: Value, item: Item, start: int) -> int:
+    """Where the text goes on after an item that is taken out; of the last one no blanks stay."""
+    end = item.comma_end or item.value.end
+    is_alone = len(container.items) == 1 and start == container.start + 1
+    if is_alone and not text[end : container.end - 1].strip():
+        return container.end - 1
+    return end
 
 
 def _comments_end(text: str, start: int, stop: int) -> tuple[int, bool]:

@@ -78,8 +78,7 @@ def _place(text: str, path: Path) -> tuple[int, int]:
     own = [n for n in headers if _names(lines[n], path)]
     if not own or own != headers[headers.index(own[0]) :][: len(own)]:
         raise NotEditable(f"{dotted(path)} is not a table with a heading of its own")
-    following = [n for n in headers if n > own[-1]]
-    last = (following[0] if following else len(lines)) - 1
+    last = next((n for n in headers if n > own[-1]), len(lines)) - 1
     while last > own[-1] and _IDLE.fullmatch(lines[last]):
         last -= 1
     return len("".join(lines[: own[0]])), len("".join(lines[: last + 1]))
