@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from mnemosyned.config import DatabaseLocation
 from mnemosyned.domain.errors import ConfigInvalid
-from mnemosyned.domain.ports.owners import OwnerStore
+from mnemosyned.domain.ports.owners import LOCAL_NAME, OwnerStore
 from mnemosyned.domain.ports.server import DatabaseServer
 from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.ports.vectors import VectorStore
@@ -98,6 +98,22 @@ def open_owned_stores(location: DatabaseLocation) -> Iterator[OwnedStores]:
         location.url, migrations=shipped("migrations") / "postgres"
     ) as stores:
         yield cast("OwnedStores", stores)
+
+
+@contextmanager
+def open_store_of(
+    location: DatabaseLocation, owner: str = LOCAL_NAME
+) -> Iterator[OpenStore]:
+    """Open the store of an owner, by name; a file has one owner and is opened as it is.
+
+    Raises `NotFound`, and what `open_store` raises.
+    """
+    if owner == LOCAL_NAME or location.file is not None:
+        with open_store(location) as store:
+            yield store
+        return
+    with open_owned_stores(location) as stores:
+        yield cast("OpenStore", stores.store(stores.owners.number(owner)))
 
 
 def open_server(location: DatabaseLocation) -> DatabaseServer:

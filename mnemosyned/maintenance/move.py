@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from mnemosyned.assembly.stores import OpenStore, open_store
+from mnemosyned.assembly.stores import OpenStore, open_store_of
 from mnemosyned.config import Config, DatabaseLocation
 from mnemosyned.config.location import is_server
 from mnemosyned.domain.errors import (
@@ -16,6 +16,7 @@ from mnemosyned.domain.errors import (
     PartlyDone,
     StorageFailed,
 )
+from mnemosyned.domain.ports.owners import LOCAL_NAME
 from mnemosyned.maintenance.daemon_process import configured_daemon, running_daemon
 from mnemosyned.paths import DATABASE_PATH_BYTES_MAX, DATABASE_SUFFIX, usable_path
 from mnemosyned.service.exchange.move import (
@@ -43,6 +44,7 @@ class Move:
     delivered: Delivered
     compared: Compared
     answers: Answers
+    owner: str
 
 
 def location_of(text: str, *, field: str | None = None) -> DatabaseLocation:
@@ -64,21 +66,23 @@ def move(
     *,
     config: Config,
     watched: Watched,
+    owner: str = LOCAL_NAME,
 ) -> Move:
     """Bring all that the source keeps into the target, which is empty or was begun to be filled.
 
-    Raises `InvalidRequest`, `DatabaseInUse`, `ConfigInvalid`, `SleepInProgress`, `PartlyDone` and
+    `owner` is whose memory it is on the server. Raises `NotFound` where there is no such owner,
+    `InvalidRequest`, `DatabaseInUse`, `ConfigInvalid`, `SleepInProgress`, `PartlyDone` and
     `StorageFailed`.
     """
     _check(source, target)
     for location in (source, target):
-        _refuse_in_use(location, config)
+        _refuse_in_use(location, config, owner)
     with ExitStack() as stack:
-        old = stack.enter_context(_opened(source))
+        old = stack.enter_context(_opened(source, owner))
         size = size_of(old.archive.exchange)
         if size is None:
             raise InvalidRequest(f"{source} keeps nothing to move", field="from")
-        new = stack.enter_context(_opened(target))
+        new = stack.enter_context(_opened(target, owner))
         moving = Moving(old.archive.exchange, new.archive.exchange)
         with watched("moving", size) as advance:
             _deliver(moving, advance)
@@ -93,6 +97,7 @@ def move(
         delivered=moving.delivered,
         compared=compared,
         answers=answers,
+        owner=owner,
     )
 
 
@@ -125,12 +130,15 @@ def _check(source: DatabaseLocation, target: DatabaseLocation) -> None:
         raise InvalidRequest(f"there is no folder {target.file.parent}", field="to")
 
 
-def _refuse_in_use(location: DatabaseLocation, config: Config) -> None:
-    """Raise `DatabaseInUse` while a process of this machine has a database open."""
+def _refuse_in_use(location: DatabaseLocation, config: Config, owner: str) -> None:
+    """Raise `DatabaseInUse` while a process of this machine has a memory open.
+
+    Daemons that serve many owners go on: what one of them stores meanwhile is noticed in the end.
+    """
     process = None
     if location.file:
         process = running_daemon(location.file) if location.file.exists() else None
-    elif location == config.location:
+    elif location == config.location and owner == LOCAL_NAME:
         process = configured_daemon(config)
     if process:
         raise DatabaseInUse(
@@ -140,9 +148,9 @@ def _refuse_in_use(location: DatabaseLocation, config: Config) -> None:
 
 
 @contextmanager
-def _opened(location: DatabaseLocation) -> Iterator[OpenStore]:
+def _opened(location: DatabaseLocation, owner: str) -> Iterator[OpenStore]:
     """Open a store in which no daemon consolidates meanwhile."""
     with ExitStack() as stack:
-        store = stack.enter_context(open_store(location))
+        store = stack.enter_context(open_store_of(location, owner))
         stack.enter_context(store.sleep.claim())
         yield store

@@ -10,6 +10,7 @@ import click
 from mnemosyned.cli.exchange.progress_line import progress_line
 from mnemosyned.cli.interruption import Interrupted
 from mnemosyned.config.location import HIDDEN
+from mnemosyned.domain.ports.owners import LOCAL_NAME
 from mnemosyned.maintenance import daemon_process
 from mnemosyned.maintenance.move import LEFT_OUT, Move, location_of, move
 from mnemosyned.terminal import counted, say, say_json
@@ -47,13 +48,20 @@ _NOUNS = {
     metavar="DATABASE",
     help="The memory to move; default: that of the settings.",
 )
+@click.option(
+    "--owner",
+    default=LOCAL_NAME,
+    metavar="NAME",
+    show_default=True,
+    help="Whose memory it is on the server.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def move_command(to: str, source: str | None, *, as_json: bool) -> int:
+def move_command(to: str, source: str | None, owner: str, *, as_json: bool) -> int:
     """Move all that is kept from a file to a PostgreSQL server, or back.
 
     The old database stays as it is. A move that was interrupted goes on where it stopped when it is
     repeated. In the end both are compared record by record, and asked the same questions. The
-    daemon must be stopped.
+    daemon must be stopped, unless only the memory of an owner moves that it serves over TCP.
     """
     config = daemon_process.configured()
     origin = location_of(source, field="from") if source else config.location
@@ -63,6 +71,7 @@ def move_command(to: str, source: str | None, *, as_json: bool) -> int:
             origin,
             target,
             config=config,
+            owner=owner,
             watched=lambda label, size: progress_line(label, "record", size),
         )
     except KeyboardInterrupt as error:
@@ -83,6 +92,7 @@ def _answer(done: Move) -> dict[str, object]:
     return {
         "source": str(done.source),
         "target": str(done.target),
+        "owner": done.owner,
         "stored": done.delivered.stored,
         "known": done.delivered.known,
         "counts": done.compared.counts,
@@ -103,10 +113,17 @@ def _lines(done: Move) -> Iterator[str]:
     if done.answers.asked:
         asked = counted(done.answers.asked, "question")
         yield f"recall: {alike:,} of {asked} answered alike"
+    yield f"to use it: {_use(done)}"
+    yield f"not moved: {LEFT_OUT}"
+
+
+def _use(done: Move) -> str:
+    """The command with which the new database is used."""
+    if done.target.url and done.owner != LOCAL_NAME:
+        return f"mnem owner token add {done.owner}"
     location = str(done.target)
     note = f", with the password for {HIDDEN}" if HIDDEN in location else ""
-    yield f"to use it: mnem config set database {shlex.quote(location)}{note}"
-    yield f"not moved: {LEFT_OUT}"
+    return f"mnem config set database {shlex.quote(location)}{note}"
 
 
 def _named(counts: Mapping[str, int]) -> str:

@@ -14,6 +14,7 @@ from mnemosyned.domain.sleep.rollup import Level
 NAME_FORM = r"[A-Za-z0-9][A-Za-z0-9._@-]{0,99}"
 """An owner's name, and a token's."""
 LOCAL_OWNER = 1
+LOCAL_NAME = "local"
 """The owner of a memory that has only one, which a daemon serves on its Unix socket."""
 
 TOKEN_PREFIX = "mnt_"  # noqa: S105 how each begins
@@ -143,6 +144,10 @@ class OwnerStore(Protocol):
 
     def revoke(self, owner: str, token: str) -> int:
         """Revoke a token by its id, or all of a name; how many. Raises `NotFound`."""
+        ...
+
+    def number(self, name: str) -> int:
+        """Look up an owner's number. Raises `NotFound`."""
         ...
 
     def with_work(

@@ -109,7 +109,7 @@ class PostgresOwners(OwnerStore):
         ]
 
     def remove(self, name: str) -> RemovedOwner:
-        number = self._number(name)
+        number = self.number(name)
         if number == LOCAL_OWNER:
             raise InvalidRequest(
                 f"{name} is the owner of this database's own memory, which a daemon serves on "
@@ -154,7 +154,7 @@ class PostgresOwners(OwnerStore):
             return tokens.insert_token(session, name, scopes, valid_for=valid_for)
 
     def tokens(self, owner: str) -> Sequence[Token]:
-        with self._pool.outside_transactions(self._number(owner)) as session:
+        with self._pool.outside_transactions(self.number(owner)) as session:
             return tokens.all_tokens(session)
 
     def rotate(
@@ -200,11 +200,10 @@ class PostgresOwners(OwnerStore):
 
     @contextmanager
     def _changing(self, owner: str) -> Iterator[Session]:
-        with self._pool.writing(self._number(owner)) as session:
+        with self._pool.writing(self.number(owner)) as session:
             yield session
 
-    def _number(self, name: str) -> int:
-        """The number of an owner. Raises `NotFound`."""
+    def number(self, name: str) -> int:
         with self._pool.outside_transactions(ALL) as session:
             number: int | None = session.scalar(_NUMBER, name=name)
         if number is None:

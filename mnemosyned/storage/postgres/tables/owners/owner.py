@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 from mnemosyned.domain.memory import Tier
-from mnemosyned.domain.ports.owners import LOCAL_OWNER
+from mnemosyned.domain.ports.owners import LOCAL_NAME, LOCAL_OWNER
 from mnemosyned.storage.postgres.database.session import Session
-
-LOCAL_NAME = "local"
 
 
 def ensure_owner(session: Session) -> None:
