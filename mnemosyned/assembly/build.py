@@ -23,7 +23,7 @@ from mnemosyned.assembly.stores import open_store
 from mnemosyned.assembly.summarizers import make_summarizer, model_turns, owner_model
 from mnemosyned.config import Config, changed_keys, needs_restart
 from mnemosyned.domain.ports.clock import Clock
-from mnemosyned.domain.ports.owners import LOCAL_OWNER
+from mnemosyned.domain.ports.servers.owners import LOCAL_OWNER
 from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.ports.surroundings.agents import AgentStore
 from mnemosyned.service.clock_guard import ClockGuard

@@ -15,7 +15,7 @@ from mnemosyned.domain.errors import (
     NotFound,
     SleepInProgress,
 )
-from mnemosyned.domain.ports.owners import LOCAL_OWNER, OwnerStore
+from mnemosyned.domain.ports.servers.owners import LOCAL_OWNER, OwnerStore
 from mnemosyned.domain.sleep.cycles import Trigger
 from mnemosyned.domain.sleep.rollup import Level, closed_before
 from mnemosyned.logs import logger

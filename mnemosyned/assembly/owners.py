@@ -24,7 +24,7 @@ from mnemosyned.assembly.stores import OwnedStores, open_owned_stores
 from mnemosyned.assembly.summarizers import make_summarizer, owner_model
 from mnemosyned.config import Config
 from mnemosyned.domain.ports.models import Summarizer
-from mnemosyned.domain.ports.owners import OwnerStore
+from mnemosyned.domain.ports.servers.owners import OwnerStore
 from mnemosyned.domain.ports.surroundings.agents import AgentStore
 from mnemosyned.service.forgetting.retention import RetentionService
 from mnemosyned.service.parts import ServiceParts

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from mnemosyned.config import DatabaseLocation
 from mnemosyned.domain.errors import ConfigInvalid
-from mnemosyned.domain.ports.owners import LOCAL_NAME, OwnerStore
-from mnemosyned.domain.ports.server import DatabaseServer
+from mnemosyned.domain.ports.servers.owners import LOCAL_NAME, OwnerStore
+from mnemosyned.domain.ports.servers.server import DatabaseServer
 from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.ports.vectors import VectorStore
 from mnemosyned.paths import shipped

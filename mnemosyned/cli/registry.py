@@ -294,14 +294,14 @@ _ROWS = (
         "owner",
         "keep",
         "Add, list and remove owners of a database on a server, and issue their tokens.",
-        f"{_MAINTENANCE}.owner_command:owner",
+        f"{_MAINTENANCE}.servers.owner_command:owner",
         "mnem owner add anna",
     ),
     Command(
         "db",
         "keep",
         "Purge the files of a database server, or spread it over a cluster.",
-        f"{_MAINTENANCE}.db_command:db",
+        f"{_MAINTENANCE}.servers.db_command:db",
         "mnem db purge",
     ),
     Command(

@@ -37,7 +37,7 @@ from mnemosyned.domain.errors import (
     SleepInProgress,
     StorageFailed,
 )
-from mnemosyned.domain.ports.owners import LOCAL_OWNER
+from mnemosyned.domain.ports.servers.owners import LOCAL_OWNER
 from mnemosyned.domain.text.word_cache import clear_word_caches
 from mnemosyned.logs import configure_logs, logger
 from mnemosyned.paths import token_path

@@ -16,7 +16,7 @@ from mnemosyned.domain.errors import (
     PartlyDone,
     StorageFailed,
 )
-from mnemosyned.domain.ports.owners import LOCAL_NAME
+from mnemosyned.domain.ports.servers.owners import LOCAL_NAME
 from mnemosyned.maintenance.daemon_process import configured_daemon, running_daemon
 from mnemosyned.paths import DATABASE_PATH_BYTES_MAX, DATABASE_SUFFIX, usable_path
 from mnemosyned.service.exchange.move import (

@@ -10,7 +10,7 @@ import click
 from mnemosyned.cli.exchange.progress_line import progress_line
 from mnemosyned.cli.interruption import Interrupted
 from mnemosyned.config.location import HIDDEN
-from mnemosyned.domain.ports.owners import LOCAL_NAME
+from mnemosyned.domain.ports.servers.owners import LOCAL_NAME
 from mnemosyned.maintenance import daemon_process
 from mnemosyned.maintenance.move import LEFT_OUT, Move, location_of, move
 from mnemosyned.terminal import counted, say, say_json

@@ -30,7 +30,7 @@ from mnemosyned.assembly.owners import OwnerMemories
 from mnemosyned.assembly.parts import SharedParts
 from mnemosyned.assembly.stores import OwnedStores, open_owned_stores
 from mnemosyned.config import Config
-from mnemosyned.domain.ports.owners import LOCAL_OWNER
+from mnemosyned.domain.ports.servers.owners import LOCAL_OWNER
 from mnemosyned.domain.sleep.cycles import Trigger
 from mnemosyned.verbs.memories import Recall, Remember, RememberMany
 

@@ -8,7 +8,7 @@ import pytest
 
 from mnemosyned.daemon.server.tokens import KEPT_MAX, KEPT_S, UNKNOWN_MAX, TokenCache
 from mnemosyned.domain.errors import StorageFailed
-from mnemosyned.domain.ports.owners import OwnerStore, Scope, TokenHolder
+from mnemosyned.domain.ports.servers.owners import OwnerStore, Scope, TokenHolder
 
 
 class Owners:

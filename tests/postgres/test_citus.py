@@ -16,7 +16,7 @@ from support.fakes import memory, remember_batch
 
 from mnemosyned.domain.errors import InvalidRequest, NotFound
 from mnemosyned.domain.keeping.retention import ForgetFilter
-from mnemosyned.domain.ports.owners import Scope
+from mnemosyned.domain.ports.servers.owners import Scope
 from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.sleep.rollup import Level
 from mnemosyned.domain.text.terms import terms

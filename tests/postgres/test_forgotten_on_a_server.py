@@ -15,7 +15,7 @@ from mnemosyned.assembly.build import OpenMemory, open_memory
 from mnemosyned.config import Config
 from mnemosyned.domain.errors import StorageFailed
 from mnemosyned.domain.keeping.retention import ForgetFilter
-from mnemosyned.domain.ports.owners import LOCAL_OWNER
+from mnemosyned.domain.ports.servers.owners import LOCAL_OWNER
 from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.text.terms import terms
 from mnemosyned.paths import shipped

@@ -30,7 +30,7 @@ from mnemosyned.daemon.api.owners import OwnerResources
 from mnemosyned.daemon.server.activity import ServerActivity
 from mnemosyned.daemon.server.serving import answering
 from mnemosyned.daemon.server.tokens import TokenCache
-from mnemosyned.domain.ports.owners import Owner, OwnerStore, Scope
+from mnemosyned.domain.ports.servers.owners import Owner, OwnerStore, Scope
 from mnemosyned.http_messages import HttpRequest, Response
 from mnemosyned.service.intake import Intake
 from mnemosyned.service.policies import Policies, PolicyHolder

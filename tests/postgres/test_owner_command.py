@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mnemosyned.domain.errors import ConfigInvalid, InvalidRequest, NotFound
-from mnemosyned.maintenance.owner_command import owner
+from mnemosyned.maintenance.servers.owner_command import owner
 from mnemosyned.paths import shipped
 from mnemosyned.storage.postgres.opening import open_owners
 

@@ -12,7 +12,7 @@ import pytest
 from support.fakes import consolidate, memory, promotion, remember_batch, trio
 
 from mnemosyned.domain.errors import InvalidRequest, NotFound
-from mnemosyned.domain.ports.owners import Owner, Scope
+from mnemosyned.domain.ports.servers.owners import Owner, Scope
 from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.paths import shipped
 from mnemosyned.storage.postgres.opening import open_owners, open_store

@@ -13,7 +13,7 @@ from e2e.doors import NAMES
 from support.openssl import HAVE_OPENSSL
 
 from mnemosyned import Client
-from mnemosyned.domain.ports.owners import OwnerStore, Scope
+from mnemosyned.domain.ports.servers.owners import OwnerStore, Scope
 from mnemosyned.paths import shipped
 from mnemosyned.storage.postgres.opening import open_owners
 from mnemosyned.top.feed import Feed

@@ -16,7 +16,7 @@ from support.postgres import Server
 from mnemosyned.assembly.build import OpenMemory, open_memory
 from mnemosyned.config import Config
 from mnemosyned.domain.ports.store import MemoryStore
-from mnemosyned.maintenance.db_command import db
+from mnemosyned.maintenance.servers.db_command import db
 from mnemosyned.paths import shipped
 from mnemosyned.storage.postgres.database import rewriting
 from mnemosyned.storage.postgres.opening import open_owners, open_store

@@ -18,7 +18,7 @@ from e2e.daemons import WAIT_S, Daemon, eventually, running
 from mnemosyned import Client
 from mnemosyned.domain.errors import ScopeMissing, SecretRefused, Unauthorized
 from mnemosyned.domain.memory import Tier
-from mnemosyned.domain.ports.owners import OwnerStore, Scope
+from mnemosyned.domain.ports.servers.owners import OwnerStore, Scope
 from mnemosyned.paths import shipped
 from mnemosyned.storage.postgres.opening import open_owners
 

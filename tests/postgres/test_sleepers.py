@@ -15,7 +15,7 @@ from support.policies import change_sleep
 
 from mnemosyned.domain.errors import BatchChanged, SleepInProgress, StorageFailed
 from mnemosyned.domain.memory import MemoryRecord, Tier
-from mnemosyned.domain.ports.owners import LOCAL_OWNER
+from mnemosyned.domain.ports.servers.owners import LOCAL_OWNER
 from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.sleep.cycles import CycleStatus, GroupStatus, Trigger
 from mnemosyned.paths import shipped

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs
 import msgspec
 
 from mnemosyned.daemon.api.scopes import require_scope
-from mnemosyned.domain.ports.owners import Scope
+from mnemosyned.domain.ports.servers.owners import Scope
 from mnemosyned.http_messages import HttpRequest, Resource, Response
 from mnemosyned.service.service import MemoryService
 from mnemosyned.verbs.request import parse_text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from mnemosyned.domain.ports.owners import Scope
+from mnemosyned.domain.ports.servers.owners import Scope
 from mnemosyned.domain.ports.surroundings.agents import AgentStore
 from mnemosyned.http_messages import HttpRequest, Resource, Response, Route
 from mnemosyned.verbs.facade import Caller

@@ -14,7 +14,7 @@ from mnemosyned.daemon.api.verbs import verb_resources
 from mnemosyned.daemon.server.access import bearer_token
 from mnemosyned.daemon.server.refusals import token_refused
 from mnemosyned.daemon.server.tokens import OwnerTokens, TokenCache
-from mnemosyned.domain.ports.owners import Scope, TokenHolder
+from mnemosyned.domain.ports.servers.owners import Scope, TokenHolder
 from mnemosyned.domain.ports.surroundings.agents import AgentStore
 from mnemosyned.http_messages import HttpRequest, Resource, Response, Route
 from mnemosyned.service.service import MemoryService

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Any, TypeVar
 
 from mnemosyned.domain.errors import ScopeMissing
-from mnemosyned.domain.ports.owners import Scope
+from mnemosyned.domain.ports.servers.owners import Scope
 from mnemosyned.verbs.facade import Caller
 from mnemosyned.verbs.request import Request
 

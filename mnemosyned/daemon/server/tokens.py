@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from mnemosyned.domain.ports.owners import OwnerStore, TokenHolder, owner_of
+from mnemosyned.domain.ports.servers.owners import OwnerStore, TokenHolder, owner_of
 
 KEPT_S = 1.0
 """A token that was revoked is refused so long after, at the latest."""

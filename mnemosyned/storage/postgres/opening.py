@@ -10,7 +10,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from mnemosyned.domain.errors import ConfigInvalid
-from mnemosyned.domain.ports.owners import LOCAL_OWNER
+from mnemosyned.domain.ports.servers.owners import LOCAL_OWNER
 from mnemosyned.storage.postgres.database.connections import connected_once
 from mnemosyned.storage.postgres.database.failures import storage_failed
 from mnemosyned.storage.postgres.database.migrations import upgrade

@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 
 from mnemosyned.domain.errors import InvalidRequest, StorageFailed
-from mnemosyned.domain.ports.server import Distribution
+from mnemosyned.domain.ports.servers.server import Distribution
 from mnemosyned.storage.postgres.database.roles import (
     REQUEST_ROLE,
     ensure_role,

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import psycopg
 
-from mnemosyned.domain.ports.server import ServerPurge
+from mnemosyned.domain.ports.servers.server import ServerPurge
 from mnemosyned.storage.postgres.database.purge import is_unseen, require_ownership
 from mnemosyned.storage.postgres.database.session import Session
 

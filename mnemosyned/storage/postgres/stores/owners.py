@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 
 from mnemosyned.domain.errors import InvalidRequest, NotFound
-from mnemosyned.domain.ports.owners import (
+from mnemosyned.domain.ports.servers.owners import (
     LOCAL_OWNER,
     NAME_FORM,
     IssuedToken,

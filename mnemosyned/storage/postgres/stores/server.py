@@ -7,7 +7,11 @@ from contextlib import closing, contextmanager
 
 import psycopg
 
-from mnemosyned.domain.ports.server import DatabaseServer, Distribution, ServerPurge
+from mnemosyned.domain.ports.servers.server import (
+    DatabaseServer,
+    Distribution,
+    ServerPurge,
+)
 from mnemosyned.storage.postgres.database.connections import connected_apart
 from mnemosyned.storage.postgres.database.distribution import distribute
 from mnemosyned.storage.postgres.database.failures import storage_failed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from mnemosyned.domain.memory import Tier
-from mnemosyned.domain.ports.owners import LOCAL_NAME, LOCAL_OWNER
+from mnemosyned.domain.ports.servers.owners import LOCAL_NAME, LOCAL_OWNER
 from mnemosyned.storage.postgres.database.session import Session
 
 

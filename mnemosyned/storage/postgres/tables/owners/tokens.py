@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from mnemosyned.domain.errors import NotFound
-from mnemosyned.domain.ports.owners import (
+from mnemosyned.domain.ports.servers.owners import (
     TOKEN_PREFIX,
     IssuedToken,
     Scope,

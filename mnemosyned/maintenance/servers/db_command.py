@@ -7,7 +7,11 @@ from collections.abc import Iterator
 import click
 
 from mnemosyned.assembly.stores import open_server
-from mnemosyned.domain.ports.server import DatabaseServer, Distribution, ServerPurge
+from mnemosyned.domain.ports.servers.server import (
+    DatabaseServer,
+    Distribution,
+    ServerPurge,
+)
 from mnemosyned.maintenance import daemon_process
 from mnemosyned.terminal import counted, say, say_json, span
 

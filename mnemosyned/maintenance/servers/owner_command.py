@@ -10,7 +10,7 @@ import click
 
 from mnemosyned.assembly.stores import open_owners
 from mnemosyned.cli.answers.table import table
-from mnemosyned.domain.ports.owners import (
+from mnemosyned.domain.ports.servers.owners import (
     IssuedToken,
     Owner,
     OwnerStore,

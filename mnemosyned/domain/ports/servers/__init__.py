@@ -1,0 +1,1 @@
+"""Ports that a database server has besides: owners, and the upkeep of the server."""

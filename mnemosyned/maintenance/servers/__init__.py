@@ -1,0 +1,1 @@
+"""Commands of a database server: owners, and its upkeep."""
