@@ -74,7 +74,9 @@ def test_an_import_whose_daemon_is_killed_says_how_much_is_stored_and_goes_on(
 ) -> None:
     first = start()
     process = popen(first.socket, "import", str(file), home=first.home)
-    eventually(lambda: kept(first.database), "some lines are stored")
+    eventually(
+        lambda: len(kept(first.database)) > BATCH_ITEMS, "a batch is acknowledged"
+    )
     first.kill()
     _, problem = process.communicate(timeout=WAIT_S)
     second = start(database=first.database)
