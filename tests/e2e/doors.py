@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from e2e.authorities import Authority
-from e2e.daemons import WAIT_S, Daemon
+from e2e.daemons import WAIT_S, Daemon, Json
 
 from mnemosyned import AsyncClient, Client
 
@@ -54,6 +54,15 @@ class Door:
     def url(self) -> str:
         """Its URL by a name."""
         return f"https://localhost:{self.port}"
+
+    @property
+    def variables(self) -> dict[str, Json]:
+        """The environment variables that lead to it."""
+        return {
+            "MNEMOSYNE_URL": self.url,
+            "MNEMOSYNE_TOKEN": self.token,
+            "MNEMOSYNE_CA": str(self.ca),
+        }
 
     def client(self) -> Client:
         """A client; the caller closes it."""

@@ -1,4 +1,4 @@
-"""`mnem` and `mnem mcp` over https: every command that works from elsewhere, and those that do not."""
+"""`mnem` over https: every command that works from elsewhere, and those that do not."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from e2e.authorities import Authority, Certificate
 from e2e.daemons import WAIT_S, Json, environment, eventually, mnem, running
 from e2e.doors import TOKEN, Door
 from e2e.programs import BIN
-from e2e.pumps import Pump
 from e2e.tls_servers import relaying
 from support.openssl import HAVE_OPENSSL
 
@@ -30,21 +29,12 @@ REMOTE: dict[str, Json] = {
 }
 
 
-def variables(door: Door) -> dict[str, Json]:
-    """The environment variables that lead to a daemon."""
-    return {
-        "MNEMOSYNE_URL": door.url,
-        "MNEMOSYNE_TOKEN": door.token,
-        "MNEMOSYNE_CA": str(door.ca),
-    }
-
-
 @pytest.fixture
 def run(door: Door, tmp_path: Path) -> Run:
     """Run `mnem` with the variables of the daemon; those given as None are not set."""
 
     def ask(*words: str, **settings: Json) -> Result:
-        return mnem(*words, home=tmp_path, **(variables(door) | settings))
+        return mnem(*words, home=tmp_path, **(door.variables | settings))
 
     return ask
 
@@ -97,7 +87,7 @@ def test_tail_follows_until_it_is_interrupted(
             [BIN / "mnem", "tail", "-f"],
             stdout=output,
             stderr=subprocess.STDOUT,
-            env=environment(tmp_path, **variables(door)),
+            env=environment(tmp_path, **door.variables),
         )
     try:
         run("remember", "The lamp is red.")
@@ -190,62 +180,6 @@ def test_how_far_an_import_is_belongs_to_one_url_and_token(
     journals = list((tmp_path / ".local/state/mnemosyned/imports").iterdir())
     assert len(journals) == 2
     assert not any(door.token in path.read_text() for path in journals)
-
-
-def test_an_agent_is_served(door: Door, tmp_path: Path) -> None:
-    def served(*words: str, **settings: str) -> None:
-        process = subprocess.Popen(
-            [BIN / "mnem", *words],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=environment(tmp_path, **settings),
-        )
-        with process:
-            try:
-                pump = Pump(process)
-                pump.initialize()
-                stored = pump.call("remember", content="The gate is open.")
-                assert stored["structuredContent"]["id"]
-                found = pump.call("recall", query="gate")["structuredContent"]["hits"]
-                assert "The gate is open." in json.dumps(found)
-                assert pump.end() == 0
-            finally:
-                process.kill()
-
-    served("mcp", **variables(door))
-    typed = ("--url", door.url, "--ca", str(door.ca), "mcp")
-    served(*typed, MNEMOSYNE_TOKEN=door.token)
-
-
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"MNEMOSYNE_TOKEN": TOKEN}, "refuses the token of MNEMOSYNE_TOKEN"),
-        ({"MNEMOSYNE_CA": ""}, "name the PEM file of that authority"),
-        ({"MNEMOSYNE_CA": "/dev/null"}, "has no certificate in PEM"),
-        ({"MNEMOSYNE_TOKEN": ""}, "set MNEMOSYNE_TOKEN"),
-        ({"MNEMOSYNE_SOCKET": "/run/x.sock"}, "both set: unset one of them"),
-        ({"MNEMOSYNE_URL": "https://localhost:1"}, "no daemon answers on https://"),
-    ],
-)
-def test_an_agent_reads_what_is_wrong(
-    door: Door, tmp_path: Path, settings: dict[str, str], words: str
-) -> None:
-    process = subprocess.Popen(
-        [BIN / "mnem", "mcp"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environment(tmp_path, **(variables(door) | settings)),
-    )
-    with process:
-        try:
-            pump = Pump(process)
-            pump.initialize()
-            assert words in json.dumps(pump.call("recall", query="gate"))
-        finally:
-            process.kill()
 
 
 # --------------------------------------------------------------------------- faults
