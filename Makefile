@@ -280,9 +280,10 @@ bench-soak: $(COMPILED) ## 30 clients with mixed load on one daemon, every answe
 	$(BIN)/python tests/bench/bench_soak.py $(if $(MINUTES),--minutes "$(MINUTES)") \
 		$(if $(FORGETS),--forgets "$(FORGETS)") $(if $(SEED),--seed "$(SEED)")
 
-bench-postgres: $(COMPILED) build/postgres/.ready ## both engines asked alike, and how soon; QUESTIONS=2000 MEMORIES=10000 [DATA=…/locomo10.json]
+bench-postgres: $(COMPILED) build/postgres/.ready ## both engines asked alike, and how soon; QUESTIONS=2000 MEMORIES=100000 [LARGE=1000000] [OWNERS=1000] [SLEEP=1] [DATA=…/locomo10.json]
 	$(POSTGRES) $(BIN)/python tests/bench/bench_postgres.py $(if $(DATA),--data "$(DATA)") \
-		$(if $(QUESTIONS),--questions "$(QUESTIONS)") $(if $(MEMORIES),--memories "$(MEMORIES)")
+		$(if $(QUESTIONS),--questions "$(QUESTIONS)") $(if $(MEMORIES),--memories "$(MEMORIES)") \
+		$(if $(LARGE),--large "$(LARGE)") $(if $(OWNERS),--owners "$(OWNERS)") $(if $(SLEEP),--sleep)
 
 bench-owners: $(COMPILED) build/postgres/.ready ## what owners cost a daemon for many; OWNERS=500
 	$(POSTGRES) $(BIN)/python tests/bench/bench_owners.py $(if $(OWNERS),--owners "$(OWNERS)")
