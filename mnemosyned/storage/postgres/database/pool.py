@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
 
@@ -25,7 +25,7 @@ from mnemosyned.storage.postgres.database.failures import (
     storage_failed,
 )
 from mnemosyned.storage.postgres.database.migrations import check_schema
-from mnemosyned.storage.postgres.database.session import Session
+from mnemosyned.storage.postgres.database.session import Row, Session, Statement
 
 _SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _LOCK = (
@@ -57,18 +57,39 @@ class Pool:
         self._connections.close()
 
     @contextmanager
-    def reading(self, owner: int) -> Iterator[Session]:
-        """One state of the database, however many statements."""
+    def reading(self, owner: int, *, first: str = "") -> Iterator[Session]:
+        """One state of the database, however many statements.
+
+        `first` is a statement that goes with the beginning: its result is the session's `first`.
+        """
 
         def begin(connection: Connection) -> Session:
             with connection.pipeline():
-                return _begin(connection, owner, (_SNAPSHOT, *self._role))
+                session = _begin(connection, owner, (_SNAPSHOT, *self._role))
+                session.first = session.execute(first) if first else None
+            return session
 
         try:
             with self._connections.lent(begin) as (connection, session):
                 yield session
                 # Not ROLLBACK: psycopg forgets its prepared statements with one.
                 connection.execute("COMMIT")
+        except psycopg.Error as error:
+            raise storage_failed(error, NOT_ANSWERED) from error
+
+    def read(self, owner: int, statements: Sequence[Statement]) -> list[list[Row]]:
+        """The rows of each of these, of one state of the database, in one round trip."""
+
+        def begin(connection: Connection) -> list[list[Row]]:
+            with connection.pipeline():
+                session = _begin(connection, owner, (_SNAPSHOT, *self._role))
+                results = [session.execute(sql, **values) for sql, values in statements]
+                session.execute("COMMIT")
+            return [result.fetchall() for result in results]
+
+        try:
+            with self._connections.lent(begin) as (_, rows):
+                return rows
         except psycopg.Error as error:
             raise storage_failed(error, NOT_ANSWERED) from error
 
@@ -168,7 +189,7 @@ def _begin(
     for statement in first:
         session.execute(statement)
     # A statement and no function, as Citus hands statements alone on to its nodes.
-    session.execute(f"SET LOCAL mnemosyned.owner = {owner:d}")
+    session.execute_once(f"SET LOCAL mnemosyned.owner = {owner:d}")
     if lock:
         session.lock(_LOCK)
     return session

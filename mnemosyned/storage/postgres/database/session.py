@@ -9,6 +9,8 @@ from typing import Any, Protocol, cast
 import psycopg
 
 Row = tuple[Any, ...]
+Statement = tuple[str, Mapping[str, object]]
+"""A statement and its values by name."""
 _UNSTORABLE = re.compile("[\\x00\ud800-\udfff]")
 ROWS_AT_ONCE = 200
 """Rows of a stream that are fetched together, and held in memory."""
@@ -33,7 +35,15 @@ class Result(Protocol):
 class Session:
     """Statements within a transaction; each binds `%(owner)s` beside its own values."""
 
-    __slots__ = ("_connection", "_lock", "_locked", "_streams", "numbered", "owner")
+    __slots__ = (
+        "_connection",
+        "_lock",
+        "_locked",
+        "_streams",
+        "first",
+        "numbered",
+        "owner",
+    )
 
     def __init__(self, connection: psycopg.Connection[Row], owner: int) -> None:
         self._connection = connection
@@ -43,6 +53,8 @@ class Session:
         self._lock: Result | None = None
         self._locked: Row | None = None
         self._streams = 0
+        self.first: Result | None = None
+        """The result of the statement that went with the transaction's beginning."""
 
     def lock(self, sql: str) -> None:
         """Lock the owner's row; what it says is read when somebody asks for it."""
@@ -58,6 +70,10 @@ class Session:
     def execute(self, sql: str, /, **values: object) -> Result:
         """Run a statement, with its values by name."""
         return self._send(sql, values)
+
+    def execute_once(self, sql: str, /) -> None:
+        """Run a statement that is hardly the same again: it takes no prepared one's place."""
+        self._send(sql, {}, prepare=False)
 
     def stream(self, sql: str, /, **values: object) -> Iterator[Row]:
         """Run a statement whose rows are fetched part by part, while others run in between.

@@ -36,6 +36,14 @@ from mnemosyned.storage.postgres.search.statements import Phrase, Source, Table
 from mnemosyned.storage.postgres.search.words import PostgresWords, all_words
 from mnemosyned.storage.postgres.tables.hierarchy import ancestors
 
+TOTALS = (
+    "SELECT working_count + archive_count, working_characters + archive_characters, "
+    "archive_count > 0, "
+    "EXISTS (SELECT 1 FROM memory_state WHERE owner = %(owner)s), xmin::text, "
+    "episodic_count, last_memory, rewordings FROM owner WHERE owner = %(owner)s"
+)
+"""The first statement of a question."""
+
 
 class PostgresIndex(SearchIndex):
     """A `SearchIndex` within one snapshot of an owner's memory."""
@@ -50,12 +58,7 @@ class PostgresIndex(SearchIndex):
         self._versions: dict[Table, tuple[int, int]] = {}
 
     def totals(self) -> Totals:
-        row = self._session.execute(
-            "SELECT working_count + archive_count, working_characters + archive_characters, "
-            "archive_count > 0, "
-            "EXISTS (SELECT 1 FROM memory_state WHERE owner = %(owner)s), xmin::text, "
-            "episodic_count, last_memory, rewordings FROM owner WHERE owner = %(owner)s"
-        ).fetchone()
+        row = (self._session.first or self._session.execute(TOTALS)).fetchone()
         if row is None:
             return Totals(0, 0, slept=False, states=False)
         *totals, episodes, last, rewordings = row

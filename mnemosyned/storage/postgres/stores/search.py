@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mnemosyned.domain.memory import Episode
 from mnemosyned.domain.ports.search import SearchStore
 from mnemosyned.domain.search.finding import find
 from mnemosyned.domain.search.query import (
@@ -15,12 +14,16 @@ from mnemosyned.domain.search.query import (
 )
 from mnemosyned.domain.search.words.frequencies import Frequencies
 from mnemosyned.storage.postgres.database.pool import Pool
-from mnemosyned.storage.postgres.database.session import Session
-from mnemosyned.storage.postgres.database.transactions import Transactional, reads
+from mnemosyned.storage.postgres.database.transactions import Transactional
 from mnemosyned.storage.postgres.search.bm25 import IndexSizes
 from mnemosyned.storage.postgres.search.kept_rows import KeptRows
-from mnemosyned.storage.postgres.search.search import PostgresIndex
-from mnemosyned.storage.postgres.tables.memories import episode_at, memories_at
+from mnemosyned.storage.postgres.search.search import TOTALS, PostgresIndex
+from mnemosyned.storage.postgres.tables.memories import (
+    episodes_from,
+    episodes_statements,
+    memories_from,
+    memories_statement,
+)
 
 
 class PostgresSearch(Transactional, SearchStore):
@@ -35,19 +38,16 @@ class PostgresSearch(Transactional, SearchStore):
     def candidates(self, query: Query) -> SearchCandidates:
         if not query.terms and not query.only_then:
             return SearchCandidates()
-        with self._pool.reading(self._owner) as session:
+        with self._pool.reading(self._owner, first=TOTALS) as session:
             index = PostgresIndex(session, self._sizes, self._kept_rows)
             return find(index, query, self._frequencies)
 
-    @reads
-    def documents(self, session: Session, results: Sequence[RankedResult]) -> Documents:
+    def documents(self, results: Sequence[RankedResult]) -> Documents:
         asked = {place.memory for place in results if place.memory is not None}
         asked.update(position for place in results for position, _ in place.lines)
-        memories = memories_at(session, asked)
-        episodes: dict[int, Episode] = {}
-        for place in results:
-            if place.episode is not None and (
-                episode := episode_at(session, "seq", place.episode)
-            ):
-                episodes[place.episode] = episode
-        return Documents(memories, episodes)
+        places = [place.episode for place in results if place.episode is not None]
+        statements = [memories_statement(asked)]
+        if places:
+            statements += episodes_statements(places)
+        memories, *episodes = self._pool.read(self._owner, statements)
+        return Documents(memories_from(memories), episodes_from(episodes))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mnemosyned.domain.sleep.rollup import Level
 from mnemosyned.storage.postgres.database.session import Session
 
 BELOW = """
@@ -43,23 +42,17 @@ def ancestors(session: Session, seqs: Iterable[int]) -> dict[int, int]:
 
     Both are the `seq` of a summary.
     """
-    parents: dict[int, int] = {}
-    asked = set(seqs)
-    for _ in Level:
-        upper: set[int] = set()
-        rows = session.execute(
-            "SELECT e.seq, p.seq FROM episode AS e "
-            "JOIN episode AS p ON p.owner = e.owner AND p.id = e.parent_id "
-            "WHERE e.owner = %(owner)s AND e.seq = ANY(%(seqs)s)",
-            seqs=sorted(asked),
-        )
-        for seq, parent in rows:
-            parents[seq] = parent
-            upper.add(parent)
-        asked = upper - parents.keys()
-        if not asked:
-            break
-    return parents
+    rows = session.execute(
+        "WITH RECURSIVE above (seq, parent_id) AS ("
+        "SELECT e.seq, e.parent_id FROM episode AS e "
+        "WHERE e.owner = %(owner)s AND e.seq = ANY(%(seqs)s) "
+        "UNION SELECT p.seq, p.parent_id FROM above AS a "
+        "JOIN episode AS p ON p.owner = %(owner)s AND p.id = a.parent_id) "
+        "SELECT a.seq, p.seq FROM above AS a "
+        "JOIN episode AS p ON p.owner = %(owner)s AND p.id = a.parent_id",
+        seqs=sorted(seqs),
+    )
+    return dict(rows.fetchall())
 
 
 def name_rollup(session: Session, id: str) -> None:

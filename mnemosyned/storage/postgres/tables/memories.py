@@ -2,19 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Literal
 
 from mnemosyned.domain.memory import Detail, Episode, MemoryRecord
 from mnemosyned.domain.sleep.rollup import distinct
 from mnemosyned.domain.storing.rows import EPISODE_COLUMNS, detail_from, episode_from
-from mnemosyned.storage.postgres.database.session import Session
+from mnemosyned.storage.postgres.database.session import Row, Session, Statement
 from mnemosyned.storage.postgres.tables.hierarchy import BELOW
 from mnemosyned.storage.postgres.tables.rows import (
     MEMORY_FIELDS,
     MEMORY_TABLES,
     memory_from,
+)
+
+_MEMORIES = (
+    f"SELECT m.seq, {MEMORY_FIELDS} FROM {MEMORY_TABLES} "
+    "WHERE m.owner = %(owner)s AND m.seq = ANY(%(seqs)s)"
+)
+_EPISODES = (
+    f"SELECT seq, {EPISODE_COLUMNS} FROM episode "
+    "WHERE owner = %(owner)s AND seq = ANY(%(seqs)s)"
+)
+_ORIGINALS = (
+    "SELECT p.episode_seq, m.id FROM placed AS p "
+    "JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
+    "WHERE p.owner = %(owner)s AND p.episode_seq = ANY(%(seqs)s) "
+    "ORDER BY m.created_at, m.seq"
+)
+_ROLLED_UP = (
+    "SELECT e.seq, c.id FROM episode AS e "
+    "JOIN episode AS c ON c.owner = e.owner AND c.parent_id = e.id "
+    "WHERE e.owner = %(owner)s AND e.seq = ANY(%(seqs)s) "
+    "ORDER BY c.covers_from, c.seq"
 )
 
 
@@ -32,11 +55,17 @@ def memory_at(
 
 def memories_at(session: Session, seqs: Collection[int]) -> dict[int, MemoryRecord]:
     """The memories of these rows, wherever each is."""
-    rows = session.execute(
-        f"SELECT m.seq, {MEMORY_FIELDS} FROM {MEMORY_TABLES} "
-        "WHERE m.owner = %(owner)s AND m.seq = ANY(%(seqs)s)",
-        seqs=list(seqs),
-    )
+    sql, values = memories_statement(seqs)
+    return memories_from(session.execute(sql, **values))
+
+
+def memories_statement(seqs: Collection[int]) -> Statement:
+    """Statement for the memories of these rows, whose answer `memories_from` takes."""
+    return _MEMORIES, {"seqs": list(seqs)}
+
+
+def memories_from(rows: Iterable[Row]) -> dict[int, MemoryRecord]:
+    """Memories by the numbers of their rows."""
     return {row[0]: memory_from(row[1:]) for row in rows}
 
 
@@ -61,6 +90,26 @@ def episode_at(
         summary_of=_made_of(session, episode, row[0]),
         details=_details(session, episode) if details else (),
     )
+
+
+def episodes_statements(seqs: Collection[int]) -> list[Statement]:
+    """Statements for episodes and their provenance, whose answers `episodes_from` takes."""
+    values = {"seqs": list(seqs)}
+    return [(sql, values) for sql in (_EPISODES, _ORIGINALS, _ROLLED_UP)]
+
+
+def episodes_from(answers: Sequence[Iterable[Row]]) -> dict[int, Episode]:
+    """Episodes by the numbers of their rows; none where nothing was asked."""
+    if not answers:
+        return {}
+    rows, *provenance = answers
+    made_of: dict[int, list[str]] = defaultdict(list)
+    for seq, id in chain.from_iterable(provenance):
+        made_of[seq].append(id)
+    return {
+        row[0]: replace(episode_from(row[1:]), summary_of=tuple(made_of[row[0]]))
+        for row in rows
+    }
 
 
 def _made_of(session: Session, episode: Episode, seq: int) -> tuple[str, ...]:
