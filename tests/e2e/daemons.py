@@ -263,8 +263,7 @@ def running(
 ) -> Iterator[Daemon]:
     """A daemon that has said READY=1, killed in the end if it still runs."""
     database = database or home / "memory.db"
-    with short_room() as room:
-        notices = Notices(room / "notify")
+    with short_room() as room, closing(Notices(room / "notify")) as notices:
         address, log = room / "d.sock", room / "log"
         process = spawn(
             *("--database", str(database), "--socket", str(address), *options),
@@ -288,7 +287,6 @@ def running(
         finally:
             process.kill()
             process.wait(WAIT_S)
-            notices.close()
 
 
 def _wait_ready(process: Process, notices: Notices, log: Path) -> None:
