@@ -141,3 +141,48 @@ def test_a_statement_of_one_owner_sees_no_other_on_the_same_shard() -> None:
         seen = connection.execute("SELECT DISTINCT owner FROM memory").fetchall()
 
     assert seen == [(200,)]
+
+
+@pytest.mark.citus
+@needs_citus
+def test_the_rows_of_an_owner_move_to_another_node_while_they_are_written() -> None:
+    dsn, owner = cluster(), 78
+    with open_store(dsn, migrations=MIGRATIONS, owner=owner, guarded=True) as store:
+        told = cast("MemoryStore", store)
+        remember_batch(told, memory("before", "the kettle is hot"))
+        shard, here = asked(
+            "SELECT shardid, nodename FROM pg_dist_shard_placement WHERE shardid = "
+            "get_shard_id_for_distribution_column('owner', %s)",
+            owner,
+        )[0]
+        (there,) = asked(
+            "SELECT nodename FROM pg_dist_node WHERE shouldhaveshards AND nodename != %s",
+            here,
+        )[0]
+        asked(
+            "SELECT citus_move_shard_placement(%s, %s, 5432, %s, 5432)",
+            shard,
+            here,
+            there,
+        )
+        remember_batch(told, memory("after", "the kettle is cold"))
+        found = store.deletion.select(ForgetFilter(terms=terms("kettle")))
+
+    assert sorted(found) == ["after", "before"]
+
+
+@pytest.mark.citus
+@needs_citus
+def test_a_purge_writes_the_tables_of_all_nodes_anew_and_names_their_logs() -> None:
+    server = open_server(cluster(), migrations=MIGRATIONS)
+    files = (
+        "SELECT result FROM "
+        "run_command_on_shards('memory', 'SELECT pg_relation_filenode(''%%s'')') LIMIT %s"
+    )
+    before = asked(files, SHARDS)
+
+    purged = server.purge()
+
+    assert purged.undone == ()
+    assert "other nodes" in purged.left[0]
+    assert not set(before) & set(asked(files, SHARDS))

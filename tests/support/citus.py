@@ -59,6 +59,10 @@ def cluster() -> str:
             connection.execute(f"CREATE DATABASE {DATABASE}".encode())
         with psycopg.connect(node.dsn(DATABASE), autocommit=True) as connection:
             connection.execute("CREATE EXTENSION citus")
+            # A node reaches itself by its socket as well.
+            name = f"ALTER SYSTEM SET citus.local_hostname = '{node.folder}'"
+            connection.execute(name.encode())
+            connection.execute("SELECT pg_reload_conf()")
     first, *others = nodes
     dsn = first.dsn(DATABASE)
     with psycopg.connect(dsn, autocommit=True) as connection:

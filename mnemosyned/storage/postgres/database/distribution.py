@@ -35,6 +35,12 @@ _REFERS = (
     "JOIN pg_class AS t ON t.oid = k.conrelid JOIN pg_class AS f ON f.oid = k.confrelid "
     "WHERE k.contype = 'f' AND t.relnamespace = current_schema()::regnamespace"
 )
+_WITHOUT_KEY = (
+    "SELECT c.relname FROM pg_class AS c "
+    "WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r' "
+    "AND c.relreplident = 'd' AND NOT EXISTS "
+    "(SELECT 1 FROM pg_index AS i WHERE i.indrelid = c.oid AND i.indisprimary)"
+)
 _VIEWS = (
     "SELECT c.relname, pg_get_viewdef(c.oid) FROM pg_class AS c "
     "WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'v'"
@@ -66,6 +72,9 @@ def distribute(connection: psycopg.Connection[Row], *, shards: int) -> Distribut
     # Tables of one transaction are made on one connection to each node.
     session.execute("SET citus.multi_shard_modify_mode TO 'sequential'")
     with connection.transaction():
+        for (table,) in session.execute(_WITHOUT_KEY).fetchall():
+            # Else none of its rows can be written while they move to another node.
+            session.execute(f'ALTER TABLE "{table}" REPLICA IDENTITY FULL')
         new = _distribute(session, shards)
         _adapt(session)
     # Nodes connect to each other as whoever asks.

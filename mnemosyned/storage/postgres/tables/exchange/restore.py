@@ -50,7 +50,7 @@ class PostgresRestoring(Restoring):
         rows = self._session.execute(
             "SELECT id, seq, item_count - (SELECT count(*) FROM placed AS p "
             "WHERE p.owner = %(owner)s AND p.episode_seq = e.seq) "
-            "FROM episode AS e WHERE owner = %(owner)s AND level = 0 "
+            "FROM episode AS e WHERE e.owner = %(owner)s AND level = 0 "
             "AND id = ANY(%(ids)s::text[])",
             ids=list(episodes),
         )
