@@ -81,6 +81,12 @@ def plans(dsn: str, statements: list[Statement]) -> list[tuple[str, str]]:
         ]
 
 
+def test_no_plan_is_compiled(pair: Twins) -> None:
+    store: Any = pair.stores[POSTGRES]
+    with store._pool.reading(1) as session:  # noqa: SLF001
+        assert session.scalar("SHOW jit") == "off"
+
+
 @pytest.mark.parametrize("analyzed", [False, True])
 def test_a_question_reads_no_table_from_end_to_end(
     pair: Twins, monkeypatch: pytest.MonkeyPatch, *, analyzed: bool

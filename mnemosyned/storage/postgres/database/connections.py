@@ -37,7 +37,8 @@ STALLED_MS = 60_000
 """How long a daemon that stands still, as a suspended one, keeps its locks."""
 ANNOUNCEMENTS_MAX = 10
 """So often what a server sent unasked is read before the connection is used."""
-_OPTIONS = "-c timezone=UTC -c client_min_messages=warning"
+# Compiling a plan takes longer than any statement here runs; estimates of GIN would ask for it.
+_OPTIONS = "-c timezone=UTC -c client_min_messages=warning -c jit=off"
 _LIMITS = f"-c lock_timeout={LOCK_WAIT_MS} -c idle_in_transaction_session_timeout={STALLED_MS}"
 # The server lets a session wait that does nothing, and ends one whose machine has vanished.
 _WAITING = (

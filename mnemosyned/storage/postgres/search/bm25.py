@@ -83,11 +83,13 @@ def rows_found(
     if longer:
         texts = texts_with_any(session, source, AnyOf.of(longer), narrow, limit=most)
         found |= {phrase: _counted(texts, phrase) for phrase in longer}
-    every = {row.seq for rows in found.values() for row in rows}
+    every: set[int] = set()
+    if sum(map(len, found.values())) >= most:
+        every = {row[0] for rows in found.values() for row in rows}
     if len(every) < most:
         return Found([found[phrase] for phrase in phrases], is_all=True)
     oldest = nlargest(most, every)[-1]
-    newest = [[row for row in found[each] if row.seq >= oldest] for each in phrases]
+    newest = [[row for row in found[each] if row[0] >= oldest] for each in phrases]
     return Found(newest, is_all=False)
 
 
@@ -127,7 +129,7 @@ def _counted(
 ) -> list[Occurrence]:
     """The rows that have a phrase."""
     return [
-        Occurrence(seq, length_of(terms), times)
+        (seq, length_of(terms), times)
         for seq, terms in texts
         if (times := occurrences(terms, phrase))
     ]

@@ -19,6 +19,8 @@ Table = Literal["memory", "episode"]
 Column = Literal["words", "grams"]
 Source = tuple[Table, Column]
 """An index of words."""
+Occurrence = tuple[int, int, int]
+"""A row that has a word: its number, its length in terms, and how often the word stands there."""
 Phrase = tuple[int, ...]
 """The index terms of a word: one, or those of a code in their order."""
 
@@ -48,16 +50,6 @@ class AnyOf:
             tuple(phrase[0] for phrase in distinct if len(phrase) == 1),
             tuple(phrase for phrase in distinct if len(phrase) > 1),
         )
-
-
-class Occurrence(NamedTuple):
-    """A row that has a word."""
-
-    seq: int
-    length: int
-    """Terms of the row."""
-    times: int
-    """How often the word stands there."""
 
 
 class Asked(NamedTuple):
@@ -228,10 +220,7 @@ def occurrences_of_each(
         most=limit,
         **narrow.values,
     )
-    return [
-        list(map(Occurrence._make, zip(*arrays, strict=True))) if arrays[0] else []
-        for arrays in rows
-    ]
+    return [list(zip(*each, strict=True)) if each[0] else [] for each in rows]
 
 
 def counts_of_each(
