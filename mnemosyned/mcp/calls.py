@@ -293,7 +293,7 @@ def _next_step(forgotten: Forgotten) -> str:
         )
     if forgotten.complete:
         return ""
-    waiting = "the words leave the database file shortly"
+    waiting = "the words leave the database's files shortly"
     return f"{waiting}: {forgotten.reason}" if forgotten.reason else waiting
 
 

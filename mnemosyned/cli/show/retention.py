@@ -69,16 +69,16 @@ def _what_stays(result: Forgotten) -> Iterator[str]:
 
 
 def _words_left(purge_in_s: float | None) -> str:
-    """The note on words that are still in the file: until when."""
+    """The note on words that are still in the database's files: until when."""
     if purge_in_s is None:
         return (
             "another program reads the database: until it is done, and the daemon has slept or "
-            "stopped after that, the words can still be read in the file's log"
+            "stopped after that, the words can still be read in the database's files"
         )
     seconds = span(max(1.0, purge_in_s))
     return (
-        f"the words leave the file itself in about {seconds}: "
-        "a purge rewrites it, and the last one was a moment ago"
+        f"the words leave the database's files in about {seconds}: "
+        "a purge takes them out, and the last one was a moment ago"
     )
 
 
