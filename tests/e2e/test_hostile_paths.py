@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from e2e.daemons import Daemon, mnem
+from e2e.daemons import WAIT_S, Daemon, mnem, spawn
+
+from mnemosyned.daemon.main import EXIT_CONFIG
 
 pytestmark = pytest.mark.e2e
 
@@ -92,3 +94,31 @@ def test_a_command_refuses_a_path_that_cannot_be(
         expected = (0, 2) if (case, command) in MAY_BE else (2, 3)
         assert done.returncode in expected, (case, said)
         assert "Traceback" not in said, case
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("case", PATHS)
+def test_a_database_that_cannot_be_ends_every_command_about_it(
+    room: Path, tmp_path: Path, case: str
+) -> None:
+    # A value is stripped of its last line breaks.
+    database = f"{room}{PATHS[case]}" + "x" * (case == "line breaks")
+
+    ended = {
+        command: mnem(command, home=tmp_path, MNEMOSYNE_DATABASE=database)
+        for command in ("start", "restart", "doctor", "stop")
+    }
+    process = spawn(home=tmp_path, log=tmp_path / "log", MNEMOSYNE_DATABASE=database)
+
+    assert process.wait(WAIT_S) == EXIT_CONFIG
+    codes = [done.returncode for done in ended.values()]
+    assert codes[:3] == [2, 2, 1]
+    assert codes[3] in (
+        0,
+        2,
+    )  # a mistake of the settings keeps no daemon from being stopped
+    said = (tmp_path / "log").read_text() + "".join(
+        (done.stderr + done.stdout).decode() for done in ended.values()
+    )
+    assert "; choose a" in said or "; name the file itself" in said
+    assert "Traceback" not in said
