@@ -20,7 +20,8 @@ def refuse_rows(store: SqliteStore | PostgresStore, table: str, where: str) -> N
                 "BEGIN SELECT RAISE(ABORT, 'refused'); END"
             )
         return
-    with store._pool.writing(store.owner) as session:  # noqa: SLF001
+    # Outside transactions it is who owns the tables, also where requests have another role.
+    with store._pool.outside_transactions(store.owner) as session:  # noqa: SLF001
         session.execute(
             "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS "
             "$$ BEGIN RAISE 'refused'; END $$"
