@@ -162,6 +162,19 @@ class Returned:
     """When the first and the last of them happened; None where the episode is gone."""
 
 
+def returned(
+    episode: str, covers: tuple[datetime, datetime], *, originals: int, pruned: int
+) -> Returned:
+    """The result of an undo for an episode that is there; with a pruned original it stays."""
+    return Returned(
+        episode=episode,
+        originals=originals,
+        restored=0 if pruned else originals,
+        pruned=pruned,
+        covers=covers,
+    )
+
+
 def undone_group(entry: LogEntry, returned: Returned, *, dry_run: bool) -> GroupReport:
     """Report the undo of one group, or its plan, with the reason where some of it stays."""
     status = GroupStatus.PLANNED if dry_run else GroupStatus.UNDONE

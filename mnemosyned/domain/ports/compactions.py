@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -61,6 +61,25 @@ def archived_messages(
             if isinstance(part, ArchivedMessage):
                 messages[part.draft.memory.id] = part
     return messages.values()
+
+
+def places_of(
+    compactions: Iterable[NewCompaction],
+    home_of: Callable[[ArchivedMessage], str | None],
+) -> tuple[dict[str, str], list[Draft]]:
+    """Return the memory of each message by its id, and those that are to be stored.
+
+    `home_of` finds the memory that holds a message already.
+    """
+    places: dict[str, str] = {}
+    drafts: list[Draft] = []
+    for message in archived_messages(compactions):
+        id = message.draft.memory.id
+        home = home_of(message)
+        if home is None:
+            drafts.append(message.draft)
+        places[id] = home or id
+    return places, drafts
 
 
 class CompactionStore(Protocol):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import ceil
+from typing import NamedTuple
 
 from mnemosyned.domain.memory import Detail, Episode, MemoryRecord
 
@@ -70,6 +72,49 @@ class Activity:
     """Movable memories by session, and their characters."""
     quiet: timedelta = timedelta()
     """So long nothing was asked or remembered; by a clock that nobody sets."""
+
+
+class ActivityGroup(NamedTuple):
+    """Memories of one session and source that are movable, or that are not."""
+
+    session: str
+    source: str | None
+    stays: bool
+    memories: int
+    characters: int
+    bytes: int
+    oldest: datetime
+    seasoned: int
+    """How many are older than the last few minutes."""
+
+
+def activity_of(groups: Iterable[ActivityGroup]) -> Activity:
+    """Sum up the activity of groups."""
+    rows = movable = size = 0
+    oldest: list[datetime] = []
+    by_source: dict[str | None, int] = defaultdict(int)
+    by_session: dict[str, tuple[int, int]] = {}
+    for group in groups:
+        rows += group.memories
+        size += group.bytes
+        if group.stays:
+            continue
+        movable += group.memories
+        oldest.append(group.oldest)
+        by_source[group.source] += group.seasoned
+        count, characters = by_session.get(group.session, (0, 0))
+        by_session[group.session] = (
+            count + group.memories,
+            characters + group.characters,
+        )
+    return Activity(
+        rows=rows,
+        movable=movable,
+        bytes=size,
+        oldest=min(oldest, default=None),
+        by_source=dict(by_source),
+        by_session=by_session,
+    )
 
 
 @dataclass(frozen=True, slots=True)

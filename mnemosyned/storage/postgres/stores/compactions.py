@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from mnemosyned.domain.content_hash import content_hash
 from mnemosyned.domain.conversation.archived import ABOUT, leaves
@@ -13,9 +14,8 @@ from mnemosyned.domain.ports.compactions import (
     CompactionRecord,
     CompactionStore,
     NewCompaction,
-    archived_messages,
+    places_of,
 )
-from mnemosyned.domain.ports.records import Draft
 from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.database.transactions import (
     Transactional,
@@ -56,14 +56,7 @@ class PostgresCompactions(Transactional, CompactionStore):
 
     @writes
     def add(self, session: Session, compactions: Sequence[NewCompaction]) -> list[str]:
-        places: dict[str, str] = {}
-        drafts: list[Draft] = []
-        for message in archived_messages(compactions):
-            draft = message.draft
-            home = _home(session, message)
-            if home is None:
-                drafts.append(draft)
-            places[draft.memory.id] = home or draft.memory.id
+        places, drafts = places_of(compactions, partial(_home, session))
         PostgresIntake(session).remember(drafts)
         for compaction in compactions:
             _insert(session, compaction, places)

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any
 
-from mnemosyned.domain.errors import BatchChanged, DatabaseUnreachable
+from mnemosyned.domain.errors import DatabaseUnreachable
+from mnemosyned.domain.memory import Detail
 from mnemosyned.domain.ports.sleep import Promotion, SleepStore
-from mnemosyned.domain.sleep.consolidation import Activity, Pending, Selection
+from mnemosyned.domain.sleep.consolidation import (
+    Activity,
+    ActivityGroup,
+    Pending,
+    Selection,
+    activity_of,
+)
 from mnemosyned.domain.sleep.cycles import LogEntry
+from mnemosyned.domain.storing.promoting import Promoting
 from mnemosyned.domain.storing.rows import LOG_FIELDS, log_entry_from, pending_from
 from mnemosyned.storage.postgres.database.claims import sleep_claim
 from mnemosyned.storage.postgres.database.session import Session
@@ -54,28 +61,7 @@ class PostgresSleep(Transactional, SleepStore):
         self, session: Session, *, fresh: datetime, now: datetime, limit: int
     ) -> Activity:
         groups = session.execute(_ACTIVITY, now=utc(now), fresh=utc(fresh), limit=limit)
-        rows = movable = size = 0
-        oldest: list[datetime] = []
-        by_source: dict[str | None, int] = defaultdict(int)
-        by_session: dict[str, tuple[int, int]] = {}
-        for name, source, stays, count, chars, octets, first, seasoned in groups:
-            rows += count
-            size += octets
-            if stays:
-                continue
-            movable += count
-            oldest.append(first)
-            by_source[source] += seasoned
-            known_count, known_chars = by_session.get(name, (0, 0))
-            by_session[name] = (known_count + count, known_chars + chars)
-        return Activity(
-            rows=rows,
-            movable=movable,
-            bytes=size,
-            oldest=min(oldest, default=None),
-            by_source=dict(by_source),
-            by_session=by_session,
-        )
+        return activity_of(map(ActivityGroup._make, groups))
 
     def claim(self) -> AbstractContextManager[Callable[[], bool]]:
         return sleep_claim(self._pool, self._owner)
@@ -156,7 +142,7 @@ class PostgresSleep(Transactional, SleepStore):
         """Promote one group in a transaction; the error that kept it from that."""
         try:
             with self._pool.writing(self._owner, durable=durable) as session:
-                _promote(session, promotions)
+                _Promoting(session).promote(promotions)
         except Exception as error:  # noqa: BLE001 it belongs to this group
             return error
         return None
@@ -211,48 +197,43 @@ def _pending_filter(selection: Selection) -> tuple[str, dict[str, Any]]:
     return " AND ".join(clauses), values
 
 
-def _promote(session: Session, promotions: Sequence[Promotion]) -> None:
-    """Promote, evict and log; no index of words of an original is touched."""
-    for promotion in promotions:
-        episode = promotion.episode
-        episode_seq = insert_episode(session, episode, promotion.index_terms)
-        _check_in_force(session, promotion.spoken)
-        if promotion.revision is not None:
-            _check_unedited(session, episode.summary_of, promotion.revision)
-        evicted = evict(session, episode.summary_of, episode_seq)
-        if evicted != len(episode.summary_of):
-            raise BatchChanged(
-                "a memory of this group was changed concurrently; the next cycle retries it"
-            )
-        insert_details(session, episode.details, episode_seq)
-        insert_log(session, promotion.entry)
+class _Promoting(Promoting):
+    """Promotions in rows; no index of words of an original is touched."""
 
+    def __init__(self, session: Session) -> None:
+        self._session = session
 
-def _check_in_force(session: Session, ids: Collection[str]) -> None:
-    if session.scalar(
-        "SELECT 1 FROM memory AS m "
-        "JOIN fresh AS f ON f.owner = m.owner AND f.seq = m.seq "
-        "JOIN memory_state AS s ON s.owner = m.owner AND s.memory_seq = m.seq "
-        "WHERE m.owner = %(owner)s AND m.id = ANY(%(ids)s::text[]) "
-        "AND s.superseded_at IS NOT NULL LIMIT 1",
-        ids=list(ids),
-    ):
-        raise BatchChanged(
-            "a memory of this group was superseded concurrently; the next cycle retries it"
+    def insert(self, promotion: Promotion) -> int:
+        return insert_episode(self._session, promotion.episode, promotion.index_terms)
+
+    def any_superseded(self, ids: Collection[str]) -> bool:
+        found = self._session.scalar(
+            "SELECT 1 FROM memory AS m "
+            "JOIN fresh AS f ON f.owner = m.owner AND f.seq = m.seq "
+            "JOIN memory_state AS s ON s.owner = m.owner AND s.memory_seq = m.seq "
+            "WHERE m.owner = %(owner)s AND m.id = ANY(%(ids)s::text[]) "
+            "AND s.superseded_at IS NOT NULL LIMIT 1",
+            ids=list(ids),
         )
+        return found is not None
 
-
-def _check_unedited(session: Session, ids: Sequence[str], revision: int) -> None:
-    """Raise `BatchChanged` if one of these has other words than those that were read."""
-    if session.scalar(
-        "SELECT 1 FROM memory AS m "
-        "JOIN fresh AS f ON f.owner = m.owner AND f.seq = m.seq "
-        "JOIN revision AS r ON r.owner = m.owner AND r.memory_seq = m.seq "
-        "WHERE m.owner = %(owner)s AND m.id = ANY(%(ids)s::text[]) "
-        "AND r.seq > %(revision)s LIMIT 1",
-        ids=list(ids),
-        revision=revision,
-    ):
-        raise BatchChanged(
-            "a memory of this group was edited meanwhile; the next cycle retries it"
+    def any_edited(self, ids: Sequence[str], *, since: int) -> bool:
+        found = self._session.scalar(
+            "SELECT 1 FROM memory AS m "
+            "JOIN fresh AS f ON f.owner = m.owner AND f.seq = m.seq "
+            "JOIN revision AS r ON r.owner = m.owner AND r.memory_seq = m.seq "
+            "WHERE m.owner = %(owner)s AND m.id = ANY(%(ids)s::text[]) "
+            "AND r.seq > %(since)s LIMIT 1",
+            ids=list(ids),
+            since=since,
         )
+        return found is not None
+
+    def evict(self, ids: Sequence[str], episode: int) -> int:
+        return evict(self._session, ids, episode)
+
+    def insert_details(self, details: Sequence[Detail], episode: int) -> None:
+        insert_details(self._session, details, episode)
+
+    def insert_log(self, entry: LogEntry) -> None:
+        insert_log(self._session, entry)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from mnemosyned.domain.content_hash import content_hash
 from mnemosyned.domain.conversation.archived import ABOUT, leaves
@@ -14,9 +15,8 @@ from mnemosyned.domain.ports.compactions import (
     CompactionRecord,
     CompactionStore,
     NewCompaction,
-    archived_messages,
+    places_of,
 )
-from mnemosyned.domain.ports.records import Draft
 from mnemosyned.storage.sqlite.database.transactions import Transactional, reads, writes
 from mnemosyned.storage.sqlite.tables.insert import SqliteIntake
 from mnemosyned.storage.sqlite.tables.rows import (
@@ -37,14 +37,7 @@ class SqliteCompactions(Transactional, CompactionStore):
     def add(
         self, connection: sqlite3.Connection, compactions: Sequence[NewCompaction]
     ) -> list[str]:
-        places: dict[str, str] = {}
-        drafts: list[Draft] = []
-        for message in archived_messages(compactions):
-            draft = message.draft
-            home = _home(connection, message)
-            if home is None:
-                drafts.append(draft)
-            places[draft.memory.id] = home or draft.memory.id
+        places, drafts = places_of(compactions, partial(_home, connection))
         SqliteIntake(connection).remember(drafts)
         for compaction in compactions:
             _insert(connection, compaction, places)

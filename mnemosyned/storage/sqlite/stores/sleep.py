@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import sqlite3
-from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from functools import partial
+from typing import cast
 
-from mnemosyned.domain.errors import BatchChanged
+from mnemosyned.domain.memory import Detail
 from mnemosyned.domain.ports.sleep import Promotion, SleepStore
-from mnemosyned.domain.sleep.consolidation import Activity, Pending, Selection
+from mnemosyned.domain.sleep.consolidation import (
+    Activity,
+    ActivityGroup,
+    Pending,
+    Selection,
+    activity_of,
+)
 from mnemosyned.domain.sleep.cycles import LogEntry
+from mnemosyned.domain.storing.promoting import Promoting
 from mnemosyned.domain.storing.rows import LOG_FIELDS
 from mnemosyned.storage.sqlite.database.transactions import Transactional, reads, writes
 from mnemosyned.storage.sqlite.fulltext.indexing import index_episode_grams
 from mnemosyned.storage.sqlite.search.filters import of_sources
 from mnemosyned.storage.sqlite.tables.details import insert_details
+from mnemosyned.storage.sqlite.tables.hierarchy import placeholders
 from mnemosyned.storage.sqlite.tables.log import insert_log
 from mnemosyned.storage.sqlite.tables.rows import (
     EPISODE_PLACEHOLDERS,
@@ -25,9 +33,9 @@ from mnemosyned.storage.sqlite.tables.rows import (
     MEMORY_COLUMNS,
     Row,
     episode_row,
+    instant,
     instant_text,
     log_entry_from,
-    optional_instant,
     pending_from,
 )
 
@@ -60,27 +68,9 @@ class SqliteSleep(Transactional, SleepStore):
             "GROUP BY session_id, source, stays",
             (instant_text(now), instant_text(fresh), limit),
         )
-        rows = movable = size = 0
-        oldest: list[str] = []
-        by_source: dict[str | None, int] = defaultdict(int)
-        by_session: dict[str, tuple[int, int]] = {}
-        for session, source, stays, count, chars, octets, first, seasoned in groups:
-            rows += count
-            size += octets
-            if stays:
-                continue
-            movable += count
-            oldest.append(first)
-            by_source[source] += seasoned
-            known_count, known_chars = by_session.get(session, (0, 0))
-            by_session[session] = (known_count + count, known_chars + chars)
-        return Activity(
-            rows=rows,
-            movable=movable,
-            bytes=size,
-            oldest=optional_instant(min(oldest, default=None)),
-            by_source=dict(by_source),
-            by_session=by_session,
+        return activity_of(
+            ActivityGroup._make((*sizes, instant(oldest), seasoned))
+            for *sizes, oldest, seasoned in groups
         )
 
     def claim(self) -> AbstractContextManager[Callable[[], bool]]:
@@ -215,61 +205,55 @@ def _any_future(connection: sqlite3.Connection) -> bool:
 
 
 def _promote(connection: sqlite3.Connection, promotions: Sequence[Promotion]) -> None:
-    """Promote, evict and log. The index keeps its rows: a memory's `seq` goes with it."""
-    for promotion in promotions:
-        episode = promotion.episode
-        episode_seq = connection.execute(
-            _INSERT_EPISODE, episode_row(episode, promotion.index_terms)
-        ).lastrowid
-        index_episode_grams(
-            connection, episode_seq, episode.content, promotion.index_terms
+    _Promoting(connection).promote(promotions)
+
+
+class _Promoting(Promoting):
+    """Promotions in rows. The index keeps its rows: a memory's `seq` goes with it."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def insert(self, promotion: Promotion) -> int:
+        episode, terms = promotion.episode, promotion.index_terms
+        inserted = self._connection.execute(
+            _INSERT_EPISODE, episode_row(episode, terms)
         )
-        _check_in_force(connection, promotion.spoken)
-        if promotion.revision is not None:
-            _check_unedited(connection, episode.summary_of, promotion.revision)
-        _evict(connection, episode.summary_of, episode_seq)
-        if episode.details:
-            insert_details(connection, episode.details, episode_seq)
-        insert_log(connection, promotion.entry)
+        seq = cast("int", inserted.lastrowid)
+        index_episode_grams(self._connection, seq, episode.content, terms)
+        return seq
 
+    def any_superseded(self, ids: Collection[str]) -> bool:
+        row = self._connection.execute(
+            "SELECT 1 FROM memory_state AS s JOIN working_memory AS w ON w.seq = s.memory_seq "
+            f"WHERE s.superseded_at IS NOT NULL AND w.id IN ({placeholders(ids)})",
+            tuple(ids),
+        ).fetchone()
+        return row is not None
 
-def _check_in_force(connection: sqlite3.Connection, ids: Collection[str]) -> None:
-    if connection.execute(
-        "SELECT 1 FROM memory_state AS s JOIN working_memory AS w ON w.seq = s.memory_seq "
-        f"WHERE s.superseded_at IS NOT NULL AND w.id IN ({', '.join('?' * len(ids))})",
-        tuple(ids),
-    ).fetchone():
-        raise BatchChanged(
-            "a memory of this group was superseded concurrently; the next cycle retries it"
+    def any_edited(self, ids: Sequence[str], *, since: int) -> bool:
+        row = self._connection.execute(
+            "SELECT 1 FROM revision AS r JOIN working_memory AS w ON w.seq = r.memory_seq "
+            f"WHERE r.seq > ? AND w.id IN ({placeholders(ids)})",
+            (since, *ids),
+        ).fetchone()
+        return row is not None
+
+    def evict(self, ids: Sequence[str], episode: int) -> int:
+        among = f"id IN ({placeholders(ids)})"
+        moved = self._connection.execute(
+            f"INSERT INTO archive (seq, {MEMORY_COLUMNS}, episode_seq) "
+            f"SELECT seq, {MEMORY_COLUMNS}, ? FROM working_memory "
+            f"WHERE {among} AND NOT pinned ORDER BY seq",
+            (episode, *ids),
+        ).rowcount
+        self._connection.execute(
+            f"DELETE FROM working_memory WHERE {among} AND NOT pinned", ids
         )
+        return moved
 
+    def insert_details(self, details: Sequence[Detail], episode: int) -> None:
+        insert_details(self._connection, details, episode)
 
-def _check_unedited(
-    connection: sqlite3.Connection, ids: Sequence[str], revision: int
-) -> None:
-    """Raise `BatchChanged` if one of these has other words than those that were read."""
-    if connection.execute(
-        "SELECT 1 FROM revision AS r JOIN working_memory AS w ON w.seq = r.memory_seq "
-        f"WHERE r.seq > ? AND w.id IN ({', '.join('?' * len(ids))})",
-        (revision, *ids),
-    ).fetchone():
-        raise BatchChanged(
-            "a memory of this group was edited meanwhile; the next cycle retries it"
-        )
-
-
-def _evict(
-    connection: sqlite3.Connection, ids: Sequence[str], episode_seq: int | None
-) -> None:
-    marks = ", ".join("?" * len(ids))
-    moved = connection.execute(
-        f"INSERT INTO archive (seq, {MEMORY_COLUMNS}, episode_seq) "
-        f"SELECT seq, {MEMORY_COLUMNS}, ? FROM working_memory "
-        f"WHERE id IN ({marks}) AND NOT pinned ORDER BY seq",
-        (episode_seq, *ids),
-    ).rowcount
-    if moved != len(ids):
-        raise BatchChanged(
-            "a memory of this group was changed concurrently; the next cycle retries it"
-        )
-    connection.execute(f"DELETE FROM working_memory WHERE id IN ({marks})", ids)
+    def insert_log(self, entry: LogEntry) -> None:
+        insert_log(self._connection, entry)

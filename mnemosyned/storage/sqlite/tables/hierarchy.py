@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from mnemosyned.domain.sleep.rollup import Level
@@ -76,6 +76,6 @@ def chunks(values: Sequence[T]) -> Iterator[Sequence[T]]:
     return (values[start : start + CHUNK] for start in range(0, len(values), CHUNK))
 
 
-def placeholders(values: Sequence[object]) -> str:
+def placeholders(values: Collection[object]) -> str:
     """Return as many question marks as there are values to bind."""
     return ", ".join("?" * len(values))

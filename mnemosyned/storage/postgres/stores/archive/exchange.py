@@ -14,7 +14,7 @@ from mnemosyned.domain.ports.archive.exchange import (
 )
 from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.database.transactions import Transactional, writes
-from mnemosyned.storage.postgres.tables.exchange.export import Exported
+from mnemosyned.storage.postgres.tables.exchange.export import PostgresExporting
 from mnemosyned.storage.postgres.tables.exchange.moved import moved_records
 from mnemosyned.storage.postgres.tables.exchange.restore import PostgresRestoring
 
@@ -33,13 +33,13 @@ class PostgresExchange(Transactional, ExchangeStore):
             session.execute(
                 f"SET LOCAL idle_in_transaction_session_timeout = '{READER_S}s'"
             )
-            exported = Exported(session, chosen)
+            exported = PostgresExporting(session, chosen)
             yield exported.expected(), exported.records()
 
     @contextmanager
     def everything(self) -> Iterator[tuple[dict[str, int], Iterator[AnyRecord]]]:
         with self._pool.reading(self._owner) as session:
-            exported = Exported(session, ExportFilter())
+            exported = PostgresExporting(session, ExportFilter())
             records = chain(exported.records(), moved_records(session))
             yield exported.expected(), records
 

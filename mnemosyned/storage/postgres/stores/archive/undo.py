@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from mnemosyned.domain.keeping.retention import Returned
+from mnemosyned.domain.keeping.retention import Returned, returned
 from mnemosyned.domain.ports.archive.retention import UndoStore
 from mnemosyned.storage.postgres.database.session import Row, Session
 from mnemosyned.storage.postgres.database.transactions import (
@@ -71,20 +71,14 @@ def _returned(id: str, standing: Row | None) -> Returned:
     if standing is None:
         return Returned(episode=id)
     begins, ends, originals, pruned = standing[2:]
-    return Returned(
-        episode=id,
-        originals=originals,
-        restored=0 if pruned else originals,
-        pruned=pruned,
-        covers=(begins, ends),
-    )
+    return returned(id, (begins, ends), originals=originals, pruned=pruned)
 
 
 def _undo(session: Session, id: str, now: datetime, held_until: datetime) -> Returned:
     standing = _standing(session, id)
-    returned = _returned(id, standing)
-    if returned.pruned:
-        return returned
+    result = _returned(id, standing)
+    if result.pruned:
+        return result
     gone = [id]
     if standing:
         seq, parent = standing[:2]
@@ -109,4 +103,4 @@ def _undo(session: Session, id: str, now: datetime, held_until: datetime) -> Ret
         now=now,
         gone=gone,
     )
-    return returned
+    return result

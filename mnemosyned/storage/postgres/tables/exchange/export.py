@@ -18,6 +18,7 @@ from mnemosyned.domain.exchange import (
 )
 from mnemosyned.domain.ports.archive.exchange import Record
 from mnemosyned.domain.ports.surroundings.agents import AgentSession
+from mnemosyned.domain.storing.exporting import Exporting
 from mnemosyned.domain.storing.rows import (
     LEARNING_COLUMNS,
     LOG_FIELDS,
@@ -92,12 +93,12 @@ _COMPACTIONS = (
 )
 
 
-class Exported:
+class PostgresExporting(Exporting):
     """The records of one snapshot."""
 
     def __init__(self, session: Session, chosen: ExportFilter) -> None:
         self._session = session
-        self._chosen = chosen
+        super().__init__(chosen)
         self._values: dict[str, object] = {
             "sessions": list(chosen.sessions),
             "sources": list(chosen.sources),
@@ -107,7 +108,6 @@ class Exported:
         }
 
     def expected(self) -> dict[str, int]:
-        """Count the memories and episodes."""
         where = _condition(self._chosen, "m")
         memories = self._session.scalar(
             f"SELECT count(*) FROM memory AS m WHERE m.owner = %(owner)s AND {where}",
@@ -117,22 +117,6 @@ class Exported:
             "SELECT count(*) FROM episode WHERE owner = %(owner)s"
         )
         return {"memory": memories, "episode": episodes}
-
-    def records(self) -> Iterator[Record]:
-        """Read all records, each as it is asked for."""
-        yield from self._episodes()
-        yield from self._loose_originals()
-        yield from self._working()
-        if not self._chosen.is_of_memories:
-            yield from self._rollups()
-        yield from self._supersessions()
-        if not self._chosen.tags:
-            yield from self._learnings()
-            yield from self._log()
-        if self._chosen.is_whole:
-            yield from self._compactions()
-            yield from self._agent_sessions()
-            yield from self._forgotten()
 
     def _rows(self, statement: str) -> Iterator[Row]:
         return self._session.stream(statement, **self._values)
@@ -148,8 +132,7 @@ class Exported:
         )
         return replace(memory, revisions=tuple(map(_revision, rows)))
 
-    def _episodes(self) -> Iterator[Record]:
-        """Episodes whose originals are all exported, each followed by them."""
+    def episodes(self) -> Iterator[Record]:
         whole = "e.level = 0"
         if not self._chosen.is_whole:
             others = _ORIGINALS_NOT.format(_condition(self._chosen, "o"))
@@ -167,10 +150,7 @@ class Exported:
             yield exported_episode_from(tuple(row), originals=count)
             yield from islice(originals, count)
 
-    def _loose_originals(self) -> Iterator[Record]:
-        """Originals whose episode is left out, as a filter leaves others of its originals out."""
-        if self._chosen.is_whole:
-            return
+    def loose_originals(self) -> Iterator[Record]:
         others = _ORIGINALS_NOT.format(_condition(self._chosen, "o"))
         rows = self._rows(
             f"{_ARCHIVED} {_condition(self._chosen, 'm')} AND m.content != '' "
@@ -178,12 +158,11 @@ class Exported:
         )
         yield from map(self._memory, rows)
 
-    def _working(self) -> Iterator[Record]:
+    def working(self) -> Iterator[Record]:
         where = _condition(self._chosen, "m")
         yield from map(self._memory, self._rows(f"{_WORKING} {where} ORDER BY m.seq"))
 
-    def _rollups(self) -> Iterator[Record]:
-        """Days, weeks and months, after all that they were made of."""
+    def rollups(self) -> Iterator[Record]:
         rows = self._rows(
             f"SELECT {_EPISODE}, {_BELOW} FROM episode AS e "
             "WHERE e.owner = %(owner)s AND e.level > 0 "
@@ -194,7 +173,7 @@ class Exported:
         for *row, below in rows:
             yield exported_episode_from(tuple(row), summary_of=tuple(below or ()))
 
-    def _supersessions(self) -> Iterator[Record]:
+    def supersessions(self) -> Iterator[Record]:
         where = _condition(self._chosen, "m")
         rows = self._rows(
             f"{_SUPERSESSIONS} {where} ORDER BY f.seq IS NULL, g.seq IS NULL, m.seq"
@@ -202,21 +181,21 @@ class Exported:
         for memory, newer in rows:
             yield ExportedSupersession(memory=memory, superseded_by=newer)
 
-    def _learnings(self) -> Iterator[Record]:
+    def learnings(self) -> Iterator[Record]:
         rows = self._rows(
             f"SELECT {LEARNING_COLUMNS} FROM learning AS l WHERE l.owner = %(owner)s "
             f"AND {_condition(self._chosen, 'l')} ORDER BY l.seq"
         )
         yield from map(learning_from, rows)
 
-    def _log(self) -> Iterator[Record]:
+    def log(self) -> Iterator[Record]:
         rows = self._rows(
             f"SELECT {LOG_FIELDS} FROM consolidation_log AS g WHERE g.owner = %(owner)s "
             f"AND {_condition(self._chosen, 'g')} ORDER BY g.id"
         )
         yield from map(log_entry_from, rows)
 
-    def _compactions(self) -> Iterator[Record]:
+    def compactions(self) -> Iterator[Record]:
         for row in self._rows(_COMPACTIONS):
             id, session, source, policy, text_hash, created_at, parts = row
             yield ExportedCompaction(
@@ -229,14 +208,14 @@ class Exported:
                 parts=tuple(parts or ()),
             )
 
-    def _agent_sessions(self) -> Iterator[AgentSession]:
+    def agent_sessions(self) -> Iterator[AgentSession]:
         rows = self._rows(
             f"SELECT {SESSION_COLUMNS} FROM agent_session "
             "WHERE owner = %(owner)s ORDER BY session_id"
         )
         return map(session_from, rows)
 
-    def _forgotten(self) -> Iterator[Record]:
+    def forgotten(self) -> Iterator[Record]:
         for (id,) in self._rows(
             "SELECT id FROM agent_forgotten WHERE owner = %(owner)s ORDER BY id"
         ):

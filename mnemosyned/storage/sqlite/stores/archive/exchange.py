@@ -14,7 +14,7 @@ from mnemosyned.domain.ports.archive.exchange import (
     Record,
 )
 from mnemosyned.storage.sqlite.database.transactions import Transactional, writes
-from mnemosyned.storage.sqlite.tables.exchange.export import Exported
+from mnemosyned.storage.sqlite.tables.exchange.export import SqliteExporting
 from mnemosyned.storage.sqlite.tables.exchange.moved import moved_records
 from mnemosyned.storage.sqlite.tables.exchange.restore import SqliteRestoring
 
@@ -27,13 +27,13 @@ class SqliteExchange(Transactional, ExchangeStore):
         self, chosen: ExportFilter
     ) -> Iterator[tuple[dict[str, int], Iterator[Record]]]:
         with self._readers.snapshot() as connection:
-            exported = Exported(connection, chosen)
+            exported = SqliteExporting(connection, chosen)
             yield exported.expected(), exported.records()
 
     @contextmanager
     def everything(self) -> Iterator[tuple[dict[str, int], Iterator[AnyRecord]]]:
         with self._readers.snapshot() as connection:
-            exported = Exported(connection, ExportFilter())
+            exported = SqliteExporting(connection, ExportFilter())
             records = chain(exported.records(), moved_records(connection))
             yield exported.expected(), records
 

@@ -6,9 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 from datetime import datetime
 
-from mnemosyned.domain.keeping.retention import (
-    Returned,
-)
+from mnemosyned.domain.keeping.retention import Returned, returned
 from mnemosyned.domain.ports.archive.retention import UndoStore
 from mnemosyned.storage.sqlite.database.transactions import Transactional, reads, writes
 from mnemosyned.storage.sqlite.tables.changing.rewrites import (
@@ -72,12 +70,8 @@ def _returned(id: str, standing: Row | None) -> Returned:
     if standing is None:
         return Returned(episode=id)
     begins, ends, originals, pruned = standing[2:]
-    return Returned(
-        episode=id,
-        originals=originals,
-        restored=0 if pruned else originals,
-        pruned=pruned,
-        covers=(instant(begins), instant(ends)),
+    return returned(
+        id, (instant(begins), instant(ends)), originals=originals, pruned=pruned
     )
 
 
@@ -85,9 +79,9 @@ def _undo(
     connection: sqlite3.Connection, id: str, now: str, held_until: str
 ) -> Returned:
     standing = _standing(connection, id)
-    returned = _returned(id, standing)
-    if returned.pruned:
-        return returned
+    result = _returned(id, standing)
+    if result.pruned:
+        return result
     gone = [id]
     if standing:
         seq, parent = standing[:2]
@@ -113,4 +107,4 @@ def _undo(
         "UPDATE consolidation_log SET undone_at = ? WHERE episode_id = ?",
         [(now, episode) for episode in gone],
     )
-    return returned
+    return result

@@ -20,6 +20,7 @@ from mnemosyned.domain.exchange import (
 )
 from mnemosyned.domain.ports.archive.exchange import Record
 from mnemosyned.domain.ports.surroundings.agents import AgentSession
+from mnemosyned.domain.storing.exporting import Exporting
 from mnemosyned.domain.storing.rows import (
     LEARNING_COLUMNS,
     LOG_FIELDS,
@@ -66,15 +67,14 @@ _NO_TRIPLE = (None, None, None)
 _episode = partial(exported_episode_from, moment=instant)
 
 
-class Exported:
+class SqliteExporting(Exporting):
     """The records of one snapshot."""
 
     def __init__(self, connection: sqlite3.Connection, chosen: ExportFilter) -> None:
         self._connection = connection
-        self._chosen = chosen
+        super().__init__(chosen)
 
     def expected(self) -> dict[str, int]:
-        """Count the memories and episodes."""
         where, values = _condition(self._chosen, "m")
         counts = [
             self._number(f"SELECT count(*) FROM {table} AS m WHERE {where}", values)
@@ -82,22 +82,6 @@ class Exported:
         ]
         episodes = self._number("SELECT count(*) FROM episodic_memory", ())
         return {"memory": sum(counts), "episode": episodes}
-
-    def records(self) -> Iterator[Record]:
-        """Read all records, each as it is asked for."""
-        yield from self._episodes()
-        yield from self._loose_originals()
-        yield from self._working()
-        if not self._chosen.is_of_memories:
-            yield from self._rollups()
-        yield from self._supersessions()
-        if not self._chosen.tags:
-            yield from self._learnings()
-            yield from self._log()
-        if self._chosen.is_whole:
-            yield from self._compactions()
-            yield from self._agent_sessions()
-            yield from self._forgotten()
 
     def _memory(self, row: Sequence[Any]) -> ExportedMemory:
         memory = _memory(row)
@@ -114,8 +98,7 @@ class Exported:
         number: int = self._connection.execute(statement, values).fetchone()[0]
         return number
 
-    def _episodes(self) -> Iterator[Record]:
-        """Episodes whose originals are all exported, each followed by them."""
+    def episodes(self) -> Iterator[Record]:
         where, values = _condition(self._chosen, "m")
         whole = "1"
         if not self._chosen.is_whole:
@@ -137,10 +120,7 @@ class Exported:
             yield _episode(row, originals=len(originals))
             yield from map(self._memory, originals)
 
-    def _loose_originals(self) -> Iterator[Record]:
-        """Originals whose episode is left out, as a filter leaves others of its originals out."""
-        if self._chosen.is_whole:
-            return
+    def loose_originals(self) -> Iterator[Record]:
         where, values = _condition(self._chosen, "m")
         others, _ = _condition(self._chosen, "o")
         rows = self._connection.execute(
@@ -151,15 +131,14 @@ class Exported:
         )
         yield from map(self._memory, rows)
 
-    def _working(self) -> Iterator[Record]:
+    def working(self) -> Iterator[Record]:
         where, values = _condition(self._chosen, "m")
         rows = self._connection.execute(
             f"{_WORKING} WHERE {where} ORDER BY m.seq", values
         )
         yield from map(self._memory, rows)
 
-    def _rollups(self) -> Iterator[Record]:
-        """Days, weeks and months, after all that they were made of."""
+    def rollups(self) -> Iterator[Record]:
         since, until = self._chosen.since, self._chosen.until
         rows = self._connection.execute(
             f"SELECT {_EPISODE} FROM episodic_memory AS e WHERE e.level > 0 "
@@ -174,7 +153,7 @@ class Exported:
             ).fetchall()
             yield _episode(row, summary_of=tuple(id for (id,) in below))
 
-    def _supersessions(self) -> Iterator[Record]:
+    def supersessions(self) -> Iterator[Record]:
         where, values = _condition(self._chosen, "m")
         for table in ("working_memory", "archive"):
             for other in ("working_memory", "archive"):
@@ -188,7 +167,7 @@ class Exported:
                 for memory, newer in rows:
                     yield ExportedSupersession(memory=memory, superseded_by=newer)
 
-    def _learnings(self) -> Iterator[Record]:
+    def learnings(self) -> Iterator[Record]:
         where, values = _condition(self._chosen, "learning")
         rows = self._connection.execute(
             f"SELECT {LEARNING_COLUMNS} FROM learning WHERE {where} ORDER BY seq",
@@ -196,7 +175,7 @@ class Exported:
         )
         yield from map(learning_from, rows)
 
-    def _log(self) -> Iterator[Record]:
+    def log(self) -> Iterator[Record]:
         where, values = _condition(self._chosen, "consolidation_log")
         rows = self._connection.execute(
             f"SELECT {LOG_FIELDS} FROM consolidation_log WHERE {where} ORDER BY id",
@@ -204,7 +183,7 @@ class Exported:
         )
         yield from map(log_entry_from, rows)
 
-    def _compactions(self) -> Iterator[Record]:
+    def compactions(self) -> Iterator[Record]:
         rows = self._connection.execute(
             "SELECT id, session_id, source, policy, text_hash, created_at FROM compaction "
             "ORDER BY created_at, id"
@@ -224,13 +203,13 @@ class Exported:
                 parts=tuple(part for (part,) in parts),
             )
 
-    def _agent_sessions(self) -> Iterator[AgentSession]:
+    def agent_sessions(self) -> Iterator[AgentSession]:
         rows = self._connection.execute(
             f"SELECT {SESSION_COLUMNS} FROM agent_session ORDER BY session_id"
         )
         return map(session_from, rows)
 
-    def _forgotten(self) -> Iterator[Record]:
+    def forgotten(self) -> Iterator[Record]:
         for (id,) in self._connection.execute(
             "SELECT id FROM agent_forgotten ORDER BY id"
         ):
