@@ -15,6 +15,7 @@ from support.postgres import Server
 
 from mnemosyned.assembly.build import OpenMemory, open_memory
 from mnemosyned.config import Config
+from mnemosyned.domain.errors import ConfigInvalid
 from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.maintenance.servers.db_command import db
 from mnemosyned.paths import shipped
@@ -221,3 +222,14 @@ def test_a_locked_table_is_named_and_the_others_are_purged(
     assert code == 1
     assert any(step.startswith("the table tag,") for step in answer["undone"])
     assert answer["tables"] > 20
+
+
+def test_a_file_is_purged_by_every_forget_and_needs_no_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("MNEMOSYNE_DATABASE", str(tmp_path / "memory.db"))
+
+    with pytest.raises(ConfigInvalid, match="purged by every forget"):
+        purge()
+    assert not (tmp_path / "memory.db").exists()
