@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
+from support.thorough import thorough
 
 from mnemosyned.domain.text.terms import grams
 from mnemosyned.storage.postgres.fulltext.terms import (
@@ -25,7 +26,7 @@ OWNER = 7
 STEMMED = "porter unicode61 remove_diacritics 2"
 UNSTEMMED = "unicode61"
 LAST_DENSE = 0x20000
-"""Up to here every character is compared, and every 97th of those after."""
+"""Up to here every character is compared, or every 11th, and every 97th of those after."""
 SHARED = Path(__file__).parents[3] / "shared" / "datasets"
 LOCOMO = SHARED / "locomo" / "locomo10.json"
 PHONE = SHARED / "lifebench" / "fenghaoran" / "phone_data"
@@ -79,14 +80,15 @@ def assert_alike(
             assert terms.setdefault(number, term) == term, (text, term.decode())
 
 
+@pytest.mark.parametrize("each", [11, *thorough(1)])
 @pytest.mark.parametrize(
     ("tokenizer", "hashed"),
     [(STEMMED, phrase_hashes), (UNSTEMMED, gram_term_hashes)],
 )
 def test_every_character_parts_and_folds_as_in_fts5(
-    tokenizer: str, hashed: Callable[[int, str], list[int]]
+    tokenizer: str, hashed: Callable[[int, str], list[int]], each: int
 ) -> None:
-    numbers = [*range(1, LAST_DENSE), *range(LAST_DENSE, 0x110000, 97)]
+    numbers = [*range(1, LAST_DENSE, each), *range(LAST_DENSE, 0x110000, 97)]
     characters = [chr(at) for at in numbers if not 0xD800 <= at < 0xE000]
     within = [f"q{character}q" for character in characters]
     alone = [f"{character} {character}q" for character in characters]
@@ -121,6 +123,7 @@ def test_any_word_has_the_stem_of_fts5(word: str) -> None:
     assert_alike([word + ending for ending in endings], STEMMED, phrase_hashes)
 
 
+@pytest.mark.thorough
 def test_conversations_have_the_terms_of_fts5() -> None:
     files = [LOCOMO, *sorted(PHONE.glob("*.json"))] if SHARED.exists() else []
     texts = [

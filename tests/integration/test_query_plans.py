@@ -1,5 +1,6 @@
 """What is asked of one memory or summary costs the same however many others there are."""
 
+import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -39,6 +40,21 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(sqlite3, "connect", traced)
     return statements
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with originals below a summary."""
+    database = tmp_path_factory.mktemp("filled") / "memory.db"
+    with Memory(database) as memory:
+        memory.remember_many(
+            [
+                Remember(f"Anna says number {n} is at 1{n}:30", session=f"s{n % 3}")
+                for n in range(9)
+            ]
+        )
+        memory.sleep(force=True)
+    return database
 
 
 def ids(database: Path, table: str) -> list[str]:
@@ -98,17 +114,13 @@ def ids(database: Path, table: str) -> list[str]:
     ],
 )
 def test_no_verb_reads_a_whole_table_for_one_memory(
-    tmp_path: Path, seen: list[str], ask: Callable[[Memory, str, str], object]
+    filled: Path,
+    tmp_path: Path,
+    seen: list[str],
+    ask: Callable[[Memory, str, str], object],
 ) -> None:
-    database = tmp_path / "memory.db"
+    database = Path(shutil.copy(filled, tmp_path / "memory.db"))
     with Memory(database) as memory:
-        memory.remember_many(
-            [
-                Remember(f"Anna says number {n} is at 1{n}:30", session=f"s{n % 3}")
-                for n in range(9)
-            ]
-        )
-        memory.sleep(force=True)
         original, episode = (
             ids(database, "archive")[4],
             ids(database, "episodic_memory")[0],
