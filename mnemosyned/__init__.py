@@ -69,6 +69,7 @@ if TYPE_CHECKING:
         NotPurged as NotPurged,
         PartlyDone as PartlyDone,
         SchemaTooNew as SchemaTooNew,
+        ScopeMissing as ScopeMissing,
         SecretRefused as SecretRefused,
         ShuttingDown as ShuttingDown,
         SleepInProgress as SleepInProgress,

@@ -128,7 +128,7 @@ def open_server(location: DatabaseLocation) -> DatabaseServer:
             field="database",
         )
     with _driver():
-        from mnemosyned.storage.postgres import opening  # noqa: PLC0415
+        from mnemosyned.storage.postgres import opening  # noqa: PLC0415 its driver is an extra
     return opening.open_server(
         location.url, migrations=shipped("migrations") / "postgres"
     )
