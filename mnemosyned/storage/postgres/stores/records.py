@@ -94,7 +94,8 @@ class PostgresRecords(Transactional, RecordStore):
         while waiting and len(older) < HISTORY_MAX:
             rows = session.execute(
                 "SELECT memory_seq FROM memory_state WHERE owner = %(owner)s "
-                "AND superseded_by = ANY(%(seqs)s) ORDER BY superseded_at DESC LIMIT %(most)s",
+                "AND superseded_by = ANY(%(seqs)s) ORDER BY superseded_at DESC, memory_seq DESC "
+                "LIMIT %(most)s",
                 seqs=list(waiting),
                 most=HISTORY_MAX,
             )

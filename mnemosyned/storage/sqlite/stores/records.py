@@ -101,7 +101,7 @@ class SqliteRecords(Transactional, RecordStore):
                 seq
                 for (seq,) in connection.execute(
                     f"SELECT memory_seq FROM memory_state WHERE superseded_by IN ({marks}) "
-                    "ORDER BY superseded_at DESC LIMIT ?",
+                    "ORDER BY superseded_at DESC, memory_seq DESC LIMIT ?",
                     (*waiting, HISTORY_MAX),
                 )
             ]
