@@ -59,7 +59,7 @@ NODE_22 := node -e 'process.exit(parseInt(process.versions.node) < 22 ? 1 : 0)'
 NEWER_SQLITE := 0.5.4.post2
 
 BENCHES := peer recall write sleep forget locomo talks times life start footprint hooks grounding learnings summaries small-model model-latency context hostile server \
-	replay tokens vectors soak exchange postgres owners plots
+	replay tokens vectors vector-search soak exchange postgres owners plots
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-server test tables test-e2e test-fault test-backup doctor-table test-lifetime test-sqlite test-packaging test-systemd test-year test-agents test-numpy test-postgres test-citus test-top test-http test-llm test-adapters \
@@ -272,6 +272,9 @@ bench-life: $(COMPILED) ## a year of one person's real records, before and after
 
 bench-vectors: $(COMPILED) ## codes of vectors against exact search (needs install-llm); SIZES=100000,1000000
 	$(BIN)/python tests/bench/bench_vectors.py $(if $(SIZES),--sizes "$(SIZES)")
+
+bench-vector-search: $(COMPILED) build/postgres/.ready ## the nearest of one owner's vectors by pgvector; SIZES=10000,100000
+	$(POSTGRES) $(BIN)/python tests/bench/bench_vector_search.py $(if $(SIZES),--sizes "$(SIZES)")
 
 bench-write: $(COMPILED) ## remember one by one, by 16 clients and in batches, against bare SQLite
 	$(BIN)/python tests/bench/bench_write.py

@@ -240,12 +240,18 @@ CREATE TABLE compacted (
     PRIMARY KEY (owner, compaction, position)
 );
 
--- Vectors of the originals. A vector counts for the model that made it and for no other.
+-- Vectors of the originals. A vector counts for the model that made it and for no other. All memories
+-- up to `done` have had their turn with a model; the daemon that is at work on the others has claimed
+-- them until a time. Where the extension pgvector is to be had, daemons add a column to `embedding`
+-- which the server compares by itself.
 CREATE TABLE embedding_model (
-    owner  bigint NOT NULL,
-    number bigint NOT NULL,
-    name   text COLLATE "C" NOT NULL,
-    digest text COLLATE "C" NOT NULL,
+    owner         bigint NOT NULL,
+    number        bigint NOT NULL,
+    name          text COLLATE "C" NOT NULL,
+    digest        text COLLATE "C" NOT NULL,
+    done          bigint NOT NULL DEFAULT 0,
+    claimant      bigint,
+    claimed_until timestamptz,
     PRIMARY KEY (owner, number),
     UNIQUE (owner, digest)
 );
@@ -379,7 +385,7 @@ BEGIN
         SELECT c.table_name, c.column_name FROM information_schema.columns AS c
         JOIN information_schema.tables AS t USING (table_schema, table_name)
         WHERE c.table_schema = current_schema() AND t.table_type = 'BASE TABLE'
-        AND c.data_type = 'text' AND c.table_name != 'owner'
+        AND (c.data_type = 'text' AND c.table_name != 'owner' OR c.column_name = 'vector')
     LOOP
         EXECUTE format('ALTER TABLE %I ALTER %I SET STATISTICS 0', kept.table_name, kept.column_name);
     END LOOP;

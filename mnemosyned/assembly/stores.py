@@ -12,7 +12,7 @@ from mnemosyned.domain.errors import ConfigInvalid
 from mnemosyned.domain.ports.servers.owners import LOCAL_NAME, OwnerStore
 from mnemosyned.domain.ports.servers.server import DatabaseServer
 from mnemosyned.domain.ports.store import MemoryStore
-from mnemosyned.domain.ports.vectors import VectorStore
+from mnemosyned.domain.ports.vectors import OwnedVectorStore, VectorStore
 from mnemosyned.paths import shipped
 
 if TYPE_CHECKING:
@@ -32,15 +32,15 @@ class OpenStore(MemoryStore, Protocol):
 
 @contextmanager
 def open_store(
-    location: DatabaseLocation, *, socket: Path | None = None
+    location: DatabaseLocation, *, socket: Path | None = None, embeds: bool = False
 ) -> Iterator[OpenStore]:
-    """Open the store and serve it while the block runs.
+    """Open the store and serve it while the block runs; `embeds`: vectors will be asked for.
 
     Raises `ConfigInvalid` where the driver is missing, `DatabaseInUse`, `SchemaTooNew` and
     `StorageFailed`.
     """
     if location.file is None:
-        with _postgres(location.url) as store:
+        with _postgres(location.url, embeds=embeds) as store:
             yield cast("OpenStore", store)
         return
     # Loaded here, as below: one engine is used.
@@ -71,6 +71,15 @@ def open_owners(location: DatabaseLocation) -> Iterator[OwnerStore]:
         yield owners
 
 
+class OwnedStore(MemoryStore, Protocol):
+    """The memory of one of many owners."""
+
+    @property
+    def vectors(self) -> OwnedVectorStore:
+        """Vectors of its memories."""
+        ...
+
+
 class OwnedStores(Protocol):
     """The memories of all owners of a database."""
 
@@ -81,21 +90,25 @@ class OwnedStores(Protocol):
         """Who they belong to."""
         ...
 
-    def store(self, owner: int) -> MemoryStore:
+    def store(self, owner: int) -> OwnedStore:
         """The memory of an owner; there is nothing to close."""
         ...
 
 
 @contextmanager
-def open_owned_stores(location: DatabaseLocation) -> Iterator[OwnedStores]:
+def open_owned_stores(
+    location: DatabaseLocation, *, embeds: bool = False
+) -> Iterator[OwnedStores]:
     """Open a database on a server for the memories of all its owners, while the block runs.
+
+    `embeds`: vectors will be asked for.
 
     Raises what `open_store` raises.
     """
     with _driver():
         from mnemosyned.storage.postgres import opening  # noqa: PLC0415 its driver is an extra
     with opening.open_owned_stores(
-        location.url, migrations=shipped("migrations") / "postgres"
+        location.url, migrations=shipped("migrations") / "postgres", embeds=embeds
     ) as stores:
         yield cast("OwnedStores", stores)
 
@@ -135,11 +148,11 @@ def open_server(location: DatabaseLocation) -> DatabaseServer:
 
 
 @contextmanager
-def _postgres(url: str) -> Iterator[PostgresStore]:
+def _postgres(url: str, *, embeds: bool) -> Iterator[PostgresStore]:
     with _driver():
         from mnemosyned.storage.postgres import opening  # noqa: PLC0415 its driver is an extra
     with opening.open_store(
-        url, migrations=shipped("migrations") / "postgres"
+        url, migrations=shipped("migrations") / "postgres", embeds=embeds
     ) as store:
         yield store
 

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from mnemosyned.domain.ports.store import MemoryStore
+from mnemosyned.domain.ports.vectors import MemoryVectors
 from mnemosyned.service.backups.keeper import BackupKeeper
 from mnemosyned.service.forgetting.retention import RetentionService
 from mnemosyned.service.policies import About, PolicyHolder
 from mnemosyned.sleep.sleeper import Sleeper
-
-# Loaded by who has an embedding model.
-if TYPE_CHECKING:
-    from mnemosyned.vectors.indexer import Vectors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,4 +22,4 @@ class ServiceParts:
     policies: PolicyHolder
     about: About
     keeper: BackupKeeper
-    vectors: Vectors | None = None
+    vectors: MemoryVectors | None = None

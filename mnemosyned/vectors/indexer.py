@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Self
 
@@ -20,27 +20,26 @@ from mnemosyned.domain.errors import EmbedderFailed, MnemosynedError, ModelUnava
 from mnemosyned.domain.ports.models import Embedder
 from mnemosyned.domain.ports.vectors import (
     EmbeddingInput,
+    MemoryVectors,
+    PendingVector,
     VectorNews,
     VectorStore,
 )
-from mnemosyned.domain.search.query import Match, Nearness, Query, SearchCandidates
-from mnemosyned.domain.search.scores.semantic import spoken
+from mnemosyned.domain.search.query import Query, SearchCandidates
 from mnemosyned.domain.statuses import EmbedderState, EmbedderStatus
 from mnemosyned.logs import logger
 from mnemosyned.vectors.index import VectorIndex
+from mnemosyned.vectors.nearness import BUSY, NOT_READY, with_nearness
+from mnemosyned.vectors.pieces import embedded, pieces
 from mnemosyned.vectors.question import Question
+from mnemosyned.vectors.stored import StorageIndex
 
 BATCH = 32
 """So many memories share a commit."""
-PIECE, PIECE_CHARS = 4, 1_200
-"""So many texts are asked for at once, fewer if they are long: a question waits for no more."""
 GATHER_S = 0.5
 SPANS_MAX = 50
 LOADED_AT_ONCE = 5_000
 COUNTED_AT_ONCE = 50_000
-NEAREST = 200
-"""Before the question's filters, which may leave few of them."""
-NEAREST_SHOWN = 20
 QUESTIONS_MAX = 16
 RETRY_S = 300.0
 """After so long a model that cannot be run is tried again."""
@@ -50,13 +49,12 @@ LOOK_S = 30.0
 """So often the index looks for what other daemons embedded, forgot or worded anew."""
 NEWS_AT_ONCE = 500
 STOP_S = 10.0
-BUSY = "found by words alone: the embedding model was not ready in time"
-NOT_READY = "found by words alone: the embedding model is {state}"
+PREPARED_AT_ONCE = 500
 
 log = logger()
 
 
-class Vectors:
+class Vectors(MemoryVectors):
     """The vectors of one store by one embedding model, from `with` to its end."""
 
     def __init__(
@@ -75,7 +73,7 @@ class Vectors:
         self._similarity_min = similarity_min
         self._rows_max = rows_max
         self._retry_s = retry_s
-        self._index: VectorIndex | None = None
+        self._index: VectorIndex | StorageIndex | None = None
         self._model = 0
         self._seen: VectorNews | None = None
         """What was known at the last look; None where no other daemon stores vectors."""
@@ -135,7 +133,10 @@ class Vectors:
         return question
 
     def near(
-        self, question: Question | None, query: Query, candidates: SearchCandidates
+        self,
+        question: PendingVector | None,
+        query: Query,
+        candidates: SearchCandidates,
     ) -> tuple[SearchCandidates, str]:
         """Add similarities to candidates, or a note why words alone decide."""
         vector = question.vector() if question else None
@@ -145,22 +146,10 @@ class Vectors:
             state = self._status.state
             ready = state is EmbedderState.READY
             return candidates, BUSY if ready else NOT_READY.format(state=state.value)
-        positions = [match.position for match in candidates.memories]
-        cosines = index.cosines(vector, positions)
-        nearest = index.nearest(vector, NEAREST, least=self._similarity_min)
-        more = self._further(query, [seq for seq in nearest if seq not in cosines])
-        cosines |= {match.position: nearest[match.position] for match in more}
-        nearness = Nearness(cosines, vector_only_min=self._similarity_min)
-        memories = [*candidates.memories, *more]
-        return replace(candidates, memories=memories, nearness=nearness), ""
-
-    def _further(self, query: Query, nearest: Sequence[int]) -> list[Match]:
-        """The nearest that the words did not find, as far as the filters let them through."""
-        if not nearest:
-            return []
-        order = {position: rank for rank, position in enumerate(nearest)}
-        within = self._store.candidates(query, nearest)
-        return sorted(within, key=lambda match: order[match.position])[:NEAREST_SHOWN]
+        store, least = self._store, self._similarity_min
+        return with_nearness(
+            query, candidates, vector, search=index, store=store, least=least
+        ), ""
 
     # ------------------------------------------------------------ in the thread
 
@@ -220,7 +209,7 @@ class Vectors:
                     max(0.0, self._look_at - time.monotonic()) if self._seen else None
                 )
 
-    def _look(self, index: VectorIndex, seen: VectorNews) -> None:
+    def _look(self, index: VectorIndex | StorageIndex, seen: VectorNews) -> None:
         """Take in what other daemons stored since the last look, and drop what is gone."""
         before = seen
         while not self._closing.is_set():
@@ -252,7 +241,9 @@ class Vectors:
             newest = self._store.newest_position()
         return newest
 
-    def _embed_span(self, index: VectorIndex, spans: list[tuple[int, int]]) -> None:
+    def _embed_span(
+        self, index: VectorIndex | StorageIndex, spans: list[tuple[int, int]]
+    ) -> None:
         """Embed a batch of the newest span, and put back what is left of it."""
         after, before = spans.pop()
         if left := self._embed(index, after=after, before=before):
@@ -260,7 +251,7 @@ class Vectors:
         elif not spans:
             log.info("embedding_complete", embedded=self._status.embedded)
 
-    def _load_all(self, index: VectorIndex) -> int:
+    def _load_all(self, index: VectorIndex | StorageIndex) -> int:
         """Load until the index is full; where to go on, 0 at the end."""
         older = self._store.newest_position() + 1
         while older and not index.full and not self._closing.is_set():
@@ -275,19 +266,23 @@ class Vectors:
             self._wake.clear()
             self._answer()
 
-    def _new_index(self) -> VectorIndex:
+    def _new_index(self) -> VectorIndex | StorageIndex:
         model = self._model
+        if search := self._store.search(model):
+            while search.prepare(limit=PREPARED_AT_ONCE) and not self._closing.is_set():
+                pass  # ends, as the vectors do
+            return StorageIndex(search)
         return VectorIndex(
             rows_max=self._rows_max,
             read=lambda seqs: self._store.vectors_of(model, seqs),
         )
 
-    def _load(self, index: VectorIndex, *, before: int) -> int:
+    def _load(self, index: VectorIndex | StorageIndex, *, before: int) -> int:
         """Some of what was made in an earlier life, newest first; where to go on, 0 at the end."""
         vectors = self._store.vectors(self._model, before=before, limit=LOADED_AT_ONCE)
         return min(vectors) if index.put(vectors) else 0
 
-    def _recount(self, index: VectorIndex) -> None:
+    def _recount(self, index: VectorIndex | StorageIndex) -> None:
         """See what is still there, in parts: no question waits for all of it."""
         after = embedded = 0
         while after < sys.maxsize:
@@ -303,13 +298,15 @@ class Vectors:
             self._answer()
         self._change(embedded=embedded, searched=len(index))
 
-    def _embed(self, index: VectorIndex, *, after: int, before: int) -> int | None:
+    def _embed(
+        self, index: VectorIndex | StorageIndex, *, after: int, before: int
+    ) -> int | None:
         """Give the newest that have none their vectors; how far it came, None where all have."""
         rows = self._store.without_vector(
             self._model, after=after, before=before, limit=BATCH
         )
         vectors: dict[int, bytes] = {}
-        for piece in _pieces(rows):  # when closing, the rest comes back empty at once
+        for piece in pieces(rows):  # when closing, the rest comes back empty at once
             vectors |= self._piece(piece)
             self._answer()
         kept = self._store.keep_vectors(self._model, vectors) if vectors else []
@@ -322,18 +319,12 @@ class Vectors:
         """The vectors of a few memories; one that fails takes no other along."""
         if self._closing.is_set():
             return {}
-        texts = [spoken(row.role, row.content) for row in rows]
-        try:
-            made = self._embedder.embed(texts)
-        except EmbedderFailed as error:
-            if len(rows) > 1:
-                return {seq: v for row in rows for seq, v in self._piece([row]).items()}
-            log.warning(
-                "embedding_refused", position=rows[0].position, reason=error.message
-            )
-            self._count(failed=1)
-            return {}
-        return {row.position: vector for row, vector in zip(rows, made, strict=True)}
+        made = embedded(self._embedder, rows, self._refused)
+        return {row.position: vector for row, vector in made}
+
+    def _refused(self, row: EmbeddingInput, error: EmbedderFailed) -> None:
+        log.warning("embedding_refused", position=row.position, reason=error.message)
+        self._count(failed=1)
 
     def _answer(self) -> None:
         """All questions that wait and are still worth an answer."""
@@ -367,20 +358,6 @@ class Vectors:
             self._status = replace(
                 old, missed=old.missed + missed, failed=old.failed + failed
             )
-
-
-def _pieces(rows: Sequence[EmbeddingInput]) -> Iterator[Sequence[EmbeddingInput]]:
-    piece: list[EmbeddingInput] = []
-    chars = 0
-    for row in rows:
-        chars += len(row.content)
-        too_large = len(piece) == PIECE or chars > PIECE_CHARS
-        if piece and too_large:
-            yield piece
-            piece, chars = [], len(row.content)
-        piece.append(row)
-    if piece:
-        yield piece
 
 
 def _bounded(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from mnemosyned.domain.search.query import Match, Query
+from mnemosyned.domain.search.query import Match, Query, SearchCandidates
+from mnemosyned.domain.statuses import EmbedderStatus
 
 TEXT_CHARS_MAX = 2_000
 """More than the window of an embedding model takes in."""
@@ -28,6 +29,37 @@ class VectorNews(NamedTuple):
     """Of the last of these; without any, of the newest that there is."""
     removals: int
     """A number that is another one after vectors were deleted."""
+
+
+class VectorProgress(NamedTuple):
+    """How far the memories of one owner have come with a model."""
+
+    model: int
+    done: int
+    """The position up to which all memories have had their turn."""
+    newest: int
+    rewordings: int
+    """The number of changes to words that were there."""
+
+
+class VectorSearch(Protocol):
+    """Compares the vector of a question with those of one model. Safe from any thread."""
+
+    def cosines(self, question: bytes, positions: Iterable[int]) -> dict[int, float]:
+        """Return the similarity of those of these positions that have a vector."""
+        ...
+
+    def nearest(self, question: bytes, count: int, *, least: float) -> dict[int, float]:
+        """Return the most similar positions of at least that similarity, nearest first."""
+        ...
+
+
+class StorageSearch(VectorSearch, Protocol):
+    """A `VectorSearch` in the storage itself, over all vectors. It raises `StorageFailed`."""
+
+    def prepare(self, *, limit: int) -> int:
+        """Make vectors searchable that were kept without; return their number, 0 at the end."""
+        ...
 
 
 class VectorStore(Protocol):
@@ -79,4 +111,80 @@ class VectorStore(Protocol):
 
     def candidates(self, query: Query, positions: Sequence[int]) -> list[Match]:
         """Return the memories at these positions that pass a question's filters, score 0."""
+        ...
+
+    def search(self, model: int) -> StorageSearch | None:
+        """Return the storage's own search; None where whoever reads vectors compares them."""
+        ...
+
+
+class OwnedVectorStore(VectorStore, Protocol):
+    """A `VectorStore` of one of many owners, which several daemons fill."""
+
+    def known_model(self, identity: str) -> int:
+        """Return the number of a model; 0 where it was never used."""
+        ...
+
+    def claim(
+        self, name: str, identity: str, *, claimant: int, seconds: float
+    ) -> VectorProgress | None:
+        """Claim the memories that lack a vector, also once more; None where another holds them."""
+        ...
+
+    def keep_made(
+        self, model: int, made: Sequence[tuple[EmbeddingInput, bytes]]
+    ) -> int:
+        """Store vectors of memories that still have these words; return their number."""
+        ...
+
+    def finish(self, progress: VectorProgress) -> bool:
+        """Release the claim; note that all memories up to the newest have had their turn.
+
+        Return False, and note nothing, where words were changed meanwhile.
+        """
+        ...
+
+    def count(self, model: int) -> int:
+        """Return the number of memories that have a vector of a model."""
+        ...
+
+
+class PendingVector(Protocol):
+    """A question on its way to the model."""
+
+    def vector(self) -> bytes | None:
+        """Wait for the vector; None where it does not come in time."""
+        ...
+
+
+class MemoryVectors(Protocol):
+    """Adds vectors to one memory and to its recall. Safe from any thread."""
+
+    def status(self) -> EmbedderStatus:
+        """Return how far it is, and whether it can be asked."""
+        ...
+
+    def remembered(self) -> None:
+        """Note that there are new memories; returns at once."""
+        ...
+
+    def forgot(self) -> None:
+        """Note that memories were deleted."""
+        ...
+
+    def reworded(self, positions: Sequence[int]) -> None:
+        """Note that memories have other words: their vectors are made again, soon."""
+        ...
+
+    def ask(self, text: str) -> PendingVector | None:
+        """Begin to make the vector of a question; None where the model cannot be asked now."""
+        ...
+
+    def near(
+        self,
+        question: PendingVector | None,
+        query: Query,
+        candidates: SearchCandidates,
+    ) -> tuple[SearchCandidates, str]:
+        """Add similarities to candidates, or a note why words alone decide."""
         ...

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mnemosyned.domain.ports.store import MemoryStore
+from mnemosyned.domain.ports.vectors import MemoryVectors
 from mnemosyned.service.changing.changes import ChangeService
 from mnemosyned.service.changing.edits import Aftermath, EditService
 from mnemosyned.service.forgetting.retention import RetentionService
@@ -19,10 +20,6 @@ from mnemosyned.verbs.request import Request
 from mnemosyned.verbs.retention import Forget, Prune, Restore
 from mnemosyned.verbs.sleep import Undo
 
-# Loaded by who has an embedding model.
-if TYPE_CHECKING:
-    from mnemosyned.vectors.indexer import Vectors
-
 
 def change_verbs(
     *,
@@ -30,7 +27,7 @@ def change_verbs(
     sleeper: Sleeper,
     retention: RetentionService,
     policies: PolicyHolder,
-    vectors: Vectors | None,
+    vectors: MemoryVectors | None,
 ) -> dict[type[Request[Any]], Callable[[Any], Any]]:
     """Return the implementation of each verb that changes memories or learnings."""
     clock = sleeper.cycle.clock

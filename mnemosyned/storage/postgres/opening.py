@@ -14,6 +14,7 @@ from mnemosyned.domain.ports.servers.owners import LOCAL_OWNER
 from mnemosyned.storage.postgres.database.connections import connected_once
 from mnemosyned.storage.postgres.database.failures import storage_failed
 from mnemosyned.storage.postgres.database.migrations import upgrade
+from mnemosyned.storage.postgres.database.pgvector import prepare_search
 from mnemosyned.storage.postgres.database.pool import Pool
 from mnemosyned.storage.postgres.database.roles import prepare_role
 from mnemosyned.storage.postgres.database.session import Session
@@ -26,15 +27,28 @@ from mnemosyned.storage.postgres.tables.owners.owner import ensure_owner
 class OwnedStores:
     """The memories of all owners of a database, over the same connections."""
 
-    def __init__(self, *, guarded: Pool, owners: Pool, schema_version: int) -> None:
+    def __init__(
+        self,
+        *,
+        guarded: Pool,
+        owners: Pool,
+        schema_version: int,
+        searches_vectors: bool,
+    ) -> None:
         """`guarded` holds each statement to one owner; on `owners` they are administered."""
         self.owners = PostgresOwners(owners)
         self.schema_version = schema_version
         self._pool = guarded
+        self._searches_vectors = searches_vectors
 
     def store(self, owner: int) -> PostgresStore:
         """The memory of an owner; there is nothing to close."""
-        return PostgresStore(self._pool, owner, schema_version=self.schema_version)
+        return PostgresStore(
+            self._pool,
+            owner,
+            schema_version=self.schema_version,
+            searches_vectors=self._searches_vectors,
+        )
 
 
 @contextmanager
@@ -44,22 +58,27 @@ def open_store(
     migrations: Path,
     owner: int = LOCAL_OWNER,
     guarded: bool = False,
+    embeds: bool = False,
 ) -> Iterator[PostgresStore]:
     """Connect, bring the schema up to date and serve the memory while the block runs.
 
-    `guarded`: the database, too, holds every statement to the owner. Raises `ConfigInvalid`,
-    `SchemaTooNew` and `StorageFailed`.
+    `guarded`: the database, too, holds every statement to the owner. `embeds`: vectors will be
+    asked for, which the server compares where it can. Raises `ConfigInvalid`, `SchemaTooNew` and
+    `StorageFailed`.
     """
     _check(dsn)
     try:
         version = upgrade(dsn, migrations)
+        searches = embeds and prepare_search(dsn)
         role = prepare_role(dsn) if guarded else None
         with connected_once(dsn) as connection:
             ensure_owner(Session(connection, owner))
     except psycopg.Error as error:
         raise storage_failed(error, "the memory was not opened") from error
     pool = Pool(dsn, schema=version, role=role)
-    store = PostgresStore(pool, owner, schema_version=version)
+    store = PostgresStore(
+        pool, owner, schema_version=version, searches_vectors=searches
+    )
     try:
         yield store
     finally:
@@ -67,16 +86,24 @@ def open_store(
 
 
 @contextmanager
-def open_owned_stores(dsn: str, *, migrations: Path) -> Iterator[OwnedStores]:
+def open_owned_stores(
+    dsn: str, *, migrations: Path, embeds: bool = False
+) -> Iterator[OwnedStores]:
     """Connect, bring the schema up to date, and serve owners' memories while the block runs.
 
-    Raises `SchemaTooNew`, and `StorageFailed` also where the user may not separate owners.
+    `embeds` as for `open_store`. Raises `SchemaTooNew`, and `StorageFailed` also where the user may
+    not separate owners.
     """
-    version, role = _prepared(dsn, migrations)
+    version, role, searches = _prepared(dsn, migrations, embeds=embeds)
     guarded = Pool(dsn, schema=version, role=role)
     owners = Pool(dsn, schema=version)
     try:
-        yield OwnedStores(guarded=guarded, owners=owners, schema_version=version)
+        yield OwnedStores(
+            guarded=guarded,
+            owners=owners,
+            schema_version=version,
+            searches_vectors=searches,
+        )
     finally:
         guarded.close()
         owners.close()
@@ -88,7 +115,7 @@ def open_owners(dsn: str, *, migrations: Path) -> Iterator[PostgresOwners]:
 
     Raises `SchemaTooNew`, and `StorageFailed` also where the user may not separate owners.
     """
-    version, _ = _prepared(dsn, migrations)
+    version, _, _ = _prepared(dsn, migrations)
     pool = Pool(dsn, schema=version)
     try:
         yield PostgresOwners(pool)
@@ -96,11 +123,18 @@ def open_owners(dsn: str, *, migrations: Path) -> Iterator[PostgresOwners]:
         pool.close()
 
 
-def _prepared(dsn: str, migrations: Path) -> tuple[int, str]:
-    """Bring the schema up to date, and prepare the role of requests; its version and the name."""
+def _prepared(
+    dsn: str, migrations: Path, *, embeds: bool = False
+) -> tuple[int, str, bool]:
+    """Bring the schema up to date, and prepare the role of requests and the search of vectors.
+
+    The schema's version, the role's name, and whether the server searches vectors.
+    """
     _check(dsn)
     try:
-        return upgrade(dsn, migrations), prepare_role(dsn)
+        version = upgrade(dsn, migrations)
+        searches = embeds and prepare_search(dsn)
+        return version, prepare_role(dsn), searches
     except psycopg.Error as error:
         raise storage_failed(error, "the owners were not read") from error
 

@@ -48,7 +48,15 @@ class PostgresSurroundings:
 class PostgresStore:
     """A `MemoryStore` of one owner in PostgreSQL."""
 
-    def __init__(self, pool: Pool, owner: int, *, schema_version: int) -> None:
+    def __init__(
+        self,
+        pool: Pool,
+        owner: int,
+        *,
+        schema_version: int,
+        searches_vectors: bool = False,
+    ) -> None:
+        """`searches_vectors`: the server compares vectors by itself, with pgvector."""
         self.schema_version = schema_version
         self.owner = owner
         self._pool = pool
@@ -61,7 +69,7 @@ class PostgresStore:
         self.changes = PostgresChanges(*shared)
         self.learnings = PostgresLearnings(*shared)
         self.compactions = PostgresCompactions(*shared)
-        self.vectors = PostgresVectors(*shared)
+        self.vectors = PostgresVectors(*shared, searched=searches_vectors)
         self.maintenance = PostgresMaintenance(*shared, frequencies)
         self.sleep = PostgresSleep(*shared)
         self.rollups = PostgresRollups(*shared)

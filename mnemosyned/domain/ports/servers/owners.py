@@ -167,6 +167,15 @@ class OwnerStore(Protocol):
         """
         ...
 
+    def lacking_vectors(
+        self, identity: str, *, after: int = 0, limit: int = 1_000
+    ) -> Sequence[int]:
+        """List the numbers of owners, above `after`, with memories that had no turn with a model.
+
+        Those whom another daemon has claimed are left out.
+        """
+        ...
+
     def holder(self, secret: str) -> TokenHolder | None:
         """Look up whose a token is; None where it is none, has expired or was revoked."""
         ...

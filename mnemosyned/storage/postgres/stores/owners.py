@@ -75,6 +75,13 @@ _WITH_WORK = (
     "ORDER BY o.owner LIMIT %(limit)s"
 )
 
+_LACKING_VECTORS = (
+    "SELECT o.owner FROM owner AS o WHERE o.owner > %(after)s AND o.last_memory > 0 "
+    "AND NOT EXISTS (SELECT 1 FROM embedding_model AS m WHERE m.owner = o.owner "
+    "AND m.digest = %(digest)s AND (m.done >= o.last_memory OR m.claimed_until > now())) "
+    "ORDER BY o.owner LIMIT %(limit)s"
+)
+
 
 class PostgresOwners(OwnerStore):
     """An `OwnerStore` on a pool whose user owns the tables."""
@@ -188,6 +195,15 @@ class PostgresOwners(OwnerStore):
                 limit=limit,
                 archived=archived,
                 **ends,
+            )
+            return [number for (number,) in rows]
+
+    def lacking_vectors(
+        self, identity: str, *, after: int = 0, limit: int = 1_000
+    ) -> Sequence[int]:
+        with self._pool.outside_transactions(ALL) as session:
+            rows = session.execute(
+                _LACKING_VECTORS, digest=identity, after=after, limit=limit
             )
             return [number for (number,) in rows]
 

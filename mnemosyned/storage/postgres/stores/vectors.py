@@ -7,17 +7,22 @@ from collections.abc import Mapping, Sequence
 from mnemosyned.domain.ports.vectors import (
     TEXT_CHARS_MAX,
     EmbeddingInput,
+    OwnedVectorStore,
     VectorNews,
-    VectorStore,
+    VectorProgress,
 )
 from mnemosyned.domain.search.query import Match, Query
+from mnemosyned.storage.postgres.database.pool import Pool
 from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.database.transactions import (
     Transactional,
     reads,
     writes,
+    writes_lazily,
 )
 from mnemosyned.storage.postgres.search.matches import matches_at
+from mnemosyned.storage.postgres.stores.vector_search import PostgresVectorSearch
+from mnemosyned.storage.postgres.tables.embedding import embed_again, halfvec
 from mnemosyned.storage.postgres.tables.owners.owner import take_numbers
 
 _WITHOUT = (
@@ -29,31 +34,113 @@ _WITHOUT = (
 )
 # Pruned memories have no words in the archive.
 _KEEP = (
-    "INSERT INTO embedding (owner, memory_seq, model, vector, version) "
-    "SELECT m.owner, m.seq, %(model)s, r.vector, r.version FROM "
-    "unnest(%(seqs)s::bigint[], %(vectors)s::bytea[], %(versions)s::bigint[]) "
-    "AS r (seq, vector, version) "
+    "INSERT INTO embedding (owner, memory_seq, model, vector, version{column}) "
+    "SELECT m.owner, m.seq, %(model)s, r.vector, r.version{value} "
+    "FROM unnest(%(seqs)s::bigint[], %(vectors)s::bytea[], %(versions)s::bigint[], "
+    "%(near)s::text[], %(texts)s::text[]) AS r (seq, vector, version, near, text) "
     "JOIN memory AS m ON m.owner = %(owner)s AND m.seq = r.seq "
     "LEFT JOIN placed AS p ON p.owner = m.owner AND p.seq = m.seq "
-    "WHERE m.content != '' OR p.seq IS NULL "
+    "WHERE (m.content != '' OR p.seq IS NULL) "
+    f"AND (r.text IS NULL OR r.text = left(m.content, {TEXT_CHARS_MAX})) "
     "ON CONFLICT (owner, memory_seq) DO UPDATE SET model = excluded.model, "
-    "vector = excluded.vector, version = excluded.version RETURNING memory_seq"
+    "vector = excluded.vector, version = excluded.version{update} RETURNING memory_seq"
+)
+_KEEP_FOR_DAEMON = _KEEP.format(column="", value="", update="")
+_KEEP_FOR_SERVER = _KEEP.format(
+    column=", near", value=", r.near::halfvec", update=", near = excluded.near"
+)
+_USE_MODEL = (
+    "INSERT INTO embedding_model (owner, number, name, digest) "
+    "SELECT o.owner, (SELECT coalesce(max(m.number), 0) + 1 FROM embedding_model AS m "
+    "WHERE m.owner = %(owner)s), %(name)s, %(digest)s "
+    "FROM owner AS o WHERE o.owner = %(owner)s "
+    "ON CONFLICT (owner, digest) DO UPDATE SET name = excluded.name RETURNING number"
+)
+_CLAIM = (
+    "UPDATE embedding_model AS m SET claimant = %(claimant)s, "
+    "claimed_until = now() + %(seconds)s * interval '1 second' FROM owner AS o "
+    "WHERE m.owner = %(owner)s AND m.number = %(model)s AND o.owner = %(owner)s "
+    "AND (m.claimant = %(claimant)s OR m.claimed_until IS NULL OR m.claimed_until < now()) "
+    "RETURNING m.number, m.done, o.last_memory, o.rewordings"
+)
+_FINISH = (
+    "UPDATE embedding_model AS m SET claimed_until = NULL, "
+    "done = CASE WHEN o.rewordings = %(rewordings)s THEN greatest(m.done, %(newest)s) "
+    "ELSE m.done END FROM owner AS o "
+    "WHERE m.owner = %(owner)s AND m.number = %(model)s AND o.owner = %(owner)s "
+    "RETURNING o.rewordings"
 )
 
 
-class PostgresVectors(Transactional, VectorStore):
-    """A `VectorStore` of one owner in PostgreSQL."""
+class PostgresVectors(Transactional, OwnedVectorStore):
+    """An `OwnedVectorStore` of one owner in PostgreSQL."""
+
+    def __init__(self, pool: Pool, owner: int, *, searched: bool = False) -> None:
+        """`searched`: the server compares vectors by itself, with pgvector."""
+        super().__init__(pool, owner)
+        self._searched = searched
+
+    def search(self, model: int) -> PostgresVectorSearch | None:
+        if not self._searched:
+            return None
+        return PostgresVectorSearch(self._pool, self._owner, model)
 
     @writes
     def use_model(self, session: Session, name: str, identity: str) -> int:
-        number: int = session.scalar(
-            "INSERT INTO embedding_model (owner, number, name, digest) "
-            "SELECT o.owner, (SELECT coalesce(max(m.number), 0) + 1 FROM embedding_model AS m "
-            "WHERE m.owner = %(owner)s), %(name)s, %(digest)s "
-            "FROM owner AS o WHERE o.owner = %(owner)s "
-            "ON CONFLICT (owner, digest) DO UPDATE SET name = excluded.name RETURNING number",
-            name=name,
+        number: int = session.scalar(_USE_MODEL, name=name, digest=identity)
+        return number
+
+    @reads
+    def known_model(self, session: Session, identity: str) -> int:
+        number: int | None = session.scalar(
+            "SELECT number FROM embedding_model "
+            "WHERE owner = %(owner)s AND digest = %(digest)s",
             digest=identity,
+        )
+        return number or 0
+
+    @writes_lazily
+    def claim(
+        self,
+        session: Session,
+        name: str,
+        identity: str,
+        *,
+        claimant: int,
+        seconds: float,
+    ) -> VectorProgress | None:
+        model = session.scalar(_USE_MODEL, name=name, digest=identity)
+        row = session.execute(
+            _CLAIM, model=model, claimant=claimant, seconds=seconds
+        ).fetchone()
+        return VectorProgress._make(row) if row else None
+
+    @writes
+    def keep_made(
+        self,
+        session: Session,
+        model: int,
+        made: Sequence[tuple[EmbeddingInput, bytes]],
+    ) -> int:
+        texts = {memory.position: memory.content for memory, _ in made}
+        vectors = {memory.position: vector for memory, vector in made}
+        return len(self._keep(session, model, vectors, texts))
+
+    @writes_lazily
+    def finish(self, session: Session, progress: VectorProgress) -> bool:
+        rewordings = session.scalar(
+            _FINISH,
+            model=progress.model,
+            newest=progress.newest,
+            rewordings=progress.rewordings,
+        )
+        return bool(rewordings == progress.rewordings)
+
+    @reads
+    def count(self, session: Session, model: int) -> int:
+        number: int = session.scalar(
+            "SELECT count(*) FROM embedding WHERE owner = %(owner)s AND model = %(model)s",
+            model=model,
         )
         return number
 
@@ -77,14 +164,7 @@ class PostgresVectors(Transactional, VectorStore):
     def keep_vectors(
         self, session: Session, model: int, vectors: Mapping[int, bytes]
     ) -> list[int]:
-        rows = session.execute(
-            _KEEP,
-            model=model,
-            seqs=list(vectors),
-            vectors=list(vectors.values()),
-            versions=list(take_numbers(session, "record", len(vectors))),
-        )
-        kept = {seq for (seq,) in rows}
+        kept = self._keep(session, model, vectors, {})
         return [seq for seq in vectors if seq in kept]
 
     @writes
@@ -94,6 +174,8 @@ class PostgresVectors(Transactional, VectorStore):
             "AND memory_seq = ANY(%(positions)s::bigint[])",
             positions=list(positions),
         )
+        if positions:
+            embed_again(session, positions)
 
     @reads
     def vectors(
@@ -162,3 +244,24 @@ class PostgresVectors(Transactional, VectorStore):
         self, session: Session, query: Query, positions: Sequence[int]
     ) -> list[Match]:
         return matches_at(session, query, positions)
+
+    def _keep(
+        self,
+        session: Session,
+        model: int,
+        vectors: Mapping[int, bytes],
+        texts: Mapping[int, str],
+    ) -> set[int]:
+        """Store vectors of what exists, and where a text is given, of what still begins with it."""
+        rows = session.execute(
+            _KEEP_FOR_SERVER if self._searched else _KEEP_FOR_DAEMON,
+            model=model,
+            seqs=list(vectors),
+            vectors=list(vectors.values()),
+            versions=list(take_numbers(session, "record", len(vectors))),
+            near=[
+                (self._searched and halfvec(one)) or None for one in vectors.values()
+            ],
+            texts=[texts.get(seq) for seq in vectors],
+        )
+        return {seq for (seq,) in rows}

@@ -89,6 +89,9 @@ class SqliteVectors(Transactional, VectorStore):
             )
             return [seq for (seq,) in rows]
 
+    def search(self, model: int) -> None:  # noqa: ARG002 a file compares no vectors
+        return None
+
     def news(self, model: int, *, since: int | None, limit: int) -> VectorNews | None:  # noqa: ARG002 the file has one process
         return None
 

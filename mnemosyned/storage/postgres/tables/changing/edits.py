@@ -22,6 +22,7 @@ from mnemosyned.storage.postgres.tables.changing.rewrites import invalidate, rem
 from mnemosyned.storage.postgres.tables.changing.state import has_pruned, leave_secrets
 from mnemosyned.storage.postgres.tables.changing.tags import replace_tags
 from mnemosyned.storage.postgres.tables.details import insert_details, sensitive_details
+from mnemosyned.storage.postgres.tables.embedding import embed_again
 from mnemosyned.storage.postgres.tables.forgetting.purge import request_purge
 from mnemosyned.storage.postgres.tables.hierarchy import ABOVE, name_rollup
 from mnemosyned.storage.postgres.tables.learnings import Keeper, remove_known
@@ -175,6 +176,7 @@ def _write_words(session: Session, target: EditTarget) -> None:
         "DELETE FROM embedding WHERE owner = %(owner)s AND memory_seq = %(seq)s",
         seq=target.seq,
     )
+    embed_again(session, [target.seq])
     note_rewording(session)
     tier = Tier.WORKING if target.episode is None else Tier.ARCHIVE
     add_to_totals(session, tier, characters=len(after.content) - len(before.content))
