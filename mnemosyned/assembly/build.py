@@ -12,6 +12,7 @@ from mnemosyned.assembly.parts import (
     SharedParts,
     make_about,
     make_cycle,
+    make_embedder,
     make_keeper,
     make_retention,
     make_service,
@@ -104,7 +105,11 @@ def open_memory(
     location = config.location
     if socket and location.file:  # an embedding program sets its own limits
         _bound_caches()
-    with open_store(location, socket=socket) as store, ExitStack() as stack:
+    embeds = shared.embedder is not None
+    with (
+        open_store(location, socket=socket, embeds=embeds) as store,
+        ExitStack() as stack,
+    ):
         in_background = socket is not None or config.auto_sleep
         about = make_about(location, store.schema_version, in_background=in_background)
         cycle = make_cycle(store, lease, shared)
@@ -113,7 +118,7 @@ def open_memory(
             shared.guard = stack.enter_context(
                 ClockGuard(store=store.surroundings.clock, clock=shared.clock)
             )
-        vectors = make_vectors(config.embedding, store.vectors)
+        vectors = make_vectors(config.embedding, store.vectors, shared.embedder)
         retention = make_retention(cycle, store, shared, about, vectors=vectors)
         stack.enter_context(retention)
         if vectors:
@@ -152,6 +157,7 @@ def _make_shared(
         # A clock that tests move is believed.
         age_clock=clock or JumpTolerantClock(wall, hold=policies.sleep.ttl / 2),
         turns=turns,
+        embedder=make_embedder(config.embedding, is_shared=config.owners.serve),
     )
     return shared, lease
 

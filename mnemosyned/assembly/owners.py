@@ -5,8 +5,9 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from mnemosyned.assembly.build import OpenMemory
@@ -16,8 +17,10 @@ from mnemosyned.assembly.parts import (
     about_shared,
     make_cycle,
     make_keeper,
+    make_owner_vectors,
     make_retention,
     make_service,
+    make_shared_vectors,
     make_sleeper,
 )
 from mnemosyned.assembly.stores import OwnedStores, open_owned_stores
@@ -32,6 +35,10 @@ from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.lease import SummarizerLease
 from mnemosyned.sleep.sleeper import Sleeper
 from mnemosyned.sleep.throttle import OwnerGate
+
+# Loaded by who has an embedding model.
+if TYPE_CHECKING:
+    from mnemosyned.vectors.shared import SharedVectors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
@@ -54,7 +61,12 @@ class OwnerMemories:
     """
 
     def __init__(
-        self, stores: OwnedStores, shared: SharedParts, config: Config
+        self,
+        stores: OwnedStores,
+        shared: SharedParts,
+        config: Config,
+        *,
+        vectors: SharedVectors | None = None,
     ) -> None:
         self.rounds = OwnerRounds(
             memory_of=self.visit,
@@ -64,6 +76,7 @@ class OwnerMemories:
         )
         self._stores = stores
         self._shared = shared
+        self._vectors = vectors
         self._config = config
         self._about = about_shared(stores.schema_version)
         self._lock = threading.Lock()
@@ -147,11 +160,15 @@ class OwnerMemories:
         shared, store = self._shared, self._stores.store(owner)
         lease = SummarizerLease(self._summarizer(owner))
         cycle = make_cycle(store, lease, shared, OwnerGate(shared.gate))
+        vectors = make_owner_vectors(
+            owner, store, self._vectors, self._config.embedding
+        )
         retention = make_retention(
             cycle,
             store,
             shared,
             self._about,
+            vectors=vectors,
             purge_soon=lambda: self.rounds.ask(owner),
         )
         keeper = make_keeper(store, cycle, shared.policies, self._about)
@@ -165,6 +182,7 @@ class OwnerMemories:
             policies=shared.policies,
             about=self._about,
             keeper=keeper,
+            vectors=vectors,
         )
         memory = OwnerMemory(
             owner=owner,
@@ -199,8 +217,16 @@ def serve_owners(memory: OpenMemory) -> Iterator[OwnerMemories]:
 
     Raises `StorageFailed`, also where the database's user may not separate owners.
     """
-    with open_owned_stores(memory.config.location) as stores:
-        memories = OwnerMemories(stores, memory.shared, memory.config)
+    embedder = memory.shared.embedder
+    location = memory.config.location
+    with (
+        open_owned_stores(location, embeds=embedder is not None) as stores,
+        ExitStack() as stack,
+    ):
+        vectors = make_shared_vectors(stores, embedder)
+        if vectors:
+            stack.enter_context(vectors)
+        memories = OwnerMemories(stores, memory.shared, memory.config, vectors=vectors)
         memories.rounds.start()
         try:
             yield memories

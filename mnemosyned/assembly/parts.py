@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tzlocal import get_localzone
 
+from mnemosyned.assembly.stores import OwnedStore, OwnedStores
 from mnemosyned.config import DatabaseLocation, EmbeddingConfig
 from mnemosyned.domain.ports.clock import Clock
+from mnemosyned.domain.ports.models import Embedder
+from mnemosyned.domain.ports.servers.owners import LOCAL_OWNER
 from mnemosyned.domain.ports.store import MemoryStore
-from mnemosyned.domain.ports.vectors import VectorStore
+from mnemosyned.domain.ports.vectors import MemoryVectors, VectorStore
 from mnemosyned.service.backups.keeper import BackupKeeper
 from mnemosyned.service.clock_guard import ClockGuard
 from mnemosyned.service.events import EventBus
@@ -29,6 +32,11 @@ from mnemosyned.version import __version__
 if TYPE_CHECKING:
     from mnemosyned.models.turns import ModelTurns
     from mnemosyned.vectors.indexer import Vectors
+    from mnemosyned.vectors.owned import OwnerVectors
+    from mnemosyned.vectors.shared import SharedVectors
+
+EMBEDDER_TURNS = 4
+"""A thread waits for so many calls of others at most, each as long as it may be."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -42,6 +50,8 @@ class SharedParts:
     """The clock by which memories age."""
     turns: ModelTurns | None = None
     """Language models, where owners share them."""
+    embedder: Embedder | None = None
+    """The embedding model, where one is configured."""
     guard: ClockGuard | None = None
     """Judges the clock for what cannot be undone; None where it is always believed."""
 
@@ -69,7 +79,7 @@ def make_retention(
     shared: SharedParts,
     about: About,
     *,
-    vectors: Vectors | None = None,
+    vectors: MemoryVectors | None = None,
     purge_soon: Callable[[], None] | None = None,
 ) -> RetentionService:
     """Build what forgets and prunes; the vector index follows it."""
@@ -147,14 +157,14 @@ def about_shared(schema: int) -> About:
     )
 
 
-def make_vectors(embedding: EmbeddingConfig, store: VectorStore) -> Vectors | None:
-    """Build the vector index where an embedding model is configured; None elsewhere."""
+def make_embedder(embedding: EmbeddingConfig, *, is_shared: bool) -> Embedder | None:
+    """Build the embedding model where one is configured; `is_shared`: several threads ask it."""
     if not embedding.model_path:
         return None
     # Loaded here: without a model the start need not wait for them.
     from mnemosyned.models.embedder import LlamaEmbedder  # noqa: PLC0415
     from mnemosyned.models.llama import LlamaOptions  # noqa: PLC0415
-    from mnemosyned.vectors.indexer import Vectors  # noqa: PLC0415
+    from mnemosyned.models.shared_embedder import SharedEmbedder  # noqa: PLC0415
 
     embedder = LlamaEmbedder(
         model_path=Path(embedding.model_path).expanduser(),
@@ -167,12 +177,66 @@ def make_vectors(embedding: EmbeddingConfig, store: VectorStore) -> Vectors | No
         query_prefix=embedding.query_prefix,
         memory_prefix=embedding.memory_prefix,
     )
+    if not is_shared:
+        return embedder
+    return SharedEmbedder(embedder, wait_s=EMBEDDER_TURNS * embedding.time_limit_s)
+
+
+def make_vectors(
+    embedding: EmbeddingConfig, store: VectorStore, embedder: Embedder | None
+) -> Vectors | None:
+    """Build the vector index where there is an embedding model; None elsewhere."""
+    if embedder is None:
+        return None
+    # Loaded here: without a model the start need not wait for it.
+    from mnemosyned.vectors.indexer import Vectors  # noqa: PLC0415
+
     return Vectors(
         store=store,
         embedder=embedder,
         wait_s=embedding.wait_ms / 1_000,
         similarity_min=embedding.similarity_min,
         rows_max=embedding.rows_max,
+    )
+
+
+def make_shared_vectors(
+    stores: OwnedStores, embedder: Embedder | None
+) -> SharedVectors | None:
+    """Build what embeds the memories of many owners; None without an embedding model."""
+    if embedder is None:
+        return None
+    # Loaded here: without a model the start need not wait for it.
+    from mnemosyned.vectors.shared import OwnersWithVectors, SharedVectors  # noqa: PLC0415
+
+    def lacking(identity: str, after: int, limit: int) -> Sequence[int]:
+        first = max(after, LOCAL_OWNER)  # which has an index of its own
+        return stores.owners.lacking_vectors(identity, after=first, limit=limit)
+
+    owners = OwnersWithVectors(
+        store=lambda owner: stores.store(owner).vectors, lacking=lacking
+    )
+    return SharedVectors(owners=owners, embedder=embedder)
+
+
+def make_owner_vectors(
+    owner: int,
+    store: OwnedStore,
+    shared: SharedVectors | None,
+    embedding: EmbeddingConfig,
+) -> OwnerVectors | None:
+    """Build one owner's share of the embedding model; None where there is none."""
+    if shared is None:
+        return None
+    # Loaded here, as above.
+    from mnemosyned.vectors.owned import OwnerVectors  # noqa: PLC0415
+
+    return OwnerVectors(
+        owner,
+        store.vectors,
+        shared,
+        wait_s=embedding.wait_ms / 1_000,
+        similarity_min=embedding.similarity_min,
     )
 
 

@@ -1,0 +1,101 @@
+"""One embedding model that several threads ask: one call at a time, questions first."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+import pytest
+from support.fakes import FakeEmbedder
+from support.vector_service import WAIT_S, wait_until
+
+from mnemosyned.domain.errors import EmbedderFailed
+from mnemosyned.models.shared_embedder import SharedEmbedder
+from mnemosyned.vectors.question import Question
+from mnemosyned.vectors.turns import OWN_QUESTIONS_MAX, OwnerTurns
+
+
+class Busy:
+    """An embedder that works on its first text until it may go on, and notes the order."""
+
+    def __init__(self) -> None:
+        self.order: list[str] = []
+        self.working, self.go_on = threading.Event(), threading.Event()
+        self.embedder = FakeEmbedder(meanwhile=self._work, asked=self._work)
+
+    def _work(self, texts: Sequence[str]) -> None:
+        self.order += texts
+        self.working.set()
+        assert self.go_on.wait(WAIT_S)
+
+
+def waiting(shared: SharedEmbedder) -> int:
+    return len(shared._questions) + len(shared._memories)  # noqa: SLF001 who waits shows nowhere else
+
+
+def test_a_question_goes_before_memories_that_wait() -> None:
+    busy = Busy()
+    shared = SharedEmbedder(busy.embedder, wait_s=WAIT_S)
+    threads = []
+    for count, call in enumerate(
+        (
+            lambda: shared.embed(["first"]),
+            lambda: shared.embed(["second"]),
+            lambda: shared.embed(["third"]),
+            lambda: shared.embed_question("question"),
+        )
+    ):
+        threads.append(threading.Thread(target=call))
+        threads[-1].start()
+        assert busy.working.wait(WAIT_S)
+        wait_until(lambda count=count: waiting(shared) == count)  # type: ignore[misc]
+
+    busy.go_on.set()
+    for thread in threads:
+        thread.join(WAIT_S)
+
+    assert busy.order == ["first", "question", "second", "third"]
+
+
+def test_who_waits_too_long_fails_and_holds_nobody_up() -> None:
+    busy = Busy()
+    shared = SharedEmbedder(busy.embedder, wait_s=0.05)
+    first = threading.Thread(target=lambda: shared.embed(["first"]))
+    first.start()
+    assert busy.working.wait(WAIT_S)
+
+    with pytest.raises(EmbedderFailed, match="busy"):
+        shared.embed(["second"])
+    busy.go_on.set()
+    first.join(WAIT_S)
+
+    assert shared.embed(["third"]) == [busy.embedder.vector("third")]
+
+
+def test_owners_ask_in_turn_within_limits() -> None:
+    turns = OwnerTurns()
+    questions = [Question(f"a{n}", until=0.0) for n in range(OWN_QUESTIONS_MAX + 1)]
+
+    assert [turns.ask(1, question) for question in questions[:-1]] == [
+        True
+    ] * OWN_QUESTIONS_MAX
+    assert not turns.ask(1, questions[-1])
+    assert turns.ask(2, Question("b", until=0.0))
+
+    taken = []
+    while question := turns.question():
+        taken.append(question.text)
+    assert taken[:3] == ["a0", "b", "a1"]
+    assert len(taken) == OWN_QUESTIONS_MAX + 1
+
+
+def test_owners_with_new_memories_wait_once_and_until_more_may_have_come() -> None:
+    turns = OwnerTurns()
+    turns.add(1, after_s=WAIT_S)
+    turns.add(2)
+    turns.add(1)
+    turns.add(2)
+
+    assert turns.next_s() == 0.0
+    assert [turns.owner(), turns.owner()] == [2, None]
+    assert 0 < (turns.next_s() or 0.0) <= WAIT_S
