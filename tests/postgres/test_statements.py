@@ -170,6 +170,10 @@ def test_a_table_without_an_owner_is_noticed(text: str, missing: list[str]) -> N
 
 BY_ANOTHER = re.compile(r"\b(WHERE|AND) (\w+)\.owner = [a-z]\w*\.owner\b")
 """A subquery that has its owner from the query around it: no cluster can tell its node then."""
+BY_LIMITED = re.compile(
+    r"LIMIT %\(\w+\)s\) AS (\w+) .*\.owner = \1\.owner\b", re.DOTALL
+)
+"""A join that has its owner from rows within a limit, out of which no planner takes it."""
 OF_EACH_OWNER = (
     "FROM owner_token AS t WHERE t.owner = o.owner",
     "SELECT o.owner FROM owner AS o WHERE o.owner > %(after)s",
@@ -194,7 +198,7 @@ def test_every_statement_can_be_handed_to_the_node_of_its_owner() -> None:
             checked += 1
             wrong += [
                 f"{name}:{line}: {shape.pattern}"
-                for shape in (BY_ANOTHER, OF_NOTHING)
+                for shape in (BY_ANOTHER, BY_LIMITED, OF_NOTHING)
                 if shape.search(text)
             ]
 
@@ -204,6 +208,9 @@ def test_every_statement_can_be_handed_to_the_node_of_its_owner() -> None:
 
 def test_shapes_that_no_node_can_run_alone_are_noticed() -> None:
     assert BY_ANOTHER.search("(SELECT 1 FROM tag AS t WHERE t.owner = m.owner)")
+    assert BY_LIMITED.search(
+        "FROM (SELECT owner FROM fresh LIMIT %(most)s) AS f JOIN tag AS t ON t.owner = f.owner"
+    )
     assert OF_NOTHING.search("INSERT INTO tag (owner) SELECT %(owner)s, unnest(%(a)s)")
     assert not OF_NOTHING.search(
         "INSERT INTO tag (owner) SELECT o.owner FROM owner AS o CROSS JOIN unnest(%(a)s)"

@@ -83,8 +83,8 @@ def listed(
             "(SELECT owner, seq, covers_until FROM episode WHERE owner = %(owner)s "
             "AND level = 0 AND covers_from < %(ends)s "
             "ORDER BY covers_from DESC LIMIT %(episodes)s) AS e "
-            "JOIN placed AS p ON p.owner = e.owner AND p.episode_seq = e.seq "
-            "JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
+            "JOIN placed AS p ON p.owner = %(owner)s AND p.episode_seq = e.seq "
+            "JOIN memory AS m ON m.owner = %(owner)s AND m.seq = p.seq "
             "WHERE e.covers_until >= %(begins)s AND m.created_at >= %(begins)s "
             "AND m.created_at < %(ends)s AND m.content != '' LIMIT %(walked)s"
         )
@@ -118,8 +118,8 @@ def ordered(session: Session, query: Query) -> set[int]:
             f"SELECT {_COLUMNS} FROM (SELECT owner, seq FROM episode "
             "WHERE owner = %(owner)s AND level = 0 AND covers_from <= %(ends)s "
             f"ORDER BY covers_from {direction} LIMIT %(episodes)s) AS e "
-            "JOIN placed AS p ON p.owner = e.owner AND p.episode_seq = e.seq "
-            "JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
+            "JOIN placed AS p ON p.owner = %(owner)s AND p.episode_seq = e.seq "
+            "JOIN memory AS m ON m.owner = %(owner)s AND m.seq = p.seq "
             "WHERE m.created_at <= %(ends)s AND m.content != '' LIMIT %(walked)s"
         )
         found += _first_of_each(session, query, (order, archived), values)
