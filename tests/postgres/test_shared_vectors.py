@@ -1,290 +1,114 @@
-"""One embedding model for many owners: found by meaning, each in its own memory alone."""
+"""Vectors that another daemon stores: told as news, and taken into the index at the next look."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import ExitStack
+from importlib.util import find_spec
 
 import pytest
-from support.fakes import FakeClock, FakeEmbedder
-from support.vector_service import (
-    WAIT_S,
-    contents,
-    remember_all,
-    wait_until,
-    wait_until_embedded,
-)
+from support.fakes import FakeEmbedder, memory, remember_batch
+from support.vector_service import wait_until
 
-from mnemosyned.assembly.owners import OwnerMemories
-from mnemosyned.assembly.parts import SharedParts, make_shared_vectors
-from mnemosyned.assembly.stores import OwnedStores, open_owned_stores
-from mnemosyned.config import Config, DatabaseLocation, EmbeddingConfig
-from mnemosyned.domain.errors import EmbedderFailed, ModelUnavailable
-from mnemosyned.domain.statuses import EmbedderState
-from mnemosyned.service.intake import Intake
-from mnemosyned.service.policies import Policies, PolicyHolder
-from mnemosyned.service.service import MemoryService
-from mnemosyned.sleep.policy import Schedule, SleepPolicy
-from mnemosyned.sleep.throttle import ForegroundGate
-from mnemosyned.vectors import shared as module
-from mnemosyned.verbs.changes import EditMemory
-from mnemosyned.verbs.memories import Recall, Remember
-from mnemosyned.verbs.retention import Forget
-from mnemosyned.verbs.status import Status
+from mnemosyned.domain.ports.vectors import VectorNews
+from mnemosyned.paths import shipped
+from mnemosyned.storage.postgres.opening import open_store
+from mnemosyned.storage.postgres.store import PostgresStore
+from mnemosyned.vectors import indexer
+from mnemosyned.vectors.indexer import Vectors
 
 pytestmark = pytest.mark.postgres
 
-
-@pytest.fixture(autouse=True)
-def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is waited for."""
-    monkeypatch.setattr(module, "GATHER_S", 0.01)
-    monkeypatch.setattr(module, "ROUND_S", 0.1)
-    monkeypatch.setattr(module, "RETRY_S", 0.05)
-
-
-@dataclass(frozen=True, slots=True)
-class Daemon:
-    """The memories of owners as one daemon has them open."""
-
-    memories: OwnerMemories
-    stores: OwnedStores
-
-    def owner(self, name: str) -> MemoryService:
-        known = {each.name: each.number for each in self.stores.owners.owners()}
-        number = known.get(name) or self.stores.owners.add(name).number
-        return self.memories.get(number).service
-
-
-@contextmanager
-def serving(
-    dsn: str, embedder: FakeEmbedder, *, wait_ms: int = 10_000, embeds: bool = True
-) -> Iterator[Daemon]:
-    policies = Policies(
-        intake=Intake(content_bytes_max=10_000),
-        sleep=SleepPolicy(schedule=Schedule(auto=False)),
-    )
-    clock = FakeClock()
-    shared = SharedParts(
-        policies=PolicyHolder(policies),
-        gate=ForegroundGate(),
-        clock=clock,
-        age_clock=clock,
-    )
-    embedding = EmbeddingConfig(similarity_min=0.6, wait_ms=wait_ms)
-    with ExitStack() as stack:
-        location = DatabaseLocation(url=dsn)
-        stores = stack.enter_context(open_owned_stores(location, embeds=embeds))
-        vectors = make_shared_vectors(stores, embedder)
-        assert vectors
-        stack.enter_context(vectors)
-        config = Config(embedding=embedding)
-        memories = OwnerMemories(stores, shared, config, vectors=vectors)
-        memories.rounds.start()
-        stack.callback(memories.rounds.stop)
-        yield Daemon(memories, stores)
-
-
-def ready(service: MemoryService) -> None:
-    wait_until(lambda: service.call(Status()).embedder.state is EmbedderState.READY)
-
-
-@pytest.mark.parametrize(
-    "embeds",
-    [True, False],
-    ids=["pgvector", "daemon"],
+MIGRATIONS = shipped("migrations") / "postgres"
+NUMPY = pytest.mark.skipif(
+    not find_spec("numpy"), reason="needs numpy: make test-numpy"
 )
-def test_each_owner_finds_by_meaning_in_its_own_memory(
-    dsn: str, *, embeds: bool
+
+
+@pytest.fixture
+def stores(dsn: str) -> Iterator[list[PostgresStore]]:
+    """The stores of two daemons."""
+    with ExitStack() as stack:
+        yield [
+            stack.enter_context(open_store(dsn, migrations=MIGRATIONS))
+            for _ in range(2)
+        ]
+
+
+def news(
+    store: PostgresStore, model: int, since: int | None, limit: int = 9
+) -> VectorNews:
+    found = store.vectors.news(model, since=since, limit=limit)
+    assert found
+    return found
+
+
+def test_vectors_that_one_stores_are_news_to_the_other_part_by_part(
+    stores: list[PostgresStore],
 ) -> None:
-    if not embeds:
-        pytest.importorskip("numpy")
-    with serving(dsn, FakeEmbedder(), embeds=embeds) as daemon:
-        anna, bert = daemon.owner("anna"), daemon.owner("bert")
-        gone, _ = remember_all(anna, "The tesla came on Tuesday", "The plums are ripe")
-        remember_all(bert, "Another tesla came", "A tooth hurts")
-        for service in (anna, bert):
-            ready(service)
-            wait_until_embedded(service, 2)
-            assert service.call(Status()).embedder.searched == 2
+    here, there = stores
+    remember_batch(here, *map(memory, "abc"))
+    model = here.vectors.use_model("fake", "digest")
+    here.vectors.keep_vectors(model, {1: b"a"})
+    begin = news(there, model, None)
+    assert begin.vectors == {}
+    assert news(there, model, begin.version) == begin
 
-        answer = anna.call(Recall(query="her new car"))
-        assert (contents(answer), answer.note) == (["The tesla came on Tuesday"], "")
-        assert contents(bert.call(Recall(query="car"))) == ["Another tesla came"]
-        assert anna.call(Recall(query="dentist")).hits == []
+    here.vectors.keep_vectors(model, {3: b"c", 2: b"b"})
+    here.vectors.keep_vectors(model, {1: b"A"})
+    first = news(there, model, begin.version, limit=2)
+    rest = news(there, model, first.version)
 
-        anna.call(Forget(id=gone))
-        assert anna.call(Recall(query="car")).hits == []
-        assert contents(bert.call(Recall(query="car"))) == ["Another tesla came"]
-        assert anna.call(Status()).embedder.embedded == 1
+    assert first.vectors == {3: b"c", 2: b"b"}
+    assert rest.vectors == {1: b"A"}
+    assert news(there, model, rest.version).vectors == {}
+    assert rest.removals == begin.removals
 
 
-def test_owners_without_vectors_are_found_by_a_round_and_only_once(dsn: str) -> None:
-    first = FakeEmbedder()
-    with serving(dsn, first) as daemon:
-        names = [f"owner{number}" for number in range(5)]
-        for name in names:
-            remember_all(daemon.owner(name), *(f"{name} {n}" for n in range(40)))
-        for name in names:
-            wait_until_embedded(daemon.owner(name), 40)
-    assert sum(map(len, first.calls)) == 200
+def test_memories_that_one_forgets_are_news_to_the_other(
+    stores: list[PostgresStore],
+) -> None:
+    here, there = stores
+    remember_batch(here, *map(memory, "ab"))
+    model = here.vectors.use_model("fake", "digest")
+    here.vectors.keep_vectors(model, {1: b"a", 2: b"b"})
+    begin = news(there, model, None)
 
-    other = FakeEmbedder(name="other")
-    with serving(dsn, other) as daemon:
-        # Nobody asks for these: their memories are not open.
-        wait_until(lambda: sum(map(len, other.calls)) == 200)
-        for name in names:
-            wait_until_embedded(daemon.owner(name), 40)
-    again = FakeEmbedder(name="other")
-    with serving(dsn, again) as daemon:
-        ready(daemon.owner(names[0]))
-        remember_all(daemon.owner(names[0]), "one more")
-        wait_until_embedded(daemon.owner(names[0]), 41)
-    assert again.calls == [("one more",)]
+    here.deletion.forget(["a"])
+
+    assert news(there, model, begin.version).removals != begin.removals
 
 
-def test_a_long_backlog_of_one_owner_delays_no_other(dsn: str) -> None:
-    go_on = threading.Event()
-    embedder = FakeEmbedder(meanwhile=lambda _: go_on.wait(WAIT_S))
-    with serving(dsn, embedder) as daemon:
-        anna, bert = daemon.owner("anna"), daemon.owner("bert")
-        remember_all(anna, *(f"anna {n}" for n in range(3 * module.BATCH)))
-        wait_until(lambda: bool(embedder.calls))
-        remember_all(bert, "bert")
-        asked = threading.Thread(target=lambda: bert.call(Recall(query="car")))
-        asked.start()
-        go_on.set()
-        asked.join(WAIT_S)
-        wait_until_embedded(bert, 1)
-        wait_until_embedded(anna, 3 * module.BATCH)
-
-    texts = [text for call in embedder.calls for text in call]
-    assert texts.index("bert") <= 2 * module.BATCH
-
-
-def test_questions_go_before_memories(dsn: str) -> None:
-    before: list[object] = []
-    working, asked = threading.Event(), threading.Event()
-
-    def work(texts: object) -> None:
-        if not asked.is_set():
-            before.append(texts)
-        working.set()
-        asked.wait(0.5)
-
-    embedder = FakeEmbedder()
-    with serving(dsn, embedder) as daemon:
-        anna, bert = daemon.owner("anna"), daemon.owner("bert")
-        ready(bert)
-        embedder.meanwhile = work
-        embedder.asked = lambda _: asked.set()
-        remember_all(anna, *(f"anna {n}" for n in range(20)))
-        assert working.wait(WAIT_S)
-
-        assert bert.call(Recall(query="car")).note == ""
-
-        assert len(before) == 1  # the piece that was being made
-        wait_until_embedded(anna, 20)
-
-
-def test_a_recall_waits_no_longer_than_it_may(dsn: str) -> None:
-    go_on = threading.Event()
-    embedder = FakeEmbedder()
-    with serving(dsn, embedder, wait_ms=50) as daemon:
-        anna = daemon.owner("anna")
-        ready(anna)
-        embedder.meanwhile = lambda _: go_on.wait(WAIT_S)
-        remember_all(anna, "a red car")
-        wait_until(lambda: bool(embedder.calls))
-
-        answer = anna.call(Recall(query="car"))
-
-        assert contents(answer) == ["a red car"]
-        assert "words alone" in answer.note
-        assert anna.call(Status()).embedder.missed == 1
-        go_on.set()
-        wait_until_embedded(anna, 1)
-
-
-def test_new_words_are_embedded_also_where_old_ones_were_being_made(dsn: str) -> None:
-    embedder, edits = FakeEmbedder(), list[str]()
-    with serving(dsn, embedder) as daemon:
-        anna = daemon.owner("anna")
-
-        def edit(_: object) -> None:
-            if not edits:
-                edits.append("m")
-                anna.call(EditMemory("m", text="A tooth hurts"))
-
-        embedder.meanwhile = edit
-        anna.call(Remember("The tesla came", id="m"))
-        wait_until(lambda: bool(anna.call(Recall(query="dentist")).hits))
-        assert anna.call(Recall(query="her new car")).hits == []
-
-        anna.call(EditMemory("m", text="Lisbon it is"))
-        wait_until(lambda: bool(anna.call(Recall(query="trip")).hits))
-        assert anna.call(Recall(query="dentist")).hits == []
-        assert anna.call(Status()).embedder.embedded == 1
-
-
-def refusing(error: Exception, word: str) -> Callable[[object], None]:
-    def refuse(texts: object) -> None:
-        if word in str(texts):
-            raise error
-
-    return refuse
-
-
-def test_a_text_the_model_cannot_read_takes_no_other_along(dsn: str) -> None:
-    refuse = refusing(EmbedderFailed("no direction"), "poison")
-    with serving(dsn, FakeEmbedder(meanwhile=refuse)) as daemon:
-        anna, bert = daemon.owner("anna"), daemon.owner("bert")
-        remember_all(anna, "The tesla came", "poison", "The plums are ripe")
-        remember_all(bert, "A tooth hurts")
-
-        wait_until_embedded(anna, 2)
-        wait_until_embedded(bert, 1)
-        wait_until(lambda: anna.call(Status()).embedder.failed == 1)
-        assert contents(anna.call(Recall(query="car"))) == ["The tesla came"]
-        assert bert.call(Status()).embedder.failed == 0
-
-
-def test_a_model_that_cannot_be_run_leaves_words_and_is_tried_again(dsn: str) -> None:
-    broken = ModelUnavailable("the file is damaged")
-    embedder = FakeEmbedder(asked=refusing(broken, "ready"))
-    with serving(dsn, embedder) as daemon:
-        anna = daemon.owner("anna")
-        remember_all(anna, "The tesla came")
-        wait_until(
-            lambda: anna.call(Status()).embedder.state is EmbedderState.UNAVAILABLE
+@NUMPY
+def test_the_index_of_one_follows_what_the_other_embeds_and_forgets(
+    stores: list[PostgresStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexer, "START_AFTER_S", 0.0)
+    monkeypatch.setattr(indexer, "GATHER_S", 0.0)
+    monkeypatch.setattr(indexer, "LOOK_S", 0.05)
+    here, there = stores
+    remember_batch(here, memory("a", "the tesla is red"))
+    embedders = [FakeEmbedder(), FakeEmbedder()]
+    with ExitStack() as stack:
+        first, second = (
+            stack.enter_context(
+                Vectors(
+                    store=store.vectors,
+                    embedder=embedder,
+                    wait_s=5,
+                    similarity_min=0.6,
+                    rows_max=1_000,
+                )
+            )
+            for store, embedder in zip(stores, embedders, strict=True)
         )
-        answer = anna.call(Recall(query="tesla"))
-        assert contents(answer) == ["The tesla came"]
-        assert answer.note == "found by words alone: the embedding model is unavailable"
+        wait_until(lambda: first.status().searched == second.status().searched == 1)
+        remember_batch(here, *(memory(id, f"note {id}") for id in "bcd"))
+        first.remembered()
+        wait_until(lambda: second.status().searched == 4)
 
+        there.deletion.forget(["b", "c"])
+        second.forgot()
+        wait_until(lambda: first.status().searched == 2)
 
-def test_two_daemons_embed_each_memory_once(dsn: str) -> None:
-    one, two = FakeEmbedder(), FakeEmbedder()
-    with serving(dsn, one) as first, serving(dsn, two) as second:
-        names = [f"owner{number}" for number in range(4)]
-        for name in names:
-            remember_all(first.owner(name), *(f"{name} {n}" for n in range(60)))
-        for name in names:
-            wait_until_embedded(second.owner(name), 60)
-
-    texts = [text for call in (*one.calls, *two.calls) for text in call]
-    assert len(texts) == len(set(texts)) == 240
-
-
-def test_a_removed_owner_stops_nobody(dsn: str) -> None:
-    with serving(dsn, FakeEmbedder()) as daemon:
-        remember_all(daemon.owner("anna"), "The tesla came")
-        daemon.stores.owners.remove("anna")
-        bert = daemon.owner("bert")
-        remember_all(bert, "Another tesla came")
-
-        wait_until_embedded(bert, 1)
-
-        assert contents(bert.call(Recall(query="car"))) == ["Another tesla came"]
+    assert first.status().embedded == second.status().embedded == 2

@@ -1,0 +1,66 @@
+"""The local memory's vectors where the server compares them: a daemon holds none of them."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from support.fakes import FakeEmbedder, memory, remember_batch
+from support.vector_service import wait_until
+
+from mnemosyned.domain.search.query import Query
+from mnemosyned.domain.text.terms import terms
+from mnemosyned.paths import shipped
+from mnemosyned.storage.postgres.opening import open_store
+from mnemosyned.storage.postgres.store import PostgresStore
+from mnemosyned.vectors import indexer
+from mnemosyned.vectors.indexer import Vectors
+
+pytestmark = pytest.mark.postgres
+MIGRATIONS = shipped("migrations") / "postgres"
+
+
+def found(store: PostgresStore, vectors: Vectors, text: str) -> list[int]:
+    query = Query(terms=terms(text), limit=10)
+    candidates = store.search.candidates(query)
+    near, note = vectors.near(vectors.ask(text), query, candidates)
+    assert note == ""
+    return [match.position for match in near.memories]
+
+
+def test_a_daemon_finds_what_it_and_others_embedded_without_holding_it(
+    dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexer, "START_AFTER_S", 0.0)
+    monkeypatch.setattr(indexer, "GATHER_S", 0.0)
+    embedder = FakeEmbedder()
+    with open_store(dsn, migrations=MIGRATIONS) as before:
+        remember_batch(before, memory("a", "The tesla came"))
+        model = before.vectors.use_model(embedder.name, embedder.identity())
+        before.vectors.keep_vectors(model, {1: embedder.vector("The tesla came")})
+    monkeypatch.setitem(sys.modules, "numpy", None)  # nothing here asks for it
+    with (
+        open_store(dsn, migrations=MIGRATIONS, embeds=True) as store,
+        open_store(dsn, migrations=MIGRATIONS, embeds=True) as other,
+        Vectors(
+            store=store.vectors,
+            embedder=embedder,
+            wait_s=5,
+            similarity_min=0.6,
+            rows_max=100,
+        ) as vectors,
+    ):
+        wait_until(lambda: vectors.status().searched == 1)
+        assert found(store, vectors, "car") == [1]
+
+        remember_batch(store, memory("b", "A tooth hurts"))
+        vectors.remembered()
+        wait_until(lambda: vectors.status().searched == 2)
+        assert found(store, vectors, "dentist") == [2]
+
+        remember_batch(other, memory("c", "Another tesla"))
+        other.vectors.keep_vectors(model, {3: embedder.vector("Another tesla")})
+        assert sorted(found(store, vectors, "car")) == [1, 3]
+        other.deletion.forget(["a"])
+        assert found(store, vectors, "car") == [3]
+    assert embedder.calls == [("A tooth hurts",)]
