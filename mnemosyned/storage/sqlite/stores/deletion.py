@@ -22,7 +22,7 @@ from mnemosyned.storage.sqlite.tables.changing.rewrites import invalidate
 from mnemosyned.storage.sqlite.tables.changing.state import leave_secrets
 from mnemosyned.storage.sqlite.tables.forgetting.forgotten import (
     keep_learnings,
-    keep_memory,
+    keep_memories,
 )
 from mnemosyned.storage.sqlite.tables.forgetting.purge import Purge, request_purge
 from mnemosyned.storage.sqlite.tables.hierarchy import BELOW, chunks
@@ -126,9 +126,9 @@ class SqliteDeletion(Transactional, DeletionStore):
         working = archived = details = unlearned = 0
         indexed: list[tuple[int, str, str]] = []
         episodes: set[int] = set()
+        if grace:  # before any is deleted that another one refers to
+            keep_memories(connection, ids, grace)
         for id in ids:
-            if grace:
-                keep_memory(connection, id, grace)
             deleted = _delete_working(connection, id)
             if deleted:
                 working += 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -36,8 +36,15 @@ class Kept(msgspec.Struct, omit_defaults=True):
 decode_kept = msgspec.json.Decoder(Kept).decode
 
 
-def keep_memory(connection: sqlite3.Connection, id: str, grace: Grace) -> None:
-    """Keep all of a memory that is about to be deleted; nothing of a pruned one."""
+def keep_memories(
+    connection: sqlite3.Connection, ids: Iterable[str], grace: Grace
+) -> None:
+    """Keep all of memories that are about to be deleted; nothing of pruned ones."""
+    for id in ids:
+        _keep_memory(connection, id, grace)
+
+
+def _keep_memory(connection: sqlite3.Connection, id: str, grace: Grace) -> None:
     row = connection.execute(
         f"SELECT {_COLUMNS} FROM working_memory WHERE id = ?1 UNION ALL "
         f"SELECT {_COLUMNS} FROM archive WHERE id = ?1 AND content != ''",
