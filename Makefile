@@ -59,7 +59,7 @@ NODE_22 := node -e 'process.exit(parseInt(process.versions.node) < 22 ? 1 : 0)'
 NEWER_SQLITE := 0.5.4.post2
 
 BENCHES := peer recall write sleep forget locomo talks times life start footprint hooks grounding learnings summaries small-model model-latency context hostile server \
-	replay tokens vectors vector-search soak exchange postgres owners plots
+	replay tokens vectors vector-search soak exchange postgres postgres-writes owners plots
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-server test tables test-e2e test-fault test-backup doctor-table test-lifetime test-sqlite test-packaging test-systemd test-year test-agents test-numpy test-postgres test-citus test-top test-http test-llm test-adapters \
@@ -283,10 +283,15 @@ bench-soak: $(COMPILED) ## 30 clients with mixed load on one daemon, every answe
 	$(BIN)/python tests/bench/bench_soak.py $(if $(MINUTES),--minutes "$(MINUTES)") \
 		$(if $(FORGETS),--forgets "$(FORGETS)") $(if $(SEED),--seed "$(SEED)")
 
-bench-postgres: $(COMPILED) build/postgres/.ready ## both engines asked alike, and how soon; QUESTIONS=2000 MEMORIES=100000 [LARGE=1000000] [OWNERS=1000] [SLEEP=1] [DATA=…/locomo10.json]
-	$(POSTGRES) $(BIN)/python tests/bench/bench_postgres.py $(if $(DATA),--data "$(DATA)") \
+bench-postgres: $(COMPILED) build/postgres/.ready ## both engines asked alike, how soon, and what writing costs; QUESTIONS=2000 MEMORIES=100000 [LARGE=1000000] [OWNERS=1000] [SLEEP=1] [DATA=…/locomo10.json]
+	@status=0; $(POSTGRES) $(BIN)/python tests/bench/bench_postgres.py $(if $(DATA),--data "$(DATA)") \
 		$(if $(QUESTIONS),--questions "$(QUESTIONS)") $(if $(MEMORIES),--memories "$(MEMORIES)") \
-		$(if $(LARGE),--large "$(LARGE)") $(if $(OWNERS),--owners "$(OWNERS)") $(if $(SLEEP),--sleep)
+		$(if $(LARGE),--large "$(LARGE)") $(if $(OWNERS),--owners "$(OWNERS)") $(if $(SLEEP),--sleep) \
+		|| status=1; $(MAKE) --no-print-directory bench-postgres-writes || status=1; exit $$status
+
+bench-postgres-writes: $(COMPILED) build/postgres/.ready ## writing to PostgreSQL against bare inserts and SQLite; ROUNDS=8 [MEMORIES=20000]
+	$(POSTGRES) $(BIN)/python tests/bench/bench_postgres_writes.py $(if $(ROUNDS),--rounds "$(ROUNDS)") \
+		$(if $(MEMORIES),--memories "$(MEMORIES)")
 
 bench-owners: $(COMPILED) build/postgres/.ready ## what owners cost a daemon for many; OWNERS=500
 	$(POSTGRES) $(BIN)/python tests/bench/bench_owners.py $(if $(OWNERS),--owners "$(OWNERS)")

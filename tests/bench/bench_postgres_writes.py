@@ -41,7 +41,7 @@ from support.postgres import Server
 
 from mnemosyned.assembly.build import open_memory
 from mnemosyned.config import Config
-from mnemosyned.domain.ports.owners import Scope
+from mnemosyned.domain.ports.servers.owners import Scope
 from mnemosyned.paths import shipped
 from mnemosyned.storage.postgres.opening import open_owners, open_store
 from mnemosyned.storage.sqlite import open_store as open_file
