@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -123,7 +125,9 @@ class Writers:
 def running(writers: Sequence[Writer]) -> Iterator[Writers]:
     """The writers, until the block is left."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__])  # or each loads all of it for itself
+    # Or each loads all of it for itself; the server of forks looks where PYTHONPATH says.
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+    context.set_forkserver_preload([__name__])
     pairs = [context.Pipe() for _ in writers]
     processes = [
         context.Process(target=serve, args=(writer, theirs))
