@@ -27,6 +27,8 @@ from e2e.daemons import (
 )
 from e2e.programs import BIN
 
+from mnemosyned.daemon.main import EXIT_CONFIG, EXIT_FAILED
+
 pytestmark = [pytest.mark.e2e, pytest.mark.thorough]
 
 HUSHED = "the-violet-hour"
@@ -277,10 +279,17 @@ def test_the_settings_can_be_checked_without_a_start(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", ["no database", "a directory", "under a file", "too new"]
+    ("kind", "exit_code"),
+    [
+        ("no database", EXIT_FAILED),
+        ("too new", EXIT_FAILED),
+        # No database can be there, whatever becomes of the file: it is the setting that is wrong.
+        ("a directory", EXIT_CONFIG),
+        ("under a file", EXIT_CONFIG),
+    ],
 )
 def test_a_file_that_cannot_be_used_is_refused_in_one_sentence(
-    tmp_path: Path, kind: str
+    tmp_path: Path, kind: str, exit_code: int
 ) -> None:
     database = tmp_path / "memory.db"
     if kind == "no database":
@@ -298,7 +307,7 @@ def test_a_file_that_cannot_be_used_is_refused_in_one_sentence(
         options = ("--database", str(database), "--socket", str(room / "s"))
         code, said = refused(*options, home=tmp_path)
 
-    assert code == 1
+    assert code == exit_code
     assert said.startswith("mnemosyned: ")
     assert "Traceback" not in said
     assert str(database if kind != "too new" else 9999) in said
@@ -310,7 +319,7 @@ def test_a_socket_path_beyond_the_kernels_limit_is_refused(tmp_path: Path) -> No
     code, said = refused("--socket", long, home=tmp_path)
 
     assert code in (1, 78)
-    assert "107 bytes" in said
+    assert "107 fit; choose a shorter one" in said
 
 
 def refused(*options: str, home: Path, **settings: Json) -> tuple[int, str]:
