@@ -279,6 +279,8 @@ class Vectors(MemoryVectors):
 
     def _load(self, index: VectorIndex | StorageIndex, *, before: int) -> int:
         """Some of what was made in an earlier life, newest first; where to go on, 0 at the end."""
+        if isinstance(index, StorageIndex):
+            return 0  # it stays where it is, and is counted already
         vectors = self._store.vectors(self._model, before=before, limit=LOADED_AT_ONCE)
         return min(vectors) if index.put(vectors) else 0
 

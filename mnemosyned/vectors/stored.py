@@ -64,7 +64,7 @@ class StorageIndex:
         return self._count
 
     def put(self, vectors: Mapping[int, bytes]) -> bool:
-        """Count vectors that were stored; no more need be loaded."""
+        """Count vectors that were just stored; there is none to load."""
         self._count += len(vectors)
         return False
 

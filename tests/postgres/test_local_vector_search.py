@@ -9,6 +9,7 @@ from support.fakes import FakeEmbedder, memory, remember_batch
 from support.vector_service import wait_until
 
 from mnemosyned.domain.search.query import Query
+from mnemosyned.domain.statuses import EmbedderState
 from mnemosyned.domain.text.terms import terms
 from mnemosyned.paths import shipped
 from mnemosyned.storage.postgres.opening import open_store
@@ -50,12 +51,13 @@ def test_a_daemon_finds_what_it_and_others_embedded_without_holding_it(
             rows_max=100,
         ) as vectors,
     ):
-        wait_until(lambda: vectors.status().searched == 1)
+        wait_until(lambda: vectors.status().state is EmbedderState.READY)
         assert found(store, vectors, "car") == [1]
 
         remember_batch(store, memory("b", "A tooth hurts"))
         vectors.remembered()
-        wait_until(lambda: vectors.status().searched == 2)
+        wait_until(lambda: vectors.status().embedded == 2)
+        assert vectors.status().searched == 2  # what was there before counts once
         assert found(store, vectors, "dentist") == [2]
 
         remember_batch(other, memory("c", "Another tesla"))
