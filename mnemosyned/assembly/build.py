@@ -66,9 +66,9 @@ class OpenMemory:
     def reconfigure(self, config: Config) -> None:
         """Apply the settings that need no restart. Raises `ConfigInvalid`."""
         cycle = self.sleeper.cycle
-        summarizer = None
+        summarizer, turns = None, self.shared.turns
         if self._needs_summarizer(config):
-            turns = self.shared.turns = model_turns(config)
+            turns = model_turns(config)
             model = owner_model(turns, LOCAL_OWNER)
             summarizer = make_summarizer(config, cycle.clock, cycle.gate, model=model)
         self.policies.current = make_policies(config, summarizer or cycle.lease.current)
@@ -77,6 +77,7 @@ class OpenMemory:
             self.watcher.reconfigure(config)
         if summarizer:
             cycle.lease.replace(summarizer)
+            self.shared.replace_turns(turns)
         changed = changed_keys(self.started_with, config)
         self.policies.restart_needed = tuple(filter(needs_restart, changed))
         self.config = config
@@ -113,6 +114,7 @@ def open_memory(
         in_background = socket is not None or config.auto_sleep
         about = make_about(location, store.schema_version, in_background=in_background)
         cycle = make_cycle(store, lease, shared)
+        stack.callback(shared.close)
         stack.callback(lease.close)
         if clock is None:
             shared.guard = stack.enter_context(

@@ -55,6 +55,16 @@ class SharedParts:
     guard: ClockGuard | None = None
     """Judges the clock for what cannot be undone; None where it is always believed."""
 
+    def replace_turns(self, turns: ModelTurns | None) -> None:
+        """Put other language models in force; those that are asked still end with their answer."""
+        former, self.turns = self.turns, turns
+        if former:
+            former.close()
+
+    def close(self) -> None:
+        """End what runs for the language models."""
+        self.replace_turns(None)
+
 
 def make_cycle(
     store: MemoryStore,

@@ -30,6 +30,7 @@ class ModelTurns:
         self._queues: OrderedDict[int, deque[_Ticket]] = OrderedDict()
         """Those that wait, by owner; the owner whose turn is next comes first."""
         self._changed = threading.Condition()
+        self._is_closed = False
 
     @contextmanager
     def lent(self, owner: int) -> Iterator[TextModel]:
@@ -43,10 +44,16 @@ class ModelTurns:
         finally:
             with self._changed:
                 self._hand_on(model)
+                is_done = self._is_closed and model in self._free
+            if is_done:
+                model.close()
 
     def close(self) -> None:
-        """End what runs for the models; the next call starts it again."""
-        for model in self.models:
+        """End what runs for the models: at once, or when the calls that wait have ended."""
+        with self._changed:
+            self._is_closed = True
+            free = list(self._free)
+        for model in free:
             model.close()
 
     def _taken(self, owner: int) -> TextModel:

@@ -154,6 +154,20 @@ def test_closing_an_owners_share_ends_its_own_call_alone() -> None:
     assert not thread.is_alive()
 
 
+def test_models_that_are_closed_end_when_nobody_waits_for_them_any_more() -> None:
+    busy, free = HeldModel(), HeldModel()
+    turns = ModelTurns([busy, free], wait_s=WAIT_S)
+    thread = asking(OwnerModel(turns, 1), "long")
+    until(lambda: busy.asked)
+
+    turns.close()
+
+    assert (busy.closed, free.closed) == (0, 1)
+    busy.let_go()
+    thread.join(WAIT_S)
+    until(lambda: busy.closed)
+
+
 def test_a_share_is_like_the_model() -> None:
     model = HeldModel()
     share = OwnerModel(ModelTurns([model], wait_s=1), 5)
