@@ -28,9 +28,6 @@ from mnemosyned.storage.postgres.database.migrations import check_schema
 from mnemosyned.storage.postgres.database.session import Row, Session, Statement
 
 _SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-_LOCK = (
-    "SELECT last_memory, working_count FROM owner WHERE owner = %(owner)s FOR UPDATE"
-)
 _LAZILY = "SET LOCAL synchronous_commit = off"
 
 
@@ -104,7 +101,8 @@ class Pool:
 
         def begin(connection: Connection) -> Session:
             with connection.pipeline():
-                session = _begin(connection, owner, first, lock=True)
+                session = _begin(connection, owner, first)
+                session.lock()
             _check_owner(session)
             return session
 
@@ -121,20 +119,19 @@ class Pool:
 
     @contextmanager
     def writing_at_once(self, owner: int) -> Iterator[Session]:
-        """A transaction as `writing` begins it, whose statements are sent together.
+        """A transaction whose statements are sent together.
 
         Those whose rows nobody reads share a round trip with what follows, at last the commit:
-        their errors come when the block ends. Where nothing was read, the caller makes sure that
-        nothing is written for an owner that was removed.
+        their errors come when the block ends. The caller locks the owner's row before it reads or
+        writes; where nothing was read, it makes sure that nothing is written for an owner that was
+        removed.
         """
         is_committing = False
         try:
             with self._connections.lent(check_alive) as (connection, _):
                 began = time.monotonic()
                 with connection.pipeline():
-                    session = _begin(
-                        connection, owner, ("BEGIN", *self._role), lock=True
-                    )
+                    session = _begin(connection, owner, ("BEGIN", *self._role))
                     yield session
                     is_committing = True
                     connection.execute("COMMIT")
@@ -177,21 +174,13 @@ class Pool:
             self.held_max_s = max(self.held_max_s, held_s)
 
 
-def _begin(
-    connection: Connection,
-    owner: int,
-    first: Iterable[str],
-    *,
-    lock: bool = False,
-) -> Session:
+def _begin(connection: Connection, owner: int, first: Iterable[str]) -> Session:
     """Send what begins a transaction about an owner, without a wait for the answers."""
     session = Session(connection, owner)
     for statement in first:
         session.execute(statement)
     # A statement and no function, as Citus hands statements alone on to its nodes.
     session.execute_once(f"SET LOCAL mnemosyned.owner = {owner:d}")
-    if lock:
-        session.lock(_LOCK)
     return session
 
 

@@ -12,6 +12,8 @@ Row = tuple[Any, ...]
 Statement = tuple[str, Mapping[str, object]]
 """A statement and its values by name."""
 _UNSTORABLE = re.compile("[\\x00\ud800-\udfff]")
+LOCKED = "last_memory, working_count"
+_LOCK = f"SELECT {LOCKED} FROM owner WHERE owner = %(owner)s FOR UPDATE"
 ROWS_AT_ONCE = 200
 """Rows of a stream that are fetched together, and held in memory."""
 
@@ -37,6 +39,7 @@ class Session:
 
     __slots__ = (
         "_connection",
+        "_is_locked",
         "_lock",
         "_locked",
         "_streams",
@@ -50,19 +53,30 @@ class Session:
         self.owner = owner
         self.numbered = 0
         """Memories that this transaction has given new numbers."""
+        self._is_locked = False
         self._lock: Result | None = None
         self._locked: Row | None = None
         self._streams = 0
         self.first: Result | None = None
         """The result of the statement that went with the transaction's beginning."""
 
-    def lock(self, sql: str) -> None:
-        """Lock the owner's row; what it says is read when somebody asks for it."""
-        self._lock = self.execute(sql)
+    def lock(self) -> None:
+        """Lock the owner's row, unless this transaction has: nobody else changes what is read then."""
+        if not self._is_locked:
+            self.lock_by(_LOCK)
+
+    def lock_by(self, sql: str, /, **values: object) -> None:
+        """Run a statement that locks the owner's row and returns `LOCKED`, as it was before it.
+
+        What the first of them returned is read when somebody asks for it.
+        """
+        result = self.execute(sql, **values)
+        if not self._is_locked:
+            self._lock, self._is_locked = result, True
 
     @property
     def locked(self) -> Row | None:
-        """The owner's row as it was locked; None where there is none, or no lock."""
+        """`LOCKED` of the owner's row as it was found; None where there is none, or no lock."""
         if self._lock:
             self._locked, self._lock = self._lock.fetchone(), None
         return self._locked

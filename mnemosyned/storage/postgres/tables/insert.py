@@ -57,7 +57,8 @@ INSERT_FRESH = (
 _COUNT_NEW = (
     "UPDATE owner SET last_memory = last_memory + %(count)s, "
     "working_count = working_count + %(count)s, "
-    "working_characters = working_characters + %(characters)s WHERE owner = %(owner)s"
+    "working_characters = working_characters + %(characters)s WHERE owner = %(owner)s "
+    "RETURNING last_memory - %(count)s, working_count - %(count)s"
 )
 _INSERT_NEW = (
     f"{_INSERTED} o.last_memory - %(count)s + r.place FROM owner AS o "
@@ -81,19 +82,26 @@ SAID_BEFORE = (
 
 
 class PostgresIntake(Intake):
-    """New memories on their way into working memory."""
+    """New memories on their way into working memory.
+
+    The owner's row is locked before anything is read. Memories that are known to be new need no
+    lock of their own: counting them takes it.
+    """
 
     def __init__(self, session: Session) -> None:
-        super().__init__(partial(Keeper, session))
+        super().__init__(partial(_keeper, session))
         self._session = session
 
     def known_records(self, ids: Sequence[str]) -> dict[str, Known]:
+        self._session.lock()
         return known_records(self._session, ids)
 
     def was_said(self, id: str, content: str) -> bool:
+        self._session.lock()
         return was_said(self._session, id, content)
 
     def said_before(self, memory: MemoryRecord) -> tuple[str, datetime] | None:
+        self._session.lock()
         row = self._session.execute(
             SAID_BEFORE,
             session=memory.session,
@@ -104,12 +112,14 @@ class PostgresIntake(Intake):
         return (row[0], row[1]) if row else None
 
     def supersede(self, *, old: str, new: str) -> None:
+        self._session.lock()
         supersede(self._session, old=old, new=new)
 
     def insert(self, memories: Sequence[MemoryRecord]) -> None:
         insert_new(self._session, memories)
 
     def finish(self) -> int:
+        self._session.lock()
         return self._session.numbered
 
     @property
@@ -119,6 +129,11 @@ class PostgresIntake(Intake):
         return int(before) + self._session.numbered
 
 
+def _keeper(session: Session) -> Keeper:
+    session.lock()
+    return Keeper(session)
+
+
 def insert_new(session: Session, memories: Sequence[MemoryRecord]) -> None:
     """Insert new memories into working memory, numbered in sequence, with tags and validity."""
     if not memories:
@@ -126,7 +141,7 @@ def insert_new(session: Session, memories: Sequence[MemoryRecord]) -> None:
     values = columns([memory_values(memory, session.owner) for memory in memories])
     count = len(memories)
     characters = sum(len(memory.content) for memory in memories)
-    session.execute(_COUNT_NEW, count=count, characters=characters)
+    session.lock_by(_COUNT_NEW, count=count, characters=characters)
     session.execute(_INSERT_NEW, count=count, **values)
     session.execute(_INSERT_NEW_FRESH, count=count, created_at=values["created_at"])
     session.numbered += count
