@@ -34,6 +34,8 @@ API_KEY_VARIABLE = "MNEMOSYNE_LLM_API_KEY"
 """Not a setting: settings are shown and logged."""
 PROJECT_VARIABLE = "MNEMOSYNE_PROJECT"
 """Not a setting: hooks and `mnem mcp` read it."""
+HOOK_WAIT_VARIABLE = "MNEMOSYNE_HOOK_WAIT_S"
+"""Not a setting: `mnem-hook` reads it."""
 
 
 @dataclass(slots=True)
@@ -325,6 +327,7 @@ _NO_SETTINGS = {
     CONFIG_VARIABLE,
     API_KEY_VARIABLE,
     PROJECT_VARIABLE,
+    HOOK_WAIT_VARIABLE,
     *CLIENT_VARIABLES,
 }
 _BUILT = msgspec.json.Decoder(Config)

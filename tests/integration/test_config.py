@@ -16,7 +16,9 @@ from mnemosyned.config import (
     variable,
     with_default_model,
 )
+from mnemosyned.config.reading import PROJECT_VARIABLE
 from mnemosyned.domain.errors import ConfigInvalid
+from mnemosyned.hooks import client as hooks
 from mnemosyned.paths import shipped
 from mnemosyned.remote.environment import CLIENT_VARIABLES
 
@@ -243,7 +245,8 @@ def test_auto_sleep_is_switched_in_any_of_the_usual_words(
 
 
 def test_the_variables_of_clients_are_no_settings() -> None:
-    variables = dict.fromkeys(CLIENT_VARIABLES, "x")
+    of_hooks = (hooks.WAIT_VARIABLE, PROJECT_VARIABLE)
+    variables = dict.fromkeys((*CLIENT_VARIABLES, *of_hooks), "1")
 
     assert load_config(environ=variables) == load_config(environ={})
 
