@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Self
 
-from mnemosyned.domain.errors import EmbedderFailed, MnemosynedError, ModelUnavailable
+from mnemosyned.domain.errors import EmbedderFailed
 from mnemosyned.domain.ports.models import Embedder
 from mnemosyned.domain.ports.vectors import (
     EmbeddingInput,
@@ -32,6 +32,7 @@ from mnemosyned.vectors.index import VectorIndex
 from mnemosyned.vectors.nearness import BUSY, NOT_READY, with_nearness
 from mnemosyned.vectors.pieces import embedded, pieces
 from mnemosyned.vectors.question import Question
+from mnemosyned.vectors.retrying import RETRY_S, retrying
 from mnemosyned.vectors.stored import StorageIndex
 
 BATCH = 32
@@ -41,8 +42,6 @@ SPANS_MAX = 50
 LOADED_AT_ONCE = 5_000
 COUNTED_AT_ONCE = 50_000
 QUESTIONS_MAX = 16
-RETRY_S = 300.0
-"""After so long a model that cannot be run is tried again."""
 START_AFTER_S = 0.5
 """A daemon serves before this begins, and a program that is done by then never pays for it."""
 LOOK_S = 30.0
@@ -154,20 +153,13 @@ class Vectors(MemoryVectors):
     # ------------------------------------------------------------ in the thread
 
     def _run(self) -> None:
-        """A boundary: what is raised is logged, and all of it begins again after a while."""
         self._closing.wait(START_AFTER_S)
-        while not self._closing.is_set():
-            try:
-                self._work()
-            except ModelUnavailable as error:
-                self._unavailable(error.message)
-            except Exception as error:
-                if self._closing.is_set():  # what it was working on was ended
-                    return
-                log.exception("embedding_failed")
-                ours = isinstance(error, MnemosynedError)
-                self._unavailable(str(error) if ours else "it failed; the log says how")
-            self._closing.wait(self._retry_s)
+        retrying(
+            self._work,
+            closing=self._closing,
+            failed=self._unavailable,
+            retry_s=self._retry_s,
+        )
 
     def _work(self) -> None:
         model = self._embedder.name

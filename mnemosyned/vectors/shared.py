@@ -30,6 +30,7 @@ from mnemosyned.domain.statuses import EmbedderState, EmbedderStatus
 from mnemosyned.logs import logger
 from mnemosyned.vectors.pieces import embedded, pieces
 from mnemosyned.vectors.question import Question
+from mnemosyned.vectors.retrying import RETRY_S, retrying
 from mnemosyned.vectors.turns import OWNERS_MAX, OwnerTurns
 
 BATCH = 32
@@ -40,8 +41,6 @@ ROUND_S = 60.0
 """Seconds between rounds, which find the owners that no request of this daemon named."""
 ROUND_PAGE = 200
 CLAIM_S = 300.0
-RETRY_S = 300.0
-"""After so long a model that cannot be run is tried again."""
 FAILED_AGAIN_S = 10.0
 """After so long an owner's turn comes again that failed, as with the database."""
 STOP_S = 10.0
@@ -122,19 +121,12 @@ class SharedVectors:
     # ------------------------------------------------------------ in the thread
 
     def _run(self) -> None:
-        """A boundary: what is raised is logged, and all of it begins again after a while."""
-        while not self._closing.is_set():
-            try:
-                self._work()
-            except ModelUnavailable as error:
-                self._unavailable(error.message)
-            except Exception as error:
-                if self._closing.is_set():  # what it was working on was ended
-                    return
-                log.exception("embedding_failed")
-                ours = isinstance(error, MnemosynedError)
-                self._unavailable(str(error) if ours else "it failed; the log says how")
-            self._closing.wait(self._retry_s)
+        retrying(
+            self._work,
+            closing=self._closing,
+            failed=self._unavailable,
+            retry_s=self._retry_s,
+        )
 
     def _work(self) -> None:
         self.identity = self._embedder.identity()

@@ -42,7 +42,6 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is waited for."""
     monkeypatch.setattr(module, "GATHER_S", 0.01)
     monkeypatch.setattr(module, "ROUND_S", 0.1)
-    monkeypatch.setattr(module, "RETRY_S", 0.05)
 
 
 @dataclass(frozen=True, slots=True)
