@@ -75,22 +75,36 @@ def rows_found(
     """The newest rows that have any of the phrases, as many as may be scored."""
     most = SCORED_MAX if source[1] == "grams" else EPISODES_SCORED_MAX
     distinct = list(dict.fromkeys(phrases))
-    words = [phrase for phrase in distinct if len(phrase) == 1]
-    longer = [phrase for phrase in distinct if len(phrase) > 1]
-    terms = [term for (term,) in words]
-    rows = occurrences_of_each(session, source, terms, narrow, limit=most)
-    found: dict[Phrase, list[Occurrence]] = dict(zip(words, rows, strict=True))
-    if longer:
-        texts = texts_with_any(session, source, AnyOf.of(longer), narrow, limit=most)
-        found |= {phrase: _counted(texts, phrase) for phrase in longer}
+    found = _rows_with(session, source, distinct, narrow, limit=most)
+    rows = [found[phrase] for phrase in phrases]
     every: set[int] = set()
     if sum(map(len, found.values())) >= most:
-        every = {row[0] for rows in found.values() for row in rows}
+        every = {row[0] for each in rows for row in each}
     if len(every) < most:
-        return Found([found[phrase] for phrase in phrases], is_all=True)
+        return Found(rows, is_all=True)
     oldest = nlargest(most, every)[-1]
-    newest = [[row for row in found[each] if row[0] >= oldest] for each in phrases]
+    newest = [[row for row in each if row[0] >= oldest] for each in rows]
     return Found(newest, is_all=False)
+
+
+def _rows_with(
+    session: Session,
+    source: Source,
+    phrases: Sequence[Phrase],
+    narrow: SqlFilter,
+    *,
+    limit: int,
+) -> dict[Phrase, list[Occurrence]]:
+    """The newest rows that have any of the phrases, for each phrase."""
+    words = [phrase for phrase in phrases if len(phrase) == 1]
+    longer = [phrase for phrase in phrases if len(phrase) > 1]
+    terms = [term for (term,) in words]
+    rows = occurrences_of_each(session, source, terms, narrow, limit=limit)
+    found: dict[Phrase, list[Occurrence]] = dict(zip(words, rows, strict=True))
+    if longer:
+        texts = texts_with_any(session, source, AnyOf.of(longer), narrow, limit=limit)
+        found |= {phrase: _counted(texts, phrase) for phrase in longer}
+    return found
 
 
 def hits_of(
