@@ -56,7 +56,7 @@ class Server:
             os.chown(self.folder, NOBODY, NOBODY)
         self._run(
             "initdb", "-D", str(self.data), "-U", USER, "-A", "trust", "-N",
-            "-E", "UTF8", "--locale=C",
+            "-E", "UTF8", "--locale=C", "--data-checksums",
         )  # fmt: skip
         atexit.register(self.remove)
 
