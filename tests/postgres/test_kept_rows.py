@@ -12,6 +12,7 @@ import pytest
 from support.fakes import NOON, FakeClock
 from support.twins import Shown, service_over, shown
 
+from mnemosyned.domain.search.words import frequencies, search
 from mnemosyned.paths import shipped
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.postgres.opening import open_store
@@ -27,6 +28,8 @@ from mnemosyned.verbs.sleep import Sleep
 
 pytestmark = pytest.mark.postgres
 MEMORIES = 400
+KEPT = 250
+"""Rows that are kept of a word that every memory has, where a test says so."""
 QUESTIONS = ("bell at the mill", "who rang bell 17", "mill gear", "a quiet bell")
 WORD, OTHER = AnyOf((1,), ()), AnyOf((2,), ())
 
@@ -99,8 +102,28 @@ CHANGES = [remember, remember_many, forget, put_back, edit, sleep, prune]
 def test_what_another_daemon_changes_is_seen_by_the_next_question(
     dsn: str, change: Callable[[MemoryService], None]
 ) -> None:
+    sees_changes(dsn, change)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_it_is_seen_also_where_only_the_newest_rows_of_words_are_kept(
+    dsn: str, change: Callable[[MemoryService], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module, limit in ((search, "WALKED_MAX"), (frequencies, "SAMPLE")):
+        monkeypatch.setattr(module, limit, KEPT)
+
+    rows = sees_changes(dsn, change)
+
+    assert KEPT in rows
+
+
+def sees_changes(dsn: str, change: Callable[[MemoryService], None]) -> list[int]:
+    """Have one daemon change what another has been asked, and see what that answers then.
+
+    Returns how many rows it has kept of each word.
+    """
     with ExitStack() as opened:
-        mine, another = (
+        another, mine = (
             opened.enter_context(daemon(dsn)),
             opened.enter_context(daemon(dsn)),
         )
@@ -115,10 +138,12 @@ def test_what_another_daemon_changes_is_seen_by_the_next_question(
         store_of(mine).maintenance.release_memory(words=True)
 
         seen = answers(mine)
+        rows = rows_kept()
 
         fresh = opened.enter_context(daemon(dsn))
         assert seen == answers(fresh)
         assert seen != before
+    return rows
 
 
 def test_rows_of_a_common_word_are_kept_for_the_next_question(dsn: str) -> None:
@@ -146,9 +171,9 @@ def test_no_more_numbers_are_kept_than_there_is_room_for(
     monkeypatch.setattr(kept_rows, "NUMBERS_MAX", 1_000)
     at = Moment(0, 900)
     kept = KeptRows()
-    kept.keep(WORD, range(900, 0, -1), at)
+    kept.keep(WORD, range(900, 0, -1), at, is_all=True)
     assert kept.of(WORD, at)
-    kept.keep(OTHER, range(600, 0, -1), at)
+    kept.keep(OTHER, range(600, 0, -1), at, is_all=True)
 
     assert kept.of(WORD, at) is None
     assert kept.of(OTHER, at)
@@ -157,13 +182,14 @@ def test_no_more_numbers_are_kept_than_there_is_room_for(
 
 def test_a_question_of_an_older_snapshot_sees_no_rows_of_later_ones() -> None:
     kept = KeptRows()
-    kept.keep(WORD, range(900, 0, -1), Moment(3, 900))
+    kept.keep(WORD, range(900, 0, -1), Moment(3, 900), is_all=True)
 
     older = kept.of(WORD, Moment(3, 850))
     assert older
     assert list(older.rows) == list(range(850, 0, -1))
     assert kept.of(WORD, Moment(2, 850)) is None
-    kept.keep(WORD, range(300, 0, -1), Moment(2, 300))  # and takes nothing newer away
+    # And takes nothing newer away.
+    kept.keep(WORD, range(300, 0, -1), Moment(2, 300), is_all=True)
     newest = kept.of(WORD, Moment(3, 900))
     assert newest
     assert newest.rows == array("q", range(900, 0, -1))
@@ -171,6 +197,34 @@ def test_a_question_of_an_older_snapshot_sees_no_rows_of_later_ones() -> None:
 
 def test_rows_of_rare_words_are_not_kept() -> None:
     kept = KeptRows()
-    kept.keep(WORD, range(kept_rows.KEPT_FROM - 1, 0, -1), Moment(0, 900))
+    kept.keep(WORD, range(kept_rows.KEPT_FROM - 1, 0, -1), Moment(0, 900), is_all=True)
 
     assert kept.of(WORD, Moment(0, 900)) is None
+
+
+def test_of_a_very_common_word_the_newest_rows_are_kept() -> None:
+    kept, at = KeptRows(), Moment(0, 900)
+    kept.keep(WORD, range(900, 600, -1), at, is_all=False)
+
+    of_now, of_before = kept.of(WORD, at), kept.of(WORD, Moment(0, 890))
+
+    assert of_now
+    assert of_now.has(300)
+    assert not of_now.has(301)
+    assert of_before
+    assert of_before.has(290)
+    assert not of_before.has(291)
+
+
+def test_fewer_rows_of_a_word_replace_no_more_of_them() -> None:
+    kept, at = KeptRows(), Moment(0, 900)
+    kept.keep(WORD, range(900, 500, -1), at, is_all=False)
+    kept.keep(WORD, range(900, 600, -1), at, is_all=False)
+    some = kept.of(WORD, at)
+    kept.keep(WORD, range(900, 300, -1), at, is_all=True)
+    every = kept.of(WORD, at)
+
+    assert some
+    assert len(some.rows) == 400
+    assert every
+    assert every.is_all

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
 from typing import NamedTuple
@@ -123,26 +124,30 @@ class PostgresWords(WordRows):
         known = self._known.get(forms)
         if known and (known.is_all or known.limit >= limit):
             return known.newest
-        rows = self._kept_rows(forms) or self._among_few(forms)
-        if rows is not None:
-            self._known[forms] = _Rows(rows, len(rows) + 1)
-        return rows
+        found = self._kept_rows(forms, limit) or self._among_few(forms)
+        if found is None:
+            return None
+        self._known[forms] = found
+        return found.newest
 
-    def _kept_rows(self, forms: Forms) -> Sequence[int] | None:
-        """All rows of a word, if they are kept, with those that have come since."""
+    def _kept_rows(self, forms: Forms, limit: int) -> _Rows | None:
+        """The rows of a word that are kept, with those that have come since; None if too few are."""
         if self._kept is None:
             return None
         word = self._any_of(forms)
         kept = self._kept.of(word, self._moment)
-        if kept is None or kept.at == self._moment:
-            return kept and kept.rows
-        since = Asked(word, SINCE_MAX, above=kept.at.last)
-        (parts,) = rows_of_each(self._session, [since], self._narrow, newest=True)
-        rows = [*_merged(parts, SINCE_MAX), *kept.rows]
-        self._kept.keep(word, rows, self._moment)
-        return rows
+        if kept is None or not kept.has(limit):
+            return None
+        rows, is_all = kept.rows, kept.is_all
+        if kept.at != self._moment:
+            since = Asked(word, SINCE_MAX, above=kept.at.last)
+            (parts,) = rows_of_each(self._session, [since], self._narrow, newest=True)
+            most = sys.maxsize if is_all else len(rows)
+            rows = [*_merged(parts, SINCE_MAX), *rows][:most]
+            self._kept.keep(word, rows, self._moment, is_all=is_all)
+        return _Rows(rows, len(rows) + is_all)
 
-    def _among_few(self, forms: Forms) -> Sequence[int] | None:
+    def _among_few(self, forms: Forms) -> _Rows | None:
         """The rows of a word among the few that pass, if all of its rows are known."""
         if self._few is None or self._everything is None:
             return None
@@ -150,7 +155,8 @@ class PostgresWords(WordRows):
         if everywhere is None or not everywhere.is_all:
             return None
         few = frozenset(self._few)
-        return [seq for seq in everywhere.newest if seq in few]
+        rows = [seq for seq in everywhere.newest if seq in few]
+        return _Rows(rows, len(rows) + 1)
 
     def _all_with_any(self, words: Sequence[Forms]) -> set[int] | None:
         """All rows of any of these words, if they are known."""
@@ -177,10 +183,7 @@ class PostgresWords(WordRows):
             if any(len(rows) >= what.most for rows in parts):
                 common[forms] = what._replace(above=self._bound(parts, what.most))
             else:
-                rows = _Rows(_merged(parts, what.most), what.most)
-                self._known[forms] = rows
-                if self._kept and rows.is_all:
-                    self._kept.keep(what.any_of, rows.newest, self._moment)
+                self._learn(forms, what, _merged(parts, what.most))
         for _ in range(LOOKS_MAX):
             common = self._look_up_newest(common)
             if not common:
@@ -188,20 +191,32 @@ class PostgresWords(WordRows):
 
     def _look_up_newest(self, asked: dict[Forms, Asked]) -> dict[Forms, Asked]:
         """Look up the newest rows of common words; return where too few were looked at."""
-        if not asked:
-            return asked
-        found = rows_of_each(
-            self._session, list(asked.values()), self._narrow, newest=True
-        )
         again: dict[Forms, Asked] = {}
-        for (forms, what), parts in zip(asked.items(), found, strict=True):
-            rows = _merged(parts, what.most)
-            if len(rows) < what.most and what.above:
-                further = self.last - WIDENING * (self.last - what.above)
-                again[forms] = what._replace(above=max(0, further))
-            else:
-                self._known[forms] = _Rows(rows, what.most)
+        # Apart: one with no bound would have the others' statement read the whole table.
+        for is_bounded in (False, True):
+            some = {
+                forms: what
+                for forms, what in asked.items()
+                if bool(what.above) == is_bounded
+            }
+            if not some:
+                continue
+            found = rows_of_each(
+                self._session, list(some.values()), self._narrow, newest=True
+            )
+            for (forms, what), parts in zip(some.items(), found, strict=True):
+                rows = _merged(parts, what.most)
+                if len(rows) < what.most and what.above:
+                    further = self.last - WIDENING * (self.last - what.above)
+                    again[forms] = what._replace(above=max(0, further))
+                else:
+                    self._learn(forms, what, rows)
         return again
+
+    def _learn(self, forms: Forms, asked: Asked, newest: Sequence[int]) -> None:
+        rows = self._known[forms] = _Rows(newest, asked.most)
+        if self._kept:
+            self._kept.keep(asked.any_of, newest, self._moment, is_all=rows.is_all)
 
     def _bound(self, parts: Sequence[Sequence[int]], most: int) -> int:
         """Return a row after which there may be as many rows as are asked for."""
