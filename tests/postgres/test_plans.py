@@ -106,3 +106,22 @@ def test_a_question_reads_no_table_from_end_to_end(
         assert not READ_WHOLE.search(plan), f"{sql}\n{plan}"
         # A word's postings beside the whole key of the table take twice as long.
         assert "BitmapAnd" not in plan, f"{sql}\n{plan}"
+
+
+def test_a_group_that_falls_asleep_is_read_by_its_ids(
+    pair: Twins, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store: Any = pair.stores[POSTGRES]
+    dsn = dsn_of(pair)
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("VACUUM ANALYZE")
+    with psycopg.connect(dsn) as connection:
+        ids = [id for (id,) in connection.execute("SELECT id FROM memory LIMIT 20")]
+    with noted(monkeypatch) as statements:
+        assert len(store.memories.working(ids)) == len(ids)
+    (carried_out,) = [
+        plan for sql, plan in plans(dsn, statements) if "m.content" in sql
+    ]
+
+    assert "memory_owner_id_key" in carried_out
+    assert not READ_WHOLE.search(carried_out), carried_out

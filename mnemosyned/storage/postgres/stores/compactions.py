@@ -26,6 +26,7 @@ from mnemosyned.storage.postgres.tables.insert import PostgresIntake
 from mnemosyned.storage.postgres.tables.rows import (
     MEMORY_FIELDS,
     MEMORY_TABLES,
+    OF_IDS,
     memory_from,
     utc,
 )
@@ -168,7 +169,7 @@ def _memories(session: Session, ids: Sequence[str]) -> dict[str, MemoryRecord]:
     for start in range(0, len(ids), IDS_PER_QUERY):
         rows = session.execute(
             f"SELECT {MEMORY_FIELDS} FROM {MEMORY_TABLES} "
-            "WHERE m.owner = %(owner)s AND m.id = ANY(%(ids)s::text[])",
+            f"WHERE m.owner = %(owner)s AND {OF_IDS}",
             ids=list(ids[start : start + IDS_PER_QUERY]),
         )
         memories |= {memory.id: memory for memory in map(memory_from, rows)}

@@ -24,6 +24,8 @@ from mnemosyned.storage.postgres.tables.owners.owner import totals
 from mnemosyned.storage.postgres.tables.rows import (
     MEMORY_FIELDS,
     MEMORY_TABLES,
+    OF_IDS,
+    WORKING_TABLES,
     memory_from,
 )
 
@@ -74,9 +76,8 @@ class PostgresRecords(Transactional, RecordStore):
     @reads
     def working(self, session: Session, ids: Sequence[str]) -> list[MemoryRecord]:
         rows = session.execute(
-            f"SELECT {MEMORY_FIELDS} FROM {MEMORY_TABLES} "
-            "JOIN fresh AS f ON f.owner = m.owner AND f.seq = m.seq "
-            "WHERE m.owner = %(owner)s AND m.id = ANY(%(ids)s) ORDER BY m.created_at, m.seq",
+            f"SELECT {MEMORY_FIELDS} FROM {WORKING_TABLES} "
+            f"WHERE m.owner = %(owner)s AND {OF_IDS} ORDER BY m.created_at, m.seq",
             ids=list(ids),
         )
         return list(map(memory_from, rows))

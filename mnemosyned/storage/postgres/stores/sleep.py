@@ -31,7 +31,7 @@ from mnemosyned.storage.postgres.tables.details import insert_details
 from mnemosyned.storage.postgres.tables.episodes import insert_episode
 from mnemosyned.storage.postgres.tables.log import insert_log
 from mnemosyned.storage.postgres.tables.placement import evict
-from mnemosyned.storage.postgres.tables.rows import utc
+from mnemosyned.storage.postgres.tables.rows import OF_IDS, utc
 
 RECENT_LOG_ROWS = 500
 """Log rows from which the present speed of a model is computed."""
@@ -211,7 +211,7 @@ class _Promoting(Promoting):
             "SELECT 1 FROM memory AS m "
             "JOIN fresh AS f ON f.owner = m.owner AND f.seq = m.seq "
             "JOIN memory_state AS s ON s.owner = m.owner AND s.memory_seq = m.seq "
-            "WHERE m.owner = %(owner)s AND m.id = ANY(%(ids)s::text[]) "
+            f"WHERE m.owner = %(owner)s AND {OF_IDS} "
             "AND s.superseded_at IS NOT NULL LIMIT 1",
             ids=list(ids),
         )
@@ -222,7 +222,7 @@ class _Promoting(Promoting):
             "SELECT 1 FROM memory AS m "
             "JOIN fresh AS f ON f.owner = m.owner AND f.seq = m.seq "
             "JOIN revision AS r ON r.owner = m.owner AND r.memory_seq = m.seq "
-            "WHERE m.owner = %(owner)s AND m.id = ANY(%(ids)s::text[]) "
+            f"WHERE m.owner = %(owner)s AND {OF_IDS} "
             "AND r.seq > %(since)s LIMIT 1",
             ids=list(ids),
             since=since,

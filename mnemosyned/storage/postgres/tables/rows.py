@@ -38,6 +38,22 @@ MEMORY_TABLES = (
 )
 """A memory wherever it is: in working memory there is no `p`, and no `e`."""
 
+WORKING_TABLES = (
+    "memory AS m JOIN fresh AS f ON f.owner = m.owner AND f.seq = m.seq "
+    "LEFT JOIN memory_state AS s ON s.owner = m.owner AND s.memory_seq = m.seq "
+    "LEFT JOIN (SELECT NULL::text AS id) AS e ON false"
+)
+"""The same in working memory, where no memory has an episode."""
+OF_IDS = (
+    "m.seq = ANY(ARRAY(SELECT i.seq FROM memory AS i "
+    "WHERE i.owner = %(owner)s AND i.id = ANY(%(ids)s::text[])))"
+)
+"""Condition for the memories with some ids, where other tables are read beside them.
+
+The server keeps no statistics of ids. It would take twenty of them for those of a tenth of all
+memories, and read the other tables from end to end; of numbers it knows that they are few.
+"""
+
 
 def utc(moment: datetime) -> datetime:
     """The instant as it is stored: in UTC."""

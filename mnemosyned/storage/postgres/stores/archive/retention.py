@@ -27,7 +27,7 @@ from mnemosyned.storage.postgres.tables.owners.owner import (
     totals,
 )
 from mnemosyned.storage.postgres.tables.placement import return_one
-from mnemosyned.storage.postgres.tables.rows import utc
+from mnemosyned.storage.postgres.tables.rows import OF_IDS, utc
 
 EPISODES_READ = 100
 """Episodes whose originals are read in one statement."""
@@ -92,7 +92,7 @@ class PostgresRetention(Transactional, RetentionStore):
             session.execute(
                 "SELECT m.seq, length(m.content) FROM placed AS p "
                 "JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
-                "WHERE m.owner = %(owner)s AND m.id = ANY(%(ids)s::text[]) "
+                f"WHERE m.owner = %(owner)s AND {OF_IDS} "
                 "AND m.content != ''",
                 ids=list(ids),
             ).fetchall()
