@@ -108,6 +108,12 @@ def test_json_without_spaces_falls_apart_into_its_words_and_values() -> None:
     assert surfaces == ["duration_ms", "93122", "image", "shop", "4.12.0"]
 
 
+@pytest.mark.parametrize("ending", ["abcdefg", ".\ntool", "-", "°"])
+def test_many_digits_before_another_text_are_read_once(ending: str) -> None:
+    found = tokens("9" * 200 + ending)
+    assert "9" * 200 in "".join(token.surface for token in found)
+
+
 def test_endings_do_not_hide_a_repetition() -> None:
     assert (
         len(

@@ -64,7 +64,7 @@ PATTERNS: dict[TokenKind, str] = {
     TokenKind.TIME: r"\d{1,2}:\d\d(?::\d\d)?(?:[.,]\d+)?(?:[ap]m|Z)?|\d{1,2}[ap]m",
     TokenKind.MONEY: r"[$€£¥₹₩]\d[\d.,]*[kKmMbB]?|\d[\d.,]*[$€£¥₹₩]",
     TokenKind.VERSION: r"v?\d+(?:\.\d+){2,}[\w.+-]*|v\d+(?:\.\d+)*[\w.+-]*",
-    TokenKind.NUMBER: r"[#+~±<>=-]{0,2}\d+(?:[.,:/x×-]?\d+)*(?:%|°[CF]?|st|nd|rd|th|[a-zµ]{1,4})?",
+    TokenKind.NUMBER: r"[#+~±<>=-]{0,2}\d+(?:[.,:/x×-]\d+)*(?:%|°[CF]?|st|nd|rd|th|[a-zµ]{1,4})?",
     TokenKind.PATH: (
         r"(?:~|\.{1,2})?/[^\s/]+(?:/[^\s/]*)*|[A-Za-z]:\\\S+"
         r"|[\w.@-]+/(?:[\w.@-]+/)*[\w@-]+\.\w+"

@@ -29,9 +29,7 @@ _UNCLEAR = frozenset("it this that these those there here".split())
 _HEADS = frozenset(("he", "she", SPEAKER))
 _HIS = frozenset("he him his himself".split())
 _HERS = frozenset("she her hers herself".split())
-_LINK = re.compile(
-    r"\A\s*(?:[,;–—-]+\s*)*(?:(?:and|but|so|because|which|plus)\b\s*)?(?=\S)"
-)
+_LINK = re.compile(r"\A[\s,;–—-]*(?:(?:and|but|so|because|which|plus)\b\s*)?(?=\S)")
 _SEGMENT = re.compile(r"(?=[,;:–—]|\s-\s|\s(?:and|but|because|which|plus)\s)")
 _INFLECTED = re.compile(rf"\A.{{0,40}}?{SPEAKER} (?!is\b|was\b|has \w+e[dn]\b)\w+s\b")
 _VOCATIVE = re.compile(r"[\s,]*[A-Z]\w+[!.]*|\W*")

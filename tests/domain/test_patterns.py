@@ -1,0 +1,116 @@
+"""No pattern can match the same text in so many ways that a text without a match takes for ever.
+
+That is so where a repeated part is nothing but another repetition: of `(a+)*b`, `aaa` has a way for
+each place where it may be cut. A separator that has to come, or a possessive repetition, leaves one.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+import re
+from collections.abc import Iterable, Iterator
+from importlib import import_module
+from re import _constants as codes, _parser as parser  # type: ignore[attr-defined]
+from typing import Any
+
+import pytest
+
+import mnemosyned
+
+LONG = 10
+"""Repetitions that may be so many or more count as endless."""
+GREEDY = (codes.MAX_REPEAT, codes.MIN_REPEAT)
+EMPTY = (codes.ASSERT, codes.ASSERT_NOT, codes.AT)
+Part = tuple[Any, Any]
+
+
+def within(part: Part) -> list[Iterable[Part]]:
+    """What a part of a pattern is made of."""
+    code, value = part
+    if code in GREEDY or code is codes.POSSESSIVE_REPEAT:
+        return [value[2]]
+    if code is codes.SUBPATTERN:
+        return [value[3]]
+    if code in (codes.ASSERT, codes.ASSERT_NOT):
+        return [value[1]]
+    if code is codes.ATOMIC_GROUP:
+        return [value]
+    return list(value[1]) if code is codes.BRANCH else []
+
+
+def is_only_repetition(parts: Iterable[Part]) -> bool:
+    """Tell whether this may be a repetition alone, as what else it has need not come."""
+    repeats = False
+    for part in parts:
+        code, value = part
+        if code in EMPTY:
+            continue
+        if code in GREEDY and value[0] == 0 and value[1] < LONG:
+            continue
+        inner = code in GREEDY and value[1] >= LONG
+        if code in (codes.SUBPATTERN, codes.BRANCH):
+            inner = any(map(is_only_repetition, within(part)))
+        if not inner:
+            return False
+        repeats = True
+    return repeats
+
+
+def ambiguous(parts: Iterable[Part]) -> Iterator[Part]:
+    """The endless repetitions of what may be a repetition alone."""
+    for part in parts:
+        code, value = part
+        if code in GREEDY and value[1] >= LONG and is_only_repetition(value[2]):
+            yield part
+        for inner in within(part):
+            yield from ambiguous(inner)
+
+
+def is_ambiguous(pattern: re.Pattern[str]) -> bool:
+    return any(ambiguous(parser.parse(pattern.pattern, pattern.flags)))
+
+
+def patterns() -> Iterator[tuple[str, re.Pattern[str]]]:
+    """All patterns that modules keep, alone or in tables."""
+    for module in pkgutil.walk_packages(mnemosyned.__path__, "mnemosyned."):
+        try:
+            values = vars(import_module(module.name))
+        except ModuleNotFoundError as error:
+            if (error.name or "").startswith("mnemosyned"):
+                raise
+            continue
+        for name, value in values.items():
+            yield from kept(f"{module.name}.{name}", value)
+
+
+def kept(name: str, value: object) -> Iterator[tuple[str, re.Pattern[str]]]:
+    if isinstance(value, re.Pattern) and isinstance(value.pattern, str):
+        yield name, value
+    elif isinstance(value, dict):
+        yield from kept(name, [*value, *value.values()])
+    elif isinstance(value, list | tuple | set | frozenset):
+        for item in value:
+            yield from kept(name, item)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (r"(a+)*b", True),
+        (r"\d+(?:[.,]?\d+)*x", True),
+        (r'"(?:[^"]+|\\.)*"', True),
+        (r"\d+(?:[.,]\d+)*x", False),
+        (r'"(?:[^"]++|\\.)*"', False),
+        (r"(?:[a-z]+ )*x", False),
+        (r"(?:a+){2}", False),
+    ],
+)
+def test_an_ambiguous_pattern_is_known(text: str, *, expected: bool) -> None:
+    assert is_ambiguous(re.compile(text)) is expected
+
+
+def test_no_pattern_is_ambiguous() -> None:
+    found = dict(patterns())
+    wrong = [name for name, pattern in found.items() if is_ambiguous(pattern)]
+    assert wrong == []
+    assert len(found) > 100
