@@ -21,9 +21,17 @@ from mnemosyned.storage.postgres.tables.changing.revisions import revisions_of
 from mnemosyned.storage.postgres.tables.changing.state import position_of
 from mnemosyned.storage.postgres.tables.changing.tags import add_tags, remove_tags
 
+# Rows beside those of an id are looked up by their key: `OFFSET 0` is not taken apart by a planner
+# that believes an owner to be small.
 _WORKING = (
-    "SELECT f.seq FROM fresh AS f JOIN memory AS m ON m.owner = f.owner AND m.seq = f.seq "
-    "WHERE f.owner = %(owner)s AND m.id = ANY(%(ids)s::text[])"
+    "SELECT m.seq FROM memory AS m WHERE m.owner = %(owner)s AND m.id = ANY(%(ids)s::text[]) "
+    "AND EXISTS (SELECT 1 FROM fresh AS f "
+    "WHERE f.owner = %(owner)s AND f.seq = m.seq OFFSET 0)"
+)
+_POSITIONS = (
+    "SELECT m.id, m.seq, (SELECT p.episode_seq FROM placed AS p "
+    "WHERE p.owner = %(owner)s AND p.seq = m.seq) FROM memory AS m "
+    "WHERE m.owner = %(owner)s AND m.id = ANY(%(ids)s::text[])"
 )
 
 
@@ -63,28 +71,24 @@ class PostgresChanges(Transactional, ChangeStore):
 
     @writes
     def pin(self, session: Session, ids: Sequence[str], *, pinned: bool) -> int:
+        seqs = [seq for (seq,) in session.execute(_WORKING, ids=list(ids))]
         if not pinned:
             session.execute(
                 "UPDATE working_state SET held_until = NULL "
-                f"WHERE owner = %(owner)s AND memory_seq IN ({_WORKING})",
-                ids=list(ids),
+                "WHERE owner = %(owner)s AND memory_seq = ANY(%(seqs)s::bigint[])",
+                seqs=seqs,
             )
         return session.execute(
             "UPDATE memory SET pinned = %(pinned)s "
-            f"WHERE owner = %(owner)s AND seq IN ({_WORKING})",
-            ids=list(ids),
+            "WHERE owner = %(owner)s AND seq = ANY(%(seqs)s::bigint[])",
+            seqs=seqs,
             pinned=pinned,
         ).rowcount
 
 
 def _positions(session: Session, ids: Sequence[str]) -> dict[str, Position]:
     """Positions of those of these memories that exist, and of their episodes."""
-    rows = session.execute(
-        "SELECT m.id, m.seq, p.episode_seq FROM memory AS m "
-        "LEFT JOIN placed AS p ON p.owner = m.owner AND p.seq = m.seq "
-        "WHERE m.owner = %(owner)s AND m.id = ANY(%(ids)s::text[])",
-        ids=list(ids),
-    )
+    rows = session.execute(_POSITIONS, ids=list(ids))
     return {id: (seq, episode) for id, seq, episode in rows}
 
 

@@ -56,35 +56,51 @@ _REVISED = (
 )
 _MEMORY = (
     "m.id, m.seq, m.session_id, m.source, m.role, m.content, m.content_hash, m.importance, "
+    "m.pinned, m.metadata, m.created_at, m.valid_until, m.superseded_at, m.pruned_at, "
+    f"m.held_until, m.future_since, k.episode, {_TAGS}, {_DETAILS}, {_REVISED}"
+)
+# A planner that takes an owner for small, as statistics older than its memories do, reads all of a
+# table again for each row of another. It takes no `OFFSET 0` apart: what is inside it is looked up
+# by its key.
+_AT_KEYS = (
+    f"SELECT {_MEMORY} FROM ({{keys}} OFFSET 0) AS k CROSS JOIN LATERAL ("
+    "SELECT m.id, m.seq, m.session_id, m.source, m.role, m.content, m.content_hash, m.importance, "
     "m.pinned, m.metadata, m.created_at, s.valid_until, s.superseded_at, s.pruned_at, "
-    f"h.held_until, h.future_since, e.id, {_TAGS}, {_DETAILS}, {_REVISED}"
-)
-_BESIDE = (
+    "h.held_until, h.future_since FROM memory AS m "
     "LEFT JOIN memory_state AS s ON s.owner = m.owner AND s.memory_seq = m.seq "
-    "LEFT JOIN working_state AS h ON h.owner = m.owner AND h.memory_seq = m.seq"
+    "LEFT JOIN working_state AS h ON h.owner = m.owner AND h.memory_seq = m.seq "
+    "WHERE m.owner = %(owner)s AND m.seq = k.seq AND {where} OFFSET 0) AS m ORDER BY {order}"
 )
+"""The memories of some keys: each a `seq`, and the id of its episode."""
 _WORKING = (
-    f"SELECT {_MEMORY} FROM fresh AS f JOIN memory AS m ON m.owner = f.owner AND m.seq = f.seq "
-    f"LEFT JOIN (SELECT NULL::text AS id) AS e ON false {_BESIDE} WHERE m.owner = %(owner)s AND "
+    "SELECT f.seq, NULL::text AS episode FROM fresh AS f "
+    "WHERE f.owner = %(owner)s ORDER BY f.seq"
 )
 _ARCHIVED = (
-    f"SELECT {_MEMORY} FROM placed AS p JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
-    f"JOIN episode AS e ON e.owner = p.owner AND e.seq = p.episode_seq {_BESIDE} "
-    "WHERE p.owner = %(owner)s AND "
+    "SELECT p.seq, e.id AS episode, e.seq AS episode_seq FROM ("
+    "SELECT e.id, e.seq FROM episode AS e "
+    "WHERE e.owner = %(owner)s AND {episodes} OFFSET 0) AS e CROSS JOIN LATERAL ("
+    "SELECT p.seq FROM placed AS p "
+    "WHERE p.owner = %(owner)s AND p.episode_seq = e.seq OFFSET 0) AS p ORDER BY {order}"
 )
 _ORIGINALS_NOT = (
-    "EXISTS (SELECT 1 FROM placed AS q JOIN memory AS o ON o.owner = q.owner AND o.seq = q.seq "
-    "WHERE q.owner = %(owner)s AND q.episode_seq = e.seq AND NOT ({}))"
+    "EXISTS (SELECT 1 FROM placed AS q CROSS JOIN LATERAL (SELECT 1 FROM memory AS o "
+    "WHERE o.owner = %(owner)s AND o.seq = q.seq AND NOT ({}) OFFSET 0) AS n "
+    "WHERE q.owner = %(owner)s AND q.episode_seq = e.seq OFFSET 0)"
 )
 """Whether an episode has originals for which a condition does not hold."""
 _SUPERSESSIONS = (
-    "SELECT m.id, n.id FROM memory_state AS s "
-    "JOIN memory AS m ON m.owner = s.owner AND m.seq = s.memory_seq "
-    "JOIN memory AS n ON n.owner = s.owner AND n.seq = s.superseded_by "
-    "LEFT JOIN fresh AS f ON f.owner = m.owner AND f.seq = m.seq "
-    "LEFT JOIN fresh AS g ON g.owner = n.owner AND g.seq = n.seq "
-    "WHERE s.owner = %(owner)s AND s.superseded_by IS NOT NULL AND "
+    "SELECT m.id, n.id FROM (SELECT s.memory_seq, s.superseded_by FROM memory_state AS s "
+    "WHERE s.owner = %(owner)s AND s.superseded_by IS NOT NULL OFFSET 0) AS s "
+    "CROSS JOIN LATERAL (SELECT m.id, m.seq, EXISTS (SELECT 1 FROM fresh AS f "
+    "WHERE f.owner = %(owner)s AND f.seq = m.seq OFFSET 0) AS works FROM memory AS m "
+    "WHERE m.owner = %(owner)s AND m.seq = s.memory_seq AND {} OFFSET 0) AS m "
+    "CROSS JOIN LATERAL (SELECT n.id, EXISTS (SELECT 1 FROM fresh AS g "
+    "WHERE g.owner = %(owner)s AND g.seq = n.seq OFFSET 0) AS works FROM memory AS n "
+    "WHERE n.owner = %(owner)s AND n.seq = s.superseded_by OFFSET 0) AS n "
+    "ORDER BY NOT m.works, NOT n.works, m.seq"
 )
+"""Those in working memory first."""
 _COMPACTIONS = (
     "SELECT c.id, c.session_id, c.source, c.policy, c.text_hash, c.created_at, "
     "(SELECT array_agg(p.part ORDER BY p.position) FROM compacted AS p "
@@ -121,6 +137,12 @@ class PostgresExporting(Exporting):
     def _rows(self, statement: str) -> Iterator[Row]:
         return self._session.stream(statement, **self._values)
 
+    def _memories(
+        self, keys: str, where: str = "true", *, order: str
+    ) -> Iterator[ExportedMemory]:
+        rows = self._rows(_AT_KEYS.format(keys=keys, where=where, order=order))
+        return map(self._memory, rows)
+
     def _memory(self, row: Row) -> ExportedMemory:
         memory = _memory(row)
         if not row[-1]:
@@ -138,10 +160,8 @@ class PostgresExporting(Exporting):
             others = _ORIGINALS_NOT.format(_condition(self._chosen, "o"))
             whole += f" AND NOT {others}"
         # Two streams in the same order, so that an episode costs no round trip.
-        originals = map(
-            self._memory,
-            self._rows(f"{_ARCHIVED} {whole} ORDER BY p.episode_seq, p.seq"),
-        )
+        keys = _ARCHIVED.format(episodes=whole, order="e.seq, p.seq")
+        originals = self._memories(keys, order="k.episode_seq, k.seq")
         episodes = self._rows(
             f"SELECT {_EPISODE}, {_ORIGINALS} FROM episode AS e "
             f"WHERE e.owner = %(owner)s AND {whole} ORDER BY e.seq"
@@ -152,15 +172,13 @@ class PostgresExporting(Exporting):
 
     def loose_originals(self) -> Iterator[Record]:
         others = _ORIGINALS_NOT.format(_condition(self._chosen, "o"))
-        rows = self._rows(
-            f"{_ARCHIVED} {_condition(self._chosen, 'm')} AND m.content != '' "
-            f"AND {others} ORDER BY m.seq"
-        )
-        yield from map(self._memory, rows)
+        keys = _ARCHIVED.format(episodes=others, order="p.seq")
+        where = f"{_condition(self._chosen, 'm')} AND m.content != ''"
+        yield from self._memories(keys, where, order="k.seq")
 
     def working(self) -> Iterator[Record]:
         where = _condition(self._chosen, "m")
-        yield from map(self._memory, self._rows(f"{_WORKING} {where} ORDER BY m.seq"))
+        yield from self._memories(_WORKING, where, order="k.seq")
 
     def rollups(self) -> Iterator[Record]:
         rows = self._rows(
@@ -175,10 +193,7 @@ class PostgresExporting(Exporting):
 
     def supersessions(self) -> Iterator[Record]:
         where = _condition(self._chosen, "m")
-        rows = self._rows(
-            f"{_SUPERSESSIONS} {where} ORDER BY f.seq IS NULL, g.seq IS NULL, m.seq"
-        )
-        for memory, newer in rows:
+        for memory, newer in self._rows(_SUPERSESSIONS.format(where)):
             yield ExportedSupersession(memory=memory, superseded_by=newer)
 
     def learnings(self) -> Iterator[Record]:
@@ -235,7 +250,7 @@ def _condition(chosen: ExportFilter, alias: str) -> str:
     if chosen.tags:
         clauses.append(
             "EXISTS (SELECT 1 FROM tag AS t WHERE t.owner = %(owner)s "
-            f"AND t.memory_seq = {alias}.seq AND t.name = ANY(%(tags)s::text[]))"
+            f"AND t.memory_seq = {alias}.seq AND t.name = ANY(%(tags)s::text[]) OFFSET 0)"
         )
     if chosen.since:
         clauses.append(f"{alias}.created_at >= %(since)s::timestamptz")
