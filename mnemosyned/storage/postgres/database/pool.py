@@ -10,7 +10,8 @@ from functools import partial
 
 import psycopg
 
-from mnemosyned.domain.errors import NotFound
+from mnemosyned.domain.errors import NotFound, StorageFailed
+from mnemosyned.logs import logger
 from mnemosyned.storage.postgres.database.connections import (
     Connection,
     Connections,
@@ -26,6 +27,12 @@ from mnemosyned.storage.postgres.database.failures import (
 )
 from mnemosyned.storage.postgres.database.migrations import check_schema
 from mnemosyned.storage.postgres.database.session import Row, Session, Statement
+from mnemosyned.storage.postgres.database.statistics import (
+    Growth,
+    refresh_statistics,
+)
+
+log = logger()
 
 _SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _LAZILY = "SET LOCAL synchronous_commit = off"
@@ -48,6 +55,7 @@ class Pool:
         self.held_max_s = 0.0
         """The longest that a transaction has kept an owner's others from writing."""
         self._measuring = threading.Lock()
+        self._growth = Growth()
 
     def close(self) -> None:
         """Close the connections; transactions that run end first."""
@@ -116,6 +124,7 @@ class Pool:
                 self._note_held(time.monotonic() - began)
         except psycopg.Error as error:
             raise storage_failed(error, _consequence(error, is_committing)) from error
+        self._note_growth(session)
 
     @contextmanager
     def writing_at_once(self, owner: int) -> Iterator[Session]:
@@ -139,6 +148,7 @@ class Pool:
             _check_owner(session)
         except psycopg.Error as error:
             raise storage_failed(error, _consequence(error, is_committing)) from error
+        self._note_growth(session)
 
     @contextmanager
     def apart(self, owner: int) -> Iterator[Session]:
@@ -168,6 +178,17 @@ class Pool:
                 yield session
         except psycopg.Error as error:
             raise storage_failed(error, NOTHING_KEPT) from error
+
+    def _note_growth(self, session: Session) -> None:
+        """See from time to time whether the statistics know how much an owner has."""
+        if not self._growth.is_due(session.owner, session.grown):
+            return
+        try:
+            with self.outside_transactions(session.owner) as apart:
+                if refresh_statistics(apart):
+                    self._growth.postpone(session.owner)
+        except StorageFailed as error:  # What was written is kept all the same.
+            log.warning("statistics_not_refreshed", reason=error.message)
 
     def _note_held(self, held_s: float) -> None:
         with self._measuring:

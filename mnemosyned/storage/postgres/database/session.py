@@ -44,6 +44,7 @@ class Session:
         "_locked",
         "_streams",
         "first",
+        "grown",
         "numbered",
         "owner",
     )
@@ -53,6 +54,8 @@ class Session:
         self.owner = owner
         self.numbered = 0
         """Memories that this transaction has given new numbers."""
+        self.grown = 0
+        """Memories that it has added to a table, which statistics do not know."""
         self._is_locked = False
         self._lock: Result | None = None
         self._locked: Row | None = None

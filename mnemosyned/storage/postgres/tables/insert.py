@@ -145,6 +145,7 @@ def insert_new(session: Session, memories: Sequence[MemoryRecord]) -> None:
     session.execute(_INSERT_NEW, count=count, **values)
     session.execute(_INSERT_NEW_FRESH, count=count, created_at=values["created_at"])
     session.numbered += count
+    session.grown += count
     if any(memory.valid_until or memory.tags for memory in memories):
         last = newest_number(session)
         _describe(session, memories, range(last - count + 1, last + 1))

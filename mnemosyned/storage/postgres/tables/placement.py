@@ -32,6 +32,7 @@ def evict(session: Session, ids: Sequence[str], episode_seq: int) -> int:
     sizes: dict[int, int] = dict(session.execute(_EVICT, ids=list(ids)).fetchall())
     if sizes:
         session.execute(_PLACE, seqs=sorted(sizes), episode=episode_seq)
+        session.grown += len(sizes)
     count, characters = len(sizes), sum(sizes.values())
     add_to_totals(session, Tier.WORKING, count=-count, characters=-characters)
     add_to_totals(session, Tier.ARCHIVE, count=count, characters=characters)

@@ -53,6 +53,7 @@ def insert_memories(session: Session, memories: Sequence[PlacedMemory]) -> None:
         seq=[each.seq for each in memories],
         **columns([_values(session.owner, each) for each in memories]),
     )
+    session.grown += len(memories)
     note_rewording(session)
     working = [each for each in memories if each.home is None]
     archived = [each for each in memories if each.home is not None]
