@@ -1,6 +1,6 @@
 """No request of one owner shows, changes or breaks anything of another's, whatever it names.
 
-ISOLATION=100000 sends so many requests.
+ISOLATION=100000 sends so many requests, and shows how far it is.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
@@ -39,6 +40,7 @@ from mnemosyned.sleep.throttle import ForegroundGate
 
 pytestmark = pytest.mark.postgres
 REQUESTS = int(os.environ.get("ISOLATION", "1200"))
+SHOWN_EVERY = 5_000
 BERT = 3
 """The number of the second owner that is added."""
 MARK = "bertsownword"
@@ -222,8 +224,17 @@ def no_tokens(service: Service, anna: Memory, bert: Memory) -> list[str]:
     ]
 
 
+def show(sent: int, answers: Counter[int], began: float) -> None:
+    minutes = (time.monotonic() - began) / 60
+    print(f"{sent:,} requests in {minutes:.1f} min:", dict(sorted(answers.items())))
+
+
 def test_no_request_meets_what_another_owner_has(
-    dsn: str, service: Service, anna: Memory, bert: Memory
+    dsn: str,
+    service: Service,
+    anna: Memory,
+    bert: Memory,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     names = fill(bert, MARK)
     fill(anna, "annasownword")
@@ -234,8 +245,9 @@ def test_no_request_meets_what_another_owner_has(
     chance = random.Random("isolation")
     requests = Requests("isolation", without=NOT_HERE)
     answers: Counter[int] = Counter()
+    began = time.monotonic()
 
-    for _ in range(REQUESTS):
+    for done in range(1, REQUESTS + 1):
         sent = aimed(requests.next(), chance, [*names, str(number)])
         token = chance.choice(wrong) if chance.random() < 0.1 else anna.token
         response = anna.ask(sent, token=token)
@@ -244,6 +256,9 @@ def test_no_request_meets_what_another_owner_has(
         assert response.status < HTTPStatus.INTERNAL_SERVER_ERROR, (sent, response.body)
         refused = response.status == HTTPStatus.UNAUTHORIZED
         assert refused is (token != anna.token), (sent, token)
+        if done % SHOWN_EVERY == 0:
+            with capsys.disabled():
+                show(done, answers, began)
 
     assert rows_of(dsn, number) == before
     assert answers[HTTPStatus.OK] > REQUESTS / 10
