@@ -218,6 +218,28 @@ def test_an_export_needs_no_statistics(
     check(statements)
 
 
+def test_an_export_asks_nothing_for_each_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with opened(new_database(), NEW) as (store, service):
+        fill(service, 60, "old")
+        sent: list[int] = []
+        for _ in range(2):
+            with (
+                explained(monkeypatch) as statements,
+                store.archive.exchange.export(ExportFilter()) as (_, records),
+            ):
+                exported = list(records)
+            sent.append(len(statements))
+            for number in range(40):
+                text = f"green{number}, edited"
+                call(service, "edit", {"id": f"old{number}", "text": text})
+
+    edited = [each for each in exported if getattr(each, "revisions", ())]
+    assert len(edited) == 40
+    assert sent[0] == sent[1]
+
+
 def test_changes_by_many_ids_need_no_statistics(
     stranger: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

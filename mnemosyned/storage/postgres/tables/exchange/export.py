@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from datetime import datetime
 from itertools import islice
 
 import msgspec
@@ -50,14 +50,15 @@ _DETAILS = (
     "(SELECT array_agg(ARRAY[d.kind, d.value, d.sensitive::text] ORDER BY d.kind, d.value) "
     "FROM detail AS d WHERE d.owner = %(owner)s AND d.memory_seq = m.seq)"
 )
-_REVISED = (
-    "EXISTS (SELECT 1 FROM revision AS r "
+_REVISIONS = (
+    "(SELECT json_agg(json_build_array(r.changed_at, r.content, r.content_hash, r.fields) "
+    "ORDER BY r.seq)::text FROM revision AS r "
     "WHERE r.owner = %(owner)s AND r.memory_seq = m.seq)"
 )
 _MEMORY = (
     "m.id, m.seq, m.session_id, m.source, m.role, m.content, m.content_hash, m.importance, "
     "m.pinned, m.metadata, m.created_at, m.valid_until, m.superseded_at, m.pruned_at, "
-    f"m.held_until, m.future_since, k.episode, {_TAGS}, {_DETAILS}, {_REVISED}"
+    f"m.held_until, m.future_since, k.episode, {_TAGS}, {_DETAILS}, {_REVISIONS}"
 )
 # A planner that takes an owner for small, as statistics older than its memories do, reads all of a
 # table again for each row of another. It takes no `OFFSET 0` apart: what is inside it is looked up
@@ -109,6 +110,9 @@ _COMPACTIONS = (
 )
 
 
+_DECODER = msgspec.json.Decoder(list[tuple[datetime, str | None, int, str]])
+
+
 class PostgresExporting(Exporting):
     """The records of one snapshot."""
 
@@ -141,18 +145,7 @@ class PostgresExporting(Exporting):
         self, keys: str, where: str = "true", *, order: str
     ) -> Iterator[ExportedMemory]:
         rows = self._rows(_AT_KEYS.format(keys=keys, where=where, order=order))
-        return map(self._memory, rows)
-
-    def _memory(self, row: Row) -> ExportedMemory:
-        memory = _memory(row)
-        if not row[-1]:
-            return memory
-        rows = self._session.execute(
-            "SELECT changed_at, content, content_hash, fields FROM revision "
-            "WHERE owner = %(owner)s AND memory_seq = %(seq)s ORDER BY seq",
-            seq=memory.seq,
-        )
-        return replace(memory, revisions=tuple(map(_revision, rows)))
+        return map(_memory, rows)
 
     def episodes(self) -> Iterator[Record]:
         whole = "e.level = 0"
@@ -263,7 +256,7 @@ def _memory(row: Row) -> ExportedMemory:
     """Return a memory from _MEMORY."""
     id, seq, session, source, role, content, content_hash, importance = row[:8]
     pinned, metadata, created_at, valid_until, superseded_at, pruned_at = row[8:14]
-    held_until, future_since, episode, tags, details, _ = row[14:]
+    held_until, future_since, episode, tags, details, revisions = row[14:]
     return ExportedMemory(
         id=id,
         seq=seq,
@@ -287,14 +280,16 @@ def _memory(row: Row) -> ExportedMemory:
             (kind, value, sensitive == "true")
             for kind, value, sensitive in details or ()
         ),
+        revisions=tuple(_revisions(revisions)) if revisions else (),
     )
 
 
-def _revision(row: Row) -> ExportedRevision:
-    changed_at, content, content_hash, fields = row
-    return ExportedRevision(
-        changed_at=changed_at,
-        content=content,
-        content_hash=content_hash,
-        fields=msgspec.json.decode(fields),
-    )
+def _revisions(text: str) -> Iterator[ExportedRevision]:
+    """Return revisions from _REVISIONS."""
+    for changed_at, content, content_hash, fields in _DECODER.decode(text):
+        yield ExportedRevision(
+            changed_at=changed_at,
+            content=content,
+            content_hash=content_hash,
+            fields=msgspec.json.decode(fields),
+        )
