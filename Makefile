@@ -99,7 +99,8 @@ test-e2e: $(COMPILED) ## all end-to-end tests, every process started anew and no
 	E2E_ANEW=1 $(PYTEST) -n 2 --dist worksteal -m "(e2e or thorough) and not ($(SLOW))"
 
 test-fault: $(COMPILED) ## kill, crowd and starve the daemon; FIRST_LIVES=2000 for more starts (slow)
-	E2E_ANEW=1 $(PYTEST) -m fault $(call NAMING,fault)
+	E2E_ANEW=1 $(PYTEST) -n 2 --dist worksteal -m "fault and not alone" $(call NAMING,fault)
+	E2E_ANEW=1 $(PYTEST) -m "fault and alone" $(call NAMING,fault)
 
 test-backup: $(COMPILED) ## 100 backups under 500 writes a second, kills amid backups and restores; BACKUPS=100 KILLS=25 (slow)
 	$(if $(BACKUPS),BACKUPS=$(BACKUPS)) $(if $(KILLS),KILLS=$(KILLS)) E2E_ANEW=1 $(PYTEST) -rP -m backup $(call NAMING,backup)

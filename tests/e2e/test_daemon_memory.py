@@ -15,7 +15,7 @@ from e2e.conftest import Start
 from e2e.daemons import Daemon, eventually
 from soak.sampler import sample
 
-pytestmark = [pytest.mark.e2e, pytest.mark.fault]
+pytestmark = [pytest.mark.e2e, pytest.mark.fault, pytest.mark.alone]
 
 ENTRIES = int(os.environ.get("CYCLE_ENTRIES", "5000"))
 CYCLES = 3

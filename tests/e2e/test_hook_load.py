@@ -29,7 +29,7 @@ from support.agents import claude_line, write_lines
 
 from mnemosyned.daemon.health import answers
 
-pytestmark = pytest.mark.fault
+pytestmark = [pytest.mark.fault, pytest.mark.alone]
 
 CALLS = int(os.environ.get("HOOK_CALLS", "1000"))
 WORKERS = 16

@@ -21,7 +21,7 @@ from e2e.wire import SOON_S, answer, answered_s, connected, many, post
 
 from mnemosyned import Client
 
-pytestmark = [pytest.mark.e2e, pytest.mark.fault]
+pytestmark = [pytest.mark.e2e, pytest.mark.fault, pytest.mark.alone]
 
 IDLE = int(os.environ.get("IDLE_CLIENTS", "1000"))
 BUSY = int(os.environ.get("BUSY_CLIENTS", "300"))

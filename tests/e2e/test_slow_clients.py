@@ -11,7 +11,7 @@ from e2e.conftest import Start
 from e2e.daemons import Daemon, eventually
 from e2e.wire import SOON_S, answer, answered_s, connected, many, post
 
-pytestmark = [pytest.mark.e2e, pytest.mark.fault]
+pytestmark = [pytest.mark.e2e, pytest.mark.fault, pytest.mark.alone]
 
 LIMIT = 20
 HALF_HEAD = b"POST /v1/remember HTTP/1.1\r\nHost: x\r\nContent-Le"

@@ -13,7 +13,7 @@ import pytest
 from soak.run import soak
 from support.seeds import seed_of
 
-pytestmark = [pytest.mark.e2e, pytest.mark.fault]
+pytestmark = [pytest.mark.e2e, pytest.mark.fault, pytest.mark.alone]
 
 SECONDS = float(os.environ.get("SOAK_SECONDS", "20"))
 SEED = seed_of("SOAK_SEED")
