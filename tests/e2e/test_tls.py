@@ -7,7 +7,6 @@ import shutil
 import signal
 import socket
 import ssl
-import subprocess
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
@@ -16,8 +15,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from e2e.daemons import WAIT_S, Daemon, environment, eventually, running
-from e2e.programs import BIN
+from e2e.daemons import WAIT_S, Daemon, Json, eventually, running, spawn
 from support.openssl import HAVE_OPENSSL, openssl, self_signed
 
 pytestmark = [pytest.mark.e2e, HAVE_OPENSSL]
@@ -165,17 +163,12 @@ def is_answered(door: Door) -> bool:
         return door.call(connection, "status", {})[0] == 200
 
 
-def refusal(home: Path, **settings: str) -> str:
+def refusal(home: Path, **settings: Json) -> str:
     """What `mnemosyned --check` says against the settings."""
-    done = subprocess.run(
-        [str(BIN / "mnemosyned"), "--check"],
-        env=environment(home, **settings),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode in (0, 78), done.stderr
-    return done.stderr if done.returncode else ""
+    log = home / "check.log"
+    code = spawn("--check", home=home, log=log, **settings).wait(WAIT_S)
+    assert code in (0, 78), log.read_text()
+    return log.read_text() if code else ""
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0:7464", "[::]:7464", "192.0.2.1:7464"])
