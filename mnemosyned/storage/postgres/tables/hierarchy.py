@@ -28,12 +28,14 @@ ABOVE = """
 """The same upwards: a summary, and those it went into."""
 
 _NAME_AS_BELOW = (
-    "UPDATE episode SET (session_id, source) = ("
+    "UPDATE episode AS u SET session_id = b.session_id, source = b.source FROM ("
     "SELECT CASE WHEN min(e.session_id) = max(e.session_id) THEN min(e.session_id) "
-    "ELSE '' END, CASE WHEN min(coalesce(e.source, '')) = max(coalesce(e.source, '')) "
-    "THEN min(e.source) END "
-    "FROM episode AS e WHERE e.owner = %(owner)s AND e.parent_id = %(id)s) "
-    "WHERE owner = %(owner)s AND id = %(id)s"
+    "ELSE '' END AS session_id, "
+    "CASE WHEN min(coalesce(e.source, '')) = max(coalesce(e.source, '')) "
+    "THEN min(e.source) END AS source "
+    "FROM episode AS e WHERE e.owner = %(owner)s AND e.parent_id = %(id)s) AS b "
+    "WHERE u.owner = %(owner)s AND u.id = %(id)s "
+    "AND (u.session_id, u.source) IS DISTINCT FROM (b.session_id, b.source)"
 )
 
 
