@@ -237,7 +237,7 @@ def revised(**changes: object) -> dict[str, object]:
         ({"id": "x" * 300}, "id must have at most 200 characters"),
         ({"tags": ["a,b"]}, "a tag must not contain a comma"),
         ({"seq": "first"}, "the memory is not whole"),
-        ({"seq": (1 << 63) - 1}, "seq must be between 0 and 9,007,199,254,740,992"),
+        ({"seq": (1 << 30) + 1}, "seq must be between 0 and 1,073,741,824"),
         ({"seq": -1}, "seq must be between 0"),
         ({"content_hash": 1 << 63}, "content_hash has more than 64 bits"),
         (revised(changed_at="2026-01-01T00:00:00"), "changed_at names no zone"),

@@ -26,6 +26,8 @@ from mnemosyned.verbs.streams.exchange import KINDS
 
 NUMBER_MAX = 1 << 53
 """No place or count comes near it; the place after a higher one could be none that SQLite has."""
+SEQ_MAX = 1 << 30
+"""PostgreSQL keeps places in four bytes, and what comes after an import is numbered above it."""
 HASHES = range(-1 << 63, 1 << 63)
 NAMES = frozenset({"id", "session", "source", "role", "episode", "memory"})
 """Fields that are as long as a name may be."""
@@ -74,8 +76,10 @@ def _check_number(name: str, value: int) -> None:
     if name.endswith("_hash"):
         if value not in HASHES:
             _refuse(name, "has more than 64 bits")
-    elif not 0 <= value <= NUMBER_MAX:
-        _refuse(name, f"must be between 0 and {NUMBER_MAX:,}")
+        return
+    most = SEQ_MAX if name == "seq" else NUMBER_MAX
+    if not 0 <= value <= most:
+        _refuse(name, f"must be between 0 and {most:,}")
 
 
 def _check_instant(name: str, value: datetime) -> None:
