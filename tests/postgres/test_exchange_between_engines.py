@@ -162,7 +162,7 @@ def differing_tables(one: str, other: str) -> list[str]:
     ):
         return [
             table
-            for table in sorted(tables | {"detail"})
+            for table in sorted(tables)
             if _rows(left, table) != _rows(right, table)
         ]
 

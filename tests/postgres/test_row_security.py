@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, cast
@@ -17,6 +18,7 @@ from mnemosyned.paths import shipped
 from mnemosyned.storage.postgres.database.roles import REQUEST_ROLE
 from mnemosyned.storage.postgres.opening import open_store
 from mnemosyned.storage.postgres.store import PostgresStore
+from mnemosyned.storage.postgres.tables.insert import SAID_BEFORE
 
 pytestmark = pytest.mark.postgres
 MIGRATIONS = shipped("migrations") / "postgres"
@@ -146,6 +148,31 @@ def test_neither_tokens_nor_owners_nor_the_schema_are_a_requests(
         pytest.raises(psycopg.errors.InsufficientPrivilege),
     ):
         connection.execute(statement.encode())
+
+
+@pytest.mark.parametrize("analyzed", [False, True])
+def test_what_was_said_in_other_sessions_is_not_read_under_a_policy(
+    two_owners: str, *, analyzed: bool
+) -> None:
+    with psycopg.connect(two_owners) as connection:
+        connection.execute(
+            "INSERT INTO memory (owner, seq, id, session_id, content, created_at, words) "
+            "SELECT %s, n, 'm' || n, 's' || n, 'ok', now(), '{}' "
+            "FROM generate_series(100, 5100) AS n",
+            [OWN],
+        )
+    if analyzed:
+        with psycopg.connect(two_owners, autocommit=True) as connection:
+            connection.execute("VACUUM ANALYZE memory")
+    with as_role(two_owners) as connection:
+        values = {"owner": OWN, "session": "s4000", "content": "ok", "source": None}
+        found = connection.execute(SAID_BEFORE.encode(), values).fetchall()
+        plan = connection.execute(f"EXPLAIN {SAID_BEFORE}".encode(), values).fetchall()
+
+    assert [id for id, _ in found] == ["m4000"]
+    text = "\n".join(line for (line,) in plan)
+    assert "memory_said" in text, text
+    assert re.search(r"Index Cond: .*\bsaid = ", text), text
 
 
 def test_the_index_of_words_is_used_under_a_policy(two_owners: str) -> None:

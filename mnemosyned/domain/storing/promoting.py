@@ -27,12 +27,11 @@ class Promoting(ABC):
         """Whether one of these working memories was edited since a revision."""
 
     @abstractmethod
-    def evict(self, ids: Sequence[str], episode: int) -> int:
-        """Move those of these memories to the archive that are not pinned; returns how many."""
+    def evict(self, ids: Sequence[str], episode: int, details: Sequence[Detail]) -> int:
+        """Move those of these memories to the archive that are not pinned; returns how many.
 
-    @abstractmethod
-    def insert_details(self, details: Sequence[Detail], episode: int) -> None:
-        """Insert the exact values of an episode's originals."""
+        Their exact values are kept with them.
+        """
 
     @abstractmethod
     def insert_log(self, entry: LogEntry) -> None:
@@ -48,10 +47,9 @@ class Promoting(ABC):
             since = promotion.revision
             if since is not None and self.any_edited(originals, since=since):
                 raise _changed("edited meanwhile")
-            if self.evict(originals, episode) != len(originals):
+            evicted = self.evict(originals, episode, promotion.episode.details)
+            if evicted != len(originals):
                 raise _changed("changed concurrently")
-            if promotion.episode.details:
-                self.insert_details(promotion.episode.details, episode)
             self.insert_log(promotion.entry)
 
 

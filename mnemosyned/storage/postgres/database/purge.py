@@ -17,7 +17,7 @@ from mnemosyned.storage.postgres.database.pool import Pool
 from mnemosyned.storage.postgres.database.session import Session
 
 TABLES = (
-    "memory", "fresh", "working_state", "episode", "placed", "detail", "consolidation_log",
+    "memory", "fresh", "working_state", "episode", "placed", "consolidation_log",
     "learning", "memory_state", "emptied_episode", "compaction", "compacted", "embedding",
     "tag", "revision", "forgotten", "agent_forgotten", "scrub_due",
 )  # fmt: skip

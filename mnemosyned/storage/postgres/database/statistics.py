@@ -25,7 +25,7 @@ _OWN = (
 _COUNTS = "SELECT working_count, archive_count FROM owner WHERE owner = %(owner)s"
 _BELIEVED = "EXPLAIN (FORMAT JSON) SELECT 1 FROM {table} WHERE owner = %(owner)s"
 _ANALYZE = (
-    "ANALYZE (SKIP_LOCKED) memory, fresh, working_state, episode, placed, detail, memory_state, "
+    "ANALYZE (SKIP_LOCKED) memory, fresh, working_state, episode, placed, memory_state, "
     "tag, revision"
 )
 """A table that is locked is being analyzed or cleaned already."""

@@ -164,8 +164,7 @@ def episode_filter(query: Query) -> SqlFilter:
 def narrowed(session: Session, query: Query) -> SqlFilter:
     """The filters of a question for the originals, and the rows that pass if those are few.
 
-    Only sessions and tags are known row by row: the index of sessions is the one that says what was
-    said before.
+    Only sessions and tags are known row by row.
     """
     narrow = memory_filter(query)
     if not (query.sessions or query.tags):

@@ -25,6 +25,7 @@ from mnemosyned.storage.postgres.search.filters import (
     tagged,
     within,
 )
+from mnemosyned.storage.postgres.tables.details import values_of
 
 _MEMORIES = (
     "memory AS m LEFT JOIN fresh AS f ON f.owner = m.owner AND f.seq = m.seq "
@@ -33,8 +34,8 @@ _MEMORIES = (
 _ORDER = "ORDER BY f.seq IS NULL, m.seq"
 """Working memory first."""
 _DETAILS = (
-    "(SELECT string_agg(d.value, ' ' ORDER BY d.kind, d.value) FROM detail AS d "
-    "WHERE m.content = '' AND d.owner = %(owner)s AND d.memory_seq = m.seq)"
+    "(SELECT ARRAY[p.details, p.secrets] FROM placed AS p "
+    "WHERE m.content = '' AND p.owner = %(owner)s AND p.seq = m.seq)"
 )
 """What a pruned memory has left are its exact values."""
 _EARLIER = (
@@ -104,7 +105,8 @@ def _checks(choice: ForgetFilter) -> list[Callable[[Row], bool]]:
 def _texts(row: Row) -> list[str]:
     """All texts of a memory: its words, its speaker, its place, and what they were before."""
     content, role, session, source, metadata, details, earlier = row
-    return [content or details or "", role, session, source or "", metadata] + [
+    values = " ".join(value for _, value in values_of(*details or (None, None)))
+    return [content or values, role, session, source or "", metadata] + [
         _before(text, fields) for text, fields in earlier or ()
     ]
 

@@ -22,7 +22,7 @@ from mnemosyned.storage.postgres.database.transactions import (
     reads,
     writes,
 )
-from mnemosyned.storage.postgres.tables.insert import PostgresIntake
+from mnemosyned.storage.postgres.tables.insert import SAID, PostgresIntake
 from mnemosyned.storage.postgres.tables.rows import (
     MEMORY_FIELDS,
     MEMORY_TABLES,
@@ -34,8 +34,8 @@ from mnemosyned.storage.postgres.tables.rows import (
 IDS_PER_QUERY = 5_000
 # Ids that the product gave are no agent's own.
 _SAME = (
-    "SELECT m.id FROM memory AS m WHERE m.owner = %(owner)s AND m.session_id = %(session)s "
-    "AND m.content_hash = %(hash)s AND m.content = %(content)s "
+    f"SELECT m.id FROM memory AS m WHERE m.owner = %(owner)s AND {SAID} "
+    "AND m.session_id = %(session)s AND m.content = %(content)s "
     "AND m.source IS NOT DISTINCT FROM %(source)s::text AND m.role = %(role)s "
     "AND NOT starts_with(m.id, 'm-') AND (%(earliest)s::timestamptz IS NULL "
     "OR m.created_at BETWEEN %(earliest)s::timestamptz AND %(latest)s::timestamptz) "
@@ -120,7 +120,6 @@ def _home(session: Session, taken: ArchivedMessage) -> str | None:
         home = session.scalar(
             _SAME,
             session=memory.session,
-            hash=content_hash(memory.content),
             content=memory.content,
             source=memory.source,
             role=memory.role,

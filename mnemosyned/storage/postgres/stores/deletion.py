@@ -23,7 +23,7 @@ from mnemosyned.storage.postgres.database.transactions import (
 )
 from mnemosyned.storage.postgres.search import selection
 from mnemosyned.storage.postgres.tables.changing.rewrites import invalidate
-from mnemosyned.storage.postgres.tables.changing.state import leave_secrets
+from mnemosyned.storage.postgres.tables.details import leave_secrets, values_of
 from mnemosyned.storage.postgres.tables.forgetting.forgotten import (
     keep_learnings,
     keep_memories,
@@ -192,13 +192,15 @@ class _Found(NamedTuple):
 
 def _found(session: Session, ids: Sequence[str]) -> list[_Found]:
     rows = session.execute(
-        "SELECT m.seq, m.id, length(m.content), p.episode_seq, (SELECT count(*) "
-        "FROM detail AS d WHERE d.owner = %(owner)s AND d.memory_seq = m.seq) "
+        "SELECT m.seq, m.id, length(m.content), p.episode_seq, p.details, p.secrets "
         "FROM memory AS m LEFT JOIN placed AS p ON p.owner = m.owner AND p.seq = m.seq "
         "WHERE m.owner = %(owner)s AND m.id = ANY(%(ids)s::text[]) ORDER BY m.seq",
         ids=list(ids),
     )
-    return [_Found(*row) for row in rows]
+    return [
+        _Found(seq, id, characters, episode, details=len(values_of(plain, secret)))
+        for seq, id, characters, episode, plain, secret in rows
+    ]
 
 
 def _last(session: Session, table: str) -> int:
@@ -251,8 +253,8 @@ def _leave_archive(session: Session, found: Sequence[_Found]) -> set[int]:
     """Keep secret what is secret in the originals that remain; the episodes that lose originals."""
     episodes = {memory.seq: memory.episode for memory in found if memory.episode}
     rows = session.execute(
-        "SELECT DISTINCT memory_seq FROM detail WHERE owner = %(owner)s "
-        "AND memory_seq = ANY(%(seqs)s::bigint[]) AND sensitive",
+        "SELECT seq FROM placed WHERE owner = %(owner)s "
+        "AND seq = ANY(%(seqs)s::bigint[]) AND secrets IS NOT NULL",
         seqs=list(episodes),
     )
     for (seq,) in rows.fetchall():

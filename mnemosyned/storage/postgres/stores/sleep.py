@@ -27,7 +27,6 @@ from mnemosyned.storage.postgres.database.transactions import (
     reads,
     writes,
 )
-from mnemosyned.storage.postgres.tables.details import insert_details
 from mnemosyned.storage.postgres.tables.episodes import insert_episode
 from mnemosyned.storage.postgres.tables.log import insert_log
 from mnemosyned.storage.postgres.tables.placement import evict
@@ -229,11 +228,8 @@ class _Promoting(Promoting):
         )
         return found is not None
 
-    def evict(self, ids: Sequence[str], episode: int) -> int:
-        return evict(self._session, ids, episode)
-
-    def insert_details(self, details: Sequence[Detail], episode: int) -> None:
-        insert_details(self._session, details, episode)
+    def evict(self, ids: Sequence[str], episode: int, details: Sequence[Detail]) -> int:
+        return evict(self._session, ids, episode, details)
 
     def insert_log(self, entry: LogEntry) -> None:
         insert_log(self._session, entry)

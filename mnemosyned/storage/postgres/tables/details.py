@@ -1,44 +1,151 @@
-"""Exact values of originals as rows."""
+"""Exact values of originals, in the row of each one's place: kinds and values in turns, as JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
-from mnemosyned.domain.memory import Detail
+import msgspec
+
+from mnemosyned.domain.memory import Detail, DetailKind
 from mnemosyned.storage.postgres.database.session import Session
 
+_KINDS = (
+    DetailKind.DATE,
+    DetailKind.TIME,
+    DetailKind.DURATION,
+    DetailKind.MONEY,
+    DetailKind.NUMBER,
+    DetailKind.EMAIL,
+    DetailKind.URL,
+    DetailKind.PATH,
+    DetailKind.VERSION,
+    DetailKind.HASH,
+    DetailKind.IDENTIFIER,
+    DetailKind.PASSWORD,
+    DetailKind.PRIVATE_KEY,
+    DetailKind.AWS_KEY,
+    DetailKind.GITHUB_TOKEN,
+    DetailKind.GITLAB_TOKEN,
+    DetailKind.SLACK_TOKEN,
+    DetailKind.JWT,
+    DetailKind.API_KEY,
+    DetailKind.TOKEN,
+    DetailKind.ACCESS_CODE,
+    DetailKind.LOGIN_CODE,
+    DetailKind.SEED_PHRASE,
+    DetailKind.COOKIE,
+    DetailKind.SIGNATURE,
+    DetailKind.CARD_NUMBER,
+    DetailKind.IBAN,
+    DetailKind.SSN,
+)
+"""Stored as their numbers, from 1: another kind is added at the end."""
+_NUMBERS = {str(kind): number for number, kind in enumerate(_KINDS, start=1)}
+_HOLDING = (
+    "SELECT p.seq, p.details, p.secrets, m.content FROM placed AS p "
+    "JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
+    "WHERE p.owner = %(owner)s AND p.episode_seq = %(episode)s AND p.seq != %(seq)s AND EXISTS "
+    "(SELECT 1 FROM unnest(%(values)s::text[]) AS v (value) WHERE strpos(m.content, v.value) > 0)"
+)
+_Texts = tuple[str | None, str | None]
+"""Plain and secret values as they are stored."""
+Values = dict[tuple[str, str], bool]
+"""Whether each kind and value is a secret."""
 
-def insert_details(
-    session: Session, details: Sequence[Detail], episode_seq: int
+
+class Written(NamedTuple):
+    """The values of originals as they are stored, in the order of these."""
+
+    details: list[str | None]
+    secrets: list[str | None]
+
+
+def values_of(plain: str | None, secret: str | None) -> Values:
+    """The exact values of an original, by kind and value."""
+    found = dict.fromkeys(_pairs(plain), False)
+    found |= dict.fromkeys(_pairs(secret), True)
+    return dict(sorted(found.items()))
+
+
+def written(originals: Iterable[Values]) -> Written:
+    """The exact values of originals as columns."""
+    texts = [_texts(values) for values in originals]
+    return Written([plain for plain, _ in texts], [secret for _, secret in texts])
+
+
+def by_memory(details: Iterable[Detail]) -> Mapping[str, Values]:
+    """The exact values of each original, by its id."""
+    found: dict[str, Values] = {}
+    for detail in details:
+        values = found.setdefault(detail.memory, {})
+        values[str(detail.kind), detail.value] = detail.sensitive
+    return found
+
+
+def replace_details(
+    session: Session,
+    seq: int,
+    episode: int,
+    find: Callable[[Sequence[tuple[str, str]]], Iterable[Detail]],
 ) -> None:
-    """Insert the details of an episode's originals."""
-    if not details:
+    """Replace the exact values of an original by those found with the secrets of its episode."""
+    others = session.execute(
+        "SELECT p.secrets FROM placed AS p WHERE p.owner = %(owner)s "
+        "AND p.episode_seq = %(episode)s AND p.seq != %(seq)s AND p.secrets IS NOT NULL",
+        episode=episode,
+        seq=seq,
+    ).fetchall()
+    secrets = [pair for (text,) in others for pair in _pairs(text)]
+    values = {
+        (str(detail.kind), detail.value): detail.sensitive for detail in find(secrets)
+    }
+    _write(session, seq, values)
+
+
+def leave_secrets(session: Session, seq: int, episode: int) -> None:
+    """Before an original leaves: what it shows to be secret stays so where others hold it too."""
+    own = session.scalar(
+        "SELECT secrets FROM placed WHERE owner = %(owner)s AND seq = %(seq)s", seq=seq
+    )
+    secrets = _pairs(own)
+    if not secrets:
         return
-    rows = session.execute(
-        "SELECT m.id, m.seq FROM placed AS p "
-        "JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
-        "WHERE p.owner = %(owner)s AND p.episode_seq = %(episode)s",
-        episode=episode_seq,
-    )
-    seqs: dict[str, int] = dict(rows)
+    others = session.execute(
+        _HOLDING, episode=episode, seq=seq, values=[value for _, value in secrets]
+    ).fetchall()
+    for other, plain, secret, content in others:
+        held = {pair: True for pair in secrets if pair[1] in content}
+        _write(session, other, values_of(plain, secret) | held)
+
+
+def _write(session: Session, seq: int, values: Values) -> None:
+    plain, secret = _texts(values)
     session.execute(
-        "INSERT INTO detail (owner, memory_seq, kind, value, sensitive) "
-        "SELECT o.owner, r.* FROM owner AS o "
-        "CROSS JOIN unnest(%(seqs)s::bigint[], %(kinds)s::text[], %(values)s::text[], "
-        "%(sensitive)s::bool[]) AS r WHERE o.owner = %(owner)s",
-        seqs=[seqs[detail.memory] for detail in details],
-        kinds=[str(detail.kind) for detail in details],
-        values=[detail.value for detail in details],
-        sensitive=[bool(detail.sensitive) for detail in details],
+        "UPDATE placed SET details = %(details)s, secrets = %(secrets)s "
+        "WHERE owner = %(owner)s AND seq = %(seq)s",
+        seq=seq,
+        details=plain,
+        secrets=secret,
     )
 
 
-def sensitive_details(session: Session, episode_seq: int) -> list[tuple[str, str]]:
-    """Kinds and values of the secrets that an episode's originals hold."""
-    rows = session.execute(
-        "SELECT d.kind, d.value FROM placed AS p "
-        "JOIN detail AS d ON d.owner = p.owner AND d.memory_seq = p.seq "
-        "WHERE p.owner = %(owner)s AND p.episode_seq = %(episode)s AND d.sensitive",
-        episode=episode_seq,
-    )
-    return [(kind, value) for kind, value in rows]
+def _pairs(text: str | None) -> list[tuple[str, str]]:
+    if text is None:
+        return []
+    numbers, values = (items := msgspec.json.decode(text))[::2], items[1::2]
+    return [
+        (str(_KINDS[number - 1]), value)
+        for number, value in zip(numbers, values, strict=True)
+    ]
+
+
+def _texts(values: Values) -> _Texts:
+    plain = _text(pair for pair, is_secret in values.items() if not is_secret)
+    return plain, _text(pair for pair, is_secret in values.items() if is_secret)
+
+
+def _text(pairs: Iterable[tuple[str, str]]) -> str | None:
+    """Kinds and values as JSON, in order; None for none."""
+    items = [item for kind, value in sorted(pairs) for item in (_NUMBERS[kind], value)]
+    return msgspec.json.encode(items).decode() if items else None

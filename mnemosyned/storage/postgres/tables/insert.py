@@ -7,7 +7,6 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from mnemosyned.domain.content_hash import content_hash
 from mnemosyned.domain.memory import MemoryRecord, Tier
 from mnemosyned.domain.storing.intake import Intake, Known
 from mnemosyned.storage.postgres.database.session import Session
@@ -71,10 +70,12 @@ _INSERT_NEW_FRESH = (
     "CROSS JOIN unnest(%(created_at)s::timestamptz[]) WITH ORDINALITY AS r (created_at, place) "
     "WHERE o.owner = %(owner)s"
 )
+SAID = 'm.said = hashtext(%(session)s::text COLLATE "C") # hashtext(%(content)s::text COLLATE "C")'
+"""What may have these words in this session; what has them is to be compared."""
 # What was superseded or may expire does not stand for words that are said again.
 SAID_BEFORE = (
     "SELECT m.id, m.created_at FROM memory AS m WHERE m.owner = %(owner)s "
-    "AND m.session_id = %(session)s AND m.content_hash = %(hash)s "
+    f"AND {SAID} AND m.session_id = %(session)s "
     "AND m.content = %(content)s AND m.source IS NOT DISTINCT FROM %(source)s::text "
     "AND NOT EXISTS (SELECT 1 FROM memory_state AS s "
     "WHERE s.owner = %(owner)s AND s.memory_seq = m.seq) ORDER BY m.created_at LIMIT 1"
@@ -105,7 +106,6 @@ class PostgresIntake(Intake):
         row = self._session.execute(
             SAID_BEFORE,
             session=memory.session,
-            hash=content_hash(memory.content),
             content=memory.content,
             source=memory.source,
         ).fetchone()

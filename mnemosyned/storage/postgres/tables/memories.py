@@ -12,6 +12,7 @@ from mnemosyned.domain.memory import Detail, Episode, MemoryRecord
 from mnemosyned.domain.sleep.rollup import distinct
 from mnemosyned.domain.storing.rows import EPISODE_COLUMNS, detail_from, episode_from
 from mnemosyned.storage.postgres.database.session import Row, Session, Statement
+from mnemosyned.storage.postgres.tables.details import values_of
 from mnemosyned.storage.postgres.tables.hierarchy import BELOW
 from mnemosyned.storage.postgres.tables.rows import (
     MEMORY_FIELDS,
@@ -134,14 +135,17 @@ def _made_of(session: Session, episode: Episode, seq: int) -> tuple[str, ...]:
 def _details(session: Session, episode: Episode) -> tuple[Detail, ...]:
     """The exact values of the originals under a summary; above an episode each once."""
     rows = session.execute(
-        f"{BELOW} SELECT d.kind, d.value, d.sensitive, m.id, s.superseded_at IS NOT NULL "
+        f"{BELOW} SELECT p.details, p.secrets, m.id, s.superseded_at IS NOT NULL "
         "FROM below "
         "JOIN placed AS p ON p.owner = %(owner)s AND p.episode_seq = below.seq "
         "JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
-        "JOIN detail AS d ON d.owner = p.owner AND d.memory_seq = p.seq "
         "LEFT JOIN memory_state AS s ON s.owner = p.owner AND s.memory_seq = p.seq "
-        "ORDER BY m.created_at, m.seq, d.kind, d.value",
+        "WHERE coalesce(p.details, p.secrets) IS NOT NULL ORDER BY m.created_at, m.seq",
         summary=episode.id,
     )
-    details = tuple(map(detail_from, rows))
+    details = tuple(
+        detail_from((*pair, is_secret, id, superseded))
+        for plain, secret, id, superseded in rows
+        for pair, is_secret in values_of(plain, secret).items()
+    )
     return distinct(details) if episode.level else details

@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from mnemosyned.domain.memory import Tier
+from mnemosyned.domain.memory import Detail, Tier
 from mnemosyned.storage.postgres.database.session import Session
+from mnemosyned.storage.postgres.tables.details import by_memory, written
 from mnemosyned.storage.postgres.tables.insert import INSERT_FRESH
 from mnemosyned.storage.postgres.tables.owners.owner import add_to_totals
 
 _EVICT = (
     "DELETE FROM fresh AS f USING memory AS m "
     "WHERE f.owner = %(owner)s AND m.owner = %(owner)s AND m.seq = f.seq "
-    "AND m.id = ANY(%(ids)s) AND NOT m.pinned RETURNING m.seq, length(m.content)"
+    "AND m.id = ANY(%(ids)s) AND NOT m.pinned RETURNING m.seq, m.id, length(m.content)"
 )
-_PLACE = (
-    "INSERT INTO placed (owner, seq, episode_seq) SELECT o.owner, r.seq, %(episode)s "
-    "FROM owner AS o CROSS JOIN unnest(%(seqs)s::bigint[]) AS r (seq) "
-    "WHERE o.owner = %(owner)s"
+INSERT_PLACED = (
+    "INSERT INTO placed (owner, seq, episode_seq, details, secrets) SELECT o.owner, r.* "
+    "FROM owner AS o CROSS JOIN unnest(%(seqs)s::bigint[], %(homes)s::bigint[], "
+    "%(details)s::text[], %(secrets)s::text[]) AS r WHERE o.owner = %(owner)s"
 )
 _RETURN = (
     "DELETE FROM placed AS p USING memory AS m "
@@ -27,13 +28,21 @@ _RETURN = (
 )
 
 
-def evict(session: Session, ids: Sequence[str], episode_seq: int) -> int:
+def evict(
+    session: Session, ids: Sequence[str], episode_seq: int, details: Sequence[Detail]
+) -> int:
     """Move memories into the archive, under an episode; how many were there and not pinned."""
-    sizes: dict[int, int] = dict(session.execute(_EVICT, ids=list(ids)).fetchall())
-    if sizes:
-        session.execute(_PLACE, seqs=sorted(sizes), episode=episode_seq)
-        session.grown += len(sizes)
-    count, characters = len(sizes), sum(sizes.values())
+    evicted = sorted(session.execute(_EVICT, ids=list(ids)).fetchall())
+    values = by_memory(details)
+    if evicted:
+        session.execute(
+            INSERT_PLACED,
+            seqs=[seq for seq, _, _ in evicted],
+            homes=[episode_seq] * len(evicted),
+            **written(values.get(id, {}) for _, id, _ in evicted)._asdict(),
+        )
+        session.grown += len(evicted)
+    count, characters = len(evicted), sum(size for _, _, size in evicted)
     add_to_totals(session, Tier.WORKING, count=-count, characters=-characters)
     add_to_totals(session, Tier.ARCHIVE, count=count, characters=characters)
     return count

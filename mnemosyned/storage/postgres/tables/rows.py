@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 
-from mnemosyned.domain.content_hash import content_hash
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.memory import Episode, MemoryRecord, Tier
 from mnemosyned.domain.sleep.cycles import LogEntry
@@ -80,7 +79,7 @@ def memory_values(memory: MemoryRecord, owner: int) -> dict[str, Any]:
         "pinned": memory.pinned,
         "metadata": metadata,
         "created_at": utc(memory.created_at),
-        "content_hash": content_hash(memory.content),
+        "content_hash": None,
         "words": word_hashes(owner, memory.content, memory.role),
         "grams": gram_hashes(owner, memory.content),
     }

@@ -239,7 +239,7 @@ class _Promoting(Promoting):
         ).fetchone()
         return row is not None
 
-    def evict(self, ids: Sequence[str], episode: int) -> int:
+    def evict(self, ids: Sequence[str], episode: int, details: Sequence[Detail]) -> int:
         among = f"id IN ({placeholders(ids)})"
         moved = self._connection.execute(
             f"INSERT INTO archive (seq, {MEMORY_COLUMNS}, episode_seq) "
@@ -250,10 +250,9 @@ class _Promoting(Promoting):
         self._connection.execute(
             f"DELETE FROM working_memory WHERE {among} AND NOT pinned", ids
         )
+        if details and moved == len(ids):
+            insert_details(self._connection, details, episode)
         return moved
-
-    def insert_details(self, details: Sequence[Detail], episode: int) -> None:
-        insert_details(self._connection, details, episode)
 
     def insert_log(self, entry: LogEntry) -> None:
         insert_log(self._connection, entry)

@@ -20,7 +20,8 @@ from mnemosyned.storage.postgres.database.transactions import (
     writes,
 )
 from mnemosyned.storage.postgres.tables.changing.rewrites import invalidate
-from mnemosyned.storage.postgres.tables.changing.state import has_pruned, leave_secrets
+from mnemosyned.storage.postgres.tables.changing.state import has_pruned
+from mnemosyned.storage.postgres.tables.details import leave_secrets
 from mnemosyned.storage.postgres.tables.owners.owner import (
     add_to_totals,
     note_rewording,
@@ -31,6 +32,8 @@ from mnemosyned.storage.postgres.tables.rows import OF_IDS, utc
 
 EPISODES_READ = 100
 """Episodes whose originals are read in one statement."""
+_HASH = "('x' || encode(substr(sha256(convert_to(content, 'UTF8')), 1, 8), 'hex'))::bit(64)::bigint"
+"""`content_hash` of what is pruned."""
 _MADE_OF_ORIGINALS = (
     "SELECT covers_from, seq, covers_until FROM episode "
     "WHERE owner = %(owner)s AND level = 0 "
@@ -99,7 +102,8 @@ class PostgresRetention(Transactional, RetentionStore):
         )
         seqs = list(sizes)
         session.execute(
-            "UPDATE memory SET content = '', metadata = '{}', words = '{}', grams = NULL "
+            "UPDATE memory SET content = '', metadata = '{}', words = '{}', grams = NULL, "
+            f"content_hash = {_HASH} "
             "WHERE owner = %(owner)s AND seq = ANY(%(seqs)s::bigint[])",
             seqs=seqs,
         )

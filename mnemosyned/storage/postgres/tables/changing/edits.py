@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import datetime
+from functools import partial
 
-from mnemosyned.domain.content_hash import content_hash
 from mnemosyned.domain.memory import MemoryRecord, Tier
 from mnemosyned.domain.revisions import MemoryEdit
 from mnemosyned.domain.storing.editing import (
@@ -19,9 +19,9 @@ from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.fulltext.terms import gram_hashes, word_hashes
 from mnemosyned.storage.postgres.tables.changing.revisions import keep_revision
 from mnemosyned.storage.postgres.tables.changing.rewrites import invalidate, remark
-from mnemosyned.storage.postgres.tables.changing.state import has_pruned, leave_secrets
+from mnemosyned.storage.postgres.tables.changing.state import has_pruned
 from mnemosyned.storage.postgres.tables.changing.tags import replace_tags
-from mnemosyned.storage.postgres.tables.details import insert_details, sensitive_details
+from mnemosyned.storage.postgres.tables.details import leave_secrets, replace_details
 from mnemosyned.storage.postgres.tables.embedding import embed_again
 from mnemosyned.storage.postgres.tables.forgetting.purge import request_purge
 from mnemosyned.storage.postgres.tables.hierarchy import ABOVE, name_rollup
@@ -41,7 +41,7 @@ _WRITE = (
     "WHERE owner = %(owner)s AND seq = %(seq)s"
 )
 _WRITE_WORDS = (
-    "UPDATE memory SET content = %(content)s, content_hash = %(hash)s, words = %(words)s, "
+    "UPDATE memory SET content = %(content)s, words = %(words)s, "
     "grams = %(grams)s WHERE owner = %(owner)s AND seq = %(seq)s"
 )
 
@@ -168,7 +168,6 @@ def _write_words(session: Session, target: EditTarget) -> None:
         _WRITE_WORDS,
         seq=target.seq,
         content=after.content,
-        hash=content_hash(after.content),
         words=word_hashes(session.owner, after.content, after.role),
         grams=gram_hashes(session.owner, after.content),
     )
@@ -223,10 +222,6 @@ def _move_learnings(session: Session, memory: MemoryRecord) -> None:
 def _restate_details(session: Session, target: EditTarget, episode: int) -> None:
     """Replace the exact values of an original; secrets stay so where others hold them too."""
     leave_secrets(session, target.seq, episode)
-    session.execute(
-        "DELETE FROM detail WHERE owner = %(owner)s AND memory_seq = %(seq)s",
-        seq=target.seq,
-    )
-    secrets = sensitive_details(session, episode)
-    insert_details(session, details_with(target.edit.after, secrets), episode)
+    restated = partial(details_with, target.edit.after)
+    replace_details(session, target.seq, episode, restated)
     leave_secrets(session, target.seq, episode)

@@ -1,4 +1,4 @@
-"""State of single memories: validity, supersession, pruning and their secrets."""
+"""State of single memories: validity, supersession and pruning."""
 
 from __future__ import annotations
 
@@ -25,34 +25,6 @@ def set_state(
         seq=seq,
         value=value,
     )
-
-
-_HOLDING = (
-    "p.owner = %(owner)s AND p.episode_seq = %(episode)s AND p.seq != %(seq)s "
-    "AND m.owner = %(owner)s AND m.seq = p.seq AND strpos(m.content, %(value)s) > 0"
-)
-_SAME = "d.owner = %(owner)s AND d.memory_seq = m.seq AND d.kind = %(kind)s AND d.value = %(value)s"
-_MARK_SECRET = (
-    "UPDATE detail AS d SET sensitive = true FROM placed AS p, memory AS m "
-    f"WHERE {_HOLDING} AND {_SAME}"
-)
-_ADD_SECRET = (
-    "INSERT INTO detail (owner, memory_seq, kind, value, sensitive) "
-    "SELECT m.owner, m.seq, %(kind)s, %(value)s, true FROM placed AS p, memory AS m "
-    f"WHERE {_HOLDING} AND NOT EXISTS (SELECT 1 FROM detail AS d WHERE {_SAME})"
-)
-
-
-def leave_secrets(session: Session, seq: int, episode: int) -> None:
-    """Before an original leaves: what it shows to be secret stays so where others hold it too."""
-    secrets = session.execute(
-        "SELECT kind, value FROM detail "
-        "WHERE owner = %(owner)s AND memory_seq = %(seq)s AND sensitive",
-        seq=seq,
-    ).fetchall()
-    for kind, value in secrets:
-        for statement in (_MARK_SECRET, _ADD_SECRET):
-            session.execute(statement, kind=kind, value=value, episode=episode, seq=seq)
 
 
 def supersede(session: Session, *, old: str, new: str) -> None:

@@ -29,6 +29,7 @@ from mnemosyned.domain.storing.rows import (
     session_from,
 )
 from mnemosyned.storage.postgres.database.session import Row, Session
+from mnemosyned.storage.postgres.tables.details import values_of
 from mnemosyned.storage.postgres.tables.rows import utc
 
 _EPISODE = (
@@ -46,10 +47,6 @@ _TAGS = (
     "(SELECT array_agg(t.name ORDER BY t.name) FROM tag AS t "
     "WHERE t.owner = %(owner)s AND t.memory_seq = m.seq)"
 )
-_DETAILS = (
-    "(SELECT array_agg(ARRAY[d.kind, d.value, d.sensitive::text] ORDER BY d.kind, d.value) "
-    "FROM detail AS d WHERE d.owner = %(owner)s AND d.memory_seq = m.seq)"
-)
 _REVISIONS = (
     "(SELECT json_agg(json_build_array(r.changed_at, r.content, r.content_hash, r.fields) "
     "ORDER BY r.seq)::text FROM revision AS r "
@@ -58,7 +55,7 @@ _REVISIONS = (
 _MEMORY = (
     "m.id, m.seq, m.session_id, m.source, m.role, m.content, m.content_hash, m.importance, "
     "m.pinned, m.metadata, m.created_at, m.valid_until, m.superseded_at, m.pruned_at, "
-    f"m.held_until, m.future_since, k.episode, {_TAGS}, {_DETAILS}, {_REVISIONS}"
+    f"m.held_until, m.future_since, k.episode, {_TAGS}, k.details, k.secrets, {_REVISIONS}"
 )
 # A planner that takes an owner for small, as statistics older than its memories do, reads all of a
 # table again for each row of another. It takes no `OFFSET 0` apart: what is inside it is looked up
@@ -72,16 +69,16 @@ _AT_KEYS = (
     "LEFT JOIN working_state AS h ON h.owner = m.owner AND h.memory_seq = m.seq "
     "WHERE m.owner = %(owner)s AND m.seq = k.seq AND {where} OFFSET 0) AS m ORDER BY {order}"
 )
-"""The memories of some keys: each a `seq`, and the id of its episode."""
+"""The memories of some keys: each a `seq`, the id of its episode, and its exact values."""
 _WORKING = (
-    "SELECT f.seq, NULL::text AS episode FROM fresh AS f "
+    "SELECT f.seq, NULL::text AS episode, NULL::text AS details, NULL::text AS secrets FROM fresh AS f "
     "WHERE f.owner = %(owner)s ORDER BY f.seq"
 )
 _ARCHIVED = (
-    "SELECT p.seq, e.id AS episode, e.seq AS episode_seq FROM ("
+    "SELECT p.seq, e.id AS episode, e.seq AS episode_seq, p.details, p.secrets FROM ("
     "SELECT e.id, e.seq FROM episode AS e "
     "WHERE e.owner = %(owner)s AND {episodes} OFFSET 0) AS e CROSS JOIN LATERAL ("
-    "SELECT p.seq FROM placed AS p "
+    "SELECT p.seq, p.details, p.secrets FROM placed AS p "
     "WHERE p.owner = %(owner)s AND p.episode_seq = e.seq OFFSET 0) AS p ORDER BY {order}"
 )
 _ORIGINALS_NOT = (
@@ -256,7 +253,7 @@ def _memory(row: Row) -> ExportedMemory:
     """Return a memory from _MEMORY."""
     id, seq, session, source, role, content, content_hash, importance = row[:8]
     pinned, metadata, created_at, valid_until, superseded_at, pruned_at = row[8:14]
-    held_until, future_since, episode, tags, details, revisions = row[14:]
+    held_until, future_since, episode, tags, plain, secret, revisions = row[14:]
     return ExportedMemory(
         id=id,
         seq=seq,
@@ -277,8 +274,8 @@ def _memory(row: Row) -> ExportedMemory:
         held_until=held_until,
         future_since=future_since,
         details=tuple(
-            (kind, value, sensitive == "true")
-            for kind, value, sensitive in details or ()
+            (kind, value, is_secret)
+            for (kind, value), is_secret in values_of(plain, secret).items()
         ),
         revisions=tuple(_revisions(revisions)) if revisions else (),
     )

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 
 import msgspec
 
+from mnemosyned.domain.content_hash import content_hash
 from mnemosyned.domain.memory import MemoryRecord, Tier
 from mnemosyned.domain.storing.restoring import PlacedMemory
 from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.tables.changing.tags import add_tags
+from mnemosyned.storage.postgres.tables.details import Values, written
 from mnemosyned.storage.postgres.tables.insert import (
     INSERT_FRESH,
     INSERT_MEMORIES,
@@ -20,19 +22,9 @@ from mnemosyned.storage.postgres.tables.owners.owner import (
     note_rewording,
     take_numbers,
 )
+from mnemosyned.storage.postgres.tables.placement import INSERT_PLACED
 from mnemosyned.storage.postgres.tables.rows import memory_values, utc
 
-_INSERT_PLACED = (
-    "INSERT INTO placed (owner, seq, episode_seq) SELECT o.owner, r.seq, r.home "
-    "FROM owner AS o CROSS JOIN unnest(%(seqs)s::bigint[], %(homes)s::bigint[]) AS r (seq, home) "
-    "WHERE o.owner = %(owner)s"
-)
-_INSERT_DETAILS = (
-    "INSERT INTO detail (owner, memory_seq, kind, value, sensitive) "
-    "SELECT o.owner, r.seq, r.kind, r.value, r.sensitive "
-    "FROM owner AS o CROSS JOIN unnest(%(seqs)s::bigint[], %(kinds)s::text[], %(values)s::text[], "
-    "%(sensitive)s::bool[]) AS r (seq, kind, value, sensitive) WHERE o.owner = %(owner)s"
-)
 _STATES = {
     "memory_state": ("valid_until", "superseded_at", "pruned_at"),
     "working_state": ("held_until", "future_since"),
@@ -58,7 +50,6 @@ def insert_memories(session: Session, memories: Sequence[PlacedMemory]) -> None:
     working = [each for each in memories if each.home is None]
     archived = [each for each in memories if each.home is not None]
     _place(session, working, archived)
-    _insert_details(session, archived)
     _insert_states(session, memories, working)
     _insert_changes(session, memories)
 
@@ -73,13 +64,22 @@ def _place(
         created_at=[utc(each.memory.created_at) for each in working],
     )
     session.execute(
-        _INSERT_PLACED,
+        INSERT_PLACED,
         seqs=[each.seq for each in archived],
         homes=[each.home for each in archived],
+        **written(map(_details, archived))._asdict(),
     )
     for tier, members in ((Tier.WORKING, working), (Tier.ARCHIVE, archived)):
         characters = sum(len(each.memory.content) for each in members)
         add_to_totals(session, tier, count=len(members), characters=characters)
+
+
+def _details(placed: PlacedMemory) -> Values:
+    """The exact values of an original; of two alike the first one counts."""
+    return {
+        (kind, value): is_secret
+        for kind, value, is_secret in reversed(placed.memory.details)
+    }
 
 
 def _values(owner: int, placed: PlacedMemory) -> dict[str, object]:
@@ -97,28 +97,11 @@ def _values(owner: int, placed: PlacedMemory) -> dict[str, object]:
         created_at=memory.created_at,
     )
     values = memory_values(record, owner)
-    if memory.content_hash is not None:
-        values["content_hash"] = memory.content_hash
     if not memory.content:
+        known = memory.content_hash
+        values["content_hash"] = content_hash("") if known is None else known
         values["words"], values["grams"] = [], None
     return values
-
-
-def _insert_details(session: Session, archived: Sequence[PlacedMemory]) -> None:
-    """Insert the exact values of originals, each once."""
-    rows = {
-        (each.seq, kind, value): sensitive
-        for each in archived
-        for kind, value, sensitive in reversed(each.memory.details)
-    }
-    if rows:
-        session.execute(
-            _INSERT_DETAILS,
-            seqs=[seq for seq, _, _ in rows],
-            kinds=[kind for _, kind, _ in rows],
-            values=[value for _, _, value in rows],
-            sensitive=list(rows.values()),
-        )
 
 
 def _insert_states(
