@@ -7,7 +7,8 @@ inserted that are ready: each insert is on disk when it returns, as what the sto
 take turns, one by one and in batches. Then so many clients as `CLIENTS` says write, each a process
 with an owner of its own: bare, by stores, and over HTTP to one daemon and to several, which serve
 many owners. SQLite's figures of the same texts stand beside. Bytes are those of the database with
-its indexes, without the server's log, for each byte of text.
+its indexes, without the server's log, for each byte of text: of memories that come and sleep all at
+once, and of the same ones that come in days, with a sleep and a VACUUM after each, as in a life.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import psycopg
-from bench.corpus import Corpus
+from bench.corpus import FRESH_SPAN, Corpus, Entry
 from bench.measure import as_request, say, timed
 from bench.postgres_writers import (
     MIGRATIONS,
@@ -39,7 +40,7 @@ from e2e import daemons as e2e
 from support.endpoints import unused_port
 from support.postgres import Server
 
-from mnemosyned.assembly.build import open_memory
+from mnemosyned.assembly.build import OpenMemory, open_memory
 from mnemosyned.config import Config
 from mnemosyned.domain.ports.servers.owners import Scope
 from mnemosyned.paths import shipped
@@ -52,6 +53,7 @@ ROUNDS, SINGLES, BATCH = 8, 150, 1_000
 CLIENTS, CALLS = 16, 60
 DAEMONS, OWNERS = 4, 200
 MEMORIES = 20_000
+LIFE_DAYS = 10
 BARS = {"single": 0.6, "batch": 0.2, "clients": 0.6, "daemons": 1.0}
 BYTES_BEFORE, BYTES_AFTER = 6.0, 8.0
 
@@ -187,15 +189,11 @@ def many_daemons(
 def sizes(report: Report, server: Server, memories: int) -> None:
     """Bytes of the database for each byte of text, before and after a sleep."""
     dsn = server.new_database()
-    entries = list(
-        Corpus(memories, newest=datetime.now(UTC) - timedelta(days=40), seed=5)
-    )
-    text = sum(len(entry.content.encode()) for entry in entries)
+    entries = asleep(memories, FRESH_SPAN)
+    text = size_of_text(entries)
     with open_memory(Config(database=dsn, auto_sleep=False, wm_max=10**7)) as memory:
         empty = size_of(dsn)
-        for first in range(0, memories, BATCH):
-            some = entries[first : first + BATCH]
-            memory.service.call(RememberMany([as_request(entry) for entry in some]))
+        remember(memory, entries)
         before = report.figure("bytes before sleep", (size_of(dsn) - empty) / text)
         slept = memory.service.call(Sleep())
         say(f"slept over {slept.evicted:,} of {memories:,}")
@@ -203,6 +201,40 @@ def sizes(report: Report, server: Server, memories: int) -> None:
         after = report.figure("bytes after sleep", (size_of(dsn) - empty) / text)
     report.bar("bytes a byte of text, before sleep", before, "<=", BYTES_BEFORE)
     report.bar("bytes a byte of text, after sleep", after, "<=", BYTES_AFTER)
+
+
+def sizes_of_a_life(report: Report, server: Server, memories: int) -> None:
+    """The same memories in days, each followed by a sleep and by what autovacuum does."""
+    dsn = server.new_database()
+    entries = asleep(memories, timedelta(days=LIFE_DAYS))
+    with open_memory(Config(database=dsn, auto_sleep=False, wm_max=10**7)) as memory:
+        empty = size_of(dsn)
+        for day in range(LIFE_DAYS):
+            first, last = (memories * n // LIFE_DAYS for n in (day, day + 1))
+            remember(memory, entries[first:last])
+            memory.service.call(Sleep())
+            kept = size_of(dsn) - empty
+    life = report.figure("bytes after a life", kept / size_of_text(entries))
+    name = f"bytes a byte of text, after {LIFE_DAYS} days with a sleep each"
+    report.bar(name, life, "<=", BYTES_AFTER)
+
+
+def asleep(memories: int, span: timedelta) -> Sequence[Entry]:
+    """Memories over a span of time, all of them old enough to be consolidated."""
+    newest = datetime.now(UTC) - timedelta(days=40)
+    return list(Corpus(memories, newest=newest, span=span, seed=5))
+
+
+def size_of_text(entries: Sequence[Entry]) -> int:
+    """Bytes of what is said."""
+    return sum(len(entry.content.encode()) for entry in entries)
+
+
+def remember(memory: OpenMemory, entries: Sequence[Entry]) -> None:
+    """Have memories remembered in batches."""
+    for first in range(0, len(entries), BATCH):
+        some = entries[first : first + BATCH]
+        memory.service.call(RememberMany([as_request(entry) for entry in some]))
 
 
 def size_of(dsn: str) -> int:
@@ -261,6 +293,7 @@ def main(words: Sequence[str]) -> int:
             rates |= many_clients(server, chosen.rounds)
             rates |= many_daemons(report, server, folder, chosen.owners, chosen.rounds)
         sizes(report, server, chosen.memories)
+        sizes_of_a_life(report, server, chosen.memories)
     finally:
         server.remove()
     publish(report, rates, chosen.owners)
