@@ -41,10 +41,10 @@ MEASURED = {
     "characters": Measured("characters of a memory", 161, "", _BENCH, _DATE),
     "words": Measured("words of a memory", 30, "", _BENCH, _DATE),
     "bytes": Measured(
-        "a memory after sleep, indexes included", 1860, "B", _BENCH, _DATE
+        "a memory after sleep, indexes included", 1390, "B", _BENCH, _DATE
     ),
     "log": Measured(
-        "write-ahead log of a memory, sleep included", 7300, "B", _BENCH, _DATE
+        "write-ahead log of a memory, sleep included", 6700, "B", _BENCH, _DATE
     ),
     "write_ms": Measured("remember, server", 1.4, "ms", _BENCH, _DATE),
     "write_daemon_ms": Measured("remember, daemon", 3.1, "ms", _BENCH, _DATE),
