@@ -132,6 +132,7 @@ class Top(App[None]):
                 self._feed.forget_seen()
                 self.post_message(Unreachable(error.message))
             self._over.wait(EVERY_S)
+        self._looks.close()  # the last look may have ended after the view
 
     def on_read(self, message: Read) -> None:
         snapshot, minute = message.snapshot, self._feed.minute
