@@ -7,12 +7,13 @@ import signal
 import socket
 import subprocess
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import parse_qs
 
 import pytest
 from e2e.daemons import Daemon, environment, eventually, short_room, spawn
-from e2e.programs import BIN
+from e2e.programs import BIN, Process
 from e2e.pumps import (
     Json,
     Pump,
@@ -229,24 +230,23 @@ def test_a_daemon_that_comes_later_is_used_and_knows_the_client(tmp_path: Path) 
 
 
 def test_a_daemon_that_restarts_is_not_noticed(tmp_path: Path) -> None:
-    with short_room() as room:
+    with short_room() as room, ExitStack() as ending:
         path = room / "d.sock"
 
-        def start_daemon() -> None:
+        def start_daemon() -> Process:
             options = ("--database", str(tmp_path / "m.db"), "--socket", str(path))
-            daemons.append(spawn(*options, home=tmp_path, log=room / "log"))
+            daemon = spawn(*options, home=tmp_path, log=room / "log")
+            ending.callback(daemon.wait, 20)
+            ending.callback(daemon.kill)
+            return daemon
 
-        daemons: list[object] = []
-        start_daemon()
+        first = start_daemon()
         with pumping(tmp_path, path) as pump:
             eventually(lambda: not pump.call("status")["isError"], "the daemon answers")
-            first = daemons[0]
-            first.terminate()  # type: ignore[attr-defined]
-            first.wait(20)  # type: ignore[attr-defined]
+            first.terminate()
+            first.wait(20)
             start_daemon()
             assert not pump.call("remember", content="The lamp is red.")["isError"]
-        daemons[1].kill()  # type: ignore[attr-defined]
-        daemons[1].wait(20)  # type: ignore[attr-defined]
 
 
 def test_an_older_daemon_is_named_as_the_reason(tmp_path: Path) -> None:
