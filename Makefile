@@ -144,11 +144,15 @@ test-agents: $(COMPILED) ## memory for agents, with programs of others from PyPI
 		&& echo "$(AGENTS)" > build/npm/.installed; fi
 	$(PYTEST) -m agents tests/agents
 
-test-numpy: $(COMPILED) ## the vector index, with numpy, which it installs in build
-	mkdir -p build
+build/numpy/.ready: $(READY) requirements-llm.lock
+	rm -rf build/numpy
+	@mkdir -p build
 	sed -n -e '/^numpy==/,/[^\\]$$/p' requirements-llm.lock > build/numpy.lock
-	$(BIN)/python -m pip install -q --disable-pip-version-check --upgrade --require-hashes \
+	$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes \
 		--target build/numpy -r build/numpy.lock
+	@touch $@
+
+test-numpy: $(COMPILED) build/numpy/.ready ## the vector index, with numpy, which it installs in build
 	PYTHONPATH=build/numpy $(PYTEST) -m numpy $(call NAMING,numpy)
 
 test-top: $(COMPILED) ## the live view, with Textual, which it installs in build
@@ -167,7 +171,7 @@ build/postgres/.ready: $(READY) $(POSTGRES_LOCK)
 		--target build/postgres -r $(POSTGRES_LOCK)
 	@touch $@
 
-test-postgres: $(COMPILED) build/postgres/.ready ## the same memory on PostgreSQL, which it installs in build (slow)
+test-postgres: $(COMPILED) build/postgres/.ready build/numpy/.ready ## the same memory on PostgreSQL, which it installs in build (slow)
 	$(POSTGRES) $(PYTEST) -n 3 --dist worksteal --engine postgres tests/contract tests/integration \
 		-m "not ($(SLOW) or thorough)"
 	$(POSTGRES) $(PYTEST) -n 2 --dist worksteal -m postgres tests/postgres
