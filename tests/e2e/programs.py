@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import IO
@@ -64,7 +65,8 @@ class Forked:
     def send_signal(self, number: signal.Signals) -> None:
         """Send a signal unless it has ended."""
         if self.poll() is None:
-            os.kill(self.pid, number)
+            with suppress(ProcessLookupError):  # it ended in between
+                os.kill(self.pid, number)
 
     def terminate(self) -> None:
         """Ask it to end."""
