@@ -48,9 +48,8 @@ class Frequencies:
         """
         if version != self._version:
             self._version = version
-            self._known = {
-                word: known for word, known in self._known.items() if known.frequency
-            }
+            kept = list(self._known.items())  # at once: other threads add words
+            self._known = {word: known for word, known in kept if known.frequency}
 
     def of(
         self, index: WordRows, terms: Terms, count: int
