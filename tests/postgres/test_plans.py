@@ -16,11 +16,19 @@ from support.fakes import NOON, FakeClock
 from support.twins import Twins, twins
 
 from mnemosyned.storage.postgres.database.session import Result, Session
-from mnemosyned.verbs.memories import Recall, Remember
+from mnemosyned.storage.postgres.tables.placement import evict
+from mnemosyned.verbs.changes import EditMemory
+from mnemosyned.verbs.memories import Get, Recall, Remember
+from mnemosyned.verbs.request import Request
+from mnemosyned.verbs.retention import Forget, Restore
 
 pytestmark = pytest.mark.postgres
 MEMORIES = 6_000
+ASLEEP = 3_000
 READ_WHOLE = re.compile(r"Seq Scan on (memory|fresh)\b")
+READ_WHOLE_ASLEEP = re.compile(r"Seq Scan on (memory|fresh|placed)\b")
+NAMES = "AS n (name)"
+"""Part of the statement for names of the log that no memory has: it reads all once for a request."""
 QUESTIONS = ("green7 harbor9 word41", "QX-4821 harbor3", "where is word41 green2")
 Statement = tuple[str, dict[str, object]]
 
@@ -64,6 +72,17 @@ def noted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Statement]]:
 
 def plans(dsn: str, statements: list[Statement]) -> list[tuple[str, str]]:
     """Each statement that reads, and how it is carried out."""
+    reading = [
+        (sql, values)
+        for sql, values in statements
+        if sql.startswith(("SELECT", "WITH")) and "set_config" not in sql
+    ]
+    return explained(dsn, reading, "EXPLAIN (ANALYZE, TIMING OFF)")
+
+
+def explained(
+    dsn: str, statements: list[Statement], explain: str
+) -> list[tuple[str, str]]:
     with psycopg.connect(dsn) as connection:
         connection.execute("SELECT set_config('mnemosyned.owner', '1', false)")
         return [
@@ -72,12 +91,11 @@ def plans(dsn: str, statements: list[Statement]) -> list[tuple[str, str]]:
                 "\n".join(
                     line
                     for (line,) in connection.execute(
-                        f"EXPLAIN (ANALYZE, TIMING OFF) {sql}".encode(), values
+                        f"{explain} {sql}".encode(), values
                     )
                 ),
             )
             for sql, values in statements
-            if sql.startswith(("SELECT", "WITH")) and "set_config" not in sql
         ]
 
 
@@ -125,3 +143,70 @@ def test_a_group_that_falls_asleep_is_read_by_its_ids(
 
     assert "memory_owner_id_key" in carried_out
     assert not READ_WHOLE.search(carried_out), carried_out
+
+
+# ------------------------------------------------------------------------- ids
+
+
+@pytest.fixture(scope="module")
+def slept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Twins]:
+    """A memory of which most is in the archive, and whose statistics are true."""
+    with twins(tmp_path_factory.mktemp("slept"), FakeClock()) as opened:
+        for tier in ("old", "new"):
+            opened.sleep()
+            opened.remember(
+                *(
+                    Remember(
+                        content=f"{tier} green{at % 40} harbor{at % 60} QX-{at}",
+                        id=f"{tier}{at}",
+                        session=f"talk {at % 20}",
+                        created_at=NOON - timedelta(minutes=ASLEEP - at),
+                    )
+                    for at in range(ASLEEP)
+                )
+            )
+        with psycopg.connect(dsn_of(opened), autocommit=True) as connection:
+            connection.execute("VACUUM ANALYZE")
+        yield opened
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        Get(id="old7", history=True),
+        EditMemory(id=["old8"], text="what is said now"),
+        EditMemory(id=["old8"], session="another talk"),
+        Remember(content="what is said now", id="newest", supersedes="old9"),
+        Restore(id="old10"),
+        Forget(id=["old11", "new11"]),
+    ],
+    ids=lambda request_: type(request_).__name__,
+)
+def test_a_memory_is_reached_by_its_id(
+    slept: Twins, monkeypatch: pytest.MonkeyPatch, request_: Request[Any]
+) -> None:
+    with noted(monkeypatch) as statements:
+        slept.services[POSTGRES].call(request_)
+    check_reached(slept, statements)
+
+
+def test_a_group_that_falls_asleep_leaves_by_its_ids(
+    slept: Twins, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store: Any = slept.stores[POSTGRES]
+    with noted(monkeypatch) as statements, store._pool.writing(1) as session:  # noqa: SLF001 one step of a sleep
+        assert evict(session, [f"new{at}" for at in range(100, 120)], 1, ()) == 20
+    check_reached(slept, statements)
+
+
+def check_reached(slept: Twins, statements: list[Statement]) -> None:
+    found = [
+        (sql, values)
+        for sql, values in statements
+        if re.match(r"(SELECT|WITH|UPDATE|DELETE)\b", sql)
+        and "set_config" not in sql
+        and NAMES not in sql
+    ]
+    assert any("memory" in sql for sql, _ in found)
+    for sql, plan in explained(dsn_of(slept), found, "EXPLAIN"):
+        assert not READ_WHOLE_ASLEEP.search(plan), f"{sql}\n{plan}"

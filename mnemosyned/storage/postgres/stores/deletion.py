@@ -38,6 +38,7 @@ from mnemosyned.storage.postgres.tables.owners.owner import (
     add_to_totals,
     note_rewording,
 )
+from mnemosyned.storage.postgres.tables.rows import OF_IDS
 
 NAMING = ("consolidation_log", "compaction")
 """The tables that name sessions and sources, and outlive the memories of these."""
@@ -194,7 +195,7 @@ def _found(session: Session, ids: Sequence[str]) -> list[_Found]:
     rows = session.execute(
         "SELECT m.seq, m.id, length(m.content), p.episode_seq, p.details, p.secrets "
         "FROM memory AS m LEFT JOIN placed AS p ON p.owner = m.owner AND p.seq = m.seq "
-        "WHERE m.owner = %(owner)s AND m.id = ANY(%(ids)s::text[]) ORDER BY m.seq",
+        f"WHERE m.owner = %(owner)s AND {OF_IDS} ORDER BY m.seq",
         ids=list(ids),
     )
     return [

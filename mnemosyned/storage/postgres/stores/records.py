@@ -18,7 +18,7 @@ from mnemosyned.storage.postgres.tables.insert import PostgresIntake
 from mnemosyned.storage.postgres.tables.memories import (
     episode_at,
     memories_at,
-    memory_at,
+    memory_with,
 )
 from mnemosyned.storage.postgres.tables.owners.owner import totals
 from mnemosyned.storage.postgres.tables.rows import (
@@ -41,9 +41,7 @@ class PostgresRecords(Transactional, RecordStore):
 
     @reads
     def get(self, session: Session, id: str) -> MemoryRecord | Episode:
-        record = memory_at(session, "id", id) or episode_at(
-            session, "id", id, details=True
-        )
+        record = memory_with(session, id) or episode_at(session, "id", id, details=True)
         if record is None:
             raise NotFound(
                 f"nothing has the id {id!r}; `recall` shows the ids that exist",

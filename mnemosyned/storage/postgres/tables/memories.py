@@ -17,6 +17,7 @@ from mnemosyned.storage.postgres.tables.hierarchy import BELOW
 from mnemosyned.storage.postgres.tables.rows import (
     MEMORY_FIELDS,
     MEMORY_TABLES,
+    OF_ID,
     memory_from,
 )
 
@@ -42,14 +43,12 @@ _ROLLED_UP = (
 )
 
 
-def memory_at(
-    session: Session, key: Literal["id", "seq"], value: str | int
-) -> MemoryRecord | None:
-    """One memory, wherever it is."""
+def memory_with(session: Session, id: str) -> MemoryRecord | None:
+    """The memory with an id, wherever it is."""
     row = session.execute(
         f"SELECT {MEMORY_FIELDS} FROM {MEMORY_TABLES} "
-        f"WHERE m.owner = %(owner)s AND m.{key} = %(value)s",
-        value=value,
+        f"WHERE m.owner = %(owner)s AND {OF_ID}",
+        id=id,
     ).fetchone()
     return memory_from(row) if row else None
 

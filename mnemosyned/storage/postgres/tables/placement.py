@@ -10,11 +10,12 @@ from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.tables.details import by_memory, written
 from mnemosyned.storage.postgres.tables.insert import INSERT_FRESH
 from mnemosyned.storage.postgres.tables.owners.owner import add_to_totals
+from mnemosyned.storage.postgres.tables.rows import OF_IDS
 
 _EVICT = (
     "DELETE FROM fresh AS f USING memory AS m "
     "WHERE f.owner = %(owner)s AND m.owner = %(owner)s AND m.seq = f.seq "
-    "AND m.id = ANY(%(ids)s) AND NOT m.pinned RETURNING m.seq, m.id, length(m.content)"
+    f"AND {OF_IDS} AND NOT m.pinned RETURNING m.seq, m.id, length(m.content)"
 )
 INSERT_PLACED = (
     "INSERT INTO placed (owner, seq, episode_seq, details, secrets) SELECT o.owner, r.* "

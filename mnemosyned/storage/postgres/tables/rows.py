@@ -43,15 +43,21 @@ WORKING_TABLES = (
     "LEFT JOIN (SELECT NULL::text AS id) AS e ON false"
 )
 """The same in working memory, where no memory has an episode."""
+OF_ID = (
+    "m.seq = (SELECT i.seq FROM memory AS i "
+    "WHERE i.owner = %(owner)s AND i.id = %(id)s::text)"
+)
+"""Condition for the memory with an id, where other tables are read or written beside it.
+
+The server keeps no statistics of ids. It would take an id for that of one memory in two hundred,
+and twenty ids for those of a tenth of all, and read the other tables from end to end; of numbers it
+knows that they are few.
+"""
 OF_IDS = (
     "m.seq = ANY(ARRAY(SELECT i.seq FROM memory AS i "
     "WHERE i.owner = %(owner)s AND i.id = ANY(%(ids)s::text[])))"
 )
-"""Condition for the memories with some ids, where other tables are read beside them.
-
-The server keeps no statistics of ids. It would take twenty of them for those of a tenth of all
-memories, and read the other tables from end to end; of numbers it knows that they are few.
-"""
+"""The same for the memories with some ids."""
 
 
 def utc(moment: datetime) -> datetime:

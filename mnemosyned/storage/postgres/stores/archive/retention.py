@@ -28,7 +28,7 @@ from mnemosyned.storage.postgres.tables.owners.owner import (
     totals,
 )
 from mnemosyned.storage.postgres.tables.placement import return_one
-from mnemosyned.storage.postgres.tables.rows import OF_IDS, utc
+from mnemosyned.storage.postgres.tables.rows import OF_ID, OF_IDS, utc
 
 EPISODES_READ = 100
 """Episodes whose originals are read in one statement."""
@@ -56,7 +56,7 @@ class PostgresRetention(Transactional, RetentionStore):
         row = session.execute(
             "SELECT p.seq, p.episode_seq FROM placed AS p "
             "JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
-            "WHERE m.owner = %(owner)s AND m.id = %(id)s AND m.content != ''",
+            f"WHERE m.owner = %(owner)s AND {OF_ID} AND m.content != ''",
             id=id,
         ).fetchone()
         if row is None:

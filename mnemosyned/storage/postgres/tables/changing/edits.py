@@ -32,7 +32,7 @@ from mnemosyned.storage.postgres.tables.owners.owner import (
     totals,
 )
 from mnemosyned.storage.postgres.tables.placement import return_one
-from mnemosyned.storage.postgres.tables.rows import utc
+from mnemosyned.storage.postgres.tables.rows import OF_ID, utc
 
 _EDITED = "m.content, m.session_id, m.source, m.role, m.importance, m.created_at"
 _WRITE = (
@@ -60,7 +60,7 @@ class PostgresEditing(Editing):
         row = self._session.execute(
             f"SELECT m.seq, p.episode_seq, {_EDITED} FROM memory AS m "
             "LEFT JOIN placed AS p ON p.owner = m.owner AND p.seq = m.seq "
-            "WHERE m.owner = %(owner)s AND m.id = %(id)s",
+            f"WHERE m.owner = %(owner)s AND {OF_ID}",
             id=id,
         ).fetchone()
         if row is None:

@@ -11,7 +11,7 @@ from mnemosyned.domain.memory import Revision
 from mnemosyned.domain.revisions import REVISIONS_MAX, MemoryEdit
 from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.tables.owners.owner import take_numbers
-from mnemosyned.storage.postgres.tables.rows import utc
+from mnemosyned.storage.postgres.tables.rows import OF_ID, utc
 
 
 def keep_revision(
@@ -63,7 +63,7 @@ def was_said(session: Session, id: str, content: str) -> bool:
     found = session.scalar(
         "SELECT 1 FROM memory AS m JOIN revision AS r "
         "ON r.owner = m.owner AND r.memory_seq = m.seq "
-        "WHERE m.owner = %(owner)s AND m.id = %(id)s AND r.content_hash = %(hash)s LIMIT 1",
+        f"WHERE m.owner = %(owner)s AND {OF_ID} AND r.content_hash = %(hash)s LIMIT 1",
         id=id,
         hash=content_hash(content),
     )

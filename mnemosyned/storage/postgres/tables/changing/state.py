@@ -9,6 +9,7 @@ from typing import Literal
 from mnemosyned.domain.storing.supersession import Position, latest_in_chain
 from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.tables.changing.rewrites import invalidate
+from mnemosyned.storage.postgres.tables.rows import OF_ID
 
 
 def set_state(
@@ -58,7 +59,7 @@ def position_of(session: Session, id: str) -> Position | None:
     row = session.execute(
         "SELECT m.seq, p.episode_seq FROM memory AS m "
         "LEFT JOIN placed AS p ON p.owner = m.owner AND p.seq = m.seq "
-        "WHERE m.owner = %(owner)s AND m.id = %(id)s",
+        f"WHERE m.owner = %(owner)s AND {OF_ID}",
         id=id,
     ).fetchone()
     return (row[0], row[1]) if row else None
