@@ -55,7 +55,11 @@ class MemoryRecord:
 
 
 class DetailKind(StrEnum):
-    """Kind of an exact value; the second half are secrets."""
+    """Kind of an exact value; the second half are secrets.
+
+    PostgreSQL stores kinds as numbers in this order, so a new one is added at the end, and the order
+    of those that are here stays.
+    """
 
     DATE = "date"
     TIME = "time"

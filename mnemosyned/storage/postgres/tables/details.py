@@ -10,37 +10,8 @@ import msgspec
 from mnemosyned.domain.memory import Detail, DetailKind
 from mnemosyned.storage.postgres.database.session import Session
 
-_KINDS = (
-    DetailKind.DATE,
-    DetailKind.TIME,
-    DetailKind.DURATION,
-    DetailKind.MONEY,
-    DetailKind.NUMBER,
-    DetailKind.EMAIL,
-    DetailKind.URL,
-    DetailKind.PATH,
-    DetailKind.VERSION,
-    DetailKind.HASH,
-    DetailKind.IDENTIFIER,
-    DetailKind.PASSWORD,
-    DetailKind.PRIVATE_KEY,
-    DetailKind.AWS_KEY,
-    DetailKind.GITHUB_TOKEN,
-    DetailKind.GITLAB_TOKEN,
-    DetailKind.SLACK_TOKEN,
-    DetailKind.JWT,
-    DetailKind.API_KEY,
-    DetailKind.TOKEN,
-    DetailKind.ACCESS_CODE,
-    DetailKind.LOGIN_CODE,
-    DetailKind.SEED_PHRASE,
-    DetailKind.COOKIE,
-    DetailKind.SIGNATURE,
-    DetailKind.CARD_NUMBER,
-    DetailKind.IBAN,
-    DetailKind.SSN,
-)
-"""Stored as their numbers, from 1: another kind is added at the end."""
+_KINDS = tuple(DetailKind)
+"""Stored as their numbers, from 1."""
 _NUMBERS = {str(kind): number for number, kind in enumerate(_KINDS, start=1)}
 _HOLDING = (
     "SELECT p.seq, p.details, p.secrets, m.content FROM placed AS p "
