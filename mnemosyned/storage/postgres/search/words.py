@@ -191,27 +191,32 @@ class PostgresWords(WordRows):
 
     def _look_up_newest(self, asked: dict[Forms, Asked]) -> dict[Forms, Asked]:
         """Look up the newest rows of common words; return where too few were looked at."""
-        again: dict[Forms, Asked] = {}
+        bounded = {forms: what for forms, what in asked.items() if what.above}
+        unbounded = {forms: what for forms, what in asked.items() if not what.above}
         # Apart: one with no bound would have the others' statement read the whole table.
-        for is_bounded in (False, True):
-            some = {
-                forms: what
-                for forms, what in asked.items()
-                if bool(what.above) == is_bounded
-            }
-            if not some:
-                continue
-            found = rows_of_each(
-                self._session, list(some.values()), self._narrow, newest=True
-            )
-            for (forms, what), parts in zip(some.items(), found, strict=True):
-                rows = _merged(parts, what.most)
-                if len(rows) < what.most and what.above:
-                    further = self.last - WIDENING * (self.last - what.above)
-                    again[forms] = what._replace(above=max(0, further))
-                else:
-                    self._learn(forms, what, rows)
+        found = [*self._each_newest(unbounded), *self._each_newest(bounded)]
+        again: dict[Forms, Asked] = {}
+        for forms, what, rows in found:
+            if len(rows) < what.most and what.above:
+                further = self.last - WIDENING * (self.last - what.above)
+                again[forms] = what._replace(above=max(0, further))
+            else:
+                self._learn(forms, what, rows)
         return again
+
+    def _each_newest(
+        self, asked: dict[Forms, Asked]
+    ) -> list[tuple[Forms, Asked, Sequence[int]]]:
+        """Each of these with its newest rows."""
+        if not asked:
+            return []
+        found = rows_of_each(
+            self._session, list(asked.values()), self._narrow, newest=True
+        )
+        return [
+            (forms, what, _merged(parts, what.most))
+            for (forms, what), parts in zip(asked.items(), found, strict=True)
+        ]
 
     def _learn(self, forms: Forms, asked: Asked, newest: Sequence[int]) -> None:
         rows = self._known[forms] = _Rows(newest, asked.most)
