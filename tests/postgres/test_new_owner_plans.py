@@ -279,7 +279,7 @@ def test_statistics_are_made_once_for_an_owner_they_know_then() -> None:
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(Growth, "is_due", lambda *_: False)
             fill(service, CHECKED_EVERY, "many")
-        with store._pool.outside_transactions(NEW) as session:  # noqa: SLF001
+        with store._pool.outside_transactions(NEW) as session:  # noqa: SLF001 as the store itself does
             assert refresh_statistics(session)
             assert not refresh_statistics(session)
 

@@ -33,7 +33,6 @@ SILENT_MAX = 0.5
 """Share of questions that may have no answer in a comparison."""
 RANDOM_ID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
 Shown = tuple[Any, ...]
-"""All of a hit but the random ids of summaries."""
 """What is told of a hit, without the ids of summaries: these are random."""
 
 

@@ -250,6 +250,7 @@ class _Promoting(Promoting):
         self._connection.execute(
             f"DELETE FROM working_memory WHERE {among} AND NOT pinned", ids
         )
+        # Where some were not there or are pinned, the caller takes all of it back.
         if details and moved == len(ids):
             insert_details(self._connection, details, episode)
         return moved
