@@ -32,8 +32,13 @@ from mnemosyned.storage.postgres.tables.rows import OF_ID, OF_IDS, utc
 
 EPISODES_READ = 100
 """Episodes whose originals are read in one statement."""
-_HASH = "('x' || encode(substr(sha256(convert_to(content, 'UTF8')), 1, 8), 'hex'))::bit(64)::bigint"
-"""`content_hash` of what is pruned."""
+_HASH = "('x' || encode(substr(sha256(convert_to(m.content, 'UTF8')), 1, 8), 'hex'))::bit(64)::bigint"
+"""`content_hash` of what is to be pruned."""
+_PRUNE = (
+    "UPDATE memory AS m SET content = '', metadata = '{}', words = '{}', grams = NULL, "
+    "content_hash = r.hash FROM unnest(%(seqs)s::bigint[], %(hashes)s::bigint[]) AS r (seq, hash) "
+    "WHERE m.owner = %(owner)s AND m.seq = r.seq"
+)
 _MADE_OF_ORIGINALS = (
     "SELECT covers_from, seq, covers_until FROM episode "
     "WHERE owner = %(owner)s AND level = 0 "
@@ -91,22 +96,15 @@ class PostgresRetention(Transactional, RetentionStore):
     @writes
     def prune(self, session: Session, ids: Sequence[str], *, now: datetime) -> int:
         # What was forgotten or restored meanwhile is not among them.
-        sizes: dict[int, int] = dict(
-            session.execute(
-                "SELECT m.seq, length(m.content) FROM placed AS p "
-                "JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
-                f"WHERE m.owner = %(owner)s AND {OF_IDS} "
-                "AND m.content != ''",
-                ids=list(ids),
-            ).fetchall()
-        )
-        seqs = list(sizes)
-        session.execute(
-            "UPDATE memory SET content = '', metadata = '{}', words = '{}', grams = NULL, "
-            f"content_hash = {_HASH} "
-            "WHERE owner = %(owner)s AND seq = ANY(%(seqs)s::bigint[])",
-            seqs=seqs,
-        )
+        rows = session.execute(
+            f"SELECT m.seq, length(m.content), {_HASH} FROM placed AS p "
+            "JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
+            f"WHERE m.owner = %(owner)s AND {OF_IDS} AND m.content != ''",
+            ids=list(ids),
+        ).fetchall()
+        seqs = [seq for seq, _, _ in rows]
+        # Not in the statement that changes the words: Citus calls no such function there.
+        session.execute(_PRUNE, seqs=seqs, hashes=[hash for _, _, hash in rows])
         for table in ("embedding", "revision"):
             session.execute(
                 f"DELETE FROM {table} "
@@ -122,7 +120,9 @@ class PostgresRetention(Transactional, RetentionStore):
             now=utc(now),
         )
         note_rewording(session)
-        add_to_totals(session, Tier.ARCHIVE, characters=-sum(sizes.values()))
+        add_to_totals(
+            session, Tier.ARCHIVE, characters=-sum(size for _, size, _ in rows)
+        )
         return len(seqs)
 
 
