@@ -4,7 +4,6 @@
 -- kinds and values in turns, the kind as its number in the list below: [4,"€754",11,"SO-71381"]. What
 -- is secret lies apart.
 ALTER TABLE placed ADD details text COLLATE "C", ADD secrets text COLLATE "C";
-ALTER TABLE placed ALTER details SET STATISTICS 0, ALTER secrets SET STATISTICS 0;
 UPDATE placed AS p SET details = d.plain, secrets = d.secret FROM (
     SELECT owner, memory_seq,
         '[' || string_agg(pair, ',') FILTER (WHERE NOT sensitive) || ']' AS plain,
@@ -33,12 +32,11 @@ ALTER TABLE memory ALTER content_hash TYPE bigint USING CASE WHEN content = '' T
 -- A question reads the counts of words in many summaries, and the texts of few: these lie apart once
 -- a row is long, and a summary that goes into another one is not copied with them.
 ALTER TABLE episode SET (toast_tuple_target = 256);
-ALTER TABLE episode ALTER id SET STORAGE MAIN, ALTER session_id SET STORAGE MAIN,
-    ALTER source SET STORAGE MAIN, ALTER summarizer SET STORAGE MAIN,
-    ALTER parent_id SET STORAGE MAIN, ALTER repeated SET STORAGE MAIN, ALTER repeats SET STORAGE MAIN;
 
 -- Owners and the numbers of their rows have four bytes, not eight: two billion of each. A cluster
 -- keeps eight where its rows are distributed already, as what they are distributed by cannot change.
+-- Nor does a cluster change the storage or the statistics of what is distributed: `mnem db distribute`
+-- does the latter.
 DO $$
 DECLARE
     held record;
@@ -48,6 +46,11 @@ BEGIN
             RETURN;
         END IF;
     END IF;
+    ALTER TABLE placed ALTER details SET STATISTICS 0, ALTER secrets SET STATISTICS 0;
+    ALTER TABLE episode ALTER id SET STORAGE MAIN, ALTER session_id SET STORAGE MAIN,
+        ALTER source SET STORAGE MAIN, ALTER summarizer SET STORAGE MAIN,
+        ALTER parent_id SET STORAGE MAIN, ALTER repeated SET STORAGE MAIN,
+        ALTER repeats SET STORAGE MAIN;
     DROP VIEW memory_index, episode_index;
     FOR held IN
         SELECT tablename FROM pg_policies WHERE schemaname = current_schema() AND policyname = 'own'

@@ -7,19 +7,31 @@ That every statement meets one shard, and answers as on one server, the store's 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any, cast
 
 import psycopg
 import pytest
-from support.citus import MIGRATIONS, NODES, SHARDS, cluster, has_citus
+from support.before_narrowing import DETAILS, fill, migrations_before
+from support.citus import (
+    MIGRATIONS,
+    NODES,
+    SHARDS,
+    cluster,
+    database_of_nodes,
+    has_citus,
+)
 from support.fakes import memory, remember_batch
 
 from mnemosyned.domain.errors import InvalidRequest, NotFound
 from mnemosyned.domain.keeping.retention import ForgetFilter
+from mnemosyned.domain.memory import Episode
 from mnemosyned.domain.ports.servers.owners import Scope
 from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.sleep.rollup import Level
 from mnemosyned.domain.text.terms import terms
+from mnemosyned.storage.postgres.database.distribution import distribute
+from mnemosyned.storage.postgres.database.migrations import upgrade
 from mnemosyned.storage.postgres.opening import open_owners, open_server, open_store
 
 needs_citus = pytest.mark.skipif(
@@ -186,3 +198,36 @@ def test_a_purge_writes_the_tables_of_all_nodes_anew_and_names_their_logs() -> N
     assert purged.undone == ()
     assert "other nodes" in purged.left[0]
     assert not set(before) & set(asked(files, SHARDS))
+
+
+@pytest.mark.citus
+@needs_citus
+def test_a_cluster_of_the_version_before_is_upgraded(tmp_path: Path) -> None:
+    dsn = database_of_nodes("before")
+    upgrade(dsn, migrations_before(tmp_path))
+    spread(dsn)
+    with psycopg.connect(dsn) as connection:
+        connection.execute("SET mnemosyned.owner = 1")
+        fill(connection)
+
+    with open_store(dsn, migrations=MIGRATIONS, owner=1, guarded=True) as store:
+        episode = store.memories.get("e1")
+        remember_batch(cast("MemoryStore", store), memory("new", "Dora has 5 keys"))
+        found = store.deletion.select(ForgetFilter(terms=terms("keys")))
+    spread(dsn)
+
+    assert isinstance(episode, Episode)
+    assert len(episode.details) == len(DETAILS)
+    assert sorted(found) == ["m1", "new"]
+    with psycopg.connect(dsn) as connection:
+        kept = connection.execute(
+            "SELECT result FROM run_command_on_shards('placed', 'SELECT sum(attstattarget) "
+            "FROM pg_attribute WHERE attrelid = ''%s''::regclass "
+            "AND attname IN (''details'', ''secrets'')')"
+        ).fetchall()
+    assert set(kept) == {("0",)}
+
+
+def spread(dsn: str) -> None:
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        distribute(connection, shards=SHARDS)

@@ -2,82 +2,42 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
-from support.fakes import NOON, memory, remember_batch
+from support.before_narrowing import (
+    DETAILS,
+    FRESH,
+    MIGRATIONS,
+    NARROW,
+    PRUNED,
+    fill,
+    migrations_before,
+)
+from support.fakes import memory, remember_batch
 
-from mnemosyned.domain.content_hash import content_hash
 from mnemosyned.domain.keeping.retention import ForgetFilter
 from mnemosyned.domain.memory import Detail, DetailKind, Episode
-from mnemosyned.paths import shipped
 from mnemosyned.storage.postgres.database.migrations import upgrade
-from mnemosyned.storage.postgres.fulltext.terms import word_hashes
 from mnemosyned.storage.postgres.opening import open_store
 from mnemosyned.storage.postgres.store import PostgresStore
 from mnemosyned.storage.postgres.tables.details import Values, values_of, written
 
 pytestmark = pytest.mark.postgres
 
-MIGRATIONS = shipped("migrations") / "postgres"
-NARROW = "0003_narrow.sql"
-SAID, PRUNED, FRESH = "Ada has 3 keys, PIN 4711", "Bert owes €754", "Cleo waits"
-MEMORIES = {1: SAID, 2: "", 3: FRESH}
-DETAILS = (
-    (1, "number", "3", False),
-    (1, "access_code", "4711", True),
-    (2, "money", '€7"54\n', False),
-)
-
 
 @pytest.fixture
 def before(dsn: str, tmp_path: Path) -> str:
     """A database of the version before: two originals, one of them pruned, and a memory at work."""
-    migrations = tmp_path / "before"
-    shutil.copytree(MIGRATIONS, migrations)
-    for file in migrations.glob("*.sql"):
-        if file.name >= NARROW:
-            file.unlink()
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute("DROP SCHEMA public CASCADE")
         connection.execute("CREATE SCHEMA public")
-    upgrade(dsn, migrations)
+    upgrade(dsn, migrations_before(tmp_path))
     with psycopg.connect(dsn) as connection:
         fill(connection)
     return dsn
-
-
-def fill(connection: psycopg.Connection[Any]) -> None:
-    connection.execute(
-        "INSERT INTO owner (owner, name, last_memory, last_record, working_count, archive_count) "
-        "VALUES (1, 'local', 3, 4, 1, 2)"
-    )
-    for seq, said in MEMORIES.items():
-        connection.execute(
-            "INSERT INTO memory (owner, seq, id, session_id, content, created_at, content_hash, "
-            "words) VALUES (1, %s, %s, 's', %s, %s, %s, %s)",
-            (seq, f"m{seq}", said, NOON, content_hash(said or PRUNED),
-             word_hashes(1, said)),
-        )  # fmt: skip
-    connection.execute(
-        "INSERT INTO episode (owner, seq, repeated, repeats, id, session_id, content, item_count, "
-        "covers_from, covers_until, summarizer, created_at, words) "
-        "VALUES (1, 4, '{}', '{}', 'e1', 's', 'Ada has keys.', 2, %(now)s, %(now)s, 'rule', %(now)s, "
-        "%(words)s)",
-        {"now": NOON, "words": word_hashes(1, "Ada has keys.")},
-    )
-    connection.execute("INSERT INTO placed VALUES (1, 1, 4), (1, 2, 4)")
-    connection.execute("INSERT INTO fresh VALUES (1, 3, %s)", (NOON,))
-    connection.execute(
-        "INSERT INTO memory_state (owner, memory_seq, pruned_at) VALUES (1, 2, %s)",
-        (NOON,),
-    )
-    for row in DETAILS:
-        connection.execute("INSERT INTO detail VALUES (1, %s, %s, %s, %s)", row)
 
 
 @pytest.fixture

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 from mnemosyned.paths import shipped
 
 if TYPE_CHECKING:
+    from support.postgres import Server
+
     from mnemosyned.storage.postgres.store import PostgresStore
 
 NODES = 3
@@ -45,34 +47,50 @@ def has_citus() -> bool:
 def cluster() -> str:
     """The DSN of a distributed database with nothing in it, in this process."""
     # Loaded here: without psycopg the other engines are tested.
-    import psycopg  # noqa: PLC0415
-    from support.postgres import Server  # noqa: PLC0415
-
     from mnemosyned.storage.postgres.opening import (  # noqa: PLC0415
         open_server,
     )
 
-    nodes = [Server(**SETTINGS) for _ in range(NODES)]
-    for node in nodes:
-        node.start()
+    dsn = database_of_nodes(DATABASE)
+    open_server(dsn, migrations=MIGRATIONS).distribute(SHARDS)
+    return dsn
+
+
+def database_of_nodes(name: str) -> str:
+    """The DSN of a new database at the coordinator, which knows the other nodes."""
+    import psycopg  # noqa: PLC0415
+
+    first, *others = nodes()
+    for node in nodes():
         with psycopg.connect(node.dsn("postgres"), autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {DATABASE}".encode())
-        with psycopg.connect(node.dsn(DATABASE), autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}".encode())
+        with psycopg.connect(node.dsn(name), autocommit=True) as connection:
             connection.execute("CREATE EXTENSION citus")
-            # A node reaches itself by its socket as well.
-            name = f"ALTER SYSTEM SET citus.local_hostname = '{node.folder}'"
-            connection.execute(name.encode())
-            connection.execute("SELECT pg_reload_conf()")
-    first, *others = nodes
-    dsn = first.dsn(DATABASE)
+    dsn = first.dsn(name)
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute(
             "SELECT citus_set_coordinator_host(%s, 5432)", (str(first.folder),)
         )
         for node in others:
             connection.execute("SELECT citus_add_node(%s, 5432)", (str(node.folder),))
-    open_server(dsn, migrations=MIGRATIONS).distribute(SHARDS)
     return dsn
+
+
+@cache
+def nodes() -> list[Server]:
+    """The servers of the cluster, the coordinator first."""
+    import psycopg  # noqa: PLC0415
+    from support.postgres import Server  # noqa: PLC0415
+
+    servers = [Server(**SETTINGS) for _ in range(NODES)]
+    for node in servers:
+        node.start()
+        with psycopg.connect(node.dsn("postgres"), autocommit=True) as connection:
+            # A node reaches itself by its socket as well.
+            setting = f"ALTER SYSTEM SET citus.local_hostname = '{node.folder}'"
+            connection.execute(setting.encode())
+            connection.execute("SELECT pg_reload_conf()")
+    return servers
 
 
 @contextmanager

@@ -46,6 +46,15 @@ _VIEWS = (
     "WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'v'"
 )
 _HIDDEN = "(owner + 0) AS owner"
+_SAMPLED = (
+    "SELECT c.relname, array_agg(a.attname::text) FROM pg_dist_partition AS p "
+    "JOIN pg_class AS c ON c.oid = p.logicalrelid JOIN pg_attribute AS a ON a.attrelid = c.oid "
+    "WHERE c.relnamespace = current_schema()::regnamespace AND c.relname != 'owner' "
+    "AND a.atttypid = 'text'::regtype AND NOT a.attisdropped "
+    "AND a.attstattarget IS DISTINCT FROM 0 GROUP BY c.relname"
+)
+"""Texts whose words ANALYZE would keep."""
+_ON_SHARDS = "SELECT success FROM run_command_on_shards(%(table)s, %(command)s)"
 _LEAKPROOF = "ALTER FUNCTION pg_catalog.{}(anyarray, anyarray) LEAKPROOF"
 _SEARCHES = ("arrayoverlap", "arraycontains")
 """What words are searched with. They compare numbers and say nothing of them, but only a superuser
@@ -80,6 +89,7 @@ def distribute(connection: psycopg.Connection[Row], *, shards: int) -> Distribut
     # Nodes connect to each other as whoever asks.
     ensure_role(connection)
     session.execute(f"ALTER ROLE {REQUEST_ROLE} LOGIN")
+    _keep_no_samples(session)
     return Distribution(nodes=nodes, tables=tuple(new), advice=_vouch(session))
 
 
@@ -142,6 +152,17 @@ def _adapt(session: Session) -> None:
     session.execute(
         f"ALTER DATABASE {database} SET citus.propagate_set_commands TO 'local'"
     )
+
+
+def _keep_no_samples(session: Session) -> None:
+    """Have no statistics of texts on any node, as migrations have it on one server."""
+    for table, columns in session.execute(_SAMPLED).fetchall():
+        changes = ", ".join(f'ALTER "{column}" SET STATISTICS 0' for column in columns)
+        session.execute(_ON_SHARDS, table=table, command=f"ALTER TABLE %s {changes}")
+        # Citus hands no such change on, and refuses it otherwise.
+        session.execute("SET citus.enable_ddl_propagation TO 'off'")
+        session.execute(f'ALTER TABLE "{table}" {changes}')
+        session.execute("SET citus.enable_ddl_propagation TO 'on'")
 
 
 def _vouch(session: Session) -> tuple[str, ...]:

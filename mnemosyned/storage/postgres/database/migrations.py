@@ -26,6 +26,8 @@ CREATE TABLE IF NOT EXISTS schema_migration (
 )
 """
 _COMPATIBLE = re.compile(rb"-- compatible with (\d+)\r?\n")
+_STATEMENT = re.compile(rb"(?:\$\$.*?\$\$|[^$])+?;\r?\n", re.DOTALL)
+"""A statement ends with its line, but not within `$$`."""
 _STATE = (
     "SELECT coalesce(max(version), 0), "
     "coalesce(max(oldest) FILTER (WHERE version > %(known)s), 0) FROM schema_migration"
@@ -93,7 +95,9 @@ def _apply_file(connection: psycopg.Connection[Row], file: Path) -> int:
     text = file.read_bytes()
     line = _COMPATIBLE.match(text)
     oldest = int(line[1]) if line else _number(file)
-    connection.execute(text)
+    # One by one, as Citus hands nodes all that it is given at once.
+    for statement in _STATEMENT.findall(text):
+        connection.execute(statement)
     connection.execute(
         "INSERT INTO schema_migration (version, name, oldest) VALUES (%s, %s, %s)",
         (_number(file), file.stem, oldest),
