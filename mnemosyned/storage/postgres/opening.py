@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
@@ -12,6 +13,7 @@ from psycopg.conninfo import conninfo_to_dict
 from mnemosyned.domain.errors import ConfigInvalid
 from mnemosyned.domain.ports.servers.owners import LOCAL_OWNER
 from mnemosyned.storage.postgres.database.connections import connected_once
+from mnemosyned.storage.postgres.database.distribution import has_citus
 from mnemosyned.storage.postgres.database.failures import storage_failed
 from mnemosyned.storage.postgres.database.migrations import upgrade
 from mnemosyned.storage.postgres.database.pgvector import prepare_search
@@ -73,9 +75,9 @@ def open_store(
         role = prepare_role(dsn) if guarded else None
         with connected_once(dsn) as connection:
             ensure_owner(Session(connection, owner))
+        pool = Pool(dsn, schema=version, role=role, has_citus=has_citus(dsn))
     except psycopg.Error as error:
         raise storage_failed(error, "the memory was not opened") from error
-    pool = Pool(dsn, schema=version, role=role)
     store = PostgresStore(
         pool, owner, schema_version=version, searches_vectors=searches
     )
@@ -94,15 +96,17 @@ def open_owned_stores(
     `embeds` as for `open_store`. Raises `SchemaTooNew`, and `StorageFailed` also where the user may
     not separate owners.
     """
-    version, role, searches = _prepared(dsn, migrations, embeds=embeds)
-    guarded = Pool(dsn, schema=version, role=role)
-    owners = Pool(dsn, schema=version)
+    ready = _prepared(dsn, migrations, embeds=embeds)
+    guarded = Pool(
+        dsn, schema=ready.version, role=ready.role, has_citus=ready.has_citus
+    )
+    owners = Pool(dsn, schema=ready.version)
     try:
         yield OwnedStores(
             guarded=guarded,
             owners=owners,
-            schema_version=version,
-            searches_vectors=searches,
+            schema_version=ready.version,
+            searches_vectors=ready.searches,
         )
     finally:
         guarded.close()
@@ -115,26 +119,29 @@ def open_owners(dsn: str, *, migrations: Path) -> Iterator[PostgresOwners]:
 
     Raises `SchemaTooNew`, and `StorageFailed` also where the user may not separate owners.
     """
-    version, _, _ = _prepared(dsn, migrations)
-    pool = Pool(dsn, schema=version)
+    pool = Pool(dsn, schema=_prepared(dsn, migrations).version)
     try:
         yield PostgresOwners(pool)
     finally:
         pool.close()
 
 
-def _prepared(
-    dsn: str, migrations: Path, *, embeds: bool = False
-) -> tuple[int, str, bool]:
-    """Bring the schema up to date, and prepare the role of requests and the search of vectors.
+class _Prepared(NamedTuple):
+    """A database for many owners that is ready for use."""
 
-    The schema's version, the role's name, and whether the server searches vectors.
-    """
+    version: int
+    role: str
+    searches: bool
+    has_citus: bool
+
+
+def _prepared(dsn: str, migrations: Path, *, embeds: bool = False) -> _Prepared:
+    """Bring the schema up to date, and prepare the role of requests and the search of vectors."""
     _check(dsn)
     try:
         version = upgrade(dsn, migrations)
         searches = embeds and prepare_search(dsn)
-        return version, prepare_role(dsn), searches
+        return _Prepared(version, prepare_role(dsn), searches, has_citus(dsn))
     except psycopg.Error as error:
         raise storage_failed(error, "the owners were not read") from error
 

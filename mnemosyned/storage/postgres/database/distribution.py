@@ -6,6 +6,7 @@ import psycopg
 
 from mnemosyned.domain.errors import InvalidRequest, StorageFailed
 from mnemosyned.domain.ports.servers.server import Distribution
+from mnemosyned.storage.postgres.database.connections import connected_once
 from mnemosyned.storage.postgres.database.roles import (
     REQUEST_ROLE,
     ensure_role,
@@ -91,6 +92,12 @@ def distribute(connection: psycopg.Connection[Row], *, shards: int) -> Distribut
     session.execute(f"ALTER ROLE {REQUEST_ROLE} LOGIN")
     _keep_no_samples(session)
     return Distribution(nodes=nodes, tables=tuple(new), advice=_vouch(session))
+
+
+def has_citus(dsn: str) -> bool:
+    """Whether nodes may hold the rows of a database. Raises `psycopg.Error`."""
+    with connected_once(dsn) as connection:
+        return bool(Session(connection, 0).scalar(_HAS_CITUS))
 
 
 def _nodes(session: Session) -> int:

@@ -42,13 +42,20 @@ class Pool:
     """Connections, and the transactions that run on them."""
 
     def __init__(
-        self, dsn: str, *, schema: int | None = None, role: str | None = None
+        self,
+        dsn: str,
+        *,
+        schema: int | None = None,
+        role: str | None = None,
+        has_citus: bool = False,
     ) -> None:
         """`schema` is the last version that is known here; None: whichever the database has.
 
-        `role` is the database role of all transactions; None: the user that connects.
+        `role` is the database role of all transactions; None: the user that connects. `has_citus` is
+        as in a `Session`.
         """
         self._dsn = dsn
+        self._has_citus = has_citus
         self._role = (f'SET LOCAL ROLE "{role}"',) if role else ()
         admit = None if schema is None else partial(check_schema, known=schema)
         self._connections = Connections(dsn, admit=admit)
@@ -70,7 +77,7 @@ class Pool:
 
         def begin(connection: Connection) -> Session:
             with connection.pipeline():
-                session = _begin(connection, owner, (_SNAPSHOT, *self._role))
+                session = self._begin(connection, owner, (_SNAPSHOT, *self._role))
                 session.first = session.execute(first) if first else None
             return session
 
@@ -87,7 +94,7 @@ class Pool:
 
         def begin(connection: Connection) -> list[list[Row]]:
             with connection.pipeline():
-                session = _begin(connection, owner, (_SNAPSHOT, *self._role))
+                session = self._begin(connection, owner, (_SNAPSHOT, *self._role))
                 results = [session.execute(sql, **values) for sql, values in statements]
                 session.execute("COMMIT")
             return [result.fetchall() for result in results]
@@ -109,7 +116,7 @@ class Pool:
 
         def begin(connection: Connection) -> Session:
             with connection.pipeline():
-                session = _begin(connection, owner, first)
+                session = self._begin(connection, owner, first)
                 session.lock()
             _check_owner(session)
             return session
@@ -140,7 +147,7 @@ class Pool:
             with self._connections.lent(check_alive) as (connection, _):
                 began = time.monotonic()
                 with connection.pipeline():
-                    session = _begin(connection, owner, ("BEGIN", *self._role))
+                    session = self._begin(connection, owner, ("BEGIN", *self._role))
                     yield session
                     is_committing = True
                     connection.execute("COMMIT")
@@ -179,6 +186,17 @@ class Pool:
         except psycopg.Error as error:
             raise storage_failed(error, NOTHING_KEPT) from error
 
+    def _begin(
+        self, connection: Connection, owner: int, first: Iterable[str]
+    ) -> Session:
+        """Send what begins a transaction about an owner, without a wait for the answers."""
+        session = Session(connection, owner, has_citus=self._has_citus)
+        for statement in first:
+            session.execute(statement)
+        # A statement and no function, as Citus hands statements alone on to its nodes.
+        session.execute_once(f"SET LOCAL mnemosyned.owner = {owner:d}")
+        return session
+
     def _note_growth(self, session: Session) -> None:
         """See from time to time whether the statistics know how much an owner has."""
         if not self._growth.is_due(session.owner, session.grown):
@@ -193,16 +211,6 @@ class Pool:
     def _note_held(self, held_s: float) -> None:
         with self._measuring:
             self.held_max_s = max(self.held_max_s, held_s)
-
-
-def _begin(connection: Connection, owner: int, first: Iterable[str]) -> Session:
-    """Send what begins a transaction about an owner, without a wait for the answers."""
-    session = Session(connection, owner)
-    for statement in first:
-        session.execute(statement)
-    # A statement and no function, as Citus hands statements alone on to its nodes.
-    session.execute_once(f"SET LOCAL mnemosyned.owner = {owner:d}")
-    return session
 
 
 def _check_owner(session: Session) -> None:

@@ -45,13 +45,22 @@ class Session:
         "_streams",
         "first",
         "grown",
+        "has_citus",
         "numbered",
         "owner",
     )
 
-    def __init__(self, connection: psycopg.Connection[Row], owner: int) -> None:
+    def __init__(
+        self,
+        connection: psycopg.Connection[Row],
+        owner: int,
+        *,
+        has_citus: bool = False,
+    ) -> None:
         self._connection = connection
         self.owner = owner
+        self.has_citus = has_citus
+        """Whether nodes may hold the rows: a statement that writes to several tables asks all of them."""
         self.numbered = 0
         """Memories that this transaction has given new numbers."""
         self.grown = 0
