@@ -146,9 +146,12 @@ class Vectors(MemoryVectors):
             ready = state is EmbedderState.READY
             return candidates, BUSY if ready else NOT_READY.format(state=state.value)
         store, least = self._store, self._similarity_min
-        return with_nearness(
+        found, note = with_nearness(
             query, candidates, vector, search=index, store=store, least=least
-        ), ""
+        )
+        if note:
+            self._count(missed=1)
+        return found, note
 
     # ------------------------------------------------------------ in the thread
 
@@ -260,7 +263,7 @@ class Vectors(MemoryVectors):
 
     def _new_index(self) -> VectorIndex | StorageIndex:
         model = self._model
-        if search := self._store.search(model):
+        if search := self._store.search(model, limit_s=self._wait_s):
             while search.prepare(limit=PREPARED_AT_ONCE) and not self._closing.is_set():
                 pass  # ends, as the vectors do
             return StorageIndex(search)

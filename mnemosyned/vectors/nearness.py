@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from mnemosyned.domain.ports.vectors import VectorSearch, VectorStore
+from mnemosyned.domain.ports.vectors import (
+    ComparisonTooSlow,
+    VectorSearch,
+    VectorStore,
+)
 from mnemosyned.domain.search.query import Match, Nearness, Query, SearchCandidates
 
 NEAREST = 200
@@ -13,6 +17,7 @@ NEAREST = 200
 NEAREST_SHOWN = 20
 BUSY = "found by words alone: the embedding model was not ready in time"
 NOT_READY = "found by words alone: the embedding model is {state}"
+TOO_SLOW = "found by words alone: the database did not compare the vectors in time"
 
 
 def with_nearness(
@@ -23,20 +28,24 @@ def with_nearness(
     search: VectorSearch,
     store: VectorStore,
     least: float,
-) -> SearchCandidates:
+) -> tuple[SearchCandidates, str]:
     """Add similarities to candidates, and the nearest that the words did not find.
 
-    `least` is the similarity from which a memory without a word in common is a candidate.
+    `least` is the similarity from which a memory without a word in common is a candidate. Where
+    vectors were not compared in time, the candidates stay as they are, and a note says so.
     """
     positions = [match.position for match in candidates.memories]
-    cosines = search.cosines(vector, positions)
-    nearest = search.nearest(vector, NEAREST, least=least)
+    try:
+        cosines = search.cosines(vector, positions)
+        nearest = search.nearest(vector, NEAREST, least=least)
+    except ComparisonTooSlow:
+        return candidates, TOO_SLOW
     unseen = [position for position in nearest if position not in cosines]
     more = _filtered(store, query, unseen)
     cosines |= {match.position: nearest[match.position] for match in more}
     nearness = Nearness(cosines, vector_only_min=least)
     memories = [*candidates.memories, *more]
-    return replace(candidates, memories=memories, nearness=nearness)
+    return replace(candidates, memories=memories, nearness=nearness), ""
 
 
 def _filtered(store: VectorStore, query: Query, nearest: Sequence[int]) -> list[Match]:

@@ -9,6 +9,7 @@ from mnemosyned.domain.ports.vectors import (
     MemoryVectors,
     OwnedVectorStore,
     PendingVector,
+    StorageSearch,
 )
 from mnemosyned.domain.search.query import Query, SearchCandidates
 from mnemosyned.domain.statuses import EmbedderState, EmbedderStatus
@@ -42,7 +43,7 @@ class OwnerVectors(MemoryVectors):
         shared = self._shared
         model = self._model()
         embedded = self._store.count(model) if model else 0
-        searches_all = self._store.search(model) is not None
+        searches_all = self._search(model) is not None
         return replace(
             shared.status,
             embedded=embedded,
@@ -80,10 +81,15 @@ class OwnerVectors(MemoryVectors):
         model = self._model()
         if not model:
             return candidates, ""
-        search = store.search(model) or NewestVectors(store, model)
-        return with_nearness(
+        search = self._search(model) or NewestVectors(store, model)
+        found, note = with_nearness(
             query, candidates, vector, search=search, store=store, least=self._least
-        ), ""
+        )
+        self._missed += bool(note)
+        return found, note
+
+    def _search(self, model: int) -> StorageSearch | None:
+        return self._store.search(model, limit_s=self._wait_s)
 
     def _model(self) -> int:
         """The number of the model that is asked; 0 where the owner has no vector of it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from importlib.util import find_spec
 
 import pytest
@@ -14,6 +15,19 @@ collect_ignore_glob = [] if find_spec("psycopg") else ["test_*.py"]
 def dsn() -> str:
     """A database of the present schema, with nothing in it."""
     return new_database()
+
+
+@pytest.fixture
+def pgvector(dsn: str) -> None:
+    """Skip where the server has no pgvector; in CI it has."""
+    import psycopg  # noqa: PLC0415 as above
+
+    with psycopg.connect(dsn) as connection:
+        row = connection.execute(
+            "SELECT 1 FROM pg_available_extensions WHERE name = 'vector'"
+        ).fetchone()
+    if row is None and not os.environ.get("CI"):
+        pytest.skip("NOT RUN: this server has no pgvector")
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+import psycopg
 import pytest
 from support.fakes import FakeEmbedder, memory, remember_batch
 from support.vector_service import wait_until
@@ -17,7 +18,7 @@ from mnemosyned.storage.postgres.store import PostgresStore
 from mnemosyned.vectors import indexer
 from mnemosyned.vectors.indexer import Vectors
 
-pytestmark = pytest.mark.postgres
+pytestmark = [pytest.mark.postgres, pytest.mark.usefixtures("pgvector")]
 MIGRATIONS = shipped("migrations") / "postgres"
 
 
@@ -27,6 +28,36 @@ def found(store: PostgresStore, vectors: Vectors, text: str) -> list[int]:
     near, note = vectors.near(vectors.ask(text), query, candidates)
     assert note == ""
     return [match.position for match in near.memories]
+
+
+def test_a_question_waits_for_no_slow_comparison(
+    dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexer, "START_AFTER_S", 0.0)
+    with (
+        open_store(dsn, migrations=MIGRATIONS, embeds=True) as store,
+        Vectors(
+            store=store.vectors,
+            embedder=FakeEmbedder(),
+            wait_s=0.5,
+            similarity_min=0.6,
+            rows_max=100,
+        ) as vectors,
+        psycopg.connect(dsn) as other,
+    ):
+        remember_batch(store, memory("a", "The tesla came"))
+        vectors.remembered()
+        wait_until(lambda: vectors.status().embedded == 1)
+        query = Query(terms=terms("tesla"), limit=10)
+        candidates = store.search.candidates(query)
+        other.execute("LOCK TABLE embedding IN ACCESS EXCLUSIVE MODE")
+
+        near, note = vectors.near(vectors.ask("tesla"), query, candidates)
+
+        assert near == candidates
+        assert "did not compare the vectors in time" in note
+        assert vectors.status().missed == 1
+        other.rollback()
 
 
 def test_a_daemon_finds_what_it_and_others_embedded_without_holding_it(

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
+import psycopg
 import pytest
 from support.fakes import FakeClock, FakeEmbedder
 from support.vector_service import (
@@ -98,8 +99,6 @@ def ready(service: MemoryService) -> None:
 def test_each_owner_finds_by_meaning_in_its_own_memory(
     dsn: str, *, embeds: bool
 ) -> None:
-    if not embeds:
-        pytest.importorskip("numpy")
     with serving(dsn, FakeEmbedder(), embeds=embeds) as daemon:
         anna, bert = daemon.owner("anna"), daemon.owner("bert")
         gone, _ = remember_all(anna, "The tesla came on Tuesday", "The plums are ripe")
@@ -209,6 +208,22 @@ def test_a_recall_waits_no_longer_than_it_may(dsn: str) -> None:
         assert anna.call(Status()).embedder.missed == 1
         go_on.set()
         wait_until_embedded(anna, 1)
+
+
+@pytest.mark.usefixtures("pgvector")
+def test_a_recall_waits_for_no_slow_comparison(dsn: str) -> None:
+    with serving(dsn, FakeEmbedder(), wait_ms=500) as daemon:
+        anna = daemon.owner("anna")
+        remember_all(anna, "a red car")
+        ready(anna)
+        wait_until_embedded(anna, 1)
+        with psycopg.connect(dsn) as other:
+            other.execute("LOCK TABLE embedding IN ACCESS EXCLUSIVE MODE")
+            answer = anna.call(Recall(query="car"))
+
+        assert contents(answer) == ["a red car"]
+        assert "the database did not compare the vectors in time" in answer.note
+        assert anna.call(Status()).embedder.missed == 1
 
 
 def test_new_words_are_embedded_also_where_old_ones_were_being_made(dsn: str) -> None:

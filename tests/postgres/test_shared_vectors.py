@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from importlib.util import find_spec
 
 import pytest
 from support.fakes import FakeEmbedder, memory, remember_batch
@@ -20,9 +19,6 @@ from mnemosyned.vectors.indexer import Vectors
 pytestmark = pytest.mark.postgres
 
 MIGRATIONS = shipped("migrations") / "postgres"
-NUMPY = pytest.mark.skipif(
-    not find_spec("numpy"), reason="needs numpy: make test-numpy"
-)
 
 
 @pytest.fixture
@@ -79,7 +75,6 @@ def test_memories_that_one_forgets_are_news_to_the_other(
     assert news(there, model, begin.version).removals != begin.removals
 
 
-@NUMPY
 def test_the_index_of_one_follows_what_the_other_embeds_and_forgets(
     stores: list[PostgresStore], monkeypatch: pytest.MonkeyPatch
 ) -> None:

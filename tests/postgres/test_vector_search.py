@@ -13,12 +13,13 @@ from support.fakes import memory, remember_batch
 from support.vectors import ROUNDING, cosine, nearest, pack
 
 from mnemosyned.domain.ports.store import MemoryStore
+from mnemosyned.domain.ports.vectors import ComparisonTooSlow
 from mnemosyned.paths import shipped
 from mnemosyned.storage.postgres.database.pgvector import prepare_search
 from mnemosyned.storage.postgres.opening import open_store
 from mnemosyned.storage.postgres.store import PostgresStore
 
-pytestmark = pytest.mark.postgres
+pytestmark = [pytest.mark.postgres, pytest.mark.usefixtures("pgvector")]
 MIGRATIONS = shipped("migrations") / "postgres"
 OWN, OTHER = 7, 8
 COUNT, WIDTH = 300, 24
@@ -118,6 +119,23 @@ def test_what_is_forgotten_or_of_another_model_is_found_no_more(dsn: str) -> Non
 
         assert sorted(found(store, model, vectors[3])) == [1, 2, 6, 7, 8, 9, 10]
         assert list(found(store, other, pack([1.0] * 3))) == [4]
+
+
+def test_a_comparison_ends_after_its_time(dsn: str) -> None:
+    vectors = made(1, 3)
+    with opened(dsn) as store, psycopg.connect(dsn) as other:
+        model = keep(store, vectors)
+        search = store.vectors.search(model, limit_s=0.05)
+        assert search
+        other.execute("LOCK TABLE embedding IN ACCESS EXCLUSIVE MODE")
+
+        with pytest.raises(ComparisonTooSlow):
+            search.nearest(vectors[1], 3, least=-1.0)
+        with pytest.raises(ComparisonTooSlow):
+            search.cosines(vectors[1], [1])
+        other.rollback()
+
+        assert len(search.nearest(vectors[1], 3, least=-1.0)) == 3
 
 
 def unsearched(store: PostgresStore, dsn: str) -> int:

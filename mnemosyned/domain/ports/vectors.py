@@ -42,6 +42,10 @@ class VectorProgress(NamedTuple):
     """The number of changes to words that were there."""
 
 
+class ComparisonTooSlow(Exception):
+    """Vectors were not compared within the time for it."""
+
+
 class VectorSearch(Protocol):
     """Compares the vector of a question with those of one model. Safe from any thread."""
 
@@ -55,7 +59,10 @@ class VectorSearch(Protocol):
 
 
 class StorageSearch(VectorSearch, Protocol):
-    """A `VectorSearch` in the storage itself, over all vectors. It raises `StorageFailed`."""
+    """A `VectorSearch` in the storage itself, over all vectors.
+
+    It raises `StorageFailed`, and `ComparisonTooSlow` after the time that it was given.
+    """
 
     def prepare(self, *, limit: int) -> int:
         """Make vectors searchable that were kept without; return their number, 0 at the end."""
@@ -113,8 +120,13 @@ class VectorStore(Protocol):
         """Return the memories at these positions that pass a question's filters, score 0."""
         ...
 
-    def search(self, model: int) -> StorageSearch | None:
-        """Return the storage's own search; None where whoever reads vectors compares them."""
+    def search(
+        self, model: int, *, limit_s: float | None = None
+    ) -> StorageSearch | None:
+        """Return the storage's own search; None where whoever reads vectors compares them.
+
+        `limit_s`: how long each comparison may take; None: as long as it takes.
+        """
         ...
 
 

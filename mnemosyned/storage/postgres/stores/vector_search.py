@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mnemosyned.domain.ports.vectors import StorageSearch
+import psycopg
+
+from mnemosyned.domain.ports.vectors import ComparisonTooSlow, StorageSearch
 from mnemosyned.storage.postgres.database.pool import Pool
-from mnemosyned.storage.postgres.database.session import Session
+from mnemosyned.storage.postgres.database.session import Row, Session
 from mnemosyned.storage.postgres.database.transactions import (
     Transactional,
     reads,
@@ -40,9 +42,12 @@ _PREPARE = (
 class PostgresVectorSearch(Transactional, StorageSearch):
     """A `StorageSearch` of one owner's vectors of one model."""
 
-    def __init__(self, pool: Pool, owner: int, model: int) -> None:
+    def __init__(
+        self, pool: Pool, owner: int, model: int, *, limit_s: float | None
+    ) -> None:
         super().__init__(pool, owner)
         self._model = model
+        self._limit_ms = limit_s and max(1, round(limit_s * 1_000))
         self._prepared = 0
         """The position up to which all vectors were prepared, as far as they can be."""
 
@@ -50,21 +55,14 @@ class PostgresVectorSearch(Transactional, StorageSearch):
     def cosines(
         self, session: Session, question: bytes, positions: Iterable[int]
     ) -> dict[int, float]:
-        rows = session.execute(
-            _COSINES,
-            question=halfvec(question),
-            model=self._model,
-            positions=list(positions),
-        )
-        return dict(rows.fetchall())
+        rows = self._compared(session, _COSINES, question, positions=list(positions))
+        return dict(rows)
 
     @reads
     def nearest(
         self, session: Session, question: bytes, count: int, *, least: float
     ) -> dict[int, float]:
-        rows = session.execute(
-            _NEAREST, question=halfvec(question), model=self._model, count=count
-        )
+        rows = self._compared(session, _NEAREST, question, count=count)
         return {seq: cosine for seq, cosine in rows if cosine >= least}
 
     @writes_lazily
@@ -78,3 +76,16 @@ class PostgresVectorSearch(Transactional, StorageSearch):
         session.execute(_PREPARE, seqs=list(near), near=list(near.values()))
         self._prepared = rows[-1][0]
         return len(rows)
+
+    def _compared(
+        self, session: Session, sql: str, question: bytes, **values: object
+    ) -> list[Row]:
+        """The rows of a comparison. Raises `ComparisonTooSlow`."""
+        if self._limit_ms:
+            session.execute(f"SET LOCAL statement_timeout = {self._limit_ms}")
+        try:
+            return session.execute(
+                sql, question=halfvec(question), model=self._model, **values
+            ).fetchall()
+        except psycopg.errors.QueryCanceled as error:
+            raise ComparisonTooSlow from error

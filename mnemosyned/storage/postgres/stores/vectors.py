@@ -80,10 +80,12 @@ class PostgresVectors(Transactional, OwnedVectorStore):
         super().__init__(pool, owner)
         self._searched = searched
 
-    def search(self, model: int) -> PostgresVectorSearch | None:
+    def search(
+        self, model: int, *, limit_s: float | None = None
+    ) -> PostgresVectorSearch | None:
         if not self._searched:
             return None
-        return PostgresVectorSearch(self._pool, self._owner, model)
+        return PostgresVectorSearch(self._pool, self._owner, model, limit_s=limit_s)
 
     @writes
     def use_model(self, session: Session, name: str, identity: str) -> int:

@@ -89,7 +89,7 @@ class SqliteVectors(Transactional, VectorStore):
             )
             return [seq for (seq,) in rows]
 
-    def search(self, model: int) -> None:  # noqa: ARG002 a file compares no vectors
+    def search(self, model: int, *, limit_s: float | None = None) -> None:  # noqa: ARG002 a file compares no vectors
         return None
 
     def news(self, model: int, *, since: int | None, limit: int) -> VectorNews | None:  # noqa: ARG002 the file has one process
