@@ -24,6 +24,12 @@ USER = "postgres"
 TEMPLATE = "mnemosyned_template"
 NOBODY = 65_534
 """PostgreSQL refuses to run as root."""
+_REMOVE_LATER = """
+cat >/dev/null
+pid=$(head -n 1 "$1/data/postmaster.pid" 2>/dev/null) && kill -INT "$pid" && sleep 2
+rm -rf "$1"
+"""
+"""Waits for the end of what it reads, which is that of the process of the tests, however it ends."""
 _USER = NOBODY if os.geteuid() == 0 else None
 # As a test loses nothing that it wants to keep, a server may leave the flush to the system; those
 # that kill the server's machine are other tests.
@@ -59,6 +65,12 @@ class Server:
             "-E", "UTF8", "--locale=C", "--data-checksums",
         )  # fmt: skip
         atexit.register(self.remove)
+        self._remover = subprocess.Popen(
+            ["/bin/sh", "-c", _REMOVE_LATER, "sh", self.folder],
+            stdin=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
 
     def start(self) -> None:
         """Start, and wait until it answers."""
@@ -119,6 +131,7 @@ class Server:
         """Stop it and delete its folder."""
         self.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
+        self._remover.communicate()
 
     def dsn(self, database: str) -> str:
         """Where a database is, as settings name it."""
