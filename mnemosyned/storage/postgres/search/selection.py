@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -157,26 +157,38 @@ def _spellings(term: str) -> list[str]:
     return [term, *accent_variants(term)]
 
 
+class _Forms(NamedTuple):
+    """What the indexes have of a term in any of its spellings."""
+
+    words: list[list[str]]
+    grams: list[list[str]]
+
+    @classmethod
+    def of(cls, term: str, *, only_grams: bool) -> _Forms:
+        texts = _spellings(term)
+        words = () if only_grams else map(index_words, texts)
+        return cls(
+            list(filter(None, words)), list(filter(None, map(gram_words, texts)))
+        )
+
+    def occur(self, texts: Sequence[Sequence[str]], parts: Sequence[str]) -> bool:
+        """Tell whether one of them is in one of the texts, or in the parts for the second index."""
+        return any(
+            _occurs(phrase, text) for phrase in self.words for text in texts
+        ) or any(_occurs(phrase, parts) for phrase in self.grams)
+
+
 def _holding(terms: Terms) -> Callable[[Sequence[str]], bool]:
     """Tells whether texts have every one of these terms, as the indexes would say."""
     wanted = [
-        (
-            []
-            if term in terms.grams
-            else [index_words(text) for text in _spellings(term) if index_words(text)],
-            [gram_words(text) for text in _spellings(term) if gram_words(text)],
-        )
+        _Forms.of(term, only_grams=term in terms.grams)
         for term in (*terms.words, *terms.grams)
     ]
 
     def holds(texts: Sequence[str]) -> bool:
         stems = [index_words(text) for text in texts]
         parts = gram_words(grams(texts[0]))
-        return all(
-            any(_occurs(phrase, text) for phrase in words for text in stems)
-            or any(_occurs(phrase, parts) for phrase in pairs)
-            for words, pairs in wanted
-        )
+        return all(forms.occur(stems, parts) for forms in wanted)
 
     return holds
 
