@@ -55,7 +55,7 @@ _SAMPLED = (
     "AND a.attstattarget IS DISTINCT FROM 0 GROUP BY c.relname"
 )
 """Texts whose words ANALYZE would keep."""
-_ON_SHARDS = "SELECT success FROM run_command_on_shards(%(table)s, %(command)s)"
+_ON_SHARDS = "SELECT success, result FROM run_command_on_shards(%(table)s, %(command)s)"
 _LEAKPROOF = "ALTER FUNCTION pg_catalog.{}(anyarray, anyarray) LEAKPROOF"
 _SEARCHES = ("arrayoverlap", "arraycontains")
 """What words are searched with. They compare numbers and say nothing of them, but only a superuser
@@ -162,10 +162,19 @@ def _adapt(session: Session) -> None:
 
 
 def _keep_no_samples(session: Session) -> None:
-    """Have no statistics of texts on any node, as migrations have it on one server."""
+    """Have no statistics of texts on any node, as migrations have it on one server.
+
+    Raises `StorageFailed` where a node refuses it.
+    """
     for table, columns in session.execute(_SAMPLED).fetchall():
         changes = ", ".join(f'ALTER "{column}" SET STATISTICS 0' for column in columns)
-        session.execute(_ON_SHARDS, table=table, command=f"ALTER TABLE %s {changes}")
+        command = f"ALTER TABLE %s {changes}"
+        answers = session.execute(_ON_SHARDS, table=table, command=command).fetchall()
+        if refused := [answer for done, answer in answers if not done]:
+            raise StorageFailed(
+                f"the tables are distributed, but a node keeps samples of texts: {refused[0]}. "
+                "Repair the node, then distribute again"
+            )
         # Citus hands no such change on, and refuses it otherwise.
         session.execute("SET citus.enable_ddl_propagation TO 'off'")
         session.execute(f'ALTER TABLE "{table}" {changes}')
