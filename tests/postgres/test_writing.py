@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import psycopg
 import pytest
@@ -11,7 +13,7 @@ from e2e.daemons import eventually
 from support.fakes import NOON, memory, remember_batch
 
 from mnemosyned.domain.errors import NotFound, StorageFailed
-from mnemosyned.domain.memory import Tier
+from mnemosyned.domain.memory import MemoryRecord, Tier
 from mnemosyned.domain.ports.records import Draft
 from mnemosyned.paths import shipped
 from mnemosyned.storage.postgres.database import connections
@@ -91,8 +93,9 @@ def test_a_table_that_grew_is_not_read_by_the_plans_of_an_empty_one(
     assert 0 < rows_read(server, "memory") < 300 * BATCH * BATCHES
 
 
+@pytest.mark.parametrize("ids", [["second"], ["second", "third"]])
 def test_a_memory_with_an_id_of_its_own_takes_one_round_trip(
-    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch, ids: list[str]
 ) -> None:
     store.memories.remember([new("first")])
     trips: list[bool] = []
@@ -104,11 +107,44 @@ def test_a_memory_with_an_id_of_its_own_takes_one_round_trip(
 
     monkeypatch.setattr(psycopg.Pipeline, "_fetch_gen", counted)
 
-    remembered = store.memories.remember([new("second"), new("third")])
+    remembered = store.memories.remember(list(map(new, ids)))
 
     assert len(trips) == 1
-    assert remembered.working == 3
-    assert store.memories.get("third").id == "third"
+    assert remembered.working == 1 + len(ids)
+    assert store.memories.get(ids[-1]).id == ids[-1]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"source": "mail", "role": "user", "importance": 0.9, "pinned": True},
+        {
+            "content": "東京駅 QX-4821 'a\\b' {1,2}",
+            "metadata": {"of": ["{", None, '"']},
+        },
+        {"tags": ("x", "y"), "valid_until": NOON + timedelta(days=9)},
+    ],
+)
+def test_a_memory_is_kept_alone_as_it_is_among_others(
+    store: PostgresStore,
+    server: psycopg.Connection[tuple[object, ...]],
+    fields: dict[str, Any],
+) -> None:
+    alone, among = (replace(memory(id, "at the mill"), **fields) for id in "ab")
+    store.memories.remember([Draft(alone, has_new_id=True)])
+    store.memories.remember([Draft(among, has_new_id=True), new("c")])
+
+    first, second, _ = server.execute(
+        "SELECT to_jsonb(m) - 'seq' - 'id', f.created_at FROM memory AS m "
+        "JOIN fresh AS f ON f.owner = m.owner AND f.seq = m.seq ORDER BY m.seq"
+    ).fetchall()
+    assert first == second
+    kept = store.memories.get("a")
+    assert isinstance(kept, MemoryRecord)
+    assert replace(kept, id="b") == store.memories.get("b")
+    for name, value in fields.items():
+        assert getattr(kept, name) == value
 
 
 def test_numbers_follow_each_other_whichever_way_a_memory_came(
@@ -121,6 +157,7 @@ def test_numbers_follow_each_other_whichever_way_a_memory_came(
     store.memories.remember(
         [Draft(memory("c", valid_until=later), dedupe=True), new("d")]
     )
+    store.memories.remember([new("e")])
 
     numbered = server.execute("SELECT id FROM memory ORDER BY seq").fetchall()
     tagged = server.execute(
@@ -130,8 +167,8 @@ def test_numbers_follow_each_other_whichever_way_a_memory_came(
         "SELECT m.id FROM memory_state AS s JOIN memory AS m ON m.seq = s.memory_seq"
     ).fetchall()
     counted = server.execute("SELECT last_memory, working_count FROM owner").fetchall()
-    assert numbered == [("a",), ("b",), ("c",), ("d",)]
-    assert (tagged, ending, counted) == ([("b",)], [("c",)], [(4, 4)])
+    assert numbered == [("a",), ("b",), ("c",), ("d",), ("e",)]
+    assert (tagged, ending, counted) == ([("b",)], [("c",)], [(5, 5)])
 
 
 def test_what_the_server_refuses_at_the_end_is_said_to_be_kept_by_nobody(

@@ -72,7 +72,7 @@ _INSERT_ONE = (
     "SELECT k.owner, k.seq, k.created_at FROM kept AS k) "
     "SELECT o.last_memory - 1, o.working_count - 1 FROM counted AS o"
 )
-"""The next three in one, for the most frequent request; of Citus it would ask all nodes."""
+"""One memory by one statement, as most come; Citus would write its rows by way of another node."""
 _INSERT_NEW = (
     f"{_INSERTED} o.last_memory - %(count)s + r.place FROM owner AS o "
     f"CROSS JOIN unnest({_GIVEN}, %(words)s::text[], %(grams)s::text[]) "
