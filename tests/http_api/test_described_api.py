@@ -1,7 +1,7 @@
 """The description of the API against the running daemon: random requests, a generated client.
 
 `make test-http` installs the tools in build. EXAMPLES is how many requests are made of each operation
-and kind of data; 5 make about 2,000 requests, 250 over 10,000.
+and kind of data; 5 make about 2,000 requests, 250 over 10,000. HTTP_SEED repeats a run: it is printed.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from e2e.daemons import Daemon, running
+from support.seeds import seed_of
 
 pytestmark = pytest.mark.http
 
@@ -65,9 +66,11 @@ def test_random_requests_are_answered_as_described(
 ) -> None:
     served, url, token = daemon
     seen_file = tmp_path / "seen.json"
+    seed = seed_of("HTTP_SEED")
     command: list[str | Path] = [
-        TOOLS / "schemathesis",
+        *(TOOLS / "schemathesis", "--config-file", HERE / "schemathesis.toml"),
         *("run", described(served, tmp_path), "--url", url, "--no-color"),
+        *("--seed", str(seed)),
         *("--header", f"Authorization: Bearer {token}"),
         *("--max-examples", str(EXAMPLES), "--continue-on-failure"),
         # A request may fit its schema and break a rule between fields: "after needs dry_run".
@@ -95,7 +98,7 @@ def test_random_requests_are_answered_as_described(
     statuses = {key.split()[2] for key in counts}
     codes = {key.split()[3] for key in counts if len(key.split()) > 3}
     total = sum(counts.values())
-    print(f"{total} requests; statuses {sorted(statuses)}; codes {sorted(codes)}")
+    print(f"seed {seed}: {total} requests; statuses {sorted(statuses)}; codes {sorted(codes)}")
     assert run.returncode == 0, run.stdout[-20_000:] + run.stderr[-2_000:]
     assert not any(status.startswith("5") for status in statuses)
     assert codes >= CODES
