@@ -44,14 +44,14 @@ def ancestors(session: Session, seqs: Iterable[int]) -> dict[int, int]:
 
     Both are the `seq` of a summary.
     """
+    # Read as the recursion meets them: joined to them behind it, the planner would read every summary.
     rows = session.execute(
-        "WITH RECURSIVE above (seq, parent_id) AS ("
-        "SELECT e.seq, e.parent_id FROM episode AS e "
+        "WITH RECURSIVE above (below, seq, parent_id) AS ("
+        "SELECT NULL::bigint, e.seq, e.parent_id FROM episode AS e "
         "WHERE e.owner = %(owner)s AND e.seq = ANY(%(seqs)s) "
-        "UNION SELECT p.seq, p.parent_id FROM above AS a "
+        "UNION SELECT a.seq::bigint, p.seq, p.parent_id FROM above AS a "
         "JOIN episode AS p ON p.owner = %(owner)s AND p.id = a.parent_id) "
-        "SELECT a.seq, p.seq FROM above AS a "
-        "JOIN episode AS p ON p.owner = %(owner)s AND p.id = a.parent_id",
+        "SELECT below, seq FROM above WHERE below IS NOT NULL",
         seqs=sorted(seqs),
     )
     return dict(rows.fetchall())
