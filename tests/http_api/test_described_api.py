@@ -98,7 +98,9 @@ def test_random_requests_are_answered_as_described(
     statuses = {key.split()[2] for key in counts}
     codes = {key.split()[3] for key in counts if len(key.split()) > 3}
     total = sum(counts.values())
-    print(f"seed {seed}: {total} requests; statuses {sorted(statuses)}; codes {sorted(codes)}")
+    print(
+        f"seed {seed}: {total} requests; statuses {sorted(statuses)}; codes {sorted(codes)}"
+    )
     assert run.returncode == 0, run.stdout[-20_000:] + run.stderr[-2_000:]
     assert not any(status.startswith("5") for status in statuses)
     assert codes >= CODES

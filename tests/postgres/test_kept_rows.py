@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from support.fakes import NOON, FakeClock
@@ -17,6 +17,7 @@ from mnemosyned.paths import shipped
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.postgres.opening import open_store
 from mnemosyned.storage.postgres.search import kept_rows
+from mnemosyned.storage.postgres.search.kept_numbers import KeptNumbers
 from mnemosyned.storage.postgres.search.kept_rows import KeptRows, Moment
 from mnemosyned.storage.postgres.search.statements import AnyOf
 from mnemosyned.storage.postgres.store import PostgresStore
@@ -31,7 +32,7 @@ MEMORIES = 400
 KEPT = 250
 """Rows that are kept of a word that every memory has, where a test says so."""
 QUESTIONS = ("bell at the mill", "who rang bell 17", "mill gear", "a quiet bell")
-WORD, OTHER = AnyOf((1,), ()), AnyOf((2,), ())
+WORD = AnyOf((1,), ())
 
 
 def told(numbers: range, what: str = "rang") -> RememberMany:
@@ -138,7 +139,7 @@ def sees_changes(dsn: str, change: Callable[[MemoryService], None]) -> list[int]
         store_of(mine).maintenance.release_memory(words=True)
 
         seen = answers(mine)
-        rows = rows_kept()
+        rows = rows_kept(mine)
 
         fresh = opened.enter_context(daemon(dsn))
         assert seen == answers(fresh)
@@ -150,34 +151,39 @@ def test_rows_of_a_common_word_are_kept_for_the_next_question(dsn: str) -> None:
     with daemon(dsn) as service:
         service.remember_many(told(range(MEMORIES)))
         answers(service)
-        assert max(rows_kept()) == MEMORIES
+        assert max(rows_kept(service)) == MEMORIES
         service.remember_many(told(range(1_000, 1_030)))
         store_of(service).maintenance.release_memory(words=True)
         answers(service)
 
-        assert max(rows_kept()) == MEMORIES + 30
+        assert max(rows_kept(service)) == MEMORIES + 30
 
 
-def rows_kept() -> list[int]:
-    """How many rows are kept of each word of the memory that was opened last."""
-    every = KeptRows._all  # noqa: SLF001
-    last = KeptRows._opened  # noqa: SLF001
-    return [len(kept.rows) for (memory, _), kept in every.items() if memory == last]
+def rows_kept(service: MemoryService) -> list[int]:
+    """How many rows a service keeps of each word."""
+    mine: Any = store_of(service).search
+    every: Any = KeptRows._all._kept  # noqa: SLF001
+    return [
+        len(kept.rows)
+        for (rows, _), (kept, _) in every.items()
+        if rows is mine._kept_rows  # noqa: SLF001
+    ]
 
 
-def test_no_more_numbers_are_kept_than_there_is_room_for(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(kept_rows, "NUMBERS_MAX", 1_000)
-    at = Moment(0, 900)
-    kept = KeptRows()
-    kept.keep(WORD, range(900, 0, -1), at, is_all=True)
-    assert kept.of(WORD, at)
-    kept.keep(OTHER, range(600, 0, -1), at, is_all=True)
+def test_what_was_not_used_for_longest_makes_room() -> None:
+    kept = KeptNumbers[str](1_000)
+    kept.keep("a", "first", 400)
+    kept.keep("b", "second", 400)
+    assert kept.get("a") == "first"
+    kept.keep("c", "third", 400)
 
-    assert kept.of(WORD, at) is None
-    assert kept.of(OTHER, at)
-    assert KeptRows._numbers <= 1_000  # noqa: SLF001
+    assert kept.get("b") is None
+    assert kept.get("a") == "first"
+    # One in the place of another takes its place alone.
+    kept.keep("a", "larger", 500)
+    assert kept.get("c") == "third"
+    kept.keep("c", "too large", 1_000)
+    assert kept.get("c") == "third"
 
 
 def test_a_question_of_an_older_snapshot_sees_no_rows_of_later_ones() -> None:

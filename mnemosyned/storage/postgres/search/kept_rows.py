@@ -10,16 +10,13 @@ among a million memories takes up to a fifth of a second.
 
 from __future__ import annotations
 
-import threading
 from array import array
-from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from typing import ClassVar, NamedTuple
 
+from mnemosyned.storage.postgres.search.kept_numbers import KeptNumbers
 from mnemosyned.storage.postgres.search.statements import AnyOf
 
-NUMBERS_MAX = 1_000_000
-"""Numbers that are kept, of all owners together: 8 MB."""
 KEPT_FROM = 200
 """Rows of a word from which they are kept."""
 SINCE_MAX = 1_000
@@ -50,25 +47,14 @@ class Kept(NamedTuple):
 class KeptRows:
     """Rows of words of one memory; used from any thread."""
 
-    _all: ClassVar[OrderedDict[tuple[int, AnyOf], Kept]] = OrderedDict()
-    """Of all memories, those used last at the end."""
-    _numbers = 0
-    _opened = 0
-    _changing = threading.Lock()
-
-    def __init__(self) -> None:
-        with self._changing:
-            KeptRows._opened += 1
-            self._memory = KeptRows._opened
+    _all: ClassVar[KeptNumbers[Kept]] = KeptNumbers()
+    """Of all memories."""
 
     def of(self, word: AnyOf, at: Moment) -> Kept | None:
         """Rows of a word as they were at this moment or shortly before."""
-        key = (self._memory, word)
-        with self._changing:
-            kept = self._all.get(key)
-            if kept is None or kept.at.rewordings != at.rewordings:
-                return None
-            self._all.move_to_end(key)
+        kept = self._all.get((self, word))
+        if kept is None or kept.at.rewordings != at.rewordings:
+            return None
         if (
             kept.at.last > at.last
         ):  # what others have asked since is not in this snapshot yet
@@ -81,21 +67,9 @@ class KeptRows:
     ) -> None:
         """Keep rows of a word, the newest first, if they are many and more than are known."""
         kept = Kept(array("q", rows), at, is_all)
-        if not KEPT_FROM <= len(kept.rows) <= NUMBERS_MAX:
-            return
-        key = (self._memory, word)
-        with self._changing:
-            known = self._all.get(key)
-            if known and _serves_better(known, kept):
-                return
-            if known:
-                KeptRows._numbers -= len(known.rows)
-            self._all[key] = kept
-            self._all.move_to_end(key)
-            KeptRows._numbers += len(kept.rows)
-            while KeptRows._numbers > NUMBERS_MAX:
-                _, dropped = self._all.popitem(last=False)
-                KeptRows._numbers -= len(dropped.rows)
+        known = self._all.get((self, word))
+        if len(kept.rows) >= KEPT_FROM and not (known and _serves_better(known, kept)):
+            self._all.keep((self, word), kept, len(kept.rows))
 
 
 def _serves_better(known: Kept, other: Kept) -> bool:
