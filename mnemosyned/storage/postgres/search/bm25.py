@@ -6,29 +6,35 @@ text is as long as it has terms; the average is that of all rows of the index.
 The server counts how often a word stands in a row, and sends that with the row's number and length.
 To send the terms themselves took twenty times as long as SQLite: 200 ms for the 4,800 of 5,400
 summaries that have one of seven words. So it takes 19, where no more than to name the rows takes 6;
-and to count in the whole array of terms, in place of those that a row repeats, took 75.
+and to count in the whole array of terms, in place of those that a row repeats, took 75. Of summaries
+the daemon keeps what it was sent, until one comes or changes.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from heapq import nlargest
 from math import log
-from typing import NamedTuple
 
 from mnemosyned.domain.search.finding import SCORED_MAX
 from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.fulltext.terms import COLUMN_END
 from mnemosyned.storage.postgres.search.filters import SqlFilter
+from mnemosyned.storage.postgres.search.kept_postings import (
+    IndexSize,
+    KeptIndexes,
+    Postings,
+    Version,
+)
 from mnemosyned.storage.postgres.search.statements import (
     AnyOf,
-    Occurrence,
+    Occurrences,
     Phrase,
     Source,
     counts_of_each,
     occurrences_of_each,
-    size_of,
     texts_with_any,
 )
 
@@ -38,115 +44,138 @@ LEAST = 1e-6
 EPISODES_SCORED_MAX = 100_000
 
 
-class IndexSize(NamedTuple):
-    """The rows of an index, and the terms of all of them."""
+class IndexSearch:
+    """A search of one index: its best rows for phrases."""
 
-    rows: int
-    terms: int
+    def __init__(
+        self,
+        session: Session,
+        source: Source,
+        narrow: SqlFilter,
+        *,
+        kept: KeptIndexes,
+        version: Version,
+    ) -> None:
+        """`version` is that of the index in this snapshot."""
+        self._session = session
+        self._source = source
+        self._narrow = narrow
+        self._kept = kept
+        self._version = version
+        self._is_second = source[1] == "grams"
+        self._most = SCORED_MAX if self._is_second else EPISODES_SCORED_MAX
+        # Each new memory makes another version of its indexes.
+        self._is_kept = source[0] == "episode" and not narrow.where
+
+    def best(self, phrases: Sequence[Phrase], *, limit: int) -> list[tuple[int, float]]:
+        """The best rows with their BM25; of equals the newest first, or the oldest.
+
+        `limit` is how many. SQLite's second index is read from its newest rows on, the other one
+        from its oldest.
+        """
+        found = self._postings(list(dict.fromkeys(phrases)))
+        if not any(postings.seqs for postings in found.values()):
+            return []
+        all_postings = [found[phrase] for phrase in phrases]
+        is_all = sum(len(each.seqs) for each in found.values()) < self._most
+        if not is_all:
+            all_postings, is_all = _newest(all_postings, self._most)
+        if is_all and not self._narrow.where:
+            hits = [len(postings.seqs) for postings in all_postings]
+        else:
+            hits = counts_of_each(self._session, self._source, phrases)
+        weights = [weight(self._size.rows, count) for count in hits]
+        return _best(all_postings, weights, limit=limit, newest=self._is_second)
+
+    @cached_property
+    def _size(self) -> IndexSize:
+        return self._kept.sizes.of(self._session, self._source, self._version)
+
+    @cached_property
+    def _norms(self) -> _Norms:
+        return _Norms(self._size.terms / self._size.rows)
+
+    def _postings(self, phrases: Sequence[Phrase]) -> dict[Phrase, Postings]:
+        """The newest rows of each phrase, as many as may be scored."""
+        found = dict(self._known(phrases))
+        missing = [phrase for phrase in phrases if phrase not in found]
+        for phrase, occurrences in self._occurrences(missing).items():
+            found[phrase] = postings = self._counted(occurrences)
+            if self._is_kept and len(phrase) == 1:
+                self._kept.postings.keep(self._source, phrase, self._version, postings)
+        return found
+
+    def _known(self, phrases: Iterable[Phrase]) -> Iterator[tuple[Phrase, Postings]]:
+        if self._is_kept:
+            for phrase in phrases:
+                kept = self._kept.postings.of(self._source, phrase, self._version)
+                if kept is not None:
+                    yield phrase, kept
+
+    def _occurrences(self, phrases: Sequence[Phrase]) -> dict[Phrase, Occurrences]:
+        session, source, narrow = self._session, self._source, self._narrow
+        words = [phrase for phrase in phrases if len(phrase) == 1]
+        longer = [phrase for phrase in phrases if len(phrase) > 1]
+        terms = [term for (term,) in words]
+        rows = occurrences_of_each(session, source, terms, narrow, limit=self._most)
+        found: dict[Phrase, Occurrences] = dict(zip(words, rows, strict=True))
+        if longer:
+            any_of = AnyOf.of(longer)
+            texts = texts_with_any(session, source, any_of, narrow, limit=self._most)
+            found |= {phrase: _occurrences(texts, phrase) for phrase in longer}
+        return found
+
+    def _counted(self, occurrences: Occurrences) -> Postings:
+        if not occurrences.seqs:
+            return Postings()
+        norms = self._norms
+        parts = [
+            (times * (K1 + 1.0)) / (times + norms[length])
+            for length, times in zip(
+                occurrences.lengths, occurrences.times, strict=True
+            )
+        ]
+        return Postings(occurrences.seqs, parts)
 
 
-class IndexSizes:
-    """How large an owner's indexes are, counted anew when they have changed; for any thread."""
-
-    def __init__(self) -> None:
-        self._known: dict[Source, tuple[object, IndexSize]] = {}
-
-    def of(self, session: Session, source: Source, version: object) -> IndexSize:
-        """The size of an index; `version` is another one after each change of it."""
-        known = self._known.get(source)
-        if known and known[0] == version:
-            return known[1]
-        size = IndexSize(*size_of(session, source))
-        self._known[source] = version, size
-        return size
-
-
-class Found(NamedTuple):
-    """The rows of each phrase of a question."""
-
-    rows: list[list[Occurrence]]
-    is_all: bool
-    """Whether no row has any of the phrases beside these."""
-
-
-def rows_found(
-    session: Session, source: Source, phrases: Sequence[Phrase], narrow: SqlFilter
-) -> Found:
-    """The newest rows that have any of the phrases, as many as may be scored."""
-    most = SCORED_MAX if source[1] == "grams" else EPISODES_SCORED_MAX
-    distinct = list(dict.fromkeys(phrases))
-    found = _rows_with(session, source, distinct, narrow, limit=most)
-    rows = [found[phrase] for phrase in phrases]
-    every: set[int] = set()
-    if sum(map(len, found.values())) >= most:
-        every = {row[0] for each in rows for row in each}
+def _newest(found: Sequence[Postings], most: int) -> tuple[list[Postings], bool]:
+    """The postings of the newest rows of all, and whether these are all."""
+    every = {seq for postings in found for seq in postings.seqs}
     if len(every) < most:
-        return Found(rows, is_all=True)
+        return list(found), True
     oldest = nlargest(most, every)[-1]
-    newest = [[row for row in each if row[0] >= oldest] for each in rows]
-    return Found(newest, is_all=False)
+    newest: list[Postings] = []
+    for seqs, parts in found:
+        end = sum(seq >= oldest for seq in seqs)
+        newest.append(Postings(seqs[:end], parts[:end]))
+    return newest, False
 
 
-def _rows_with(
-    session: Session,
-    source: Source,
-    phrases: Sequence[Phrase],
-    narrow: SqlFilter,
-    *,
-    limit: int,
-) -> dict[Phrase, list[Occurrence]]:
-    """The newest rows that have any of the phrases, for each phrase."""
-    words = [phrase for phrase in phrases if len(phrase) == 1]
-    longer = [phrase for phrase in phrases if len(phrase) > 1]
-    terms = [term for (term,) in words]
-    rows = occurrences_of_each(session, source, terms, narrow, limit=limit)
-    found: dict[Phrase, list[Occurrence]] = dict(zip(words, rows, strict=True))
-    if longer:
-        texts = texts_with_any(session, source, AnyOf.of(longer), narrow, limit=limit)
-        found |= {phrase: _counted(texts, phrase) for phrase in longer}
-    return found
-
-
-def hits_of(
-    session: Session,
-    source: Source,
-    phrases: Sequence[Phrase],
-    found: Found,
-    *,
-    is_narrowed: bool,
-) -> list[int]:
-    """How many rows of the index have each phrase: counted where not all of them were found."""
-    if found.is_all and not is_narrowed:
-        return [len(rows) for rows in found.rows]
-    return counts_of_each(session, source, phrases)
-
-
-def best_of(
-    found: Found, hits: Sequence[int], size: IndexSize, *, limit: int, newest: bool
+def _best(
+    found: Iterable[Postings], weights: Iterable[float], *, limit: int, newest: bool
 ) -> list[tuple[int, float]]:
-    """The best of these rows with their BM25; of equals the newest first, or the oldest.
-
-    `hits` are the rows of the whole index that have each phrase.
-    """
     scores: dict[int, float] = defaultdict(float)
-    norms = _Norms(size.terms / size.rows)
-    for rows, count in zip(found.rows, hits, strict=True):
-        idf = weight(size.rows, count)
-        for seq, length, times in rows:
-            scores[seq] += idf * ((times * (K1 + 1.0)) / (times + norms[length]))
+    for postings, idf in zip(found, weights, strict=True):
+        for seq, part in zip(postings.seqs, postings.parts, strict=True):
+            scores[seq] += idf * part
     sign = 1 if newest else -1
-    return nlargest(limit, scores.items(), key=lambda item: (item[1], sign * item[0]))
+    least = nlargest(limit, scores.values())[-1]
+    best = [(score, sign * seq) for seq, score in scores.items() if score >= least]
+    best.sort(reverse=True)
+    return [(sign * seq, score) for score, seq in best[:limit]]
 
 
-def _counted(
+def _occurrences(
     texts: Iterable[tuple[int, Sequence[int]]], phrase: Phrase
-) -> list[Occurrence]:
+) -> Occurrences:
     """The rows that have a phrase."""
-    return [
-        (seq, length_of(terms), times)
-        for seq, terms in texts
-        if (times := occurrences(terms, phrase))
-    ]
+    found = Occurrences([], [], [])
+    for seq, terms in texts:
+        if times := occurrences(terms, phrase):
+            found.seqs.append(seq)
+            found.lengths.append(length_of(terms))
+            found.times.append(times)
+    return found
 
 
 class _Norms(dict[int, float]):

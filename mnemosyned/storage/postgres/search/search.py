@@ -15,12 +15,7 @@ from mnemosyned.storage.postgres.fulltext.terms import (
     phrase_hashes,
 )
 from mnemosyned.storage.postgres.search import by_time
-from mnemosyned.storage.postgres.search.bm25 import (
-    IndexSizes,
-    best_of,
-    hits_of,
-    rows_found,
-)
+from mnemosyned.storage.postgres.search.bm25 import IndexSearch
 from mnemosyned.storage.postgres.search.filters import (
     SqlFilter,
     asked_for,
@@ -30,6 +25,7 @@ from mnemosyned.storage.postgres.search.filters import (
     memory_filter,
     narrowed,
 )
+from mnemosyned.storage.postgres.search.kept_postings import KeptIndexes, Version
 from mnemosyned.storage.postgres.search.kept_rows import KeptRows, Moment
 from mnemosyned.storage.postgres.search.matches import MATCH_FIELDS, match_from
 from mnemosyned.storage.postgres.search.statements import Phrase, Source, Table
@@ -48,21 +44,21 @@ TOTALS = (
 class PostgresIndex(SearchIndex):
     """A `SearchIndex` within one snapshot of an owner's memory."""
 
-    def __init__(self, session: Session, sizes: IndexSizes, kept: KeptRows) -> None:
+    def __init__(self, session: Session, kept: KeptIndexes, rows: KeptRows) -> None:
         self._session = session
-        self._sizes = sizes
         self._kept = kept
+        self._kept_rows = rows
         self._all_words = all_words(session)
         self._read: dict[int, Match] = {}
         """What was read of memories, with no score."""
-        self._versions: dict[Table, tuple[int, int]] = {}
+        self._versions: dict[Table, Version] = {}
 
     def totals(self) -> Totals:
         row = (self._session.first or self._session.execute(TOTALS)).fetchone()
         if row is None:
             return Totals(0, 0, slept=False, states=False)
         *totals, episodes, last, rewordings = row
-        self._all_words.use_kept(self._kept, Moment(rewordings, last))
+        self._all_words.use_kept(self._kept_rows, Moment(rewordings, last))
         self._versions = {
             "memory": (totals[0], rewordings),
             "episode": (episodes, rewordings),
@@ -97,15 +93,11 @@ class PostgresIndex(SearchIndex):
         self, source: Source, phrases: Iterable[Phrase], narrow: SqlFilter, limit: int
     ) -> list[tuple[int, float]]:
         """The best rows of an index for any of the phrases."""
-        session = self._session
-        known = [phrase for phrase in phrases if phrase]
-        found = rows_found(session, source, known, narrow)
-        if not any(found.rows):
-            return []
-        hits = hits_of(session, source, known, found, is_narrowed=bool(narrow.where))
-        size = self._sizes.of(session, source, self._versions[source[0]])
-        is_second = source[1] == "grams"
-        return best_of(found, hits, size, limit=limit, newest=is_second)
+        version = self._versions[source[0]]
+        search = IndexSearch(
+            self._session, source, narrow, kept=self._kept, version=version
+        )
+        return search.best([phrase for phrase in phrases if phrase], limit=limit)
 
     def _gram_phrases(self, terms: Iterable[str]) -> list[tuple[int, ...]]:
         owner = self._session.owner

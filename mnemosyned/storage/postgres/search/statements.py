@@ -19,8 +19,6 @@ Table = Literal["memory", "episode"]
 Column = Literal["words", "grams"]
 Source = tuple[Table, Column]
 """An index of words."""
-Occurrence = tuple[int, int, int]
-"""A row that has a word: its number, its length in terms, and how often the word stands there."""
 Phrase = tuple[int, ...]
 """The index terms of a word: one, or those of a code in their order."""
 
@@ -50,6 +48,16 @@ class AnyOf:
             tuple(phrase[0] for phrase in distinct if len(phrase) == 1),
             tuple(phrase for phrase in distinct if len(phrase) > 1),
         )
+
+
+class Occurrences(NamedTuple):
+    """The rows that have a word, the newest first."""
+
+    seqs: list[int]
+    lengths: list[int]
+    """Terms of each row."""
+    times: list[int]
+    """How often the word stands in each."""
 
 
 class Asked(NamedTuple):
@@ -200,7 +208,7 @@ def occurrences_of_each(
     narrow: SqlFilter,
     *,
     limit: int,
-) -> list[list[Occurrence]]:
+) -> list[Occurrences]:
     """Look up the newest rows of each term, in one statement."""
     if not terms:
         return []
@@ -220,7 +228,7 @@ def occurrences_of_each(
         most=limit,
         **narrow.values,
     )
-    return [list(zip(*each, strict=True)) if each[0] else [] for each in rows]
+    return [Occurrences._make(columns or [] for columns in row) for row in rows]
 
 
 def counts_of_each(

@@ -15,7 +15,11 @@ from mnemosyned.domain.search.query import (
 from mnemosyned.domain.search.words.frequencies import Frequencies
 from mnemosyned.storage.postgres.database.pool import Pool
 from mnemosyned.storage.postgres.database.transactions import Transactional
-from mnemosyned.storage.postgres.search.bm25 import IndexSizes
+from mnemosyned.storage.postgres.search.kept_postings import (
+    IndexSizes,
+    KeptIndexes,
+    KeptPostings,
+)
 from mnemosyned.storage.postgres.search.kept_rows import KeptRows
 from mnemosyned.storage.postgres.search.search import TOTALS, PostgresIndex
 from mnemosyned.storage.postgres.tables.memories import (
@@ -32,14 +36,14 @@ class PostgresSearch(Transactional, SearchStore):
     def __init__(self, pool: Pool, owner: int, frequencies: Frequencies) -> None:
         super().__init__(pool, owner)
         self._frequencies = frequencies
-        self._sizes = IndexSizes()
+        self._kept = KeptIndexes(IndexSizes(), KeptPostings())
         self._kept_rows = KeptRows()
 
     def candidates(self, query: Query) -> SearchCandidates:
         if not query.terms and not query.only_then:
             return SearchCandidates()
         with self._pool.reading(self._owner, first=TOTALS) as session:
-            index = PostgresIndex(session, self._sizes, self._kept_rows)
+            index = PostgresIndex(session, self._kept, self._kept_rows)
             return find(index, query, self._frequencies)
 
     def documents(self, results: Sequence[RankedResult]) -> Documents:
