@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from typing import Any, cast
@@ -15,17 +15,25 @@ from support.twins import Shown, service_over, shown
 from mnemosyned.domain.search.words import frequencies, search
 from mnemosyned.paths import shipped
 from mnemosyned.service.service import MemoryService
+from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.opening import open_store
-from mnemosyned.storage.postgres.search import kept_rows
+from mnemosyned.storage.postgres.search import bm25, kept_rows
+from mnemosyned.storage.postgres.search.filters import SqlFilter
 from mnemosyned.storage.postgres.search.kept_numbers import KeptNumbers
+from mnemosyned.storage.postgres.search.kept_postings import KeptPostings, Postings
 from mnemosyned.storage.postgres.search.kept_rows import KeptRows, Moment
-from mnemosyned.storage.postgres.search.statements import AnyOf
+from mnemosyned.storage.postgres.search.statements import (
+    AnyOf,
+    Occurrences,
+    Source,
+    occurrences_of_each,
+)
 from mnemosyned.storage.postgres.store import PostgresStore
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs.changes import EditMemory
 from mnemosyned.verbs.memories import Recall, Remember, RememberMany
 from mnemosyned.verbs.retention import Forget, Prune, Restore
-from mnemosyned.verbs.sleep import Sleep
+from mnemosyned.verbs.sleep import Sleep, Undo
 
 pytestmark = pytest.mark.postgres
 MEMORIES = 400
@@ -33,6 +41,8 @@ KEPT = 250
 """Rows that are kept of a word that every memory has, where a test says so."""
 QUESTIONS = ("bell at the mill", "who rang bell 17", "mill gear", "a quiet bell")
 WORD = AnyOf((1,), ())
+WORDS: Source = ("episode", "words")
+"""The index of the words of summaries."""
 
 
 def told(numbers: range, what: str = "rang") -> RememberMany:
@@ -96,7 +106,17 @@ def prune(service: MemoryService) -> None:
     service.call(Prune(keep_days=1, believe_clock=True))
 
 
+def sleep_again(service: MemoryService) -> None:
+    service.remember_many(told(range(2_000, 2_100), "rang"))
+    sleep(service)
+
+
+def undo(service: MemoryService) -> None:
+    service.call(Undo())
+
+
 CHANGES = [remember, remember_many, forget, put_back, edit, sleep, prune]
+CHANGES_OF_SUMMARIES = [forget, put_back, edit, prune, sleep_again, undo]
 
 
 @pytest.mark.parametrize("change", CHANGES)
@@ -118,7 +138,16 @@ def test_it_is_seen_also_where_only_the_newest_rows_of_words_are_kept(
     assert KEPT in rows
 
 
-def sees_changes(dsn: str, change: Callable[[MemoryService], None]) -> list[int]:
+@pytest.mark.parametrize("change", CHANGES_OF_SUMMARIES)
+def test_it_is_seen_also_of_summaries_whose_words_are_kept(
+    dsn: str, change: Callable[[MemoryService], None]
+) -> None:
+    sees_changes(dsn, change, slept=True)
+
+
+def sees_changes(
+    dsn: str, change: Callable[[MemoryService], None], *, slept: bool = False
+) -> list[int]:
     """Have one daemon change what another has been asked, and see what that answers then.
 
     Returns how many rows it has kept of each word.
@@ -130,7 +159,7 @@ def sees_changes(dsn: str, change: Callable[[MemoryService], None]) -> list[int]
         )
         another.remember_many(told(range(MEMORIES)))
         another.call(Forget(id="m18"))
-        if change is prune:
+        if slept or change is prune:
             sleep(another)
         for _ in range(2):  # the second time with what is kept
             before = answers(mine)
@@ -159,6 +188,35 @@ def test_rows_of_a_common_word_are_kept_for_the_next_question(dsn: str) -> None:
         assert max(rows_kept(service)) == MEMORIES + 30
 
 
+def test_words_of_summaries_are_looked_up_once(
+    dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_up: list[int] = []
+
+    def noted(
+        session: Session,
+        source: Source,
+        terms: Sequence[int],
+        narrow: SqlFilter,
+        *,
+        limit: int,
+    ) -> list[Occurrences]:
+        looked_up.extend(terms if source == WORDS else ())
+        return occurrences_of_each(session, source, terms, narrow, limit=limit)
+
+    monkeypatch.setattr(bm25, "occurrences_of_each", noted)
+    with daemon(dsn) as service:
+        service.remember_many(told(range(MEMORIES)))
+        sleep(service)
+        service.recall(Recall(query="bell at the mill"))
+        assert len(looked_up) > 1
+        service.remember_many(told(range(1_000, 1_030)))
+        before = len(looked_up)
+        service.recall(Recall(query="mill gear"))
+
+    assert len(looked_up) == before + 1
+
+
 def rows_kept(service: MemoryService) -> list[int]:
     """How many rows a service keeps of each word."""
     mine: Any = store_of(service).search
@@ -184,6 +242,24 @@ def test_what_was_not_used_for_longest_makes_room() -> None:
     assert kept.get("c") == "third"
     kept.keep("c", "too large", 1_000)
     assert kept.get("c") == "third"
+
+
+def test_postings_are_true_for_one_state_of_an_index() -> None:
+    kept, words = KeptPostings(), WORDS
+    kept.keep(words, (7,), (3, 1), Postings([9, 4], [0.5, 1.5]))
+    kept.keep(words, (8,), (3, 1), Postings())
+
+    found = kept.of(words, (7,), (3, 1))
+    assert found
+    assert list(found.seqs) == [9, 4]
+    assert list(found.parts) == [0.5, 1.5]
+    assert kept.of(words, (7,), (4, 1)) is None
+    assert kept.of(("episode", "grams"), (7,), (3, 1)) is None
+    assert KeptPostings().of(words, (7,), (3, 1)) is None
+    # That a word is in no summary is known, too.
+    nothing = kept.of(words, (8,), (3, 1))
+    assert nothing is not None
+    assert not nothing.seqs
 
 
 def test_a_question_of_an_older_snapshot_sees_no_rows_of_later_ones() -> None:
