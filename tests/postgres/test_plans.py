@@ -7,24 +7,35 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import psycopg
 import pytest
 from support.engines import POSTGRES
 from support.fakes import NOON, FakeClock
-from support.twins import Twins, twins
+from support.twins import Twins, service_over, twins
 
+from mnemosyned.paths import shipped
 from mnemosyned.storage.postgres.database.session import Result, Session
+from mnemosyned.storage.postgres.opening import open_store
 from mnemosyned.storage.postgres.tables.placement import evict
+from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs.changes import EditMemory
-from mnemosyned.verbs.memories import Get, Recall, Remember
+from mnemosyned.verbs.memories import (
+    BATCH_MAX,
+    Get,
+    Recall,
+    Remember,
+    RememberMany,
+)
 from mnemosyned.verbs.request import Request
 from mnemosyned.verbs.retention import Forget, Restore
 
 pytestmark = pytest.mark.postgres
 MEMORIES = 6_000
 ASLEEP = 3_000
+LONG = 2_000
+"""Memories of which every other one is in one session, and each other in one of its own."""
 READ_WHOLE = re.compile(r"Seq Scan on (memory|fresh)\b")
 READ_WHOLE_ASLEEP = re.compile(r"Seq Scan on (memory|fresh|placed)\b")
 NAMES = "AS n (name)"
@@ -124,6 +135,36 @@ def test_a_question_reads_no_table_from_end_to_end(
         assert not READ_WHOLE.search(plan), f"{sql}\n{plan}"
         # A word's postings beside the whole key of the table take twice as long.
         assert "BitmapAnd" not in plan, f"{sql}\n{plan}"
+
+
+def test_lines_around_a_match_are_read_alone_also_in_a_long_session(
+    dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_store(dsn, migrations=shipped("migrations") / "postgres") as store:
+        service = service_over(cast("SqliteStore", store), FakeClock(), 0)
+        for start in range(0, LONG, BATCH_MAX):
+            service.remember_many(
+                RememberMany(
+                    [
+                        Remember(
+                            content=f"green{at % 40} harbor{at % 60}",
+                            session="long" if at % 2 else f"talk {at}",
+                            created_at=NOON - timedelta(minutes=LONG - at),
+                        )
+                        for at in range(start, min(LONG, start + BATCH_MAX))
+                    ]
+                )
+            )
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            connection.execute("VACUUM ANALYZE")
+        with noted(monkeypatch) as statements:
+            assert service.recall(Recall(query="green7 harbor9")).hits
+    around = [each for each in statements if "near.position" in each[0]]
+
+    ((_, plan),) = plans(dsn, around)
+
+    assert "memory_pkey" in plan
+    assert "memory_session" not in plan
 
 
 def test_a_group_that_falls_asleep_is_read_by_its_ids(

@@ -149,7 +149,9 @@ class PostgresIndex(SearchIndex):
             "FROM unnest(%(positions)s::bigint[], %(sessions)s::text[]) WITH ORDINALITY "
             "AS near (position, session, number) CROSS JOIN LATERAL (SELECT * FROM memory AS m "
             "WHERE m.owner = %(owner)s AND m.seq BETWEEN near.position - %(reach)s "
-            f"AND near.position + %(reach)s AND m.session_id = near.session{narrow.where} "
+            "AND near.position + %(reach)s "
+            # By the key alone: the index of sessions would read each of a long session's memories.
+            f"AND m.session_id || '' = near.session{narrow.where} "
             # Without it the planner may read all memories once and join them by session.
             "OFFSET 0) AS m",
             positions=[match.position for match in matches],
