@@ -74,6 +74,17 @@ def eventually(
         time.sleep(POLL_S)
 
 
+def listens(address: Path) -> bool:
+    """Whether a daemon takes connections there: its socket exists a moment before."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(WAIT_S)
+        try:
+            probe.connect(str(address))
+        except (FileNotFoundError, ConnectionRefusedError):
+            return False
+        return True
+
+
 @contextmanager
 def short_room() -> Iterator[Path]:
     """A directory whose path leaves room for a Unix socket's 107 bytes."""

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from e2e.daemons import WAIT_S, environment, eventually, short_room
+from e2e.daemons import WAIT_S, environment, eventually, listens, short_room
 from e2e.wire import answer, connected, post
 
 pytestmark = pytest.mark.e2e
@@ -39,7 +39,7 @@ def test_writes_and_cycles_are_answered_and_logged(tmp_path: Path) -> None:
             stderr=output,
         )
         try:
-            eventually((room / "s").exists, "it listens")
+            eventually(lambda: listens(room / "s"), "it listens")
             flag.touch()
             with connected(room / "s") as connection:
                 statuses = []

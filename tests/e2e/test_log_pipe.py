@@ -15,6 +15,7 @@ from e2e.daemons import (
     UnixConnection,
     environment,
     eventually,
+    listens,
     short_room,
 )
 from e2e.programs import BIN, start
@@ -43,7 +44,7 @@ def test_a_pipe_nobody_reads_does_not_stop_the_daemon(tmp_path: Path) -> None:
         )
         stderr.close()
         try:
-            eventually(address.exists, "it listens")
+            eventually(lambda: listens(address), "it listens")
             begun = time.monotonic()
             statuses = asked(address, REQUESTS)
             took_s = time.monotonic() - begun

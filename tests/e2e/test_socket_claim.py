@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from e2e.conftest import Start
-from e2e.daemons import WAIT_S, Daemon, environment, eventually, short_room
+from e2e.daemons import WAIT_S, Daemon, environment, eventually, listens, short_room
 from e2e.programs import BIN
 
 from mnemosyned import AsyncClient, Client
@@ -65,7 +65,7 @@ def test_only_one_of_several_daemons_starting_on_one_socket_survives(
                 eventually(
                     partial(all_but_one_ended, processes), "all but one have ended"
                 )
-                eventually(address.exists, "that one listens")
+                eventually(partial(listens, address), "that one listens")
                 with Client(address) as client:
                     (alive,) = (each.pid for each in processes if each.poll() is None)
                     assert client.status().pid == alive
