@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from typing import Any, cast
+from unittest.mock import patch
 
 import pytest
 from support.fakes import NOON, FakeClock
@@ -15,16 +16,13 @@ from support.twins import Shown, service_over, shown
 from mnemosyned.domain.search.words import frequencies, search
 from mnemosyned.paths import shipped
 from mnemosyned.service.service import MemoryService
-from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.opening import open_store
 from mnemosyned.storage.postgres.search import bm25, kept_rows
-from mnemosyned.storage.postgres.search.filters import SqlFilter
 from mnemosyned.storage.postgres.search.kept_numbers import KeptNumbers
 from mnemosyned.storage.postgres.search.kept_postings import KeptPostings, Postings
 from mnemosyned.storage.postgres.search.kept_rows import KeptRows, Moment
 from mnemosyned.storage.postgres.search.statements import (
     AnyOf,
-    Occurrences,
     Source,
     occurrences_of_each,
 )
@@ -188,37 +186,32 @@ def test_rows_of_a_common_word_are_kept_for_the_next_question(dsn: str) -> None:
         assert max(rows_kept(service)) == MEMORIES + 30
 
 
-def test_words_of_summaries_are_looked_up_once(
-    dsn: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    looked_up: list[int] = []
+def test_words_of_summaries_are_looked_up_once(dsn: str) -> None:
+    with (
+        patch.object(bm25, "occurrences_of_each", wraps=occurrences_of_each) as spied,
+        daemon(dsn) as service,
+    ):
 
-    def noted(
-        session: Session,
-        source: Source,
-        terms: Sequence[int],
-        narrow: SqlFilter,
-        *,
-        limit: int,
-    ) -> list[Occurrences]:
-        looked_up.extend(terms if source == WORDS else ())
-        return occurrences_of_each(session, source, terms, narrow, limit=limit)
+        def looked_up() -> list[int]:
+            """Words of summaries that the server was asked for."""
+            asked = [call.args[1:3] for call in spied.call_args_list]
+            return [
+                term for source, terms in asked if source == WORDS for term in terms
+            ]
 
-    monkeypatch.setattr(bm25, "occurrences_of_each", noted)
-    with daemon(dsn) as service:
         service.remember_many(told(range(MEMORIES)))
         sleep(service)
         service.recall(Recall(query="bell at the mill"))
-        assert len(looked_up) > 1
+        before = looked_up()
+        assert len(before) > 1
         service.remember_many(told(range(1_000, 1_030)))
-        before = len(looked_up)
         service.recall(Recall(query="mill gear"))
 
-    assert len(looked_up) == before + 1
+        assert len(looked_up()) == len(before) + 1
 
 
 def rows_kept(service: MemoryService) -> list[int]:
-    """How many rows a service keeps of each word."""
+    """How many rows a service keeps of each word: no answer of it tells."""
     mine: Any = store_of(service).search
     every: Any = KeptRows._all._kept  # noqa: SLF001
     return [

@@ -122,7 +122,7 @@ class IndexSearch:
         if longer:
             any_of = AnyOf.of(longer)
             texts = texts_with_any(session, source, any_of, narrow, limit=self._most)
-            found |= {phrase: _occurrences(texts, phrase) for phrase in longer}
+            found |= {phrase: _occurrences_in(texts, phrase) for phrase in longer}
         return found
 
     def _counted(self, occurrences: Occurrences) -> Postings:
@@ -165,7 +165,7 @@ def _best(
     return [(sign * seq, score) for score, seq in best[:limit]]
 
 
-def _occurrences(
+def _occurrences_in(
     texts: Iterable[tuple[int, Sequence[int]]], phrase: Phrase
 ) -> Occurrences:
     """The rows that have a phrase."""
