@@ -15,8 +15,8 @@ IDLE_MAX = 2
 """Idle connections kept: each counts against the daemon's limit."""
 ATTEMPTS = 4
 """Attempts to send a message that the daemon hung up on before it had read it."""
-RESTART_S = 2.0
-"""Time for a daemon that was there before to come back."""
+RESTART_S = 10.0
+"""Time for a daemon that was there before to come back; after a wait in vain calls fail at once."""
 RETRY_S = 0.05
 HUNG_UP = (
     "the daemon hung up before it answered; look whether it was done, then try again"
@@ -277,6 +277,7 @@ class Daemon:
                 return Connection(self._way)
             except OSError as error:
                 if time.monotonic() >= deadline:
+                    self._was_met = False
                     raise DaemonLost(self._way.lost(error)) from error
             time.sleep(RETRY_S)
 

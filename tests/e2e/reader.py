@@ -35,6 +35,7 @@ class Reader:
             PATH=path,
             COLUMNS="100",
             MNEM_FORMAT="table",
+            MNEMOSYNE_HOOK_WAIT_S="5",  # machines of tests are slow
         )
 
     def read(self, block: Block) -> None:

@@ -9,6 +9,7 @@ import subprocess
 import time
 from contextlib import ExitStack
 from pathlib import Path
+from unittest.mock import patch
 from urllib.parse import parse_qs
 
 import pytest
@@ -25,6 +26,7 @@ from e2e.pumps import (
 )
 from e2e.scripted_daemon import answer, read_request, reset_unread, saying, scripted
 
+from mnemosyned.mcp import pump_http
 from mnemosyned.mcp.pump import failure, first_root, lines, query_string
 
 pytestmark = [pytest.mark.e2e, pytest.mark.thorough]
@@ -247,6 +249,31 @@ def test_a_daemon_that_restarts_is_not_noticed(tmp_path: Path) -> None:
             first.wait(20)
             start_daemon()
             assert not pump.call("remember", content="The lamp is red.")["isError"]
+
+
+def test_a_daemon_that_does_not_come_back_is_waited_for_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pump_http, "RESTART_S", 0.2)
+    with (
+        short_room() as room,
+        patch.object(pump_http, "time", wraps=time) as spied,
+    ):
+        door = pump_http.Daemon(pump_http.SocketWay(str(room / "d.sock")))
+
+        def post() -> None:
+            connection, _ = door.post({}, b"{}", began=lambda _: None)
+            connection.close()
+
+        with scripted(room / "d.sock", saying(answer())):
+            post()
+        waits = []
+        for _ in range(2):
+            with pytest.raises(pump_http.DaemonLost, match="mnem start"):
+                post()
+            waits.append(spied.sleep.call_count)
+
+    assert 0 < waits[0] == waits[1]
 
 
 def test_an_older_daemon_is_named_as_the_reason(tmp_path: Path) -> None:
