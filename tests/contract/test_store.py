@@ -217,6 +217,21 @@ def test_working_gives_those_that_are_still_there_oldest_first(
     ]
 
 
+def test_existing_gives_those_of_either_tier(store: MemoryStore) -> None:
+    remember_batch(store, *TRIO)
+    consolidate(store, promotion("e", TRIO[0]))
+    store.deletion.forget(["2"])
+
+    found = {one.id: one for one in store.memories.existing(["3", "2", "1", "9"])}
+
+    assert {id: one.tier for id, one in found.items()} == {
+        "1": Tier.ARCHIVE,
+        "3": Tier.WORKING,
+    }
+    assert found["1"] == store.memories.get("1")
+    assert store.memories.existing([]) == []
+
+
 # --------------------------------------------------------------- consolidate
 
 

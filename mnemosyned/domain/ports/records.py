@@ -68,6 +68,10 @@ class RecordStore(Protocol):
         """Return those of these memories still in the working tier, oldest first."""
         ...
 
+    def existing(self, ids: Sequence[str]) -> list[MemoryRecord]:
+        """Return the memories that exist of these, in either tier and in no order."""
+        ...
+
     def working_count(self) -> int:
         """Count the memories of the working tier."""
         ...

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypedDict
 
-from mnemosyned.domain.errors import BatchChanged, InvalidRequest, NotFound
+from mnemosyned.domain.errors import BatchChanged, InvalidRequest
 from mnemosyned.domain.keeping.retention import ForgetFilter, Newest
 from mnemosyned.domain.memory import Episode, MemoryRecord
 from mnemosyned.domain.ports.store import MemoryStore
@@ -18,6 +17,7 @@ from mnemosyned.domain.tags import tag_names
 from mnemosyned.domain.text.snippets import snippet
 from mnemosyned.domain.text.terms import Terms, terms
 from mnemosyned.service.intake import check_text, to_utc
+from mnemosyned.service.steps import CHUNK, chunks
 from mnemosyned.verbs.request import Names, names
 from mnemosyned.verbs.selection import Filtered
 
@@ -129,12 +129,11 @@ class Selector:
     ) -> tuple[list[PreviewLine], int]:
         """Return a preview's lines after a memory, and how many there are beyond them."""
         remaining = _after(ids, after)
-        lines = []
-        for id in remaining[:LISTED_MAX]:
-            with suppress(NotFound):  # forgotten by somebody else meanwhile
-                memory = self._store.memories.get(id)
-                if isinstance(memory, MemoryRecord):
-                    lines.append(_line(memory))
+        lines: list[PreviewLine] = []
+        for chunk in chunks(remaining[:LISTED_MAX], CHUNK):
+            found = {each.id: each for each in self._store.memories.existing(chunk)}
+            # Some may have been forgotten by somebody else meanwhile.
+            lines += [_line(found[id]) for id in chunk if id in found]
         return lines, max(0, len(remaining) - LISTED_MAX)
 
 

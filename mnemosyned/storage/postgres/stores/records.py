@@ -81,6 +81,15 @@ class PostgresRecords(Transactional, RecordStore):
         return list(map(memory_from, rows))
 
     @reads
+    def existing(self, session: Session, ids: Sequence[str]) -> list[MemoryRecord]:
+        rows = session.execute(
+            f"SELECT {MEMORY_FIELDS} FROM {MEMORY_TABLES} "
+            f"WHERE m.owner = %(owner)s AND {OF_IDS}",
+            ids=list(ids),
+        )
+        return list(map(memory_from, rows))
+
+    @reads
     def working_count(self, session: Session) -> int:
         count, _ = totals(session)[Tier.WORKING]
         return count

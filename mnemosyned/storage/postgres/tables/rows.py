@@ -54,10 +54,10 @@ and twenty ids for those of a tenth of all, and read the other tables from end t
 knows that they are few.
 """
 OF_IDS = (
-    "m.seq = ANY(ARRAY(SELECT i.seq FROM memory AS i "
-    "WHERE i.owner = %(owner)s AND i.id = ANY(%(ids)s::text[])))"
+    "m.seq = ANY(ARRAY(SELECT i.seq FROM unnest(%(ids)s::text[]) AS n (id) CROSS JOIN LATERAL "
+    "(SELECT o.seq FROM memory AS o WHERE o.owner = %(owner)s AND o.id = n.id LIMIT 1) AS i))"
 )
-"""The same for the memories with some ids."""
+"""The same for the memories with some ids, each looked up by itself: hundreds would be taken for all."""
 
 
 def utc(moment: datetime) -> datetime:

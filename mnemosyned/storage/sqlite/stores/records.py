@@ -87,6 +87,13 @@ class SqliteRecords(Transactional, RecordStore):
         return [memory_from(row, tier=Tier.WORKING) for row in rows]
 
     @reads
+    def existing(
+        self, connection: sqlite3.Connection, ids: Sequence[str]
+    ) -> list[MemoryRecord]:
+        found = (_memory(connection, id) for id in ids)
+        return [memory for memory in found if memory]
+
+    @reads
     def working_count(self, connection: sqlite3.Connection) -> int:
         return working_count(connection)
 
