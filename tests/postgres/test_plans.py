@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import psycopg
 import pytest
-from support.engines import POSTGRES
+from support.engines import POSTGRES, SQLITE
 from support.fakes import NOON, FakeClock
 from support.twins import Twins, service_over, twins
 
@@ -21,6 +21,7 @@ from mnemosyned.storage.postgres.opening import open_store
 from mnemosyned.storage.postgres.tables.placement import evict
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs.changes import EditMemory
+from mnemosyned.verbs.listing import ListMemories
 from mnemosyned.verbs.memories import (
     BATCH_MAX,
     Get,
@@ -38,6 +39,8 @@ LONG = 2_000
 """Memories of which every other one is in one session, and each other in one of its own."""
 READ_WHOLE = re.compile(r"Seq Scan on (memory|fresh)\b")
 READ_WHOLE_ASLEEP = re.compile(r"Seq Scan on (memory|fresh|placed)\b")
+TAGS_READ = re.compile(r"on tag t\b.*actual .*rows=([\d.]+)")
+"""How many rows each look at the tags gave."""
 NAMES = "AS n (name)"
 """Part of the statement for names of the log that no memory has: it reads all once for a request."""
 QUESTIONS = ("green7 harbor9 word41", "QX-4821 harbor3", "where is word41 green2")
@@ -59,6 +62,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Twins]:
                     content=f"green{at % 40} harbor{at % 60} word{at % 700} QX-{at}",
                     session=f"talk {at % 20}",
                     created_at=NOON - timedelta(minutes=MEMORIES - at),
+                    tags=["said"],
                 )
                 for at in range(MEMORIES)
             )
@@ -167,6 +171,55 @@ def test_lines_around_a_match_are_read_alone_also_in_a_long_session(
     assert "memory_session" not in plan
 
 
+@pytest.mark.parametrize(
+    "request_",
+    [Recall(query=QUESTIONS[0], tag=["said"]), ListMemories(tag=["said"])],
+    ids=lambda request_: type(request_).__name__,
+)
+def test_a_tag_of_many_is_looked_up_row_by_row(
+    pair: Twins, monkeypatch: pytest.MonkeyPatch, request_: Request[Any]
+) -> None:
+    with noted(monkeypatch) as statements:
+        assert len(pair.services[POSTGRES].call(request_))
+    # The first statement sees that they are many.
+    held = [each for each in statements if "EXISTS (SELECT 1 FROM tag" in each[0]]
+
+    carried_out = plans(dsn_of(pair), held)
+
+    assert any(TAGS_READ.search(plan) for _, plan in carried_out)
+    for sql, plan in carried_out:
+        for rows in TAGS_READ.findall(plan):
+            assert float(rows) <= 1, f"{sql}\n{plan}"
+
+
+def test_words_are_looked_for_among_few_memories_that_are_read_once(
+    pair: Twins, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with noted(monkeypatch) as statements:
+        asked = Recall(query="where is word41 green2 harbor2", session=["talk 2"])
+        assert pair.services[POSTGRES].recall(asked).hits
+    having = [each for each in statements if "m.words &&" in each[0]]
+
+    assert having
+    for sql, plan in plans(dsn_of(pair), having):
+        read = re.findall(r"on memory\b.*loops=(\d+)", plan)
+        assert read == ["1"], f"{sql}\n{plan}"
+
+
+def test_a_preview_reads_its_lines_together(
+    pair: Twins, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = Forget(session=["talk 2"], dry_run=True)
+    with noted(monkeypatch) as statements:
+        lines = pair.services[POSTGRES].call(asked).lines
+
+    assert len(lines) == MEMORIES // 20
+    assert len(statements) < 20
+    assert [line.snippet for line in lines] == [
+        line.snippet for line in pair.services[SQLITE].call(asked).lines
+    ]
+
+
 def test_a_group_that_falls_asleep_is_read_by_its_ids(
     pair: Twins, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -175,7 +228,8 @@ def test_a_group_that_falls_asleep_is_read_by_its_ids(
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute("VACUUM ANALYZE")
     with psycopg.connect(dsn) as connection:
-        ids = [id for (id,) in connection.execute("SELECT id FROM memory LIMIT 20")]
+        some = "SELECT id FROM memory LIMIT 1000"
+        ids = [id for (id,) in connection.execute(some)]
     with noted(monkeypatch) as statements:
         assert len(store.memories.working(ids)) == len(ids)
     (carried_out,) = [

@@ -103,7 +103,7 @@ def _conditions(
     conditions = [
         *among(wanted.sessions, wanted.sources),
         *within(wanted.since, wanted.until, first=moment, last=moment),
-        *tagged(wanted.tags),
+        *tagged(wanted.tags, row_by_row=True),
     ]
     if wanted.roles:
         text = "m.role = ANY(%(roles)s::text[])"

@@ -134,21 +134,28 @@ def _rows_statement(
     """The statement for any number of lookups.
 
     No bound is named where there is none: the planner would read the whole key beside the postings
-    of each word, as it does not know that every row is above 0.
+    of each word, as it does not know that every row is above 0. Few rows are read once for all words.
     """
-    table = "memory" if bounded or narrow.only is not None else "memory_index"
+    held, where = "", narrow.where
+    table = "memory" if bounded else "memory_index"
+    if narrow.only is not None:
+        held = (
+            "WITH held AS MATERIALIZED (SELECT m.owner, m.seq, m.words FROM memory AS m "
+            f"WHERE m.owner = %(owner)s{where}) "
+        )
+        table, where = "held", ""
     above = "AND m.seq > a.above " if bounded else ""
     order = "ORDER BY m.seq DESC " if newest else ""
     select = (
         f"SELECT a.number, ARRAY(SELECT m.seq FROM {table} AS m "
         f"WHERE m.owner = %(owner)s {above}"
         "AND m.words {match} (%(terms)s::int[])[a.low:a.high]{together}"
-        f"{narrow.where} {order}LIMIT a.most) "
+        f"{where} {order}LIMIT a.most) "
         "FROM unnest(%(numbers)s::int[], %(firsts)s::int[], %(lasts)s::int[], %(mosts)s::int[], "
         "%(aboves)s::bigint[], %(texts)s::text[]) "
         "AS a (number, low, high, most, above, written) WHERE a.written {is_word} ''"
     )
-    statement = select.format(match="&&", together="", is_word="=")
+    statement = held + select.format(match="&&", together="", is_word="=")
     if phrases:
         near = " AND " + _TOGETHER.format(column="m.words", written="a.written")
         phrase = select.format(match="@>", together=near, is_word="!=")
