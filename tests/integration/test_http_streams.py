@@ -207,3 +207,30 @@ def test_streams_end_with_the_server() -> None:
     client.close()
     assert time.monotonic() - started < 2
     assert source.closed.wait(WAIT_S)
+
+
+def test_a_stream_that_ends_as_the_server_stops_is_sent_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stopping = threading.Event()
+    drain = workers.Workers.drain
+
+    def noted(self: workers.Workers) -> None:
+        drain(self)
+        stopping.set()
+
+    def told_of_the_stop() -> Iterator[bytes]:
+        yield b"first"
+        assert stopping.wait(WAIT_S)
+        yield b"last"
+
+    monkeypatch.setattr(workers.Workers, "drain", noted)
+    for running in serve(Source(told_of_the_stop)):
+        client = running.raw(GET)
+        assert client.recv(15) == b"HTTP/1.1 200 OK"
+
+    with client:
+        received = b""
+        while part := client.recv(10_000):
+            received += part
+    assert received.endswith(b"5\r\nfirst\r\n4\r\nlast\r\n0\r\n\r\n")

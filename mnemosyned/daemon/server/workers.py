@@ -7,6 +7,7 @@ import select
 import threading
 import time
 from collections.abc import Callable, Iterator
+from math import inf
 
 from mnemosyned.daemon.server.activity import ServerActivity
 from mnemosyned.daemon.server.connection import Connection
@@ -20,6 +21,8 @@ STREAM_S = 3_600.0
 STREAM_STALL_S = 30.0
 """Time limit for a client to take some of a chunk."""
 POLL_S = 0.5
+STREAM_END_S = 1.0
+"""Time for a stream to end by itself when the server stops, as one does that tells of the stop."""
 
 log = logger()
 
@@ -45,7 +48,8 @@ class Workers:
             queue.SimpleQueue()
         )
         self._streams = threading.BoundedSemaphore(max(1, threads // 2))
-        self._draining = threading.Event()
+        self._streams_end = inf
+        """When streams are cut off, by the monotonic clock."""
         self._threads = [
             threading.Thread(target=self._work, name=f"http-{number}", daemon=True)
             for number in range(threads)
@@ -61,8 +65,8 @@ class Workers:
         self._tasks.put((connection, request))
 
     def drain(self) -> None:
-        """End all streams at their next chunk."""
-        self._draining.set()
+        """End all streams that have not ended within `STREAM_END_S`, at their next chunk."""
+        self._streams_end = time.monotonic() + STREAM_END_S
 
     def stop(self, deadline: float) -> None:
         """Let the threads end, until the deadline."""
@@ -124,7 +128,7 @@ class Workers:
             now = time.monotonic()
             if connection.send():
                 progress = now
-            if self._draining.is_set() or now > deadline:
+            if now > min(deadline, self._streams_end):
                 return False
             if not connection.output_bytes:
                 return not connection.has_left()
