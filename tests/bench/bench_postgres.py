@@ -7,7 +7,8 @@ the timed sets, and words of many languages, before and after a sleep, until the
 `--questions` says. An answer counts as the same if its hits are, in their order, to the last digit
 of their scores. Then questions of the synthetic corpus are asked in turns over so many memories as
 `--memories` says: both engines on this machine, the server with 1 GB of shared buffers and a vacuum
-behind it. `--large` asks the server alone over so many of one owner, `--owners` over so many owners.
+behind it, also for what has a tag. `--large` asks the server alone over so many of one owner,
+`--owners` over so many owners.
 """
 
 from __future__ import annotations
@@ -55,6 +56,8 @@ PERSON_AND_CODE_BAR_MS = 10.0
 SERVER = {"shared_buffers": "1GB", "max_wal_size": "2GB"}
 """What a server of this size would have."""
 HEADERS = ["question", "p50", "p95", "p50", "p95", "ratio of p95"]
+TAGS = {"rare": 100, "often": 3}
+"""Every how many memories have a tag."""
 
 Set = tuple[str, list[Remember], list[Recall]]
 
@@ -127,14 +130,49 @@ def race(report: Report, memories: int, *, slept: bool) -> None:
         twins(Path(room), FakeClock(NEWEST)) as pair,
     ):
         say(f"filling both with {memories:,} memories")
-        pair.remember(*map(as_request, corpus))
+        pair.remember(*tagged(corpus))
         settle(pair.stores[POSTGRES])
         _race(report, pair.services, corpus, barred=True)
+        by_tags(report, pair.services, corpus)
         if slept:
             say("letting both sleep")
             pair.sleep()
             settle(pair.stores[POSTGRES])
             _race(report, pair.services, corpus, suffix=" after a sleep")
+
+
+def tagged(corpus: Corpus) -> Iterator[Remember]:
+    """What is told of a corpus, with `TAGS`."""
+    for at, entry in enumerate(corpus):
+        tags = [tag for tag, every in TAGS.items() if not at % every]
+        yield msgspec.structs.replace(as_request(entry), tags=tags)
+
+
+def by_tags(
+    report: Report, services: Mapping[str, MemoryService], corpus: Corpus
+) -> None:
+    """Ask both engines in turns for what has a tag."""
+    rows: list[list[object]] = []
+    step = corpus.count // PLANTED_EVERY // PER_CLASS * PLANTED_EVERY
+    for tag, every in TAGS.items():
+        took: dict[str, list[float]] = {which: [] for which in services}
+        for at in range(PER_CLASS):
+            text = ASK_ALL["question"](corpus, step * at).text
+            request = Recall(query=text, tag=[tag])
+            for which, service in services.items():
+                took[which].append(_quickest(service, request))
+        quick, slow = (latency(taken) for taken in took.values())
+        ratio = slow.p95_ms / quick.p95_ms
+        name = f"question by the tag of one memory in {every}"
+        report.figure(f"{name}: p95 against SQLite", ratio)
+        rows.append([name, quick.p50_ms, quick.p95_ms, slow.p50_ms, slow.p95_ms, ratio])
+        say(f"{name}: {ratio:.2f}")
+    report.table("Recall by tags, ms: SQLite and PostgreSQL", HEADERS, rows)
+
+
+def _quickest(service: MemoryService, request: Recall) -> float:
+    """How many seconds a question takes: the quickest of `ASKED_AGAIN`."""
+    return min(timed(service.recall, request)[0] for _ in range(ASKED_AGAIN))
 
 
 def grown(report: Report, small: int, large: int) -> None:
@@ -250,8 +288,7 @@ def _in_turns(
                     if isinstance(made, list)
                     else made
                 )
-                times = [timed(service.recall, request)[0] for _ in range(ASKED_AGAIN)]
-                took[which].append(min(times))
+                took[which].append(_quickest(service, request))
         quick, slow = (latency(taken) for taken in took.values())
         for which, taken in zip(took, (quick, slow), strict=True):
             report.figure(f"{name}{suffix}, {which}, p50 ms", taken.p50_ms)

@@ -69,7 +69,7 @@ def tagged(tags: Sequence[str], *, row_by_row: bool = False) -> list[Condition]:
     """
     if not tags:
         return []
-    offset = " OFFSET 0" if row_by_row else ""  # which it joins nothing with
+    offset = " OFFSET 0" if row_by_row else ""  # keeps it from being joined
     text = (
         "EXISTS (SELECT 1 FROM tag AS t WHERE t.owner = %(owner)s "
         f"AND t.memory_seq = m.seq AND t.name = ANY(%(tags)s::text[]){offset})"
@@ -190,7 +190,8 @@ def _narrowest(query: Query) -> str:
     """The memories; by tags they are read from the tags, which few memories have."""
     if not query.tags:
         return "memory AS m"
-    distinct = "DISTINCT " if len(query.tags) > 1 else ""  # they are, by one tag
+    # One tag names each memory once.
+    distinct = "DISTINCT " if len(query.tags) > 1 else ""
     return (
         f"(SELECT {distinct}n.memory_seq AS seq FROM tag AS n WHERE n.owner = %(owner)s "
         "AND n.name = ANY(%(tags)s::text[])) AS n "
