@@ -11,7 +11,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 CHUNK = 100
-"""Memories changed in one transaction; `remember` waits for no more."""
+"""Memories changed, or read for a preview, in one transaction; `remember` waits for no more."""
 
 
 def in_steps(

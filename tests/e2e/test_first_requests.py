@@ -17,7 +17,14 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from e2e.daemons import WAIT_S, Daemon, environment, eventually, short_room
+from e2e.daemons import (
+    WAIT_S,
+    Daemon,
+    environment,
+    eventually,
+    listens,
+    short_room,
+)
 from e2e.first_requests import FIRST, SWITCH_S
 
 from mnemosyned import Memory
@@ -107,11 +114,6 @@ def life(home: Path) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
         finally:
             process.kill()
             process.wait(WAIT_S)
-
-
-def listens(address: Path) -> bool:
-    with socket.socket(socket.AF_UNIX) as probe:
-        return probe.connect_ex(str(address)) == 0
 
 
 def connected(address: Path) -> socket.socket:
