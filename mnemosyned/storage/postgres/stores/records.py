@@ -29,6 +29,8 @@ from mnemosyned.storage.postgres.tables.rows import (
     memory_from,
 )
 
+THOSE_WITH_IDS = f"WHERE m.owner = %(owner)s AND {OF_IDS} ORDER BY m.created_at, m.seq"
+
 
 class PostgresRecords(Transactional, RecordStore):
     """A `RecordStore` of one owner in PostgreSQL."""
@@ -73,11 +75,19 @@ class PostgresRecords(Transactional, RecordStore):
 
     @reads
     def working(self, session: Session, ids: Sequence[str]) -> list[MemoryRecord]:
-        return _of_ids(session, WORKING_TABLES, ids)
+        rows = session.execute(
+            f"SELECT {MEMORY_FIELDS} FROM {WORKING_TABLES} {THOSE_WITH_IDS}",
+            ids=list(ids),
+        )
+        return list(map(memory_from, rows))
 
     @reads
     def existing(self, session: Session, ids: Sequence[str]) -> list[MemoryRecord]:
-        return _of_ids(session, MEMORY_TABLES, ids)
+        rows = session.execute(
+            f"SELECT {MEMORY_FIELDS} FROM {MEMORY_TABLES} {THOSE_WITH_IDS}",
+            ids=list(ids),
+        )
+        return list(map(memory_from, rows))
 
     @reads
     def working_count(self, session: Session) -> int:
@@ -101,13 +111,3 @@ class PostgresRecords(Transactional, RecordStore):
             found = memories_at(session, waiting)
             older += [found[seq] for seq in waiting]
         return older[:HISTORY_MAX]
-
-
-def _of_ids(session: Session, tables: str, ids: Sequence[str]) -> list[MemoryRecord]:
-    """The memories with some ids that are in these tables, oldest first."""
-    rows = session.execute(
-        f"SELECT {MEMORY_FIELDS} FROM {tables} "
-        f"WHERE m.owner = %(owner)s AND {OF_IDS} ORDER BY m.created_at, m.seq",
-        ids=list(ids),
-    )
-    return list(map(memory_from, rows))
