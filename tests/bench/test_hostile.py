@@ -11,6 +11,7 @@ DANGEROUS = (
     "data: '0,0,0,0\\n'", "secrets: 'token='", "secrets: 'key='", "secrets: 'eyJ-'",
     "made: counted instructions", "made: counted passwords and sums", "made: one Greek word",
     "made: b before a", "made: nested quotations", "scripts: '鑫'", "separators: '1 '",
+    "separators: '1,'",
 )  # fmt: skip
 """Each was slow once, or is of a kind with one that was."""
 SMALL, LARGE = 10_000, 40_000

@@ -6,7 +6,13 @@ from hypothesis import given, strategies as st
 from mnemosyned.domain.dates import relative as dates
 from mnemosyned.domain.text.sentences import SENTENCE_CHARS_MAX, sentences
 from mnemosyned.domain.text.stemming import light_stem
-from mnemosyned.domain.text.tokenizer import TokenKind, emphasis, tokens
+from mnemosyned.domain.text.tokenizer import (
+    AMOUNT_CHARS_MAX,
+    CODE_PARTS_MAX,
+    TokenKind,
+    emphasis,
+    tokens,
+)
 from mnemosyned.domain.text.words.cue_words import RULING
 
 SAID = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
@@ -200,3 +206,17 @@ def test_a_period_names_its_day_or_its_two_ends() -> None:
     assert (
         dates.format_period(first, first.replace(month=6)) == "8 May 2023 – 8 June 2023"
     )
+
+
+def test_a_code_in_a_run_of_text_has_so_many_parts_before_its_number() -> None:
+    whole = "ab-" * CODE_PARTS_MAX + "7-c"
+
+    assert [token.surface for token in tokens(f"x/{whole}")] == ["x", whole]
+    assert [token.surface for token in tokens(f"x/ab-{whole}")] == ["x", "ab", whole]
+
+
+def test_an_amount_has_so_many_digits_and_points_before_its_unit() -> None:
+    amount = "1," * (AMOUNT_CHARS_MAX // 2 - 1) + "10円"
+
+    assert [token.surface for token in tokens(f"x/{amount}")] == ["x", amount]
+    assert [token.surface for token in tokens(f"x/1,{amount}")] == ["x", "1", amount]

@@ -94,9 +94,19 @@ _LETTER = rf"(?:(?![\u3040-\u30ff{_HAN}])[^\W_])"
 _HAN_RULING = re.compile(HAN_RULINGS)
 _NAME = re.compile(rf"(?!.*\d)(?=.*-[^\W\d_a-zß-ÿ]){_LETTER}+(?:[-'’]{_LETTER}+)+")
 """Names with a hyphen stay one word: `Wi-Fi`, `Baden-Baden`."""
+CODE_PARTS_MAX = 16
+"""Parts that a code may have before a hyphen and a digit."""
+AMOUNT_CHARS_MAX = 32
+"""Digits and points that an amount may have before its unit.
+
+Both are read again from each word of a chain, which may be as long as a text: `a-a-a-`, `1,1,1,`.
+"""
 _VALUE = (
-    r"[A-Za-z0-9]+(?:-[A-Za-z0-9]+)*-\d[A-Za-z0-9]*(?:-[A-Za-z0-9]+)*"
-    r"|(?:\d+年)?\d+月(?:\d+日)?|\d[\d,.:]*[万億亿]?(?:円|元|時半?|时|分|日|年|名|人|泊|階|号)"
+    rf"[A-Za-z0-9]++(?:-[A-Za-z0-9]++){{0,{CODE_PARTS_MAX - 1}}}?"
+    r"-\d[A-Za-z0-9]*+(?:-[A-Za-z0-9]++)*+"
+    r"|(?:\d++年)?\d++月(?:\d++日)?"
+    rf"|\d[\d,.:]{{0,{AMOUNT_CHARS_MAX - 1}}}+[万億亿]?"
+    r"(?:円|元|時半?|时|分|日|年|名|人|泊|階|号)"
 )
 """Matches an exact value inside a run without spaces."""
 _INNER = re.compile(
