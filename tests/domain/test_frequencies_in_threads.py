@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import sys
+import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -12,12 +14,16 @@ from mnemosyned.domain.search.words.frequencies import Frequencies
 from mnemosyned.domain.search.words.index import Forms, Having, WordRows
 from mnemosyned.domain.text.terms import terms
 
-QUESTIONS = 1_500
+QUESTIONS = 100
 THREADS = 4
+KEPT = 4_000
 
 
-class NoRows(WordRows):
-    """An index that has no word."""
+class SameRows(WordRows):
+    """An index that has the same rows for every word."""
+
+    def __init__(self, *rows: int) -> None:
+        self._rows = rows
 
     @property
     def is_filtered(self) -> bool:
@@ -32,8 +38,8 @@ class NoRows(WordRows):
         return 0
 
     def newest(self, having: Having, *, limit: int) -> Sequence[int]:
-        del having, limit
-        return ()
+        del having
+        return self._rows[:limit]
 
     def passing(self, rows: Sequence[int]) -> Collection[int]:
         return rows
@@ -44,21 +50,33 @@ class NoRows(WordRows):
 
 @pytest.fixture
 def often_interrupted() -> Iterator[None]:
-    before = sys.getswitchinterval()
+    """Threads change often, also where memory is reclaimed: a finalizer may run Python there."""
+    before, threshold = sys.getswitchinterval(), gc.get_threshold()
+    gc.callbacks.append(_let_others_run)
+    gc.set_threshold(10)
     sys.setswitchinterval(1e-6)
     yield
     sys.setswitchinterval(before)
+    gc.set_threshold(*threshold)
+    gc.callbacks.remove(_let_others_run)
+
+
+def _let_others_run(phase: str, info: object) -> None:
+    del phase, info
+    time.sleep(0)
 
 
 @pytest.mark.usefixtures("often_interrupted")
 def test_words_are_dropped_while_other_threads_add_some() -> None:
     frequencies = Frequencies()
+    for number in range(KEPT):
+        frequencies.of(SameRows(1), terms(f"oak{number}"), 1_000)
 
     def ask(thread: int) -> None:
         for number in range(QUESTIONS):
             frequencies.follow(f"{thread}-{number}")
             words = terms(f"lamp{thread} bell{number} mill{thread}x{number}")
-            corpus, _ = frequencies.of(NoRows(), words, 1_000)
+            corpus, _ = frequencies.of(SameRows(), words, 1_000)
             assert set(corpus.frequencies.values()) == {0}
 
     with ThreadPoolExecutor(THREADS) as pool:

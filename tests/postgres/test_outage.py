@@ -105,7 +105,8 @@ def test_nothing_acknowledged_is_lost_when_the_server_is_killed(
         for writer in writers:
             writer.stop()
 
-    assert [error for writer in writers for error in writer.unexpected] == []
+    unexpected = [error for writer in writers for error in writer.unexpected]
+    assert unexpected == [], daemon.events("request_failed")
     assert [id for writer in writers for id in writer.missed] == []
     acknowledged = {id for writer in writers for id in writer.acknowledged}
     assert len(acknowledged) > KILLS * CLIENTS

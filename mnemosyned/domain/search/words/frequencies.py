@@ -38,7 +38,8 @@ class Frequencies:
     """In how many memories a word stands, kept for the next question, from any thread."""
 
     def __init__(self) -> None:
-        self._known: dict[str, _Known] = {}
+        self._found: dict[str, _Known] = {}
+        self._missing: dict[str, _Known] = {}
         self._version = ""
 
     def follow(self, version: str) -> None:
@@ -48,8 +49,7 @@ class Frequencies:
         """
         if version != self._version:
             self._version = version
-            kept = list(self._known.items())  # at once: other threads add words
-            self._known = {word: known for word, known in kept if known.frequency}
+            self._missing = {}  # other threads may be adding to the former one
 
     def of(
         self, index: WordRows, terms: Terms, count: int
@@ -79,7 +79,8 @@ class Frequencies:
 
     def clear(self) -> None:
         """Drop all words: one of them may have been forgotten."""
-        self._known.clear()
+        self._found.clear()
+        self._missing.clear()
 
     def _unknown(self, terms: Terms, count: int) -> Iterator[tuple[Forms, int]]:
         """Yield what has to be looked up, and up to how many rows of it."""
@@ -103,13 +104,17 @@ class Frequencies:
         return joins
 
     def _held(self, word: str, count: int) -> _Known | None:
-        known = self._known.get(word)
+        known = self._found.get(word) or self._missing.get(word)
         return known if known and known.holds(count) else None
 
     def _keep(self, word: str, known: _Known) -> None:
-        if len(self._known) >= FREQUENCIES_KEPT_MAX:
-            self._known.clear()
-        self._known[word] = known
+        kept, other = self._found, self._missing
+        if not known.frequency:
+            kept, other = other, kept
+        if len(kept) >= FREQUENCIES_KEPT_MAX:
+            kept.clear()
+        other.pop(word, None)
+        kept[word] = known
 
 
 def _looked_up(
