@@ -39,7 +39,7 @@ from mnemosyned.domain.errors import (
 )
 from mnemosyned.domain.ports.servers.owners import LOCAL_OWNER
 from mnemosyned.domain.text.word_cache import clear_word_caches
-from mnemosyned.logs import configure_logs, logger
+from mnemosyned.logs import configure_logs, log_failure, logger
 from mnemosyned.paths import token_path
 from mnemosyned.terminal import say
 from mnemosyned.verbs.status import Status
@@ -284,10 +284,8 @@ class Daemon:
             SleepInProgress
         ) as error:  # of another daemon, which does this one's work
             log.info("final_consolidation_left", reason=error.message)
-        except DatabaseUnreachable as error:
-            log.warning("final_consolidation_failed", reason=error.reason)
-        except MnemosynedError:
-            log.exception("final_consolidation_failed")
+        except MnemosynedError as error:
+            log_failure("final_consolidation_failed", error)
 
     def _progressed(self) -> bool:
         """After each group: a second signal ends the consolidation."""

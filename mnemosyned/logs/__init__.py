@@ -23,7 +23,7 @@ with without_rich():
     )
     from structlog.typing import ExcInfo, Processor
 
-from mnemosyned.domain.errors import MnemosynedError
+from mnemosyned.domain.errors import DatabaseUnreachable, MnemosynedError
 from mnemosyned.logs.writer import LineHandler
 
 ROOT = "mnemosyned"
@@ -43,6 +43,14 @@ def logger() -> BoundLogger:
         wrapper_class=BoundLogger,
     )
     return bound
+
+
+def log_failure(event: str, error: Exception, **fields: object) -> None:
+    """Log an error with its traceback; a lost database, which is no bug of ours, by its reason."""
+    if isinstance(error, DatabaseUnreachable):
+        logger().warning(event, reason=error.reason, **fields)
+    else:
+        logger().error(event, exc_info=error, **fields)
 
 
 def configure_logs(*, level: str, form: Literal["auto", "json", "console"]) -> None:

@@ -14,7 +14,7 @@ from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.sleep.consolidation import Selection, closed_batches, plan
 from mnemosyned.domain.sleep.cycles import CycleReport, Progress
 from mnemosyned.domain.statuses import SummarizerState, SummarizerStatus
-from mnemosyned.logs import logger
+from mnemosyned.logs import log_failure, logger
 from mnemosyned.sleep.consolidate import ConsolidationRun
 from mnemosyned.sleep.context import (
     CycleContext,
@@ -180,7 +180,7 @@ class SleepCycle:
                 nothing = f"nothing was consolidated: {error.reason}"
                 raise type(error)(nothing, reason=error.reason) from error
             # The work up to here is on disk, and is reported.
-            log.exception("cycle_cut_short", cycle=context.id)
+            log_failure("cycle_cut_short", error, cycle=context.id)
             problem = error.reason
         finally:
             self._run = None

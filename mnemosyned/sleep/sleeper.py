@@ -14,7 +14,7 @@ from mnemosyned.domain.ports.records import RecordStore
 from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.sleep.consolidation import Selection
 from mnemosyned.domain.sleep.cycles import CycleReport, Progress, Trigger
-from mnemosyned.logs import logger
+from mnemosyned.logs import log_failure, logger
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.shutdown import final_consolidation
@@ -224,8 +224,8 @@ class Sleeper:
                 self._capacity.enforce(rules_only=True)
         except SleepInProgress:
             log.debug("cap_not_enforced", reason="the running cycle enforces it too")
-        except MnemosynedError:
-            log.exception("cap_not_enforced")
+        except MnemosynedError as error:
+            log_failure("cap_not_enforced", error)
 
     def postpone(self, seconds: float) -> None:
         """Let no cycle begin by itself for a while; 0 ends that. A caller's own begins."""

@@ -6,12 +6,10 @@ import threading
 from collections.abc import Callable
 
 from mnemosyned.domain.errors import MnemosynedError, ModelUnavailable
-from mnemosyned.logs import logger
+from mnemosyned.logs import log_failure
 
 RETRY_S = 300.0
 """After so long a model that cannot be run is tried again."""
-
-log = logger()
 
 
 def retrying(
@@ -30,10 +28,10 @@ def retrying(
             work()
         except ModelUnavailable as error:
             failed(error.message)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 a boundary: it is logged
             if closing.is_set():  # what it was working on was ended
                 return
-            log.exception("embedding_failed")
+            log_failure("embedding_failed", error)
             ours = isinstance(error, MnemosynedError)
             failed(str(error) if ours else "it failed; the log says how")
         closing.wait(retry_s)

@@ -13,7 +13,11 @@ from support.fakes import FakeClock, FakeSummarizer, trio
 
 from mnemosyned.assembly.build import OpenMemory, open_memory
 from mnemosyned.config import Config
-from mnemosyned.domain.errors import MnemosynedError, StorageFailed
+from mnemosyned.domain.errors import (
+    DatabaseUnreachable,
+    MnemosynedError,
+    StorageFailed,
+)
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.logs import ROOT, configure_logs, logger
 from mnemosyned.verbs.memories import Recall, Remember, RememberMany
@@ -142,6 +146,34 @@ def test_errors_of_ours_and_of_the_machine_keep_their_words(
         logger().exception("failed")
 
     assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("error", "level"),
+    [
+        (DatabaseUnreachable("the server ended"), "warning"),
+        (StorageFailed("the disk is full"), "error"),
+    ],
+)
+def test_upkeep_that_fails_has_a_traceback_but_for_a_lost_database(
+    memory: OpenMemory,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    error: StorageFailed,
+    level: str,
+) -> None:
+    def fail() -> int:
+        raise error
+
+    configure_logs(level="info", form="json")
+    monkeypatch.setattr(memory.retention.grace, "finish_due", fail)
+
+    memory.service.look_after_file()
+
+    (line,) = lines(capsys.readouterr().err)
+    assert (line["event"], line["level"]) == ("upkeep_put_off", level)
+    assert ("exception" in line) == (level == "error")
+    assert error.message in str(line)
 
 
 def test_a_finished_cycle_is_one_line_of_numbers(

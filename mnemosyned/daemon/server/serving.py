@@ -15,7 +15,6 @@ from mnemosyned.daemon.server.listener import connections_allowed
 from mnemosyned.daemon.server.loop import HEALTH_PATHS, HEALTHY, EventLoop
 from mnemosyned.daemon.server.refusals import RequestRefused, refusal
 from mnemosyned.domain.errors import (
-    DatabaseUnreachable,
     Kind,
     MethodNotAllowed,
     MnemosynedError,
@@ -23,7 +22,7 @@ from mnemosyned.domain.errors import (
     UnknownVerb,
 )
 from mnemosyned.http_messages import HttpRequest, Resource, Response, Route
-from mnemosyned.logs import logger
+from mnemosyned.logs import log_failure, logger
 
 VERB_PREFIX = "/v1/"
 
@@ -126,12 +125,8 @@ def answering(
 
 def _log_failure(request: HttpRequest, error: MnemosynedError) -> None:
     """Log an error that is not the caller's."""
-    if isinstance(error, DatabaseUnreachable):  # no fault of ours to look for
-        log.warning(
-            "request_failed", path=request.path, code=error.code, reason=error.reason
-        )
-    elif error.kind is Kind.INTERNAL or isinstance(error, StorageFailed):
-        log.error("request_failed", path=request.path, code=error.code, exc_info=error)
+    if error.kind is Kind.INTERNAL or isinstance(error, StorageFailed):
+        log_failure("request_failed", error, path=request.path, code=error.code)
 
 
 def _answer(table: Mapping[str, Resource], request: HttpRequest) -> Response:

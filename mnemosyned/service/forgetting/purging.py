@@ -13,7 +13,7 @@ from mnemosyned.domain.errors import (
     NotPurged,
     StorageFailed,
 )
-from mnemosyned.logs import logger
+from mnemosyned.logs import log_failure, logger
 
 REST_TIMES = 24
 """A purge reads and writes the whole file. While others are served, the next one waits this many
@@ -104,7 +104,7 @@ class Purger:
         try:
             return self.purge(), ""
         except StorageFailed as error:
-            log.exception("purge_put_off")
+            log_failure("purge_put_off", error)
             return False, f"{WORDS_REMAIN}: {error.reason}"
 
     def finish_earlier(self, unknown: NotFound) -> None:

@@ -23,7 +23,7 @@ from mnemosyned.domain.memory import Episode
 from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.sleep.rollup import Level
 from mnemosyned.domain.text.word_cache import clear_word_caches
-from mnemosyned.logs import logger
+from mnemosyned.logs import log_failure, logger
 from mnemosyned.service.backups.copies import file_bytes, known_backups
 from mnemosyned.service.changing.selection import Selected, Selector
 from mnemosyned.service.clock_guard import ClockGuard
@@ -122,7 +122,7 @@ class RetentionService:
         try:
             self.rewrite_stale(highest=highest)
         except StorageFailed as error:
-            log.exception("rewriting_put_off")
+            log_failure("rewriting_put_off", error)
             return (
                 f"summaries wait to be rewritten until the next cycle: {error.reason}"
             )
@@ -148,16 +148,16 @@ class RetentionService:
             self.grace.finish_due()
             self.rewrite_stale()
             self.purger.purge()
-        except StorageFailed:
-            log.exception("upkeep_put_off")
+        except StorageFailed as error:
+            log_failure("upkeep_put_off", error)
 
     def finish_forgotten(self) -> None:
         """Delete for good what was forgotten and can no longer be put back."""
         try:
             if self.grace.finish_due():
                 self.purger.purge()
-        except StorageFailed:
-            log.exception("upkeep_put_off")
+        except StorageFailed as error:
+            log_failure("upkeep_put_off", error)
 
     # --------------------------------------------------------------- forget
 

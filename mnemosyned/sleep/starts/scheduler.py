@@ -21,7 +21,7 @@ from mnemosyned.domain.errors import (
 )
 from mnemosyned.domain.instants import in_zone, shift
 from mnemosyned.domain.sleep.cycles import CycleReport, Trigger
-from mnemosyned.logs import logger
+from mnemosyned.logs import log_failure, logger
 from mnemosyned.sleep.policy import Schedule
 
 FIRST_CYCLE_AFTER = timedelta(seconds=60)
@@ -182,10 +182,8 @@ class SleepScheduler:
                 job()
             except SleepInProgress:
                 log.info("cycle_skipped", reason="another is running")
-            except DatabaseUnreachable as error:
-                log.warning("cycle_failed", reason=error.reason)
-            except Exception:
-                log.exception("cycle_failed")
+            except Exception as error:  # noqa: BLE001 a boundary: it is logged
+                log_failure("cycle_failed", error)
 
         return run
 
