@@ -52,6 +52,8 @@ from mnemosyned.verbs.sleep import Sleep
 ROUNDS, SINGLES, BATCH = 8, 150, 1_000
 CLIENTS, CALLS = 16, 60
 DAEMONS, OWNERS = 4, 200
+DAEMON_TURNS = 3
+"""In place of each round, as one of daemons varies by a third, and their bar is near."""
 MEMORIES = 20_000
 LIFE_DAYS = 10
 BARS = {"single": 0.6, "batch": 0.2, "clients": 0.6, "daemons": 1.0}
@@ -291,7 +293,8 @@ def main(words: Sequence[str]) -> int:
             folder = Path(room)
             rates = one_by_one(server, folder, chosen.rounds)
             rates |= many_clients(server, chosen.rounds)
-            rates |= many_daemons(report, server, folder, chosen.owners, chosen.rounds)
+            turns = DAEMON_TURNS * chosen.rounds
+            rates |= many_daemons(report, server, folder, chosen.owners, turns)
         sizes(report, server, chosen.memories)
         sizes_of_a_life(report, server, chosen.memories)
     finally:
