@@ -53,7 +53,7 @@ ROUNDS, SINGLES, BATCH = 8, 150, 1_000
 CLIENTS, CALLS = 16, 60
 DAEMONS, OWNERS = 4, 200
 DAEMON_TURNS = 3
-"""In place of each round, as one of daemons varies by a third, and their bar is near."""
+"""Rounds at daemons for each of the others: one varies by a third, and their bar is near."""
 MEMORIES = 20_000
 LIFE_DAYS = 10
 BARS = {"single": 0.6, "batch": 0.2, "clients": 0.6, "daemons": 1.0}
