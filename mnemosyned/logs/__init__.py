@@ -45,7 +45,7 @@ def logger() -> BoundLogger:
     return bound
 
 
-def log_failure(event: str, error: Exception, **fields: object) -> None:
+def log_failure(event: str, error: Exception, /, **fields: object) -> None:
     """Log an error with its traceback; a lost database, which is no bug of ours, by its reason."""
     if isinstance(error, DatabaseUnreachable):
         logger().warning(event, reason=error.reason, **fields)

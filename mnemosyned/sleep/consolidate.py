@@ -30,7 +30,7 @@ from mnemosyned.domain.sleep.cycles import (
     LogEntry,
 )
 from mnemosyned.domain.summary.statements import with_speaker
-from mnemosyned.logs import logger
+from mnemosyned.logs import log_failure, logger
 from mnemosyned.sleep.context import CycleContext
 from mnemosyned.sleep.reports import day_of, unfinished
 
@@ -242,12 +242,12 @@ class ConsolidationRun:
         code = (
             error.code if isinstance(error, MnemosynedError) else type(error).__name__
         )
-        log.error(
+        log_failure(
             "group_failed",
+            error,
             cycle=self._context.id,
             items=len(batch.members),
             error=code,
-            exc_info=error,
         )
         record_failure(
             self._store,

@@ -25,7 +25,7 @@ from mnemosyned.domain.summary.rollup_text import (
     RollupText,
     compose_rollup,
 )
-from mnemosyned.logs import logger
+from mnemosyned.logs import log_failure
 from mnemosyned.sleep.consolidate import record_failure
 from mnemosyned.sleep.context import CycleContext
 
@@ -33,8 +33,6 @@ ROLLUP_MAX = 20_000
 """Summaries read at once; a longer backlog is rolled up in several rounds."""
 ROUNDS_MAX = 1_000
 UPPER_LEVELS = (Level.DAY, Level.WEEK, Level.MONTH)
-
-log = logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,13 +166,13 @@ class RollupRun:
         )
         period = work.period
         self._failed.add(period.begins)
-        log.error(
+        log_failure(
             "rollup_failed",
+            error,
             cycle=self._context.id,
             period=period.key,
             items=len(period.members),
             error=code,
-            exc_info=error,
         )
         record_failure(
             self._store,

@@ -10,7 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from mnemosyned.domain.search.words.frequencies import Frequencies
+from mnemosyned.domain.search.words.frequencies import (
+    FREQUENCIES_KEPT_MAX,
+    Frequencies,
+)
 from mnemosyned.domain.search.words.index import Forms, Having, WordRows
 from mnemosyned.domain.text.terms import terms
 
@@ -24,6 +27,7 @@ class SameRows(WordRows):
 
     def __init__(self, *rows: int) -> None:
         self._rows = rows
+        self.asked = 0
 
     @property
     def is_filtered(self) -> bool:
@@ -39,6 +43,7 @@ class SameRows(WordRows):
 
     def newest(self, having: Having, *, limit: int) -> Sequence[int]:
         del having
+        self.asked += 1
         return self._rows[:limit]
 
     def passing(self, rows: Sequence[int]) -> Collection[int]:
@@ -81,3 +86,17 @@ def test_words_are_dropped_while_other_threads_add_some() -> None:
 
     with ThreadPoolExecutor(THREADS) as pool:
         list(pool.map(ask, range(THREADS)))
+
+
+def test_words_that_are_found_and_missing_share_one_limit() -> None:
+    frequencies = Frequencies()
+    found, missing = SameRows(1), SameRows()
+    frequencies.of(found, terms("lamp"), 1_000)
+    for number in range(FREQUENCIES_KEPT_MAX // 2):
+        frequencies.of(found, terms(f"oak{number}"), 1_000)
+        frequencies.of(missing, terms(f"elm{number}"), 1_000)
+    asked = found.asked
+
+    frequencies.of(found, terms("lamp"), 1_000)
+
+    assert found.asked > asked

@@ -7,7 +7,7 @@ import pytest
 from support.fakes import FakeClock
 from support.levels import MONDAY, a_day, keys, level, sleep
 
-from mnemosyned.domain.errors import StorageFailed
+from mnemosyned.domain.errors import DatabaseUnreachable, StorageFailed
 from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.ports.rollups import Rollup
 from mnemosyned.domain.sleep.consolidation import Selection
@@ -47,6 +47,25 @@ def test_a_fold_that_fails_leaves_all_as_it_was_and_is_tried_again(
     assert {
         row.error for row in store.sleep.log(limit=99) if row.level and row.error
     } == {"storage_failed"}
+
+
+def test_folds_that_lose_the_database_are_logged_without_a_traceback(
+    store: SqliteStore,
+    cycle: SleepCycle,
+    clock: FakeClock,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def lose(_: Rollup) -> None:
+        raise DatabaseUnreachable("the server ended")
+
+    a_day(store, 0)
+    monkeypatch.setattr(store.rollups, "write", lose)
+
+    sleep(cycle, clock, day=7)
+
+    (line,) = (one for one in caplog.records if one.message == "rollup_failed")
+    assert (line.levelname, line.exc_info) == ("WARNING", None)
 
 
 def test_a_memory_forgotten_during_a_roll_up_does_not_return(

@@ -108,13 +108,11 @@ class Frequencies:
         return known if known and known.holds(count) else None
 
     def _keep(self, word: str, known: _Known) -> None:
-        kept, other = self._found, self._missing
-        if not known.frequency:
-            kept, other = other, kept
-        if len(kept) >= FREQUENCIES_KEPT_MAX:
-            kept.clear()
-        other.pop(word, None)
-        kept[word] = known
+        if len(self._found) + len(self._missing) >= FREQUENCIES_KEPT_MAX:
+            self.clear()
+        for words in (self._found, self._missing):
+            words.pop(word, None)
+        (self._found if known.frequency else self._missing)[word] = known
 
 
 def _looked_up(
