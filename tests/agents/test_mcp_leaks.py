@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 from e2e.daemons import Daemon, environment, eventually, running
-from e2e.pumps import Pump, children_of, is_running, spawn_pump
+from e2e.pumps import Pump, is_running, spawn_pump
+from support.processes import child_pids
 
 pytestmark = pytest.mark.agents
 
@@ -100,7 +101,7 @@ def test_two_hundred_windows_leave_nothing_behind(tmp_path: Path) -> None:
         grown = _resident(pid) - resident
         print(json.dumps({"lives": LIVES, "grown_kib": grown >> 10}))
         assert grown < MEMORY_GROWTH_MAX
-        assert children_of(pid) == []
+        assert child_pids(pid) == set()
 
 
 def _bare_start_s() -> float:

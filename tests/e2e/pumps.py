@@ -126,12 +126,6 @@ def modules_loaded(name: str) -> set[str]:
     return set(run.stdout.split())
 
 
-def children_of(pid: int) -> list[int]:
-    """The processes that a process has started."""
-    listed = Path(f"/proc/{pid}/task/{pid}/children").read_text()
-    return [int(word) for word in listed.split()]
-
-
 def is_running(pid: int) -> bool:
     """Whether a process is there and no zombie."""
     try:

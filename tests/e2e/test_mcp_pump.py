@@ -15,12 +15,12 @@ from e2e.programs import BIN
 from e2e.pumps import (
     Json,
     Pump,
-    children_of,
     is_running,
     modules_loaded,
     pumping,
     spawn_pump,
 )
+from support.processes import child_pids
 
 from mnemosyned.mcp.pump import failure, first_root, lines, query_string
 
@@ -223,7 +223,7 @@ def test_it_ends_with_its_parent_though_another_holds_its_input(
     try:
         os.write(writing, b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
         assert select.select([parent.stdout], [], [], 20)[0]
-        (pump,) = children_of(parent.pid)
+        (pump,) = child_pids(parent.pid)
         parent.kill()
         parent.wait()
         eventually(lambda: not is_running(pump), "the pump is gone")

@@ -6,11 +6,11 @@ import os
 import signal
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
 from support.fakes import trio
+from support.processes import child_pids
 
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.ports.models import Digest, Summary
@@ -27,11 +27,6 @@ RATIO = 1 / 3
 
 def groups(count: int) -> list[tuple[int, Sequence[MemoryRecord]]]:
     return [(at, trio(f"the {at}th tunnel opened on time ")) for at in range(count)]
-
-
-def children() -> set[int]:
-    listed = Path(f"/proc/{os.getpid()}/task").glob("*/children")
-    return {int(pid) for file in listed for pid in file.read_text().split()}
 
 
 @pytest.fixture
@@ -90,10 +85,10 @@ def test_a_number_too_large_for_a_frame_stops_no_cycle(
 
 
 def test_few_groups_start_no_process(shared: ParallelSummarizer) -> None:
-    before = children()
+    before = child_pids()
     few = groups(3)
 
-    seen = [children() - before for _ in shared.summarize_each(few, expected=3)]
+    seen = [child_pids() - before for _ in shared.summarize_each(few, expected=3)]
 
     assert seen == [set()] * 3
 
@@ -101,17 +96,17 @@ def test_few_groups_start_no_process(shared: ParallelSummarizer) -> None:
 def test_the_helping_processes_stay_for_the_next_stage_and_end_with_the_cycle(
     shared: ParallelSummarizer,
 ) -> None:
-    before = children()
+    before = child_pids()
     many = groups(PARALLEL_GROUPS_MIN)
 
     list(shared.summarize_each(many, expected=len(many)))
-    first = children() - before
-    few = [children() - before for _ in shared.summarize_each(groups(3), expected=3)]
+    first = child_pids() - before
+    few = [child_pids() - before for _ in shared.summarize_each(groups(3), expected=3)]
     shared.release_workers()
 
     assert len(first) == WORKERS_MAX
     assert few == [first] * 3
-    assert children() == before
+    assert child_pids() == before
 
 
 def test_what_a_stage_left_unread_is_not_taken_for_the_next_ones(
@@ -157,7 +152,7 @@ def test_in_company_the_work_is_left_to_the_helping_processes() -> None:
 
 def test_in_company_one_process_helps_and_more_once_it_has_gone() -> None:
     company = [True]
-    before = children()
+    before = child_pids()
     summarizer = ParallelSummarizer(
         ratio=RATIO, zone=UTC_ZONE, present=lambda: company[0]
     )
@@ -167,14 +162,14 @@ def test_in_company_one_process_helps_and_more_once_it_has_gone() -> None:
             groups(PARALLEL_GROUPS_MIN), expected=PARALLEL_GROUPS_MIN
         )
     )
-    in_company = children() - before
+    in_company = child_pids() - before
     company[0] = False
     list(
         summarizer.summarize_each(
             groups(PARALLEL_GROUPS_MIN), expected=PARALLEL_GROUPS_MIN
         )
     )
-    alone = children() - before
+    alone = child_pids() - before
     summarizer.release_workers()
 
     assert len(in_company) == 1
@@ -185,12 +180,12 @@ def test_in_company_one_process_helps_and_more_once_it_has_gone() -> None:
 def test_no_group_is_lost_when_the_helping_processes_are_killed_or_hang(
     shared: ParallelSummarizer, number: signal.Signals
 ) -> None:
-    before = children()
+    before = child_pids()
 
     def with_a_signal() -> Iterator[tuple[int, Sequence[MemoryRecord]]]:
         for key, memories in groups(PARALLEL_GROUPS_MIN * 2):
             if key == PARALLEL_GROUPS_MIN:
-                for pid in children() - before:
+                for pid in child_pids() - before:
                     os.kill(pid, number)
             yield key, memories
 

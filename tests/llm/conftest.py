@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 from support.gguf import canned_model
-from support.llama import SENTENCE, Maker, children
+from support.llama import SENTENCE, Maker
+from support.processes import child_pids
 
 from mnemosyned.models.llama import LlamaModel, LlamaOptions, Purpose
 
@@ -16,7 +17,7 @@ from mnemosyned.models.llama import LlamaModel, LlamaOptions, Purpose
 @pytest.fixture
 def load() -> Iterator[Maker]:
     """Makes models that end with the test; no process outlives it."""
-    before = children()
+    before = child_pids()
     made: list[LlamaModel] = []
 
     def make(
@@ -32,7 +33,7 @@ def load() -> Iterator[Maker]:
     yield make
     for model in made:
         model.close()
-    assert children() <= before
+    assert child_pids() <= before
 
 
 @pytest.fixture

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 from support.gguf import canned_model, keywords_model, random_model
-from support.llama import PRIVATE, SENTENCE, Maker, children, say
+from support.llama import PRIVATE, SENTENCE, Maker, say
+from support.processes import child_pids
 
 from mnemosyned.domain.errors import ModelUnavailable, SummarizerFailed
 from mnemosyned.models.llama import Purpose
@@ -124,14 +125,14 @@ def test_a_truncated_model_is_named(load: Maker, canned: Path, share: float) -> 
 
 
 def test_a_failed_load_leaves_no_process(load: Maker, tmp_path: Path) -> None:
-    before = children()
+    before = child_pids()
     path = tmp_path / "some.gguf"
     path.write_bytes(b"GGUF" + bytes(64))
 
     with pytest.raises(ModelUnavailable):
         say(load(path))
 
-    assert children() == before
+    assert child_pids() == before
 
 
 def test_a_window_too_large_for_the_memory_is_refused(

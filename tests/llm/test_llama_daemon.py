@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from e2e.daemons import WAIT_S, Daemon, Json, eventually, rows, running
 from support.gguf import canned_model, keywords_model
+from support.processes import child_pids
 
 pytestmark = pytest.mark.llm
 
@@ -34,11 +35,6 @@ def fill(daemon: Daemon) -> None:
             )
 
 
-def children(daemon: Daemon) -> list[int]:
-    found = Path(f"/proc/{daemon.process.pid}/task").glob("*/children")
-    return [int(pid) for file in found for pid in file.read_text().split()]
-
-
 def gone(pid: int) -> bool:
     try:
         return (
@@ -51,7 +47,7 @@ def gone(pid: int) -> bool:
 def model_of(daemon: Daemon) -> int:
     """The process of the model, once it has work."""
     eventually(lambda: daemon.events("model_started"), "the model is loaded")
-    (pid,) = children(daemon)
+    (pid,) = child_pids(daemon.process.pid)
     return pid
 
 
@@ -96,7 +92,9 @@ def test_a_model_writes_the_summaries_and_its_process_ends(tmp_path: Path) -> No
         assert by(daemon) == {"llama:words"}
         assert all("ferry" in text for text in written)
         assert archived(daemon) == GROUPS * GROUP
-        eventually(lambda: not children(daemon), "the model's process has ended")
+        eventually(
+            lambda: not child_pids(daemon.process.pid), "the model's process has ended"
+        )
 
 
 def test_a_killed_model_process_leaves_no_group_behind(
@@ -107,7 +105,7 @@ def test_a_killed_model_process_leaves_no_group_behind(
         with ThreadPoolExecutor(1) as pool:
             asked = pool.submit(daemon.post, "sleep")
             for _ in range(60):
-                for pid in children(daemon):
+                for pid in child_pids(daemon.process.pid):
                     os.kill(pid, signal.SIGKILL)
                 time.sleep(0.5)
                 if asked.done():

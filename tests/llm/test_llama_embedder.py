@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from e2e.daemons import Daemon, Json, eventually, rows, running
 from support.gguf import canned_model, meaning_model
+from support.processes import child_pids
 
 from mnemosyned.domain.errors import EmbedderFailed, ModelUnavailable
 from mnemosyned.models.embedder import LlamaEmbedder
@@ -157,11 +158,6 @@ def found(daemon: Daemon, query: str) -> list[str]:
     return [hit["content"] for hit in daemon.post("recall", query=query).body["hits"]]
 
 
-def children(daemon: Daemon) -> list[int]:
-    listed = Path(f"/proc/{daemon.process.pid}/task").glob("*/children")
-    return [int(pid) for file in listed for pid in file.read_text().split()]
-
-
 def test_a_daemon_finds_by_meaning_forgets_and_remembers_its_vectors(
     tmp_path: Path, model: Path
 ) -> None:
@@ -207,7 +203,9 @@ def test_a_daemon_stops_while_its_model_is_being_read(
 ) -> None:
     with running(tmp_path, **settings(model)) as daemon:
         daemon.post("remember", content="the tesla came")
-        eventually(lambda: children(daemon), "the model's process has started")
+        eventually(
+            lambda: child_pids(daemon.process.pid), "the model's process has started"
+        )
         code = daemon.stop()
         failures = daemon.events("embedding_failed")
 
@@ -223,7 +221,7 @@ def test_a_killed_model_is_started_again(tmp_path: Path, model: Path) -> None:
         ready(daemon)
         embedded(daemon, 1)
 
-        (pid,) = children(daemon)
+        (pid,) = child_pids(daemon.process.pid)
         os.kill(pid, signal.SIGKILL)
 
         eventually(

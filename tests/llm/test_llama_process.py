@@ -11,7 +11,8 @@ import time
 from pathlib import Path
 
 import pytest
-from support.llama import PRIVATE, SENTENCE, WAIT_S, Maker, children, say, wait_for
+from support.llama import PRIVATE, SENTENCE, WAIT_S, Maker, say, wait_for
+from support.processes import child_pids
 
 from mnemosyned.domain.errors import SummarizerFailed
 from mnemosyned.models.llama import LlamaModel
@@ -46,9 +47,9 @@ class Asked:
 def test_it_steps_back_behind_whoever_wants_the_processor(
     load: Maker, canned: Path, nice: int, policy: int
 ) -> None:
-    before = children()
+    before = child_pids()
     say(load(canned, nice=nice))
-    (pid,) = children() - before
+    (pid,) = child_pids() - before
 
     assert os.sched_getscheduler(pid) == policy
     own = os.getpriority(os.PRIO_PROCESS, 0)
@@ -58,11 +59,11 @@ def test_it_steps_back_behind_whoever_wants_the_processor(
 def test_closing_amid_generation_takes_less_than_a_second(
     load: Maker, endless: Path
 ) -> None:
-    before = children()
+    before = child_pids()
     model = load(endless, context_tokens=100_000)
     model.count_tokens("loaded")
     asked = Asked(model)
-    assert children() - before
+    assert child_pids() - before
 
     began = time.monotonic()
     model.close()
@@ -70,13 +71,13 @@ def test_closing_amid_generation_takes_less_than_a_second(
 
     assert time.monotonic() - began < 1
     assert "closed" in str(error)
-    assert children() == before
+    assert child_pids() == before
 
 
 def test_closing_amid_loading_says_nothing_against_the_model(
     load: Maker, endless: Path
 ) -> None:
-    before = children()
+    before = child_pids()
     model = load(endless)
     asked = Asked(model, wait_s=0.1)
 
@@ -84,13 +85,13 @@ def test_closing_amid_loading_says_nothing_against_the_model(
     error = asked.outcome()
 
     assert type(error) is SummarizerFailed
-    assert children() == before
+    assert child_pids() == before
 
 
 def test_waiting_requests_do_not_reopen_a_closed_model(
     load: Maker, endless: Path
 ) -> None:
-    before = children()
+    before = child_pids()
     model = load(endless, context_tokens=100_000)
     running, waiting = Asked(model), Asked(model)
 
@@ -98,7 +99,7 @@ def test_waiting_requests_do_not_reopen_a_closed_model(
 
     assert running.outcome()
     assert waiting.outcome()
-    assert children() == before
+    assert child_pids() == before
 
 
 def test_a_closed_model_starts_again_when_asked(load: Maker, canned: Path) -> None:
@@ -128,10 +129,10 @@ def test_the_time_limit_ends_generation(load: Maker, endless: Path) -> None:
 def test_the_time_limit_ends_a_process_that_stands_still(
     load: Maker, canned: Path
 ) -> None:
-    before = children()
+    before = child_pids()
     model = load(canned, time_limit_s=5.0)
     model.count_tokens("loaded")
-    for pid in children() - before:
+    for pid in child_pids() - before:
         os.kill(pid, signal.SIGSTOP)
 
     with pytest.raises(SummarizerFailed, match="longer than"):
@@ -139,25 +140,25 @@ def test_the_time_limit_ends_a_process_that_stands_still(
 
 
 def test_the_process_ends_when_it_has_no_work(load: Maker, canned: Path) -> None:
-    before = children()
+    before = child_pids()
     model = load(canned, idle_s=0.5)
     say(model)
-    assert children() - before
+    assert child_pids() - before
 
-    idle_s = wait_for(lambda: children() == before)
+    idle_s = wait_for(lambda: child_pids() == before)
 
     assert idle_s < 2
     assert say(model) == SENTENCE
 
 
 def test_a_killed_process_starts_again(load: Maker, canned: Path) -> None:
-    before = children()
+    before = child_pids()
     model = load(canned)
     say(model)
 
-    for pid in children() - before:
+    for pid in child_pids() - before:
         os.kill(pid, signal.SIGKILL)
-        wait_for(lambda: children() == before)
+        wait_for(lambda: child_pids() == before)
 
     assert say(model) == SENTENCE
 
@@ -165,12 +166,12 @@ def test_a_killed_process_starts_again(load: Maker, canned: Path) -> None:
 def test_a_process_killed_amid_its_work_fails_that_call_alone(
     load: Maker, endless: Path
 ) -> None:
-    before = children()
+    before = child_pids()
     model = load(endless, context_tokens=100_000)
     model.count_tokens("loaded")
     asked = Asked(model)
 
-    for pid in children() - before:
+    for pid in child_pids() - before:
         os.kill(pid, signal.SIGKILL)
 
     assert "died" in str(asked.outcome())

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 from mnemosyned.models.llama import LlamaModel
 
@@ -13,11 +11,6 @@ SENTENCE = "The deploy moved to Friday because the cache was cold."
 PRIVATE = "xylophone"
 WAIT_S = 20.0
 Maker = Callable[..., LlamaModel]
-
-
-def children() -> set[int]:
-    listed = Path(f"/proc/{os.getpid()}/task").glob("*/children")
-    return {int(pid) for file in listed for pid in file.read_text().split()}
 
 
 def wait_for(fact: Callable[[], bool], *, limit_s: float = WAIT_S) -> float:

