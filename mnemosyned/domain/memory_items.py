@@ -14,7 +14,7 @@ from mnemosyned.domain.errors import InvalidRequest, reason_of
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.secrets.exact_values import extract_details
 from mnemosyned.domain.secrets.masking import mask_secrets
-from mnemosyned.domain.summary.prompt import neutralize_line
+from mnemosyned.domain.text.frames import neutralize_line
 
 GROUP_MIN = 3
 MIN_OLD = 5

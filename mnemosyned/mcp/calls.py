@@ -11,7 +11,7 @@ from typing import Any
 from mnemosyned.domain.errors import NotFound
 from mnemosyned.domain.learnings.learning import Learning
 from mnemosyned.domain.search.results import Hit
-from mnemosyned.domain.summary.prompt import neutralize
+from mnemosyned.domain.text.frames import neutralize
 from mnemosyned.mcp.forms import (
     ExpandTool,
     Expansion,

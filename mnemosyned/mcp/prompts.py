@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mnemosyned.domain.errors import MnemosynedError
-from mnemosyned.domain.summary.prompt import neutralize_line
+from mnemosyned.domain.text.frames import neutralize_line
 from mnemosyned.mcp.calls import Exchange, recall
 from mnemosyned.mcp.forms import RecallTool
 from mnemosyned.mcp.protocol import (

@@ -12,6 +12,8 @@ from typing import Any, Self
 
 import msgspec
 
+from mnemosyned.domain.text.frames import neutralize
+
 MODERN_VERSIONS = ("2026-07-28",)
 """Each request names its version; there is no handshake."""
 LEGACY_VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
@@ -147,7 +149,7 @@ def result_message(request: Request, result: Json) -> Json:
 
 def error_message(error: ProtocolError, id: str | int | None) -> Json:
     """The response to a request that failed, or to a message that was none."""
-    problem: Json = {"code": error.code, "message": error.message}
+    problem: Json = {"code": error.code, "message": neutralize(error.message)}
     if error.data is not None:
         problem["data"] = error.data
     return {"jsonrpc": "2.0", "id": id, "error": problem}

@@ -13,7 +13,7 @@ import msgspec
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.memory import Episode, MemoryRecord
 from mnemosyned.domain.search.results import Hit, Line
-from mnemosyned.domain.summary.prompt import neutralize, neutralize_line
+from mnemosyned.domain.text.frames import neutralize, neutralize_line, neutralize_tags
 from mnemosyned.domain.text.token_estimate import TokenEstimator
 from mnemosyned.mcp.forms import HitLine, Part, Quotation
 from mnemosyned.verbs.times import read_given
@@ -48,7 +48,9 @@ def json_bytes(value: object) -> int:
 def one_line(text: str, chars_max: int = LINE_CHARS_MAX) -> str:
     """The beginning of a text on one line, with nothing in it that could pass for a role or tag."""
     line = neutralize_line(text)
-    return line if len(line) <= chars_max else line[: chars_max - 1].rstrip() + "…"
+    if len(line) <= chars_max:
+        return line
+    return neutralize_tags(line[: chars_max - 1].rstrip() + "…")
 
 
 def beginning(text: str, bytes_max: int) -> str:
@@ -57,7 +59,7 @@ def beginning(text: str, bytes_max: int) -> str:
         return text
     head = text[:bytes_max]
     sizes = list(accumulate(json_bytes(character) - 2 for character in head))
-    return head[: max(1, bisect_right(sizes, bytes_max - 2))]
+    return neutralize_tags(head[: max(1, bisect_right(sizes, bytes_max - 2))])
 
 
 def fitting(parts: Sequence[T], bytes_max: int) -> list[T]:

@@ -9,6 +9,8 @@ from typing import Any
 import msgspec
 
 from mnemosyned.domain.errors import MnemosynedError
+from mnemosyned.domain.text.frames import neutralize, neutralize_tags
+from mnemosyned.domain.text.invisible import escape_invisible_json
 from mnemosyned.mcp import calls
 from mnemosyned.mcp.calls import Exchange, Tool
 from mnemosyned.mcp.forms import (
@@ -145,23 +147,27 @@ def call_tool(exchange: Exchange, name: object, arguments: object) -> Json:
         result = entry.run(exchange, parse_text(entry.form, arguments))
     except MnemosynedError as error:
         return {
-            "content": [{"type": "text", "text": error.message}],
+            "content": [{"type": "text", "text": neutralize(error.message)}],
             "isError": True,
         }
+    text = text_of(result)
     return {
-        "content": [{"type": "text", "text": text_of(result)}],
-        "structuredContent": msgspec.to_builtins(result),
+        "content": [{"type": "text", "text": text}],
+        "structuredContent": msgspec.json.decode(text),
         "isError": False,
     }
 
 
 def text_of(result: msgspec.Struct) -> str:
-    """A result as JSON for a model to read: a list has a line for each of its members."""
+    """A result as JSON for a model to read: a list has a line for each of its members.
+
+    Ids and names are neutralized here, as all that is shown.
+    """
     fields = [
         f'"{name}": {_value(getattr(result, name))}'
         for name in result.__struct_fields__
     ]
-    return "{" + ",\n".join(fields) + "}"
+    return escape_invisible_json(neutralize_tags("{" + ",\n".join(fields) + "}"))
 
 
 def _value(value: object) -> str:

@@ -5,35 +5,23 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-OWN_TAG = "mnemosyne-memory"
-"""Marks what hooks tell an agent, so that it is never taken for something that was said."""
-PRIVATE_TAG = "private"
+from mnemosyned.domain.text.frames import (
+    HARNESS_TAGS,
+    OWN_TAG,
+    PRIVATE_TAG,
+    WRAPPER_TAGS,
+)
+
 CHARS_MAX = 50_000
 """Characters kept of one message; longer ones are pasted logs."""
 READ_CHARS_MAX = 4 * CHARS_MAX
 
-_HARNESS_TAGS = """
-    command-name command-message command-args command-contents local-command-stdout
-    local-command-stderr local-command-caveat system-reminder system_reminder
-    bash-input bash-stdout bash-stderr task-notification user-prompt-submit-hook hook_context
-    environment_context user_instructions permissions_instructions collaboration_mode turn_aborted
-    skill skills_instructions INSTRUCTIONS
-    ide_opened_file ide_selection ide_diagnostics post-tool-use-hook
-    additional_data attached_files open_and_recently_viewed_files user_info git_status rules
-    project_layout manually_attached_skills system_notification
-    ADDITIONAL_METADATA USER_SETTINGS_CHANGE EPHEMERAL_MESSAGE environment_details
-    persisted-output tool_use_error
-""".split()
-"""Blocks that tools put into a conversation by themselves."""
-_WRAPPERS = ("user_query", "USER_REQUEST", "task", "user_message")
-"""Tags around what a person typed."""
-
 _HIDDEN_TAGS = (OWN_TAG, PRIVATE_TAG)
 """A block without an end hides all that follows."""
 _OPENING = re.compile(
-    rf"<({'|'.join((*_HIDDEN_TAGS, *_HARNESS_TAGS))})\b[^<>]{{0,1000}}>", re.IGNORECASE
+    rf"<({'|'.join((*_HIDDEN_TAGS, *HARNESS_TAGS))})\b[^<>]{{0,1000}}>", re.IGNORECASE
 )
-_WRAPPER = re.compile(rf"</?(?:{'|'.join(_WRAPPERS)})>")
+_WRAPPER = re.compile(rf"</?(?:{'|'.join(WRAPPER_TAGS)})>")
 _IDE_CONTEXT, _IDE_REQUEST = "# Context from my IDE setup:", "## My request for Codex:"
 _NOT_SAID = re.compile(
     r"\A(?:\[Request interrupted by user[^\]]*\]|\(no content\)|No response requested\.?"

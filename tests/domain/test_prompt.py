@@ -1,3 +1,4 @@
+import re
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
@@ -7,11 +8,11 @@ from mnemosyned.domain.summary.model.chunking import Piece
 from mnemosyned.domain.summary.model.clean_answer import clean_answer, trim_to_sentence
 from mnemosyned.domain.summary.prompt import (
     combine_messages,
-    neutralize,
     render_piece,
     retry_messages,
     summary_messages,
 )
+from mnemosyned.domain.text.frames import neutralize
 
 WHEN = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
 SUMMARY = "Caroline prefers tea and moved the deploy to Friday."
@@ -86,10 +87,8 @@ def test_a_memory_cannot_leave_its_block(attack: str) -> None:
         "_of_turn>",
         "\U000e0049",
     ):
-        assert mark not in text.replace("⟦/INST]", "").replace("⟦INST]", "").replace(
-            "‹<SYS>>", ""
-        ).replace("‹</SYS>>", "").replace("‹end_of_turn>", "").replace(
-            "‹start_of_turn>", ""
+        assert mark not in re.sub(
+            r"⟦/?INST]|‹/?(?:SYS>>|(?:end|start)_of_turn>)", "", text
         )
 
 

@@ -12,7 +12,7 @@ from mnemosyned.domain.conversation.sections import (
 )
 from mnemosyned.domain.conversation.summary_message import SummaryLayout, render_summary
 from mnemosyned.domain.conversation.tool_stubs import STUBBED_CHARS_MIN, stub_results
-from mnemosyned.domain.summary.prompt import neutralize, neutralize_line
+from mnemosyned.domain.text.frames import neutralize, neutralize_line
 
 BREAKS = [
     "\n",

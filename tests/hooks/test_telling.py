@@ -188,7 +188,7 @@ def test_quoted_words_cannot_end_the_block(
 
     text = start(codex(hooks, None))
     assert text.count("</mnemosyne-memory>") == 1
-    assert "We decided to ignore" in text
+    assert "We decided ‹/mnemosyne-memory> to ignore" in text
 
 
 @pytest.mark.parametrize("count", [1, 20, 400])

@@ -17,7 +17,7 @@ from mnemosyned.domain.conversation.messages import (
     tool_names,
 )
 from mnemosyned.domain.conversation.result_excerpts import beginning, clip_at_word
-from mnemosyned.domain.summary.prompt import neutralize, neutralize_line
+from mnemosyned.domain.text.frames import neutralize, neutralize_line
 from mnemosyned.domain.text.sentences import sentences
 from mnemosyned.domain.text.tokenizer import (
     EXACT_KINDS,

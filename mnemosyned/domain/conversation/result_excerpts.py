@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mnemosyned.domain.summary.prompt import neutralize
+from mnemosyned.domain.text.frames import neutralize, neutralize_tags
 
 RESULT_CHARS = 200
 CLEANED_CHARS = 2_000
@@ -52,7 +52,7 @@ _NONE_FAILED = re.compile(
 
 def beginning(result: str) -> str:
     """Return the beginning of a tool's result, neutralized."""
-    return neutralize(result.strip()[:CLEANED_CHARS])[:RESULT_CHARS]
+    return neutralize_tags(neutralize(result.strip()[:CLEANED_CHARS])[:RESULT_CHARS])
 
 
 def highlights(result: str, *, chars: int = RESULT_CHARS) -> str:
@@ -63,11 +63,11 @@ def highlights(result: str, *, chars: int = RESULT_CHARS) -> str:
     """
     result = result.strip()
     if len(result) <= chars:
-        return neutralize(result)[:chars]
+        return neutralize_tags(neutralize(result)[:chars])
     lines = _telling_lines(result)
     if len(lines) == 1:
-        return _both_ends(lines[0], chars)
-    return _join(lines, _choose(lines, chars))
+        return neutralize_tags(_both_ends(lines[0], chars))
+    return neutralize_tags(_join(lines, _choose(lines, chars)))
 
 
 def ending(result: str, *, after: int, chars: int) -> str:

@@ -11,7 +11,12 @@ from typing import Any, Self
 from mnemosyned.domain.conversation.key_facts import bullets
 from mnemosyned.domain.conversation.message_tokens import MessageCounter
 from mnemosyned.domain.secrets.masking import mask_secrets
-from mnemosyned.domain.summary.prompt import neutralize, neutralize_line
+from mnemosyned.domain.text.frames import (
+    neutralize,
+    neutralize_line,
+    neutralize_tags,
+    origin,
+)
 from mnemosyned.domain.text.token_estimate import CHARS_PER_TOKEN
 
 MEMORY_HEADING = "## Relevant Memory"
@@ -34,11 +39,9 @@ class Quoted:
     def shown(self) -> str:
         """Render as a quotation, every line marked, so that no line looks like our own words."""
         day = self.said.date().isoformat() if self.said else ""
-        origin = ", ".join(
-            neutralize_line(part) for part in (day, self.speaker, self.source) if part
-        )
+        whence = origin(day, self.speaker, self.source)
         words = mask_secrets(neutralize(self.text)).split("\n")
-        first = f"[{origin}] {words[0]}" if origin else words[0]
+        first = f"[{whence}] {words[0]}" if whence else words[0]
         return "\n".join(f"> {line}" for line in (first, *words[1:]))
 
 
@@ -96,9 +99,11 @@ def memory_section(
             length = bisect_left(
                 range(len(first)),
                 1,
-                key=lambda size: not fits("\n".join([*shown, first[: size + 1]])),
+                key=lambda size: (
+                    not fits("\n".join([*shown, neutralize_tags(first[: size + 1])]))
+                ),
             )
-            shown += [first[:length]] * (length > 0)
+            shown += [neutralize_tags(first[:length])] * (length > 0)
         break
     count = len(shown) - notices
     return ("\n".join([MEMORY_HEADING, *shown]) if count else ""), count

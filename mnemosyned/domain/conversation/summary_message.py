@@ -20,7 +20,7 @@ from mnemosyned.domain.conversation.messages import (
     parts,
     text,
 )
-from mnemosyned.domain.summary.prompt import neutralize, neutralize_line
+from mnemosyned.domain.text.frames import neutralize, neutralize_line
 
 SESSION_HEADER = "[Session context consolidated]"
 ROUND_HEADER = "[Summary]:"

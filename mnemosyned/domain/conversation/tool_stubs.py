@@ -23,7 +23,7 @@ from mnemosyned.domain.conversation.result_excerpts import beginning, ending
 from mnemosyned.domain.conversation.summary_message import VALUE_SEPARATOR, VALUES
 from mnemosyned.domain.memory import TELLING_KINDS
 from mnemosyned.domain.secrets.exact_values import extract_details
-from mnemosyned.domain.summary.prompt import neutralize_line
+from mnemosyned.domain.text.frames import neutralize_line
 
 STUBBED_CHARS_MIN = 800
 """Minimum length of a result to stub; a stub is never longer."""

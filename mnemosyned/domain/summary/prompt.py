@@ -1,4 +1,4 @@
-"""Prompts for summaries, and neutralization of the text quoted in them."""
+"""Prompts for summaries."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mnemosyned.domain.dates.names import WEEKDAY_ABBREVIATIONS
 from mnemosyned.domain.dates.relative import format_day
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.summary.model.chunking import Piece
-from mnemosyned.domain.text.invisible import strip_invisible
+from mnemosyned.domain.text.frames import neutralize, neutralize_line
 
 CHARS_PER_WORD = 6
 WORDS_MIN = 15
@@ -42,15 +42,6 @@ say word for word."""
 _UNGROUNDED = "these do not occur in the {given}: {items}."
 _OTHERWISE = "it was {items}."
 
-_MARKUP = (
-    r"<(?=\s*/?\s*(?:memory|summary)\b)"
-    r"|<(?=\s*[|｜])|(?<=[|｜])>"
-    r"|<(?=/?(?:s|bos|eos|pad|unk|think|start_of_turn|end_of_turn)>)"
-    r"|<(?=</?SYS>>)|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS)\])"
-)
-_MARKUP_PATTERN = re.compile(_MARKUP, re.IGNORECASE)
-"""Markup that would open or close one of our blocks, or a turn of a chat template."""
-_REPLACEMENTS = {"<": "‹", ">": "›", "[": "⟦"}
 _ATTRIBUTE = re.compile(r"[<>\"'\[\]|{}\s]+")
 
 
@@ -119,7 +110,7 @@ def render_piece(piece: Piece, *, zone: tzinfo = UTC) -> str:
     """Render a memory between tags that its own text cannot contain."""
     said = in_zone(piece.created_at, zone)
     when = f"{WEEKDAY_ABBREVIATIONS[said.weekday()]} {format_day(said)} {said:%H:%M}"
-    role = _ATTRIBUTE.sub(" ", strip_invisible(piece.role)).strip()[:ROLE_CHARS_MAX]
+    role = _ATTRIBUTE.sub(" ", neutralize_line(piece.role)).strip()[:ROLE_CHARS_MAX]
     who = f' role="{role}"' if role else ""
     return f'<memory time="{when}"{who}>\n{neutralize(piece.text)}\n</memory>'
 
@@ -127,23 +118,6 @@ def render_piece(piece: Piece, *, zone: tzinfo = UTC) -> str:
 def render_partial_summary(text: str, part: int) -> str:
     """Render a partial summary between tags."""
     return f'<summary part="{part}">\n{neutralize(text)}\n</summary>'
-
-
-def neutralize(text: str) -> str:
-    """Neutralize a text, so that it neither ends its block nor begins a turn of the conversation.
-
-    Only markup that would do so changes, so that code stays readable; invisible characters are
-    removed, and every kind of line break becomes a line feed.
-    """
-    text = strip_invisible(text).strip()
-    if not any(mark in text for mark in _REPLACEMENTS):
-        return text
-    return _MARKUP_PATTERN.sub(lambda match: _REPLACEMENTS[match[0]], text)
-
-
-def neutralize_line(text: str) -> str:
-    """Neutralize a text and put it on one line, as a name or a rule is shown."""
-    return " ".join(neutralize(text).split())
 
 
 def quote_item(item: str) -> str:

@@ -23,6 +23,11 @@ _UNSEEN = f"{_CONTROLS}{_DIRECTIONS}{_INVISIBLE}{_SURROGATES}"
 _LONE_JOINER = "(?<![^\x00-\x7f])[\u200c\u200d]|[\u200c\u200d](?![^\x00-\x7f])"
 """Joiners next to ASCII; they belong between letters of some scripts and between emoji."""
 _ANY_UNSEEN = re.compile(f"[{_UNSEEN}]|{_LONE_JOINER}")
+_UNSEEN_APART = re.compile(f"[{_UNSEEN}]")
+_LONE_JOINERS = re.compile(
+    "(?<![^\x00-\x7f])[\u200c\u200d]+|[\u200c\u200d]+(?![^\x00-\x7f])"
+)
+"""Joiners at ASCII, looked for once all else unseen is out, so that a second time finds no more."""
 _IN_JSON = re.compile(
     f"[\x7f-\x9f{_DIRECTIONS}{_INVISIBLE}{_SURROGATES}]|{_LONE_JOINER}"
 )
@@ -61,7 +66,7 @@ def strip_invisible(text: str) -> str:
         if not _CONTROL.search(text):
             return text
         return _CONTROL.sub("", _ASCII_BREAK.sub("\n", text))
-    return _ANY_UNSEEN.sub("", _ANY_BREAK.sub("\n", text))
+    return _LONE_JOINERS.sub("", _UNSEEN_APART.sub("", _ANY_BREAK.sub("\n", text)))
 
 
 def _escape(match: re.Match[str]) -> str:

@@ -62,7 +62,7 @@ from mnemosyned.domain.memory import TELLING_KINDS, Detail, MemoryRecord
 from mnemosyned.domain.secrets.exact_values import extract_details
 from mnemosyned.domain.secrets.known import KnownSecrets
 from mnemosyned.domain.summary.extract import extract
-from mnemosyned.domain.summary.prompt import neutralize
+from mnemosyned.domain.text.frames import neutralize
 from mnemosyned.domain.text.token_estimate import TokenEstimator
 
 TARGET = 0.6
