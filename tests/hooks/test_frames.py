@@ -37,9 +37,9 @@ from mnemosyned.verbs.memories import Remember
 from mnemosyned.verbs.request import Request
 from mnemosyned.verbs.sleep import Sleep
 
-VARIANTS = 10 * int(os.environ.get("EXAMPLES", "4"))
+VARIANTS = 10 * int(os.environ.get("EXAMPLES", "5"))
 """CI asks for a hundred examples, and so tries a thousand."""
-VARIANTS_EACH = 4
+VARIANTS_EACH = 5
 """Variants in one stored text."""
 TAGS = """
     mnemosyne-memory mnemosyne memory memories summary system system-reminder system_prompt
@@ -290,7 +290,8 @@ def test_code_stays_as_it_is_and_nothing_changes_twice() -> None:
         assert CODE in once
         assert live(once) == []
         assert neutralize(once) == once
-        assert neutralize_line(once) == neutralize_line(neutralize_line(once))
+        line = neutralize_line(once)
+        assert neutralize_line(line) == line
     for code in (
         CODE, "x: Vec<Contextual>", "<Context.Provider value={1}>", "if a < context && b > c:",
         "i < task\nx = 5", "a << b >> c", "&lt;/system&gt;", "it is 3 < 5 and 7 > 2", "<br/>",

@@ -36,6 +36,28 @@ STATED_MAX = 50
 CLAUSES_MAX = 8
 """Clauses after which an instruction may begin; later ones are not tried."""
 
+PAGE_MARKS_MIN = 3
+"""Headings, links, rows or tags from which on a text is laid out as a page."""
+PAGE_SHARE_MAX = 0.2
+"""Share of statements up to which such a text is a page, and not a list of a user's rules."""
+PAGE_CHARS = 1_500
+PAGE_LINES_MIN = 6
+PLAIN_PAGE_SHARE_MAX = 0.1
+"""The same for a long text of several lines without that layout. What users say for good stands, in
+300 messages of technical talks, in texts of at most 640 characters and two paragraphs."""
+
+_PAGE_TAG = re.compile(
+    r"</?(?:html|head|body|title|meta|link|script|style|div|p|span|h[1-6]|[uo]l|li|table|t[rdh]|a|img"
+    r"|section|article|header|footer|nav|main|br|form|button)\b[^<>\n]{0,300}>",
+    re.IGNORECASE,
+)
+_PAGE_MARK = re.compile(
+    r"^#{1,6} \S|^[=-]{3,}$|\]\(|^\|.*\|$|©|^(?:[^\n]{0,40} )?(?:all rights reserved|subscribe|sign in"
+    r"|share this|read more|\d+ min read|cookie)\b",
+    re.MULTILINE | re.IGNORECASE,
+)
+_BLANK_LINE = re.compile(r"\n\s*\n")
+_INTRODUCTION_ENDS = (":", "：", "?", "？")
 _FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _CODE_LINE = re.compile(
     r"^[ \t]*(?:>|#|//|/\*|\*\s|--|\$ |@@|[+-]{3} | {4}\S|\t).*$", re.MULTILINE
@@ -94,14 +116,52 @@ def extract_learnings(
 
 
 def find_statements(text: str) -> list[Statement]:
-    """Return the statements among a user's words in order, each once, `STATED_MAX` at most."""
+    """Return the statements among a user's words in order, each once, `STATED_MAX` at most.
+
+    Of a message with a pasted page, only the words that introduce the page are read.
+    """
+    tags = list(_PAGE_TAG.finditer(text))
+    if len(tags) >= PAGE_MARKS_MIN:
+        text = f"{text[: tags[0].start()]}\n{text[tags[-1].end() :]}"
+    statements, sentences = _read(text)
+    if not statements:
+        return []
+    own, shared = text.strip().replace("’", "'"), shared_patterns()
+    told = shared.to_agent.search(own)
+    if "\n" not in own:
+        return _read(own, until=told[0])[0] if told else statements
+    if told or shared.override.search(own):
+        first = own.partition("\n")[0].rstrip()
+        return _read(first)[0] if first.endswith(_INTRODUCTION_ENDS) else []
+    first = _BLANK_LINE.split(own, maxsplit=1)[0]
+    before = _read(first)[0] if first != own else []
+    if _is_page(own, share=(len(statements) - len(before)) / sentences):
+        is_own = len(first) <= TEXT_CHARS_MAX and not _PAGE_MARK.search(first)
+        return before if is_own else []
+    return statements
+
+
+def _read(text: str, *, until: str | None = None) -> tuple[list[Statement], int]:
+    """Return the statements up to a sentence with the words `until`, and the sentences' number."""
     statements: dict[str, Statement] = {}
+    count = 0
     for sentence, blanked in _sentences(text):
+        if until is not None and until in sentence:
+            break
+        count += 1
         for statement in _statements_of(sentence, blanked):
             statements.setdefault(statement.text.casefold(), statement)
         if len(statements) >= STATED_MAX:
             break
-    return list(statements.values())[:STATED_MAX]
+    return list(statements.values())[:STATED_MAX], count
+
+
+def _is_page(text: str, *, share: float) -> bool:
+    """Whether a text of several lines is a page: much prose, and a small share of it statements."""
+    if len(text) >= PAGE_CHARS and share <= PLAIN_PAGE_SHARE_MAX:
+        return text.count("\n") >= PAGE_LINES_MIN
+    marks = len(list(islice(_PAGE_MARK.finditer(text), PAGE_MARKS_MIN)))
+    return marks >= PAGE_MARKS_MIN and share <= PAGE_SHARE_MAX
 
 
 def _statements_of(sentence: str, blanked: str) -> list[Statement]:

@@ -67,6 +67,23 @@ reported: \b(?:sa(?:y|ys|id)|t(?:old|ells)|wrote|writes|reads?|motto|used to|acc
     |言った|昔
 attribution: , [^,]{0,40}\b(?:said|says|sagte|meinte|disait|dit|decía|dijo|diceva|dizia
     |говорила?)\b[^,]{0,24}$|\b(?:haha|lol)\b
+to_agent: \b(?:tell|inform) the user\b(?!'s)|\blet the user know\b|\b(?:mention|reveal|disclose|admit
+    |say|report|speak)\b[^.!?\n]{0,60}\bto the user\b(?!'s)|\b(?:this|it|that)(?: secret| hidden)?
+    from the user\b(?!'s)
+    |\b(?:sag|verrat|erzähl)\w*\b[^.!?\n]{0,30}\bde[mn] (?:be)?nutzern?\b|\bde[mn] (?:be)?nutzern?\b
+    [^.!?\n]{0,30}\b(?:sag|verrat|erzähl|mitteil)
+    |\b(?:di(?:s|tes|re)|révél\w+|parl\w+)\b[^.!?\n]{0,30}(?:à l'utilisateur|aux utilisateurs)\b
+    |\b(?:dig\w+|dile|decir\w*|revel\w+)\b[^.!?\n]{0,30}\bal usuario\b|\b(?:dire|dici|dica|rivel\w+)
+    \b[^.!?\n]{0,30}\ball'utente\b|\b(?:diga|dizer|conte|revel\w+)\b[^.!?\n]{0,30}\bao
+    (?:usuário|utilizador)\b|(?:говори|сообща|рассказыва)\w*[^.!?\n]{0,30}пользовател|告诉用户
+    |[对向]用户[^。！？\n]{0,6}(?:说|透露)|ユーザーに[^。！？\n]{0,12}(?:言|伝え|教え|知らせ)|사용자에게
+    [^.!?\n]{0,15}(?:말하|알리|알려)
+override: \b(?:ignore|disregard|forget|override)\s+(?:(?:all|any|every|each|of|the|your|these|those
+    |other)\s+)*(?:previous|prior|above|earlier|preceding|existing|former|system|safety)\s+(?:\w+\s+)?
+    (?:instruction|prompt|rule|direction|guideline|message|command)s?\b|\b(?:ignoriere|vergiss)\b
+    [^.!?\n]{0,30}\b(?:vorherigen|bisherigen|obigen)\b[^.!?\n]{0,20}\banweisungen|\b(?:ignore[zsr]?
+    |oublie[zsr]?|ignora|olvida)\b[^.!?\n]{0,30}\b(?:instructions|instrucciones|istruzioni)\b[^.!?\n]{0,20}
+    \b(?:précédentes|anteriores|precedenti)\b|忽略[^。\n]{0,8}指[令示]|以前の指示を無視
 """
 """Parts that several rules share, and the patterns of `SharedPatterns`."""
 

@@ -36,6 +36,10 @@ class SharedPatterns:
     """Matches reported speech and the past: the clauses after it give no instruction."""
     attribution: re.Pattern[str]
     """Matches the end of a sentence that names another speaker or marks a joke."""
+    to_agent: re.Pattern[str]
+    """Matches an order about telling "the user", which no user gives: it is meant for the agent."""
+    override: re.Pattern[str]
+    """Matches an order to ignore what an agent was told before."""
 
 
 @cache
@@ -60,6 +64,8 @@ def shared_patterns() -> SharedPatterns:
         lead=_compile(parts["lead"]),
         reported=_compile(parts["reported"]),
         attribution=_compile(parts["attribution"]),
+        to_agent=_compile(parts["to_agent"]),
+        override=_compile(parts["override"]),
     )
 
 

@@ -52,7 +52,7 @@ _CHAT_MARK = (
     "(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT)"
 )
 _MARKUP = re.compile(
-    rf"<(?:<[^<>]{{0,40}}>)*(?:\s*[/\\]+\s*)?{_TAG}"  # also with tags to be taken out before it
+    rf"<(?:<[^<>‹›]{{0,40}}>)*(?:\s*[/\\]+\s*)?{_TAG}"  # also with tags to be taken out before it
     rf"|<\s+{_TAG}(?:\s*(?:/\s*)?>|{_ATTRIBUTE})"  # not `a < context`
     rf"|<\s*\||(?<=\|)>|<(?:\s*/\s*)?(?:s|bos|eos|pad|unk)\s*>"
     r"|<\s*<\s*(?:/\s*)?SYS\s*>"
@@ -84,7 +84,7 @@ def neutralize(text: str) -> str:
 
 def neutralize_line(text: str) -> str:
     """Neutralize a text and put it on one line, as a name or a rule is shown."""
-    return neutralize_tags(" ".join(strip_invisible(text).split()))
+    return neutralize_tags(" ".join(strip_invisible(" ".join(text.split())).split()))
 
 
 def origin(*parts: str) -> str:
