@@ -202,9 +202,12 @@ def test_a_key_that_occurs_twice_is_not_edited() -> None:
         jsonc.set_value('{"mcpServers": {}, "mcpServers": {"a": 1}}', ENTRY, SERVER)
 
 
-def test_deep_nesting_is_refused() -> None:
-    with pytest.raises(Unreadable, match="nesting"):
-        jsonc.read("[" * 5_000)
+@pytest.mark.parametrize(
+    ("name", "text"), [("a.json", "{}"), ("a.toml", "a = {}"), ("a.yaml", "a: {}")]
+)
+def test_deep_nesting_is_refused(name: str, text: str) -> None:
+    with pytest.raises(Unreadable, match="nest"):
+        Document(Path(name), text.format("[" * 5_000 + "]" * 5_000))
 
 
 # ------------------------------------------------------------ TOML and YAML

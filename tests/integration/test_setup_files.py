@@ -63,6 +63,23 @@ def test_a_file_that_cannot_be_parsed_is_told_with_its_place(
 
 
 @pytest.mark.parametrize("tool", TOOLS)
+def test_a_deeply_nested_file_is_told_and_nothing_is_touched(
+    home: Home, tool: str
+) -> None:
+    for file in home.files(tool):
+        begin, end = ("a = ", "") if file.suffix == ".toml" else ('{"a": ', "}")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"{begin}{'[' * 5_000}{']' * 5_000}{end}\n")
+    before = home.snapshot()
+
+    problems = home.apply(tool)
+
+    assert len(problems) == len(home.files(tool))
+    assert all("nest" in problem for problem in problems), problems
+    assert home.snapshot() == before
+
+
+@pytest.mark.parametrize("tool", TOOLS)
 def test_a_read_only_file_is_told_and_nothing_is_touched(home: Home, tool: str) -> None:
     home.write(tool, "foreign")
     home.files(tool)[-1].chmod(0o444)

@@ -34,9 +34,15 @@ class Document:
         """Read a text in the format of its file's name. Raises `Unreadable`."""
         self._format = _FORMATS[file.suffix]
         self.text = text
-        self.data: Json = self._format.read(text)
+        self.data: Json = self._read(text)
         if not isinstance(self.data, dict):
             raise NotEditable("it does not hold an object")
+
+    def _read(self, text: str) -> Json:
+        try:
+            return self._format.read(text)
+        except RecursionError as error:
+            raise Unreadable("it is nested too deeply") from error
 
     def set_value(self, path: Path, value: Json) -> None:
         """Set the value at a path."""
@@ -61,8 +67,8 @@ class Document:
         try:
             expected = model(self.data, path, *value)
             text = edit(self.text, path, *value)
-            data = self._format.read(text)
-        except (LookupError, TypeError, Unreadable) as error:
+            data = self._read(text)
+        except (LookupError, TypeError, RecursionError, Unreadable) as error:
             raise NotEditable(f"{dotted(path)} has an unusual form there") from error
         if data not in (expected, pruned(expected, path[:-1])):
             raise NotEditable(f"{dotted(path)} cannot be changed without touching more")
