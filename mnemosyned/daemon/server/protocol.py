@@ -21,11 +21,14 @@ HEAD_BYTES_MAX = 256 * 1024
 REASON_CHARS_MAX = 200
 """h11 quotes the line it could not read, however long."""
 CHUNKED_BYTES = 1024
-"""Bytes of a chunked body handed to h11 at a time, and the longest line between chunks."""
+"""Bytes of the longest line between chunks, and of all trailers together."""
 BLANKS = b" " * 64
 """This many in a row are refused: h11's pattern for headers takes quadratic time."""
 
 _BLANK_LINE = re.compile(rb"\n\r?\n")
+_FOLD = re.compile(rb"\n[ \t]")
+_CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]{1,16})(?:;[^\r\n]*)?\r\n")
+"""h11 takes blanks after the size, which other servers read in other ways."""
 _NOT_ASCII = re.compile(rb"[\x80-\xff]")
 _TABS_AS_SPACES = bytes.maketrans(b"\t", b" ")
 _HOST = re.compile(r"https?://([^/?]*)", re.IGNORECASE)
@@ -58,6 +61,8 @@ class Protocol:
         self._head: _Head | None = None
         """The head of the request whose body is coming."""
         self._body = bytearray()
+        self._chunk_left: int | None = 0
+        """Bytes to come of a chunk and its end; 0 before a size, None after the last chunk."""
         self.bodiless = False
         """Whether the answer ends with its head, as the request is HEAD."""
 
@@ -131,9 +136,7 @@ class Protocol:
         if self._head is None:
             part = self._whole_head()
         elif self.in_chunks:
-            if len(self._http.trailing_data[0]) > CHUNKED_BYTES:
-                _refuse_head("a line between its chunks is", CHUNKED_BYTES)
-            part = self._taken(CHUNKED_BYTES)
+            part = self._chunk_part()
         else:
             part = self._taken(len(self._incoming))
         if part:
@@ -144,6 +147,30 @@ class Protocol:
         part = bytes(self._incoming[:count])
         del self._incoming[:count]
         return part
+
+    def _chunk_part(self) -> bytes:
+        """The next size, or what has come of its chunk, or of the trailers."""
+        if self._chunk_left is None or self._chunk_left > 0:
+            if len(self._http.trailing_data[0]) > CHUNKED_BYTES:
+                _refuse_head("its trailers are", CHUNKED_BYTES)
+            part = self._taken(self._chunk_left or CHUNKED_BYTES)
+            if self._chunk_left is not None:
+                self._chunk_left -= len(part)
+            return part
+        end = self._incoming.find(b"\n", 0, CHUNKED_BYTES)
+        if end < 0:
+            if len(self._incoming) >= CHUNKED_BYTES:
+                _refuse_head("a line between its chunks is", CHUNKED_BYTES)
+            return b""
+        line = self._taken(end + 1)
+        size = _CHUNK_SIZE.fullmatch(line)
+        if size is None:
+            _refuse("the size of a chunk is not in hexadecimal digits alone")
+        count = int(size[1], 16)
+        if len(self._body) + count > self._most:
+            _refuse_body(self._most)
+        self._chunk_left = count + len(b"\r\n") if count else None
+        return line
 
     def _whole_head(self) -> bytes:
         """The next head, letters in its target percent-encoded; nothing before its last byte."""
@@ -158,12 +185,16 @@ class Protocol:
         head = self._taken(end.end())
         if BLANKS in head.translate(_TABS_AS_SPACES):
             _refuse(f"its headers have {len(BLANKS)} blanks in a row")
+        if _FOLD.search(head):
+            _refuse("a header goes on in another line")
         line, feed, headers = head.partition(b"\n")
         return (
             _NOT_ASCII.sub(lambda byte: b"%%%02X" % byte[0][0], line) + feed + headers
         )
 
     def _read_head(self, request: h11.Request) -> _Head:
+        if not request.http_version.startswith(b"1."):
+            _refuse("it is not in HTTP/1.1", HTTPStatus.HTTP_VERSION_NOT_SUPPORTED)
         if request.method == b"CONNECT":
             _refuse("it asks for a tunnel")
         target = request.target.decode()
@@ -176,7 +207,11 @@ class Protocol:
         except UnicodeDecodeError:
             _refuse("its path is not UTF-8")
         length = None
-        if "transfer-encoding" not in headers:
+        if "transfer-encoding" in headers:
+            if "content-length" in headers:
+                _refuse("it has both a Content-Length and a Transfer-Encoding")
+            self._chunk_left = 0
+        else:
             length = int(headers.get("content-length", "0"))
             if length > self._most:
                 _refuse_body(self._most)
