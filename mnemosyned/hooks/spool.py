@@ -5,7 +5,9 @@ When it is full, what came first stays: a loop that runs wild must not push out 
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import time
 
 from mnemosyned.socket_path import directory
@@ -24,6 +26,10 @@ UNFINISHED_S = 60
 """Age from which a file that was never finished is deleted."""
 TEMPORARY = ".tmp-"
 WARNED = ".warned"
+SET_ASIDE = ".odd-"
+"""Beginning of the new name of what is no call, or cannot be read; `mnem doctor` names it."""
+_UNREADABLE = frozenset({errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENXIO})
+"""Errors of opening a file of another user, a link or a socket."""
 
 _usual = os.path.join(os.path.expanduser("~"), ".local", "state")
 
@@ -61,7 +67,10 @@ def put(name: str, content: bytes) -> bool:
             left = left[os.write(descriptor, left) :]
     finally:
         os.close(descriptor)
-    os.rename(temporary, os.path.join(place, name))
+    path = os.path.join(place, name)
+    if os.path.isdir(path):
+        _set_aside(path)
+    os.rename(temporary, path)
     return True
 
 
@@ -69,19 +78,37 @@ def hand_in(post: Callable[[bytes], int]) -> None:
     """Post what waits, the oldest first, and delete what the daemon took or will never take.
 
     Two hooks may post the same: the daemon stores nothing twice. Raises what `post` raises.
+    What is no file, or cannot be read, is renamed and keeps nothing else from being handed in.
     """
     place = folder()
-    for name in _waiting(place)[:HANDED_IN_MAX]:
+    handed_in = 0
+    for name in _waiting(place):
+        if handed_in == HANDED_IN_MAX:
+            return
         path = os.path.join(place, name)
         try:
-            with open(path, "rb") as file:
-                content = file.read(BYTES_MAX)
-                before = os.fstat(file.fileno()).st_mtime_ns
+            # A FIFO is not waited for, and a link not followed.
+            flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+            descriptor = os.open(path, flags)
         except FileNotFoundError:  # another hook was faster
             continue
+        except OSError as error:
+            if error.errno not in _UNREADABLE:
+                raise
+            _set_aside(path)
+            continue
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            os.close(descriptor)
+            _set_aside(path)
+            continue
+        with open(descriptor, "rb") as file:
+            content = file.read(BYTES_MAX)
+        before = status.st_mtime_ns
+        handed_in += 1
         is_old = time.time_ns() - before > KEPT_S * 1_000_000_000
-        status = post(content)
-        if status == 200 or 400 <= status < 500 or is_old:
+        answer = post(content)
+        if answer == 200 or 400 <= answer < 500 or is_old:
             _delete(path, before)
         else:
             return
@@ -96,6 +123,17 @@ def _waiting(place: str) -> list[str]:
         elif not name.startswith("."):
             names.append(name)
     return sorted(names)
+
+
+def _set_aside(path: str) -> None:
+    """Give an entry a name that is not looked at again; it stays where that is not allowed."""
+    place, name = os.path.split(path)
+    try:
+        os.rename(
+            path, os.path.join(place, f"{SET_ASIDE}{time.time_ns()}-{name[:100]}")
+        )
+    except OSError:
+        return
 
 
 def _delete(path: str, before: int) -> None:
@@ -117,6 +155,6 @@ def _delete_unfinished(path: str) -> None:
 
 def _size(place: str, name: str) -> int:
     try:
-        return os.stat(os.path.join(place, name)).st_size
+        return os.lstat(os.path.join(place, name)).st_size
     except OSError:
         return 0

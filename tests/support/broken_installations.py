@@ -248,6 +248,11 @@ def waiting_calls(home: Home) -> None:
     os.utime(call, (1_700_000_000, 1_700_000_000))
 
 
+def odd_in_spool(home: Home) -> None:
+    (home.state / "spool" / ".odd-1-folder").mkdir(parents=True)
+    (home.state / "spool" / "c-1").symlink_to("nowhere")
+
+
 def clock_behind(home: Home) -> None:
     home.sql(
         "INSERT OR REPLACE INTO clock_seen "
@@ -329,6 +334,7 @@ CASES = (
     Case(interrupted_restore, "a restore was interrupted", "mnem start", "finished"),
     Case(unfinished_copy, "never finished", REPAIR, "removed"),
     Case(waiting_calls, "1 call of agents' hooks", "mnem start"),
+    Case(odd_in_spool, "1 entry of ", "ls -la "),
     Case(clock_behind, "the clock is behind", "timedatectl"),
     Case(failed_unit, "the unit failed (exit-code)", "mnem logs"),
 )

@@ -129,10 +129,13 @@ def check_spool(_: Installation) -> Iterator[Finding]:
         files = list(islice(folder.iterdir(), FILES_MAX))
     except OSError:
         return
+    if odd := [file.name for file in files if file.name.startswith(spool.SET_ASIDE)]:
+        text = f"{counted(len(odd), 'entry')} of {folder} cannot be handed in: {odd[0]}"
+        yield warning("hooks", text, f"ls -la {folder}")
     calls = [file for file in files if not file.name.startswith(".")]
     if not calls:
         return
-    oldest = min(file.stat().st_mtime for file in calls)
+    oldest = min(file.lstat().st_mtime for file in calls)
     age_s = datetime.now(UTC).timestamp() - oldest
     text = f"{counted(len(calls), 'call')} of agents' hooks wait in {folder}"
     if age_s < SPOOL_OLD_S:

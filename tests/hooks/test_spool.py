@@ -1,0 +1,102 @@
+"""What waits in the spool is handed in, whatever else lies there."""
+
+import os
+import shutil
+import socket
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from mnemosyned.hooks import spool
+
+NOBODY = 65_534
+
+
+@pytest.fixture
+def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The spool, with a short path that another user could reach."""
+    state = Path(tempfile.mkdtemp(prefix="spool"))
+    state.chmod(0o755)
+    monkeypatch.setenv("STATE_DIRECTORY", str(state))
+    (state / "spool").mkdir()
+    yield state / "spool"
+    shutil.rmtree(state)
+
+
+def _socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+
+
+def _link(path: Path) -> None:
+    outside = path.parent.parent / "secret"
+    outside.write_bytes(b"secret")
+    path.symlink_to(outside)
+
+
+ODD: dict[str, Callable[[Path], None]] = {
+    "folder": Path.mkdir,
+    "full folder": lambda path: (path / "in it").mkdir(parents=True),
+    "FIFO": os.mkfifo,
+    "socket": _socket,
+    "link": _link,
+    "dangling link": lambda path: path.symlink_to("nowhere"),
+    "loop": lambda path: path.symlink_to(path),
+}
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_an_odd_entry_is_set_aside_and_the_rest_is_handed_in(
+    place: Path, odd: str
+) -> None:
+    for number in range(60):  # more than one hook hands in
+        ODD[odd](place / f"a-{number:02}")
+    for number in range(3):
+        assert spool.put(f"c-{number}", b"%d" % number)
+    posted: list[bytes] = []
+
+    spool.hand_in(lambda content: posted.append(content) or 200)
+
+    assert posted == [b"0", b"1", b"2"]
+    assert spool.is_empty()
+    aside = sorted(path.name for path in place.iterdir())
+    assert len(aside) == 60
+    assert all(name.startswith(spool.SET_ASIDE) for name in aside)
+
+
+def test_a_file_that_may_not_be_read_is_set_aside(place: Path) -> None:
+    (place / "a").write_bytes(b"of another user")
+    (place / "a").chmod(0 if os.geteuid() else 0o600)
+    (place / "b").write_bytes(b"call")
+    (place / "b").chmod(0o644)
+    posted: list[bytes] = []
+    if is_root := os.geteuid() == 0:
+        os.chown(place, NOBODY, NOBODY)
+        os.seteuid(NOBODY)
+    try:
+        spool.hand_in(lambda content: posted.append(content) or 200)
+    finally:
+        if is_root:
+            os.seteuid(0)
+
+    assert posted == [b"call"]
+    (left,) = place.iterdir()
+    assert left.name.startswith(spool.SET_ASIDE)
+    assert left.name.endswith("-a")
+
+
+def test_a_folder_in_the_place_of_a_call_makes_way(place: Path) -> None:
+    (place / "c-1" / "in it").mkdir(parents=True)
+
+    assert spool.put("c-1", b"call")
+    assert (place / "c-1").read_bytes() == b"call"
+
+
+def test_a_link_to_a_large_file_does_not_fill_the_spool(place: Path) -> None:
+    with (place.parent / "large").open("wb") as file:
+        file.truncate(1 << 40)
+    (place / "a").symlink_to(place.parent / "large")
+
+    assert spool.put("c-1", b"call")
