@@ -25,6 +25,16 @@ def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     shutil.rmtree(state)
 
 
+def _into(posted: list[bytes]) -> Callable[[bytes], int]:
+    """A daemon that takes all it is handed."""
+
+    def post(content: bytes) -> int:
+        posted.append(content)
+        return 200
+
+    return post
+
+
 def _socket(path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
@@ -57,7 +67,7 @@ def test_an_odd_entry_is_set_aside_and_the_rest_is_handed_in(
         assert spool.put(f"c-{number}", b"%d" % number)
     posted: list[bytes] = []
 
-    spool.hand_in(lambda content: posted.append(content) or 200)
+    spool.hand_in(_into(posted))
 
     assert posted == [b"0", b"1", b"2"]
     assert spool.is_empty()
@@ -76,7 +86,7 @@ def test_a_file_that_may_not_be_read_is_set_aside(place: Path) -> None:
         os.chown(place, NOBODY, NOBODY)
         os.seteuid(NOBODY)
     try:
-        spool.hand_in(lambda content: posted.append(content) or 200)
+        spool.hand_in(_into(posted))
     finally:
         if is_root:
             os.seteuid(0)
