@@ -10,7 +10,10 @@ from mnemosyned.domain.text.invisible import (
     strip_invisible,
 )
 
-HOSTILE = "\x1b\x07\x08\x0b\x0c\r\x7f\x85\x9b\u061c\u200b\u200e\u2028\u2029\u202e\u2066\ufeff\U000e0041"
+HOSTILE = (
+    "\x1b\x07\x08\x0b\x0c\r\x7f\x85\x9b\u061c\u200b\u200e\u2028\u2029\u202e\u2066"
+    "\ufeff\U000e0041\u115f\u17b4\u180f\u3164\uffa0"
+)
 
 
 @pytest.mark.parametrize("char", HOSTILE)

@@ -167,7 +167,8 @@ def shown_conversation(service: MemoryService, text: str) -> Iterator[tuple[str,
     """What compactions write in place of messages with this text."""
     result = {"role": "tool", "tool_call_id": "c1", "name": text[:60]}
     call = {"id": "c1", "function": {"name": "curl", "arguments": "{}"}}
-    talk: list[dict[str, Any]] = []
+    earlier = f"[Session context consolidated]\n\n- {text}"
+    talk: list[dict[str, Any]] = [{"role": "user", "content": earlier}]
     for at in range(3):
         said = f"Round {at}: decided: {text}"
         talk += [

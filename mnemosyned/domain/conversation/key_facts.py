@@ -17,7 +17,7 @@ from mnemosyned.domain.conversation.messages import (
     tool_names,
 )
 from mnemosyned.domain.conversation.result_excerpts import beginning, clip_at_word
-from mnemosyned.domain.text.frames import neutralize, neutralize_line
+from mnemosyned.domain.text.frames import neutralize, origin
 from mnemosyned.domain.text.sentences import sentences
 from mnemosyned.domain.text.tokenizer import (
     EXACT_KINDS,
@@ -124,7 +124,7 @@ def _result_facts(
         if part.kind is not PartKind.RESULT:
             continue
         if shown := excerpt(strip_stub_mark(part.text)):
-            name = neutralize_line(part.name or names.get(part.id) or NAMELESS)
+            name = origin(part.name or names.get(part.id) or NAMELESS)
             yield f"[{name}] {shown}"
 
 

@@ -42,7 +42,8 @@ class Quoted:
         whence = origin(day, self.speaker, self.source)
         words = mask_secrets(neutralize(self.text)).split("\n")
         first = f"[{whence}] {words[0]}" if whence else words[0]
-        return "\n".join(f"> {line}" for line in (first, *words[1:]))
+        lines = (neutralize_tags(first), *words[1:])
+        return "\n".join(f"> {line}" for line in lines)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

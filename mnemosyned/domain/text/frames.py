@@ -88,7 +88,7 @@ def neutralize_line(text: str) -> str:
 
 
 def origin(*parts: str) -> str:
-    """Write date, source and speaker of a quotation as they stand in its brackets."""
+    """Write date, source and speaker of a quotation, or a tool, as they stand in brackets."""
     lines = (neutralize_line(part).translate(_ROUND) for part in parts)
     return ", ".join(filter(None, lines))
 

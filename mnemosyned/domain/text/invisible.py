@@ -42,7 +42,7 @@ def escape_invisible(text: str, *, one_line: bool = False) -> str:
 
     Line feeds and tabs stay, unless it must be `one_line`.
     """
-    if text.isprintable():
+    if text.isascii() and text.isprintable():  # fillers are printable
         return text
     text = _ANY_UNSEEN.sub(_escape, text.replace("\r\n", "\n"))
     return text.translate(_LINE_FEEDS) if one_line else text
@@ -60,8 +60,6 @@ def strip_invisible(text: str) -> str:
 
     This is for models, for which escapes are noise and hidden text is an attack.
     """
-    if text.isprintable():
-        return text
     if text.isascii():
         if not _CONTROL.search(text):
             return text

@@ -31,6 +31,7 @@ from mnemosyned.domain.conversation.summary_message import (
     summary_message,
 )
 from mnemosyned.domain.memory import Detail
+from mnemosyned.domain.text.frames import neutralize
 
 KEEP_RECENT = 4
 THRESHOLD = 0.8
@@ -261,7 +262,10 @@ class MemoryConsolidator:
             facts=tuple(unique([*earlier.facts, *extract_facts(old)])),
             summary_of=tuple(unique([*earlier.summary_of, *ids])),
         )
-        listed = bullets(content.facts) or f"- {NO_FACTS} [expand {content.id}]"
+        listed = (
+            bullets(map(neutralize, content.facts))
+            or f"- {NO_FACTS} [expand {content.id}]"
+        )
         text = f"{SESSION_HEADER}\n\n{listed}"
         return summary_message(text, content, policy=self.name)
 
