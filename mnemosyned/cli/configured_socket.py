@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from pathlib import Path
 
 from mnemosyned.domain.errors import ConfigInvalid
 from mnemosyned.paths import config_dir
@@ -24,7 +25,8 @@ def configured_socket() -> str | None:
     """
     if SOCKET_VARIABLE in os.environ:
         return None
-    file = config_dir() / "mnemosyned.yaml"
+    named_file = os.environ.get("MNEMOSYNE_CONFIG")
+    file = Path(named_file) if named_file else config_dir() / "mnemosyned.yaml"
     try:
         text = file.read_text(encoding="utf-8")
     except FileNotFoundError:

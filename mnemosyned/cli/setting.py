@@ -1,4 +1,4 @@
-"""Write one setting into the user's file, leaving every other word of it as it is."""
+"""Write settings into the user's file, leaving every other word of it as it is."""
 
 from __future__ import annotations
 
@@ -6,39 +6,44 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import takewhile
 from pathlib import Path
+
+import msgspec
 
 from mnemosyned.config import load_config
 from mnemosyned.domain.errors import ConfigInvalid
 
-Value = str | int | float | bool | None
+Value = str | int | float | bool | list[str] | msgspec.UnsetType | None
+"""The value of a setting; UNSET takes the setting out of the file."""
 
 VALUE = r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^\s#"'][^#\n]*?)?"""
 _IN_SECTION = re.compile(r"[ \t]|#|\r?\n")
 _CHILD = re.compile(r"([ \t]+)[^\s#]")
 
 
-def write_setting(file: Path, key: str, value: Value) -> None:
-    """Set a setting by its dotted key, on its line where there is one; all or nothing.
+def write_settings(file: Path, changes: Mapping[str, Value]) -> None:
+    """Set settings by their dotted keys, on their lines where there are any; all or nothing.
 
     Raises `ConfigInvalid` where the file is not valid, or would not be.
     """
     file = file.resolve()
-    before = ""
+    before = after = ""
     if file.exists():
         load_config(file, environ={})
         with file.open(encoding="utf-8", newline="") as opened:
-            before = opened.read()
-    after = with_setting(before, key, value)
-    if not _differs_only_there(before, after, key, value):
-        raise ConfigInvalid(
-            f"{file}: its form is not one that can be edited here; set {key} to "
-            f"{_yaml(value)} by hand",
-            field=key,
-        )
-    replace_settings(file, after)
+            before = after = opened.read()
+    for key, value in changes.items():
+        text, after = after, with_setting(after, key, value)
+        if not _differs_only_there(text, after, key, value):
+            raise ConfigInvalid(
+                f"{file}: its form is not one that can be edited here; set {key} to "
+                f"{_yaml(value)} by hand",
+                field=key,
+            )
+    if after != before:
+        replace_settings(file, after)
 
 
 def replace_settings(file: Path, text: str) -> None:
@@ -60,7 +65,7 @@ def replace_settings(file: Path, text: str) -> None:
 
 def with_setting(text: str, key: str, value: Value) -> str:
     """The text of a file with this setting in it."""
-    newline = "\r\n" if "\r\n" in text else "\n"
+    before, newline = text, "\r\n" if "\r\n" in text else "\n"
     if text and not text.endswith("\n"):
         text += newline
     section, _, name = key.rpartition(".")
@@ -68,6 +73,8 @@ def with_setting(text: str, key: str, value: Value) -> str:
     begin, children, indent = _place(lines, section)
     setting = f"{name}: {_yaml(value)}{newline}"
     if begin < 0:
+        if value is msgspec.UNSET:
+            return before
         return f"{text}{section}:{newline}  {setting}"
     margin = r"[ \t]+" if section else ""
     line_of_key = re.compile(
@@ -78,8 +85,10 @@ def with_setting(text: str, key: str, value: Value) -> str:
         if match := matches[number]:
             label, space, comment, ending = match.groups()
             line = f"{label}{space or ' '}{_yaml(value)}{comment}{ending}"
-            lines[begin + number] = line
+            lines[begin + number] = "" if value is msgspec.UNSET else line
             return "".join(lines)
+    if value is msgspec.UNSET:
+        return before
     lines.insert(begin if section else len(lines), f"{indent}{setting}")
     return "".join(lines)
 
@@ -107,21 +116,27 @@ def _indent(children: Iterable[str]) -> str:
 
 def _yaml(value: Value) -> str:
     """A value as YAML has it: JSON is also that, but for null, which reads better in words."""
-    return "null" if value is None else json.dumps(value, ensure_ascii=False)
+    return (
+        "null"
+        if value in (None, msgspec.UNSET)
+        else json.dumps(value, ensure_ascii=False)
+    )
 
 
 def _differs_only_there(before: str, after: str, key: str, value: Value) -> bool:
     # Loaded here: only a change of settings needs it.
     import yaml  # noqa: PLC0415
 
-    wanted: dict[str, object] = yaml.safe_load(before) or {}
     section, _, name = key.rpartition(".")
     try:
-        if section:
-            settings = yaml.safe_load(before) or {}
-            wanted[section] = {**(settings.get(section) or {}), name: value}
-        else:
-            wanted[name] = value
-        return bool(yaml.safe_load(after) == wanted)
+        wanted, found = (yaml.safe_load(text) or {} for text in (before, after))
+        values = wanted
+        if section:  # it may be there without a setting
+            values = wanted[section] = {**(wanted.get(section) or {})}
+            found[section] = found.get(section) or {}
+        values[name] = value
+        if value is msgspec.UNSET:
+            del values[name]
+        return bool(found == wanted)
     except (yaml.YAMLError, TypeError):
         return False

@@ -1,15 +1,22 @@
 """Every setting, read once and validated: file, then environment, then the caller's own."""
 
-from mnemosyned.config.location import DatabaseLocation, is_server
+from mnemosyned.config.location import (
+    DatabaseLocation,
+    is_server,
+    url_in_path,
+    without_password,
+)
 from mnemosyned.config.reading import (
     API_KEY_VARIABLE,
     CONFIG_VARIABLE,
     DEFAULT_MODEL,
     PROJECT_VARIABLE,
+    absolute_paths,
     checked_value,
     config_file,
     load_config,
     load_with_origins,
+    settings_variables,
     value_from_text,
     with_default_model,
 )
@@ -49,6 +56,7 @@ __all__ = [
     "EmbeddingConfig",
     "LlmConfig",
     "SleepConfig",
+    "absolute_paths",
     "changed_keys",
     "checked_value",
     "config_file",
@@ -57,8 +65,11 @@ __all__ = [
     "load_config",
     "load_with_origins",
     "needs_restart",
+    "settings_variables",
+    "url_in_path",
     "value_from_text",
     "value_of",
     "variable",
     "with_default_model",
+    "without_password",
 ]

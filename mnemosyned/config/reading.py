@@ -14,7 +14,10 @@ from mnemosyned.config.location import is_server
 from mnemosyned.config.sections import (
     BACKUP_SCHEDULES,
     ENVIRONMENT_PREFIX,
+    IN_MEMORY,
     KEYS,
+    MODEL_TOKENIZER,
+    NO_MODEL,
     PATHS,
     Config,
     variable,
@@ -69,6 +72,30 @@ def config_file() -> Path | None:
         return Path(named)
     usual = config_dir() / "mnemosyned.yaml"
     return usual if usual.exists() else None
+
+
+def absolute_paths(key: str, value: str, folder: Path) -> str:
+    """The text of a setting, or of `config`, with its relative paths below a folder.
+
+    A daemon has another working directory than the shell in which they were written.
+    """
+    value = value.strip()
+    if key not in {*PATHS, *_LISTS, "config"} or "://" in value or value in _NO_PATHS:
+        return value
+    paths = value.split(os.pathsep) if key in _LISTS else [value]
+    return os.pathsep.join(
+        path if path.startswith("~") else str(folder / path) for path in paths
+    )
+
+
+def settings_variables(environ: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """The variables that a daemon reads, with their relative paths below a folder."""
+    by_variable = {variable(key): key for key in (*KEYS, "config")}
+    return {
+        name: absolute_paths(by_variable.get(name, ""), value, folder)
+        for name, value in environ.items()
+        if name.startswith(ENVIRONMENT_PREFIX)
+    }
 
 
 def load_config(
@@ -277,7 +304,17 @@ def _listen_problem(value: str) -> str:
 
 
 def _path_problem(value: str) -> str:
-    return "" if is_server(value) else form_fault(value)
+    if "://" in value:
+        return "expected a path, not a URL"
+    return form_fault(value)
+
+
+def _database_problem(value: str) -> str:
+    if is_server(value):
+        return ""
+    if "://" in value:
+        return "expected a file or postgresql://user@host/name"
+    return form_fault(value)
 
 
 def _paths_problem(values: list[str]) -> str:
@@ -310,6 +347,7 @@ def _suggestion(wrong: str) -> str:
 
 _FURTHER_CHECKS: dict[str, Callable[[Any], str]] = {
     **dict.fromkeys(PATHS, _path_problem),
+    "database": _database_problem,
     "watch.paths": _paths_problem,
     "listen": _listen_problem,
     "sleep.cron": _cron_problem,
@@ -319,6 +357,8 @@ _FURTHER_CHECKS: dict[str, Callable[[Any], str]] = {
 """Checks of the text of a setting: each returns what is wrong, or nothing."""
 _LISTS = {"watch.paths"}
 """Settings with several values, which may also be a text with colons between them."""
+_NO_PATHS = {"", "null", NO_MODEL, MODEL_TOKENIZER, IN_MEMORY}
+"""Texts of settings for a path that are none."""
 _FORMS = {"sleep.quiet_hours": '"22:00-07:00"'}
 """An example of each value that a pattern checks."""
 _YES_AND_NO = {"yes": True, "on": True, "no": False, "off": False}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -9,7 +10,12 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from mnemosyned.config.location import DatabaseLocation, is_server
+from mnemosyned.config.location import (
+    DatabaseLocation,
+    is_server,
+    url_in_path,
+    without_password,
+)
 from mnemosyned.domain.errors import ConfigInvalid
 from mnemosyned.domain.keeping.backups import INTERVALS, KEEP_FORM
 from mnemosyned.paths import (
@@ -270,6 +276,12 @@ class Config(_Section, frozen=True):
                 f'database: "{IN_MEMORY}" is for `Memory` in a program; name a file',
                 field="database",
             )
+        if self.database and (url := url_in_path(self.database)):
+            raise ConfigInvalid(
+                "database: the URL of a server was stored as the path of a file; store it again: "
+                f"mnem config set database {shlex.quote(without_password(url, shown=''))}",
+                field="database",
+            )
         path = _usable(
             self.database or str(state_dir() / "memory.db"),
             key="database",
@@ -299,7 +311,8 @@ class Config(_Section, frozen=True):
         if not (certificate and key):
             missing = "key" if certificate else "certificate"
             raise ConfigInvalid(
-                "tls: set both tls.certificate and tls.key, or neither",
+                "tls: set both tls.certificate and tls.key, or neither; both at once: mnem config set "
+                "tls.certificate=FILE tls.key=FILE",
                 field=f"tls.{missing}",
             )
         return (

@@ -8,24 +8,26 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
 import click
+import msgspec
 
 from mnemosyned.cli.answers.table import table
-from mnemosyned.cli.setting import Value, replace_settings, write_setting
+from mnemosyned.cli.setting import Value, replace_settings, write_settings
 from mnemosyned.config import (
     KEYS,
-    MODEL_TOKENIZER,
-    NO_MODEL,
-    PATHS,
     Config,
+    absolute_paths,
     changed_keys,
     load_config,
     needs_restart,
     value_from_text,
+    value_of,
     variable,
+    without_password,
 )
 from mnemosyned.domain.errors import ConfigInvalid, InvalidRequest
 from mnemosyned.maintenance.settings_in_force import (
@@ -33,6 +35,7 @@ from mnemosyned.maintenance.settings_in_force import (
     Setting,
     ask_for_reload,
     settings_in_force,
+    shown_value,
     surroundings,
     usual_file,
 )
@@ -100,23 +103,74 @@ def get(key: str, *, as_json: bool) -> None:
         say(_shown(setting.value))
 
 
-@config.command("set")
-@click.argument("key", shell_complete=_complete_key)
-@click.argument("value")
+@config.command("set", context_settings={"ignore_unknown_options": True})
+@click.argument(
+    "words",
+    nargs=-1,
+    required=True,
+    metavar="KEY VALUE | KEY=VALUE...",
+    shell_complete=_complete_key,
+)
 @click.option("--no-reload", is_flag=True, help="Do not tell the running daemon.")
-def set_value(key: str, value: str, *, no_reload: bool) -> None:
-    """Change a setting in the file; `null` goes back to none.
+def set_values(words: tuple[str, ...], *, no_reload: bool) -> None:
+    """Change a setting in the file, or several at once; `null` is none.
 
-    Comments and all other lines stay. The settings are checked before anything is written.
+    Comments and all other lines stay. The settings are checked together before anything is written:
+    those that need each other are set in one call, as `tls.certificate=FILE tls.key=FILE`.
     """
-    _check_key(key)
-    new: Value = value_from_text(key, _absolute(key, value), where="command line")
+    pairs = [word.partition("=") for word in words]
+    if len(words) == 2 and not pairs[0][1]:
+        pairs = [(words[0], "=", words[1])]
+    if not all(equals for _, equals, _ in pairs):
+        raise InvalidRequest("write `mnem config set KEY VALUE`, or KEY=VALUE for each")
+    changes: dict[str, Value] = {
+        key: value_from_text(
+            key, absolute_paths(key, value, Path.cwd()), where="command line"
+        )
+        for key, _, value in pairs
+    }
+    file = _change(changes, reload=not no_reload)
+    for key, value in changes.items():
+        say(f"{key} is {_shown(shown_value(key, value))} in {file}")
+        if value != shown_value(key, value):
+            advice = (
+                "the password is in this file: better keep it in ~/.pgpass, and set"
+            )
+            bare = shlex.quote(without_password(str(value), shown=""))
+            say(f"{advice} database {bare}", err=True)
+
+
+@config.command()
+@click.argument("keys", nargs=-1, required=True, shell_complete=_complete_key)
+@click.option("--no-reload", is_flag=True, help="Do not tell the running daemon.")
+def unset(keys: tuple[str, ...], *, no_reload: bool) -> None:
+    """Take settings out of the file, so that they have their defaults."""
+    file = _change(dict.fromkeys(keys, msgspec.UNSET), reload=not no_reload)
+    for key in keys:
+        say(f"{key} is {_shown(value_of(Config(), key))}, its default; not in {file}")
+
+
+def _change(changes: Mapping[str, Value], *, reload: bool) -> Path:
+    """Write changes that are valid together, and put them in force; the file."""
+    for key in changes:
+        _check_key(key)
     file = usual_file()
-    _check_whole(_with(file, key, new))
-    write_setting(file, key, new)
-    say(f"{key} is {_shown(new)} in {file}")
-    _remark_on_environment(key)
-    _put_in_force([key], reload=not no_reload)
+    defaults = Config()
+    _check_whole(
+        load_config(
+            file if file.exists() else None,
+            environ={},
+            overrides={
+                key: value_of(defaults, key) if value is msgspec.UNSET else value
+                for key, value in changes.items()
+            },
+        )
+    )
+    write_settings(file, changes)
+    for key in changes:
+        _remark_on_environment(key)
+    _put_in_force(list(changes), reload=reload)
+    return file
 
 
 @config.command()
@@ -140,14 +194,6 @@ def edit(*, no_reload: bool) -> None:
     for key in keys:
         _remark_on_environment(key)
     _put_in_force(keys, reload=not no_reload)
-
-
-def _absolute(key: str, value: str) -> str:
-    """A path as the daemon must have it, which has another working directory."""
-    words = {"", "null", NO_MODEL, MODEL_TOKENIZER}
-    if key not in PATHS or value in words or value.startswith(("~", "/")):
-        return value
-    return str(Path(value).absolute())
 
 
 def _edited(before: str, file: Path) -> str:
@@ -187,13 +233,6 @@ def _open_editor(draft: Path) -> None:
         raise InvalidRequest(
             f"nothing was changed: {words[0]} ended with exit code {code}"
         )
-
-
-def _with(file: Path, key: str, value: Value) -> Config:
-    """The settings of the file with one of them changed. Raises `ConfigInvalid`."""
-    return load_config(
-        file if file.exists() else None, environ={}, overrides={key: value}
-    )
 
 
 def _check_whole(settings: Config) -> None:

@@ -16,8 +16,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from mnemosyned.client.address import SocketAddress
 from mnemosyned.client.connection import Connection
-from mnemosyned.config import Config, config_file, load_config
+from mnemosyned.config import (
+    ENVIRONMENT_PREFIX,
+    Config,
+    absolute_paths,
+    config_file,
+    load_config,
+    settings_variables,
+)
 from mnemosyned.domain.errors import ConfigInvalid, DaemonUnreachable, DatabaseInUse
 from mnemosyned.paths import state_dir
 from mnemosyned.storage.sqlite.database.ownership import owner_of
@@ -59,27 +67,47 @@ def running_daemon(database: Path) -> DaemonProcess | None:
 
 
 def configured_daemon(config: Config) -> DaemonProcess | None:
-    """The process that has the configured memory open here; None if none has.
+    """The daemon of these settings; None if none runs.
 
-    A file has a lock that names it. Many daemons may use one server: the one of this machine is
-    whoever answers on the socket.
+    The lock of the configured file names it, whether or not it answers. Otherwise it is whoever
+    listens on the configured socket, with whatever memory: `mnem` asks that one.
     """
-    if config.location.file:
-        return running_daemon(config.location.file)
-    try:
-        with Connection(config.socket_path, timeout_s=ANSWER_S) as client:
-            status = client.call(Status())
-    except DaemonUnreachable:
-        return None
-    return DaemonProcess(pid=status.pid, socket=str(config.socket_path))
+    with suppress(
+        ConfigInvalid
+    ):  # the daemon may run with settings that it read before
+        if (file := config.location.file) and (process := running_daemon(file)):
+            return process
+    with suppress(ConfigInvalid, OSError):
+        address = SocketAddress(config.socket_path)
+        with address.connect(ANSWER_S) as connection:
+            level, option = socket.SOL_SOCKET, socket.SO_PEERCRED
+            pid = int.from_bytes(connection.getsockopt(level, option, 4), sys.byteorder)
+        return DaemonProcess(pid=pid, socket=str(address))
+    return None
 
 
-def daemon_arguments(pid: int) -> list[str]:
-    """The options of a running daemon that another start must repeat."""
+def database_of(process: DaemonProcess) -> str | None:
+    """The database that a daemon says it has; None if it does not answer."""
+    with (
+        suppress(DaemonUnreachable),
+        Connection(process.socket, timeout_s=ANSWER_S) as client,
+    ):
+        return client.call(Status()).database
+    return None
+
+
+def daemon_options(pid: int) -> dict[str, str]:
+    """The options of a running daemon that another start must repeat, with absolute paths."""
+    options: dict[str, str] = {}
     with suppress(OSError):
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-        return _kept([os.fsdecode(word) for word in words])
-    return []
+        folder = Path(f"/proc/{pid}/cwd").readlink()
+        words = map(os.fsdecode, Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0"))
+        for word in words:
+            name, given, value = word.partition("=")
+            if name in OPTIONS_KEPT:
+                value = value if given else next(words, "")
+                options[name] = absolute_paths(name.removeprefix("--"), value, folder)
+    return options
 
 
 def daemon_environment(pid: int) -> dict[str, str]:
@@ -87,9 +115,8 @@ def daemon_environment(pid: int) -> dict[str, str]:
     with suppress(OSError):
         entries = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
         pairs = (os.fsdecode(entry).partition("=") for entry in entries)
-        return {
-            name: value for name, _, value in pairs if name.startswith("MNEMOSYNE_")
-        }
+        values = {name: value for name, _, value in pairs}
+        return settings_variables(values, Path(f"/proc/{pid}/cwd").readlink())
     return {}
 
 
@@ -100,6 +127,13 @@ def start_detached(
 
     Raises `DaemonUnreachable` with the end of its log if it ends instead.
     """
+    others = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(ENVIRONMENT_PREFIX)
+    }
+    if environment is None:
+        environment = settings_variables(os.environ, Path.cwd())
     log = log_path()
     log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     begins = log.stat().st_size if log.exists() else 0
@@ -107,8 +141,8 @@ def start_detached(
         process = subprocess.Popen(  # noqa: S603 our own program
             [program(), "--log-file", str(log), *arguments],
             env={
-                **os.environ,
-                **(environment or {}),
+                **others,
+                **environment,
                 "NOTIFY_SOCKET": str(Path(folder, "notify")),
             },
             stdin=subprocess.DEVNULL,
@@ -174,17 +208,6 @@ def program() -> str:
     if path is None:
         raise ConfigInvalid(f"{PROGRAM} is not on the PATH; install it again")
     return path
-
-
-def _kept(words: Sequence[str]) -> list[str]:
-    kept: list[str] = []
-    for position, word in enumerate(words):
-        name, given, _ = word.partition("=")
-        if name in OPTIONS_KEPT and given:
-            kept.append(word)
-        elif name in OPTIONS_KEPT:
-            kept += words[position : position + 2]
-    return kept
 
 
 def _listening(folder: str) -> socket.socket:

@@ -35,7 +35,7 @@ from mnemosyned.maintenance.checks.process import (
     check_unit,
 )
 from mnemosyned.maintenance.checks.tools import check_tools
-from mnemosyned.maintenance.daemon_process import configured_daemon, running_daemon
+from mnemosyned.maintenance.daemon_process import configured_daemon
 from mnemosyned.maintenance.findings import Finding, Installation, warning
 from mnemosyned.paths import config_dir, default_socket, state_dir
 from mnemosyned.verbs.status import Status
@@ -127,10 +127,7 @@ def _path_or(path: Callable[[], Path], otherwise: Path) -> Path:
 def _with_daemon(installation: Installation) -> Installation:
     """The installation with the process that has the database open, and its status."""
     try:
-        if is_server(installation.config.database):
-            process = configured_daemon(installation.config)
-        else:
-            process = running_daemon(installation.database)
+        process = configured_daemon(installation.config)
     except (MnemosynedError, OSError):  # check_daemon looks at the lock itself
         return installation
     if process is None:

@@ -17,7 +17,11 @@ from mnemosyned.domain.errors import (
     StorageFailed,
 )
 from mnemosyned.domain.ports.servers.owners import LOCAL_NAME
-from mnemosyned.maintenance.daemon_process import configured_daemon, running_daemon
+from mnemosyned.maintenance.daemon_process import (
+    configured_daemon,
+    database_of,
+    running_daemon,
+)
 from mnemosyned.paths import DATABASE_PATH_BYTES_MAX, DATABASE_SUFFIX, usable_path
 from mnemosyned.service.exchange.move import (
     Advance,
@@ -138,8 +142,8 @@ def _refuse_in_use(location: DatabaseLocation, config: Config, owner: str) -> No
     process = None
     if location.file:
         process = running_daemon(location.file) if location.file.exists() else None
-    elif location == config.location and owner == LOCAL_NAME:
-        process = configured_daemon(config)
+    elif owner == LOCAL_NAME and (daemon := configured_daemon(config)):
+        process = daemon if database_of(daemon) == str(location) else None
     if process:
         raise DatabaseInUse(
             f"process {process.pid} has {location} open: stop it with `mnem stop`, so that "

@@ -9,7 +9,7 @@ import click
 
 from mnemosyned.cli.exchange.progress_line import progress_line
 from mnemosyned.cli.interruption import Interrupted
-from mnemosyned.config.location import HIDDEN
+from mnemosyned.config import without_password
 from mnemosyned.domain.ports.servers.owners import LOCAL_NAME
 from mnemosyned.maintenance import daemon_process
 from mnemosyned.maintenance.move import LEFT_OUT, Move, location_of, move
@@ -121,9 +121,13 @@ def _use(done: Move) -> str:
     """The command with which the new database is used."""
     if done.target.url and done.owner != LOCAL_NAME:
         return f"mnem owner token add {done.owner}"
-    location = str(done.target)
-    note = f", with the password for {HIDDEN}" if HIDDEN in location else ""
-    return f"mnem config set database {shlex.quote(location)}{note}"
+    if not done.target.url:
+        return f"mnem config set database {shlex.quote(str(done.target.file))}"
+    bare = without_password(done.target.url, shown="")
+    command = f"mnem config set database {shlex.quote(bare)}"
+    if bare == done.target.url:
+        return command
+    return f"{command}\nwithout the password, which libpq takes from ~/.pgpass"
 
 
 def _named(counts: Mapping[str, int]) -> str:

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import click
@@ -43,7 +44,6 @@ from mnemosyned.verbs.status import Status
 
 STOP_SLACK_S = 60.0
 """How much longer than its last consolidation a daemon may take to stop."""
-ANSWER_S = 10.0
 FOLLOW_S = 0.5
 LINES_MAX = 100_000
 
@@ -68,7 +68,7 @@ def stop() -> None:
         config = daemon_process.configured()
     except ConfigInvalid as error:
         say(f"mnem: a mistake in the settings was ignored: {error.message}", err=True)
-        config = Config(database=_answering_database())
+        config = Config(socket=configured_socket())
     stop_daemon(config)
 
 
@@ -117,6 +117,12 @@ def start_daemon(config: Config) -> None:
     """Start the daemon by systemd, or detached; says so where it runs already."""
     if process := configured_daemon(config):
         _refuse_program(process)
+        database = daemon_process.database_of(process)
+        if database and database != str(config.location):
+            raise DatabaseInUse(
+                f"the daemon runs already, as process {process.pid}, with {database}, and these "
+                f"settings name {config.location}: run `mnem stop`, then `mnem start`"
+            )
         say(f"the daemon runs already, as process {process.pid}", err=True)
         return
     unit = present_unit()
@@ -140,7 +146,7 @@ def stop_daemon(config: Config, *, database: Path | None = None) -> Stopped | No
     unit = present_unit()
     stopped = Stopped(
         by_systemd=bool(unit and unit.pid == process.pid),
-        arguments=daemon_process.daemon_arguments(process.pid),
+        arguments=[*chain(*daemon_process.daemon_options(process.pid).items())],
         environment=daemon_process.daemon_environment(process.pid),
     )
     if stopped.by_systemd:  # else systemd would take its end for a failure
@@ -160,16 +166,6 @@ def stop_daemon(config: Config, *, database: Path | None = None) -> Stopped | No
     took = time.monotonic() - began
     say(f"stopped process {process.pid} in {took:.1f} s", err=True)
     return stopped
-
-
-def _answering_database() -> str | None:
-    """The database of the daemon that answers; None, which is the usual one, if none does."""
-    with (
-        suppress(MnemosynedError),
-        Connection(configured_socket(), timeout_s=ANSWER_S) as client,
-    ):
-        return client.call(Status()).database
-    return None
 
 
 def _refuse_program(process: DaemonProcess) -> None:

@@ -10,24 +10,26 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mnemosyned.config import (
+    CONFIG_VARIABLE,
     KEYS,
     Config,
     config_file,
+    is_server,
     load_with_origins,
     needs_restart,
     value_of,
+    without_password,
 )
 from mnemosyned.domain.errors import MnemosynedError
 from mnemosyned.maintenance.daemon_process import (
     DaemonProcess,
     configured_daemon,
-    daemon_arguments,
     daemon_environment,
+    daemon_options,
 )
 from mnemosyned.paths import config_dir
 
 DEFAULT = "default"
-_OVERRIDES = {"--database": "database", "--socket": "socket"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,17 +61,18 @@ def usual_file() -> Path:
 
 
 def surroundings() -> Surroundings:
-    """The surroundings of the running daemon, if one runs on the configured database."""
+    """The surroundings of the running daemon, if one runs."""
     present = Surroundings(file=config_file(), environment=os.environ, options={})
     process = _process(present)
     if process is None:
         return present
-    options = _options(daemon_arguments(process.pid))
-    named = options.pop("--config", None)
+    options = daemon_options(process.pid)
+    environment = daemon_environment(process.pid)
+    named = options.pop("--config", None) or environment.get(CONFIG_VARIABLE)
     return Surroundings(
         file=Path(named) if named else present.file,
-        environment=daemon_environment(process.pid),
-        options={_OVERRIDES[name]: value for name, value in options.items()},
+        environment=environment,
+        options={name.removeprefix("--"): value for name, value in options.items()},
         process=process,
     )
 
@@ -83,12 +86,19 @@ def settings_in_force(around: Surroundings) -> list[Setting]:
     return [
         Setting(
             key=key,
-            value=value_of(config, key),
+            value=shown_value(key, value_of(config, key)),
             origin=_origin(origins.get(key, DEFAULT), pid),
             restart=needs_restart(key),
         )
         for key in KEYS
     ]
+
+
+def shown_value(key: str, value: object) -> object:
+    """The value of a setting without the password of a URL."""
+    if key == "database" and isinstance(value, str) and is_server(value):
+        return without_password(value)
+    return value
 
 
 def ask_for_reload() -> DaemonProcess | None:
@@ -110,21 +120,6 @@ def _process(present: Surroundings) -> DaemonProcess | None:
     with suppress(MnemosynedError, OSError):
         return configured_daemon(config)
     return None
-
-
-def _options(words: list[str]) -> dict[str, str]:
-    """The options of a command line and their values."""
-    options: dict[str, str] = {}
-    waiting = ""
-    for word in words:
-        name, given, value = word.partition("=")
-        if waiting:
-            options[waiting], waiting = word, ""
-        elif given:
-            options[name] = value
-        else:
-            waiting = name
-    return options
 
 
 def _origin(origin: str, pid: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
@@ -138,6 +139,85 @@ def test_a_folder_is_kept_as_an_absolute_path(tmp_path: Path, file: Path) -> Non
     run(tmp_path, "set", "backup.dir", "copies")
 
     assert f'dir: "{Path.cwd() / "copies"}"' in file.read_text()
+
+
+def test_paths_are_kept_absolute_and_what_is_no_path_as_it_is(
+    tmp_path: Path, file: Path
+) -> None:
+    file.write_text("")
+    run(tmp_path, "set", "watch.paths", f"notes{os.pathsep}~/more")
+    run(tmp_path, "set", "llm.gpu_layers", "-1")
+
+    refused = run(tmp_path, "set", "database", ":memory:")
+
+    assert str(Path.cwd() / "notes") in file.read_text()
+    assert '"~/more"' in file.read_text()
+    assert "gpu_layers: -1" in file.read_text()
+    assert refused.returncode == 2
+    assert "database" not in file.read_text()
+
+
+def test_a_server_is_stored_as_it_was_typed_and_its_password_is_never_printed(
+    tmp_path: Path, file: Path
+) -> None:
+    url = "postgresql://ann:geheim@host:5432/name?host=/run/pg"
+
+    done = run(tmp_path, "set", "database", url)
+    said = [done, *(run(tmp_path, *words) for words in ((), ("get", "database")))]
+    as_json = run(tmp_path, "--json")
+
+    assert done.returncode == 0
+    assert f'database: "{url}"' in file.read_text()
+    assert b"postgresql://ann:***@host:5432/name" in done.stdout
+    assert b"~/.pgpass" in done.stderr
+    outputs = [each.stdout + each.stderr for each in (*said, as_json)]
+    assert not any(b"geheim" in output for output in outputs)
+
+
+def test_a_url_that_was_stored_as_a_path_is_mended_by_the_command_that_is_named(
+    tmp_path: Path, file: Path
+) -> None:
+    file.write_text(f"database: {tmp_path}/postgresql:/ann:geheim@host/name\n")
+    command = "mnem config set database postgresql://ann@host/name"
+
+    started = mnem("start", home=tmp_path, PATH="")
+    examined = mnem("doctor", home=tmp_path)
+    other = run(tmp_path, "set", "wm_max", "5")
+    run(tmp_path, *command.split()[2:])
+
+    assert started.returncode == 3
+    assert command in " ".join(started.stderr.decode().split())
+    assert examined.returncode == 1
+    assert f"   {command}\n" in examined.stdout.decode()
+    assert command.encode() in other.stderr
+    assert b"geheim" not in started.stderr + examined.stdout + other.stderr
+    assert file.read_text() == 'database: "postgresql://ann@host/name"\n'
+    assert not Path(tmp_path, "postgresql:").exists()
+
+
+def test_settings_that_need_each_other_are_set_and_taken_out_together(
+    tmp_path: Path, file: Path
+) -> None:
+    both = "tls.certificate=mine.crt", f"tls.key={tmp_path}/mine.key"
+
+    alone = run(tmp_path, "set", "tls.key", "/mine.key")
+    mixed = run(tmp_path, "set", "wm_max", "5", "tls.key=/mine.key")
+    untouched = file.read_text()
+    together = run(tmp_path, "set", *both, "listen=0.0.0.0:7464")
+    written = file.read_text()
+    half = run(tmp_path, "unset", "tls.key")
+    out = run(tmp_path, "unset", "listen", "tls.certificate", "tls.key", "wm_max")
+
+    assert (alone.returncode, mixed.returncode, untouched) == (2, 2, FILE)
+    assert b"mnem config set tls.certificate=FILE tls.key=FILE" in alone.stderr
+    assert together.returncode == 0
+    assert f'certificate: "{Path.cwd() / "mine.crt"}"' in written
+    assert written.startswith(FILE)
+    assert half.returncode == 2
+    assert out.returncode == 0
+    assert b"wm_max is 10000, its default" in out.stdout
+    wanted = FILE.replace("wm_max: 500   # not many\n", "") + "tls:\n"
+    assert file.read_text() == wanted
 
 
 def test_an_edit_that_is_not_valid_changes_nothing(tmp_path: Path, file: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from subprocess import CompletedProcess
 
 import pytest
+from e2e.conftest import Start
 from e2e.daemons import kept, mnem, short_room
 
 from mnemosyned import Memory
@@ -25,9 +26,19 @@ def run() -> Iterator[Run]:
     with short_room() as home:
 
         def command(
-            *words: str, endpoint: str | None = None
+            *words: str,
+            endpoint: str | None = None,
+            database: str | None = None,
+            settings: str | None = None,
         ) -> CompletedProcess[bytes]:
-            return mnem(*words, home=home, PATH="", MNEMOSYNE_LLM_ENDPOINT=endpoint)
+            return mnem(
+                *words,
+                home=home,
+                PATH="",
+                MNEMOSYNE_LLM_ENDPOINT=endpoint,
+                MNEMOSYNE_DATABASE=database,
+                MNEMOSYNE_CONFIG=settings,
+            )
 
         yield command
         command("stop")
@@ -119,6 +130,66 @@ def test_a_mistake_in_the_settings_stops_no_stop(run: Run, tmp_path: Path) -> No
     assert stopped.returncode == 0
     assert b"did you mean wm_max?" in stopped.stderr
     assert b"stopped process" in stopped.stderr
+
+
+def test_a_daemon_of_another_database_is_found_by_its_socket(
+    run: Run, tmp_path: Path
+) -> None:
+    database = tmp_path / "other.db"
+
+    run("start", database=os.path.relpath(database))
+    run("remember", "tea at four", "--id", "tea")
+    refused = run("start")
+    examined = run("doctor")
+    restarted = run("restart")
+    asked = run("get", "tea")
+    stopped = run("stop")
+
+    assert kept(database) == ["tea"]
+    assert refused.returncode == 5
+    assert f"with {database}, and these settings name".encode() in refused.stderr
+    assert f"it has {database}, and the settings name".encode() in examined.stdout
+    assert b"no daemon runs" not in examined.stdout
+    assert b"stopped process" in restarted.stderr
+    assert asked.returncode == 0, "it has the same memory again"
+    assert b"stopped process" in stopped.stderr
+
+
+@pytest.mark.thorough
+def test_a_daemon_of_another_settings_file_is_found_by_that_variable(run: Run) -> None:
+    with short_room() as room:
+        settings = room / "settings.yaml"
+        settings.write_text(f"socket: {room}/d.sock\ndatabase: {room}/m.db\n")
+        named = os.path.relpath(settings)
+
+        started = run("start", settings=named)
+        answers = run("status", settings=named), run("status")
+        shown = run("config", "get", "database", settings=named)
+        restarted = run("restart", settings=named)
+        stopped = run("stop", settings=named)
+
+        assert started.returncode == 0
+        assert [answer.returncode for answer in answers] == [0, 3]
+        assert shown.stdout == f"{room}/m.db\n".encode()
+        assert b"stopped process" in restarted.stderr
+        assert b"stopped process" in stopped.stderr
+
+
+@pytest.mark.thorough
+def test_a_restart_keeps_a_database_that_was_named_from_another_folder(
+    start: Start, tmp_path: Path
+) -> None:
+    # A forked daemon would have its template's command line.
+    database = tmp_path / "notes.db"
+    daemon = start("--database", os.path.relpath(database), anew=True)
+    daemon.mnem("remember", "tea at four", "--id", "tea")
+
+    restarted = mnem("restart", home=daemon.home, MNEMOSYNE_SOCKET=str(daemon.socket))
+    asked = daemon.mnem("get", "tea")
+    mnem("stop", home=daemon.home, MNEMOSYNE_SOCKET=str(daemon.socket))
+
+    assert b"stopped process" in restarted.stderr
+    assert asked.returncode == 0
 
 
 def test_a_program_that_has_the_memory_open_is_not_stopped(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Settings: every key, every variable, and where files lie."""
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from mnemosyned.config import (
     load_config,
     variable,
     with_default_model,
+    without_password,
 )
 from mnemosyned.config.reading import PROJECT_VARIABLE
 from mnemosyned.domain.errors import ConfigInvalid
@@ -337,3 +339,52 @@ def test_a_number_of_backups_is_a_rule(tmp_path: Path) -> None:
     file.write_text("backup:\n  keep: 5\n")
 
     assert load_config(file, environ={}).backup.keep == 5
+
+
+@pytest.mark.parametrize(
+    ("url", "shown", "bare"),
+    [
+        ("postgresql://a:pw@h:5/n", "postgresql://a:***@h:5/n", "postgresql://a@h:5/n"),
+        ("postgres://a:p#w?@h/n", "postgres://a:***@h/n", "postgres://a@h/n"),
+        ("postgresql:///n?password=pw&host=/run", "postgresql:///n?password=***&host=/run", "postgresql:///n?host=/run"),
+        ("postgresql://h1:1,h2/n", "postgresql://h1:1,h2/n", "postgresql://h1:1,h2/n"),
+    ],
+)  # fmt: skip
+def test_a_url_is_shown_without_its_password(url: str, shown: str, bare: str) -> None:
+    assert without_password(url) == shown
+    assert without_password(url, shown="") == bare
+
+
+@pytest.mark.parametrize(
+    ("path", "url"),
+    [
+        ("/home/ann/postgresql:/ann:pw@host:5/name", "postgresql://ann@host:5/name"),
+        ("/postgres:/host/name?sslmode=require", "postgresql://host/name?sslmode=require"),
+        ("~/postgresql:/name", "postgresql:///name"),
+        ("postgresql:/ann@host", "postgresql://ann@host"),
+    ],
+)  # fmt: skip
+def test_a_url_that_was_stored_as_a_path_is_no_file(path: str, url: str) -> None:
+    config = load_config(environ={"MNEMOSYNE_DATABASE": path})
+
+    with pytest.raises(ConfigInvalid) as caught:
+        _ = config.location
+
+    command = f"mnem config set database {shlex.quote(url)}"
+    assert caught.value.message.endswith(command)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("DATABASE", "sqlite:///notes.db", "expected a file or postgresql://"),
+        ("DATABASE", "PostgreSQL://ann@host/name", "expected a file or postgresql://"),
+        ("BACKUP_DIR", "postgresql://ann@host/name", "expected a path, not a URL"),
+        ("LLM_MODEL_PATH", "https://host/m.gguf", "expected a path, not a URL"),
+    ],
+)
+def test_a_url_is_refused_where_a_path_belongs(
+    name: str, value: str, says: str
+) -> None:
+    with pytest.raises(ConfigInvalid, match=says):
+        load_config(environ={f"MNEMOSYNE_{name}": value})

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mnemosyned.cli.setting import with_setting, write_setting
+from mnemosyned.cli.setting import with_setting, write_settings
 from mnemosyned.config import load_config
 from mnemosyned.domain.errors import ConfigInvalid
 from mnemosyned.paths import shipped
@@ -37,7 +37,7 @@ def test_a_setting_is_written_and_every_other_word_stays(
     file.write_bytes(text.encode())
     before = load_config(file, environ={})
 
-    write_setting(file, "llm.model_path", "/models/ü #1.gguf")
+    write_settings(file, {"llm.model_path": "/models/ü #1.gguf"})
 
     after = load_config(file, environ={})
     assert after.llm.model_path == "/models/ü #1.gguf"
@@ -74,7 +74,7 @@ def test_a_file_that_would_not_be_valid_stays_as_it_is(
     file.write_text(text)
 
     with pytest.raises(ConfigInvalid):
-        write_setting(file, "llm.model_path", "/m.gguf")
+        write_settings(file, {"llm.model_path": "/m.gguf"})
 
     assert file.read_text() == text
 
@@ -85,7 +85,7 @@ def test_a_linked_file_stays_a_link_and_keeps_its_mode(tmp_path: Path) -> None:
     real.chmod(0o640)
     link.symlink_to(real)
 
-    write_setting(link, "llm.model_path", "/m.gguf")
+    write_settings(link, {"llm.model_path": "/m.gguf"})
 
     assert link.is_symlink()
     assert load_config(real, environ={}).llm.model_path == "/m.gguf"

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import click
 import psycopg
 import pytest
+from e2e.daemons import mnem, short_room
 from postgres.moving import counted, filled, move, settings, source
 from support.compare_databases import NUMBERED, NUMBERS, differences
 from support.fakes import NOON
@@ -97,6 +102,34 @@ def test_all_comes_to_a_server_and_back(filled: Path, dsn: str, tmp_path: Path) 
     assert there["sha256"] == returned["sha256"]
     assert there["asked"] == returned["asked"] == moves.SAMPLE_MAX
     assert filled.read_bytes() == before, "the source stays as it was"
+
+
+def test_the_next_step_that_is_printed_works_as_it_stands(dsn: str) -> None:
+    url = dsn.replace("@", ":geheim@", 1)
+    with short_room() as home:
+        driver = str(
+            Path(psycopg.__file__).parents[1]
+        )  # the daemon is in another folder
+        run = partial(mnem, home=home, PATH="", PYTHONPATH=driver)
+        run("start")
+        run("remember", "the cellar key hangs behind the flour", "--id", "key")
+        run("stop")
+
+        moved = run("move", "--to", url).stdout.decode()
+        (step,) = re.findall(r"to use it: mnem (.*)", moved)
+        done = run(*shlex.split(step))
+        started = run("start")
+        found = run("recall", "cellar key", "--json").stdout
+        in_use = run("move", "--from", dsn, "--to", str(home / "back.db"))
+        run("stop")
+
+        assert "geheim" not in moved
+        assert "~/.pgpass" in moved
+        assert done.returncode == 0, done.stderr
+        assert started.returncode == 0, started.stderr
+        assert [hit["id"] for hit in json.loads(found)["hits"]] == ["key"]
+        assert in_use.returncode == 5
+        assert not list(home.glob("**/postgresql:"))
 
 
 def test_recall_finds_the_same_in_the_same_order(source: Path, dsn: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from mnemosyned.cli.setting import write_setting
+from mnemosyned.cli.setting import write_settings
 from mnemosyned.config import NO_MODEL, config_file, load_config
 from mnemosyned.domain.errors import InvalidRequest
 from mnemosyned.models.catalog import CATALOG, ModelStore, manual_instructions
@@ -108,7 +108,7 @@ def use(name: str) -> None:
     shelf = ModelStore()
     value = NO_MODEL if name == "none" else str(_gguf_file(shelf.find(name)))
     file_used = config_file() or config_dir() / "mnemosyned.yaml"
-    write_setting(file_used, "llm.model_path", value)
+    write_settings(file_used, {"llm.model_path": value})
     say(f"llm.model_path is {value} in {file_used}; {RELOAD}")
 
 

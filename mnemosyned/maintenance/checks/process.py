@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import shlex
 import shutil
 import socket
 import sqlite3
@@ -14,7 +15,15 @@ from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from mnemosyned.config import API_KEY_VARIABLE
+from mnemosyned.config import (
+    API_KEY_VARIABLE,
+    PATHS,
+    absolute_paths,
+    url_in_path,
+    value_of,
+    without_password,
+)
+from mnemosyned.domain.errors import ConfigInvalid
 from mnemosyned.maintenance.daemon_process import PROGRAM
 from mnemosyned.maintenance.findings import (
     Finding,
@@ -41,12 +50,21 @@ REPAIR = "mnem doctor --repair"
 def check_settings(installation: Installation) -> Iterator[Finding]:
     """Whether the settings can be read, and are in force."""
     if installation.config_problem:
-        yield problem("settings", installation.config_problem, "mnem config edit")
+        url = url_in_path(installation.config.database or "")
+        bare = shlex.quote(without_password(url or "", shown=""))
+        command = f"mnem config set database {bare}" if url else "mnem config edit"
+        yield problem("settings", installation.config_problem, command)
         return
     pending = installation.status.restart_needed if installation.status else []
     if pending:
         text = f"changed, but in force only after a restart: {', '.join(pending)}"
         yield warning("settings", text, "mnem restart")
+    for name in sorted(PATHS):
+        value = value_of(installation.config, name) or "/"
+        below = absolute_paths(name, value, Path("/"))
+        if below != value and not value.startswith(("/", "~")):
+            text = f"{name}: {value} is another file in each working directory"
+            yield warning("settings", text, f"mnem config set {name} PATH")
     key = installation.config.llm.api_key_file
     if key and not os.access(Path(key).expanduser(), os.R_OK):
         text = f"llm.api_key_file: {key} cannot be read (or set {API_KEY_VARIABLE})"
@@ -123,6 +141,11 @@ def check_daemon(installation: Installation) -> Iterator[Finding]:
     if status.version != __version__:
         text = f"version {status.version} runs, {__version__} is installed"
         yield warning("daemon", text, "mnem restart")
+    with suppress(ConfigInvalid):
+        location = str(installation.config.location)
+        if status.database != location and "database" not in status.restart_needed:
+            text = f"it has {status.database}, and the settings name {location}"
+            yield warning("daemon", text, "mnem stop; mnem start")
     yield from (problem("daemon", text, "mnem restart") for text in status.problems)
     yield from (warning("daemon", text) for text in status.warnings)
     yield ok("daemon", f"process {process.pid} answers on {installation.socket}")
