@@ -83,6 +83,11 @@ def test_sessions_of_a_project_come_last_seen_first(store: MemoryStore) -> None:
         session("cursor:9", minutes=9, project="other")
     )
     store.surroundings.agents.keep_session(session("cursor:8", minutes=8, project=""))
+    said = [
+        replace(memory(name), session=name)
+        for name in ("codex:0", "codex:1", "codex:2", "cursor:9", "cursor:8")
+    ]
+    remember_batch(store, *said)
 
     assert store.surroundings.agents.sessions_of("shop", 2) == ["codex:2", "codex:1"]
     assert store.surroundings.agents.sessions_of("", 2) == []
@@ -92,6 +97,19 @@ def test_sessions_of_a_project_come_last_seen_first(store: MemoryStore) -> None:
         "codex:1": "shop",
         "cursor:9": "other",
     }
+
+
+def test_sessions_in_which_nothing_was_said_are_not_among_them(
+    store: MemoryStore,
+) -> None:
+    agents = store.surroundings.agents
+    for number in range(9):
+        agents.keep_session(session(f"codex:{number}", minutes=number))
+    old = [replace(each, session="codex:1") for each in trio("old")]
+    remember_batch(store, *old, replace(memory("new"), session="codex:0"))
+    consolidate(store, promotion("e", *old))
+
+    assert agents.sessions_of("shop", 2) == ["codex:1", "codex:0"]
 
 
 def test_recent_sessions_have_a_transcript(store: MemoryStore) -> None:
@@ -112,7 +130,8 @@ def test_sessions_are_limited(
             session(f"codex:{number}", minutes=number)
         )
 
-    assert store.surroundings.agents.sessions_of("shop", 9) == ["codex:3", "codex:2"]
+    kept = [store.surroundings.agents.session(f"codex:{number}") for number in range(4)]
+    assert list(map(bool, kept)) == [False, False, True, True]
 
 
 def test_what_is_stored_or_was_forgotten_is_known(store: MemoryStore) -> None:

@@ -76,6 +76,21 @@ def test_a_session_in_another_tool_starts_with_what_matters(hooks: HookService) 
     assert len(text) <= 2_000
 
 
+@pytest.mark.usefixtures("told")
+def test_sessions_in_which_nothing_was_said_push_nothing_out(
+    hooks: HookService, clock: FakeClock
+) -> None:
+    first = start(codex(hooks, None))
+    for number in range(25):
+        clock.advance(minutes=5)
+        start(codex(hooks, None, session=f"empty-{number}"))
+
+    later = start(codex(hooks, None, session="later"))
+
+    assert DECISION in first
+    assert later == first
+
+
 @pytest.mark.parametrize("source", ["resume", "compact", "fork"])
 @pytest.mark.usefixtures("told")
 def test_context_wasted_on_resume_nothing_is_told_again(

@@ -1,10 +1,11 @@
 """Projects and sessions of agents, as memory by MCP and hooks share them."""
 
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from support.fakes import NOON
+from support.fakes import NOON, memory, remember_batch
 from support.mcp import McpPeer, origin_header
 
 from mnemosyned.domain.ports.surroundings.agents import AgentSession
@@ -37,10 +38,12 @@ def test_a_new_session_is_kept_with_its_project(
 ) -> None:
     identity = Identity(client="codex", conversation="1", project="p", directory="/d")
     sessions.saw(identity, NOON)
-    assert sessions.sessions_of("p", 9) == ["codex:1"]
     kept = store.surroundings.agents.session("codex:1")
     assert kept is not None
     assert (kept.client, kept.directory, kept.seen_at) == ("codex", "/d", NOON)
+    assert sessions.sessions_of("p", 9) == [], "nothing is said in it yet"
+    remember_batch(store, replace(memory("m"), session="codex:1"))
+    assert sessions.sessions_of("p", 9) == ["codex:1"]
 
 
 def test_what_hooks_know_of_a_session_stays(

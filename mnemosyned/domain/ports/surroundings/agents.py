@@ -89,7 +89,10 @@ class AgentStore(Protocol):
         ...
 
     def sessions_of(self, project: str, limit: int) -> list[str]:
-        """Return the sessions of a project, the last seen first; none for no project."""
+        """Return the sessions of a project that have memories, the last seen first.
+
+        A tool starts many in which nothing is said. There are none for no project.
+        """
         ...
 
     def projects_of(self, sessions: Sequence[str]) -> dict[str, str]:

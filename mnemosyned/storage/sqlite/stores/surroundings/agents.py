@@ -154,7 +154,9 @@ class SqliteAgents(Transactional, AgentStore):
         if not project:
             return []
         rows = connection.execute(
-            "SELECT session_id FROM agent_session WHERE project = ? "
+            "SELECT session_id FROM agent_session AS s WHERE project = ? AND ("
+            "EXISTS (SELECT 1 FROM working_memory AS w WHERE +w.session_id = +s.session_id) OR "
+            "EXISTS (SELECT 1 FROM episodic_memory AS e WHERE e.session_id = s.session_id)) "
             "ORDER BY seen_at DESC LIMIT ?",
             (project, limit),
         )
