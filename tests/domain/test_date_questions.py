@@ -81,6 +81,46 @@ def test_times_are_understood_in_other_languages(text: str, english: str) -> Non
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "Was machte ich am 22. November?",
+        "Was tat ich den 22. November",
+        "Was hab ich am 22. Nov. gemacht?",
+        "Was machte ich am 22.November 2025?",
+        "Was machte ich am 22.11.?",
+        "Was machte ich am 22.11?",
+        "Was war am 22. 11. 2025 los?",
+        "Was war am 22.11.25 los?",
+        "What did I do on the 22nd of November 2025?",
+        "What did I do on Nov. 22nd?",
+        "Que faisais-je le 22 nov. ?",
+        "¿Qué hacía el 22.º de noviembre de 2025?",
+        "Cosa facevo il 22º novembre?",
+        "O que fiz no dia 22 de novembro?",
+        "Wat deed ik op 22 november?",
+        "Vad gjorde jag den 22:a november?",
+        "Co robiłem 22. listopada?",
+        "Что я делал 22-го ноября?",
+        "Що я робив 22 листопада 2025?",
+        "22 Kasım'da ne yaptım?",
+    ],
+)
+def test_a_day_is_read_with_the_mark_of_its_ordinal(text: str) -> None:
+    times = parse_times(text, NOW)
+
+    assert times.spans == (TimeSpan(day("2025-11-22"), day("2025-11-23")),)
+    assert times.only_time, times.subject_text
+
+
+def test_the_first_of_a_month_is_one_day() -> None:
+    texts = ("le 1er novembre", "l'1 novembre", "el 1º de noviembre", "1-го ноября")
+
+    spans = {parse_times(text, NOW).spans for text in texts}
+
+    assert spans == {(TimeSpan(day("2025-11-01"), day("2025-11-02")),)}
+
+
+@pytest.mark.parametrize(
     "text", ["Was ist gestern passiert?", "¿Qué hice ayer?", "il mese scorso"]
 )
 def test_a_time_alone_is_known_in_other_languages(text: str) -> None:
@@ -265,6 +305,8 @@ def test_other_words_ask_for_no_order(text: str) -> None:
         "May I ask about version 10.3",
         "version 10.3 may fail",
         "this may be wrong",
+        "version 2.11. is out",
+        "I am 2.5 metres tall",
         "may 5 people come",
         "March on",
         "is it on the 3rd floor",

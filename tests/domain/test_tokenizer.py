@@ -41,6 +41,27 @@ def test_abbreviations_initials_and_list_numbers_end_no_sentence() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Er kommt am 22. November um neun.",
+        "Er kommt am 22. Nov. um neun.",
+        "Am 22.11. Kuchen gebacken.",
+        "Seit 22. 11. um neun.",
+        "On Nov. 22 and Dec. 3 we met.",
+        "Fue el 1.º de noviembre.",
+        "Vous partez le 22 juil. à neuf heures.",
+    ],
+)
+def test_the_full_stops_of_a_date_end_no_sentence(text: str) -> None:
+    assert split(f"{text} Then cake.") == [text, "Then cake."]
+
+
+def test_a_month_or_a_version_ends_a_sentence() -> None:
+    for text in ("We met in Nov.", "It is version 2.11."):
+        assert split(f"{text} Then cake.") == [text, "Then cake."]
+
+
 def test_chinese_and_japanese_need_no_spaces_between_sentences() -> None:
     assert split("你好。今天开会！对吗？") == ["你好。", "今天开会！", "对吗？"]
 

@@ -21,6 +21,7 @@ from mnemosyned.domain.dates.spans import (
     matched_spans,
 )
 from mnemosyned.domain.dates.translated import translate_times
+from mnemosyned.domain.languages import LANGUAGES
 from mnemosyned.domain.languages.language import TimeOrder
 from mnemosyned.domain.text.stemming import WORD, fold_case
 from mnemosyned.domain.text.words.vague_words import is_vague
@@ -232,11 +233,18 @@ class _TimeReader:
             self.spans,
             " ".join([self._remaining.strip(), *self._date_terms]),
             only_time=bool(self._spans)
-            and all(map(is_vague, words))
+            and all(is_vague(word) or word in _asking_words() for word in words)
             and not _DUTY.search(self._unmatched),
             order=order,
             subject_text=subject,
         )
+
+
+@cache
+def _asking_words() -> frozenset[str]:
+    """Return the folded words with which the languages ask for nothing in particular."""
+    asking = (f"{language.stop_words} {language.deeds}" for language in LANGUAGES)
+    return frozenset(fold_case(" ".join(asking)).split())
 
 
 def _blank_out(text: str, match: re.Match[str], blank: str) -> str:

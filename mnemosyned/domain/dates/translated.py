@@ -23,7 +23,11 @@ WEEKDAY_CHARS_MIN = 5
 _GRAMMARS = [language.times for language in LANGUAGES if language.times]
 _PHRASE_WORD = re.compile(r"[^\W\d_]{3,}")
 _UNITS = ("day", "week", "month", "year")
-_OF = r"(?:de |del |di )?"
+_OF = r"(?:de |del |di |of )?"
+_ORDINAL_MARK = (
+    r"(?:\.?[ºª°oa]|st|nd|rd|th|s?ten|er|e|[sd]te|de|:[ae]|-?(?:e?go|о?го|е|а))"
+)
+"""The end of an ordinal in figures: 22nd, 22ten, 1er, 1.º, 22ste, 22:a, 22-go, 22-го."""
 _YEAR = rf"(?: {_OF}(?P<year>\d{{4}}))?"
 
 Translation = str | Callable[[re.Match[str]], str]
@@ -58,6 +62,7 @@ def rule_groups() -> list[_RuleGroup]:
         _group(phrases, _phrase_rules()),
         _group(ago, _ago_rules()),
         _group(MONTHS, _date_rules()),
+        _group(_DAYS, [_FIGURES]),
         _group(("am", "zum"), [_DAY_ALONE]),
         _group(WEEKDAYS, _weekday_rules()),
     ]
@@ -92,12 +97,12 @@ def _ago_rules() -> Iterator[tuple[str, Translation]]:
 
 
 def _date_rules() -> Iterator[tuple[str, Translation]]:
-    """Yield the rules of "am 5. Mai 2023", "5 de mayo" and "im Mai"."""
+    """Yield the rules of "am 5. Mai 2023", "1º de mayo", "5-го мая" and "im Mai"."""
     month = rf"(?P<month>{_any(map(re.escape, MONTHS))}){_YEAR}"
     on_day = _any(grammar.on_day for grammar in _GRAMMARS)
     in_month = _any(grammar.in_month for grammar in _GRAMMARS)
-    yield rf"(?:{on_day}) (?P<day>\d{{1,2}})\.? {_OF}{month}", _date
-    yield rf"(?P<day>\d{{1,2}})(?:\.| de) {month}", _date
+    number = rf"(?<![\d.,:])(?P<day>\d{{1,2}})(?:\. ?|{_ORDINAL_MARK}? )"
+    yield rf"(?:(?:{on_day}) )?{number}{_OF}{month}", _date
     yield rf"(?:{in_month}) {month}", _date
     named = _any(map(re.escape, MONTHS))
     yield rf"(?<!\d )(?<!\d\. )(?<!in )(?P<month>{named}) {_OF}(?P<year>\d{{4}})", _date
@@ -149,6 +154,21 @@ def _month_day(match: re.Match[str]) -> str:
     return f"on the {match['day']}th"
 
 
+def _date_in_figures(match: re.Match[str]) -> str:
+    year = match["year"] or ""
+    full_year = f"20{year}" if len(year) == 2 else year
+    return f"{int(match['day'])} {MONTH_NAMES[int(match['month']) - 1]} {full_year}".strip()
+
+
+_DAYS = {f"{day:{form}}" for day in range(1, 32) for form in ("", "02")}
+_FIGURES = (
+    (
+        r"(?:am|vom|zum|de[nm]|bis|seit|ab) (?P<day>0?[1-9]|[12][0-9]|3[01])\. ?"
+        r"(?P<month>0?[1-9]|1[0-2])(?:\. ?(?P<year>[0-9]{4}|[0-9]{2})(?![\w.:])|\.|(?= ?\?))"
+    ),
+    _date_in_figures,
+)
+"""The rule of "am 22.11." and "am 22.11.26"; without a preposition it may be a version."""
 _DAY_ALONE = (
     r"(?:am|zum) (?P<day>\d{1,2})\.(?! ?(?:\d|[^\W\d_]+ \d{4}))",
     _month_day,

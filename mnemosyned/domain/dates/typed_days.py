@@ -30,10 +30,9 @@ _WORD = re.compile(r"[^\W\d_]+")
 _STOP = re.compile(r"\.(?= |\Z)")
 _IN_MONTH = re.compile(r"\Ain (?=\S+ \d{4}\Z)")
 """What the translation puts before a month with its year, and no rule expects."""
-_ORDINAL_END = re.compile(r"\b(\d{1,2})(?:er|º|ª|°)(?= )")
 _FILLERS = re.compile(
     r"(?:(?:on|the|at|since|from|until|till|by|am|den|dem|der|vom|bis|seit|ab|le|la|el|il|du"
-    r"|au|al|dal|depuis|desde|hasta|om|op|på|em) )+"
+    r"|au|al|dal|depuis|desde|hasta|om|op|på|em|zum|de|d[ií]a|no|с|до|з|od|do) )+"
 )
 """Words before a time that say nothing of it."""
 _ARTICLES = ("the ", "in ", "on the ", "le ", "la ", "el ", "il ", "l'")
@@ -148,13 +147,12 @@ _FIGURES: tuple[tuple[str, FigureReader], ...] = (
 
 def _in_words(words: str, now: datetime, *, ahead: bool) -> TypedDay | None:
     """Read words of any language, with or without an article, a preposition or a weekday."""
-    plain = _ORDINAL_END.sub(r"\1", words)
-    bare = _FILLERS.sub("", plain)
+    bare = _FILLERS.sub("", words)
     # Most are English, or names and numbers alone: the translation is compiled for the others.
-    for form in (plain, bare):
+    for form in (words, bare):
         if day := _named(_with_english_names(form), now, ahead=ahead):
             return day
-    for form in (plain, bare, *(f"{article}{bare}" for article in _ARTICLES)):
+    for form in (words, bare, *(f"{article}{bare}" for article in _ARTICLES)):
         if day := _named(_in_english(form), now, ahead=ahead):
             return day
     weekday, _, date = bare.partition(" ")

@@ -10,6 +10,7 @@ DUTCH = Language(
         de het een en van ik te dat die in is niet op met voor zijn er aan om ook
         als maar naar bij uit nog heeft hebben wordt werd door ze hij wij
     """,
+    deeds="doe doet doen deed deden gedaan gebeurde gebeurd er wat ik op",
     continuations="""
         verder doorgaan ga nu dan daarna volgende stap bedankt dank perfect prima ja
         klaar

@@ -11,6 +11,7 @@ FRENCH = Language(
         ce cette il elle ne se plus par sont ou mais nous vous ils elles été leur
         leurs son sa ses à a
     """,
+    deeds="fais fait faisais faisait faire font passait",
     question_stop_words="""
         le la les l un une des du de d et ou est sont était étaient a ai as ont
         avait je tu il elle on nous vous ils elles me te se ce c s j n qu que qui

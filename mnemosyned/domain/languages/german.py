@@ -11,6 +11,10 @@ GERMAN = Language(
         auch wird wurde werden sie er es wir ich zu im am zum zur bei nach aus aber
         oder dass hat haben sind als wie noch nur um über
     """,
+    deeds="""
+        mache machst macht machen machte machtest machten tat taten tun tue hab hast
+        erledigt unternommen geschah geschehen
+    """,
     question_stop_words="""
         der die das den dem des ein eine einen einem einer und oder aber ist sind
         war waren wird wurde wurden hat habe haben hatte ich du er sie es wir ihr

@@ -10,6 +10,7 @@ ITALIAN = Language(
         il lo la gli le di del della dei che e è un una in per con non si da al alla
         sono come anche ma più nel nella hanno ha questo questa loro suo sua
     """,
+    deeds="faccio feci fece facevo faceva fare fatto successe accadde",
     question_stop_words="""
         il lo la i gli le un uno una e o è sono era ha ho hanno io tu lui lei noi mi
         ti si mio mia miei di del della dei in nel nella al alla a da per con che

@@ -107,6 +107,8 @@ class Language:
     question_stop_words: str = ""
     """Words that a search ignores. Leave it empty for a language with declined nouns: without a
     stemmer, stop words may be all that a question and its answer have in common."""
+    deeds: str = ""
+    """Words that ask what somebody did or what happened, and say nothing of it: "did"."""
     continuations: str = ""
     """Words that ask an agent to go on and say nothing of the matter: "continue", "go ahead"."""
     months: tuple[str, ...] = ()

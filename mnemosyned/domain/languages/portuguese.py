@@ -10,6 +10,7 @@ PORTUGUESE = Language(
         o a os as de do da dos das que e é um uma em no na para com não se por mais
         como mas ao ou foi são seu sua pelo pela também está eu ele ela
     """,
+    deeds="fiz fez fazia faço fazer feito aconteceu houve eu dia",
     continuations="""
         continua continue segue adiante agora depois próximo próxima passo obrigado
         obrigada perfeito sim bem pronto

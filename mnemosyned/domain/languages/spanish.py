@@ -11,6 +11,7 @@ SPANISH = Language(
         pero sus le ya o este sí porque esta entre cuando muy sin sobre también fue
         ha era son está
     """,
+    deeds="hago hice hizo hacía hacías hacer hecho pasaba ocurrió día",
     question_stop_words="""
         el la los las un una unos unas y o es son era fue fueron ha he han hay yo tú
         él ella nosotros me te se mi mis tu tus su sus de del en al a por para con

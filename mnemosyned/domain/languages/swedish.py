@@ -10,6 +10,7 @@ SWEDISH = Language(
         och att det som en på är av för med till den har de inte om ett han hon men
         var jag från vi kan när ska sig så
     """,
+    deeds="gör göra gjorde gjort hände vad jag mig",
     continuations="""
         fortsätt vidare nu sedan nästa steg tack perfekt bra ja klart
     """,

@@ -10,6 +10,10 @@ TURKISH = Language(
         ve bir bu da de için ile çok olarak daha en gibi ama ne var o kadar sonra
         olan
     """,
+    deeds="ben yaptım yaptın yaptı yaptık yapmıştım oldu",
+    months=tuple(
+        "ocak şubat mart nisan mayıs haziran temmuz ağustos eylül ekim kasım aralık".split()
+    ),
     continuations="""
         devam et şimdi sonra sıradaki adım teşekkürler lütfen tamam evet hazır
     """,

@@ -27,6 +27,14 @@ _ABBREVIATION = re.compile(
     r"|z\.b|usw|bzw|str|hr|fr|inkl|zzgl|evtl|sra|dra|núm|pág|mme)",
     re.IGNORECASE,
 )
+_SHORT_MONTHS = frozenset(
+    "jan feb febr apr jun jul aug sep sept oct okt nov dec dez janv févr avr juil déc abr dic ott"
+    " янв фев апр авг сент окт нояб дек".split()
+)
+_DATE = re.compile(
+    r"\b(?:am|de[mnr]|vom|zum|bis|seit|ab) \d{1,2}\. ?\d{1,2}\Z", re.IGNORECASE
+)
+"""A date in figures before its last full stop, as in "am 22.11."."""
 ABBREVIATION_CHARS_MAX = 12
 ABBREVIATION_LETTERS_MAX = 6
 """Letters of the longest abbreviation without a full stop inside."""
@@ -59,7 +67,7 @@ def _split(line: str) -> list[str]:
     for match in _BOUNDARY.finditer(line):
         mark, end = match.span()
         single_stop = line[mark] == "." and line[mark + 1] not in SPACED_ENDS
-        if single_stop and _is_abbreviation(line, start, mark):
+        if single_stop and _is_abbreviation(line, start, mark, end):
             continue
         result.append(line[start:end].rstrip())
         start = end
@@ -68,11 +76,19 @@ def _split(line: str) -> list[str]:
     return result
 
 
-def _is_abbreviation(line: str, start: int, stop: int) -> bool:
-    """Tell whether the word before a full stop is an abbreviation, an initial or a list number."""
-    word = line[max(start, stop - ABBREVIATION_CHARS_MAX) : stop].rpartition(" ")[2]
+def _is_abbreviation(line: str, start: int, stop: int, end: int) -> bool:
+    """Tell whether a full stop ends an abbreviation, an initial, a list number or a date.
+
+    `end` is where the next word begins.
+    """
+    before = line[max(start, stop - ABBREVIATION_CHARS_MAX) : stop]
+    word = before.rpartition(" ")[2]
+    if word.lower() in _SHORT_MONTHS:  # "22. Nov. um neun", "Nov. 22"
+        return line[end : end + 1].isdigit() or line[end : end + 1].islower()
     if len(word) > ABBREVIATION_LETTERS_MAX and word.isalpha():
         return False
+    if word[-1:].isdigit() and _DATE.search(before):
+        return True
     return _ABBREVIATION.fullmatch(word.lstrip("(\"'")) is not None
 
 
