@@ -411,7 +411,7 @@ wheel-llm: $(READY)
 uninstall: ## undo `make install`; your memory and a config you changed stay
 	@$(STOP)
 	@if $(UNIT_LOADED); then systemctl --user --quiet disable --now mnemosyned; fi
-	@if [ -e $(STATE)/setup/journal.json ] && [ -x $(MNEM) ]; then \
+	@if [ -x $(MNEM) ] && { [ -e $(STATE)/setup/journal.json ] || $(MNEM) setup --help >/dev/null 2>&1; }; then \
 		$(MNEM) setup --undo --yes \
 			|| echo "not all that setup wrote is out: see above, and $(STATE)/setup/journal.json"; fi
 	rm -f $(addprefix $(PREFIX)/bin/,mnemosyned mnem mnem-hook) $(UNIT)

@@ -316,3 +316,58 @@ def _parts_of_it_alone(edit: Edit, others: Iterable[Edit]) -> list[WrittenPart]:
     """The parts of an edit that no other one has."""
     needed = {tuple(part.path) for other in others for part in other.parts}
     return [part for part in edit.parts if tuple(part.path) not in needed]
+
+
+def recognized(
+    file: Path, parts: Sequence[Part | OwnFile], *, tool: str, scope: str
+) -> Edit | None:
+    """What is ours in a file, as an edit of which no journal tells; None for nothing."""
+    try:
+        content = files.read(file)
+        text = files.text_of(content)
+        own = parts[0]
+        if isinstance(own, OwnFile):
+            written = [WrittenPart(kind="file", path=[], kept=0)]
+            is_ours = own.state_of(text) in (State.CURRENT, State.STALE)
+            is_whole = text == own.content
+        else:
+            members = [part for part in parts if not isinstance(part, OwnFile)]
+            written = _ours_in(_document(file, content), members)
+            is_ours, is_whole = bool(written), False
+    except (Unreadable, files.FileRefused):
+        return None
+    if not is_ours:
+        return None
+    entries = [part for part in parts if isinstance(part, Entry)]
+    return Edit(
+        tool=tool,
+        scope=scope,
+        file=str(file),
+        before="",
+        after=digest(content) if is_whole else "",
+        parts=written,
+        folders=[],
+        made=True,
+        take_out=[word for entry in entries for word in entry.take_out],
+    )
+
+
+def _ours_in(document: Document, parts: Sequence[Part]) -> list[WrittenPart]:
+    """Our parts of a document, also hooks of events for which none are written any more."""
+    sought = {part.path: part for part in parts}
+    for hook in [part for part in parts if isinstance(part, Hook)]:
+        events = value_at(document.data, hook.path[:-1])
+        for event in events if isinstance(events, dict) else {}:
+            path = (*hook.path[:-1], event)
+            sought.setdefault(path, Hook(hook.file, path, hook.value))
+    ours = [
+        part
+        for part in sought.values()
+        if not isinstance(part, Heading)
+        and part.state(document) in (State.CURRENT, State.STALE)
+    ]
+    headings = [part for part in parts if isinstance(part, Heading) and ours]
+    return [
+        WrittenPart(kind=_KINDS[type(part)], path=[*map(str, part.path)], kept=0)
+        for part in (*ours, *headings)
+    ]

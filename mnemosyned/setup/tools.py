@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from mnemosyned.setup import apply as carry_out
 from mnemosyned.setup.files import FileRefused
 from mnemosyned.setup.journal import Edit, Journal
 from mnemosyned.setup.machine import Machine
-from mnemosyned.setup.parts import NAME, State
-from mnemosyned.setup.plan import FileChange, plan_files, plan_undo
+from mnemosyned.setup.parts import NAME, OwnFile, Part, State
+from mnemosyned.setup.plan import FileChange, plan_files, plan_undo, recognized
 from mnemosyned.setup.target import Site, Target
 
 USER_SCOPE = "user"
@@ -122,6 +123,33 @@ def edits_to_undo(
         if (not tools or edit.tool in tools)
         and (project is None or edit.scope == scope_name(project))
     ]
+
+
+def recognized_edits(
+    targets: Iterable[Target], site: Site, journal: Journal
+) -> list[Edit]:
+    """The parts of ours in tools of which the journal knows nothing, as edits.
+
+    Two tools may read one file. A tool counts only with a file that no other has.
+    """
+    scope = scope_name(site.project)
+    known = {edit.tool for edit in journal.edits if edit.scope == scope}
+    found: dict[str, list[Edit]] = {}
+    for target in targets:
+        make = target.parts if site.project is None else target.project_parts
+        by_file: dict[Path, list[Part | OwnFile]] = {}
+        for part in make(site) if make and target.name not in known else ():
+            by_file.setdefault(part.file, []).append(part)
+        edits = [
+            recognized(file, parts, tool=target.name, scope=scope)
+            for file, parts in by_file.items()
+        ]
+        found[target.name] = [edit for edit in edits if edit]
+    for tool, edits in found.items():
+        others = chain(journal.edits, *(found[name] for name in found if name != tool))
+        if {edit.file for edit in edits} <= {edit.file for edit in others}:
+            found[tool] = []
+    return [edit for edits in found.values() for edit in edits]
 
 
 def undo_all(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import sys
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -105,6 +106,27 @@ def test_an_undo_can_be_tried_first(home: Path) -> None:
     assert code == 0
     assert "-[mcp_servers.mnem]" in shown
     assert files(home) == written
+
+
+def test_an_undo_without_a_journal_shows_and_names_what_it_recognizes(
+    home: Path,
+) -> None:
+    run("cursor", "codex", "--yes")
+    shutil.rmtree(state_dir() / "setup")
+    written = files(home)
+
+    _, tried = run("--undo", "--dry-run")
+    with pytest.raises(InvalidRequest, match="--yes"):
+        run("--undo")
+    untouched = files(home)
+    code, shown = run("--undo", "--yes")
+
+    assert untouched == written
+    assert "-[mcp_servers.mnem]" in tried
+    assert "our entries are found in: Codex, Cursor" in " ".join(tried.split())
+    assert (code, shown.splitlines()[-1]) == (0, "4 files as before")
+    assert files(home) == {}
+    assert "setup has written nothing here" in run("--undo")[1]
 
 
 def test_nothing_is_written_unasked_without_a_terminal(home: Path) -> None:

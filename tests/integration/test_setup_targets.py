@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
-from support.setups import TEXTS, VARIANTS, Home, assert_set_up
+from support.setups import TEXTS, VARIANTS, Home, Snapshot, assert_set_up
 
 from mnemosyned.setup.documents.edits import Document
 from mnemosyned.setup.documents.paths import value_at
-from mnemosyned.setup.parts import Entry, OwnFile
+from mnemosyned.setup.parts import Entry, Heading, OwnFile
 from mnemosyned.setup.targets import TARGETS
 
 pytestmark = pytest.mark.thorough
@@ -230,6 +231,114 @@ def test_all_tools_together_are_undone_to_the_byte(home: Home) -> None:
     assert home.undo() == []
 
     assert home.snapshot() == before
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("tool", TOOLS)
+def test_a_tool_is_undone_to_the_byte_where_the_journal_is_gone(
+    home: Home, tool: str, variant: str
+) -> None:
+    home.write(tool, variant)
+    before = home.snapshot()
+    home.apply(tool)
+    shutil.rmtree(home.state)
+
+    assert home.undo(tool) == []
+
+    assert said(home.snapshot()) == said(before)
+    assert not home.state.exists()
+
+
+def said(snapshot: Snapshot) -> dict[str, str]:
+    """What files say, but for what nobody knows without a journal.
+
+    That is whether an empty file or container was there, and the version of a file of hooks.
+    """
+    texts: dict[str, str] = {}
+    for name, (content, _) in snapshot.items():
+        if not content:
+            continue
+        document = Document(Path(name), content.decode())
+        if "hooks" in document.data and "version" in document.data:
+            Heading(Path(name), ("version",), 1).remove(document)
+        text = document.text.strip().removesuffix("extensions: {}")
+        if text not in ("", "{}"):
+            texts[name] = text
+    return texts
+
+
+@pytest.mark.parametrize("tool", PROJECT_TOOLS)
+def test_a_project_is_undone_where_the_journal_is_gone(home: Home, tool: str) -> None:
+    home.project = home.path / "work"
+    home.project.mkdir()
+    home.write(tool, "foreign")
+    before = home.snapshot()
+    home.apply(tool)
+    shutil.rmtree(home.state)
+
+    assert home.undo() == []
+
+    assert said(home.snapshot()) == said(before)
+
+
+def test_all_tools_together_are_undone_where_the_journal_is_gone(home: Home) -> None:
+    for tool in TOOLS:
+        home.write(tool, "foreign")
+    before = home.snapshot()
+    for tool in TOOLS:
+        home.apply(tool)
+    shutil.rmtree(home.state)
+
+    assert home.undo() == []
+
+    assert said(home.snapshot()) == said(before)
+    assert not home.state.exists()
+
+
+def test_without_a_journal_what_is_not_ours_stays(home: Home) -> None:
+    file = home.path / ".cursor" / "hooks.json"
+    file.parent.mkdir()
+    old = {"command": "/old/bin/mnem-hook"}
+    own = {"command": "say mnem-hook"}
+    hooks = {"afterFileEdit": [own, old], "stop": [old], "sessionEnd": [own]}
+    file.write_text(json.dumps({"version": 1, "hooks": hooks}))
+    servers = file.with_name("mcp.json")
+    servers.write_text('{"mcpServers": {"mnem": {"command": "npx", "args": ["mnem"]}}}')
+    foreign = servers.read_bytes()
+
+    assert home.undo("cursor") == []
+
+    left = {"afterFileEdit": [own], "sessionEnd": [own]}
+    assert json.loads(file.read_text()) == {"version": 1, "hooks": left}
+    assert servers.read_bytes() == foreign
+
+
+def test_without_a_journal_a_plugin_file_that_was_changed_is_left_and_told(
+    home: Home,
+) -> None:
+    home.apply("opencode")
+    plugin = home.path / ".config" / "opencode" / "plugins" / "mnem.js"
+    plugin.write_text(plugin.read_text() + "// mine\n")
+    shutil.rmtree(home.state)
+
+    (problem,) = home.undo("opencode")
+
+    assert "delete it yourself" in problem
+    assert plugin.exists()
+
+
+def test_without_a_journal_shared_hooks_stay_for_the_other_tool(home: Home) -> None:
+    file = home.path / ".copilot" / "hooks" / "mnem.json"
+    home.apply("vscode")
+    home.apply("copilot")
+    shutil.rmtree(home.state)
+
+    home.undo("vscode")
+    assert file.exists()
+    assert_set_up(home, "copilot")
+    home.undo("copilot")
+
+    assert not file.exists()
 
 
 @pytest.mark.parametrize("first", ["vscode", "copilot"])

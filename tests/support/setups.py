@@ -10,7 +10,14 @@ from mnemosyned.setup.machine import Machine, Programs
 from mnemosyned.setup.parts import OwnFile, State
 from mnemosyned.setup.target import Site
 from mnemosyned.setup.targets import TARGETS
-from mnemosyned.setup.tools import ToolPlan, edits_to_undo, plan_tool, set_up, undo_all
+from mnemosyned.setup.tools import (
+    ToolPlan,
+    edits_to_undo,
+    plan_tool,
+    recognized_edits,
+    set_up,
+    undo_all,
+)
 
 FOREIGN = {
     "mcpServers": {"other": {"command": "npx", "args": ["-y", "other"]}},
@@ -91,8 +98,9 @@ class Home:
         return set_up(self.plan(tool), self.journal)
 
     def undo(self, *tools: str) -> list[str]:
-        """Take out what setup wrote; what failed."""
+        """Take out what setup wrote, whether or not there is a journal; what failed."""
         journal = self.journal
+        journal.edits += recognized_edits(TARGETS.values(), self.site, journal)
         edits = edits_to_undo(journal, tools, self.project)
         done = undo_all(edits, journal, self.site.machine)
         return [problem for _, _, problem in done if problem]

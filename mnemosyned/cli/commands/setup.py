@@ -34,6 +34,7 @@ from mnemosyned.setup.tools import (
     confirmed_by,
     edits_to_undo,
     plan_tool,
+    recognized_edits,
     set_up,
     undo_all,
 )
@@ -254,8 +255,25 @@ class _Setup:
         return failed
 
     def undo(self, tools: tuple[str, ...]) -> int:
-        """Take out what setup wrote for these tools, or for all."""
+        """Take out what setup wrote for these tools, or for all.
+
+        What it wrote is in its journal, and recognized where that is gone.
+        """
+        recognized = recognized_edits(TARGETS.values(), self._site, self._journal)
+        self._journal.edits += recognized
         edits = edits_to_undo(self._journal, tools, self._project)
+        if titles := {TARGETS[edit.tool].title for edit in edits if edit in recognized}:
+            place = self._machine.shown(self._journal.file)
+            words = f"{place} does not know of this, but our entries are found in"
+            self._report([f"{words}: {', '.join(sorted(titles))}"])
+        self._report(
+            [
+                f"{TARGETS[tool].title}: our plugin is installed ({plugin}); remove it as it was "
+                "installed: see its README.md"
+                for tool in tools or TARGETS
+                for plugin in TARGETS[tool].plugins(self._machine)
+            ]
+        )
         for edit in edits:
             change = plan_undo(edit, self._journal)
             self._say(show_diff(change, self._machine.shown(change.file)))
