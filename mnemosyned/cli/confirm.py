@@ -22,6 +22,7 @@ R = TypeVar("R")
 
 DELETES = {"forget": "forgotten", "prune": "pruned"}
 """Verbs that cannot be undone, and what was not done without a confirmation."""
+UNDO = "undo"
 PINS = ("pin", "unpin")
 CHANGES = {
     "edit": "edited",
@@ -39,12 +40,13 @@ def must_ask(request: Request[Any]) -> bool:
     if getattr(request, "dry_run", False):
         return False
     name = request.verb_name()
-    return name in DELETES or (name in CHANGES and getattr(request, "id", "") is None)
+    whole_kind = name in DELETES or name == UNDO
+    return whole_kind or (name in CHANGES and getattr(request, "id", "") is None)
 
 
 def asks(verb: type[Request[Any]]) -> bool:
     """Whether requests of a verb may have to be confirmed."""
-    return verb.verb_name() in DELETES or verb.verb_name() in CHANGES
+    return verb.verb_name() in {*DELETES, *CHANGES, UNDO}
 
 
 def confirmed(client: Connection, request: Request[R]) -> object:
@@ -56,20 +58,32 @@ def confirmed(client: Connection, request: Request[R]) -> object:
     preview: Request[Any] = msgspec.structs.replace(request, dry_run=True)
     can_ask = sys.stdin.isatty()
     foreseen: Any = called(client, preview)
-    if not (foreseen.memories or getattr(foreseen, "learnings", 0)):
+    name = request.verb_name()
+    if name == UNDO:  # and not a cycle that ends meanwhile
+        count = sum(group.items for group in foreseen.groups)
+        request = msgspec.structs.replace(request, cycle=foreseen.cycle)
+    else:
+        count = foreseen.memories + getattr(foreseen, "learnings", 0)
+    if not count:
         believes = getattr(request, "believe_clock", False)
         return called(client, request) if believes else foreseen
-    name = request.verb_name()
     if not can_ask:
         say(render(foreseen), err=True, styled=True)
-        doing = "delete" if name in DELETES else "change memories"
+        doing = (
+            "delete"
+            if name in DELETES
+            else "take back a cycle"
+            if name == UNDO
+            else "change memories"
+        )
         raise InvalidRequest(
             f"refusing to {doing} without a terminal to confirm; use --yes"
         )
     foreseen = whole(client, preview, foreseen)
     _show(render(foreseen))
     if not agreed(_question(name, foreseen), default=False):
-        say(f"nothing was {(DELETES | CHANGES)[name]}", err=True)
+        done = (DELETES | CHANGES).get(name, "taken back")
+        say(f"nothing was {done}", err=True)
         raise click.exceptions.Exit(EXIT_NOTHING)
     if getattr(foreseen, "doubt", ""):
         request = msgspec.structs.replace(request, believe_clock=True)
@@ -113,6 +127,8 @@ def _show(text: str) -> None:
 
 
 def _question(name: str, foreseen: Any) -> str:  # noqa: ANN401 the result of any such verb
+    if name == UNDO:
+        return "Take this cycle back? Its summaries are deleted."
     count = foreseen.memories
     if name == "prune":
         return (

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import threading
-from datetime import datetime
+from datetime import UTC, datetime
 
 CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _PAIRS = [first + second for first in CROCKFORD for second in CROCKFORD]
 """Ten bits each: half as many steps to write an id."""
+_CHARS, _TIME_CHARS = 26, 10
 _TAIL_BITS = 60
 """The last twelve letters of an id; those before them stay the same within a millisecond."""
 
@@ -46,3 +47,16 @@ class IdFactory:
 
 
 new_id = IdFactory()
+
+
+def made_at(id: str) -> datetime | None:
+    """Return when a ULID was made; None for an id of another form."""
+    if len(id) != _CHARS or not set(id) <= set(CROCKFORD) or id[0] > "7":
+        return None
+    millis = 0
+    for letter in id[:_TIME_CHARS]:
+        millis = millis * len(CROCKFORD) + CROCKFORD.index(letter)
+    try:
+        return datetime.fromtimestamp(millis / 1000, UTC)
+    except (ValueError, OverflowError):  # after the last year there is
+        return None

@@ -5,7 +5,12 @@ from itertools import pairwise
 from support.fakes import NOON
 
 from mnemosyned.domain.content_hash import content_hash
-from mnemosyned.domain.ids import CROCKFORD, IdFactory
+from mnemosyned.domain.ids import CROCKFORD, IdFactory, made_at
+
+
+def test_an_id_tells_when_it_was_made() -> None:
+    assert made_at(IdFactory()(NOON)) == NOON
+    assert {made_at(id) for id in ("", "mine", "8" + 25 * "0", 26 * "7")} == {None}
 
 
 def test_ids_of_one_instant_ascend() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
+from e2e.conftest import Start
 from e2e.daemons import WAIT_S, Daemon
 from e2e.filled import filled
 from e2e.terminals import on_terminal
@@ -83,3 +85,35 @@ def test_on_a_terminal_forgetting_asks(
     assert (b"nothing was forgotten" in said) == (code == 1)
     assert process.returncode == code
     assert filled.post("get", id="ask").status == status
+
+
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize(
+    ("answer", "code", "tier"), [(b"n\n", 1, "archive"), (b"y\n", 0, "working")]
+)
+def test_taking_a_cycle_back_says_of_what_and_asks(
+    start: Start, answer: bytes, code: int, tier: str, *, named: bool
+) -> None:
+    daemon = start()
+    for number in range(3):
+        content = f"the heron number {number} stands alone"
+        daemon.post("remember", id=f"heron-{number}", content=content)
+    cycle = daemon.post("sleep", force=True).body["cycle"]
+    words = ["undo", *([cycle] if named else [])]
+
+    refused = daemon.mnem(*words)
+    with on_terminal(daemon, *words) as (process, seen):
+        seen.type(answer)
+        process.wait(WAIT_S)
+        said = seen()
+
+    foreseen = b"would put back 3 memories of 1 group, 93 characters"
+    assert refused.returncode == 2
+    head = rb"cycle %b of 20\d\d-.*: %b" % (cycle.encode(), foreseen)
+    assert re.match(head, refused.stderr)
+    assert b"would put back 3 memories" in said
+    assert b"refusing to take back a cycle without a terminal" in refused.stderr
+    assert b"Take this cycle back? Its summaries are deleted." in said
+    assert (b"nothing was taken back" in said) == (code == 1)
+    assert process.returncode == code
+    assert daemon.post("get", id="heron-0").body["memory"]["tier"] == tier

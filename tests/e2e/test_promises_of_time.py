@@ -48,7 +48,7 @@ def test_an_undo_survives_the_age_trigger_and_a_restart(
     remember(daemon, "held", days_ago=3)
     daemon.mnem("sleep")
 
-    undone = daemon.mnem("undo", "--keep-hours", "2").stdout.decode()
+    undone = daemon.mnem("undo", "--keep-hours", "2", "--yes").stdout.decode()
     slept = daemon.mnem("sleep").stdout.decode()
     stopped = daemon.stop()
     after_stop = working(daemon.database)

@@ -130,7 +130,7 @@ def test_the_plan_of_an_undo_is_told_as_one_and_the_same_reason_once() -> None:
     )
 
     assert render(plan).splitlines() == [
-        "cycle the-cycle: would put back 9 memories",
+        "cycle the-cycle: would put back 9 memories of 3 groups, 900 characters",
         f"   home, -: {error} (3 groups)",
     ]
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import click
 
 from mnemosyned.cli.answers.table import table
+from mnemosyned.domain.ids import made_at
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.sleep.cycles import (
     CycleReport,
@@ -89,8 +90,12 @@ def _groups(report: CycleReport) -> str:
 def _undone(report: CycleReport) -> str:
     """The report or plan of an undo, with the reasons for what could not return."""
     if report.dry_run:
-        back = sum(group.items for group in report.groups)
-        head = f"cycle {report.cycle}: would put back {counted(back, 'memory')}"
+        groups = [each for each in report.groups if each.status is not GroupStatus.KEPT]
+        back = sum(group.items for group in groups)
+        chars = sum(group.chars_before for group in groups)
+        began = made_at(report.cycle)
+        head = f"cycle {report.cycle}{f' of {when(began)}' if began else ''}: would put back "
+        head += f"{counted(back, 'memory')} of {counted(len(groups), 'group')}, {chars:,} characters"
         stay = "would stay"
     else:
         back = report.restored
