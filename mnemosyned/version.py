@@ -1,3 +1,26 @@
-"""The version of this package; at the ground, so that every part may name it."""
+"""The version of this package and its extras; at the ground, so that every part may name them."""
+
+from __future__ import annotations
 
 __version__ = "0.1.0"
+
+
+def install_command(extra: str) -> str:
+    """The command that installs what an extra needs into the environment of this program.
+
+    This package itself is on no index, so the command names the packages.
+    """
+    # Loaded here: only a failure needs them.
+    import re  # noqa: PLC0415
+    import shlex  # noqa: PLC0415
+    import sys  # noqa: PLC0415
+    from importlib.metadata import requires  # noqa: PLC0415
+    from importlib.util import find_spec  # noqa: PLC0415
+
+    marked = re.compile(rf"(.*?) *; *extra == .{re.escape(extra)}.")
+    needed = filter(None, map(marked.fullmatch, requires("mnemosyned") or ()))
+    packages = shlex.join(match[1] for match in needed)
+    python = shlex.quote(sys.executable)
+    if find_spec("pip") is None:  # an environment that uv made
+        return f"uv pip install --python {python} {packages}"
+    return f"{python} -m pip install {packages}"

@@ -14,6 +14,7 @@ from mnemosyned.domain.ports.servers.server import DatabaseServer
 from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.ports.vectors import OwnedVectorStore, VectorStore
 from mnemosyned.paths import shipped
+from mnemosyned.version import install_command
 
 if TYPE_CHECKING:
     from mnemosyned.storage.postgres.store import PostgresStore
@@ -166,6 +167,6 @@ def _driver() -> Iterator[None]:
         if error.name != "psycopg":
             raise
         raise ConfigInvalid(
-            "a PostgreSQL database needs psycopg: pip install 'mnemosyned[postgres]'",
+            f"a PostgreSQL database needs psycopg: {install_command('postgres')}",
             field="database",
         ) from error

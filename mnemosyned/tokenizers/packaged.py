@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from mnemosyned.domain.errors import TokenizerUnusable
+from mnemosyned.version import install_command
 
 
 class PackagedCounter:
@@ -16,8 +17,7 @@ class PackagedCounter:
             from tokenizers import Tokenizer  # noqa: PLC0415 optional, and slow to load
         except ImportError as error:
             raise TokenizerUnusable(
-                f"{path} needs the package tokenizers; install it with "
-                "`pip install 'mnemosyned[tokenizers]'`"
+                f"{path} needs the package tokenizers: {install_command('tokenizers')}"
             ) from error
         try:
             self._tokenizer = Tokenizer.from_file(str(path))

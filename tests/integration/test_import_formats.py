@@ -101,7 +101,8 @@ def test_a_calendar_without_its_library_says_what_to_install(
     _, bad = read(calendar(tmp_path))
 
     assert bad[0].reason == (
-        "it needs icalendar; install it with: pip install 'mnemosyned[personal]'"
+        f"it needs icalendar; install it with: {sys.executable} -m pip install "
+        "'icalendar<8,>=6.1' 'vobject<0.10,>=0.9.9'"
     )
 
 

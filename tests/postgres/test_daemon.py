@@ -1,6 +1,7 @@
 """A real daemon on a real server: everything a user does, its stop and start, and failing starts."""
 
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -195,7 +196,7 @@ class TestFailingStarts:
         assert process.wait(WAIT_S) == EXIT_CONFIG
         assert log.read_text() == (
             "mnemosyned: a PostgreSQL database needs psycopg: "
-            "pip install 'mnemosyned[postgres]'\n"
+            f"{sys.executable} -m pip install 'psycopg[binary]<4,>=3.2'\n"
         )
 
 

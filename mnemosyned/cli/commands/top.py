@@ -9,6 +9,7 @@ import click
 
 from mnemosyned.cli.calls import client_of
 from mnemosyned.domain.errors import InvalidRequest
+from mnemosyned.version import install_command
 
 LOOK_S = 5.0
 """Longest wait for an answer of the daemon to a look; a sleep may take longer."""
@@ -24,8 +25,7 @@ def top(context: click.Context) -> None:
     """
     if find_spec("textual") is None:
         raise InvalidRequest(
-            "the live view needs Textual, which is not installed: "
-            f"{sys.executable} -m pip install 'mnemosyned[top]'"
+            f"the live view needs Textual, which is not installed: {install_command('top')}"
         )
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise InvalidRequest(

@@ -15,6 +15,7 @@ from mnemosyned.importers.importer import Bad, Format, Item, Source
 from mnemosyned.importers.reading.parsing import parsed
 from mnemosyned.importers.reading.text import LINE_BYTES_MAX, as_utf8, decoded, lines_of
 from mnemosyned.verbs.memories import Remember
+from mnemosyned.version import install_command
 
 COMPONENT_CHARS_MAX = 4 << 20
 EXTRA = "personal"
@@ -116,4 +117,4 @@ def _loaded(name: str) -> ModuleType | str:
     try:
         return import_module(name)
     except ImportError:
-        return f"it needs {name}; install it with: pip install 'mnemosyned[{EXTRA}]'"
+        return f"it needs {name}; install it with: {install_command(EXTRA)}"
