@@ -244,6 +244,19 @@ def test_tail_shows_the_newest_memories_the_oldest_of_them_first(
 
 
 @pytest.mark.thorough
+def test_tail_in_a_pipe_has_the_words_of_an_event_in_a_cell(tmp_path: Path) -> None:
+    with running(tmp_path) as daemon, following(daemon, "-n", "0") as (_, file):
+        eventually(
+            lambda: daemon.post("recall", query="tea") and file.read_text(),
+            "what happens is shown",
+        )
+
+        cells = file.read_text().splitlines()[0].split("\t")
+
+    assert cells[2:] == ["recalled", "", "", "", "recalled 0 hits"]
+
+
+@pytest.mark.thorough
 def test_tail_follows_over_a_restart_and_ends_cleanly(tmp_path: Path) -> None:
     with running(tmp_path) as daemon:
         daemon.post("remember", content="Before.", session="tea")

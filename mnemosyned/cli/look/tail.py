@@ -30,6 +30,8 @@ from mnemosyned.verbs.streams.events import Event, EventMemory
 LAST = 10
 LAST_MAX = 1_000
 RETRY_S = 1.0
+TIME_CHARS = len("10:00:00  ")
+"""The time before the words of an event."""
 
 
 @click.command(
@@ -207,10 +209,8 @@ class _Printer:
             origin = [memory.session, memory.source or "", memory.role, memory.text]
             self._cells([memory.id, moment, event.kind.value, *origin])
         if not event.memories:
-            words = next(event_lines(event), "")[10:]
-            self._cells(
-                ["", moment, event.kind.value, "", "", "", click.unstyle(words)]
-            )
+            words = click.unstyle(next(event_lines(event), ""))[TIME_CHARS:]
+            self._cells(["", moment, event.kind.value, "", "", "", words])
 
     def _cells(self, cells: Sequence[str]) -> None:
         say("\t".join(escape_invisible(cell, one_line=True) for cell in cells))
