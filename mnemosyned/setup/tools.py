@@ -140,11 +140,11 @@ def recognized_edits(
         by_file: dict[Path, list[Part | OwnFile]] = {}
         for part in make(site) if make and target.name not in known else ():
             by_file.setdefault(part.file, []).append(part)
-        edits = [
-            recognized(file, parts, tool=target.name, scope=scope)
+        found[target.name] = [
+            edit
             for file, parts in by_file.items()
+            if (edit := recognized(file, parts, tool=target.name, scope=scope))
         ]
-        found[target.name] = [edit for edit in edits if edit]
     for tool, edits in found.items():
         others = chain(journal.edits, *(found[name] for name in found if name != tool))
         if {edit.file for edit in edits} <= {edit.file for edit in others}:
