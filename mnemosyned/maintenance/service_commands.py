@@ -18,7 +18,7 @@ import click
 from mnemosyned.cli.configured_socket import configured_socket
 from mnemosyned.cli.interruption import on_interrupt
 from mnemosyned.client.connection import Connection
-from mnemosyned.config import Config
+from mnemosyned.config import KEYS, Config, settings_variables, variable
 from mnemosyned.domain.errors import (
     ConfigInvalid,
     DaemonUnreachable,
@@ -126,10 +126,18 @@ def start_daemon(config: Config) -> None:
         say(f"the daemon runs already, as process {process.pid}", err=True)
         return
     unit = present_unit()
-    if unit and unit.loaded:
-        _start_unit()
-    else:
+    if not (unit and unit.loaded):
         _start_detached()
+        return
+    pid = _start_unit()
+    theirs = daemon_process.daemon_environment(pid)
+    ours = settings_variables(os.environ, Path.cwd())
+    known = map(variable, (*KEYS, "config"))
+    unread = [name for name in known if name in ours and ours[name] != theirs.get(name)]
+    if unread:
+        names = ", ".join(unread)
+        remedy = f"`mnem config set`, or systemctl --user edit {UNIT}"
+        say(f"it does not read {names} of this shell: {remedy}", err=True)
 
 
 def stop_daemon(config: Config, *, database: Path | None = None) -> Stopped | None:
@@ -202,7 +210,8 @@ def _start_detached(former: Stopped | None = None) -> None:
     say(f"started, as process {pid}; its log: {log}", err=True)
 
 
-def _start_unit() -> None:
+def _start_unit() -> int:
+    """Have systemd start the daemon; its process."""
     answer = systemctl("start", UNIT, timeout_s=CHANGE_TIMEOUT_S)
     unit = present_unit()
     if answer is None or answer.returncode != 0 or unit is None or not unit.running:
@@ -211,6 +220,7 @@ def _start_unit() -> None:
             f"systemd did not start {UNIT}: {reason or 'it does not answer'}; mnem logs shows why"
         )
     say(f"started by systemd, as process {unit.pid}", err=True)
+    return unit.pid
 
 
 class _Progress:
