@@ -112,6 +112,11 @@ def test_a_day_is_read_with_the_mark_of_its_ordinal(text: str) -> None:
     assert times.only_time, times.subject_text
 
 
+def test_a_noun_that_another_language_has_as_a_stop_word_is_asked_for() -> None:
+    for noun in ("van", "font"):
+        assert not parse_times(f"what about the {noun} on 22 November", NOW).only_time
+
+
 def test_the_first_of_a_month_is_one_day() -> None:
     texts = ("le 1er novembre", "l'1 novembre", "el 1º de noviembre", "1-го ноября")
 

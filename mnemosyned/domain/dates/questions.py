@@ -233,7 +233,10 @@ class _TimeReader:
             self.spans,
             " ".join([self._remaining.strip(), *self._date_terms]),
             only_time=bool(self._spans)
-            and all(is_vague(word) or word in _asking_words() for word in words)
+            and (
+                all(map(is_vague, words))
+                or any(map(frozenset(words).issubset, _asking_words()))
+            )
             and not _DUTY.search(self._unmatched),
             order=order,
             subject_text=subject,
@@ -241,10 +244,13 @@ class _TimeReader:
 
 
 @cache
-def _asking_words() -> frozenset[str]:
-    """Return the folded words with which the languages ask for nothing in particular."""
-    asking = (f"{language.stop_words} {language.deeds}" for language in LANGUAGES)
-    return frozenset(fold_case(" ".join(asking)).split())
+def _asking_words() -> list[frozenset[str]]:
+    """Return the folded words with which each language asks for nothing in particular."""
+    asking = (
+        f"{each.stop_words} {each.question_stop_words} {each.deeds}"
+        for each in LANGUAGES
+    )
+    return [frozenset(fold_case(words).split()) for words in asking]
 
 
 def _blank_out(text: str, match: re.Match[str], blank: str) -> str:
