@@ -11,6 +11,21 @@ COMPILED := $(VENV)/.compiled
 PREFIX ?= $(HOME)/.local
 SHARE := $(PREFIX)/share
 APP := $(SHARE)/mnemosyned
+# A new version is built beside the one that runs, and stands in its place once it is whole.
+NEW := $(APP)/venv-new
+# The extras whose packages are all installed, but for llama.cpp, which is compiled.
+define INSTALLED_EXTRAS
+import re
+from importlib.metadata import Distribution, requires
+extras = {}
+for line in requires("mnemosyned"):
+    if match := re.match(r"([\w.-]+).*; *extra == .([\w-]+).", line):
+        extras.setdefault(match[2], []).append(match[1])
+def has(name):
+    return next(Distribution.discover(name=name), None) is not None
+print(",".join(extra for extra, names in extras.items() if extra != "llm" and all(map(has, names))))
+endef
+export INSTALLED_EXTRAS
 # Manual pages and completion scripts, below SHARE.
 PAGES := man/man1/mnem.1 man/man1/mnem-*.1 man/man1/mnemosyned.1 fish/vendor_completions.d/mnem.fish \
 	bash-completion/completions/mnem zsh/site-functions/_mnem
@@ -364,12 +379,22 @@ man: $(READY) ## manual pages and completion scripts, made from the commands, in
 install: ## package, user unit and config for the present user; starts the daemon
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "mnemosyned needs Python 3.11 or later; try make PYTHON=python3.12 install"; exit 1; }
-	@$(STOP)
-	@if $(UNIT_LOADED); then systemctl --user stop mnemosyned; fi
-	$(PYTHON) -m venv --clear $(APP)/venv
 	mkdir -p build
 	sed -e 's/ *\\$$//' -e '/--hash=/d' requirements.lock > build/constraints.txt
-	$(APP)/venv/bin/python -m pip install -q --disable-pip-version-check -c build/constraints.txt .
+	$(PYTHON) -m venv --clear $(NEW)
+	@set -e; extras=$$($(APP)/venv/bin/python -c "$$INSTALLED_EXTRAS" 2>/dev/null || true); \
+		[ -z "$$extras" ] || echo "with the extras that were there: $$extras"; \
+		$(NEW)/bin/python -m pip install -q --disable-pip-version-check -c build/constraints.txt \
+			".$${extras:+[$$extras]}"
+	if ls $(LLAMA_WHEEL) >/dev/null 2>&1; then home=$(NEW) && $(LLAMA_INSTALL); \
+		elif $(APP)/venv/bin/python -c 'import llama_cpp' 2>/dev/null; then \
+		echo "llama.cpp was there: make install-llm brings it back"; fi
+	@$(STOP)
+	@if $(UNIT_LOADED); then systemctl --user stop mnemosyned; fi
+	rm -rf $(APP)/venv
+	mv $(NEW) $(APP)/venv
+	grep -lIr --exclude-dir=lib --exclude-dir=lib64 '$(NEW)' $(APP)/venv \
+		| xargs sed -i 's|$(NEW)|$(APP)/venv|g'
 	mkdir -p $(PREFIX)/bin $(dir $(UNIT))
 	mkdir -p -m 700 $(dir $(CONFIG)) $(STATE)
 	ln -sf $(addprefix $(APP)/venv/bin/,mnemosyned mnem mnem-hook) $(PREFIX)/bin/
@@ -377,7 +402,6 @@ install: ## package, user unit and config for the present user; starts the daemo
 	sed 's|^Environment=PATH=|&$(PREFIX)/bin:|' systemd/mnemosyned.service > $(UNIT)
 	if [ "$$(cat /proc/sys/kernel/apparmor_restrict_unprivileged_userns 2>/dev/null)" = 1 ]; then \
 		mkdir -p $(UNIT).d; cp systemd/without-user-namespaces.conf $(UNIT).d/; fi
-	if ls $(LLAMA_WHEEL) >/dev/null 2>&1; then home=$(APP)/venv && $(LLAMA_INSTALL); fi
 	$(APP)/venv/bin/python -m mnemosyned.cli.commands.man $(SHARE)
 	@$(RELOAD)
 	@if $(UNIT_LOADED); then systemctl --user --quiet enable mnemosyned; fi
@@ -416,7 +440,7 @@ uninstall: ## undo `make install`; your memory and a config you changed stay
 			|| echo "not all that setup wrote is out: see above, and $(STATE)/setup/journal.json"; fi
 	rm -f $(addprefix $(PREFIX)/bin/,mnemosyned mnem mnem-hook) $(UNIT)
 	rm -f $(UNIT).d/without-user-namespaces.conf
-	rm -rf $(APP)/venv
+	rm -rf $(APP)/venv $(NEW)
 	@set -e; if [ -d $(SHARE) ]; then cd $(SHARE); rm -f $(PAGES); \
 		for folder in $(sort $(dir $(PAGES))); do if [ -d $$folder ]; then \
 			rmdir -p --ignore-fail-on-non-empty $$folder; fi; done; fi

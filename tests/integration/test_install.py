@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -28,7 +29,12 @@ def home() -> Iterator[Path]:
 
 
 def make(
-    target: str, home: Path, *, works: bool = True, first_on_path: Path | None = None
+    target: str,
+    home: Path,
+    *,
+    works: bool = True,
+    first_on_path: Path | None = None,
+    without_index: bool = False,
 ) -> str:
     environ = {
         name: value
@@ -41,6 +47,9 @@ def make(
     settings = Path.home() / ".config" / "pip" / "pip.conf"
     if settings.exists():
         environ.setdefault("PIP_CONFIG_FILE", str(settings))
+    if without_index:
+        environ |= {"PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull}
+        environ.pop("PIP_FIND_LINKS", None)
     done = subprocess.run(
         ["make", target],
         cwd=CHECKOUT,
@@ -53,6 +62,22 @@ def make(
     )
     assert (done.returncode == 0) == works, done.stdout
     return done.stdout
+
+
+def run(command: str, home: Path, **settings: str) -> subprocess.CompletedProcess[str]:
+    """Run a line of a shell in the user's home."""
+    names = ("PIP_CONFIG_FILE", "PIP_INDEX_URL", "PIP_FIND_LINKS")
+    kept = {name: os.environ[name] for name in names if name in os.environ}
+    path = f"{home}/.local/bin:/usr/bin:/bin"
+    return subprocess.run(
+        ["sh", "-c", command],
+        env={**kept, **settings, "HOME": str(home), "PATH": path},
+        cwd=home,
+        check=False,
+        timeout=120,
+        capture_output=True,
+        text=True,
+    )
 
 
 def test_an_installation_runs_and_leaves_only_memory_when_undone(home: Path) -> None:
@@ -100,6 +125,45 @@ def test_an_installation_runs_and_leaves_only_memory_when_undone(home: Path) -> 
     make("uninstall", home)
 
 
+def test_an_upgrade_keeps_extras_and_one_that_fails_keeps_what_runs(
+    home: Path,
+) -> None:
+    make("install", home)
+    python = home / ".local" / "share" / "mnemosyned" / "venv" / "bin" / "python"
+    mnem = home / ".local" / "bin" / "mnem"
+    (documented,) = re.findall(
+        r"^(~/\S+ -m pip install .*)$",
+        (CHECKOUT / "docs" / "postgres.md").read_text("utf-8"),
+        re.MULTILINE,
+    )
+
+    bare = run("mnem start", home, MNEMOSYNE_DATABASE="postgresql://nobody@nowhere/x")
+    run("mnem stop", home)
+    missing = run(
+        "mnem start", home, MNEMOSYNE_DATABASE="postgresql://nobody@nowhere/x"
+    )
+    run(missing.stderr.split("needs psycopg: ")[1], home)
+    run(documented, home)
+    run("mnem start", home)
+    failed = make("install", home, works=False, without_index=True)
+    status = run("mnem status", home)
+    upgraded = make("install", home)
+
+    assert "the daemon runs already" in bare.stderr
+    assert "with the extras that were there: postgres" in failed
+    assert status.returncode == 0, "the old one still runs"
+    assert "with the extras that were there: postgres" in upgraded
+    assert "installed, and it runs" in upgraded
+    driver = subprocess.run(
+        [python, "-c", "import psycopg, psycopg_binary"], check=False
+    )
+    assert driver.returncode == 0
+    scripts = [mnem.resolve(), python.with_name("pip")]
+    assert all(f"#!{python}" in script.read_text() for script in scripts)
+    assert not python.parents[2].joinpath("venv-new").exists()
+    make("uninstall", home)
+
+
 def test_an_installation_that_cannot_start_says_what_stopped_it(home: Path) -> None:
     config = home / ".config" / "mnemosyned" / "mnemosyned.yaml"
     config.parent.mkdir(parents=True)
@@ -136,7 +200,7 @@ def test_a_daemon_that_cannot_be_stopped_is_told_and_nothing_is_removed(
 
     assert all("it goes on" in each for each in said)
     assert mnem.exists()
-    assert not (home / ".local" / "share").exists()
+    assert not (home / ".local" / "share" / "mnemosyned" / "venv").exists()
 
 
 def test_a_client_that_cannot_run_is_removed_all_the_same(home: Path) -> None:
