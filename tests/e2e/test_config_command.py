@@ -157,6 +157,18 @@ def test_paths_are_kept_absolute_and_what_is_no_path_as_it_is(
     assert "database" not in file.read_text()
 
 
+def test_the_doctor_warns_of_a_path_that_is_another_in_each_folder(
+    tmp_path: Path, file: Path
+) -> None:
+    file.write_text("backup:\n  dir: copies\nllm:\n  model_path: none\n")
+
+    examined = mnem("doctor", home=tmp_path).stdout.decode()
+
+    assert "backup.dir: copies is another file in each working directory" in examined
+    assert "mnem config set backup.dir PATH" in examined
+    assert "llm.model_path" not in examined
+
+
 def test_a_server_is_stored_as_it_was_typed_and_its_password_is_never_printed(
     tmp_path: Path, file: Path
 ) -> None:

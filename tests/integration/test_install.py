@@ -142,14 +142,14 @@ def test_an_upgrade_keeps_extras_and_one_that_fails_keeps_what_runs(
     missing = run(
         "mnem start", home, MNEMOSYNE_DATABASE="postgresql://nobody@nowhere/x"
     )
-    run(missing.stderr.split("needs psycopg: ")[1], home)
-    run(documented, home)
-    run("mnem start", home)
+    commands = missing.stderr.split("needs psycopg: ")[1], documented, "mnem start"
+    codes = [run(command, home).returncode for command in commands]
     failed = make("install", home, works=False, without_index=True)
     status = run("mnem status", home)
     upgraded = make("install", home)
 
     assert "the daemon runs already" in bare.stderr
+    assert codes == [0, 0, 0]
     assert "with the extras that were there: postgres" in failed
     assert status.returncode == 0, "the old one still runs"
     assert "with the extras that were there: postgres" in upgraded
