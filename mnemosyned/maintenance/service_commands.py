@@ -114,14 +114,18 @@ class Stopped:
 
 
 def start_daemon(config: Config) -> None:
-    """Start the daemon by systemd, or detached; says so where it runs already."""
+    """Start the daemon by systemd, or detached; says so where it runs already.
+
+    Raises `ConfigInvalid` for a database that cannot be.
+    """
+    wanted = str(config.location)
     if process := configured_daemon(config):
         _refuse_program(process)
         database = daemon_process.database_of(process)
-        if database and database != str(config.location):
+        if database and database != wanted:
             raise DatabaseInUse(
                 f"the daemon runs already, as process {process.pid}, with {database}, and these "
-                f"settings name {config.location}: run `mnem stop`, then `mnem start`"
+                f"settings name {wanted}: run `mnem stop`, then `mnem start`"
             )
         say(f"the daemon runs already, as process {process.pid}", err=True)
         return
@@ -194,7 +198,11 @@ def start_again(stopped: Stopped) -> None:
 
 
 def restart_daemon(config: Config) -> None:
-    """Stop the daemon if it runs, and start it as it was started."""
+    """Stop the daemon if it runs, and start it as it was started.
+
+    Raises `ConfigInvalid`, before it is stopped, for a database that cannot be.
+    """
+    _ = config.location
     if stopped := stop_daemon(config):
         start_again(stopped)
     else:

@@ -17,7 +17,7 @@ from mnemosyned.verbs.facade import ALIASES, VERBS
 FILES = {"messages", "tools"}
 COMMANDS = {"prune": ["archive", "prune"]}
 """Verbs whose shell command has another name."""
-ASK_FIRST = {"forget", "prune", "edit", "tag", "untag", "pin", "unpin"}
+ASK_FIRST = {"forget", "prune", "edit", "tag", "untag", "pin", "unpin", "undo"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -197,7 +197,7 @@ def test_a_url_that_was_stored_as_a_path_is_mended_by_the_command_that_is_named(
     other = run(tmp_path, "set", "wm_max", "5")
     run(tmp_path, *command.split()[2:])
 
-    assert started.returncode == 3
+    assert started.returncode == 2
     assert command in " ".join(started.stderr.decode().split())
     assert examined.returncode == 1
     assert f"   {command}\n" in examined.stdout.decode()
