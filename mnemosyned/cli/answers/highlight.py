@@ -8,6 +8,8 @@ from collections.abc import Sequence
 
 import click
 
+from mnemosyned.domain.text.sentence_marks import UNSPACED, WORD_END, WORD_START
+
 GRAM_CHARS = 2
 """Characters of a part of a script without spaces, which matches anywhere."""
 SHORT_CHARS = 4
@@ -32,9 +34,13 @@ def _pattern(word: str) -> str:
     if len(word) <= GRAM_CHARS and not word.isascii():
         return re.escape(word)
     if not word.isalpha():
-        return rf"(?<!\w){re.escape(word)}(?!\w)"
-    ending = r"(?:s|e[sd]?|ing|y|ies)?" if len(word) <= SHORT_CHARS else r"\w{0,6}"
-    return rf"(?<!\w){re.escape(word)}{ending}(?!\w)"
+        return f"{WORD_START}{re.escape(word)}{WORD_END}"
+    ending = (
+        r"(?:s|e[sd]?|ing|y|ies)?"
+        if len(word) <= SHORT_CHARS
+        else f"[^\\W{UNSPACED}]{{0,6}}"
+    )
+    return f"{WORD_START}{re.escape(word)}{ending}{WORD_END}"
 
 
 def _folded(text: str) -> str:

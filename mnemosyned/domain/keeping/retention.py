@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 
 from mnemosyned.domain.memory import Episode, MemoryRecord
 from mnemosyned.domain.sleep.cycles import GroupReport, GroupStatus, LogEntry
+from mnemosyned.domain.text.sentence_marks import WORD_END, WORD_START
 from mnemosyned.domain.text.stemming import fold_case
 from mnemosyned.domain.text.terms import Terms, has_unspaced_script
 
@@ -65,7 +66,7 @@ def naming(name: str) -> Callable[[str], bool]:
     words = [re.escape(word) for word in _plain(name).split()]
     pattern = r"\s+".join(words)
     if not has_unspaced_script(name):
-        pattern = rf"(?<!\w){pattern}(?!\w)"
+        pattern = f"{WORD_START}{pattern}{WORD_END}"
     found = re.compile(pattern).search
     return lambda text: found(_plain(text)) is not None
 

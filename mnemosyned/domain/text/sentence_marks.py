@@ -1,6 +1,16 @@
-"""The punctuation marks that end a sentence, for patterns and for `str.endswith`."""
+"""Characters for patterns: marks that end a sentence, and letters of scripts without spaces."""
 
 from __future__ import annotations
+
+UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
+)
+"""Scripts written without spaces, and Hangul, whose particles cling to the word."""
+WORD_START = f"(?<![^\\W{UNSPACED}\u1100-\u11ff])"
+"""Matches where no letter or digit of a script with spaces precedes, as in `はnginx`."""
+WORD_END = f"(?![^\\W{UNSPACED}\u1100-\u11ff])"
+"""The same where none follows. Hangul without accents is parted into U+1100 and following."""
 
 SPACED_ENDS = ".!?…"
 """Marks that end a sentence where white space follows."""

@@ -7,6 +7,7 @@ from bisect import bisect_left
 from functools import lru_cache
 from itertools import islice
 
+from mnemosyned.domain.text.sentence_marks import WORD_START
 from mnemosyned.domain.text.stemming import match_prefix
 from mnemosyned.domain.text.terms import Terms
 from mnemosyned.domain.text.word_cache import clear_on_forget
@@ -22,7 +23,7 @@ EDGE_CHARS = 20
 def _pattern(terms: Terms) -> re.Pattern[str] | None:
     """Compile a pattern that finds the terms in a text in lower case, whatever their endings."""
     words = "|".join(re.escape(match_prefix(word).lower()) for word in terms.words)
-    prefixes = [rf"\b(?:{words})"] if words else []
+    prefixes = [rf"{WORD_START}(?:{words})"] if words else []
     prefixes += [re.escape(gram.lower()) for gram in terms.grams]
     return re.compile("|".join(prefixes)) if prefixes else None
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -12,18 +14,34 @@ from psycopg.conninfo import conninfo_to_dict
 
 from mnemosyned.domain.errors import ConfigInvalid
 from mnemosyned.domain.ports.servers.owners import LOCAL_OWNER
+from mnemosyned.domain.text.terms import glued_words
+from mnemosyned.logs import logger
 from mnemosyned.storage.postgres.database.connections import connected_once
 from mnemosyned.storage.postgres.database.distribution import has_citus
 from mnemosyned.storage.postgres.database.failures import storage_failed
-from mnemosyned.storage.postgres.database.migrations import upgrade
+from mnemosyned.storage.postgres.database.migrations import SCHEMA_LOCK, upgrade
 from mnemosyned.storage.postgres.database.pgvector import prepare_search
 from mnemosyned.storage.postgres.database.pool import Pool
 from mnemosyned.storage.postgres.database.roles import prepare_role
-from mnemosyned.storage.postgres.database.session import Session
+from mnemosyned.storage.postgres.database.session import Row, Session
+from mnemosyned.storage.postgres.fulltext.terms import word_hashes
 from mnemosyned.storage.postgres.store import PostgresStore
 from mnemosyned.storage.postgres.stores.owners import PostgresOwners
 from mnemosyned.storage.postgres.stores.server import PostgresServer
-from mnemosyned.storage.postgres.tables.owners.owner import ensure_owner
+from mnemosyned.storage.postgres.tables.owners.owner import (
+    ensure_owner,
+    note_rewording,
+)
+from mnemosyned.storage.postgres.tables.rows import episode_words
+
+log = logger()
+REINDEXED_ROWS = 1_000
+"""Rows that one transaction looks at when words are hashed again."""
+PROGRESS_S = 10.0
+"""Seconds after which the log says how far that is."""
+_DUE = "SELECT name, place[1], place[2] FROM reindexing"
+_SECOND_TEXT = {"memory": "role", "episode": "index_terms"}
+"""The text of a row that is indexed beside its content."""
 
 
 class OwnedStores:
@@ -70,7 +88,7 @@ def open_store(
     """
     _check(dsn)
     try:
-        version = upgrade(dsn, migrations)
+        version = _upgraded(dsn, migrations)
         searches = embeds and prepare_search(dsn)
         role = prepare_role(dsn) if guarded else None
         with connected_once(dsn) as connection:
@@ -139,7 +157,7 @@ def _prepared(dsn: str, migrations: Path, *, embeds: bool = False) -> _Prepared:
     """Bring the schema up to date, and prepare the role of requests and the search of vectors."""
     _check(dsn)
     try:
-        version = upgrade(dsn, migrations)
+        version = _upgraded(dsn, migrations)
         searches = embeds and prepare_search(dsn)
         return _Prepared(version, prepare_role(dsn), searches, has_citus(dsn))
     except psycopg.Error as error:
@@ -153,10 +171,82 @@ def open_server(dsn: str, *, migrations: Path) -> PostgresServer:
     """
     _check(dsn)
     try:
-        upgrade(dsn, migrations)
+        _upgraded(dsn, migrations)
     except psycopg.Error as error:
         raise storage_failed(error, "nothing was done") from error
     return PostgresServer(dsn)
+
+
+def _upgraded(dsn: str, migrations: Path) -> int:
+    """Bring the schema and the words of its rows up to date; return the schema's version.
+
+    Words are hashed again in few rows: those with words that touch a script without spaces. Each
+    transaction looks at some rows, and a killed process goes on there.
+    """
+    version = upgrade(dsn, migrations)
+    with connected_once(dsn) as connection:
+        if connection.execute(_DUE).fetchone():
+            connection.execute("SELECT pg_advisory_lock(%s)", (SCHEMA_LOCK,))
+            for table, *place in connection.execute(_DUE).fetchall():
+                _reindex(connection, table, place)
+    return version
+
+
+def _reindex(
+    connection: psycopg.Connection[Row], table: str, place: Sequence[int]
+) -> None:
+    """Hash words of a table again, from a place on; the log says how far that is."""
+    changed = 0
+    began = said = time.monotonic()
+    while place:
+        with connection.transaction():
+            place, written = _reindex_next(connection, table, place)
+        changed += written
+        if not place or time.monotonic() - said >= PROGRESS_S:
+            said = time.monotonic()
+            log.info(
+                "index_entries_rewritten",
+                index=table,
+                entries=changed,
+                duration_s=round(said - began, 1),
+            )
+
+
+def _reindex_next(
+    connection: psycopg.Connection[Row], table: str, place: Sequence[int]
+) -> tuple[Sequence[int], int]:
+    """Hash the words of the next rows again; return where they end, and how many were written."""
+    second = _SECOND_TEXT[table]
+    rows = connection.execute(
+        f"SELECT owner, seq, content, {second} FROM {table} WHERE grams IS NOT NULL "
+        "AND (owner, seq) > (%s, %s) ORDER BY owner, seq LIMIT %s".encode(),
+        (*place, REINDEXED_ROWS),
+    ).fetchall()
+    if not rows:
+        connection.execute("DELETE FROM reindexing WHERE name = %s", (table,))
+        return (), 0
+    changed: Counter[int] = Counter()
+    for owner, seq, content, other in rows:
+        if not glued_words(f"{content}\n{other}"):
+            continue
+        words = episode_words(owner, content, other)
+        if table == "memory":
+            words = {"words": word_hashes(owner, content, other, *glued_words(content))}
+        columns = ", ".join(f"{name} = %({name})s" for name in words)
+        # What was changed since it was read has its words already.
+        connection.execute(
+            f"UPDATE {table} SET {columns} WHERE owner = %(owner)s AND seq = %(seq)s "
+            f"AND content = %(content)s AND {second} = %(other)s".encode(),
+            {"owner": owner, "seq": seq, "content": content, "other": other, **words},
+        )
+        changed[owner] += 1
+    for owner in changed:
+        note_rewording(Session(connection, owner))
+    place = rows[-1][:2]
+    connection.execute(
+        "UPDATE reindexing SET place = %s WHERE name = %s", ([*place], table)
+    )
+    return place, changed.total()
 
 
 def _check(dsn: str) -> None:

@@ -14,9 +14,17 @@ from mnemosyned.storage.sqlite.database.connections import open_writer
 from mnemosyned.storage.sqlite.database.failures import reason
 from mnemosyned.storage.sqlite.database.file import DatabaseFile
 from mnemosyned.storage.sqlite.database.ownership import owned
-from mnemosyned.storage.sqlite.database.schema import refuse_foreign, upgrade
+from mnemosyned.storage.sqlite.database.schema import (
+    refuse_foreign,
+    schema_version,
+    upgrade,
+)
 from mnemosyned.storage.sqlite.database.wal import frames_left, lost_transactions
-from mnemosyned.storage.sqlite.fulltext.segments import heal_indexes
+from mnemosyned.storage.sqlite.fulltext.segments import (
+    REINDEXING,
+    finish_reindexing,
+    heal_indexes,
+)
 from mnemosyned.storage.sqlite.store import SqliteStore
 
 log = logger()
@@ -61,6 +69,8 @@ def _store(file: DatabaseFile, migrations: Path) -> SqliteStore:
             _checkpoint(
                 connection
             )  # the file is a database with tables from its first moment on
+        if schema_version(connection) >= REINDEXING:
+            finish_reindexing(connection)
         file.know_companions()
         file.tighten()
         for warning in warnings:

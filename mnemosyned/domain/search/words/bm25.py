@@ -11,7 +11,7 @@ from typing import NamedTuple
 from mnemosyned.domain.search.query import Corpus
 from mnemosyned.domain.search.scores.weights import BM25_WEIGHTS, Bm25Weights
 from mnemosyned.domain.text.stemming import WORD, fold_case, stem, stem_prefix
-from mnemosyned.domain.text.terms import Terms
+from mnemosyned.domain.text.terms import Terms, with_words_apart
 from mnemosyned.domain.text.words.irregular_forms import other_forms
 
 READ_CHARS_MAX = 4_000
@@ -73,7 +73,7 @@ class Reader:
 
     def read(self, text: str) -> Reading:
         """Score the beginning of a text for each term."""
-        folded = fold_case(text[:READ_CHARS_MAX])
+        folded = fold_case(with_words_apart(text[:READ_CHARS_MAX]))
         counts, where = self._found(folded)
         if not where:
             return self._silent
@@ -159,12 +159,12 @@ class Reader:
 
     def role(self, role: str) -> tuple[float, ...]:
         """For each term, how telling it is as who said it."""
-        counts, _ = self._found(fold_case(role))
+        counts, _ = self._found(fold_case(with_words_apart(role)))
         return tuple(idf if at in counts else 0.0 for at, idf in enumerate(self.idf))
 
     def present(self, text: str) -> set[int]:
         """Return the terms that the beginning of a text has, in any form; cheaper than reading."""
-        folded = fold_case(text[:READ_CHARS_MAX])
+        folded = fold_case(with_words_apart(text[:READ_CHARS_MAX]))
         terms: set[int] = set()
         for start, known in self._forms:
             at, left = folded.find(start), PLACES_MAX

@@ -15,7 +15,7 @@ from mnemosyned.domain.errors import SchemaTooNew, StorageFailed
 from mnemosyned.storage.postgres.database.connections import connected_once
 from mnemosyned.storage.postgres.database.session import Row, Session
 
-_LOCK = 0x6D6E656D
+SCHEMA_LOCK = 0x6D6E656D
 """Advisory lock of whoever changes the schema."""
 _TABLE = """
 CREATE TABLE IF NOT EXISTS schema_migration (
@@ -75,7 +75,7 @@ def check_schema(connection: psycopg.Connection[Row], known: int) -> int:
 def _apply(connection: psycopg.Connection[Row], files: list[Path], known: int) -> None:
     """Apply each file in a transaction of its own; another daemon that starts waits."""
     session = Session(connection, 0)
-    session.execute("SELECT pg_advisory_lock(%(lock)s)", lock=_LOCK)
+    session.execute("SELECT pg_advisory_lock(%(lock)s)", lock=SCHEMA_LOCK)
     try:
         session.execute(_TABLE)
         former = check_schema(connection, known)
@@ -87,7 +87,7 @@ def _apply(connection: psycopg.Connection[Row], files: list[Path], known: int) -
         if 0 < former < oldest:
             session.execute(_END_OTHERS)
     finally:
-        session.execute("SELECT pg_advisory_unlock(%(lock)s)", lock=_LOCK)
+        session.execute("SELECT pg_advisory_unlock(%(lock)s)", lock=SCHEMA_LOCK)
 
 
 def _apply_file(connection: psycopg.Connection[Row], file: Path) -> int:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from mnemosyned.domain.keeping.retention import ForgetFilter, naming
-from mnemosyned.domain.text.terms import Terms, grams
+from mnemosyned.domain.text.terms import Terms, glued_words, grams
 from mnemosyned.domain.text.words.accent_variants import accent_variants
 from mnemosyned.storage.postgres.database.session import Row, Session
 from mnemosyned.storage.postgres.fulltext.terms import (
@@ -186,7 +186,7 @@ def _holding(terms: Terms) -> Callable[[Sequence[str]], bool]:
     ]
 
     def holds(texts: Sequence[str]) -> bool:
-        stems = [index_words(text) for text in texts]
+        stems = [index_words(text) for text in (*texts, *glued_words(texts[0]))]
         parts = gram_words(grams(texts[0]))
         return all(forms.occur(stems, parts) for forms in wanted)
 

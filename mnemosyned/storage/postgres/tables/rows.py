@@ -12,6 +12,7 @@ import msgspec
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.memory import Episode, MemoryRecord, Tier
 from mnemosyned.domain.sleep.cycles import LogEntry
+from mnemosyned.domain.text.terms import glued_words
 from mnemosyned.storage.postgres.database.session import Row
 from mnemosyned.storage.postgres.fulltext.terms import (
     COLUMN_END,
@@ -86,7 +87,9 @@ def memory_values(memory: MemoryRecord, owner: int) -> dict[str, Any]:
         "metadata": metadata,
         "created_at": utc(memory.created_at),
         "content_hash": None,
-        "words": word_hashes(owner, memory.content, memory.role),
+        "words": word_hashes(
+            owner, memory.content, memory.role, *glued_words(memory.content)
+        ),
         "grams": gram_hashes(owner, memory.content),
     }
 
@@ -136,12 +139,6 @@ def episode_values(
     episode: Episode, index_terms: str, owner: int, seq: int
 ) -> dict[str, Any]:
     """The values of a row of `episode`, by column."""
-    words = word_hashes(owner, episode.content, index_terms)
-    repeats = {
-        term: count
-        for term, count in Counter(words).items()
-        if count > 1 and term != COLUMN_END
-    }
     return {
         "seq": seq,
         "id": episode.id,
@@ -157,10 +154,24 @@ def episode_values(
         "summarizer": episode.summarizer,
         "parent_id": episode.parent,
         "created_at": utc(episode.created_at),
+        "grams": gram_hashes(owner, f"{episode.content}\n{index_terms}"),
+        **episode_words(owner, episode.content, index_terms),
+    }
+
+
+def episode_words(owner: int, content: str, index_terms: str) -> dict[str, list[int]]:
+    """The words of a row of `episode` and those that it repeats, by column."""
+    glued = glued_words(f"{content}\n{index_terms}")
+    words = word_hashes(owner, content, index_terms, *glued)
+    repeats = {
+        term: count
+        for term, count in Counter(words).items()
+        if count > 1 and term != COLUMN_END
+    }
+    return {
         "words": words,
         "repeated": list(repeats),
         "repeats": list(repeats.values()),
-        "grams": gram_hashes(owner, f"{episode.content}\n{index_terms}"),
     }
 
 

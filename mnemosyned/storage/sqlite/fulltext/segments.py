@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+from mnemosyned.domain.text.terms import glued_words, grams
+from mnemosyned.logs import logger
 from mnemosyned.storage.sqlite.fulltext.indexing import index_grams
 
+log = logger()
 INDEXES = ("memory_fts", "episode_fts", "memory_gram_fts", "episode_gram_fts")
 TEXTS = {
     "memory_gram_fts": "SELECT seq, content FROM memory_text",
-    "episode_gram_fts": "SELECT seq, content || char(10) || index_terms FROM episodic_memory",
+    "episode_gram_fts": "SELECT seq, content || char(10) || index_terms AS content FROM episodic_memory",
 }
 """For an index without content of its own: where the texts are that it is refilled from."""
 _ROWS = {
@@ -28,6 +33,12 @@ DEPTH_MAX = 24
 """Levels from which a purge rebuilds an index instead of merging it; a merge adds two."""
 DEPTH_UNSAFE = 200
 """Levels at which an index is rebuilt when the file is opened; SQLite 3.40 fails at 2,000."""
+REINDEXING = 19
+"""The migration that makes the table of entries to be written again."""
+REINDEXED_ROWS = 2_000
+"""Entries that one transaction looks at when they are to be written again: some 100 ms."""
+PROGRESS_S = 10.0
+"""Seconds after which the log says how far that is."""
 _STRUCTURE_ROW = 10
 _SECOND_FORMAT = b"\xff\x00\x00\x01"
 
@@ -162,6 +173,64 @@ def rebuild_index(connection: sqlite3.Connection, index: str) -> None:
     connection.execute(f"INSERT INTO {index} ({index}) VALUES ('delete-all')")
     for seq, content in connection.execute(TEXTS[index]):
         index_grams(connection, index, seq, content)
+
+
+def finish_reindexing(connection: sqlite3.Connection) -> None:
+    """Write again the entries that are due, some in a transaction; a killed process goes on there.
+
+    Few entries need it: those of texts with words that touch a script without spaces. To write one
+    twice, as where the index was rebuilt meanwhile, leaves what to write it once does.
+    """
+    for name, after in connection.execute(
+        "SELECT name, seq FROM reindexing"
+    ).fetchall():
+        seq: int | None = after
+        changed = 0
+        began = said = time.monotonic()
+        while seq is not None:
+            connection.execute("BEGIN IMMEDIATE")
+            seq, written = _reindex(connection, name, seq)
+            connection.execute("COMMIT")
+            changed += written
+            if seq is None or time.monotonic() - said >= PROGRESS_S:
+                said = time.monotonic()
+                seconds = round(said - began, 1)
+                log.info(
+                    "index_entries_rewritten",
+                    index=name,
+                    entries=changed,
+                    duration_s=seconds,
+                )
+
+
+def _reindex(
+    connection: sqlite3.Connection, index: str, after: int
+) -> tuple[int | None, int]:
+    """Write the next entries again; the last of them, None at the end, and how many it were."""
+    ids = connection.execute(
+        f"SELECT id FROM {index}_docsize WHERE id > ? ORDER BY id LIMIT ?",
+        (after, REINDEXED_ROWS),
+    ).fetchall()
+    if not ids:
+        connection.execute("DELETE FROM reindexing WHERE name = ?", (index,))
+        return None, 0
+    changed = 0
+    texts = connection.execute(
+        f"SELECT seq, content FROM ({TEXTS[index]}) "
+        "WHERE seq IN (SELECT value ->> 0 FROM json_each(?))",
+        (json.dumps(ids),),
+    )
+    for seq, content in texts.fetchall():
+        if glued_words(content):
+            connection.execute(
+                f"INSERT INTO {index} ({index}, rowid, grams) VALUES ('delete', ?, ?)",
+                (seq, grams(content)),
+            )
+            index_grams(connection, index, seq, content)
+            changed += 1
+    last: int = ids[-1][0]
+    connection.execute("UPDATE reindexing SET seq = ? WHERE name = ?", (last, index))
+    return last, changed
 
 
 def purge_steps(index: str) -> Iterator[str]:

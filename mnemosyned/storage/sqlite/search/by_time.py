@@ -33,6 +33,7 @@ from mnemosyned.domain.search.by_time import (
 from mnemosyned.domain.search.candidates import overlap
 from mnemosyned.domain.search.query import Query
 from mnemosyned.domain.sleep.rollup import period_of
+from mnemosyned.storage.sqlite.fulltext.indexing import glued_terms
 from mnemosyned.storage.sqlite.search.expressions import all_of, any_of
 from mnemosyned.storage.sqlite.search.filters import (
     among,
@@ -143,13 +144,17 @@ def _ordered_by_words(connection: sqlite3.Connection, query: Query) -> set[int]:
         return set()
     narrow = memory_filter(replace(query, until=asked_at(query)))
     direction = "ASC" if query.order is TimeOrder.EARLIEST else "DESC"
-    match = " AND ".join(f"({any_of(subject.forms(word))})" for word in subject.words)
-    rows = connection.execute(
-        f"SELECT f.rowid FROM memory_fts AS f {narrow.joins} "
-        f"WHERE memory_fts MATCH ? {narrow.where} ORDER BY f.rowid {direction} LIMIT ?",
-        (match, *narrow.values, ORDERED_MAX),
-    )
-    return {position for (position,) in rows}
+    forms = [subject.forms(word) for word in subject.words]
+    glued = [tuple(map(glued_terms, known)) for known in forms]
+    found: set[int] = set()
+    for table, words in (("memory_fts", forms), ("memory_gram_fts", glued)):
+        rows = connection.execute(
+            f"SELECT f.rowid FROM {table} AS f {narrow.joins} "
+            f"WHERE {table} MATCH ? {narrow.where} ORDER BY f.rowid {direction} LIMIT ?",
+            (all_of([[known] for known in words]), *narrow.values, ORDERED_MAX),
+        )
+        found.update(position for (position,) in rows)
+    return found
 
 
 def mentioning(connection: sqlite3.Connection, query: Query) -> set[int]:

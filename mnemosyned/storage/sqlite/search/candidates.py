@@ -11,7 +11,8 @@ from typing import Any
 
 from mnemosyned.domain.search.finding import SCORED_MAX
 from mnemosyned.domain.search.words.index import Forms, Having, WordRows
-from mnemosyned.storage.sqlite.search.expressions import all_of
+from mnemosyned.storage.sqlite.fulltext.indexing import GLUED, glued_terms
+from mnemosyned.storage.sqlite.search.expressions import all_of, quoted
 from mnemosyned.storage.sqlite.search.filters import SqlFilter
 
 STRETCHES_MAX, GAP_MIN = 16, 1_000
@@ -34,9 +35,17 @@ def scored(
     ).fetchall()
 
 
+def has_glued(connection: sqlite3.Connection, table: str) -> bool:
+    """Tell whether a second index has words that touch a script without spaces."""
+    row = connection.execute(
+        f"SELECT 1 FROM {table} WHERE {table} MATCH ? LIMIT 1", (quoted(GLUED),)
+    ).fetchone()
+    return row is not None
+
+
 _AROUND = (
-    "SELECT f.rowid FROM json_each(?2) AS stretch CROSS JOIN memory_fts AS f "
-    "WHERE f.memory_fts MATCH ?1 AND f.rowid BETWEEN stretch.value ->> 0 AND stretch.value ->> 1 "
+    "SELECT f.rowid FROM json_each(?2) AS stretch CROSS JOIN {table} AS f "
+    "WHERE f.{table} MATCH ?1 AND f.rowid BETWEEN stretch.value ->> 0 AND stretch.value ->> 1 "
     "AND +f.rowid IN (SELECT value FROM json_each(?3)) ORDER BY f.rowid DESC LIMIT ?4"
 )
 
@@ -53,14 +62,18 @@ def stretches(rows: Sequence[int]) -> list[tuple[int, int]]:
 
 
 class FtsWords(WordRows):
-    """The rows of words in FTS5's index, within the filters of a question."""
+    """The rows of words in FTS5's indexes, within the filters of a question."""
 
-    def __init__(self, connection: sqlite3.Connection, narrow: SqlFilter) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, narrow: SqlFilter, *, glued: bool
+    ) -> None:
+        """`glued`: the second index may have words that touch a script without spaces."""
         self._connection = connection
         self._narrow = narrow
+        self._glued = glued
         self._select = (
-            f"SELECT f.rowid FROM memory_fts AS f {narrow.joins} "
-            f"WHERE memory_fts MATCH ? {narrow.where} ORDER BY f.rowid DESC LIMIT ?"
+            f"SELECT f.rowid FROM {{table}} AS f {narrow.joins} "
+            f"WHERE {{table}} MATCH ? {narrow.where} ORDER BY f.rowid DESC LIMIT ?"
         )
         self._values: tuple[Any, ...] = tuple(narrow.values)
         if narrow.only:
@@ -83,8 +96,16 @@ class FtsWords(WordRows):
         return int(row[0])
 
     def newest(self, having: Having, *, limit: int) -> Sequence[int]:
+        rows = self._newest("memory_fts", all_of(having), limit)
+        if not self._glued:
+            return rows
+        glued = [[tuple(map(glued_terms, forms)) for forms in word] for word in having]
+        others = self._newest("memory_gram_fts", all_of(glued), limit)
+        return sorted({*rows, *others}, reverse=True)[:limit] if others else rows
+
+    def _newest(self, table: str, match: str, limit: int) -> list[int]:
         rows = self._connection.execute(
-            self._select, (all_of(having), *self._values, limit)
+            self._select.format(table=table), (match, *self._values, limit)
         )
         return [seq for (seq,) in rows.fetchall()]
 

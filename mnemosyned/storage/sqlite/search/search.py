@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from mnemosyned.domain.dates.spans import TimeSpan
@@ -14,8 +15,14 @@ from mnemosyned.domain.search.query import Match, Query
 from mnemosyned.domain.search.scores.neighbors import REACH
 from mnemosyned.domain.search.words.bm25 import READ_CHARS_MAX
 from mnemosyned.domain.search.words.index import Forms
+from mnemosyned.storage.sqlite.fulltext.indexing import glued_terms
 from mnemosyned.storage.sqlite.search import by_time
-from mnemosyned.storage.sqlite.search.candidates import FtsWords, newest, scored
+from mnemosyned.storage.sqlite.search.candidates import (
+    FtsWords,
+    has_glued,
+    newest,
+    scored,
+)
 from mnemosyned.storage.sqlite.search.expressions import any_of
 from mnemosyned.storage.sqlite.search.filters import (
     EVERYTHING,
@@ -52,7 +59,11 @@ class SqliteIndex(SearchIndex):
 
     def words(self, query: Query | None = None) -> FtsWords:
         narrow = narrowed(self._connection, query) if query else EVERYTHING
-        return FtsWords(self._connection, narrow)
+        return FtsWords(self._connection, narrow, glued=self._has_glued)
+
+    @cached_property
+    def _has_glued(self) -> bool:
+        return has_glued(self._connection, "memory_gram_fts")
 
     def grams(
         self, terms: Sequence[str], query: Query, *, limit: int
@@ -68,13 +79,17 @@ class SqliteIndex(SearchIndex):
     def episodes(
         self, forms: Forms, query: Query, *, limit: int
     ) -> Iterable[tuple[int, float]]:
-        return scored(
-            self._connection,
-            "episode_fts",
-            any_of(forms),
-            episode_filter(query),
-            limit=limit,
+        narrow = episode_filter(query)
+        found = dict(
+            scored(self._connection, "episode_fts", any_of(forms), narrow, limit=limit)
         )
+        if has_glued(self._connection, "episode_gram_fts"):
+            match = any_of(map(glued_terms, forms))
+            for seq, score in newest(
+                self._connection, "episode_gram_fts", match, narrow, limit=limit
+            ):
+                found[seq] = found.get(seq, 0.0) + score
+        return found.items()
 
     def episode_grams(
         self, terms: Sequence[str], query: Query, *, limit: int

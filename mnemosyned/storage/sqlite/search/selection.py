@@ -10,7 +10,7 @@ from typing import Any
 from mnemosyned.domain.keeping.retention import ForgetFilter, is_named_in, naming
 from mnemosyned.domain.text.terms import Terms
 from mnemosyned.domain.text.words.accent_variants import accent_variants
-from mnemosyned.storage.sqlite.fulltext.indexing import index_memories
+from mnemosyned.storage.sqlite.fulltext.indexing import glued_terms, index_memories
 from mnemosyned.storage.sqlite.search.expressions import any_of
 from mnemosyned.storage.sqlite.search.filters import among, tagged, within
 
@@ -84,9 +84,11 @@ def _having(connection: sqlite3.Connection, terms: Terms) -> set[int]:
     for term in (*terms.words, *terms.grams):
         here: set[int] = set()
         for table in _INDEXES[term in terms.grams :]:
+            forms = [term, *accent_variants(term)]
+            if table == "memory_gram_fts":
+                forms += [*map(glued_terms, forms)]
             rows = connection.execute(
-                f"SELECT rowid FROM {table} WHERE {table} MATCH ?",
-                (any_of([term, *accent_variants(term)]),),
+                f"SELECT rowid FROM {table} WHERE {table} MATCH ?", (any_of(forms),)
             )
             here.update(seq for (seq,) in rows)
         found = here if found is None else found & here

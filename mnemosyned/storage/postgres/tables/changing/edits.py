@@ -15,6 +15,7 @@ from mnemosyned.domain.storing.editing import (
     details_with,
     unstated,
 )
+from mnemosyned.domain.text.terms import glued_words
 from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.fulltext.terms import gram_hashes, word_hashes
 from mnemosyned.storage.postgres.tables.changing.revisions import keep_revision
@@ -168,7 +169,9 @@ def _write_words(session: Session, target: EditTarget) -> None:
         _WRITE_WORDS,
         seq=target.seq,
         content=after.content,
-        words=word_hashes(session.owner, after.content, after.role),
+        words=word_hashes(
+            session.owner, after.content, after.role, *glued_words(after.content)
+        ),
         grams=gram_hashes(session.owner, after.content),
     )
     session.execute(
