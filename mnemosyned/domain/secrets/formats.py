@@ -15,6 +15,7 @@ from functools import partial
 from typing import NamedTuple
 
 from mnemosyned.domain.memory import DetailKind
+from mnemosyned.domain.text.terms import without_unspaced
 
 
 class Secret(NamedTuple):
@@ -154,6 +155,7 @@ _IBAN_CHARS = {
 
 def find_by_format(text: str) -> list[Secret]:
     """Return the secrets of a text that their format gives away."""
+    text = without_unspaced(text)  # in which a token ends, as at a space
     secrets: list[Secret] = []
     if _may_have_token(text):
         secrets += _spans(_TOKENS, text)

@@ -25,6 +25,7 @@ from mnemosyned.domain.secrets.words import (
     PREPOSITIONS,
     Label,
 )
+from mnemosyned.domain.text.terms import has_unspaced_script
 
 WINDOW_CHARS = 160
 """Distance from the end of a name within which its value must begin."""
@@ -145,7 +146,8 @@ def _name(text: str, low: str, match: re.Match[str]) -> Name | None:
     end = _end(_SUFFIX, low, match.end())
     if _LONGER.match(low, end) or low.endswith(KEYWORDS, 0, start):
         return None
-    within_word = low[max(0, start - 1) : start].isalnum()
+    before = low[max(0, start - 1) : start]
+    within_word = before.isalnum() and not has_unspaced_script(before)
     if within_word and label in _BOUNDED:
         return None
     return Name(text, low, match[0], label, start, end)

@@ -7,6 +7,7 @@ from math import log2
 from typing import NamedTuple
 
 from mnemosyned.domain.secrets.words import NO_PASSWORDS, PROSE
+from mnemosyned.domain.text.sentence_marks import UNSPACED
 
 PASSWORD_CHARS_MIN = 4
 VALUE_CHARS_MAX = 4_096
@@ -28,9 +29,7 @@ _QUOTES = {
 _RUN = re.compile(rf"\S{{1,{JUDGED_CHARS}}}+")
 _REST = re.compile(rf"\S{{0,{VALUE_CHARS_MAX}}}+")
 _OPENING = "\"'`“”„‘’«<(「『"
-_NEXT = re.compile(
-    r"(?<=[!-~])[\u3001-\u30ff\u4e00-\u9fff\uac00-\ud7a3]|[;&][\w ]{1,40}="
-)
+_NEXT = re.compile(rf"(?<=[!-~])[\u3001-\u303f{UNSPACED}]|[;&][\w ]{{1,40}}=")
 """Another script, or the next of several settings."""
 _DIGIT = re.compile(r"\d")
 _LETTER = re.compile(r"[^\W\d_]")
