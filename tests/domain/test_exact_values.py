@@ -97,6 +97,65 @@ def test_values_are_found(text: str, expected: list[tuple[str, str]]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        ("v1.2.3", D.VERSION),
+        ("1.2.3", D.VERSION),
+        ("E1234", D.IDENTIFIER),
+        ("ABC-123", D.IDENTIFIER),
+        ("foo_bar", D.IDENTIFIER),
+        ("os.path.join", D.IDENTIFIER),
+        ("get_user()", D.IDENTIFIER),
+        ("std::vector", D.IDENTIFIER),
+        ("--dry-run", D.IDENTIFIER),
+        ("10.0.0.5:8080", D.IDENTIFIER),
+        ("550e8400-e29b-41d4-a716-446655440000", D.IDENTIFIER),
+        ("5f3a9c1b2d4e6f70", D.HASH),
+        ("deadbeef1234567", D.HASH),
+        ("/etc/nginx/nginx.conf", D.PATH),
+        ("src/app/main.py", D.PATH),
+        ("~/notes/a.md", D.PATH),
+        ("https://example.com/a", D.URL),
+        ("bob@example.com", D.EMAIL),
+        ("2026-05-03", D.DATE),
+        ("14:30", D.TIME),
+        ("12ms", D.DURATION),
+        ("3 hours", D.DURATION),
+        ("500 EUR", D.MONEY),
+        ("$500", D.MONEY),
+        ("16GB", D.NUMBER),
+        ("42%", D.NUMBER),
+    ],
+)
+@pytest.mark.parametrize(
+    "around", ["请看{}吧", "これは{}です", "이건 {}입니다", "คือ{}ครับ"]
+)
+def test_a_value_ends_where_a_script_without_spaces_begins(
+    value: str, kind: DetailKind, around: str
+) -> None:
+    assert (kind.value, value) in found(around.format(value))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("和/或, 读/写/删", []),
+        ("~/文档/第2章", [("path", "~/文档/第2章")]),
+        ("/home/用户/文件.txt", [("path", "/home/用户/文件.txt")]),
+        (
+            "https://ja.wikipedia.org/wiki/日本",
+            [("url", "https://ja.wikipedia.org/wiki/日本")],
+        ),
+        ("2026年3月に3時間", [("date", "2026年3月"), ("duration", "3時間")]),
+    ],
+)
+def test_a_value_may_itself_be_written_in_such_a_script(
+    text: str, expected: list[tuple[str, str]]
+) -> None:
+    assert found(text) == expected
+
+
+@pytest.mark.parametrize(
     ("text", "kind", "value"),
     [
         (
