@@ -114,6 +114,13 @@ def test_a_snippet_finds_a_word_in_its_other_forms(word: str) -> None:
     assert "moved to Lisbon" in hit_of(memory("1", text), word).snippet
 
 
+def test_a_snippet_shows_a_word_that_touches_another_script() -> None:
+    text = "bananas " * 60 + "サーバーはnginxです" + " and so on" * 60
+
+    assert "nginx" in snippet(text, Terms(("nginx",), ()))
+    assert "nginx" in snippet(text, Terms(("nginx", "nana"), ()))
+
+
 def test_a_short_text_is_its_own_snippet() -> None:
     assert snippet("short", Terms((), ())) == "short"
 

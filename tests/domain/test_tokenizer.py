@@ -179,6 +179,22 @@ def test_an_answer_or_a_sentence_without_its_subject_matters_less(text: str) -> 
     assert emphasis(tokens(text)) < 1
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("서버는nginx입니다", ["서버는", "nginx", "입니다"]),
+        ("에러E1234출현", ["에러", "E1234", "출현"]),
+        ("변수foo_bar는", ["변수", "foo_bar", "는"]),
+        ("เซิร์ฟเวอร์nginxล่ม", ["เซิร์ฟเวอร์", "nginx", "ล่ม"]),
+        ("사과 3개, 5월 3일", ["사과", "3개", "5월", "3일"]),
+    ],
+)
+def test_a_word_of_another_script_is_parted_from_what_clings_to_it(
+    text: str, words: list[str]
+) -> None:
+    assert [token.surface for token in tokens(text)] == words
+
+
 def test_japanese_values_are_found_between_the_words() -> None:
     kinds = {
         token.surface: token.kind

@@ -24,6 +24,7 @@ def memory() -> Iterator[Memory]:
         )
         opened.remember("Ho comprato una bicicletta gialla per Bianca.")
         opened.remember("猫の名前はタマです。")
+        opened.remember("서버는 nginx입니다.")
         yield opened
 
 
@@ -59,6 +60,8 @@ def test_a_message_without_content_brings_no_memory(
         ("ok, next: where is the key for the cabin", "behind the larch"),
         ("Di che colore è la bicicletta di Bianca?", "gialla"),
         ("猫の名前は？", "タマ"),
+        ("nginx 상태는?", "서버는 nginx입니다"),
+        ("nginx가 죽었어", "서버는 nginx입니다"),
     ],
 )
 def test_what_matters_is_quoted(memory: Memory, message: str, words: str) -> None:

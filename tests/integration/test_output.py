@@ -132,6 +132,8 @@ def test_code_keeps_its_lines_and_a_long_text_its_title() -> None:
         ("火曜日に出発", ["火曜"], ["火曜"]),
         ("code QX-48213 and QX-482139", ["qx-48213"], ["QX-48213"]),
         ("a crane, two cranes, no cranberry", ["cran"], ["crane", "cranes"]),
+        ("サーバーはnginxです、nginxing", ["nginx"], ["nginx", "nginxing"]),
+        ("由Ana主持，banana", ["ana"], ["Ana"]),
         ("nothing", [], []),
     ],
 )

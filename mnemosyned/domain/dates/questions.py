@@ -24,6 +24,7 @@ from mnemosyned.domain.dates.translated import translate_times
 from mnemosyned.domain.languages import LANGUAGES
 from mnemosyned.domain.languages.language import TimeOrder
 from mnemosyned.domain.text.stemming import WORD, fold_case
+from mnemosyned.domain.text.terms import with_words_apart
 from mnemosyned.domain.text.words.vague_words import is_vague
 
 SPANS_MAX = 4
@@ -154,7 +155,7 @@ def parse_times(text: str, now: datetime) -> QuestionTimes:
 
     `now` is aware; its time zone decides where a day begins.
     """
-    english = translate_times(text)
+    english = translate_times(with_words_apart(text))
     if not _may_mention_time(english):
         order, subject = time_order(text)
         return QuestionTimes((), text.strip(), order=order, subject_text=subject)
@@ -164,7 +165,7 @@ def parse_times(text: str, now: datetime) -> QuestionTimes:
 
 def mentioned_spans(text: str, said_at: datetime) -> tuple[TimeSpan, ...]:
     """Return the times that a text mentions, which speaks of what is to come."""
-    english = translate_times(text)
+    english = translate_times(with_words_apart(text))
     if not _may_mention_time(english):
         return ()
     return _TimeReader(english, said_at, ahead=True, spans_max=MENTIONS_MAX).spans

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain
 
+from mnemosyned.domain.text.sentence_marks import UNSPACED
 from mnemosyned.domain.text.sentences import SENTENCE_CHARS_MAX
 from mnemosyned.domain.text.stemming import light_stem
 from mnemosyned.domain.text.word_cache import WordCache
@@ -89,8 +90,11 @@ _EXACT = re.compile(
 _EDGE = " \t\"'`“”‘’«»„()[]{}<>,.;:!?…*|·•–—。、，！？；：「」『』（）【】"
 _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _PARTICLES = "的了是和与们这那也都就还把被"
-_CJK = re.compile(rf"[\u3040-\u30ff{_HAN}]")
+_UNSPACED_LETTER = re.compile(f"[{UNSPACED}]")
 _LETTER = rf"(?:(?![\u3040-\u30ff{_HAN}])[^\W_])"
+_SPACED = rf"(?:(?![{UNSPACED}])[^\W_])"
+_CLINGING = rf"(?:(?![\u3040-\u30ff{_HAN}])[{UNSPACED}])"
+"""A letter of Hangul, Thai and the like, to which a word of another script may cling."""
 _HAN_RULING = re.compile(HAN_RULINGS)
 _NAME = re.compile(rf"(?!.*\d)(?=.*-[^\W\d_a-zß-ÿ]){_LETTER}+(?:[-'’]{_LETTER}+)+")
 """Names with a hyphen stay one word: `Wi-Fi`, `Baden-Baden`."""
@@ -113,7 +117,9 @@ _INNER = re.compile(
     rf"(?P<value>{_VALUE})"
     rf"|(?P<han>(?:(?![{_PARTICLES}])[{_HAN}])+)"
     r"|[\u30a0-\u30ff]+"  # Katakana; Hiragana, which carries grammar, is skipped
-    rf"|{_LETTER}+(?:[_.'’]{_LETTER}+)*"
+    rf"|(?P<particle>(?<=[A-Za-z0-9])[\uac00-\ud7a3]+)"
+    rf"|(?:\d{{1,9}}(?:[.,]\d{{1,9}}){{0,3}})?{_CLINGING}+"  # with its number: `3개`
+    rf"|{_SPACED}+(?:[_.'’]{_SPACED}+)*"
 )
 HAN_WORD_MAX = 6
 
@@ -218,9 +224,9 @@ def _analyze(chunk: str) -> tuple[Token, ...]:
 
 
 def _chunk_kind(core: str) -> TokenKind | None:
-    """Return the kind of a chunk that is one exact value; None if it is long or has CJK."""
-    has_cjk = not core.isascii() and _CJK.search(core)
-    if has_cjk or len(core) > SENTENCE_CHARS_MAX:
+    """Return the kind of a chunk that is one exact value; None if it is long or in part unspaced."""
+    unspaced = not core.isascii() and _UNSPACED_LETTER.search(core)
+    if unspaced or len(core) > SENTENCE_CHARS_MAX:
         return None
     return _exact_kind(core)
 
@@ -248,6 +254,8 @@ def _compound_tokens(core: str, *, closes: bool) -> Iterator[Token]:
             yield Token(run.lower(), run, _inner_kind(run), capital=False, closes=tail)
         elif match["han"]:
             yield from _han_tokens(run, closes=tail)
+        elif match["particle"]:
+            yield Token(run, run, _COMMON, capital=False, closes=tail)
         else:
             yield _inner_token(run, closes=tail)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from mnemosyned.domain.text.stemming import WORD, fold_case, stem
-from mnemosyned.domain.text.terms import Terms
+from mnemosyned.domain.text.terms import Terms, with_words_apart
 from mnemosyned.domain.text.word_cache import clear_on_forget
 from mnemosyned.domain.text.words.vague_words import is_stop_word
 
@@ -98,7 +98,7 @@ def subject_words(text: str, asked: AskedSource) -> tuple[str, ...]:
 
 
 def _words(text: str) -> list[str]:
-    return WORD.findall(fold_case(text))
+    return WORD.findall(fold_case(with_words_apart(text)))
 
 
 @lru_cache(maxsize=1)
@@ -135,6 +135,6 @@ def is_asked_of(source: str | None, asked: frozenset[str | int]) -> bool:
 @lru_cache(maxsize=512)
 def _named(text: str) -> frozenset[str | int]:
     """The stems of a text, and the kinds of source among them."""
-    stems = {stem(word) for word in WORD.findall(fold_case(text))}
+    stems = {stem(word) for word in _words(text)}
     kinds = {kind for word in stems if (kind := _kinds().get(word)) is not None}
     return frozenset(stems | kinds)
