@@ -1,3 +1,5 @@
+from itertools import groupby
+
 import pytest
 from hypothesis import given, strategies as st
 
@@ -6,8 +8,12 @@ from mnemosyned.domain.text.terms import (
     PHRASE_TOKENS_MAX,
     TERMS_MAX,
     Terms,
+    glued_words,
     grams,
+    has_unspaced_script,
     terms,
+    with_words_apart,
+    without_unspaced,
 )
 
 
@@ -113,3 +119,40 @@ def test_a_code_of_usual_length_is_looked_for_whole() -> None:
     code = "3f2504e0-4f89-11d3-9a0c-0305e82c3301/2026-03-09T14"
 
     assert terms(code).words == (code,)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("サーバーはnginxです", ["nginx"]),
+        ("チケットABC-123を閉じた", ["ABC-123"]),
+        ("用 MySQL 存储", []),
+        ("用MySQL 8.0和 Redis存储", ["MySQL", "8.0", "Redis"]),
+        ("用「nginx」", []),
+        ("用nginx，x，Redis和", ["nginx，x，Redis"]),
+        ("nginx", []),
+        ("naïve café “quoted” text", []),
+        ("", []),
+    ],
+)
+def test_a_word_that_touches_a_script_without_spaces_is_one_by_itself(
+    text: str, words: list[str]
+) -> None:
+    assert glued_words(text) == words
+
+
+@given(st.text("ab1-. 東はเ가_\u0301。", max_size=40))
+def test_what_touches_no_such_script_is_left_to_the_first_index(text: str) -> None:
+    glued = glued_words(text)
+
+    assert all(word in text and not has_unspaced_script(word) for word in glued)
+    assert not glued or has_unspaced_script(text)
+    assert len(without_unspaced(text)) == len(text)
+    assert not has_unspaced_script(without_unspaced(text))
+    assert (
+        with_words_apart(text).split() == " ".join(_spaced_and_unspaced(text)).split()
+    )
+
+
+def _spaced_and_unspaced(text: str) -> list[str]:
+    return ["".join(run) for _, run in groupby(text, has_unspaced_script)]

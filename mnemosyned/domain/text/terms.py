@@ -105,14 +105,16 @@ def glued_words(text: str) -> list[str]:
         return []
     glued: list[str] = []
     pieces = _UNSPACED_RUN.split(text)
+    last = len(pieces) - 1
     for number, piece in enumerate(pieces):
-        words = piece.split()
-        touching = set()
-        if number and _LETTER.match(piece):
-            touching.add(0)
-        if number < len(pieces) - 1 and _LETTER.match(piece[-1:]):
-            touching.add(len(words) - 1)
-        glued += [words[place] for place in sorted(touching)]
+        begins = number > 0 and _LETTER.match(piece)
+        ends = number < last and _LETTER.match(piece[-1:])
+        if begins or ends:
+            words = piece.split()
+            if begins:
+                glued.append(words[0])
+            if ends and not (begins and len(words) == 1):
+                glued.append(words[-1])
     return glued
 
 
