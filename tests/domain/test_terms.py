@@ -149,10 +149,5 @@ def test_what_touches_no_such_script_is_left_to_the_first_index(text: str) -> No
     assert not glued or has_unspaced_script(text)
     assert len(without_unspaced(text)) == len(text)
     assert not has_unspaced_script(without_unspaced(text))
-    assert (
-        with_words_apart(text).split() == " ".join(_spaced_and_unspaced(text)).split()
-    )
-
-
-def _spaced_and_unspaced(text: str) -> list[str]:
-    return ["".join(run) for _, run in groupby(text, has_unspaced_script)]
+    runs = ["".join(run) for _, run in groupby(text, has_unspaced_script)]
+    assert with_words_apart(text).split() == " ".join(runs).split()

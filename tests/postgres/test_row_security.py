@@ -23,7 +23,7 @@ from mnemosyned.storage.postgres.tables.insert import SAID_BEFORE
 pytestmark = pytest.mark.postgres
 MIGRATIONS = shipped("migrations") / "postgres"
 OWN, OTHER = 7, 8
-UNHELD = {"schema_migration"}
+UNHELD = {"schema_migration", "reindexing"}
 """Tables that are nobody's."""
 OUT_OF_REACH = {"owner_token"}
 
@@ -90,7 +90,11 @@ def test_every_key_begins_with_the_owner(dsn: str) -> None:
         ).fetchall()
 
     # An owner's name is unique among all; the others are keyed by it.
-    assert {name for (name,) in rows} == {"owner_name_key", "schema_migration_pkey"}
+    assert {name for (name,) in rows} == {
+        "owner_name_key",
+        "schema_migration_pkey",
+        "reindexing_pkey",
+    }
 
 
 def test_a_statement_without_an_owner_fails(two_owners: str) -> None:
@@ -135,6 +139,7 @@ def test_rows_cannot_be_given_to_another_owner(two_owners: str) -> None:
         "UPDATE owner SET name = 'mine'",
         "DELETE FROM owner",
         "SELECT * FROM schema_migration",
+        "SELECT * FROM reindexing",
         "DELETE FROM memory_index",
         "CREATE TABLE own (id integer)",
         "ALTER TABLE memory DISABLE ROW LEVEL SECURITY",
