@@ -26,13 +26,14 @@ REFERENCE = re.compile(
 )
 DEPTH_MAX = 3
 ABOUT_ALL = {
+    "opening.py": ("AND (owner, seq) > (%s, %s)",),
     "stores/owners.py": (
         "SELECT owner FROM owner WHERE name = %(name)s",
         "FROM owner AS o ORDER BY o.name",
         "GROUP BY owner",
     ),
 }
-"""What whoever runs the server asks, of all owners."""
+"""What is asked of all owners: by whoever runs the server, and by an upgrade of their rows."""
 
 
 def sources() -> Iterator[tuple[Path, ModuleType]]:
