@@ -152,6 +152,22 @@ def test_a_start_that_is_killed_amid_it_is_gone_on_with(old: Path) -> None:
     assert due(old) == []
 
 
+def test_an_entry_that_is_written_twice_is_the_same(old: Path) -> None:
+    selected(old, "nginx")
+    once = [entries(old, index) for index in TEXTS]
+    with closing(sqlite3.connect(old)) as connection, connection:
+        connection.executemany("INSERT INTO reindexing VALUES (?, 0)", zip(TEXTS))
+
+    assert len(selected(old, "nginx")) == len(GLUED) + len(PLAIN)
+
+    assert [entries(old, index) for index in TEXTS] == once
+    with closing(sqlite3.connect(old)) as connection:
+        for index in TEXTS:
+            connection.execute(
+                f"INSERT INTO {index} ({index}) VALUES ('integrity-check')"
+            )
+
+
 def test_what_is_forgotten_after_it_leaves_no_entry(old: Path) -> None:
     with open_store(old, migrations=MIGRATIONS) as store:
         store.deletion.forget([each.id for each in (*SLEPT, *PLAIN, *GLUED)])

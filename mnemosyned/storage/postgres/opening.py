@@ -35,8 +35,8 @@ from mnemosyned.storage.postgres.tables.owners.owner import (
 from mnemosyned.storage.postgres.tables.rows import episode_words
 
 log = logger()
-REINDEXED_ROWS = 1_000
-"""Rows that one transaction looks at when words are hashed again."""
+REINDEXED_ROWS = 200
+"""Rows that one transaction reads when words are hashed again."""
 PROGRESS_S = 10.0
 """Seconds after which the log says how far that is."""
 _DUE = "SELECT name, place[1], place[2] FROM reindexing"

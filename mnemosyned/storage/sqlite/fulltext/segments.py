@@ -220,7 +220,7 @@ def _reindex(
         "WHERE seq IN (SELECT value ->> 0 FROM json_each(?))",
         (json.dumps(ids),),
     )
-    for seq, content in texts.fetchall():
+    for seq, content in texts:
         if glued_words(content):
             connection.execute(
                 f"INSERT INTO {index} ({index}, rowid, grams) VALUES ('delete', ?, ?)",
