@@ -19,7 +19,7 @@ from mnemosyned.domain.search.query import Documents
 from mnemosyned.domain.secrets.formats import Secret
 from mnemosyned.domain.secrets.known import KnownSecrets
 from mnemosyned.domain.secrets.masking import find_secrets, mask_memory
-from mnemosyned.domain.text.sentence_marks import UNSPACED, WORD_END
+from mnemosyned.domain.text.sentence_marks import UNSPACED, ending_at_unspaced
 
 VALUE_CHARS_MAX = 2_000
 DETAILS_MAX = 500
@@ -39,20 +39,20 @@ _LATIN = "A-Za-zÀ-ÖØ-öø-ɏ"
 _MONTHS = f"(?:{'|'.join(_month_words())})"
 _NUMBER = r"\d{1,400}+(?:[.,]\d{1,400}+|[\u00a0\u202f']\d{3}(?!\d)){0,20}+"
 _UNITS = (
-    rf"[  ]?(?:ms|µs|ns|secs?|mins?){WORD_END}|[  ]?(?:s|h){WORD_END}|[smhdw]{WORD_END}"
+    r"[  ]?(?:ms|µs|ns|secs?|mins?)\b|[  ]?(?:s|h)\b|[smhdw]\b"
     r"|[  -](?:seconds?|minutes?|hours?|days?|weeks?|months?|years?"
     r"|Sekunden?|Minuten?|Stunden?|Tagen?|Tage?|Wochen?|Monaten?|Monate?|Jahren?|Jahre?"
     r"|secondes?|heures?|jours?|semaines?|mois|ans?|segundos?|minutos?|horas?|días?|semanas?"
-    rf"|mes(?:es)?|años?){WORD_END}|(?:秒|分間?|時間|小时|分钟|日間|天|週間|ヶ月|か月|年間)"
+    r"|mes(?:es)?|años?)\b|(?:秒|分間?|時間|小时|分钟|日間|天|週間|ヶ月|か月|年間)"
 )
 _CURRENCY = (
-    rf"[  ]?(?:[$€£¥₹₩]|(?:EUR|USD|GBP|CHF|JPY|CNY|INR|SEK|NOK|DKK|PLN|CZK|BRL|KRW){WORD_END}"
-    rf"|(?:[Ee]uros?|[Dd]ollars?|pounds|francs|Franken|dólares|pesos){WORD_END}|万?円|万?元)"
+    r"[  ]?(?:[$€£¥₹₩]|(?:EUR|USD|GBP|CHF|JPY|CNY|INR|SEK|NOK|DKK|PLN|CZK|BRL|KRW)\b"
+    r"|(?:[Ee]uros?|[Dd]ollars?|pounds|francs|Franken|dólares|pesos)\b|万?円|万?元)"
 )
 _DATE = (
     r"\d{4}-\d\d-\d\d(?!\d)(?:T\d\d:?\d\d(?::?\d\d(?:[.,]\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?)?"
     r"|\d{4}/\d\d?/\d\d?(?![\d/])|\d\d?(?P<_>[./])\d\d?(?P=_)\d{4}(?!\d)"
-    rf"|\d\d?(?:\.|st|nd|rd|th|er|º)?(?: of| de)? {_MONTHS}{WORD_END}(?:[.,]?(?: de)? \d{{4}}(?!\d))?"
+    rf"|\d\d?(?:\.|st|nd|rd|th|er|º)?(?: of| de)? {_MONTHS}\b(?:[.,]?(?: de)? \d{{4}}(?!\d))?"
     r"|\d{4}年(?:\d\d?月(?:\d\d?日)?)?|\d\d?月\d\d?日"
 )
 _MONTH_FIRST = (
@@ -66,47 +66,47 @@ _URL = (
 _FILE = r"[\w.@-]{1,100}+/(?:[\w.@-]{1,100}+/){0,30}+[\w@-]{1,100}+\.[A-Za-z]\w{0,9}"
 _FROM_LETTER = (
     rf"(?P<url>{_URL})|(?P<email>{_EMAIL})|(?P<date>{_MONTH_FIRST})"
-    rf"|(?P<version>v\d{{1,9}}+(?:\.\d{{1,9}}+){{0,8}}+(?:-[A-Za-z][\w.]{{0,40}})?(?!-){WORD_END})"
+    r"|(?P<version>v\d{1,9}+(?:\.\d{1,9}+){0,8}+(?:-[A-Za-z][\w.]{0,40})?(?![\w-]))"
     rf"|(?P<_code>(?:EUR|USD|GBP|CHF) {_NUMBER})"
     rf"|(?P<path>{_FILE}|[A-Za-z]:\\[^\s\"<>|]{{1,400}}+)"
-    rf"|(?P<_sha>(?=[a-f]{{1,40}}+\d|sha\d|md5)(?:sha\d{{1,3}}:|md5:)?[0-9a-f]{{7,128}}+{WORD_END})"
+    r"|(?P<_sha>(?=[a-f]{1,40}+\d|sha\d|md5)(?:sha\d{1,3}:|md5:)?[0-9a-f]{7,128}+(?!\w))"
     rf"|(?P<identifier>(?:[{_LATIN}_]\w{{0,60}}+(?:(?:::|->)\w{{1,60}}+){{1,10}}+(?:\(\))?"
     r"|[a-z_][a-z0-9_]{0,60}+(?:\.[a-z_][a-z0-9_]{1,60}+){1,10}+(?:\(\))?"
     r"|[A-Za-z_]\w{0,60}+\(\)"
     rf"|[{_LATIN}]{{0,60}}+_\w++|[a-z]{{1,40}}+[A-Z]\w++"
     rf"|[{_LATIN}_-]{{1,40}}+(?<=[{_LATIN}_-])\d[{_LATIN}0-9_]{{0,60}}+"
-    rf"(?:-[{_LATIN}0-9_]{{1,60}}+){{0,10}}+){WORD_END})"
+    rf"(?:-[{_LATIN}0-9_]{{1,60}}+){{0,10}}+)(?!\w))"
 )
 _FROM_DIGIT = (
     # In a table of numbers most are followed by another: nothing else begins so.
     r"(?P<_plain>\d{1,400}+(?=[ \t\n]\d))"
     rf"|(?P<_date>{_DATE})|(?P<_email>{_EMAIL})"
-    rf"|(?P<_id>[0-9a-f]{{8}}-(?:[0-9a-f]{{4}}-){{3}}[0-9a-f]{{12}}{WORD_END}"
-    rf"|(?:\d{{1,3}}\.){{3}}\d{{1,3}}(?:[:/]\d{{1,5}})?(?!\.){WORD_END})"
-    rf"|(?P<hash>(?=\d{{1,64}}+[a-f])[0-9a-f]{{7,128}}+{WORD_END})"
-    rf"|(?P<time>\d\d?:\d\d(?::\d\d(?:[.,]\d{{1,9}})?)?(?![\d:])(?: ?[ap]m{WORD_END})?|\d\d? ?[ap]m{WORD_END})"
+    r"|(?P<_id>[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}(?!\w)"
+    r"|(?:\d{1,3}\.){3}\d{1,3}(?:[:/]\d{1,5})?(?![\w.]))"
+    r"|(?P<hash>(?=\d{1,64}+[a-f])[0-9a-f]{7,128}+(?!\w))"
+    r"|(?P<time>\d\d?:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(?![\d:])(?: ?[ap]m\b)?|\d\d? ?[ap]m\b)"
     r"|(?P<_version>(?!\d{1,3}(?:\.\d{3}){2,8}(?!\d))\d{1,9}+(?:\.\d{1,9}+){2,8}+"
     r"(?:[-+]?[A-Za-z][\w.+-]{0,40})?|\d{1,4}\.\d{1,4}(?:a|b|rc|-alpha|-beta|-rc)\.?\d{1,4})"
     rf"|(?P<_path>{_FILE})"
-    rf"|(?P<_mixed>\d{{1,40}}+(?!(?:st|nd|rd|th|[A-Za-zµ]{{1,4}}){WORD_END})[A-Za-z][A-Za-z0-9_-]{{1,60}}+)"
+    r"|(?P<_mixed>\d{1,40}+(?!(?:st|nd|rd|th|[A-Za-zµ]{1,4})(?!\w))[A-Za-z][A-Za-z0-9_-]{1,60}+)"
 )
-_SCAN = re.compile(
+_VALUES = (
     # Runs of plain words, up to one that may open "March 17" or "CHF 20".
     rf"(?:(?![JFMASOND][aeäpuco]|[EUGC][USBH][RDPF] )[{_LATIN}]++[,.;:!?)\"'’]{{0,4}}+\s++)*+(?:"
     rf"(?=[{_LATIN}_])(?:{_FROM_LETTER})|(?=\d)(?:{_FROM_DIGIT})"
-    rf"|(?P<_sum>[$€£¥₹₩][  ]?{_NUMBER}(?:[kKmMbB]n?{WORD_END})?)"
+    rf"|(?P<_sum>[$€£¥₹₩][  ]?{_NUMBER}(?:[kKmMbB]n?\b)?)"
     # After a script without spaces, a slash may also part two words.
-    rf"|(?<![/)])(?:(?<!\w)|(?<=[{UNSPACED}])(?=[~.]{{0,2}}/[!-.0-~]{{1,255}}+/))"
+    rf"|(?<![/)])(?:(?<!\w)|(?<=[{UNSPACED}])(?=[~.]{{0,2}}/[!-.0-~]{{1,255}}/))"
     r"(?P<_root>(?:~|\.{1,2})?/[\w.@+-]{1,255}+(?:/[\w.@+-]{0,255}+){0,60}+)"
     r"|(?P<_flag>--[a-z][\w-]{0,60}+(?:=[^\s,;]{1,100}+)?)"
     rf"|(?P<number>(?:(?<![\w)\]-])[-+−±])?{_NUMBER})"
     rf"(?:(?P<duration>{_UNITS})|(?P<money>{_CURRENCY})"
-    rf"|(?P<_more>[  ]?%|[  ]?°[CF]?|(?:st|nd|rd|th){WORD_END}|[A-Za-zµ]{{1,4}}{WORD_END}"
-    rf"|[  ](?:[KMGTPk]i?[Bb]|kWh?|[kMG]Hz|kg|km|cm|mm){WORD_END}))?"
+    r"|(?P<_more>[  ]?%|[  ]?°[CF]?|(?:st|nd|rd|th)\b|[A-Za-zµ]{1,4}\b"
+    r"|[  ](?:[KMGTPk]i?[Bb]|kWh?|[kMG]Hz|kg|km|cm|mm)\b))?"
     # Else the rest of a run of letters, or of anything.
-    rf"|(?:[{_LATIN}]++|[^\W\d_{_LATIN}]++|[\s,;:!?()\[\]\"'“”‘’]++|.|\Z))",
-    re.DOTALL,
+    rf"|(?:[{_LATIN}]++|[^\W\d_{_LATIN}]++|[\s,;:!?()\[\]\"'“”‘’]++|.|\Z))"
 )
+_SCAN = re.compile(ending_at_unspaced(_VALUES), re.DOTALL)
 _KINDS = {
     **{kind.value: kind for kind in DetailKind},
     "_code": DetailKind.MONEY,

@@ -41,7 +41,7 @@ from mnemosyned.domain.secrets.words import (
     PROSE,
     Label,
 )
-from mnemosyned.domain.text.sentence_marks import WORD_END
+from mnemosyned.domain.text.sentence_marks import WORD_END, ending_at_unspaced
 
 KEY_CHARS_MIN = 8
 UNLINKED_KEY_CHARS_MIN = 10
@@ -80,24 +80,29 @@ _BEARER_VALUE = re.compile(
     r"\s{1,3}(?P<value>(?=[A-Za-z_.~+/-]{0,64}\d)[\w.~+/-]{14,4096}+=*)"
 )
 _KEY_VALUE = re.compile(r"[\w.+/=~-]{8,4096}+")
-_CODE_END = WORD_END + "(?![年月日号時时分秒桁位個个回次件人円元년월일시분초자번개])"
-"""No letter follows, and no unit of a script without spaces: `2026年` is no code."""
-_CODE = re.compile(
-    rf"[#*]?[A-Z]?\d{{2,8}}[A-Z]?\d{{0,4}}[#*]?(?![@%]){_CODE_END}(?![.,:/-]\d)"
-)
-_GROUPS = re.compile(rf"\d{{1,3}}(?:[ .-]\d{{1,3}}){{2,5}}(?!-){_CODE_END}")
-_LOGIN_CODE = re.compile(
-    rf"\d{{3}}[ -]\d{{3}}{_CODE_END}|\d{{4,8}}(?!-){_CODE_END}(?![.,:/]\d)"
-    rf"|(?=[a-zA-Z-]{{0,30}}\d)[a-zA-Z0-9]{{3,12}}(?:-[a-zA-Z0-9]{{3,12}}){{1,6}}{_CODE_END}"
-    rf"|(?=[A-Z]{{0,60}}[2-7])[A-Z2-7]{{16,64}}{_CODE_END}|[A-Z2-7]{{32,64}}{_CODE_END}"
-    rf"|(?=[a-z ]{{0,30}}\d)(?:[a-z0-9]{{4}} ){{3,15}}[a-z0-9]{{4}}{_CODE_END}"
+_UNIT = "年月日号號時时分秒桁位個个回次件人円元년월일시분초자번개"
+"""Units of scripts without spaces: `2026年` is no code."""
+
+
+def _code(pattern: str) -> re.Pattern[str]:
+    """Compile the pattern of a code, which ends with its word and before no unit."""
+    return re.compile(ending_at_unspaced(pattern, end=f"{WORD_END}(?![{_UNIT}])"))
+
+
+_CODE = _code(r"[#*]?[A-Z]?\d{2,8}[A-Z]?\d{0,4}[#*]?(?![\w@%])(?![.,:/-]\d)")
+_GROUPS = _code(r"\d{1,3}(?:[ .-]\d{1,3}){2,5}(?![\w-])")
+_LOGIN_CODE = _code(
+    r"\d{3}[ -]\d{3}(?!\w)|\d{4,8}(?![\w-])(?![.,:/]\d)"
+    r"|(?=[a-zA-Z-]{0,30}\d)[a-zA-Z0-9]{3,12}(?:-[a-zA-Z0-9]{3,12}){1,6}(?!\w)"
+    r"|(?=[A-Z]{0,60}[2-7])[A-Z2-7]{16,64}(?!\w)|[A-Z2-7]{32,64}(?!\w)"
+    r"|(?=[a-z ]{0,30}\d)(?:[a-z0-9]{4} ){3,15}[a-z0-9]{4}(?!\w)"
 )
 _NEXT_CODE = re.compile(
     r"\s{0,3}[,;/|]\s{0,3}|\s{1,3}(?:(?:and|und|et|y|e|or|oder)\s{1,3})?"
 )
 _SEED = re.compile(
     r"(?>[^\n:=]{0,60}?(?::|=|\b(?:is|ist|est|es|è)\b)\s{0,3}[\"'`“„«]?)"
-    rf"(?P<words>[a-z]{{3,8}}(?: [a-z]{{3,8}}){{11,23}})(?!-){WORD_END}"
+    r"(?P<words>[a-z]{3,8}(?: [a-z]{3,8}){11,23})(?!-)" + WORD_END
 )
 _EDGE_RUN = re.compile(f"[{re.escape(EDGES)}]*+")
 _AFTER_SLASH = re.compile(r"[^\n/]{1,80}?\s[/|]\s(?=\S)")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
@@ -22,3 +24,13 @@ CLOSING_QUOTES = "\"'”’»)"
 """Marks that may stand between the end of a sentence and the white space."""
 CLOSING_WIDE = "」』”’）】"
 """Closing marks of scripts without spaces."""
+
+
+def ending_at_unspaced(pattern: str, *, end: str = WORD_END) -> str:
+    r"""Return a pattern whose words also end where a script without spaces begins: `v2` of `v2版`.
+
+    Ends of words are written `\b`, `(?!\w)`, or with further characters as in `(?![\w-])`.
+    """
+    pattern = pattern.replace(r"\b", end).replace(r"(?!\w)", end)
+    further = re.compile(r"\(\?!\[\\w([^\]]+)\]\)")
+    return further.sub(lambda match: f"(?![{match[1]}]){end}", pattern)
