@@ -13,7 +13,10 @@ from mnemosyned.domain.ports.servers.owners import LOCAL_NAME, OwnerStore
 from mnemosyned.domain.ports.servers.server import DatabaseServer
 from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.ports.vectors import OwnedVectorStore, VectorStore
+from mnemosyned.logs import logger
 from mnemosyned.paths import shipped
+
+log = logger()
 
 if TYPE_CHECKING:
     from mnemosyned.storage.postgres.store import PostgresStore
@@ -41,6 +44,9 @@ def open_store(
     """
     if location.file is None:
         with _postgres(location.url, embeds=embeds) as store:
+            if socket:  # a daemon says it once
+                for exposure in server_exposures(location):
+                    log.warning("database_exposed", reason=exposure)
             yield cast("OpenStore", store)
         return
     # Loaded here, as below: one engine is used.
@@ -145,6 +151,16 @@ def open_server(location: DatabaseLocation) -> DatabaseServer:
     return opening.open_server(
         location.url, migrations=shipped("migrations") / "postgres"
     )
+
+
+def server_exposures(location: DatabaseLocation) -> list[str]:
+    """Name who may connect to a server's database, or read along, without need.
+
+    Raises what `open_store` raises.
+    """
+    with _driver():
+        from mnemosyned.storage.postgres import opening  # noqa: PLC0415 its driver is an extra
+    return opening.exposures(location.url)
 
 
 @contextmanager

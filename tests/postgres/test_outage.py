@@ -28,7 +28,6 @@ from mnemosyned.sleep.lease import SummarizerLease
 from mnemosyned.storage.postgres.database import connections
 from mnemosyned.storage.postgres.database.connections import connected_once
 from mnemosyned.storage.postgres.database.migrations import upgrade
-from mnemosyned.storage.postgres.database.roles import prepare_role
 from mnemosyned.storage.postgres.opening import open_store
 
 __all__ = ["start"]
@@ -250,10 +249,9 @@ def test_a_connection_that_the_server_ended_is_not_noticed(server: Server) -> No
     "connect",
     [
         connected_once,
-        prepare_role,
         lambda dsn: upgrade(dsn, shipped("migrations") / "postgres"),
     ],
-    ids=["once", "role", "schema"],
+    ids=["once", "schema"],
 )
 def test_a_server_that_is_silent_is_given_up(
     connect: Callable[[str], object], monkeypatch: pytest.MonkeyPatch

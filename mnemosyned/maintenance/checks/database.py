@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+from mnemosyned.assembly.stores import server_exposures
 from mnemosyned.domain.errors import MnemosynedError, SchemaTooNew
 from mnemosyned.maintenance.findings import (
     Finding,
@@ -81,6 +82,14 @@ def check_database(installation: Installation) -> Iterator[Finding]:
                 f"{path} is whole: {counted(memories, 'memory')}, "
                 f"{counted(episodes, 'summary')}",
             )
+
+
+def check_server(installation: Installation) -> Iterator[Finding]:
+    """Who may connect to a database on a server, and whether the line to it is safe."""
+    if installation.config_problem or installation.config.location.file:
+        return
+    for text in server_exposures(installation.config.location):
+        yield warning("server", text)
 
 
 def check_leftovers(installation: Installation) -> Iterator[Finding]:

@@ -208,9 +208,10 @@ class Purger:
             if not self._due():
                 return
             complete = self._run()
-        except DatabaseUnreachable as error:
+        except StorageFailed as error:
             log.warning("purge_put_off", reason=error.reason)
-            self._plan(RETRY_S)
+            if isinstance(error, DatabaseUnreachable):
+                self._plan(RETRY_S)
         except MnemosynedError:
             log.exception("purge_failed")
         else:

@@ -10,15 +10,23 @@ from typing import NamedTuple
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from mnemosyned.domain.errors import ConfigInvalid
+from mnemosyned.domain.errors import ConfigInvalid, StorageFailed
 from mnemosyned.domain.ports.servers.owners import LOCAL_OWNER
+from mnemosyned.storage.postgres.database import health
 from mnemosyned.storage.postgres.database.connections import connected_once
 from mnemosyned.storage.postgres.database.distribution import has_citus
 from mnemosyned.storage.postgres.database.failures import storage_failed
 from mnemosyned.storage.postgres.database.migrations import upgrade
 from mnemosyned.storage.postgres.database.pgvector import prepare_search
 from mnemosyned.storage.postgres.database.pool import Pool
-from mnemosyned.storage.postgres.database.roles import prepare_role
+from mnemosyned.storage.postgres.database.roles import (
+    ensure_role,
+    part_from_others,
+    request_role,
+    require_table_owner,
+    role_in_use,
+    table_owner,
+)
 from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.store import PostgresStore
 from mnemosyned.storage.postgres.stores.owners import PostgresOwners
@@ -64,22 +72,24 @@ def open_store(
 ) -> Iterator[PostgresStore]:
     """Connect, bring the schema up to date and serve the memory while the block runs.
 
-    `guarded`: the database, too, holds every statement to the owner. `embeds`: vectors will be
-    asked for, which the server compares where it can. Raises `ConfigInvalid`, `SchemaTooNew` and
-    `StorageFailed`.
+    `guarded`: the database, too, holds every statement to the owner, which it does anyway where it
+    has many. `embeds`: vectors will be asked for, which the server compares where it can. Raises
+    `ConfigInvalid`, `SchemaTooNew` and `StorageFailed`.
     """
-    _check(dsn)
-    try:
-        version = upgrade(dsn, migrations)
-        searches = embeds and prepare_search(dsn)
-        role = prepare_role(dsn) if guarded else None
-        with connected_once(dsn) as connection:
-            ensure_owner(Session(connection, owner))
-        pool = Pool(dsn, schema=version, role=role, has_citus=has_citus(dsn))
-    except psycopg.Error as error:
-        raise storage_failed(error, "the memory was not opened") from error
+    ready = _prepared(
+        dsn,
+        migrations,
+        "the memory was not opened",
+        embeds=embeds,
+        guarded=guarded,
+        owner=owner,
+    )
+    pool = Pool(dsn, schema=ready.version, role=ready.role, has_citus=ready.has_citus)
     store = PostgresStore(
-        pool, owner, schema_version=version, searches_vectors=searches
+        pool,
+        owner,
+        schema_version=ready.version,
+        searches_vectors=ready.searches,
     )
     try:
         yield store
@@ -96,7 +106,9 @@ def open_owned_stores(
     `embeds` as for `open_store`. Raises `SchemaTooNew`, and `StorageFailed` also where the user may
     not separate owners.
     """
-    ready = _prepared(dsn, migrations, embeds=embeds)
+    ready = _prepared(
+        dsn, migrations, "the owners were not read", embeds=embeds, guarded=True
+    )
     guarded = Pool(
         dsn, schema=ready.version, role=ready.role, has_citus=ready.has_citus
     )
@@ -117,46 +129,91 @@ def open_owned_stores(
 def open_owners(dsn: str, *, migrations: Path) -> Iterator[PostgresOwners]:
     """Connect, bring the schema up to date, and administer owners while the block runs.
 
-    Raises `SchemaTooNew`, and `StorageFailed` also where the user may not separate owners.
+    The first owner that is added has the role of requests made. Raises `SchemaTooNew`, and
+    `StorageFailed` also for a login that does not own the tables.
     """
-    pool = Pool(dsn, schema=_prepared(dsn, migrations).version)
+    _check(dsn)
+    with _explained("nothing was done"), connected_once(dsn) as connection:
+        require_table_owner(Session(connection, 0))
+    ready = _prepared(dsn, migrations, "the owners were not read")
+    pool = Pool(dsn, schema=ready.version)
+
+    def prepare() -> None:
+        with _explained("the owner was not added"), connected_once(dsn) as connection:
+            ensure_role(connection)
+
     try:
-        yield PostgresOwners(pool)
+        yield PostgresOwners(pool, role=ready.role, prepare=prepare)
     finally:
         pool.close()
 
 
 class _Prepared(NamedTuple):
-    """A database for many owners that is ready for use."""
+    """A database that is ready for use."""
 
     version: int
-    role: str
+    role: str | None
     searches: bool
     has_citus: bool
 
 
-def _prepared(dsn: str, migrations: Path, *, embeds: bool = False) -> _Prepared:
-    """Bring the schema up to date, and prepare the role of requests and the search of vectors."""
+def _prepared(
+    dsn: str,
+    migrations: Path,
+    consequence: str,
+    *,
+    embeds: bool = False,
+    guarded: bool = False,
+    owner: int | None = None,
+) -> _Prepared:
+    """Prepare a database: its schema, the row of an owner, the role of requests, the search of vectors.
+
+    A login that owns nothing finds all of that prepared, or is told what to do.
+    """
     _check(dsn)
-    try:
+    with _explained(consequence), connected_once(dsn) as connection:
+        session = Session(connection, 0)
+        is_owner, named = table_owner(session)
+        role = role_in_use(session)
+        if not is_owner and role is None:
+            user = session.scalar("SELECT current_user")
+            raise StorageFailed(
+                f"{consequence}: the tables belong to {named}, and {user} may not work with them; "
+                f"with the login {named}, run mnem db migrate --serving {user}"
+            )
         version = upgrade(dsn, migrations)
         searches = embeds and prepare_search(dsn)
-        return _Prepared(version, prepare_role(dsn), searches, has_citus(dsn))
+        if is_owner:
+            if guarded or role:
+                ensure_role(connection)
+                role = request_role(session)
+            else:
+                part_from_others(session)
+            if owner is not None:
+                ensure_owner(Session(connection, owner))
+        return _Prepared(version, role, searches, has_citus(dsn))
+
+
+@contextmanager
+def _explained(consequence: str) -> Iterator[None]:
+    """Explain the errors of the server."""
+    try:
+        yield
     except psycopg.Error as error:
-        raise storage_failed(error, "the owners were not read") from error
+        raise storage_failed(error, consequence) from error
 
 
 def open_server(dsn: str, *, migrations: Path) -> PostgresServer:
-    """Bring the schema up to date, and return the database as a whole.
-
-    Raises `ConfigInvalid`, `SchemaTooNew` and `StorageFailed`.
-    """
+    """Return the database as a whole. Raises `ConfigInvalid`."""
     _check(dsn)
-    try:
-        upgrade(dsn, migrations)
-    except psycopg.Error as error:
-        raise storage_failed(error, "nothing was done") from error
-    return PostgresServer(dsn)
+    return PostgresServer(dsn, migrations=migrations)
+
+
+def exposures(dsn: str) -> list[str]:
+    """Name who may read along or connect without need. Raises `ConfigInvalid` and `StorageFailed`."""
+    _check(dsn)
+    with _explained("nothing was checked"), connected_once(dsn) as connection:
+        return health.exposures(connection)
 
 
 def _check(dsn: str) -> None:

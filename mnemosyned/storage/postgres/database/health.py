@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from mnemosyned.storage.postgres.database.session import Session
+import ipaddress
+
+import psycopg
+
+from mnemosyned.storage.postgres.database.session import Row, Session
 
 IDS_USED_MAX = 1_500_000_000
 """Transactions since the oldest that is not frozen; at two billion the server stops."""
@@ -30,6 +34,11 @@ _IDS_USED = (
 _NOT_ARCHIVED = (
     "SELECT last_failed_wal FROM pg_stat_archiver WHERE last_failed_time IS NOT NULL "
     "AND last_failed_time > coalesce(last_archived_time, '-infinity')"
+)
+_CONNECT_IS_PUBLIC = (
+    "SELECT quote_ident(d.datname) FROM pg_database AS d, "
+    "aclexplode(coalesce(d.datacl, acldefault('d', d.datdba))) AS a "
+    "WHERE d.datname = current_database() AND a.grantee = 0 AND a.privilege_type = 'CONNECT'"
 )
 
 
@@ -74,3 +83,40 @@ def warnings(session: Session) -> list[str]:
             f"the server cannot archive {failed}: backups end there; see archive_command in its log"
         )
     return found
+
+
+def exposures(connection: psycopg.Connection[Row]) -> list[str]:
+    """Name what lets others connect, or read along between here and the server."""
+    options = {each.keyword: each.val or b"" for each in connection.pgconn.info}
+    line = line_exposure(
+        connection.info.host,
+        connection.info.hostaddr,
+        sslmode=options[b"sslmode"].decode(),
+        encrypted=connection.pgconn.ssl_in_use,
+    )
+    found = [line] if line else []
+    database = Session(connection, 0).scalar(_CONNECT_IS_PUBLIC)
+    if database is not None:
+        found.append(
+            f"every login of the server may connect to the database {database}; "
+            f"run REVOKE ALL ON DATABASE {database} FROM PUBLIC, "
+            f"then GRANT CONNECT ON DATABASE {database} to the daemons' logins"
+        )
+    return found
+
+
+def line_exposure(host: str, address: str, *, sslmode: str, encrypted: bool) -> str:
+    """Name what is wrong with the line to a server on another machine; nothing where all is well."""
+    if host.startswith("/") or (address and ipaddress.ip_address(address).is_loopback):
+        return ""
+    if not encrypted:
+        return (
+            f"the connection to {host} is not encrypted: what is remembered can be read on its way; "
+            "set sslmode=verify-full in the database's URL"
+        )
+    if sslmode != "verify-full":
+        return (
+            f"nothing shows that the server is {host}, as sslmode is {sslmode}; "
+            "set sslmode=verify-full in the database's URL, and sslrootcert"
+        )
+    return ""

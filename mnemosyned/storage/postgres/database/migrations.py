@@ -13,6 +13,7 @@ import psycopg
 
 from mnemosyned.domain.errors import SchemaTooNew, StorageFailed
 from mnemosyned.storage.postgres.database.connections import connected_once
+from mnemosyned.storage.postgres.database.roles import table_owner
 from mnemosyned.storage.postgres.database.session import Row, Session
 
 _LOCK = 0x6D6E656D
@@ -52,7 +53,15 @@ def upgrade(dsn: str, folder: Path) -> int:
     with connected_once(dsn) as connection:
         exists = connection.execute("SELECT to_regclass('schema_migration')").fetchone()
         is_new = exists is None or exists[0] is None
-        if is_new or check_schema(connection, known) < known:
+        version = 0 if is_new else check_schema(connection, known)
+        if version < known:
+            owns, owner = table_owner(Session(connection, 0))
+            if not owns:
+                raise StorageFailed(
+                    f"the database has schema version {version} and this mnemosyned needs {known}; "
+                    f"with the login that owns the tables, {owner}, run "
+                    f"mnem db migrate --url postgresql://{owner}@…"
+                )
             _apply(connection, files, known)
     return known
 
