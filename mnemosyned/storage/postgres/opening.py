@@ -171,26 +171,29 @@ def _prepared(
     A login that owns nothing finds all of that prepared, or is told what to do.
     """
     _check(dsn)
-    with _explained(consequence), connected_once(dsn) as connection:
-        session = Session(connection, 0)
-        is_owner, named = table_owner(session)
-        role = role_in_use(session)
-        if not is_owner and role is None:
-            user = session.scalar("SELECT current_user")
-            raise StorageFailed(
-                f"{consequence}: the tables belong to {named}, and {user} may not work with them; "
-                f"with the login {named}, run mnem db migrate --serving {user}"
-            )
-        version = upgrade(dsn, migrations)
+    with _explained(consequence):
+        with connected_once(dsn) as connection:
+            session = Session(connection, 0)
+            is_owner, named = table_owner(session)
+            role = role_in_use(session)
+            if not is_owner and role is None:
+                user = session.scalar("SELECT current_user")
+                raise StorageFailed(
+                    f"{consequence}: the tables belong to {named}, and {user} may not work with "
+                    f"them; with the login {named}, run mnem db migrate --serving {user}"
+                )
+        version = upgrade(dsn, migrations)  # which may end the connections of others
         searches = embeds and prepare_search(dsn)
         if is_owner:
-            if guarded or role:
-                ensure_role(connection)
-                role = request_role(session)
-            else:
-                part_from_others(session)
-            if owner is not None:
-                ensure_owner(Session(connection, owner))
+            with connected_once(dsn) as connection:
+                session = Session(connection, 0)
+                if guarded or role:
+                    ensure_role(connection)
+                    role = request_role(session)
+                else:
+                    part_from_others(session)
+                if owner is not None:
+                    ensure_owner(Session(connection, owner))
         return _Prepared(version, role, searches, has_citus(dsn))
 
 

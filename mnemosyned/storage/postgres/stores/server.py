@@ -44,21 +44,30 @@ class PostgresServer(DatabaseServer):
             require_table_owner(session)
             exists = session.scalar("SELECT to_regclass('schema_migration')")
             before = session.scalar(_VERSION) if exists else 0
-            after = upgrade(self._dsn, self._migrations)
+        with self._upgraded() as connection:
+            session = Session(connection, 0)
             ensure_owner(Session(connection, LOCAL_OWNER))
             is_for_many = serving or role_in_use(session)
             ran = ensure_role(connection, serving=serving) if is_for_many else []
-            return Migration(before=before, after=after, statements=tuple(ran))
+            after = session.scalar(_VERSION)
+        return Migration(before=before, after=after, statements=tuple(ran))
 
     def purge(self) -> ServerPurge:
-        with self._connected() as connection:
-            upgrade(self._dsn, self._migrations)
+        with self._upgraded() as connection:
             return purge_server(connection)
 
     def distribute(self, shards: int) -> Distribution:
-        with self._connected() as connection:
-            upgrade(self._dsn, self._migrations)
+        with self._upgraded() as connection:
             return distribute(connection, shards=shards)
+
+    @contextmanager
+    def _upgraded(self) -> Iterator[psycopg.Connection[Row]]:
+        try:
+            upgrade(self._dsn, self._migrations)
+        except psycopg.Error as error:
+            raise storage_failed(error, "nothing was done") from error
+        with self._connected() as connection:
+            yield connection
 
     @contextmanager
     def _connected(self) -> Iterator[psycopg.Connection[Row]]:
