@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
@@ -19,6 +20,7 @@ from mnemosyned.domain.ports.servers.owners import LOCAL_OWNER, OwnerStore
 from mnemosyned.domain.sleep.cycles import Trigger
 from mnemosyned.domain.sleep.rollup import Level, closed_before
 from mnemosyned.logs import logger
+from mnemosyned.service.forgetting.purging import RETRY_S
 from mnemosyned.service.forgetting.retention import RetentionService
 from mnemosyned.sleep.sleeper import Sleeper
 from mnemosyned.sleep.starts.scheduler import SleepScheduler
@@ -70,6 +72,7 @@ class OwnerRounds:
         self._owners = owners
         self._shared = shared
         self._asked: set[int] = set()
+        self._purge_not_before = 0.0
         self._stopped = threading.Event()
         workers = len(shared.turns.models) if shared.turns else 1
         self._workers = ThreadPoolExecutor(workers, "owners")
@@ -115,13 +118,19 @@ class OwnerRounds:
             self._asked.add(owner)
             self._scheduler.enforce_cap_soon()
 
+    def ask_purge(self, owner: int) -> None:
+        """Do the same for a purge, unless one was refused a moment ago: owners have the same tables."""
+        if time.monotonic() >= self._purge_not_before:
+            self.ask(owner)
+
     def _see_to_asked(self) -> None:
         while self._asked and not self._stopped.is_set():
             self._guarded(self._asked.pop(), self._look_after)
 
-    @staticmethod
-    def _look_after(memory: SleepingMemory) -> None:
-        memory.retention.purger.run_due()
+    def _look_after(self, memory: SleepingMemory) -> None:
+        is_time = time.monotonic() >= self._purge_not_before
+        if is_time and not memory.retention.purger.run_due():
+            self._purge_not_before = time.monotonic() + RETRY_S
         memory.sleeper.enforce_cap_in_background()
 
     def _check_triggers(self) -> None:

@@ -169,7 +169,7 @@ class OwnerMemories:
             shared,
             self._about,
             vectors=vectors,
-            purge_soon=lambda: self.rounds.ask(owner),
+            purge_soon=lambda: self.rounds.ask_purge(owner),
         )
         keeper = make_keeper(store, cycle, shared.policies, self._about)
         host = OwnerHost(self.rounds, owner)

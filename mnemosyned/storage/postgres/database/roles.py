@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
 
 import psycopg
 
@@ -30,7 +31,8 @@ _MEMBER = (
     "FROM pg_roles WHERE rolname = %(role)s"
 )
 _SERVES = (
-    "SELECT pg_has_role(oid, %(role)s, 'MEMBER'), quote_ident(rolname) FROM pg_roles "
+    "SELECT pg_has_role(oid, to_regrole(quote_ident(%(role)s)), 'MEMBER'), quote_ident(rolname) "
+    "FROM pg_roles "
     "WHERE rolname = %(login)s"
 )
 _IS_OWNER = (
@@ -136,39 +138,60 @@ def ensure_role(
     """
     session = Session(connection, 0)
     role = request_role(session)
-    if role_in_use(session) and not _missing(session, role, serving):
+    is_ready = role_in_use(session) and not _missing(session, role)
+    if is_ready and not _memberships(session, role, serving):
         return []
     with connection.transaction():
         lock_schema(session)
-        done = _ensure_member(connection, role)
-        missing = _missing(session, role, serving)
-        for statement in missing:
-            session.execute(statement)
-    return [*done, *missing]
+        memberships = _memberships(session, role, serving)
+        try:
+            with connection.transaction():
+                _run(session, memberships)
+        except psycopg.errors.InsufficientPrivilege as error:
+            raise StorageFailed(
+                "many owners in one database need a role of their own, which this user may not "
+                f"create or grant; an administrator of the database does it once: "
+                f"{'; '.join(memberships)};"
+            ) from error
+        missing = _missing(session, role)
+        _run(session, missing)
+    return [*memberships, *missing]
 
 
-def _missing(session: Session, role: str, serving: str | None) -> list[str]:
-    """Return the statements that give a role what it lacks, and others of its kind nothing."""
-    lacking = session.execute(_LACKING, role=role, tables=owned_tables(session))
-    statements = [f'{statement} TO "{role}"' for (statement,) in lacking]
-    statements += [text for (text,) in session.execute(_FOREIGN, role=role)]
+def _memberships(session: Session, role: str, serving: str | None) -> list[str]:
+    """Return the statements that make the role, and members of the user and of a login that serves."""
+    is_member = _is_member(session, role)
+    statements = [f'CREATE ROLE "{role}" NOLOGIN'] if is_member is None else []
+    members = [session.scalar("SELECT quote_ident(current_user)")]
+    members = [] if is_member else members
     if serving:
         login = session.execute(_SERVES, role=role, login=serving).fetchone()
         if login is None:
             raise StorageFailed(
                 f"the server has no login {serving}; create it: createuser --pwprompt {serving}"
             )
-        is_member, name = login
-        statements += [] if is_member else [f'GRANT "{role}" TO {name}']
+        members += [] if login[0] else [login[1]]
+    if members:
+        statements.append(f'GRANT "{role}" TO {", ".join(members)}')
     return statements
+
+
+def _missing(session: Session, role: str) -> list[str]:
+    """Return the statements that give a role what it lacks, and others of its kind nothing."""
+    lacking = session.execute(_LACKING, role=role, tables=owned_tables(session))
+    statements = [f'{statement} TO "{role}"' for (statement,) in lacking]
+    return statements + [text for (text,) in session.execute(_FOREIGN, role=role)]
+
+
+def _run(session: Session, statements: Sequence[str]) -> None:
+    for statement in statements:
+        session.execute(statement)
 
 
 def part_from_others(session: Session) -> None:
     """Take what roles of other databases may do here."""
-    for (statement,) in session.execute(
-        _FOREIGN, role=request_role(session)
-    ).fetchall():
-        session.execute(statement)
+    foreign = session.execute(_FOREIGN, role=request_role(session)).fetchall()
+    _run(session, [statement for (statement,) in foreign])
 
 
 def lock_schema(session: Session) -> None:
@@ -207,24 +230,3 @@ def _is_member(session: Session, role: str) -> bool | None:
             f'takes that back: ALTER ROLE "{role}" NOSUPERUSER NOBYPASSRLS'
         )
     return row[0] if row else None
-
-
-def _ensure_member(connection: psycopg.Connection[Row], role: str) -> list[str]:
-    """Have the user be a member of the role, which lets it work in it; the statements that ran."""
-    session = Session(connection, 0)
-    is_member = _is_member(session, role)
-    if is_member:
-        return []
-    user = session.scalar("SELECT quote_ident(current_user)")
-    statements = [f'CREATE ROLE "{role}" NOLOGIN'] if is_member is None else []
-    statements.append(f'GRANT "{role}" TO {user}')
-    try:
-        with connection.transaction():
-            for statement in statements:
-                session.execute(statement)
-    except psycopg.errors.InsufficientPrivilege as error:
-        raise StorageFailed(
-            "many owners in one database need a role of their own, which this user may not "
-            f"create; an administrator of the database does it once: {'; '.join(statements)};"
-        ) from error
-    return statements
