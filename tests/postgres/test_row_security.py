@@ -315,6 +315,21 @@ def test_rights_of_former_roles_end_at_the_next_start(two_owners: str) -> None:
     run(two_owners, *(f"DROP ROLE {role}" for role in former))
 
 
+def test_a_copy_without_its_rights_gives_nobody_any(two_owners: str) -> None:
+    """As after `pg_restore --no-acl`, where functions are anybody's."""
+    run(two_owners, "GRANT EXECUTE ON FUNCTION token_of, owners_with_work TO PUBLIC")
+
+    with open_store(two_owners, migrations=MIGRATIONS):
+        pass
+
+    with (
+        logins(two_owners, "stranger"),
+        psycopg.connect(as_login(two_owners, "stranger")) as stranger,
+        pytest.raises(psycopg.errors.InsufficientPrivilege),
+    ):
+        stranger.execute("SELECT token_of(7, '')")
+
+
 def test_nothing_is_granted_twice(two_owners: str) -> None:
     with psycopg.connect(two_owners, autocommit=True) as connection:
         assert ensure_role(connection) == []

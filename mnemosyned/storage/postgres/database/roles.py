@@ -36,8 +36,11 @@ _SERVES = (
     "WHERE rolname = %(login)s"
 )
 _IS_OWNER = (
-    "SELECT pg_has_role(relowner, 'USAGE'), relowner::regrole::text FROM pg_class "
-    "WHERE oid = to_regclass('schema_migration')"
+    "SELECT coalesce(pg_has_role(c.relowner, 'USAGE'), "
+    "has_schema_privilege(current_schema(), 'CREATE')), "
+    "coalesce(c.relowner, d.datdba)::regrole::text FROM pg_database AS d "
+    "LEFT JOIN pg_class AS c ON c.oid = to_regclass('schema_migration') "
+    "WHERE d.datname = current_database()"
 )
 _NUMBERED = (
     "last_memory, last_log, last_record, working_count, working_characters, archive_count, "
@@ -49,6 +52,7 @@ _HELD = (
     "WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p') "
     "AND c.relrowsecurity AND c.relname NOT IN ('owner', 'owner_token') ORDER BY c.relname"
 )
+_FUNCTIONS = "IN ('token_of', 'owners_with_work', 'owners_lacking_vectors')"
 _OURS = "relnamespace = current_schema()::regnamespace AND relname"
 # The rows of tables and no more: neither tokens nor owners nor the schema are a request's to change.
 _LACKING = (
@@ -69,7 +73,7 @@ _LACKING = (
     "WHERE NOT has_column_privilege(%(role)s, 'owner', name, 'UPDATE')) "
     "UNION ALL SELECT format('GRANT EXECUTE ON FUNCTION %%s', oid::regprocedure) FROM pg_proc "
     "WHERE pronamespace = current_schema()::regnamespace "
-    "AND proname IN ('token_of', 'owners_with_work', 'owners_lacking_vectors') "
+    f"AND proname {_FUNCTIONS} "
     "AND NOT has_function_privilege(%(role)s, oid, 'EXECUTE')"
 )
 """What the role has not been granted yet."""
@@ -84,9 +88,14 @@ _FOREIGN = (
     "UNION ALL SELECT 'SCHEMA ' || quote_ident(nspname), nspacl FROM pg_namespace "
     "WHERE nspname = current_schema()"
     ") AS held, aclexplode(held.acl) AS a JOIN pg_roles AS r ON r.oid = a.grantee "
-    f"WHERE starts_with(r.rolname, '{ROLES}') AND r.rolname != %(role)s"
+    f"WHERE starts_with(r.rolname, '{ROLES}') AND r.rolname != %(role)s "
+    "UNION ALL SELECT format('REVOKE EXECUTE ON FUNCTION %%s FROM PUBLIC', p.oid::regprocedure) "
+    "FROM pg_proc AS p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) AS a "
+    "WHERE p.pronamespace = current_schema()::regnamespace AND a.grantee = 0 "
+    f"AND p.proname {_FUNCTIONS}"
 )
-"""What other databases' roles may do here, as in a copy of such a database."""
+"""What others may do here: roles of databases that this is a copy of, and after `pg_restore --no-acl`
+everybody."""
 
 
 def request_role(session: Session) -> str:
@@ -112,8 +121,8 @@ def role_in_use(session: Session) -> str | None:
 
 
 def table_owner(session: Session) -> tuple[bool, str]:
-    """Return whether the login owns the tables, as it does where there are none yet, and who does."""
-    owns, owner = session.execute(_IS_OWNER).fetchone() or (True, "")
+    """Return whether the login owns the tables, or may make them where there are none, and who does."""
+    owns, owner = session.execute(_IS_OWNER).fetchone() or (False, "")
     return owns, owner
 
 
@@ -189,7 +198,7 @@ def _run(session: Session, statements: Sequence[str]) -> None:
 
 
 def part_from_others(session: Session) -> None:
-    """Take what roles of other databases may do here."""
+    """Take what others may do here."""
     foreign = session.execute(_FOREIGN, role=request_role(session)).fetchall()
     _run(session, [statement for (statement,) in foreign])
 
