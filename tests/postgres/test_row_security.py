@@ -272,6 +272,29 @@ def test_a_user_without_privileges_keeps_a_memory_with_one_owner(dsn: str) -> No
     run(dsn, f'DROP ROLE "{role}"')
 
 
+def test_an_upgrade_waits_for_the_role(dsn: str, tmp_path: Path) -> None:
+    """Else daemons of the version before would end, and none of this one would start."""
+    user = "upgrading"
+    with logins(dsn, user):
+        run(
+            dsn,
+            f"CREATE SCHEMA {user} AUTHORIZATION {user}",
+            f"ALTER ROLE {user} SET search_path = {user}",
+        )
+        own = as_login(dsn, user)
+        with open_store(own, migrations=MIGRATIONS):
+            pass
+        later = shutil.copytree(MIGRATIONS, tmp_path / "migrations")
+        (later / "9999_later.sql").write_text("CREATE TABLE later (owner integer);\n")
+        with (
+            pytest.raises(StorageFailed, match="CREATE ROLE"),
+            open_store(own, migrations=later, guarded=True),
+        ):
+            pass
+        with open_store(own, migrations=MIGRATIONS):
+            pass
+
+
 def test_a_login_of_another_database_meets_nothing_here(
     two_owners: str, other_dsn: str
 ) -> None:
@@ -380,6 +403,8 @@ def test_a_login_that_owns_nothing_serves(two_owners: str) -> None:
             token = owners.issue("anna", "test", [Scope.READ]).secret
 
         with open_owned_stores(own, migrations=MIGRATIONS) as stores:
+            with pytest.raises(StorageFailed, match="the tables belong to postgres"):
+                stores.owners.number("anna")
             holder = stores.owners.holder(token)
             assert holder
             assert holder.owner == anna.number

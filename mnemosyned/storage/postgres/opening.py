@@ -182,6 +182,10 @@ def _prepared(
                     f"{consequence}: the tables belong to {named}, and {user} may not work with "
                     f"them; with the login {named}, run mnem db migrate --serving {user}"
                 )
+            exists = session.scalar("SELECT to_regclass('schema_migration')")
+            if is_owner and guarded and exists:
+                # Before an upgrade, which daemons of an earlier version would not survive.
+                ensure_role(connection)
         version = upgrade(dsn, migrations)  # which may end the connections of others
         searches = embeds and prepare_search(dsn)
         if is_owner:

@@ -23,7 +23,11 @@ from mnemosyned.domain.ports.servers.owners import (
 from mnemosyned.domain.sleep.rollup import Level
 from mnemosyned.storage.postgres.database import purge
 from mnemosyned.storage.postgres.database.pool import Pool
-from mnemosyned.storage.postgres.database.roles import lock_schema, owned_tables
+from mnemosyned.storage.postgres.database.roles import (
+    lock_schema,
+    owned_tables,
+    require_table_owner,
+)
 from mnemosyned.storage.postgres.database.session import Row, Session
 from mnemosyned.storage.postgres.tables.owners import tokens
 from mnemosyned.storage.postgres.tables.rows import utc
@@ -223,6 +227,7 @@ class PostgresOwners(OwnerStore):
 
     def number(self, name: str) -> int:
         with self._pool.outside_transactions(ALL) as session:
+            require_table_owner(session)
             number: int | None = session.scalar(_NUMBER, name=name)
         if number is None:
             raise NotFound(
