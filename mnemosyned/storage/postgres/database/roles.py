@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import psycopg
 
-from mnemosyned.domain.errors import StorageFailed
+from mnemosyned.domain.errors import DatabaseUnreachable, StorageFailed
 from mnemosyned.storage.postgres.database.session import Row, Session
 
 ROLES = "mnemosyned_request"
@@ -206,8 +206,8 @@ def part_from_others(session: Session) -> None:
 def lock_schema(session: Session) -> None:
     """Until the transaction ends, keep others from changing the schema, its roles or its owners.
 
-    A lock on a table of ours, as an advisory lock is anybody's to take. Raises `StorageFailed` with
-    who held it for `LOCK_S`.
+    A lock on a table of ours, as an advisory lock is anybody's to take. Raises `DatabaseUnreachable`
+    with who held it for `LOCK_S`.
     """
     session.execute(f"SET LOCAL lock_timeout = '{LOCK_S}s'")
     session.execute("SAVEPOINT before_lock")
@@ -222,7 +222,9 @@ def lock_schema(session: Session) -> None:
             f"the table schema_migration was locked for {LOCK_S} s by the server's process "
             f"{holders or 'that has ended meanwhile'}; let it end, then try again"
         )
-        raise StorageFailed(f"nothing was done: {reason}", reason=reason) from error
+        raise DatabaseUnreachable(
+            f"nothing was done: {reason}", reason=reason
+        ) from error
 
 
 def owned_tables(session: Session) -> list[str]:
