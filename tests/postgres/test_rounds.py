@@ -129,7 +129,12 @@ def test_a_purge_that_was_refused_is_not_tried_again_at_once(
     rounds: Rounds, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tried: list[int] = []
-    monkeypatch.setattr(purge, "run", lambda _, owner: bool(tried.append(owner)))
+
+    def refused(_: object, owner: int) -> bool:
+        tried.append(owner)
+        return False
+
+    monkeypatch.setattr(purge, "run", refused)
     anna = rounds.add("anna")
     rounds.remember(anna, "a", "b")
     rounds.memories.get(anna).service.call(Forget(id="a", now=True))
