@@ -15,10 +15,11 @@ from mnemosyned.domain.ports.servers.owners import LOCAL_OWNER
 from mnemosyned.storage.postgres.database.connections import connected_once
 from mnemosyned.storage.postgres.database.distribution import has_citus
 from mnemosyned.storage.postgres.database.failures import storage_failed
+from mnemosyned.storage.postgres.database.health import check_server
 from mnemosyned.storage.postgres.database.migrations import upgrade
 from mnemosyned.storage.postgres.database.pgvector import prepare_search
 from mnemosyned.storage.postgres.database.pool import Pool
-from mnemosyned.storage.postgres.database.roles import prepare_role
+from mnemosyned.storage.postgres.database.roles import REQUEST_ROLE, prepare_role
 from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.store import PostgresStore
 from mnemosyned.storage.postgres.stores.owners import PostgresOwners
@@ -29,19 +30,15 @@ from mnemosyned.storage.postgres.tables.owners.owner import ensure_owner
 class OwnedStores:
     """The memories of all owners of a database, over the same connections."""
 
-    def __init__(
-        self,
-        *,
-        guarded: Pool,
-        owners: Pool,
-        schema_version: int,
-        searches_vectors: bool,
-    ) -> None:
-        """`guarded` holds each statement to one owner; on `owners` they are administered."""
-        self.owners = PostgresOwners(owners)
-        self.schema_version = schema_version
-        self._pool = guarded
-        self._searches_vectors = searches_vectors
+    def __init__(self, pool: Pool, ready: _Prepared) -> None:
+        """`pool` administers the owners; for their memories each statement is held to one owner."""
+        self.owners = PostgresOwners(pool)
+        self.schema_version = ready.version
+        self.read_only = ready.read_only
+        self._searches_vectors = ready.searches
+        self._pool = Pool(
+            ready.dsn, role=ready.role, has_citus=ready.has_citus, beside=pool
+        )
 
     def store(self, owner: int) -> PostgresStore:
         """The memory of an owner; there is nothing to close."""
@@ -65,21 +62,24 @@ def open_store(
     """Connect, bring the schema up to date and serve the memory while the block runs.
 
     `guarded`: the database, too, holds every statement to the owner. `embeds`: vectors will be
-    asked for, which the server compares where it can. Raises `ConfigInvalid`, `SchemaTooNew` and
-    `StorageFailed`.
+    asked for, which the server compares where it can. On a standby the memory is read alone.
+    Raises `ConfigInvalid`, `SchemaTooNew` and `StorageFailed`.
     """
-    _check(dsn)
+    ready = _prepared(
+        dsn, migrations, "the memory was not opened", embeds=embeds, guarded=guarded
+    )
     try:
-        version = upgrade(dsn, migrations)
-        searches = embeds and prepare_search(dsn)
-        role = prepare_role(dsn) if guarded else None
-        with connected_once(dsn) as connection:
-            ensure_owner(Session(connection, owner))
-        pool = Pool(dsn, schema=version, role=role, has_citus=has_citus(dsn))
+        if not ready.read_only:
+            with connected_once(dsn) as connection:
+                ensure_owner(Session(connection, owner))
     except psycopg.Error as error:
         raise storage_failed(error, "the memory was not opened") from error
     store = PostgresStore(
-        pool, owner, schema_version=version, searches_vectors=searches
+        Pool(dsn, schema=ready.version, role=ready.role, has_citus=ready.has_citus),
+        owner,
+        schema_version=ready.version,
+        searches_vectors=ready.searches,
+        read_only=ready.read_only,
     )
     try:
         yield store
@@ -89,28 +89,27 @@ def open_store(
 
 @contextmanager
 def open_owned_stores(
-    dsn: str, *, migrations: Path, embeds: bool = False
+    dsn: str,
+    *,
+    migrations: Path,
+    embeds: bool = False,
+    beside: PostgresStore | None = None,
 ) -> Iterator[OwnedStores]:
     """Connect, bring the schema up to date, and serve owners' memories while the block runs.
 
-    `embeds` as for `open_store`. Raises `SchemaTooNew`, and `StorageFailed` also where the user may
-    not separate owners.
+    `embeds` as for `open_store`. `beside` is a store of the same database that stays open for
+    longer, whose connections owners use, too. Raises `SchemaTooNew`, and `StorageFailed` also where
+    the user may not separate owners.
     """
-    ready = _prepared(dsn, migrations, embeds=embeds)
-    guarded = Pool(
-        dsn, schema=ready.version, role=ready.role, has_citus=ready.has_citus
+    ready = _prepared(
+        dsn, migrations, "the owners were not read", embeds=embeds, guarded=True
     )
-    owners = Pool(dsn, schema=ready.version)
+    pool = Pool(dsn, schema=ready.version, beside=beside.pool if beside else None)
+    pool.share_among_owners()
     try:
-        yield OwnedStores(
-            guarded=guarded,
-            owners=owners,
-            schema_version=ready.version,
-            searches_vectors=ready.searches,
-        )
+        yield OwnedStores(pool, ready)
     finally:
-        guarded.close()
-        owners.close()
+        pool.close()
 
 
 @contextmanager
@@ -119,7 +118,8 @@ def open_owners(dsn: str, *, migrations: Path) -> Iterator[PostgresOwners]:
 
     Raises `SchemaTooNew`, and `StorageFailed` also where the user may not separate owners.
     """
-    pool = Pool(dsn, schema=_prepared(dsn, migrations).version)
+    ready = _prepared(dsn, migrations, "the owners were not read", guarded=True)
+    pool = Pool(dsn, schema=ready.version)
     try:
         yield PostgresOwners(pool)
     finally:
@@ -127,23 +127,39 @@ def open_owners(dsn: str, *, migrations: Path) -> Iterator[PostgresOwners]:
 
 
 class _Prepared(NamedTuple):
-    """A database for many owners that is ready for use."""
+    """A database that is ready for use."""
 
+    dsn: str
     version: int
-    role: str
+    role: str | None
     searches: bool
     has_citus: bool
+    read_only: bool
 
 
-def _prepared(dsn: str, migrations: Path, *, embeds: bool = False) -> _Prepared:
-    """Bring the schema up to date, and prepare the role of requests and the search of vectors."""
+def _prepared(
+    dsn: str,
+    migrations: Path,
+    consequence: str,
+    *,
+    embeds: bool = False,
+    guarded: bool = False,
+) -> _Prepared:
+    """Look at the server, and bring the schema, the role of requests and vectors up to date.
+
+    A standby is left as it is. `consequence` is what a failure means.
+    """
     _check(dsn)
     try:
-        version = upgrade(dsn, migrations)
-        searches = embeds and prepare_search(dsn)
-        return _Prepared(version, prepare_role(dsn), searches, has_citus(dsn))
+        read_only = check_server(dsn)
+        version = upgrade(dsn, migrations, read_only=read_only)
+        searches = embeds and prepare_search(dsn, read_only=read_only)
+        role = None
+        if guarded:
+            role = REQUEST_ROLE if read_only else prepare_role(dsn)
+        return _Prepared(dsn, version, role, searches, has_citus(dsn), read_only)
     except psycopg.Error as error:
-        raise storage_failed(error, "the owners were not read") from error
+        raise storage_failed(error, consequence) from error
 
 
 def open_server(dsn: str, *, migrations: Path) -> PostgresServer:

@@ -38,7 +38,7 @@ HINT = "CREATE EXTENSION vector"
 log = logger()
 
 
-def prepare_search(dsn: str) -> bool:
+def prepare_search(dsn: str, *, read_only: bool = False) -> bool:
     """Add the column where the server has pgvector and the user may; whether it is there.
 
     Raises `psycopg.Error` where the database fails.
@@ -47,6 +47,8 @@ def prepare_search(dsn: str) -> bool:
         session = Session(connection, 0)
         if session.scalar(_HAS_COLUMN):
             return True
+        if read_only:
+            return False
         with connection.transaction():
             session.execute("SELECT pg_advisory_xact_lock(%(lock)s)", lock=_LOCK)
             if session.scalar(_HAS_COLUMN):  # another daemon was first

@@ -20,7 +20,6 @@ from mnemosyned.domain.sleep.consolidation import (
 from mnemosyned.domain.sleep.cycles import LogEntry
 from mnemosyned.domain.storing.promoting import Promoting
 from mnemosyned.domain.storing.rows import LOG_FIELDS, log_entry_from, pending_from
-from mnemosyned.storage.postgres.database.claims import sleep_claim
 from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.database.transactions import (
     Transactional,
@@ -63,7 +62,7 @@ class PostgresSleep(Transactional, SleepStore):
         return activity_of(map(ActivityGroup._make, groups))
 
     def claim(self) -> AbstractContextManager[Callable[[], bool]]:
-        return sleep_claim(self._pool, self._owner)
+        return self._pool.claims.sleep_claim(self._owner)
 
     @reads
     def newest_revision(self, session: Session) -> int:
