@@ -153,6 +153,16 @@ def open_server(location: DatabaseLocation) -> DatabaseServer:
     )
 
 
+def refuses_writes(location: DatabaseLocation) -> bool:
+    """Whether the server of a database answers, and takes no writes, as a standby does.
+
+    Raises `ConfigInvalid` where no daemon could use it, and `StorageFailed`.
+    """
+    with _driver():
+        from mnemosyned.storage.postgres import opening  # noqa: PLC0415 its driver is an extra
+    return opening.refuses_writes(location.url)
+
+
 @contextmanager
 def _postgres(url: str, *, embeds: bool) -> Iterator[PostgresStore]:
     with _driver():

@@ -162,6 +162,18 @@ def _prepared(
         raise storage_failed(error, consequence) from error
 
 
+def refuses_writes(dsn: str) -> bool:
+    """Whether a server that answers takes no writes; nothing is changed there.
+
+    Raises `ConfigInvalid` where no daemon could use it, and `StorageFailed`.
+    """
+    _check(dsn)
+    try:
+        return check_server(dsn)
+    except psycopg.Error as error:
+        raise storage_failed(error, "nothing was looked at") from error
+
+
 def open_server(dsn: str, *, migrations: Path) -> PostgresServer:
     """Bring the schema up to date, and return the database as a whole.
 

@@ -8,12 +8,13 @@ from contextlib import contextmanager, suppress
 
 import psycopg
 
-from mnemosyned.domain.errors import SleepInProgress
+from mnemosyned.domain.errors import SleepInProgress, StorageFailed
 from mnemosyned.storage.postgres.database.connections import (
     Connection,
     connected_apart,
 )
 from mnemosyned.storage.postgres.database.failures import storage_failed
+from mnemosyned.storage.postgres.database.health import REFUSES_WRITES, STANDBY
 from mnemosyned.storage.postgres.database.session import Session
 
 _KEY = "hashtextextended('mnemosyned sleeps in ' || current_schema(), %(owner)s)"
@@ -37,7 +38,7 @@ class SessionClaims:
     def sleep_claim(self, owner: int) -> Iterator[Callable[[], bool]]:
         """Keep others from sleeping while the block runs; yield the check whether it still holds.
 
-        Raises `SleepInProgress`, and `StorageFailed` where no connection can be had.
+        Raises `SleepInProgress`, and `StorageFailed` where no connection can be had, or on a standby.
         """
         with self._changing:
             # The server lets a session have a lock twice.
@@ -47,6 +48,9 @@ class SessionClaims:
                     self._connection = connected_apart(self._dsn)
                 connection = self._connection
                 session = Session(connection, owner)
+                if session.scalar(f"SELECT {REFUSES_WRITES}"):
+                    self._close_unused()
+                    raise StorageFailed(STANDBY)
                 is_free = is_free and session.scalar(
                     f"SELECT pg_try_advisory_lock({_KEY})"
                 )

@@ -163,9 +163,9 @@ class Connections:
     def close(self) -> None:
         """Close those that nobody uses now, and each other one when it is given back."""
         self._is_closed = True
-        self.close_idle(0.0)
+        self._close_idle(0.0)
 
-    def close_idle(self, idle_s: float = IDLE_MAX_S) -> None:
+    def _close_idle(self, idle_s: float) -> None:
         """Close those that nobody needed for so long."""
         now = time.monotonic()
         with self._changing:
@@ -234,7 +234,7 @@ class Connections:
             except psycopg.OperationalError:
                 if not kept.closed:
                     raise
-                self.close_idle(0.0)  # those that are left ended with it
+                self._close_idle(0.0)  # those that are left ended with it
         made = self._connected()
         return made, self._tried(made, begin)
 
@@ -304,7 +304,7 @@ class Connections:
                 self._changing.notify()
             else:
                 self._drop(connection)
-        self.close_idle()
+        self._close_idle(IDLE_MAX_S)
 
     def _drop(self, connection: Connection) -> None:
         self._made.pop(connection, None)

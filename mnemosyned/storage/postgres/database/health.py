@@ -16,9 +16,7 @@ REFUSES_WRITES = (
     "pg_is_in_recovery() OR current_setting('default_transaction_read_only')::bool"
 )
 STANDBY = "this server is a standby, or refuses all writes: nothing can be stored, and nothing sleeps"
-_STATE = (
-    f"SELECT pg_backend_pid(), current_setting('server_encoding'), {REFUSES_WRITES}"
-)
+_STATE = f"SELECT pg_backend_pid(), {REFUSES_WRITES}"
 _TAKEN_BACK = "SET LOCAL idle_in_transaction_session_timeout = '2s'"
 """A pooler that has a single session may lend it to the first connection again after that."""
 _SETTINGS = {
@@ -56,7 +54,8 @@ def check_server(dsn: str) -> bool:
     """
     with connected_once(dsn) as connection:
         row = connection.execute(_STATE).fetchone()
-        session, encoding, refuses_writes = row or (0, "", False)
+        session, refuses_writes = row or (0, False)
+        encoding = connection.info.parameter_status("server_encoding")
         if encoding != "UTF8":
             raise ConfigInvalid(
                 f"database: its encoding is {encoding}, which cannot hold every text; create one "
