@@ -70,6 +70,7 @@ class OwnerRounds:
         self._owners = owners
         self._shared = shared
         self._asked: set[int] = set()
+        self._is_started = False
         self._stopped = threading.Event()
         workers = len(shared.turns.models) if shared.turns else 1
         self._workers = ThreadPoolExecutor(workers, "owners")
@@ -94,6 +95,7 @@ class OwnerRounds:
         """Start the rounds and the triggers. Raises `ConfigInvalid`."""
         self.reschedule()
         self._scheduler.start()
+        self._is_started = True
 
     def reschedule(self) -> None:
         """Follow the schedule of the policy in force. Raises `ConfigInvalid`."""
@@ -101,12 +103,14 @@ class OwnerRounds:
 
     def wake(self) -> None:
         """Read the wall clock again after it jumped, as after suspend."""
-        self._scheduler.wake()
+        if self._is_started:
+            self._scheduler.wake()
 
     def stop(self) -> None:
         """End all of it, each cycle after its present group."""
         self._stopped.set()
-        self._scheduler.stop()
+        if self._is_started:
+            self._scheduler.stop()
         self._workers.shutdown()
 
     def ask(self, owner: int) -> None:
