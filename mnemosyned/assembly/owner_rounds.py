@@ -12,6 +12,7 @@ from typing import Protocol
 from mnemosyned.assembly.parts import SharedParts
 from mnemosyned.domain.errors import (
     DatabaseUnreachable,
+    MemoryBusy,
     NotFound,
     SleepInProgress,
 )
@@ -175,7 +176,7 @@ class OwnerRounds:
             return
         try:
             work(self._memory_of(owner))
-        except SleepInProgress:
+        except (SleepInProgress, MemoryBusy):
             log.debug("owner_passed_by", owner=owner)
         except NotFound:
             log.info("owner_removed", owner=owner)

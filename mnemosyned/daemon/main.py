@@ -272,8 +272,8 @@ class Daemon:
             return False
         try:
             problems = memory.service.call(Status()).problems
-        except DatabaseUnreachable as error:  # a restart would not bring it back
-            log.warning("database_unreachable", reason=error.reason)
+        except (DatabaseUnreachable, MemoryBusy) as error:  # a restart mends neither
+            log.warning(error.code, reason=error.reason)
             return True
         except MnemosynedError:
             log.exception("unhealthy")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import cast
 
 import psycopg
@@ -12,7 +12,7 @@ from support.fakes import remember_batch, trio
 from support.postgres import Server
 
 from mnemosyned.domain.errors import MemoryBusy
-from mnemosyned.domain.ports.archive.exchange import ExportFilter
+from mnemosyned.domain.exchange import ExportFilter
 from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.paths import shipped
 from mnemosyned.storage.postgres.database import connections
@@ -119,19 +119,23 @@ def test_writes_of_one_owner_take_few_connections(
     assert stores.store(owner).memories.working_count() == WRITERS
 
 
-def test_exports_take_no_place_from_questions(stores: OwnedStores) -> None:
+def test_exports_take_no_place_from_questions(
+    stores: OwnedStores, monkeypatch: pytest.MonkeyPatch
+) -> None:
     owner = stores.owners.add("anna").number
     store = stores.store(owner)
     remember_one(store, "a")
-    exports = [store.archive.exchange.export(ExportFilter()) for _ in range(3)]
+    monkeypatch.setattr(connections, "STREAM_WAIT_S", 0.05)
 
-    for export in exports:
-        export.__enter__()
-    try:
+    with ExitStack() as stack:
+        for _ in range(connections.STREAMS_MAX):
+            stack.enter_context(store.archive.exchange.export(ExportFilter()))
         assert store.memories.working_count() == 1
-    finally:
-        for export in exports:
-            export.__exit__(None, None, None)
+        with (
+            pytest.raises(MemoryBusy, match="try again"),
+            store.archive.exchange.export(ExportFilter()),
+        ):
+            pass
 
 
 def test_idle_connections_are_given_back(

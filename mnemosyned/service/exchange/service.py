@@ -115,7 +115,7 @@ class ExchangeService:
     def export(self, request: Export) -> Iterator[bytes]:
         """Return the lines in chunks; closing the iterator ends the snapshot.
 
-        Raises `DaemonBusy` while another export runs: each holds a snapshot.
+        Raises `DaemonBusy` while another export runs: each holds a snapshot; and `StorageFailed`.
         """
         chosen = request.chosen
         if not self._exporting.acquire(blocking=False):
@@ -127,8 +127,8 @@ class ExchangeService:
     def _chunks(self, chosen: ExportFilter) -> Iterator[bytes]:
         written = _Written()
         try:
-            yield b""
             with self._store.export(chosen) as (expected, records):
+                yield b""
                 written.add("header", self._header(chosen, expected))
                 for reason in self._add_all(records, written):
                     yield written.take()

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from mnemosyned.domain.errors import (
     DatabaseUnreachable,
+    MemoryBusy,
     MnemosynedError,
     NotFound,
     NotPurged,
@@ -208,7 +209,7 @@ class Purger:
             if not self._due():
                 return
             complete = self._run()
-        except DatabaseUnreachable as error:
+        except (DatabaseUnreachable, MemoryBusy) as error:
             log.warning("purge_put_off", reason=error.reason)
             self._plan(RETRY_S)
         except MnemosynedError:

@@ -28,6 +28,8 @@ OWNER_WRITES_MAX = 2
 STREAMS_MAX = 3
 """For exports, each as long as its reader takes."""
 CONNECTION_WAIT_S = 30.0
+STREAM_WAIT_S = 2.0
+"""The same for an export: others may take an hour."""
 CONNECT_S = 5
 """Seconds that one attempt to connect may take, for each of the server's addresses."""
 FULL_S = 5.0
@@ -178,14 +180,15 @@ class Connections:
         with self._changing:
             self._waiting.append(waiter)
             self._hand_out()
-        waiter.woken.wait(CONNECTION_WAIT_S)
+        wait_s = STREAM_WAIT_S if use is Use.STREAM else CONNECTION_WAIT_S
+        waiter.woken.wait(wait_s)
         with self._changing:
             if waiter in self._waiting:
                 self._waiting.remove(waiter)
         if waiter.is_locked_out:
             raise MemoryBusy(LOCKED)
         if not waiter.woken.is_set():
-            raise MemoryBusy(BUSY.format(seconds=CONNECTION_WAIT_S))
+            raise MemoryBusy(BUSY.format(seconds=wait_s))
 
     def _hand_out(self) -> None:
         """Lend to those who wait, in order, as far as their owners have not their part."""
