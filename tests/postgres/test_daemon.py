@@ -5,13 +5,16 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psycopg
 import pytest
 from e2e.conftest import Start, start
-from e2e.daemons import WAIT_S, Daemon, eventually, spawn
+from e2e.daemons import WAIT_S, Daemon, eventually, listens, mnem, spawn
+from e2e.programs import BIN
 from support.postgres import Server
 
 from mnemosyned import Client
@@ -207,6 +210,36 @@ class TestFailingStarts:
             server.remove()
 
     @staticmethod
+    def test_mnem_start_says_what_it_waits_for(tmp_path: Path) -> None:
+        server = Server()
+        server.start()
+        dsn = server.new_database()
+        server.stop()
+        settings = {
+            "MNEMOSYNE_DATABASE": dsn,
+            "MNEMOSYNE_SOCKET": str(tmp_path / "d.sock"),
+            "PATH": str(BIN),  # without systemctl
+            # It begins elsewhere.
+            "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path)),
+        }
+        log = tmp_path / ".local/state/mnemosyned/mnemosyned.log"
+        try:
+            with ThreadPoolExecutor(1) as pool:
+                started = pool.submit(mnem, "start", home=tmp_path, **settings)
+                eventually(
+                    lambda: log.exists() and "awaited" in log.read_text(), "it waits"
+                )
+                server.start()
+                done = started.result()
+            stopped = mnem("stop", home=tmp_path, **settings)
+
+            assert done.returncode == 0, done.stderr
+            assert b"not ready yet, waiting for the database: " in done.stderr
+            assert stopped.returncode == 0, stopped.stderr
+        finally:
+            server.remove()
+
+    @staticmethod
     @pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
     def test_a_database_that_cannot_hold_every_text(
         tmp_path: Path, server: Server, encoding: str
@@ -251,7 +284,7 @@ class TestFailingStarts:
             ["pgbouncer", str(settings)], stderr=subprocess.DEVNULL, user=user
         )
         try:
-            eventually((folder / ".s.PGSQL.6432").exists, "the pooler listens")
+            eventually(lambda: listens(folder / ".s.PGSQL.6432"), "the pooler listens")
             pooled = f"postgresql://postgres@/{name}?host={folder}&port=6432"
             if mode == "session":
                 with open_store(pooled, migrations=MIGRATIONS) as store:

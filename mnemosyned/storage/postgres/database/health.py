@@ -15,7 +15,7 @@ IDS_USED_MAX = 1_500_000_000
 REFUSES_WRITES = (
     "pg_is_in_recovery() OR current_setting('default_transaction_read_only')::bool"
 )
-STANDBY = "this server is a standby, or refuses all writes: nothing can be stored, and nothing sleeps"
+STANDBY = "nothing can be stored, and nothing sleeps: this server is a standby, or refuses all writes"
 _STATE = f"SELECT pg_backend_pid(), {REFUSES_WRITES}"
 _TAKEN_BACK = "SET LOCAL idle_in_transaction_session_timeout = '2s'"
 """A pooler that has a single session may lend it to the first connection again after that."""

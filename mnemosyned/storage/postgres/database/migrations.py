@@ -17,11 +17,10 @@ from mnemosyned.domain.errors import (
     SchemaTooNew,
     StorageFailed,
 )
-from mnemosyned.logs import logger
 from mnemosyned.storage.postgres.database.connections import connected_once
 from mnemosyned.storage.postgres.database.session import Row, Session
 
-TRIES = 3
+TRIES = 2
 PAUSE_S = 1.0
 """Between two tries; then whoever wants the database waits for longer and tries again."""
 WAITS = "the tables wait to be brought up to date until these transactions have ended"
@@ -31,7 +30,7 @@ UNRELEASED = (
 )
 _OTHERS = (
     "SELECT a.pid, a.application_name, a.usename, "
-    "extract(epoch FROM clock_timestamp() - a.xact_start)::float8 "
+    "to_char(a.xact_start, 'YYYY-MM-DD HH24:MI:SS') "
     "FROM pg_stat_activity AS a WHERE a.pid != pg_backend_pid() "
     "AND a.datname = current_database() AND EXISTS (SELECT 1 FROM pg_locks AS l "
     "WHERE l.pid = a.pid AND l.granted AND (l.locktype = 'advisory' "
@@ -64,8 +63,6 @@ _END_OTHERS = (
 )
 """Connect again, and be refused: a daemon that runs would else go on with what it cannot know."""
 
-log = logger()
-
 
 def upgrade(dsn: str, folder: Path, *, read_only: bool = False) -> int:
     """Apply the migrations that the database lacks; return the last version that is known here.
@@ -93,7 +90,6 @@ def upgrade(dsn: str, folder: Path, *, read_only: bool = False) -> int:
                 except psycopg.errors.LockNotAvailable as error:
                     others = Session(connection, 0).execute(_OTHERS).fetchall()
                     waits = f"{WAITS}: {', '.join(map(_described, others))}"
-                    log.warning("migration_waits", reason=waits)
                     if not tries_left:
                         raise DatabaseUnreachable(waits) from error
                 time.sleep(PAUSE_S)
@@ -142,8 +138,8 @@ def _apply(connection: psycopg.Connection[Row], files: list[Path], known: int) -
 
 def _described(session: Row) -> str:
     """A session of the server, as an administrator finds it."""
-    process, program, user, seconds = session
-    since = "" if seconds is None else f", for {seconds:.0f} s"
+    process, program, user, began = session
+    since = f", since {began} UTC" if began else ""
     return f"process {process} ({program or 'unnamed'}, user {user}{since})"
 
 
