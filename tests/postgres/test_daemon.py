@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -215,7 +216,7 @@ class TestFailingStarts:
         server.start()
         dsn = server.new_database()
         server.stop()
-        settings = {
+        settings: dict[str, Any] = {
             "MNEMOSYNE_DATABASE": dsn,
             "MNEMOSYNE_SOCKET": str(tmp_path / "d.sock"),
             "PATH": str(BIN),  # without systemctl
