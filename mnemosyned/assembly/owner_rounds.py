@@ -13,6 +13,7 @@ from typing import Protocol
 from mnemosyned.assembly.parts import SharedParts
 from mnemosyned.domain.errors import (
     DatabaseUnreachable,
+    MemoryBusy,
     NotFound,
     SleepInProgress,
 )
@@ -73,6 +74,7 @@ class OwnerRounds:
         self._shared = shared
         self._asked: set[int] = set()
         self._purge_not_before = 0.0
+        self._is_started = False
         self._stopped = threading.Event()
         workers = len(shared.turns.models) if shared.turns else 1
         self._workers = ThreadPoolExecutor(workers, "owners")
@@ -97,6 +99,7 @@ class OwnerRounds:
         """Start the rounds and the triggers. Raises `ConfigInvalid`."""
         self.reschedule()
         self._scheduler.start()
+        self._is_started = True
 
     def reschedule(self) -> None:
         """Follow the schedule of the policy in force. Raises `ConfigInvalid`."""
@@ -104,12 +107,14 @@ class OwnerRounds:
 
     def wake(self) -> None:
         """Read the wall clock again after it jumped, as after suspend."""
-        self._scheduler.wake()
+        if self._is_started:
+            self._scheduler.wake()
 
     def stop(self) -> None:
         """End all of it, each cycle after its present group."""
         self._stopped.set()
-        self._scheduler.stop()
+        if self._is_started:
+            self._scheduler.stop()
         self._workers.shutdown()
 
     def ask(self, owner: int) -> None:
@@ -180,7 +185,7 @@ class OwnerRounds:
             return
         try:
             work(self._memory_of(owner))
-        except SleepInProgress:
+        except (SleepInProgress, MemoryBusy):
             log.debug("owner_passed_by", owner=owner)
         except NotFound:
             log.info("owner_removed", owner=owner)

@@ -26,6 +26,8 @@ class OpenStore(MemoryStore, Protocol):
     """A store, with what assembly hands to others."""
 
     schema_version: int
+    read_only: bool
+    """Whether the server takes no writes, as a standby does."""
 
     @property
     def vectors(self) -> VectorStore:
@@ -90,6 +92,7 @@ class OwnedStores(Protocol):
     """The memories of all owners of a database."""
 
     schema_version: int
+    read_only: bool
 
     @property
     def owners(self) -> OwnerStore:
@@ -103,18 +106,21 @@ class OwnedStores(Protocol):
 
 @contextmanager
 def open_owned_stores(
-    location: DatabaseLocation, *, embeds: bool = False
+    location: DatabaseLocation, *, embeds: bool = False, beside: OpenStore | None = None
 ) -> Iterator[OwnedStores]:
     """Open a database on a server for the memories of all its owners, while the block runs.
 
-    `embeds`: vectors will be asked for.
+    `embeds`: vectors will be asked for. `beside` is an open store whose connections are used, too.
 
     Raises what `open_store` raises.
     """
     with _driver():
         from mnemosyned.storage.postgres import opening  # noqa: PLC0415 its driver is an extra
     with opening.open_owned_stores(
-        location.url, migrations=shipped("migrations") / "postgres", embeds=embeds
+        location.url,
+        migrations=shipped("migrations") / "postgres",
+        embeds=embeds,
+        beside=cast("PostgresStore | None", beside),
     ) as stores:
         yield cast("OwnedStores", stores)
 
@@ -161,6 +167,16 @@ def server_exposures(location: DatabaseLocation) -> list[str]:
     with _driver():
         from mnemosyned.storage.postgres import opening  # noqa: PLC0415 its driver is an extra
     return opening.exposures(location.url)
+
+
+def refuses_writes(location: DatabaseLocation) -> bool:
+    """Whether the server of a database answers, and takes no writes, as a standby does.
+
+    Raises `ConfigInvalid` where no daemon could use it, and `StorageFailed`.
+    """
+    with _driver():
+        from mnemosyned.storage.postgres import opening  # noqa: PLC0415 its driver is an extra
+    return opening.refuses_writes(location.url)
 
 
 @contextmanager

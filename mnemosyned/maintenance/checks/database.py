@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from mnemosyned.assembly.stores import server_exposures
+from mnemosyned.assembly.stores import refuses_writes, server_exposures
+from mnemosyned.config import is_server
 from mnemosyned.domain.errors import MnemosynedError, SchemaTooNew
 from mnemosyned.maintenance.findings import (
     Finding,
@@ -51,6 +52,24 @@ MENDABLE = {
 }
 
 
+def check_server(installation: Installation) -> Iterator[Finding]:
+    """Whether the server answers, can hold every text and takes writes, and who may connect or read along."""
+    if not is_server(installation.config.database):
+        return
+    try:
+        if refuses_writes(installation.config.location):
+            text = (
+                "the server is a standby, or refuses all writes: nothing can be stored"
+            )
+            yield warning(CHECK, text, "connect to the primary, or promote this one")
+        else:
+            yield ok(CHECK, f"{installation.config.location} answers")
+        for text in server_exposures(installation.config.location):
+            yield warning("server", text)
+    except MnemosynedError as error:
+        yield problem(CHECK, error.message, "mnem config edit")
+
+
 def check_database(installation: Installation) -> Iterator[Finding]:
     """The file, then what is in it."""
     path = installation.database
@@ -82,14 +101,6 @@ def check_database(installation: Installation) -> Iterator[Finding]:
                 f"{path} is whole: {counted(memories, 'memory')}, "
                 f"{counted(episodes, 'summary')}",
             )
-
-
-def check_server(installation: Installation) -> Iterator[Finding]:
-    """Who may connect to a database on a server, and whether the line to it is safe."""
-    if installation.config_problem or installation.config.location.file:
-        return
-    for text in server_exposures(installation.config.location):
-        yield warning("server", text)
 
 
 def check_leftovers(installation: Installation) -> Iterator[Finding]:

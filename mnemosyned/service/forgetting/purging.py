@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from mnemosyned.domain.errors import (
     DatabaseUnreachable,
+    MemoryBusy,
     MnemosynedError,
     NotFound,
     NotPurged,
@@ -209,7 +210,7 @@ class Purger:
             if not self._due():
                 return True
             complete = self._run()
-        except StorageFailed as error:
+        except (StorageFailed, MemoryBusy) as error:
             log.warning("purge_put_off", reason=error.reason)
             if isinstance(error, DatabaseUnreachable):
                 self._plan(RETRY_S)

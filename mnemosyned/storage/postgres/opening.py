@@ -16,6 +16,7 @@ from mnemosyned.storage.postgres.database import health
 from mnemosyned.storage.postgres.database.connections import connected_once
 from mnemosyned.storage.postgres.database.distribution import has_citus
 from mnemosyned.storage.postgres.database.failures import storage_failed
+from mnemosyned.storage.postgres.database.health import check_server
 from mnemosyned.storage.postgres.database.migrations import upgrade
 from mnemosyned.storage.postgres.database.pgvector import prepare_search
 from mnemosyned.storage.postgres.database.pool import Pool
@@ -37,19 +38,15 @@ from mnemosyned.storage.postgres.tables.owners.owner import ensure_owner
 class OwnedStores:
     """The memories of all owners of a database, over the same connections."""
 
-    def __init__(
-        self,
-        *,
-        guarded: Pool,
-        owners: Pool,
-        schema_version: int,
-        searches_vectors: bool,
-    ) -> None:
-        """`guarded` holds each statement to one owner; on `owners` they are administered."""
-        self.owners = PostgresOwners(owners)
-        self.schema_version = schema_version
-        self._pool = guarded
-        self._searches_vectors = searches_vectors
+    def __init__(self, pool: Pool, ready: _Prepared) -> None:
+        """`pool` administers the owners; for their memories each statement is held to one owner."""
+        self.owners = PostgresOwners(pool, role=ready.role)
+        self.schema_version = ready.version
+        self.read_only = ready.read_only
+        self._searches_vectors = ready.searches
+        self._pool = Pool(
+            ready.dsn, role=ready.role, has_citus=ready.has_citus, beside=pool
+        )
 
     def store(self, owner: int) -> PostgresStore:
         """The memory of an owner; there is nothing to close."""
@@ -73,8 +70,8 @@ def open_store(
     """Connect, bring the schema up to date and serve the memory while the block runs.
 
     `guarded`: the database, too, holds every statement to the owner, which it does anyway where it
-    has many. `embeds`: vectors will be asked for, which the server compares where it can. Raises
-    `ConfigInvalid`, `SchemaTooNew` and `StorageFailed`.
+    has many. `embeds`: vectors will be asked for, which the server compares where it can. On a
+    standby the memory is read alone. Raises `ConfigInvalid`, `SchemaTooNew` and `StorageFailed`.
     """
     ready = _prepared(
         dsn,
@@ -84,12 +81,12 @@ def open_store(
         guarded=guarded,
         owner=owner,
     )
-    pool = Pool(dsn, schema=ready.version, role=ready.role, has_citus=ready.has_citus)
     store = PostgresStore(
-        pool,
+        Pool(dsn, schema=ready.version, role=ready.role, has_citus=ready.has_citus),
         owner,
         schema_version=ready.version,
         searches_vectors=ready.searches,
+        read_only=ready.read_only,
     )
     try:
         yield store
@@ -99,30 +96,27 @@ def open_store(
 
 @contextmanager
 def open_owned_stores(
-    dsn: str, *, migrations: Path, embeds: bool = False
+    dsn: str,
+    *,
+    migrations: Path,
+    embeds: bool = False,
+    beside: PostgresStore | None = None,
 ) -> Iterator[OwnedStores]:
     """Connect, bring the schema up to date, and serve owners' memories while the block runs.
 
-    `embeds` as for `open_store`. Raises `SchemaTooNew`, and `StorageFailed` also where the user may
-    not separate owners.
+    `embeds` as for `open_store`. `beside` is a store of the same database that stays open for
+    longer, whose connections owners use, too. Raises `SchemaTooNew`, and `StorageFailed` also where
+    the user may not separate owners.
     """
     ready = _prepared(
         dsn, migrations, "the owners were not read", embeds=embeds, guarded=True
     )
-    guarded = Pool(
-        dsn, schema=ready.version, role=ready.role, has_citus=ready.has_citus
-    )
-    owners = Pool(dsn, schema=ready.version)
+    pool = Pool(dsn, schema=ready.version, beside=beside.pool if beside else None)
+    pool.share_among_owners()
     try:
-        yield OwnedStores(
-            guarded=guarded,
-            owners=owners,
-            schema_version=ready.version,
-            searches_vectors=ready.searches,
-        )
+        yield OwnedStores(pool, ready)
     finally:
-        guarded.close()
-        owners.close()
+        pool.close()
 
 
 @contextmanager
@@ -151,10 +145,12 @@ def open_owners(dsn: str, *, migrations: Path) -> Iterator[PostgresOwners]:
 class _Prepared(NamedTuple):
     """A database that is ready for use."""
 
+    dsn: str
     version: int
     role: str | None
     searches: bool
     has_citus: bool
+    read_only: bool
 
 
 def _prepared(
@@ -168,27 +164,30 @@ def _prepared(
 ) -> _Prepared:
     """Prepare a database: its schema, the row of an owner, the role of requests, the search of vectors.
 
-    A login that owns nothing finds all of that prepared, or is told what to do.
+    A login that owns nothing finds all of that prepared, or is told what to do. A standby is left as
+    it is. `consequence` is what a failure means.
     """
     _check(dsn)
     with _explained(consequence):
+        read_only = check_server(dsn)
         with connected_once(dsn) as connection:
             session = Session(connection, 0)
             is_owner, named = table_owner(session)
             role = role_in_use(session)
-            if not is_owner and role is None:
+            if role is None and (not is_owner or (guarded and read_only)):
                 user = session.scalar("SELECT current_user")
                 raise StorageFailed(
                     f"{consequence}: the tables belong to {named}, and {user} may not work with "
                     f"them; with the login {named}, run mnem db migrate --serving {user}"
                 )
             exists = session.scalar("SELECT to_regclass('schema_migration')")
-            if is_owner and guarded and exists:
+            if is_owner and guarded and exists and not read_only:
                 # Before an upgrade, which daemons of an earlier version would not survive.
                 ensure_role(connection)
-        version = upgrade(dsn, migrations)  # which may end the connections of others
-        searches = embeds and prepare_search(dsn)
-        if is_owner:
+        # This may end the connections of others.
+        version = upgrade(dsn, migrations, read_only=read_only)
+        searches = embeds and prepare_search(dsn, read_only=read_only)
+        if is_owner and not read_only:
             with connected_once(dsn) as connection:
                 session = Session(connection, 0)
                 if guarded or role:
@@ -198,7 +197,7 @@ def _prepared(
                     part_from_others(session)
                 if owner is not None:
                     ensure_owner(Session(connection, owner))
-        return _Prepared(version, role, searches, has_citus(dsn))
+        return _Prepared(dsn, version, role, searches, has_citus(dsn), read_only)
 
 
 @contextmanager
@@ -208,6 +207,16 @@ def _explained(consequence: str) -> Iterator[None]:
         yield
     except psycopg.Error as error:
         raise storage_failed(error, consequence) from error
+
+
+def refuses_writes(dsn: str) -> bool:
+    """Whether a server that answers takes no writes; nothing is changed there.
+
+    Raises `ConfigInvalid` where no daemon could use it, and `StorageFailed`.
+    """
+    _check(dsn)
+    with _explained("nothing was looked at"):
+        return check_server(dsn)
 
 
 def open_server(dsn: str, *, migrations: Path) -> PostgresServer:

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import ipaddress
+from contextlib import suppress
 
 import psycopg
 
+from mnemosyned.domain.errors import ConfigInvalid
+from mnemosyned.storage.postgres.database.connections import connected_once
 from mnemosyned.storage.postgres.database.session import Row, Session
 
 IDS_USED_MAX = 1_500_000_000
 """Transactions since the oldest that is not frozen; at two billion the server stops."""
+REFUSES_WRITES = (
+    "pg_is_in_recovery() OR current_setting('default_transaction_read_only')::bool"
+)
+STANDBY = "nothing can be stored, and nothing sleeps: this server is a standby, or refuses all writes"
+_STATE = f"SELECT pg_backend_pid(), {REFUSES_WRITES}"
+_TAKEN_BACK = "SET LOCAL idle_in_transaction_session_timeout = '2s'"
+"""A pooler that has a single session may lend it to the first connection again after that."""
 _SETTINGS = {
     "fsync": "a crash of the server's machine can destroy the whole database",
     "full_page_writes": "a crash of the server's machine can destroy pages",
@@ -42,6 +52,39 @@ _CONNECT_IS_PUBLIC = (
 )
 
 
+def check_server(dsn: str) -> bool:
+    """Whether the server takes no writes, as a standby does.
+
+    Raises `ConfigInvalid` for a database that cannot hold every text, and for a pooler that gives
+    each transaction another session; `psycopg.Error` where the server cannot be asked.
+    """
+    with connected_once(dsn) as connection:
+        row = connection.execute(_STATE).fetchone()
+        session, refuses_writes = row or (0, False)
+        encoding = connection.info.parameter_status("server_encoding")
+        if encoding != "UTF8":
+            raise ConfigInvalid(
+                f"database: its encoding is {encoding}, which cannot hold every text; create one "
+                "with createdb --encoding UTF8 --template template0, and name that",
+                field="database",
+            )
+        # A pooler lends the other connection the session that was free last: this one's.
+        with (
+            suppress(psycopg.OperationalError),
+            connected_once(dsn) as other,
+            other.transaction(),
+        ):
+            other.execute(_TAKEN_BACK)
+            row = connection.execute("SELECT pg_backend_pid()").fetchone()
+    if row and row[0] != session:
+        raise ConfigInvalid(
+            "database: a pooler on the way to the server gives each transaction another session; "
+            "let it pool sessions (pool_mode = session), or name the server itself",
+            field="database",
+        )
+    return bool(refuses_writes)
+
+
 def problems(session: Session) -> list[str]:
     """Name what is damaged."""
     found = [
@@ -66,7 +109,8 @@ def warnings(session: Session) -> list[str]:
             names=list(_SETTINGS),
         )
     }
-    found = [
+    found = [STANDBY] if session.scalar(f"SELECT {REFUSES_WRITES}") else []
+    found += [
         f"{name} is off in the database server: {danger}; set it to on"
         for name, danger in _SETTINGS.items()
         if name in off

@@ -37,7 +37,7 @@ HINT = "CREATE EXTENSION vector"
 log = logger()
 
 
-def prepare_search(dsn: str) -> bool:
+def prepare_search(dsn: str, *, read_only: bool = False) -> bool:
     """Add the column where the server has pgvector and the user may; whether it is there.
 
     Raises `psycopg.Error` where the database fails.
@@ -46,7 +46,7 @@ def prepare_search(dsn: str) -> bool:
         session = Session(connection, 0)
         if session.scalar(_HAS_COLUMN):
             return True
-        if not table_owner(session)[0]:
+        if read_only or not table_owner(session)[0]:
             return False
         with connection.transaction():
             lock_schema(session)

@@ -21,10 +21,6 @@ from mnemosyned.storage.postgres.tables.owners.owner import totals
 
 _WORKING_SINCE = "SELECT min(created_at) FROM fresh WHERE owner = %(owner)s"
 _EPISODES_SINCE = "SELECT min(covers_from) FROM episode WHERE owner = %(owner)s"
-_STANDBY = (
-    "nothing can be stored: this server is a standby, or refuses all writes; "
-    "connect to the primary"
-)
 _NO_COPY = (
     "this memory is in PostgreSQL; back up the server with pgBackRest, "
     "or the database with pg_dump"
@@ -73,12 +69,8 @@ class PostgresMaintenance(Transactional, MaintenanceStore):
     @reads
     def ensure_durable(self, session: Session) -> None:
         # This transaction itself is read-only: what others begin with is the default.
-        refuses = session.scalar(
-            "SELECT pg_is_in_recovery() "
-            "OR current_setting('default_transaction_read_only')::bool"
-        )
-        if refuses:
-            raise StorageFailed(_STANDBY)
+        if session.scalar(f"SELECT {health.REFUSES_WRITES}"):
+            raise StorageFailed(f"{health.STANDBY}; connect to the primary")
 
     @writes
     def flush(self, session: Session) -> None:

@@ -12,6 +12,7 @@ import msgspec
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.memory import Episode, MemoryRecord, Tier
 from mnemosyned.domain.sleep.cycles import LogEntry
+from mnemosyned.fairness import give_way
 from mnemosyned.storage.postgres.database.session import Row
 from mnemosyned.storage.postgres.fulltext.terms import (
     COLUMN_END,
@@ -72,6 +73,7 @@ def storable(text: str) -> str:
 
 def memory_values(memory: MemoryRecord, owner: int) -> dict[str, Any]:
     """The values of a row of `memory` but for its number, by column."""
+    give_way()
     metadata = (
         msgspec.json.encode(memory.metadata).decode() if memory.metadata else "{}"
     )
