@@ -315,8 +315,9 @@ bench-postgres-writes: $(COMPILED) build/postgres/.ready ## writing to PostgreSQ
 	$(POSTGRES) $(BIN)/python tests/bench/bench_postgres_writes.py $(if $(ROUNDS),--rounds "$(ROUNDS)") \
 		$(if $(MEMORIES),--memories "$(MEMORIES)")
 
-bench-owners: $(COMPILED) build/postgres/.ready ## what owners cost a daemon for many; OWNERS=500
+bench-owners: $(COMPILED) build/postgres/.ready ## what owners cost a daemon for many, and how a loud one is borne; OWNERS=500
 	$(POSTGRES) $(BIN)/python tests/bench/bench_owners.py $(if $(OWNERS),--owners "$(OWNERS)")
+	$(POSTGRES) $(BIN)/python tests/bench/bench_owners.py --noisy
 
 bench-scale: $(COMPILED) build/postgres/.ready ## what one memory costs a server: the inputs of make scale; MEMORIES=10000
 	$(POSTGRES) $(BIN)/python tests/bench/bench_scale.py $(if $(MEMORIES),--memories "$(MEMORIES)")

@@ -62,6 +62,7 @@ if TYPE_CHECKING:
         InvalidTime as InvalidTime,
         MalformedJson as MalformedJson,
         MalformedRequest as MalformedRequest,
+        MemoryBusy as MemoryBusy,
         MethodNotAllowed as MethodNotAllowed,
         MnemosynedError as MnemosynedError,
         ModelUnavailable as ModelUnavailable,

@@ -20,7 +20,7 @@ from mnemosyned.assembly.parts import (
     make_vectors,
 )
 from mnemosyned.assembly.policies import make_policies
-from mnemosyned.assembly.stores import open_store
+from mnemosyned.assembly.stores import OpenStore, open_store
 from mnemosyned.assembly.summarizers import make_summarizer, model_turns, owner_model
 from mnemosyned.config import Config, changed_keys, needs_restart
 from mnemosyned.domain.ports.clock import Clock
@@ -49,6 +49,7 @@ CACHE_BYTES_MAX = 12_000_000
 class OpenMemory:
     """The parts in force while a memory is open."""
 
+    store: OpenStore
     service: MemoryService
     sleeper: Sleeper
     retention: RetentionService
@@ -111,18 +112,22 @@ def open_memory(
         open_store(location, socket=socket, embeds=embeds) as store,
         ExitStack() as stack,
     ):
-        in_background = socket is not None or config.auto_sleep
+        in_background = (
+            socket is not None or config.auto_sleep
+        ) and not store.read_only
         about = make_about(location, store.schema_version, in_background=in_background)
         cycle = make_cycle(store, lease, shared)
         stack.callback(shared.close)
         stack.callback(lease.close)
-        if clock is None:
+        if clock is None and not store.read_only:
             shared.guard = stack.enter_context(
                 ClockGuard(store=store.surroundings.clock, clock=shared.clock)
             )
-        vectors = make_vectors(config.embedding, store.vectors, shared.embedder)
+        embedder = None if store.read_only else shared.embedder
+        vectors = make_vectors(config.embedding, store.vectors, embedder)
         retention = make_retention(cycle, store, shared, about, vectors=vectors)
-        stack.enter_context(retention)
+        if not store.read_only:
+            stack.enter_context(retention)
         if vectors:
             stack.enter_context(vectors)
         keeper = make_keeper(store, cycle, shared.policies, about)
@@ -135,7 +140,7 @@ def open_memory(
             keeper=keeper,
             vectors=vectors,
         )
-        memory = _open_memory(parts, shared, config)
+        memory = _open_memory(store, parts, shared, config)
         stack.enter_context(memory.sleeper)
         if socket:
             _follow_outside(stack, memory, store, shared.gate)
@@ -165,9 +170,10 @@ def _make_shared(
 
 
 def _open_memory(
-    parts: ServiceParts, shared: SharedParts, config: Config
+    store: OpenStore, parts: ServiceParts, shared: SharedParts, config: Config
 ) -> OpenMemory:
     return OpenMemory(
+        store=store,
         service=make_service(parts),
         sleeper=parts.sleeper,
         retention=parts.retention,
@@ -188,6 +194,8 @@ def _follow_outside(
         _make_hooks(memory.service, store, clock, memory.policies)
     )
     memory.hooks = hooks
+    if memory.store.read_only:
+        return
     memory.watcher = stack.enter_context(
         _make_watcher(memory.service, store, hooks, gate, memory.config)
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
@@ -12,6 +13,7 @@ from typing import Protocol
 from mnemosyned.assembly.parts import SharedParts
 from mnemosyned.domain.errors import (
     DatabaseUnreachable,
+    MemoryBusy,
     NotFound,
     SleepInProgress,
 )
@@ -19,6 +21,7 @@ from mnemosyned.domain.ports.servers.owners import LOCAL_OWNER, OwnerStore
 from mnemosyned.domain.sleep.cycles import Trigger
 from mnemosyned.domain.sleep.rollup import Level, closed_before
 from mnemosyned.logs import logger
+from mnemosyned.service.forgetting.purging import RETRY_S
 from mnemosyned.service.forgetting.retention import RetentionService
 from mnemosyned.sleep.sleeper import Sleeper
 from mnemosyned.sleep.starts.scheduler import SleepScheduler
@@ -70,6 +73,8 @@ class OwnerRounds:
         self._owners = owners
         self._shared = shared
         self._asked: set[int] = set()
+        self._purge_not_before = 0.0
+        self._is_started = False
         self._stopped = threading.Event()
         workers = len(shared.turns.models) if shared.turns else 1
         self._workers = ThreadPoolExecutor(workers, "owners")
@@ -94,6 +99,7 @@ class OwnerRounds:
         """Start the rounds and the triggers. Raises `ConfigInvalid`."""
         self.reschedule()
         self._scheduler.start()
+        self._is_started = True
 
     def reschedule(self) -> None:
         """Follow the schedule of the policy in force. Raises `ConfigInvalid`."""
@@ -101,12 +107,14 @@ class OwnerRounds:
 
     def wake(self) -> None:
         """Read the wall clock again after it jumped, as after suspend."""
-        self._scheduler.wake()
+        if self._is_started:
+            self._scheduler.wake()
 
     def stop(self) -> None:
         """End all of it, each cycle after its present group."""
         self._stopped.set()
-        self._scheduler.stop()
+        if self._is_started:
+            self._scheduler.stop()
         self._workers.shutdown()
 
     def ask(self, owner: int) -> None:
@@ -115,13 +123,19 @@ class OwnerRounds:
             self._asked.add(owner)
             self._scheduler.enforce_cap_soon()
 
+    def ask_purge(self, owner: int) -> None:
+        """Do the same for a purge, unless one was refused a moment ago: owners have the same tables."""
+        if time.monotonic() >= self._purge_not_before:
+            self.ask(owner)
+
     def _see_to_asked(self) -> None:
         while self._asked and not self._stopped.is_set():
             self._guarded(self._asked.pop(), self._look_after)
 
-    @staticmethod
-    def _look_after(memory: SleepingMemory) -> None:
-        memory.retention.purger.run_due()
+    def _look_after(self, memory: SleepingMemory) -> None:
+        is_time = time.monotonic() >= self._purge_not_before
+        if is_time and not memory.retention.purger.run_due():
+            self._purge_not_before = time.monotonic() + RETRY_S
         memory.sleeper.enforce_cap_in_background()
 
     def _check_triggers(self) -> None:
@@ -171,7 +185,7 @@ class OwnerRounds:
             return
         try:
             work(self._memory_of(owner))
-        except SleepInProgress:
+        except (SleepInProgress, MemoryBusy):
             log.debug("owner_passed_by", owner=owner)
         except NotFound:
             log.info("owner_removed", owner=owner)

@@ -169,7 +169,7 @@ class OwnerMemories:
             shared,
             self._about,
             vectors=vectors,
-            purge_soon=lambda: self.rounds.ask(owner),
+            purge_soon=lambda: self.rounds.ask_purge(owner),
         )
         keeper = make_keeper(store, cycle, shared.policies, self._about)
         host = OwnerHost(self.rounds, owner)
@@ -197,7 +197,8 @@ class OwnerMemories:
             stopping = self._stopping
         if stopping:
             self._stop(memory)
-        retention.start()
+        if not self._stores.read_only:
+            retention.start()
         return memory
 
     def _summarizer(self, owner: int) -> Summarizer:
@@ -220,14 +221,18 @@ def serve_owners(memory: OpenMemory) -> Iterator[OwnerMemories]:
     embedder = memory.shared.embedder
     location = memory.config.location
     with (
-        open_owned_stores(location, embeds=embedder is not None) as stores,
+        open_owned_stores(
+            location, embeds=embedder is not None, beside=memory.store
+        ) as stores,
         ExitStack() as stack,
     ):
-        vectors = make_shared_vectors(stores, embedder)
+        # On a standby nothing sleeps and nothing is embedded.
+        vectors = None if stores.read_only else make_shared_vectors(stores, embedder)
         if vectors:
             stack.enter_context(vectors)
         memories = OwnerMemories(stores, memory.shared, memory.config, vectors=vectors)
-        memories.rounds.start()
+        if not stores.read_only:
+            memories.rounds.start()
         try:
             yield memories
         finally:

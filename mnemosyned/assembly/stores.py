@@ -13,8 +13,11 @@ from mnemosyned.domain.ports.servers.owners import LOCAL_NAME, OwnerStore
 from mnemosyned.domain.ports.servers.server import DatabaseServer
 from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.ports.vectors import OwnedVectorStore, VectorStore
+from mnemosyned.logs import logger
 from mnemosyned.paths import shipped
 from mnemosyned.version import install_command
+
+log = logger()
 
 if TYPE_CHECKING:
     from mnemosyned.storage.postgres.store import PostgresStore
@@ -24,6 +27,8 @@ class OpenStore(MemoryStore, Protocol):
     """A store, with what assembly hands to others."""
 
     schema_version: int
+    read_only: bool
+    """Whether the server takes no writes, as a standby does."""
 
     @property
     def vectors(self) -> VectorStore:
@@ -42,6 +47,9 @@ def open_store(
     """
     if location.file is None:
         with _postgres(location.url, embeds=embeds) as store:
+            if socket:  # a daemon says it once
+                for exposure in server_exposures(location):
+                    log.warning("database_exposed", reason=exposure)
             yield cast("OpenStore", store)
         return
     # Loaded here, as below: one engine is used.
@@ -85,6 +93,7 @@ class OwnedStores(Protocol):
     """The memories of all owners of a database."""
 
     schema_version: int
+    read_only: bool
 
     @property
     def owners(self) -> OwnerStore:
@@ -98,18 +107,21 @@ class OwnedStores(Protocol):
 
 @contextmanager
 def open_owned_stores(
-    location: DatabaseLocation, *, embeds: bool = False
+    location: DatabaseLocation, *, embeds: bool = False, beside: OpenStore | None = None
 ) -> Iterator[OwnedStores]:
     """Open a database on a server for the memories of all its owners, while the block runs.
 
-    `embeds`: vectors will be asked for.
+    `embeds`: vectors will be asked for. `beside` is an open store whose connections are used, too.
 
     Raises what `open_store` raises.
     """
     with _driver():
         from mnemosyned.storage.postgres import opening  # noqa: PLC0415 its driver is an extra
     with opening.open_owned_stores(
-        location.url, migrations=shipped("migrations") / "postgres", embeds=embeds
+        location.url,
+        migrations=shipped("migrations") / "postgres",
+        embeds=embeds,
+        beside=cast("PostgresStore | None", beside),
     ) as stores:
         yield cast("OwnedStores", stores)
 
@@ -146,6 +158,26 @@ def open_server(location: DatabaseLocation) -> DatabaseServer:
     return opening.open_server(
         location.url, migrations=shipped("migrations") / "postgres"
     )
+
+
+def server_exposures(location: DatabaseLocation) -> list[str]:
+    """Name who may connect to a server's database, or read along, without need.
+
+    Raises what `open_store` raises.
+    """
+    with _driver():
+        from mnemosyned.storage.postgres import opening  # noqa: PLC0415 its driver is an extra
+    return opening.exposures(location.url)
+
+
+def refuses_writes(location: DatabaseLocation) -> bool:
+    """Whether the server of a database answers, and takes no writes, as a standby does.
+
+    Raises `ConfigInvalid` where no daemon could use it, and `StorageFailed`.
+    """
+    with _driver():
+        from mnemosyned.storage.postgres import opening  # noqa: PLC0415 its driver is an extra
+    return opening.refuses_writes(location.url)
 
 
 @contextmanager

@@ -300,7 +300,7 @@ _ROWS = (
     Command(
         "db",
         "keep",
-        "Purge the files of a database server, or spread it over a cluster.",
+        "Bring a database server up to date, purge its files, or spread it over a cluster.",
         f"{_MAINTENANCE}.servers.db_command:db",
         "mnem db purge",
     ),

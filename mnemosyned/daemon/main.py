@@ -23,7 +23,7 @@ from mnemosyned.daemon.health import answers
 from mnemosyned.daemon.log_file import LogFile
 from mnemosyned.daemon.resources import descriptions, resources
 from mnemosyned.daemon.server.acceptor import Listener
-from mnemosyned.daemon.server.access import SocketAccess
+from mnemosyned.daemon.server.access import SocketAccess, bearer_token
 from mnemosyned.daemon.server.activity import ServerActivity
 from mnemosyned.daemon.server.listener import listening
 from mnemosyned.daemon.server.loop import EventLoop
@@ -33,12 +33,14 @@ from mnemosyned.domain.errors import (
     ConfigInvalid,
     DatabaseReplaced,
     DatabaseUnreachable,
+    MemoryBusy,
     MnemosynedError,
     SleepInProgress,
     StorageFailed,
 )
-from mnemosyned.domain.ports.servers.owners import LOCAL_OWNER
+from mnemosyned.domain.ports.servers.owners import LOCAL_OWNER, owner_of
 from mnemosyned.domain.text.word_cache import clear_word_caches
+from mnemosyned.http_messages import HttpRequest
 from mnemosyned.logs import configure_logs, log_failure, logger
 from mnemosyned.paths import token_path
 from mnemosyned.terminal import say
@@ -58,6 +60,10 @@ QUIET_S = 15.0
 CLOCK_JUMP_S = 5.0
 """Wall clock and waiting time further apart than this: the machine was suspended."""
 EXTENSION_S = 30
+AWAIT_MIN_S, AWAIT_MAX_S = 0.25, 5.0
+"""Pauses between two attempts to open a database whose server is away."""
+AWAIT_TOLD_S = 600.0
+"""Interval of log lines while one is awaited for the same reason."""
 SWITCH_S = 0.0001
 """Python's 5 ms would be waited for at each of a request's changes of thread: beside a thread that
 computes, as a cycle does, a remember takes 30 ms at the median, and 3 ms with this."""
@@ -147,8 +153,9 @@ class Daemon:
         config = self._config
         path = self._socket
         with ExitStack() as stack:
-            memory = stack.enter_context(open_memory(config, socket=path))
-            self._owners = stack.enter_context(_owner_memories(memory))
+            memory = self._opened(stack)
+            if memory is None:
+                return
             listeners = [Listener(stack.enter_context(listening(path)), SocketAccess())]
             if config.listen:
                 tcp = _listening_tcp(config, self._certificate)
@@ -161,6 +168,7 @@ class Daemon:
                     limits=config.limits,
                     activity=activity,
                     remote=_resources_of_owners(self._owners, memory),
+                    owner_of=_owner_of_request if self._owners else None,
                 )
             )
             notify("READY=1", f"STATUS=serving on {path}")
@@ -177,9 +185,40 @@ class Daemon:
             if self._owners:
                 self._owners.stop_writes()
             memory.sleeper.cycle.lease.interrupt()  # a model stops writing now
-            if self._config.sleep.on_shutdown:
+            if self._config.sleep.on_shutdown and not memory.store.read_only:
                 self._consolidate(memory)
         log.info("stopped", uptime_s=round(time.monotonic() - started, 3))
+
+    def _opened(self, stack: ExitStack) -> OpenMemory | None:
+        """Open the memories; None where a signal ends the wait for a server that is away.
+
+        A server starts later than its clients after a power cut, and an upgrade of the tables may
+        wait for a backup. What waiting does not mend is raised.
+        """
+        pause_s, told, reason = AWAIT_MIN_S, -AWAIT_TOLD_S, ""
+        while True:
+            with ExitStack() as opening:
+                try:
+                    memory = opening.enter_context(
+                        open_memory(self._config, socket=self._socket)
+                    )
+                    self._owners = opening.enter_context(_owner_memories(memory))
+                except (DatabaseUnreachable, MemoryBusy) as error:
+                    former, reason = reason, error.reason
+                else:
+                    stack.push(opening.pop_all())
+                    return memory
+            now = time.monotonic()
+            if reason != former or now - told >= AWAIT_TOLD_S:
+                log.warning("database_awaited", reason=reason)
+                told = now
+            self._extend()
+            notify(f"STATUS=waiting for the database: {reason}")
+            received = signal.sigtimedwait(STOP_SIGNALS, pause_s)
+            if received:
+                log.info("stopping", signal=signal.Signals(received.si_signo).name)
+                return None
+            pause_s = min(2 * pause_s, AWAIT_MAX_S)
 
     def _wait(self, memory: OpenMemory, loop: EventLoop) -> None:
         """Sleep until a stop signal, with signs of life for systemd and the scheduler."""
@@ -213,6 +252,8 @@ class Daemon:
 
         What is not saved yet would be lost with the process, so that one goes on trying.
         """
+        if memory.store.read_only:
+            return True
         try:
             memory.service.look_after_file()
         except DatabaseReplaced as error:
@@ -231,8 +272,8 @@ class Daemon:
             return False
         try:
             problems = memory.service.call(Status()).problems
-        except DatabaseUnreachable as error:  # a restart would not bring it back
-            log.warning("database_unreachable", reason=error.reason)
+        except (DatabaseUnreachable, MemoryBusy) as error:  # a restart mends neither
+            log.warning(error.code, reason=error.reason)
             return True
         except MnemosynedError:
             log.exception("unhealthy")
@@ -337,6 +378,12 @@ def _resources_of_owners(
     return OwnerResources(
         tokens=TokenCache(owners.owners), memory_of=memory_of, common=descriptions()
     )
+
+
+def _owner_of_request(request: HttpRequest) -> int:
+    """Whose a request is, by the form of its token: it is not looked up yet."""
+    token = None if request.local else bearer_token(request.headers)
+    return (token and owner_of(token)) or LOCAL_OWNER
 
 
 def _certificate(config: Config) -> Certificate | None:

@@ -27,6 +27,8 @@ class MnemosynedError(Exception):
 
     code: ClassVar[str] = "internal_error"
     kind: ClassVar[Kind] = Kind.INTERNAL
+    retry_after_s: ClassVar[int | None] = None
+    """After how many seconds the same request may succeed, where that is worth a try."""
 
     def __init__(self, message: str, *, field: str | None = None) -> None:
         super().__init__(message)
@@ -221,6 +223,7 @@ class DaemonBusy(MnemosynedError):
 
     code = "daemon_busy"
     kind = Kind.UNAVAILABLE
+    retry_after_s = 1
 
 
 class StorageFailed(MnemosynedError):
@@ -241,6 +244,14 @@ class DatabaseUnreachable(StorageFailed):
     """The database server cannot be reached, or ended the connection; it may come back."""
 
     code = "database_unreachable"
+    retry_after_s = 1
+
+
+class MemoryBusy(StorageFailed):
+    """A memory has as many requests at work as it may, or another transaction keeps it locked."""
+
+    code = "memory_busy"
+    retry_after_s = 1
 
 
 class DatabaseReplaced(StorageFailed):

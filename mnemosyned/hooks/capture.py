@@ -8,7 +8,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from mnemosyned.domain.errors import DatabaseUnreachable, Kind, MnemosynedError
+from mnemosyned.domain.errors import (
+    DatabaseUnreachable,
+    Kind,
+    MemoryBusy,
+    MnemosynedError,
+)
 from mnemosyned.domain.ports.clock import Clock
 from mnemosyned.domain.ports.surroundings.agents import (
     AgentCall,
@@ -316,7 +321,7 @@ class Background:
             complete = self._read_on(session)
         except MnemosynedError as error:
             log.warning("capture_failed", session=session, code=error.code)
-            if isinstance(error, DatabaseUnreachable):
+            if isinstance(error, DatabaseUnreachable | MemoryBusy):
                 self.look(session, after_s=AGAIN_S)
         except Exception:
             log.exception("capture_failed", session=session)

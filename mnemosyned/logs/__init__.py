@@ -23,7 +23,7 @@ with without_rich():
     )
     from structlog.typing import ExcInfo, Processor
 
-from mnemosyned.domain.errors import DatabaseUnreachable, MnemosynedError
+from mnemosyned.domain.errors import DatabaseUnreachable, MemoryBusy, MnemosynedError
 from mnemosyned.logs.writer import LineHandler
 
 ROOT = "mnemosyned"
@@ -46,8 +46,8 @@ def logger() -> BoundLogger:
 
 
 def log_failure(event: str, error: Exception, /, **fields: object) -> None:
-    """Log an error with its traceback; a lost database, which is no bug of ours, by its reason."""
-    if isinstance(error, DatabaseUnreachable):
+    """Log an error with its traceback; a lost or busy database, no bug of ours, by its reason."""
+    if isinstance(error, DatabaseUnreachable | MemoryBusy):
         logger().warning(event, reason=error.reason, **fields)
     else:
         logger().error(event, exc_info=error, **fields)

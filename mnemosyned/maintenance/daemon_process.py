@@ -29,6 +29,7 @@ from mnemosyned.config import (
 from mnemosyned.domain.errors import ConfigInvalid, DaemonUnreachable, DatabaseInUse
 from mnemosyned.paths import state_dir
 from mnemosyned.storage.sqlite.database.ownership import owner_of
+from mnemosyned.terminal import say
 from mnemosyned.verbs.status import Status
 
 PROGRAM = "mnemosyned"
@@ -157,8 +158,8 @@ def start_detached(
             return process.pid
         if process.poll() is None:
             raise DaemonUnreachable(
-                f"process {process.pid} started and is not ready after {READY_S:g} s; "
-                f"its log is {log}"
+                f"process {process.pid} started and is not ready after {READY_S:g} s: it goes on "
+                f"by itself; its log is {log}"
             )
         output = (
             process.stdout.read().decode(errors="replace") if process.stdout else ""
@@ -219,11 +220,17 @@ def _listening(folder: str) -> socket.socket:
 
 
 def _is_ready(inbox: socket.socket, process: subprocess.Popen[bytes]) -> bool:
-    deadline = time.monotonic() + READY_S
+    """Wait until the daemon is ready, and say each thing that it waits for meanwhile."""
+    deadline, told = time.monotonic() + READY_S, ""
     while time.monotonic() < deadline:
         with suppress(TimeoutError):
-            if b"READY=1" in inbox.recv(4_096):
+            states = inbox.recv(4_096).decode(errors="replace")
+            if "READY=1" in states:
                 return True
+            status = states.partition("STATUS=")[2].partition("\n")[0]
+            if status and status != told:
+                told = status
+                say(f"not ready yet, {status}", err=True)
         if process.poll() is not None:
             return False
     return False

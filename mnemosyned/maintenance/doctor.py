@@ -18,7 +18,11 @@ from mnemosyned.config import (
 )
 from mnemosyned.domain.errors import ConfigInvalid, MnemosynedError
 from mnemosyned.logs import logger
-from mnemosyned.maintenance.checks.database import check_database, check_leftovers
+from mnemosyned.maintenance.checks.database import (
+    check_database,
+    check_leftovers,
+    check_server,
+)
 from mnemosyned.maintenance.checks.files import (
     check_backups,
     check_models,
@@ -47,6 +51,7 @@ CHECKS: tuple[Callable[[Installation], Iterator[Finding]], ...] = (
     check_daemon,
     check_socket,
     check_unit,
+    check_server,
     check_database,
     check_leftovers,
     check_permissions,

@@ -23,6 +23,7 @@ from mnemosyned.domain.secrets.exact_values import (
 from mnemosyned.domain.secrets.masking import mask_memory
 from mnemosyned.domain.sleep.cycles import CycleReport, Trigger
 from mnemosyned.domain.text.snippets import beginnings
+from mnemosyned.fairness import give_way
 from mnemosyned.service.changing.verbs import change_verbs
 from mnemosyned.service.conversation.compact import CompactService
 from mnemosyned.service.conversation.compactions import CompactionArchive
@@ -232,10 +233,11 @@ class MemoryService:
 
     def remember_many(self, request: RememberMany) -> RememberedMany:
         now = self._clock.now()
-        drafts = [
-            self._policies.intake.draft(memory, now=now, place=f"memories[{index}].")
-            for index, memory in enumerate(request.memories)
-        ]
+        drafts = []
+        for index, memory in enumerate(request.memories):
+            place = f"memories[{index}]."
+            drafts.append(self._policies.intake.draft(memory, now=now, place=place))
+            give_way()
         if request.dry_run:
             learnings = [learning for draft in drafts for learning in draft.learnings]
             return RememberedMany([], would_learn=learnings)

@@ -40,8 +40,8 @@ class Caller(Protocol):
         """Run one verb.
 
         Besides the errors a verb names, each may raise `InvalidRequest`, `StorageFailed`,
-        `DatabaseReplaced` and `DatabaseUnreachable`; one that writes `ShuttingDown`; and over a
-        socket `DaemonUnreachable`, `ForeignDaemon`, `DaemonBusy` and `MalformedRequest`.
+        `DatabaseReplaced`, `DatabaseUnreachable` and `MemoryBusy`; one that writes `ShuttingDown`;
+        and over a socket `DaemonUnreachable`, `ForeignDaemon`, `DaemonBusy` and `MalformedRequest`.
         """
         ...
 

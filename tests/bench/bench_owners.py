@@ -1,25 +1,34 @@
 """What owners cost a daemon that serves many: memory, first requests, rounds of sleep.
 
-    python tests/bench/bench_owners.py [--owners 500]
+    python tests/bench/bench_owners.py [--owners 500] [--noisy]
 
-Each owner has so many memories as `EACH` says. A memory is opened at its owner's first request;
-the same request to one that is open is what that is held against. A round visits those who have
-something to consolidate: at first all of them, then nobody.
+`--noisy` asks one owner's questions while another one writes as much as it can, then while that
+one's row is locked, against the same questions before.
+
+Without it, each owner has so many memories as `EACH` says. A memory is opened at its owner's first
+request; the same request to one that is open is what that is held against. A round visits those who
+have something to consolidate: at first all of them, then nobody.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import socket
 import statistics
+import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from bench.daemon import running
 from bench.measure import say
 from bench.report import Report
 from support.engines import new_database
@@ -30,12 +39,13 @@ from mnemosyned.assembly.owners import OwnerMemories
 from mnemosyned.assembly.parts import SharedParts
 from mnemosyned.assembly.stores import OwnedStores, open_owned_stores
 from mnemosyned.config import Config
-from mnemosyned.domain.ports.servers.owners import LOCAL_OWNER
+from mnemosyned.domain.ports.servers.owners import LOCAL_OWNER, Scope
 from mnemosyned.domain.sleep.cycles import Trigger
 from mnemosyned.verbs.memories import Recall, Remember, RememberMany
 
 OWNERS = 500
 EACH = 20
+QUESTIONS = 100
 QUESTION = "who agreed to step 3 at the mill?"
 OPENED_BAR, OPEN_BAR_KB = 10.0, 200.0
 
@@ -120,10 +130,125 @@ def _roomy(config: Config, owners: int) -> Config:
     )
 
 
+def ask(port: int, token: str, verb: str, body: bytes) -> int:
+    """Send one request on a connection of its own; its status."""
+    connection = HTTPConnection("127.0.0.1", port, timeout=120)
+    try:
+        headers = {"Authorization": f"Bearer {token}"}
+        connection.request("POST", f"/v1/{verb}", body, headers)
+        response = connection.getresponse()
+        response.read()
+        return response.status
+    finally:
+        connection.close()
+
+
+def make_noise(port: int, token: str, *, batch: int, writers: int) -> None:
+    """Write batches from many clients until this process is ended."""
+    lines = [
+        {"content": f"bulk {line} lorem ipsum dolor sit amet {line * 7}"}
+        for line in range(batch)
+    ]
+    body = json.dumps({"memories": lines}).encode()
+
+    def write() -> None:
+        while True:
+            with suppress(OSError, HTTPException):
+                ask(port, token, "remember_many", body)
+
+    threads = [threading.Thread(target=write, daemon=True) for _ in range(writers)]
+    for thread in threads:
+        thread.start()
+    print("noise", flush=True)  # whoever started it waits for this line
+    threads[0].join()
+
+
+@contextmanager
+def noise(port: int, token: str, *, batch: int, writers: int) -> Iterator[None]:
+    """Writers in a process of their own, while the block runs."""
+    words = [str(each) for each in (port, token, batch, writers)]
+    process = subprocess.Popen(
+        [sys.executable, __file__, "--noise", *words], stdout=subprocess.PIPE
+    )
+    assert process.stdout
+    process.stdout.readline()
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def questions(port: int, token: str) -> list[float]:
+    """Seconds that each of an owner's questions took, in order of size."""
+    body = json.dumps({"query": "plum"}).encode()
+    times = []
+    for _ in range(QUESTIONS):
+        started = time.perf_counter()
+        assert ask(port, token, "recall", body) == 200
+        times.append(time.perf_counter() - started)
+        time.sleep(0.03)
+    return sorted(times)
+
+
+def neighbors(report: Report) -> None:
+    """One owner's questions, alone and beside another owner's writes."""
+    import psycopg  # noqa: PLC0415 the other mode has it loaded by the store
+
+    dsn = new_database()
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with open_owned_stores(Config(database=dsn).location) as stores:
+        numbers = {name: stores.owners.add(name).number for name in ("anna", "bert")}
+        anna, bert = (
+            stores.owners.issue(name, "bench", tuple(Scope)).secret for name in numbers
+        )
+    env = {
+        "MNEMOSYNE_LISTEN": f"127.0.0.1:{port}",
+        "MNEMOSYNE_OWNERS_SERVE": "true",
+        "MNEMOSYNE_DATABASE": dsn,
+    }
+    with running(dsn, env) as daemon, psycopg.connect(dsn) as other:
+        for number in range(20):
+            body = json.dumps({"content": f"bert's note {number} plum"}).encode()
+            assert ask(port, bert, "remember", body) == 200
+        questions(port, bert)
+        idle = questions(port, bert)
+        with noise(port, anna, batch=1_000, writers=16):
+            time.sleep(2)
+            loud = questions(port, bert)
+        other.execute(
+            "SELECT 1 FROM owner WHERE owner = %s FOR UPDATE", [numbers["anna"]]
+        )
+        with noise(port, anna, batch=1, writers=14):
+            time.sleep(2)
+            locked = questions(port, bert)
+        other.rollback()
+        del daemon
+    place = int(0.95 * QUESTIONS)
+    report.figure("p95 of a recall, alone, ms", idle[place] * 1_000)
+    for name, times in (("16 writers of 1,000", loud), ("14 locked writes", locked)):
+        report.figure(f"p95 of a recall beside {name}, ms", times[place] * 1_000)
+        report.bar(f"p95 beside {name} / alone", times[place] / idle[place], "<=", 2.0)
+        report.bar(f"longest beside {name}, ms", times[-1] * 1_000, "<=", 200.0)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--owners", type=int, default=OWNERS)
-    count = parser.parse_args().owners
+    parser.add_argument("--noisy", action="store_true")
+    parser.add_argument("--noise", nargs=4, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.noise:
+        port, token, batch, writers = options.noise
+        make_noise(int(port), token, batch=int(batch), writers=int(writers))
+        return 0
+    if options.noisy:
+        report = Report("bench-owners-noisy")
+        neighbors(report)
+        return report.finish()
+    count = options.owners
     report = Report("bench-owners")
     with served(count) as (stores, memories):
         say(f"filling {count} owners")

@@ -60,7 +60,9 @@ class Daemon:
 
 
 @contextmanager
-def running(database: Path, env: Mapping[str, str] | None = None) -> Iterator[Daemon]:
+def running(
+    database: Path | str, env: Mapping[str, str] | None = None
+) -> Iterator[Daemon]:
     """A daemon over this database, until the block is left."""
     with tempfile.TemporaryDirectory(prefix="bench-") as room:
         address = Path(room, "mnemosyned.sock")
@@ -74,7 +76,7 @@ def running(database: Path, env: Mapping[str, str] | None = None) -> Iterator[Da
                 wait_ready(process, inbox)
                 ready_s = time.perf_counter() - started
                 cpu_s = cpu_seconds(process.pid)
-                yield Daemon(database, address, process.pid, ready_s, cpu_s)
+                yield Daemon(Path(database), address, process.pid, ready_s, cpu_s)
                 expect_running(process)
             except Exception as error:
                 error.add_note(f"the daemon's log ends with:\n{tail(log)}")
@@ -92,7 +94,7 @@ def notifications(path: Path) -> Iterator[socket.socket]:
 
 
 def spawn(
-    database: Path,
+    database: Path | str,
     address: Path,
     env: Mapping[str, str],
     inbox: socket.socket,

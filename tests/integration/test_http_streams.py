@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -195,6 +196,92 @@ def test_streams_leave_threads_for_others() -> None:
             assert (refused.status, b"daemon_busy" in refused.read()) == (503, True)
         with running.response("GET", "/plain") as got:
             assert got.status == 200
+
+
+def owner_of(request: HttpRequest) -> int:
+    return int(request.headers["x-owner"])
+
+
+def get(path: str, owner: int) -> bytes:
+    return f"GET /{path} HTTP/1.1\r\nHost: x\r\nX-Owner: {owner}\r\n\r\n".encode()
+
+
+def endless(_: HttpRequest) -> Response:
+    return Response(HTTPStatus.OK, stream=ticking())
+
+
+def test_a_stream_takes_no_thread_from_requests() -> None:
+    resources = {"/events": Resource(endless), "/plain": Resource(plain)}
+    with server(resources, threads=1) as running:
+        client = running.raw(GET)
+        assert client.recv(15) == b"HTTP/1.1 200 OK"
+        with running.response("GET", "/plain") as got:
+            assert got.status == 200
+        client.close()
+
+
+def test_streams_of_one_owner_leave_room_for_those_of_another() -> None:
+    resources = {"/events": Resource(endless)}
+    with (
+        server(resources, threads=4, owner_of=owner_of) as running,
+        ExitStack() as stack,
+    ):
+        answers = []
+        for owner in (1, 1, 1, 2, 2, 2, 3):
+            client = stack.enter_context(running.raw(get("events", owner)))
+            answers.append(client.recv(1_000))
+
+    statuses = [answer[9:12].decode() for answer in answers]
+    assert statuses == ["200", "200", "503", "200", "200", "503", "200"]
+    assert b"this memory has 2 streams" in answers[2]
+    assert b"Retry-After: 1" in answers[2]
+
+
+def test_requests_of_one_owner_leave_threads_to_another() -> None:
+    going = threading.Event()
+
+    def slow(_: HttpRequest) -> Response:
+        assert going.wait(WAIT_S)
+        return Response(HTTPStatus.OK, b"{}")
+
+    resources = {"/slow": Resource(slow), "/plain": Resource(plain)}
+    with (
+        server(resources, threads=4, owner_of=owner_of) as running,
+        ExitStack() as stack,
+    ):
+        stack.callback(going.set)
+        clients = [
+            stack.enter_context(running.raw(get("slow", owner)))
+            for owner in (1, 1, 1, 1, 1, 2, 2, 2)
+        ]
+        other = stack.enter_context(running.raw(get("plain", 3)))
+        assert other.recv(15) == b"HTTP/1.1 200 OK"
+        going.set()
+        assert {client.recv(15) for client in clients} == {b"HTTP/1.1 200 OK"}
+
+
+def test_an_owner_whose_requests_wait_is_told_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    going = threading.Event()
+
+    def slow(_: HttpRequest) -> Response:
+        assert going.wait(WAIT_S)
+        return Response(HTTPStatus.OK, b"{}")
+
+    monkeypatch.setattr(workers, "WAITING_MAX", 1)
+    resources = {"/slow": Resource(slow)}
+    with (
+        server(resources, threads=2, owner_of=owner_of) as running,
+        ExitStack() as stack,
+    ):
+        stack.callback(going.set)
+        clients = [stack.enter_context(running.raw(get("slow", 1))) for _ in range(4)]
+        ready, _, _ = select.select(clients, [], [], WAIT_S)
+        answer = ready[0].recv(1_000)
+        assert answer.startswith(b"HTTP/1.1 503")
+        assert b"wait for their turn" in answer
+        assert b"Retry-After: 1" in answer
 
 
 def test_streams_end_with_the_server() -> None:

@@ -32,6 +32,8 @@ from mnemosyned.domain.sleep.rollup import Level
 from mnemosyned.domain.text.terms import terms
 from mnemosyned.storage.postgres.database.distribution import distribute
 from mnemosyned.storage.postgres.database.migrations import upgrade
+from mnemosyned.storage.postgres.database.roles import request_role
+from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.opening import open_owners, open_server, open_store
 
 needs_citus = pytest.mark.skipif(
@@ -127,7 +129,9 @@ def test_words_are_searched_by_their_index_under_the_policy_of_the_node() -> Non
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute("VACUUM ANALYZE memory")
         with connection.transaction():
-            connection.execute("SET LOCAL ROLE mnemosyned_request")
+            connection.execute(
+                f'SET LOCAL ROLE "{request_role(Session(connection, 0))}"'.encode()
+            )
             connection.execute("SET LOCAL mnemosyned.owner = 77")
             rows = connection.execute(
                 "EXPLAIN SELECT seq FROM memory_index "
@@ -148,7 +152,9 @@ def test_a_statement_of_one_owner_sees_no_other_on_the_same_shard() -> None:
             words = memory("only", f"of {owner}")
             remember_batch(cast("MemoryStore", store), words)
     with psycopg.connect(dsn) as connection:
-        connection.execute("SET LOCAL ROLE mnemosyned_request")
+        connection.execute(
+            f'SET LOCAL ROLE "{request_role(Session(connection, 0))}"'.encode()
+        )
         connection.execute("SET LOCAL mnemosyned.owner = 200")
         seen = connection.execute("SELECT DISTINCT owner FROM memory").fetchall()
 

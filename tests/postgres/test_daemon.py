@@ -1,24 +1,35 @@
 """A real daemon on a real server: everything a user does, its stop and start, and failing starts."""
 
 import json
+import os
+import shutil
+import signal
+import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
+import psycopg
 import pytest
 from e2e.conftest import Start, start
-from e2e.daemons import WAIT_S, Daemon, spawn
+from e2e.daemons import WAIT_S, Daemon, eventually, listens, mnem, spawn
+from e2e.programs import BIN
 from support.postgres import Server
 
 from mnemosyned import Client
 from mnemosyned.daemon.main import EXIT_CONFIG, EXIT_FAILED
 from mnemosyned.domain.errors import NotFound
 from mnemosyned.domain.memory import Tier
+from mnemosyned.paths import shipped
+from mnemosyned.storage.postgres.opening import open_store
 
 __all__ = ["start"]
 
 pytestmark = pytest.mark.postgres
 
+MIGRATIONS = shipped("migrations") / "postgres"
 WORDS = {
     "cat": "The cat Minka sleeps in the bakery window.",
     "key": "The cellar key hangs behind the flour.",
@@ -161,11 +172,131 @@ class TestFailingStarts:
     def test_a_server_that_is_down(tmp_path: Path) -> None:
         dsn = f"postgresql://postgres@/postgres?host={tmp_path}"
 
-        code, log = ended(tmp_path, "--database", dsn)
+        log = tmp_path / "log"
+        process = spawn(
+            *("--database", dsn, "--socket", str(tmp_path / "d.sock")),
+            home=tmp_path,
+            log=log,
+        )
+        try:
+            eventually(lambda: "database_awaited" in log.read_text(), "it waits")
+            process.send_signal(signal.SIGTERM)
 
-        assert code == EXIT_FAILED
+            assert process.wait(WAIT_S) == 0
+        finally:
+            process.kill()
+        (line,) = [line for line in log.read_text().splitlines() if "awaited" in line]
+        assert "the database cannot be reached: check the server" in line
+
+    @staticmethod
+    def test_a_server_that_comes_later(tmp_path: Path) -> None:
+        server = Server()
+        server.start()
+        dsn = server.new_database()
+        server.stop()
+        log, address = tmp_path / "log", tmp_path / "d.sock"
+        process = spawn(
+            *("--database", dsn, "--socket", str(address)), home=tmp_path, log=log
+        )
+        try:
+            eventually(lambda: "database_awaited" in log.read_text(), "it waits")
+            server.start()
+            eventually(lambda: '"ready"' in log.read_text(), "it serves")
+
+            with Client(str(address)) as client:
+                assert client.remember("tea").stored
+        finally:
+            process.kill()
+            process.wait(WAIT_S)
+            server.remove()
+
+    @staticmethod
+    def test_mnem_start_says_what_it_waits_for(tmp_path: Path) -> None:
+        server = Server()
+        server.start()
+        dsn = server.new_database()
+        server.stop()
+        settings: dict[str, Any] = {
+            "MNEMOSYNE_DATABASE": dsn,
+            "MNEMOSYNE_SOCKET": str(tmp_path / "d.sock"),
+            "PATH": str(BIN),  # without systemctl
+            # It begins elsewhere.
+            "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path)),
+        }
+        log = tmp_path / ".local/state/mnemosyned/mnemosyned.log"
+        try:
+            with ThreadPoolExecutor(1) as pool:
+                started = pool.submit(mnem, "start", home=tmp_path, **settings)
+                eventually(
+                    lambda: log.exists() and "awaited" in log.read_text(), "it waits"
+                )
+                server.start()
+                done = started.result()
+            stopped = mnem("stop", home=tmp_path, **settings)
+
+            assert done.returncode == 0, done.stderr
+            assert b"not ready yet, waiting for the database: " in done.stderr
+            assert stopped.returncode == 0, stopped.stderr
+        finally:
+            server.remove()
+
+    @staticmethod
+    @pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
+    def test_a_database_that_cannot_hold_every_text(
+        tmp_path: Path, server: Server, encoding: str
+    ) -> None:
+        name = encoding.lower()
+        with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
+            connection.execute(
+                f"CREATE DATABASE {name} TEMPLATE template0 ENCODING '{encoding}' "
+                "LC_COLLATE 'C' LC_CTYPE 'C'".encode()
+            )
+
+        code, log = ended(tmp_path, "--database", server.dsn(name))
+
+        assert code == EXIT_CONFIG
         assert len(log.splitlines()) == 1
-        assert "the database cannot be reached: check the server" in log
+        assert f"its encoding is {encoding}" in log
+        assert "--encoding UTF8" in log
+
+    @staticmethod
+    @pytest.mark.skipif(
+        not shutil.which("pgbouncer"), reason="NOT RUN: there is no PgBouncer"
+    )
+    @pytest.mark.parametrize("mode", ["transaction", "session"])
+    def test_a_pooler_that_changes_sessions(
+        tmp_path: Path, server: Server, mode: str
+    ) -> None:
+        dsn = server.new_database()
+        name = dsn.split("@/")[1].split("?")[0]
+        folder = server.folder / mode
+        folder.mkdir(mode=0o777)
+        folder.chmod(0o777)
+        settings = folder / "settings.ini"
+        (folder / "users").write_text('"postgres" ""\n')
+        settings.write_text(
+            f"[databases]\n{name} = host={server.folder} dbname={name} user=postgres\n"
+            f"[pgbouncer]\npool_mode = {mode}\nlisten_port = 6432\n"
+            f"ignore_startup_parameters = options\nauth_type = any\nunix_socket_dir = {folder}\n"
+            f"auth_file = {folder}/users\n"
+        )
+        user = "nobody" if os.geteuid() == 0 else None
+        pooler = subprocess.Popen(
+            ["pgbouncer", str(settings)], stderr=subprocess.DEVNULL, user=user
+        )
+        try:
+            eventually(lambda: listens(folder / ".s.PGSQL.6432"), "the pooler listens")
+            pooled = f"postgresql://postgres@/{name}?host={folder}&port=6432"
+            if mode == "session":
+                with open_store(pooled, migrations=MIGRATIONS) as store:
+                    assert store.memories.working_count() == 0
+            else:
+                code, log = ended(tmp_path, "--database", pooled)
+                assert code == EXIT_CONFIG, log
+                assert "pool_mode = session" in log
+        finally:
+            pooler.kill()
+            pooler.wait(WAIT_S)
 
     @staticmethod
     def test_a_url_that_is_none(tmp_path: Path) -> None:

@@ -139,7 +139,7 @@ def plain(dsn: str) -> Iterator[str]:
             "AND relkind IN ('r', 'v') AND relname != 'tag'"
         ).fetchall()
         connection.execute("CREATE ROLE plain LOGIN")
-        connection.execute("GRANT ALL ON tag TO plain")
+        connection.execute("GRANT SELECT, INSERT, UPDATE, DELETE ON tag TO plain")
         for (name,) in owned:
             connection.execute(f"ALTER TABLE {name} OWNER TO plain".encode())
         yield dsn.replace("postgres@", "plain@")

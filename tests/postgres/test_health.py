@@ -11,10 +11,14 @@ import pytest
 from support.fakes import NOON, memory, remember_batch
 from support.postgres import Server
 
+from mnemosyned.config import Config
 from mnemosyned.domain.errors import StorageFailed
 from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.ports.surroundings.watching import WatchedFile
+from mnemosyned.maintenance.checks.database import check_server
+from mnemosyned.maintenance.findings import Finding, Installation, Severity
 from mnemosyned.paths import shipped
+from mnemosyned.storage.postgres.database.health import line_exposure
 from mnemosyned.storage.postgres.opening import open_store
 
 pytestmark = pytest.mark.postgres
@@ -182,3 +186,49 @@ def test_the_longest_write_is_known(dsn: str) -> None:
 def dsn_name(dsn: str) -> str:
     """The name of a database."""
     return dsn.split("@/")[1].split("?", maxsplit=1)[0]
+
+
+def exposures(installation: Installation) -> list[Finding]:
+    """What the doctor warns of."""
+    findings = check_server(installation)
+    return [each for each in findings if each.severity is Severity.WARNING]
+
+
+def test_the_doctor_names_a_database_that_every_login_may_connect_to(
+    dsn: str, tmp_path: Path
+) -> None:
+    nowhere = tmp_path / "none"
+    installation = Installation(
+        config=Config(database=dsn),
+        config_file=nowhere,
+        database=nowhere,
+        socket=nowhere,
+        state=tmp_path,
+    )
+
+    (finding,) = exposures(installation)
+    run(dsn, f'REVOKE ALL ON DATABASE "{dsn_name(dsn)}" FROM PUBLIC')
+
+    assert f"REVOKE ALL ON DATABASE {dsn_name(dsn)} FROM PUBLIC" in finding.text
+    assert exposures(installation) == []
+
+
+@pytest.mark.parametrize(
+    ("host", "address", "sslmode", "encrypted", "said"),
+    [
+        ("/var/run/postgresql", "", "prefer", False, ""),
+        ("localhost", "127.0.0.1", "prefer", False, ""),
+        ("localhost", "::1", "prefer", False, ""),
+        ("db.example", "10.0.0.7", "prefer", False, "is not encrypted"),
+        ("db.example", "10.0.0.7", "require", True, "sslmode is require"),
+        ("db.example", "10.0.0.7", "verify-ca", True, "sslmode is verify-ca"),
+        ("db.example", "10.0.0.7", "verify-full", True, ""),
+    ],
+)
+def test_a_line_on_which_others_may_read_is_named(
+    host: str, address: str, sslmode: str, said: str, *, encrypted: bool
+) -> None:
+    text = line_exposure(host, address, sslmode=sslmode, encrypted=encrypted)
+
+    assert said in text
+    assert bool(text) is bool(said)

@@ -16,7 +16,7 @@ from support.fakes import FakeClock, FakeSummarizer, remember_batch, trio
 from support.postgres import Server
 
 from mnemosyned import Client
-from mnemosyned.domain.errors import DatabaseUnreachable, NotFound
+from mnemosyned.domain.errors import DatabaseUnreachable, NotFound, StorageFailed
 from mnemosyned.domain.memory import MemoryRecord, Tier
 from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.sleep.cycles import CycleStatus, Trigger
@@ -27,8 +27,8 @@ from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.lease import SummarizerLease
 from mnemosyned.storage.postgres.database import connections
 from mnemosyned.storage.postgres.database.connections import connected_once
+from mnemosyned.storage.postgres.database.failures import storage_failed
 from mnemosyned.storage.postgres.database.migrations import upgrade
-from mnemosyned.storage.postgres.database.roles import prepare_role
 from mnemosyned.storage.postgres.opening import open_store
 
 __all__ = ["start"]
@@ -250,10 +250,9 @@ def test_a_connection_that_the_server_ended_is_not_noticed(server: Server) -> No
     "connect",
     [
         connected_once,
-        prepare_role,
         lambda dsn: upgrade(dsn, shipped("migrations") / "postgres"),
     ],
-    ids=["once", "role", "schema"],
+    ids=["once", "schema"],
 )
 def test_a_server_that_is_silent_is_given_up(
     connect: Callable[[str], object], monkeypatch: pytest.MonkeyPatch
@@ -267,3 +266,49 @@ def test_a_server_that_is_silent_is_given_up(
             connect(dsn)
 
     assert time.monotonic() - began < 30
+
+
+@pytest.mark.parametrize(
+    ("answer", "advice", "kind"),
+    [
+        ("the database system is starting up", "is starting", DatabaseUnreachable),
+        ("the database system is shutting down", "is stopping", DatabaseUnreachable),
+        ("the database system is in recovery mode", "recovering", DatabaseUnreachable),
+        (
+            "the database system is not yet accepting connections",
+            "recovering",
+            DatabaseUnreachable,
+        ),
+        ("sorry, too many clients already", "no connection left", DatabaseUnreachable),
+        (
+            "remaining connection slots are reserved for roles with privileges",
+            "no connection left",
+            DatabaseUnreachable,
+        ),
+        (
+            'too many connections for role "role database"',
+            "no connection left",
+            DatabaseUnreachable,
+        ),
+        (
+            'too many connections for database "memory"',
+            "no connection left",
+            DatabaseUnreachable,
+        ),
+        ('role "anna" does not exist', "no such user", StorageFailed),
+        ('role "anna" is not permitted to log in', "not let", StorageFailed),
+        ('database "memory" does not exist', "no such database", StorageFailed),
+        ('permission denied for database "memory"', "grant", StorageFailed),
+        ('password authentication failed for user "a"', "password", StorageFailed),
+    ],
+)
+def test_a_refused_connection_is_explained_by_what_it_was_refused_for(
+    answer: str, advice: str, kind: type[StorageFailed]
+) -> None:
+    refused = psycopg.OperationalError(f"connection failed: FATAL:  {answer}")
+
+    failure = storage_failed(refused)
+
+    assert type(failure) is kind
+    assert advice in str(failure)
+    assert ("no such" in str(failure)) == ("no such" in advice)

@@ -5,10 +5,17 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import psycopg
 import pytest
 from click.testing import CliRunner, Result
 
-from mnemosyned.domain.errors import ConfigInvalid, InvalidRequest, NotFound
+from mnemosyned.domain.errors import (
+    ConfigInvalid,
+    InvalidRequest,
+    NotFound,
+    StorageFailed,
+)
+from mnemosyned.maintenance.servers.db_command import db
 from mnemosyned.maintenance.servers.owner_command import owner
 from mnemosyned.paths import shipped
 from mnemosyned.storage.postgres.opening import open_owners
@@ -107,3 +114,36 @@ def test_a_memory_in_a_file_has_one_owner(
     with pytest.raises(ConfigInvalid, match="one owner"):
         run("list")
     assert not (tmp_path / "memory.db").exists()
+
+
+def test_a_migration_prints_what_it_did(
+    dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("DROP SCHEMA public CASCADE")
+        connection.execute("CREATE SCHEMA public")
+        connection.execute("CREATE ROLE reader_and_writer LOGIN")
+    monkeypatch.setenv("MNEMOSYNE_DATABASE", "/no/such/file")
+    words = ("migrate", "--url", dsn, "--serving", "reader_and_writer")
+
+    first = CliRunner().invoke(db, words, catch_exceptions=False).stdout.splitlines()
+    again = CliRunner().invoke(db, words, catch_exceptions=False).stdout.splitlines()
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("DROP OWNED BY reader_and_writer")
+        connection.execute("DROP ROLE reader_and_writer")
+
+    assert first[0].startswith('CREATE ROLE "mnemosyned_request_')
+    assert first[1].endswith("reader_and_writer;")
+    assert len([line for line in first if line.startswith("GRANT ")]) > 20
+    assert first[-1].endswith(", before 0")
+    assert len(again) == 1
+    assert again[0].endswith(", as it was")
+
+
+def test_a_migration_for_a_login_that_is_not_there_says_so(dsn: str) -> None:
+    with pytest.raises(StorageFailed, match="createuser --pwprompt nobody_at_all"):
+        CliRunner().invoke(
+            db,
+            ["migrate", "--url", dsn, "--serving", "nobody_at_all"],
+            catch_exceptions=False,
+        )

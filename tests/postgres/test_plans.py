@@ -77,7 +77,8 @@ def noted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Statement]]:
     send = Session.execute
 
     def execute(self: Session, sql: str, /, **values: object) -> Result:
-        sent.append((sql, {"owner": self.owner, **values}))
+        if "set_config" not in sql:
+            sent.append((sql, {"owner": self.owner, **values}))
         return send(self, sql, **values)
 
     with monkeypatch.context() as patched:

@@ -35,8 +35,8 @@ PLACES = ("content", "source", "session", "tag", "edit", "learning")
 GRANTS = (
     "GRANT pg_checkpoint TO mnemosyne",
     "GRANT EXECUTE ON FUNCTION pg_switch_wal(), pg_ls_waldir() TO mnemosyne",
-    "CREATE ROLE mnemosyned_request NOLOGIN",
-    "GRANT mnemosyned_request TO mnemosyne",
+    "CREATE ROLE mnemosyned_request_memory NOLOGIN",
+    "GRANT mnemosyned_request_memory TO mnemosyne",
 )
 """What docs/postgres.md has an administrator grant."""
 

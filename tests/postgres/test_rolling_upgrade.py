@@ -10,7 +10,12 @@ import psycopg
 import pytest
 from support.fakes import memory, remember_batch
 
-from mnemosyned.domain.errors import MnemosynedError, SchemaTooNew
+from mnemosyned.domain.errors import (
+    DatabaseUnreachable,
+    MnemosynedError,
+    SchemaTooNew,
+    StorageFailed,
+)
 from mnemosyned.paths import shipped
 from mnemosyned.storage.postgres.database.migrations import upgrade
 from mnemosyned.storage.postgres.opening import open_store
@@ -19,7 +24,7 @@ from mnemosyned.storage.postgres.store import PostgresStore
 pytestmark = pytest.mark.postgres
 
 SHIPPED = shipped("migrations") / "postgres"
-KNOWN = len(list(SHIPPED.glob("*.sql")))
+KNOWN = int(max(file.name for file in SHIPPED.glob("*.sql"))[:4])
 CHANGE = "CREATE TABLE later (owner bigint PRIMARY KEY);\n"
 
 
@@ -93,3 +98,29 @@ def test_the_first_migrations_end_nobody_s_connection(dsn: str, tmp_path: Path) 
         beside.execute("CREATE SCHEMA public")
         assert upgrade(dsn, newer(tmp_path, CHANGE)) == KNOWN + 1
         assert beside.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_a_migration_waits_for_nobody_s_transaction_and_says_whose_it_is(
+    older: PostgresStore, dsn: str, tmp_path: Path
+) -> None:
+    alters = "ALTER TABLE memory ADD COLUMN later integer;\n"
+    migrations = newer(tmp_path, f"-- compatible with {KNOWN}\n{alters}")
+    with psycopg.connect(dsn, application_name="nightly dump") as dump:
+        dump.execute("SELECT count(*) FROM memory")
+        with pytest.raises(DatabaseUnreachable, match="nightly dump") as raised:
+            upgrade(dsn, migrations)
+        assert f"process {dump.info.backend_pid}" in raised.value.message
+        assert len(older.memories.working(["before"])) == 1
+
+    assert upgrade(dsn, migrations) == KNOWN + 1
+
+
+def test_tables_from_before_the_first_release_are_named(dsn: str) -> None:
+    with psycopg.connect(dsn) as connection:
+        connection.execute("ALTER TABLE schema_migration DROP COLUMN oldest")
+
+    with (
+        pytest.raises(StorageFailed, match="before the first release"),
+        open_store(dsn, migrations=SHIPPED),
+    ):
+        pass

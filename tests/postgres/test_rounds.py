@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from e2e.daemons import eventually
 from support.fakes import FakeClock
 
 from mnemosyned.assembly.owners import OwnerMemories
@@ -17,6 +18,7 @@ from mnemosyned.domain.sleep.cycles import Trigger
 from mnemosyned.service.policies import Policies, PolicyHolder
 from mnemosyned.sleep.policy import SleepPolicy
 from mnemosyned.sleep.throttle import ForegroundGate
+from mnemosyned.storage.postgres.database import purge
 from mnemosyned.verbs.memories import Remember
 from mnemosyned.verbs.retention import Forget
 
@@ -121,6 +123,30 @@ def test_what_is_still_to_be_purged_is_work(rounds: Rounds) -> None:
     service.call(Forget(id="a", now=True))
 
     assert rounds.run(at=MONDAY) == [anna]
+
+
+def test_a_purge_that_was_refused_is_not_tried_again_at_once(
+    rounds: Rounds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[int] = []
+
+    def refused(_: object, owner: int) -> bool:
+        tried.append(owner)
+        return False
+
+    monkeypatch.setattr(purge, "run", refused)
+    anna = rounds.add("anna")
+    rounds.remember(anna, "a", "b")
+    rounds.memories.get(anna).service.call(Forget(id="a", now=True))
+    eventually(lambda: tried == [anna], "a purge")
+
+    # Whoever opens the memory again finds the purge due.
+    for _ in range(3):
+        rounds.memories._open.clear()  # noqa: SLF001
+        rounds.memories.get(anna).service.call(Forget(id="b", now=True, dry_run=True))
+        assert rounds.run(at=MONDAY) == [anna]
+
+    assert tried == [anna]
 
 
 class _Nobody(set[int]):

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, cast
 
 import psycopg
@@ -13,16 +16,30 @@ from support.fakes import memory, remember_batch
 
 from mnemosyned.domain.errors import NotFound, StorageFailed
 from mnemosyned.domain.memory import MemoryRecord
+from mnemosyned.domain.ports.servers.owners import Scope
 from mnemosyned.domain.ports.store import MemoryStore
+from mnemosyned.domain.sleep.rollup import Level
 from mnemosyned.paths import shipped
-from mnemosyned.storage.postgres.database.roles import REQUEST_ROLE
-from mnemosyned.storage.postgres.opening import open_store
+from mnemosyned.storage.postgres.database import roles
+from mnemosyned.storage.postgres.database.roles import (
+    ROLES,
+    ensure_role,
+    request_role,
+)
+from mnemosyned.storage.postgres.database.session import Session
+from mnemosyned.storage.postgres.opening import (
+    open_owned_stores,
+    open_owners,
+    open_store,
+)
 from mnemosyned.storage.postgres.store import PostgresStore
+from mnemosyned.storage.postgres.stores.server import PostgresServer
 from mnemosyned.storage.postgres.tables.insert import SAID_BEFORE
 
 pytestmark = pytest.mark.postgres
 MIGRATIONS = shipped("migrations") / "postgres"
 OWN, OTHER = 7, 8
+LATER = datetime(2100, 1, 1, tzinfo=UTC)
 UNHELD = {"schema_migration", "reindexing"}
 """Tables that are nobody's."""
 OUT_OF_REACH = {"owner_token"}
@@ -45,7 +62,8 @@ def two_owners(dsn: str) -> str:
 def as_role(dsn: str, owner: int | None = OWN) -> Iterator[psycopg.Connection[Any]]:
     """A transaction as a request has it, whatever its statements."""
     with psycopg.connect(dsn) as connection:
-        connection.execute(f"SET LOCAL ROLE {REQUEST_ROLE}")
+        role = request_role(Session(connection, 0))
+        connection.execute(f'SET LOCAL ROLE "{role}"'.encode())
         if owner is not None:
             connection.execute(
                 "SELECT set_config('mnemosyned.owner', %s, true)", [str(owner)]
@@ -138,7 +156,8 @@ def test_rows_cannot_be_given_to_another_owner(two_owners: str) -> None:
         "INSERT INTO owner (owner, name) VALUES (9, 'nine')",
         "UPDATE owner SET name = 'mine'",
         "DELETE FROM owner",
-        "SELECT * FROM schema_migration",
+        "DELETE FROM schema_migration",
+        "LOCK TABLE schema_migration IN SHARE MODE",
         "SELECT * FROM reindexing",
         "DELETE FROM memory_index",
         "CREATE TABLE own (id integer)",
@@ -200,36 +219,294 @@ def test_the_index_of_words_is_used_under_a_policy(two_owners: str) -> None:
     assert any("memory_words" in line for (line,) in plan)
 
 
-@pytest.mark.usefixtures("two_owners")  # the role exists then
+@contextmanager
+def logins(dsn: str, *names: str) -> Iterator[None]:
+    """Logins without any right of their own, while the block runs."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        for name in names:
+            connection.execute(f"CREATE ROLE {name} LOGIN NOCREATEROLE".encode())
+    try:
+        yield
+    finally:
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            for name in names:
+                connection.execute(f"DROP OWNED BY {name} CASCADE".encode())
+                connection.execute(f"DROP ROLE {name}".encode())
+
+
+def as_login(dsn: str, name: str) -> str:
+    return dsn.replace("postgres@", f"{name}@", 1)
+
+
+def role_of(dsn: str) -> str:
+    with psycopg.connect(dsn) as connection:
+        return request_role(Session(connection, 0))
+
+
+def run(dsn: str, *statements: str) -> None:
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        for statement in statements:
+            connection.execute(statement.encode())
+
+
 def test_a_user_without_privileges_keeps_a_memory_with_one_owner(dsn: str) -> None:
     """And is told, where many owners are wanted, what an administrator does once."""
     user = "no_roles"
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute(f"DROP ROLE IF EXISTS {user}")
-        connection.execute(f"CREATE ROLE {user} LOGIN NOCREATEROLE")
-        connection.execute(f"CREATE SCHEMA {user} AUTHORIZATION {user}")
-        connection.execute(f"ALTER ROLE {user} SET search_path = {user}")
-    own = dsn.replace("postgres@", f"{user}@", 1)
-    try:
+    with logins(dsn, user):
+        run(
+            dsn,
+            f"CREATE SCHEMA {user} AUTHORIZATION {user}",
+            f"ALTER ROLE {user} SET search_path = {user}",
+        )
+        own = as_login(dsn, user)
         with open_store(own, migrations=MIGRATIONS) as store:
             keep(store, memory("1"))
             assert store.memories.working_count() == 1
-        with (
-            pytest.raises(
-                StorageFailed, match=f"GRANT {REQUEST_ROLE} TO {user}"
-            ) as error,
-            open_store(own, migrations=MIGRATIONS, guarded=True),
-        ):
-            pass
-        assert "CREATE ROLE" not in error.value.message
-        with psycopg.connect(dsn, autocommit=True) as connection:
-            connection.execute(f"GRANT {REQUEST_ROLE} TO {user}")
+        role = role_of(own)
+        grant = f'GRANT "{role}" TO {user}'
+        for lines in (f'CREATE ROLE "{role}" NOLOGIN', grant), (grant,):
+            with (
+                pytest.raises(StorageFailed) as error,
+                open_store(own, migrations=MIGRATIONS, guarded=True),
+            ):
+                pass
+            assert error.value.message.endswith(f": {'; '.join(lines)};")
+            run(dsn, lines[0])
         with open_store(own, migrations=MIGRATIONS, guarded=True) as store:
             assert store.memories.working_count() == 1
-    finally:
-        with psycopg.connect(dsn, autocommit=True) as connection:
-            connection.execute(f"DROP OWNED BY {user} CASCADE")
-            connection.execute(f"DROP ROLE {user}")
+    run(dsn, f'DROP ROLE "{role}"')
+
+
+def test_an_upgrade_waits_for_the_role(dsn: str, tmp_path: Path) -> None:
+    """Else daemons of the version before would end, and none of this one would start."""
+    user = "upgrading"
+    with logins(dsn, user):
+        run(
+            dsn,
+            f"CREATE SCHEMA {user} AUTHORIZATION {user}",
+            f"ALTER ROLE {user} SET search_path = {user}",
+        )
+        own = as_login(dsn, user)
+        with open_store(own, migrations=MIGRATIONS):
+            pass
+        later = shutil.copytree(MIGRATIONS, tmp_path / "migrations")
+        (later / "9999_later.sql").write_text("CREATE TABLE later (owner integer);\n")
+        with (
+            pytest.raises(StorageFailed, match="CREATE ROLE"),
+            open_store(own, migrations=later, guarded=True),
+        ):
+            pass
+        with open_store(own, migrations=MIGRATIONS):
+            pass
+
+
+def test_a_login_of_another_database_meets_nothing_here(
+    two_owners: str, other_dsn: str
+) -> None:
+    """A member of its role, as the daemons of a service next to this one are."""
+    with open_store(other_dsn, migrations=MIGRATIONS, guarded=True):
+        pass
+    other = role_of(other_dsn)
+    assert other != role_of(two_owners)
+    with logins(two_owners, "neighbor"):
+        run(two_owners, f'GRANT "{other}" TO neighbor')
+        with psycopg.connect(as_login(two_owners, "neighbor")) as connection:
+            connection.execute(f'SET ROLE "{other}"'.encode())
+            connection.execute(f"SET mnemosyned.owner = {OWN}".encode())
+            for table in [*tables(two_owners), "memory_index", "episode_index"]:
+                with (
+                    pytest.raises(psycopg.errors.InsufficientPrivilege),
+                    connection.transaction(),
+                ):
+                    connection.execute(f"SELECT * FROM {table}".encode())
+
+
+def test_rights_of_former_roles_end_at_the_next_start(two_owners: str) -> None:
+    """Those of the role that was one for all databases, and of the one a copy was made of."""
+    former = ("mnemosyned_request", "mnemosyned_request_copied")
+    run(
+        two_owners,
+        *(f"CREATE ROLE {role} NOLOGIN" for role in former),
+        *(
+            f"GRANT SELECT, DELETE ON memory, memory_index TO {role}; "
+            f"GRANT USAGE ON SCHEMA public TO {role}; "
+            f"GRANT UPDATE (last_memory) ON owner TO {role}; "
+            f"GRANT EXECUTE ON FUNCTION token_of TO {role}"
+            for role in former
+        ),
+    )
+
+    with open_store(two_owners, migrations=MIGRATIONS, owner=OWN) as store:
+        assert store.memories.working_count() == 1
+
+    # A role that still had a right could not be dropped.
+    run(two_owners, *(f"DROP ROLE {role}" for role in former))
+
+
+def test_a_copy_without_its_rights_gives_nobody_any(two_owners: str) -> None:
+    """As after `pg_restore --no-acl`, where functions are anybody's."""
+    run(two_owners, "GRANT EXECUTE ON FUNCTION token_of, owners_with_work TO PUBLIC")
+
+    with open_store(two_owners, migrations=MIGRATIONS):
+        pass
+
+    with (
+        logins(two_owners, "stranger"),
+        psycopg.connect(as_login(two_owners, "stranger")) as stranger,
+        pytest.raises(psycopg.errors.InsufficientPrivilege),
+    ):
+        stranger.execute("SELECT token_of(7, '')")
+
+
+def test_nothing_is_granted_twice(two_owners: str) -> None:
+    with psycopg.connect(two_owners, autocommit=True) as connection:
+        assert ensure_role(connection) == []
+
+
+@pytest.mark.parametrize(
+    ("database", "schema", "name"),
+    [
+        ("memory", "public", "mnemosyned_request_memory"),
+        ("Memory", "public", None),
+        ("memory", "own", None),
+        ("m" * 63, "public", None),
+    ],
+)
+def test_each_database_has_a_role_of_its_own(
+    database: str, schema: str, name: str | None
+) -> None:
+    class Answering:
+        def execute(self, _: str) -> Answering:
+            return self
+
+        def fetchone(self) -> tuple[str, str]:
+            return database, schema
+
+    role = request_role(cast("Session", Answering()))
+
+    assert len(role) <= 63
+    assert role == name or (
+        name is None and re.fullmatch(f"{ROLES}-[0-9a-f]{{16}}", role)
+    )
+
+
+def test_a_login_that_owns_nothing_serves(two_owners: str) -> None:
+    with logins(two_owners, "serving"):
+        own = as_login(two_owners, "serving")
+        with (
+            pytest.raises(StorageFailed, match="mnem db migrate --serving serving"),
+            open_store(own, migrations=MIGRATIONS),
+        ):
+            pass
+        migrated = PostgresServer(two_owners, migrations=MIGRATIONS).migrate(
+            serving="serving"
+        )
+        assert migrated.before == migrated.after
+        assert migrated.statements == (f'GRANT "{role_of(two_owners)}" TO serving',)
+        with open_owners(two_owners, migrations=MIGRATIONS) as owners:
+            anna = owners.add("anna")
+            token = owners.issue("anna", "test", [Scope.READ]).secret
+
+        with open_owned_stores(own, migrations=MIGRATIONS) as stores:
+            with pytest.raises(StorageFailed, match="the tables belong to postgres"):
+                stores.owners.number("anna")
+            holder = stores.owners.holder(token)
+            assert holder
+            assert holder.owner == anna.number
+            keep(stores.store(anna.number), memory("1"))
+            lacking = stores.owners.lacking_vectors("no model")
+            assert anna.number in lacking
+            ends = dict.fromkeys((Level.DAY, Level.WEEK, Level.MONTH), LATER)
+            assert anna.number in stores.owners.with_work(before=LATER, closed=ends)
+        with open_store(own, migrations=MIGRATIONS) as store:
+            keep(store, memory("1"))
+            assert store.maintenance.bytes_on_disk() > 0
+            assert store.maintenance.problems() == []
+        for administer in (
+            lambda: PostgresServer(own, migrations=MIGRATIONS).migrate(),
+            lambda: open_owners(own, migrations=MIGRATIONS).__enter__(),
+        ):
+            with pytest.raises(StorageFailed, match="the tables belong to postgres"):
+                administer()
+        with psycopg.connect(own) as connection:
+            for statement in (
+                "SELECT content FROM memory",  # without an owner
+                "SELECT digest FROM owner_token",
+                "ALTER TABLE memory DISABLE ROW LEVEL SECURITY",
+            ):
+                with pytest.raises(psycopg.Error), connection.transaction():
+                    connection.execute(statement.encode())
+
+
+def test_a_login_that_owns_nothing_is_told_who_migrates(
+    two_owners: str, tmp_path: Path
+) -> None:
+    with logins(two_owners, "serving"):
+        PostgresServer(two_owners, migrations=MIGRATIONS).migrate(serving="serving")
+        later = shutil.copytree(MIGRATIONS, tmp_path / "migrations")
+        (later / "9999_later.sql").write_text("CREATE TABLE later (owner integer);\n")
+        with (
+            pytest.raises(
+                StorageFailed, match=r"db migrate --url postgresql://postgres@"
+            ),
+            open_store(as_login(two_owners, "serving"), migrations=later),
+        ):
+            pass
+
+
+def test_who_may_only_connect_keeps_nobody_from_adding_owners(two_owners: str) -> None:
+    """Advisory locks are anybody's to take; a lock on a table of ours is its owner's."""
+    with (
+        logins(two_owners, "stranger"),
+        psycopg.connect(as_login(two_owners, "stranger")) as stranger,
+    ):
+        for key in (0x6D6E6E61, 0x6D6E726F, 0x6D6E7665):
+            stranger.execute("SELECT pg_advisory_lock(%s)", [key])
+
+        with open_owners(two_owners, migrations=MIGRATIONS) as owners:
+            assert owners.add("anna").name == "anna"
+
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            stranger.execute("LOCK TABLE schema_migration")
+
+
+def test_who_waits_for_the_schema_is_told_for_whom(
+    two_owners: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(roles, "LOCK_S", 1)
+    with (
+        psycopg.connect(two_owners, application_name="pg_tool") as holder,
+        open_owners(two_owners, migrations=MIGRATIONS) as owners,
+    ):
+        holder.execute("LOCK TABLE schema_migration IN EXCLUSIVE MODE")
+        pid = holder.info.backend_pid
+
+        with pytest.raises(StorageFailed, match=rf"process {pid} \(pg_tool\)"):
+            owners.add("anna")
+
+
+def test_an_owner_is_listed_without_a_role(dsn: str) -> None:
+    with open_store(dsn, migrations=MIGRATIONS):
+        pass
+    with open_owners(dsn, migrations=MIGRATIONS) as owners:
+        assert [each.name for each in owners.owners()] == ["local"]
+    with psycopg.connect(dsn) as connection:
+        assert (
+            connection.execute(
+                "SELECT 1 FROM pg_roles WHERE rolname = %s", [role_of(dsn)]
+            ).fetchone()
+            is None
+        )
+
+
+def test_the_local_memory_of_many_is_held_to_its_owner(two_owners: str) -> None:
+    """No login that owns the tables reads or writes a memory where there are many."""
+    with (
+        open_store(two_owners, migrations=MIGRATIONS) as store,
+        store._pool.reading(OWN) as session,  # noqa: SLF001
+    ):
+        assert session.scalar("SELECT current_user") == role_of(two_owners)
+        assert session.scalar("SELECT count(*) FROM memory") == 1
 
 
 def test_a_store_of_an_owner_that_was_removed_writes_nothing(dsn: str) -> None:

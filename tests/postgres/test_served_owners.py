@@ -158,6 +158,31 @@ def test_a_revoked_token_and_a_removed_owner_are_refused_within_a_second(
         eventually(refused, "an answer of 401")
 
 
+@pytest.mark.parametrize("is_removed", [False, True])
+def test_live_events_end_with_their_token(
+    service: Service, *, is_removed: bool
+) -> None:
+    token = service.token("anna")
+    connection = HTTPConnection("127.0.0.1", service.port, timeout=WAIT_S)
+    connection.request(
+        "GET", "/v1/events", headers={"Authorization": f"Bearer {token}"}
+    )
+    events = connection.getresponse()
+    if is_removed:
+        service.owners.remove("anna")
+    else:
+        service.owners.revoke("anna", "test")
+        other = service.token("anna")
+        eventually(lambda: is_refused(service, token), "an answer of 401")
+        service.ask("/v1/remember", other, {"content": "said afterwards"})
+
+    text = events.read().decode()  # to its end
+    connection.close()
+    assert "event: dropped" in text
+    assert '"code":"unauthorized"' in text
+    assert "said afterwards" not in text
+
+
 @pytest.mark.parametrize("scope", ALL)
 def test_a_token_does_what_its_scope_allows(service: Service, scope: Scope) -> None:
     with service.client(service.token("anna")) as client:

@@ -7,13 +7,19 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import cast
 
 import psycopg
 import pytest
 from support.fakes import FakeClock, FakeSummarizer, promotion, remember_batch, trio
 from support.policies import change_sleep
 
-from mnemosyned.domain.errors import BatchChanged, SleepInProgress, StorageFailed
+from mnemosyned.domain.errors import (
+    BatchChanged,
+    MemoryBusy,
+    SleepInProgress,
+    StorageFailed,
+)
 from mnemosyned.domain.memory import MemoryRecord, Tier
 from mnemosyned.domain.ports.servers.owners import LOCAL_OWNER
 from mnemosyned.domain.ports.store import MemoryStore
@@ -26,7 +32,9 @@ from mnemosyned.sleep.lease import SummarizerLease
 from mnemosyned.sleep.policy import CommitPacing
 from mnemosyned.sleep.sleeper import Capacity
 from mnemosyned.storage.postgres.database.pool import Pool
+from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.opening import open_store
+from mnemosyned.storage.postgres.store import PostgresStore
 from mnemosyned.storage.postgres.stores.sleep import PostgresSleep
 
 pytestmark = pytest.mark.postgres
@@ -288,3 +296,25 @@ def test_no_claim_is_had_where_the_server_is_out_of_reach(tmp_path: Path) -> Non
 
     with pytest.raises(StorageFailed, match="cannot be reached"), sleep.claim():
         pass
+
+
+def test_a_group_waits_for_another_s_write(
+    stores: list[MemoryStore], policies: PolicyHolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = stores[0]
+    memories = remember_groups(store)
+    pool = cast("PostgresStore", store).pool
+    busy, writing = iter([True, True]), pool.writing
+
+    @contextmanager
+    def often_locked(owner: int, *, durable: bool = True) -> Iterator[Session]:
+        if next(busy, False):
+            raise MemoryBusy("another transaction keeps this memory locked")
+        with writing(owner, durable=durable) as session:
+            yield session
+
+    monkeypatch.setattr(pool, "writing", often_locked)
+    report = make_cycle(store, policies).run(explicit())
+
+    assert report.failed == 0
+    assert_promoted_once(store, memories)

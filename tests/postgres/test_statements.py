@@ -32,6 +32,7 @@ ABOUT_ALL = {
         "FROM owner AS o ORDER BY o.name",
         "GROUP BY owner",
     ),
+    "database/rewriting.py": ("FROM scrub_due GROUP BY owner",),
 }
 """What is asked of all owners: by whoever runs the server, and by an upgrade of their rows."""
 
@@ -175,11 +176,8 @@ BY_LIMITED = re.compile(
     r"LIMIT %\(\w+\)s\) AS (\w+) .*\.owner = \1\.owner\b", re.DOTALL
 )
 """A join that has its owner from rows within a limit, out of which no planner takes it."""
-OF_EACH_OWNER = (
-    "FROM owner_token AS t WHERE t.owner = o.owner",
-    "SELECT o.owner FROM owner AS o WHERE o.owner > %(after)s",
-)
-"""Asked of all owners: counted for their list, and looked for with something to consolidate."""
+OF_EACH_OWNER = ("FROM owner_token AS t WHERE t.owner = o.owner",)
+"""Asked of all owners: counted for their list."""
 OF_NOTHING = re.compile(
     r"^INSERT INTO (?!.* AS o\b)(?!.*\bJOIN memory\b).*\bunnest\(", re.DOTALL
 )

@@ -16,6 +16,8 @@ from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.ports.vectors import ComparisonTooSlow
 from mnemosyned.paths import shipped
 from mnemosyned.storage.postgres.database.pgvector import prepare_search
+from mnemosyned.storage.postgres.database.roles import request_role
+from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.opening import open_store
 from mnemosyned.storage.postgres.store import PostgresStore
 
@@ -101,7 +103,8 @@ def test_the_database_holds_the_column_to_its_owner(dsn: str) -> None:
     with opened(dsn, OTHER) as store:
         keep(store, made(1, 3))
     with psycopg.connect(dsn) as connection:
-        connection.execute("SET LOCAL ROLE mnemosyned_request")
+        role = request_role(Session(connection, 0))
+        connection.execute(f'SET LOCAL ROLE "{role}"'.encode())
         connection.execute(f"SET LOCAL mnemosyned.owner = {OWN}")
         rows = connection.execute("SELECT near FROM embedding").fetchall()
 

@@ -15,6 +15,7 @@ from mnemosyned.daemon.server.acceptor import Listener
 from mnemosyned.daemon.server.access import SocketAccess
 from mnemosyned.daemon.server.listener import listening
 from mnemosyned.daemon.server.serving import serving
+from mnemosyned.daemon.server.workers import OwnerOf
 from mnemosyned.http_messages import Resource
 
 WAIT_S = 10.0
@@ -61,8 +62,13 @@ class Server:
 
 
 @contextmanager
-def server(resources: Mapping[str, Resource], *, threads: int = 4) -> Iterator[Server]:
-    """A server of these resources on a Unix socket."""
+def server(
+    resources: Mapping[str, Resource],
+    *,
+    threads: int = 4,
+    owner_of: OwnerOf | None = None,
+) -> Iterator[Server]:
+    """A server of these resources on a Unix socket; `owner_of` as in `serving`."""
     with (
         tempfile.TemporaryDirectory(prefix="mn-") as folder,
         listening(Path(folder) / "s") as listener,
@@ -72,6 +78,7 @@ def server(resources: Mapping[str, Resource], *, threads: int = 4) -> Iterator[S
             limits=LimitsConfig(
                 threads=threads, body_bytes_max=1_000_000, connections_max=50
             ),
+            owner_of=owner_of,
         ),
     ):
         yield Server(Path(folder) / "s")

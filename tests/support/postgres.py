@@ -100,6 +100,17 @@ class Server:
             else:
                 return
 
+    def standby(self) -> Server:
+        """A standby of this server, started: it follows, and takes no writes."""
+        other = Server(**self._settings)
+        shutil.rmtree(other.data)
+        self._run(
+            "pg_basebackup", "-h", str(self.folder), "-U", USER, "-D", str(other.data),
+            "-R", "-X", "stream", "-c", "fast",
+        )  # fmt: skip
+        other.start()
+        return other
+
     @property
     def process_id(self) -> int:
         """Of the process that started all others."""

@@ -23,6 +23,7 @@ from mnemosyned.domain.errors import (
     InvalidText,
     MalformedJson,
     MalformedRequest,
+    MemoryBusy,
     MethodNotAllowed,
     MnemosynedError,
     ShuttingDown,
@@ -56,6 +57,7 @@ OF_EVERY_VERB = (
     StorageFailed,
     DatabaseReplaced,
     DatabaseUnreachable,
+    MemoryBusy,
     DaemonBusy,
 )
 OF_THE_SERVER = {

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from mnemosyned.domain.errors import ScopeMissing
 from mnemosyned.domain.ports.servers.owners import Scope
 from mnemosyned.verbs.facade import Caller
+from mnemosyned.verbs.memories import RememberMany
 from mnemosyned.verbs.request import Request
 
 R = TypeVar("R")
@@ -21,11 +22,14 @@ def require_scope(scope: Scope, scopes: Collection[Scope] | None, what: str) -> 
     raise ScopeMissing(f"this token allows {allowed}; {what} needs the scope {scope}")
 
 
-def scope_of(verb: type[Request[Any]]) -> Scope:
-    """The scope that a verb needs."""
-    if verb.deletes:
-        return Scope.FORGET
-    return Scope.WRITE if verb.writes else Scope.READ
+def scopes_of(request: Request[Any]) -> tuple[Scope, ...]:
+    """Return the scopes that a call needs: the verb's, and `read` for a preview, which shows memories."""
+    needed = Scope.READ
+    if request.writes:
+        needed = Scope.FORGET if request.deletes else Scope.WRITE
+    # A dry run of `remember_many` shows what the caller sent.
+    shows = getattr(request, "dry_run", False) and not isinstance(request, RememberMany)
+    return (needed, Scope.READ) if shows else (needed,)
 
 
 class ScopedCaller(Caller):
@@ -37,5 +41,9 @@ class ScopedCaller(Caller):
 
     def call(self, request: Request[R], /) -> R:
         """Run one verb. Raises `ScopeMissing` besides what the verb raises."""
-        require_scope(scope_of(type(request)), self._scopes, request.verb_name())
+        verb = request.verb_name()
+        needed, *further = scopes_of(request)
+        require_scope(needed, self._scopes, verb)
+        for scope in further:
+            require_scope(scope, self._scopes, f"a preview ({verb} with dry_run)")
         return self._caller.call(request)

@@ -21,7 +21,7 @@ from mnemosyned.daemon.server.bodies import BodyBudget
 from mnemosyned.daemon.server.connection import Connection, State
 from mnemosyned.daemon.server.protocol import Protocol
 from mnemosyned.daemon.server.refusals import RequestRefused, refusal
-from mnemosyned.daemon.server.workers import Workers
+from mnemosyned.daemon.server.workers import WAITING_MAX, OwnerOf, Workers
 from mnemosyned.domain.errors import DaemonBusy, MalformedRequest
 from mnemosyned.http_messages import Response, Route
 from mnemosyned.logs import logger
@@ -67,6 +67,7 @@ class EventLoop:
         body_bytes_max: int,
         connections_max: int,
         activity: ServerActivity,
+        owner_of: OwnerOf | None = None,
     ) -> None:
         self._activity = activity
         activity.connections_max = connections_max
@@ -89,7 +90,11 @@ class EventLoop:
             admit=self._admit,
         )
         self._workers = Workers(
-            answer, threads=threads, done=self._done, activity=activity
+            answer,
+            threads=threads,
+            done=self._done,
+            activity=activity,
+            owner_of=owner_of,
         )
         self._thread = threading.Thread(target=self._run, name="http", daemon=True)
 
@@ -241,8 +246,14 @@ class EventLoop:
             if request.path in HEALTH_PATHS and request.method in ("GET", "HEAD"):
                 connection.respond(HEALTHY)
                 self._answered.append(connection)
-            else:
-                self._workers.put(connection, request)
+            elif not self._workers.put(connection, request):
+                busy = DaemonBusy(
+                    f"{WAITING_MAX} requests of this memory wait for their turn, as many as may; "
+                    "send this again when some are answered"
+                )
+                self._activity.refuse(HTTPStatus.SERVICE_UNAVAILABLE)
+                connection.respond(refusal(busy))
+                self._answered.append(connection)
         elif self._budget.reserve(connection):
             if protocol.in_body:
                 self._begin(connection, State.BODY)

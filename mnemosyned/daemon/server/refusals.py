@@ -28,6 +28,8 @@ def refusal(
 ) -> Response:
     """Answer with an error: `{"error": {"code", "message", "field"}}`."""
     body = {"code": error.code, "message": error.message, "field": error.field}
+    if error.retry_after_s is not None:
+        headers = (*headers, ("Retry-After", str(error.retry_after_s)))
     return Response(
         status or STATUS_OF_KIND[error.kind],
         msgspec.json.encode({"error": body}),

@@ -14,6 +14,7 @@ from mnemosyned.daemon.server.activity import OTHER, ServerActivity
 from mnemosyned.daemon.server.listener import connections_allowed
 from mnemosyned.daemon.server.loop import HEALTH_PATHS, HEALTHY, EventLoop
 from mnemosyned.daemon.server.refusals import RequestRefused, refusal
+from mnemosyned.daemon.server.workers import OwnerOf
 from mnemosyned.domain.errors import (
     Kind,
     MethodNotAllowed,
@@ -59,10 +60,12 @@ def serving(
     limits: ServerLimits,
     activity: ServerActivity | None = None,
     remote: ResourcesOf | None = None,
+    owner_of: OwnerOf | None = None,
 ) -> Iterator[EventLoop]:
     """Answer requests in the background while the block runs; let running ones finish.
 
-    `remote` has the resources of requests over TCP where they are others than those of the socket.
+    `remote` has the resources of requests over TCP where they are others than those of the socket,
+    and `owner_of` tells whose a request is, so that no owner takes all threads.
     """
     activity = activity or ServerActivity()
     loop = EventLoop(
@@ -72,6 +75,7 @@ def serving(
         body_bytes_max=limits.body_bytes_max,
         connections_max=connections_allowed(limits.connections_max),
         activity=activity,
+        owner_of=owner_of,
     )
     loop.start()
     try:

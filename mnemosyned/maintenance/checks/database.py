@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+from mnemosyned.assembly.stores import refuses_writes, server_exposures
+from mnemosyned.config import is_server
 from mnemosyned.domain.errors import MnemosynedError, SchemaTooNew
 from mnemosyned.maintenance.findings import (
     Finding,
@@ -48,6 +50,24 @@ MENDABLE = {
     FaultKind.TOTALS,
     FaultKind.FOREIGN_KEY,
 }
+
+
+def check_server(installation: Installation) -> Iterator[Finding]:
+    """Whether the server answers, can hold every text and takes writes, and who may connect or read along."""
+    if not is_server(installation.config.database):
+        return
+    try:
+        if refuses_writes(installation.config.location):
+            text = (
+                "the server is a standby, or refuses all writes: nothing can be stored"
+            )
+            yield warning(CHECK, text, "connect to the primary, or promote this one")
+        else:
+            yield ok(CHECK, f"{installation.config.location} answers")
+        for text in server_exposures(installation.config.location):
+            yield warning("server", text)
+    except MnemosynedError as error:
+        yield problem(CHECK, error.message, "mnem config edit")
 
 
 def check_database(installation: Installation) -> Iterator[Finding]:

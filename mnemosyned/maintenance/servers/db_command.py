@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import click
 
 from mnemosyned.assembly.stores import open_server
+from mnemosyned.config import DatabaseLocation
 from mnemosyned.domain.ports.servers.server import (
     DatabaseServer,
     Distribution,
@@ -22,11 +23,43 @@ SHARDS_MAX = 4_096
 
 @click.group()
 def db() -> None:
-    """Purge the files of a database server, or spread it over a cluster.
+    """Bring a database server up to date, purge its files, or spread it over a cluster.
 
     These commands work on the database that the settings name, for all of its owners, with or
-    without a daemon.
+    without a daemon, and need the login that owns the tables.
     """
+
+
+@db.command()
+@click.option(
+    "--url",
+    help="The database, with the login that owns the tables; default: that of the settings.",
+)
+@click.option(
+    "--serving",
+    metavar="LOGIN",
+    help="A login that owns nothing, to be given what a daemon needs to serve.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def migrate(url: str | None, serving: str | None, *, as_json: bool) -> None:
+    """Bring the tables up to date, and the rights of the role in which requests work.
+
+    A daemon whose login owns the tables does the same at its start. May be repeated at any time.
+    """
+    location = (
+        DatabaseLocation(url=url) if url else daemon_process.configured().location
+    )
+    migrated = open_server(location).migrate(serving=serving)
+    if as_json:
+        say_json(migrated)
+        return
+    for statement in migrated.statements:
+        say(f"{statement};")
+    before, after = migrated.before, migrated.after
+    say(
+        f"schema version {after}"
+        + (f", before {before}" if after != before else ", as it was")
+    )
 
 
 @db.command()

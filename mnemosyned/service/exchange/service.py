@@ -17,6 +17,7 @@ from mnemosyned.domain.exchange import ExportFilter, Restored
 from mnemosyned.domain.ports.archive.exchange import ExchangeStore, Record
 from mnemosyned.domain.ports.clock import Clock
 from mnemosyned.domain.secrets.masking import SecretRule
+from mnemosyned.fairness import give_way
 from mnemosyned.logs import logger
 from mnemosyned.service.exchange.checks import accepted
 from mnemosyned.service.policies import About
@@ -114,7 +115,7 @@ class ExchangeService:
     def export(self, request: Export) -> Iterator[bytes]:
         """Return the lines in chunks; closing the iterator ends the snapshot.
 
-        Raises `DaemonBusy` while another export runs: each holds a snapshot.
+        Raises `DaemonBusy` while another export runs: each holds a snapshot; and `StorageFailed`.
         """
         chosen = request.chosen
         if not self._exporting.acquire(blocking=False):
@@ -126,8 +127,8 @@ class ExchangeService:
     def _chunks(self, chosen: ExportFilter) -> Iterator[bytes]:
         written = _Written()
         try:
-            yield b""
             with self._store.export(chosen) as (expected, records):
+                yield b""
                 written.add("header", self._header(chosen, expected))
                 for reason in self._add_all(records, written):
                     yield written.take()
@@ -145,6 +146,7 @@ class ExchangeService:
         ends = time.monotonic() + self._limits.duration_s
         log_bytes_max = self._log_bytes() + self._limits.log_bytes
         for record in records:
+            give_way()
             written.add(KIND_OF[type(record)], record_line(record))
             if written.waiting_bytes < CHUNK_BYTES:
                 continue
@@ -197,6 +199,7 @@ def _parsed(lines: list[bytes], rule: SecretRule) -> list[Record]:
     """Read the records. Raises the error that names the line at fault."""
     records: list[Record] = []
     for number, line in enumerate(lines):
+        give_way()
         try:
             records.append(accepted(parse_record(line), rule))
         except MnemosynedError as error:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from mnemosyned.domain.errors import (
     DatabaseUnreachable,
+    MemoryBusy,
     MnemosynedError,
     NotFound,
     NotPurged,
@@ -143,10 +144,10 @@ class Purger:
             if self._took_s < CLOSE_S:
                 self._guarded()
 
-    def run_due(self) -> None:
-        """Run a purge that is due, for nobody who waits; its failure is logged."""
+    def run_due(self) -> bool:
+        """Run a purge that is due, for nobody who waits; whether none is left. A failure is logged."""
         with self._turn:
-            self._guarded()
+            return self._guarded()
 
     def _run(self) -> bool:
         began = time.monotonic()
@@ -202,19 +203,22 @@ class Purger:
             return False
         return time.monotonic() >= self._planned or not (self._refused or self._busy())
 
-    def _guarded(self) -> None:
+    def _guarded(self) -> bool:
         """A purge that nobody waits for is a boundary: its failure is logged and it is retried."""
+        complete = False
         try:
             if not self._due():
-                return
+                return True
             complete = self._run()
-        except DatabaseUnreachable as error:
+        except (StorageFailed, MemoryBusy) as error:
             log.warning("purge_put_off", reason=error.reason)
-            self._plan(RETRY_S)
+            if isinstance(error, DatabaseUnreachable):
+                self._plan(RETRY_S)
         except MnemosynedError:
             log.exception("purge_failed")
         else:
             log.info("purged", complete=complete, duration_s=round(self._took_s, 3))
+        return complete
 
 
 class HostedPurger(Purger):

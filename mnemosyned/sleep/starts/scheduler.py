@@ -17,6 +17,7 @@ from apscheduler.triggers.interval import IntervalTrigger
 from mnemosyned.domain.errors import (
     ConfigInvalid,
     DatabaseUnreachable,
+    MemoryBusy,
     SleepInProgress,
 )
 from mnemosyned.domain.instants import in_zone, shift
@@ -162,7 +163,7 @@ class SleepScheduler:
     def _sleep_by_schedule(self) -> None:
         try:
             report = self._sleep(Trigger.SCHEDULE)
-        except DatabaseUnreachable:
+        except (DatabaseUnreachable, MemoryBusy):
             self._try_again()
             raise
         if report and report.problem:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -12,54 +10,44 @@ from typing import NamedTuple
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from mnemosyned.domain.errors import ConfigInvalid
+from mnemosyned.domain.errors import ConfigInvalid, StorageFailed
 from mnemosyned.domain.ports.servers.owners import LOCAL_OWNER
-from mnemosyned.domain.text.terms import glued_words
-from mnemosyned.logs import logger
+from mnemosyned.storage.postgres.database import health
 from mnemosyned.storage.postgres.database.connections import connected_once
 from mnemosyned.storage.postgres.database.distribution import has_citus
 from mnemosyned.storage.postgres.database.failures import storage_failed
-from mnemosyned.storage.postgres.database.migrations import SCHEMA_LOCK, upgrade
+from mnemosyned.storage.postgres.database.health import check_server
+from mnemosyned.storage.postgres.database.migrations import upgrade
 from mnemosyned.storage.postgres.database.pgvector import prepare_search
 from mnemosyned.storage.postgres.database.pool import Pool
-from mnemosyned.storage.postgres.database.roles import prepare_role
-from mnemosyned.storage.postgres.database.session import Row, Session
-from mnemosyned.storage.postgres.fulltext.terms import word_hashes
+from mnemosyned.storage.postgres.database.roles import (
+    ensure_role,
+    part_from_others,
+    request_role,
+    require_table_owner,
+    role_in_use,
+    table_owner,
+)
+from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.store import PostgresStore
 from mnemosyned.storage.postgres.stores.owners import PostgresOwners
 from mnemosyned.storage.postgres.stores.server import PostgresServer
-from mnemosyned.storage.postgres.tables.owners.owner import (
-    ensure_owner,
-    note_rewording,
-)
-from mnemosyned.storage.postgres.tables.rows import episode_words
-
-log = logger()
-REINDEXED_ROWS = 200
-"""Rows that one transaction reads when words are hashed again."""
-PROGRESS_S = 10.0
-"""Seconds after which the log says how far that is."""
-_DUE = "SELECT name, place[1], place[2] FROM reindexing"
-_SECOND_TEXT = {"memory": "role", "episode": "index_terms"}
-"""The text of a row that is indexed beside its content."""
+from mnemosyned.storage.postgres.tables.owners.owner import ensure_owner
+from mnemosyned.storage.postgres.tables.reindexing import index_glued_words
 
 
 class OwnedStores:
     """The memories of all owners of a database, over the same connections."""
 
-    def __init__(
-        self,
-        *,
-        guarded: Pool,
-        owners: Pool,
-        schema_version: int,
-        searches_vectors: bool,
-    ) -> None:
-        """`guarded` holds each statement to one owner; on `owners` they are administered."""
-        self.owners = PostgresOwners(owners)
-        self.schema_version = schema_version
-        self._pool = guarded
-        self._searches_vectors = searches_vectors
+    def __init__(self, pool: Pool, ready: _Prepared) -> None:
+        """`pool` administers the owners; for their memories each statement is held to one owner."""
+        self.owners = PostgresOwners(pool, role=ready.role)
+        self.schema_version = ready.version
+        self.read_only = ready.read_only
+        self._searches_vectors = ready.searches
+        self._pool = Pool(
+            ready.dsn, role=ready.role, has_citus=ready.has_citus, beside=pool
+        )
 
     def store(self, owner: int) -> PostgresStore:
         """The memory of an owner; there is nothing to close."""
@@ -82,22 +70,24 @@ def open_store(
 ) -> Iterator[PostgresStore]:
     """Connect, bring the schema up to date and serve the memory while the block runs.
 
-    `guarded`: the database, too, holds every statement to the owner. `embeds`: vectors will be
-    asked for, which the server compares where it can. Raises `ConfigInvalid`, `SchemaTooNew` and
-    `StorageFailed`.
+    `guarded`: the database, too, holds every statement to the owner, which it does anyway where it
+    has many. `embeds`: vectors will be asked for, which the server compares where it can. On a
+    standby the memory is read alone. Raises `ConfigInvalid`, `SchemaTooNew` and `StorageFailed`.
     """
-    _check(dsn)
-    try:
-        version = _upgraded(dsn, migrations)
-        searches = embeds and prepare_search(dsn)
-        role = prepare_role(dsn) if guarded else None
-        with connected_once(dsn) as connection:
-            ensure_owner(Session(connection, owner))
-        pool = Pool(dsn, schema=version, role=role, has_citus=has_citus(dsn))
-    except psycopg.Error as error:
-        raise storage_failed(error, "the memory was not opened") from error
+    ready = _prepared(
+        dsn,
+        migrations,
+        "the memory was not opened",
+        embeds=embeds,
+        guarded=guarded,
+        owner=owner,
+    )
     store = PostgresStore(
-        pool, owner, schema_version=version, searches_vectors=searches
+        Pool(dsn, schema=ready.version, role=ready.role, has_citus=ready.has_citus),
+        owner,
+        schema_version=ready.version,
+        searches_vectors=ready.searches,
+        read_only=ready.read_only,
     )
     try:
         yield store
@@ -107,146 +97,141 @@ def open_store(
 
 @contextmanager
 def open_owned_stores(
-    dsn: str, *, migrations: Path, embeds: bool = False
+    dsn: str,
+    *,
+    migrations: Path,
+    embeds: bool = False,
+    beside: PostgresStore | None = None,
 ) -> Iterator[OwnedStores]:
     """Connect, bring the schema up to date, and serve owners' memories while the block runs.
 
-    `embeds` as for `open_store`. Raises `SchemaTooNew`, and `StorageFailed` also where the user may
-    not separate owners.
+    `embeds` as for `open_store`. `beside` is a store of the same database that stays open for
+    longer, whose connections owners use, too. Raises `SchemaTooNew`, and `StorageFailed` also where
+    the user may not separate owners.
     """
-    ready = _prepared(dsn, migrations, embeds=embeds)
-    guarded = Pool(
-        dsn, schema=ready.version, role=ready.role, has_citus=ready.has_citus
+    ready = _prepared(
+        dsn, migrations, "the owners were not read", embeds=embeds, guarded=True
     )
-    owners = Pool(dsn, schema=ready.version)
+    pool = Pool(dsn, schema=ready.version, beside=beside.pool if beside else None)
+    pool.share_among_owners()
     try:
-        yield OwnedStores(
-            guarded=guarded,
-            owners=owners,
-            schema_version=ready.version,
-            searches_vectors=ready.searches,
-        )
+        yield OwnedStores(pool, ready)
     finally:
-        guarded.close()
-        owners.close()
+        pool.close()
 
 
 @contextmanager
 def open_owners(dsn: str, *, migrations: Path) -> Iterator[PostgresOwners]:
     """Connect, bring the schema up to date, and administer owners while the block runs.
 
-    Raises `SchemaTooNew`, and `StorageFailed` also where the user may not separate owners.
+    The first owner that is added has the role of requests made. Raises `SchemaTooNew`, and
+    `StorageFailed` also for a login that does not own the tables.
     """
-    pool = Pool(dsn, schema=_prepared(dsn, migrations).version)
+    _check(dsn)
+    with _explained("nothing was done"), connected_once(dsn) as connection:
+        require_table_owner(Session(connection, 0))
+    ready = _prepared(dsn, migrations, "the owners were not read")
+    pool = Pool(dsn, schema=ready.version)
+
+    def prepare() -> None:
+        with _explained("the owner was not added"), connected_once(dsn) as connection:
+            ensure_role(connection)
+
     try:
-        yield PostgresOwners(pool)
+        yield PostgresOwners(pool, role=ready.role, prepare=prepare)
     finally:
         pool.close()
 
 
 class _Prepared(NamedTuple):
-    """A database for many owners that is ready for use."""
+    """A database that is ready for use."""
 
+    dsn: str
     version: int
-    role: str
+    role: str | None
     searches: bool
     has_citus: bool
+    read_only: bool
 
 
-def _prepared(dsn: str, migrations: Path, *, embeds: bool = False) -> _Prepared:
-    """Bring the schema up to date, and prepare the role of requests and the search of vectors."""
+def _prepared(
+    dsn: str,
+    migrations: Path,
+    consequence: str,
+    *,
+    embeds: bool = False,
+    guarded: bool = False,
+    owner: int | None = None,
+) -> _Prepared:
+    """Prepare a database: its schema, the row of an owner, the role of requests, the search of vectors.
+
+    A login that owns nothing finds all of that prepared, or is told what to do. A standby is left as
+    it is. `consequence` is what a failure means.
+    """
     _check(dsn)
+    with _explained(consequence):
+        read_only = check_server(dsn)
+        with connected_once(dsn) as connection:
+            session = Session(connection, 0)
+            is_owner, named = table_owner(session)
+            role = role_in_use(session)
+            if role is None and (not is_owner or (guarded and read_only)):
+                user = session.scalar("SELECT current_user")
+                raise StorageFailed(
+                    f"{consequence}: the tables belong to {named}, and {user} may not work with "
+                    f"them; with the login {named}, run mnem db migrate --serving {user}"
+                )
+            exists = session.scalar("SELECT to_regclass('schema_migration')")
+            if is_owner and guarded and exists and not read_only:
+                # Before an upgrade, which daemons of an earlier version would not survive.
+                ensure_role(connection)
+        # This may end the connections of others.
+        version = upgrade(dsn, migrations, read_only=read_only)
+        searches = embeds and prepare_search(dsn, read_only=read_only)
+        if is_owner and not read_only:
+            with connected_once(dsn) as connection:
+                index_glued_words(connection)
+                session = Session(connection, 0)
+                if guarded or role:
+                    ensure_role(connection)
+                    role = request_role(session)
+                else:
+                    part_from_others(session)
+                if owner is not None:
+                    ensure_owner(Session(connection, owner))
+        return _Prepared(dsn, version, role, searches, has_citus(dsn), read_only)
+
+
+@contextmanager
+def _explained(consequence: str) -> Iterator[None]:
+    """Explain the errors of the server."""
     try:
-        version = _upgraded(dsn, migrations)
-        searches = embeds and prepare_search(dsn)
-        return _Prepared(version, prepare_role(dsn), searches, has_citus(dsn))
+        yield
     except psycopg.Error as error:
-        raise storage_failed(error, "the owners were not read") from error
+        raise storage_failed(error, consequence) from error
+
+
+def refuses_writes(dsn: str) -> bool:
+    """Whether a server that answers takes no writes; nothing is changed there.
+
+    Raises `ConfigInvalid` where no daemon could use it, and `StorageFailed`.
+    """
+    _check(dsn)
+    with _explained("nothing was looked at"):
+        return check_server(dsn)
 
 
 def open_server(dsn: str, *, migrations: Path) -> PostgresServer:
-    """Bring the schema up to date, and return the database as a whole.
-
-    Raises `ConfigInvalid`, `SchemaTooNew` and `StorageFailed`.
-    """
+    """Return the database as a whole. Raises `ConfigInvalid`."""
     _check(dsn)
-    try:
-        _upgraded(dsn, migrations)
-    except psycopg.Error as error:
-        raise storage_failed(error, "nothing was done") from error
-    return PostgresServer(dsn)
+    return PostgresServer(dsn, migrations=migrations)
 
 
-def _upgraded(dsn: str, migrations: Path) -> int:
-    """Bring the schema and the words of its rows up to date; return the schema's version.
-
-    Words are hashed again in few rows: those with words that touch a script without spaces. Each
-    transaction looks at some rows, and a killed process goes on there.
-    """
-    version = upgrade(dsn, migrations)
-    with connected_once(dsn) as connection:
-        if connection.execute(_DUE).fetchone():
-            connection.execute("SELECT pg_advisory_lock(%s)", (SCHEMA_LOCK,))
-            for table, *place in connection.execute(_DUE).fetchall():
-                _reindex(connection, table, place)
-    return version
-
-
-def _reindex(
-    connection: psycopg.Connection[Row], table: str, place: Sequence[int]
-) -> None:
-    """Hash words of a table again, from a place on; the log says how far that is."""
-    changed = 0
-    began = said = time.monotonic()
-    while place:
-        with connection.transaction():
-            place, written = _reindex_next(connection, table, place)
-        changed += written
-        if not place or time.monotonic() - said >= PROGRESS_S:
-            said = time.monotonic()
-            log.info(
-                "index_entries_rewritten",
-                index=table,
-                entries=changed,
-                duration_s=round(said - began, 1),
-            )
-
-
-def _reindex_next(
-    connection: psycopg.Connection[Row], table: str, place: Sequence[int]
-) -> tuple[Sequence[int], int]:
-    """Hash the words of the next rows again; return where they end, and how many were written."""
-    second = _SECOND_TEXT[table]
-    rows = connection.execute(
-        f"SELECT owner, seq, content, {second} FROM {table} WHERE grams IS NOT NULL "
-        "AND (owner, seq) > (%s, %s) ORDER BY owner, seq LIMIT %s".encode(),
-        (*place, REINDEXED_ROWS),
-    ).fetchall()
-    if not rows:
-        connection.execute("DELETE FROM reindexing WHERE name = %s", (table,))
-        return (), 0
-    changed: Counter[int] = Counter()
-    for owner, seq, content, other in rows:
-        if not glued_words(f"{content}\n{other}"):
-            continue
-        words = episode_words(owner, content, other)
-        if table == "memory":
-            words = {"words": word_hashes(owner, content, other, *glued_words(content))}
-        columns = ", ".join(f"{name} = %({name})s" for name in words)
-        # What was changed since it was read has its words already.
-        connection.execute(
-            f"UPDATE {table} SET {columns} WHERE owner = %(owner)s AND seq = %(seq)s "
-            f"AND content = %(content)s AND {second} = %(other)s".encode(),
-            {"owner": owner, "seq": seq, "content": content, "other": other, **words},
-        )
-        changed[owner] += 1
-    for owner in changed:
-        note_rewording(Session(connection, owner))
-    place = rows[-1][:2]
-    connection.execute(
-        "UPDATE reindexing SET place = %s WHERE name = %s", ([*place], table)
-    )
-    return place, changed.total()
+def exposures(dsn: str) -> list[str]:
+    """Name who may read along or connect without need. Raises `ConfigInvalid` and `StorageFailed`."""
+    _check(dsn)
+    with _explained("nothing was checked"), connected_once(dsn) as connection:
+        return health.exposures(connection)
 
 
 def _check(dsn: str) -> None:

@@ -55,9 +55,14 @@ class PostgresStore:
         *,
         schema_version: int,
         searches_vectors: bool = False,
+        read_only: bool = False,
     ) -> None:
-        """`searches_vectors`: the server compares vectors by itself, with pgvector."""
+        """`searches_vectors`: the server compares vectors by itself, with pgvector.
+
+        `read_only`: the server is a standby, or refuses writes.
+        """
         self.schema_version = schema_version
+        self.read_only = read_only
         self.owner = owner
         self._pool = pool
         shared = (pool, owner)
@@ -84,6 +89,11 @@ class PostgresStore:
             watches=PostgresWatches(*shared),
             clock=PostgresClock(*shared),
         )
+
+    @property
+    def pool(self) -> Pool:
+        """The transactions of the store."""
+        return self._pool
 
     def close(self) -> None:
         """Close the connections."""

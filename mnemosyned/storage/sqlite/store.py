@@ -60,6 +60,8 @@ class SqliteSurroundings:
 class SqliteStore:
     """A `MemoryStore` on one SQLite file."""
 
+    read_only = False
+
     def __init__(
         self,
         database: Path,

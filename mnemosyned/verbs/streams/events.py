@@ -24,7 +24,8 @@ class EventKind(StrEnum):
     REFUSED = "refused"
     """A request failed: `verb`, `code` and `message` say which and why."""
     DROPPED = "dropped"
-    """Events were lost, as they were not read in time; the stream ends."""
+    """The stream ends: events were not read in time, or the token is valid no more; `message` says
+    which."""
     STOPPING = "stopping"
     """The daemon stops; the stream ends."""
 

@@ -35,8 +35,27 @@ class Distribution:
     """Steps that are left to a superuser."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Migration:
+    """What was done to bring a database up to date."""
+
+    before: int
+    """The version of the schema as it was found; 0 for an empty database."""
+    after: int
+    statements: tuple[str, ...]
+    """Statements about roles and rights that were needed."""
+
+
 class DatabaseServer(Protocol):
     """A database as a whole. Every method raises `StorageFailed` if the database fails."""
+
+    def migrate(self, *, serving: str | None = None) -> Migration:
+        """Bring the schema up to date, and the rights of the role of requests where it is used.
+
+        `serving` is a login that owns nothing and serves from now on. Raises `StorageFailed` for a
+        login that does not own the tables. May be repeated.
+        """
+        ...
 
     def purge(self) -> ServerPurge:
         """Write all tables anew, and the write-ahead log over, so that no deleted word is left.

@@ -1,4 +1,4 @@
-"""Connections to one database: made when they are needed, kept for the next, within a limit."""
+"""Connections to one database: made when needed, kept for the next, shared fairly by owners."""
 
 from __future__ import annotations
 
@@ -6,22 +6,38 @@ import logging
 import select
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from enum import Enum, auto
 from typing import TypeAlias, TypeVar
 
 import psycopg
 
-from mnemosyned.domain.errors import DatabaseUnreachable, StorageFailed
+from mnemosyned.domain.errors import MemoryBusy, StorageFailed
+from mnemosyned.storage.postgres.database.failures import is_full
 from mnemosyned.storage.postgres.database.session import Row
 
 CONNECTIONS_MAX = 8
+"""Connections of a daemon for the requests of all owners; one more holds the claims to sleep."""
+WRITES_MAX = 6
+"""Of these for writes, so that locked rows leave some to questions."""
+OWNER_WRITES_MAX = 2
+"""For writes of one owner: its row serializes them, so that a third would wait there."""
+STREAMS_MAX = 3
+"""For exports, each as long as its reader takes."""
 CONNECTION_WAIT_S = 30.0
+STREAM_WAIT_S = 2.0
+"""The same for an export: others may take an hour."""
 CONNECT_S = 5
 """Seconds that one attempt to connect may take, for each of the server's addresses."""
-IDLE_MAX_S = 300.0
-"""Seconds after which a connection that nobody needed is closed."""
+FULL_S = 5.0
+"""Seconds in which a server that has no place left is asked again, or another request's
+connection becomes free."""
+FULL_PAUSE_S = 0.1
+IDLE_MAX_S = 10.0
+"""Seconds after which a connection that nobody needed is closed: others may need its place."""
 AGE_MAX_S = 3_600.0
 """Seconds after which a connection gives way to a new one, as its server process only grows."""
 PLANS_MAX_S = 60.0
@@ -31,8 +47,8 @@ PLANS_MIN_S = 1.0
 """The same of a new connection; then a half of its age."""
 PREPARED_AFTER = 2
 """A statement that comes so often is prepared: planned once for each connection."""
-LOCK_WAIT_MS = 30_000
-"""How long a write waits for another of the same owner."""
+LOCK_WAIT_MS = 2_000
+"""How long a write waits at its owner's row for a transaction of another daemon or program."""
 STALLED_MS = 60_000
 """How long a daemon that stands still, as a suspended one, keeps its locks."""
 ANNOUNCEMENTS_MAX = 10
@@ -59,14 +75,44 @@ _SETTINGS: dict[str, object] = {
 # It reports what is raised anyway, in lines of its own form.
 logging.getLogger("psycopg").setLevel(logging.ERROR)
 CLOSED = "the memory is closed; open it again"
-BUSY = "all connections to the database were busy; try again later"
+BUSY = (
+    "this request waited {seconds:g} s for a connection of the daemon to the database: this "
+    "memory, or all together, have as many at work as they may; try again in a moment"
+)
+LOCKED = (
+    "another transaction keeps this memory from being written, and other writes wait for it; "
+    "try again in a moment"
+)
 
 Connection: TypeAlias = psycopg.Connection[Row]
 R = TypeVar("R")
 
 
+class Use(Enum):
+    """What a connection is needed for."""
+
+    READ = auto()
+    WRITE = auto()
+    STREAM = auto()
+    """Reading for as long as the reader of an export takes."""
+
+
+@dataclass(slots=True, eq=False)
+class _Waiter:
+    """A thread that waits for a connection."""
+
+    owner: int
+    use: Use
+    woken: threading.Event = field(default_factory=threading.Event)
+    is_locked_out: bool = False
+    """Whether it waits in vain, as its owner's row is locked."""
+
+
 class Connections:
     """Connections of a daemon, lent to one thread at a time.
+
+    Where many owners are served, one has a part of them, the smaller the more owners are at work;
+    who waits is served in order, but for owners that have their part.
 
     A connection that the server has ended, as when it was started again, is not the caller's
     trouble: what begins on it and fails begins once more on a new one.
@@ -76,39 +122,112 @@ class Connections:
         self, dsn: str, *, admit: Callable[[Connection], object] | None = None
     ) -> None:
         """Call `admit` with each new connection; what it raises is told to who wanted one."""
+        self.serves_owners = False
+        """Whether many owners share the connections."""
         self._dsn = dsn
         self._admit = admit
-        self._free = threading.BoundedSemaphore(CONNECTIONS_MAX)
+        self._lent: Counter[tuple[int, Use]] = Counter()
+        self._waiting: list[_Waiter] = []
         self._idle: deque[tuple[float, Connection]] = deque()
         """The one used last at the end, each with when it was given back."""
         self._made: dict[Connection, float] = {}
         self._planned: dict[Connection, float] = {}
-        self._changing = threading.Lock()
+        self._changing = threading.Condition()
         self._is_closed = False
 
     @contextmanager
-    def lent(self, begin: Callable[[Connection], R]) -> Iterator[tuple[Connection, R]]:
-        """A connection, with what `begin` gave on it; `begin` writes nothing.
+    def lent(
+        self, begin: Callable[[Connection], R], *, owner: int, use: Use
+    ) -> Iterator[tuple[Connection, R]]:
+        """A connection for an owner, with what `begin` gave on it; `begin` writes nothing.
 
-        Raises `StorageFailed` where all are busy, and `psycopg.Error`.
+        Raises `MemoryBusy` where the owner has its part, or all are busy, and `psycopg.Error`.
         """
         if self._is_closed:
             raise StorageFailed(CLOSED)
-        if not self._free.acquire(timeout=CONNECTION_WAIT_S):
-            raise DatabaseUnreachable(BUSY)
+        self._take_place(owner, use)
         try:
             connection, begun = self._begun(begin)
             try:
                 yield connection, begun
             finally:
                 self._take_back(connection)
+        except psycopg.errors.LockNotAvailable:
+            self._lock_out(owner)
+            raise
         finally:
-            self._free.release()
+            with self._changing:
+                self._lent[owner, use] -= 1
+                if not self._lent[owner, use]:
+                    del self._lent[owner, use]
+                self._hand_out()
 
     def close(self) -> None:
         """Close those that nobody uses now, and each other one when it is given back."""
         self._is_closed = True
-        self._close_idle()
+        self._close_idle(0.0)
+
+    def _close_idle(self, idle_s: float) -> None:
+        """Close those that nobody needed for so long."""
+        now = time.monotonic()
+        with self._changing:
+            while self._idle and now - self._idle[0][0] >= idle_s:
+                self._drop(self._idle.popleft()[1])
+
+    def _take_place(self, owner: int, use: Use) -> None:
+        """Count a connection as lent, as soon as there may be one more."""
+        waiter = _Waiter(owner, use)
+        with self._changing:
+            self._waiting.append(waiter)
+            self._hand_out()
+        wait_s = STREAM_WAIT_S if use is Use.STREAM else CONNECTION_WAIT_S
+        waiter.woken.wait(wait_s)
+        with self._changing:
+            if waiter in self._waiting:
+                self._waiting.remove(waiter)
+        if waiter.is_locked_out:
+            raise MemoryBusy(LOCKED)
+        if not waiter.woken.is_set():
+            raise MemoryBusy(BUSY.format(seconds=wait_s))
+
+    def _hand_out(self) -> None:
+        """Lend to those who wait, in order, as far as their owners have not their part."""
+        for waiter in list(self._waiting):
+            if self._lent.total() >= CONNECTIONS_MAX:
+                return
+            if self._may_have(waiter.owner, waiter.use):
+                self._waiting.remove(waiter)
+                self._lent[waiter.owner, waiter.use] += 1
+                waiter.woken.set()
+
+    def _may_have(self, owner: int, use: Use) -> bool:
+        """Whether an owner's part, and that of the use, leave room for one more."""
+        if use is Use.STREAM:
+            return self._lent_for(use) < STREAMS_MAX
+        writes = self._lent[owner, Use.WRITE]
+        if use is Use.WRITE and (
+            writes >= OWNER_WRITES_MAX or self._lent_for(use) >= WRITES_MAX
+        ):
+            return False
+        if not self.serves_owners:
+            return True
+        active = {lent for lent, _ in self._lent}
+        active.update(waiter.owner for waiter in self._waiting)
+        part = max(OWNER_WRITES_MAX, CONNECTIONS_MAX // (len(active) + 1))
+        # A question waits for no write: one place is left to it whatever the owner writes.
+        return self._lent[owner, Use.READ] + min(writes, part - 1) < part
+
+    def _lent_for(self, use: Use) -> int:
+        return sum(count for (_, of), count in self._lent.items() if of is use)
+
+    def _lock_out(self, owner: int) -> None:
+        """Answer the writes that wait behind one that found its owner's row locked for too long."""
+        with self._changing:
+            for waiter in list(self._waiting):
+                if waiter.owner == owner and waiter.use is Use.WRITE:
+                    self._waiting.remove(waiter)
+                    waiter.is_locked_out = True
+                    waiter.woken.set()
 
     def _begun(self, begin: Callable[[Connection], R]) -> tuple[Connection, R]:
         kept = self._kept()
@@ -118,8 +237,25 @@ class Connections:
             except psycopg.OperationalError:
                 if not kept.closed:
                     raise
-                self._close_idle()  # those that are left ended with it
-        made = psycopg.connect(self._dsn, **_SETTINGS, options=f"{_OPTIONS} {_LIMITS}")
+                self._close_idle(0.0)  # those that are left ended with it
+        made = self._connected()
+        return made, self._tried(made, begin)
+
+    def _connected(self) -> Connection:
+        """A connection that nobody has: a new one, or one that is given back meanwhile."""
+        ends = time.monotonic() + FULL_S
+        while True:
+            try:
+                made = psycopg.connect(
+                    self._dsn, **_SETTINGS, options=f"{_OPTIONS} {_LIMITS}"
+                )
+                break
+            except psycopg.OperationalError as error:
+                if not is_full(error) or time.monotonic() > ends:
+                    raise
+            with self._changing:
+                if self._changing.wait_for(lambda: self._idle, FULL_PAUSE_S):
+                    return self._idle.pop()[1]
         try:
             if self._admit:
                 self._admit(made)
@@ -128,7 +264,7 @@ class Connections:
             raise
         with self._changing:
             self._made[made] = self._planned[made] = time.monotonic()
-        return made, self._tried(made, begin)
+        return made
 
     def _replans(self, connection: Connection) -> bool:
         """Whether a connection's plans are old for its age."""
@@ -168,15 +304,10 @@ class Connections:
         with self._changing:
             if not unusable and now - self._made[connection] < AGE_MAX_S:
                 self._idle.append((now, connection))
+                self._changing.notify()
             else:
                 self._drop(connection)
-            while self._idle and now - self._idle[0][0] > IDLE_MAX_S:
-                self._drop(self._idle.popleft()[1])
-
-    def _close_idle(self) -> None:
-        with self._changing:
-            while self._idle:
-                self._drop(self._idle.pop()[1])
+        self._close_idle(IDLE_MAX_S)
 
     def _drop(self, connection: Connection) -> None:
         self._made.pop(connection, None)
@@ -186,8 +317,12 @@ class Connections:
 
 
 def connected_once(dsn: str) -> Connection:
-    """A connection for one piece of work, which may wait for locks. Raises `psycopg.Error`."""
-    return psycopg.connect(dsn, **_SETTINGS, options=_OPTIONS)
+    """A connection for one piece of work; it waits for locks as briefly as requests do.
+
+    Raises `psycopg.Error`.
+    """
+    limit = f"-c lock_timeout={LOCK_WAIT_MS}"
+    return psycopg.connect(dsn, **_SETTINGS, options=f"{_OPTIONS} {limit}")
 
 
 def connected_apart(dsn: str) -> Connection:

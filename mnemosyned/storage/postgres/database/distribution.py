@@ -8,9 +8,9 @@ from mnemosyned.domain.errors import InvalidRequest, StorageFailed
 from mnemosyned.domain.ports.servers.server import Distribution
 from mnemosyned.storage.postgres.database.connections import connected_once
 from mnemosyned.storage.postgres.database.roles import (
-    REQUEST_ROLE,
     ensure_role,
     owned_tables,
+    request_role,
 )
 from mnemosyned.storage.postgres.database.session import Row, Session
 
@@ -89,7 +89,7 @@ def distribute(connection: psycopg.Connection[Row], *, shards: int) -> Distribut
         _adapt(session)
     # Nodes connect to each other as whoever asks.
     ensure_role(connection)
-    session.execute(f"ALTER ROLE {REQUEST_ROLE} LOGIN")
+    session.execute(f'ALTER ROLE "{request_role(session)}" LOGIN')
     _keep_no_samples(session)
     return Distribution(nodes=nodes, tables=tuple(new), advice=_vouch(session))
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import psycopg
 
-from mnemosyned.domain.errors import DatabaseUnreachable, StorageFailed
+from mnemosyned.domain.errors import (
+    DatabaseUnreachable,
+    MemoryBusy,
+    StorageFailed,
+)
 
 NOTHING_KEPT = "nothing of this request was kept"
 NOT_ANSWERED = "the question was not answered"
@@ -14,76 +18,75 @@ PERHAPS_KEPT = (
 _LOST = (
     "the database cannot be reached: check the server and the network, then try again"
 )
-_ADVICE: tuple[tuple[type[BaseException], str], ...] = (
-    (
-        psycopg.errors.DiskFull,
-        "the database's disk is full: free space, then try again",
-    ),
-    (
-        psycopg.errors.InsufficientPrivilege,
-        "the database refuses it to this user: grant what docs/postgres.md lists",
-    ),
-    (
-        psycopg.errors.InvalidPassword,
-        "the database refuses the password: correct it in the settings",
-    ),
-    (
-        psycopg.errors.InvalidCatalogName,
-        "there is no such database: create it, or name another in the settings",
-    ),
-    (
-        psycopg.errors.ReadOnlySqlTransaction,
-        "this server is a standby, which cannot be written: connect to the primary",
-    ),
-    (psycopg.errors.DataCorrupted, "the database is damaged: restore a backup"),
-    (psycopg.errors.IndexCorrupted, "an index is damaged: run REINDEX DATABASE"),
-    (psycopg.errors.TooManyConnections, "the server has no connection left; try again"),
-    (psycopg.errors.QueryCanceled, "the database ended it, as it took too long"),
-    (
-        psycopg.errors.LockNotAvailable,
-        "another daemon kept this memory from being written for too long; try again",
-    ),
-    (psycopg.OperationalError, _LOST),
-    (psycopg.InterfaceError, _LOST),
+_NO_USER = "the server has no such user: create it, or name another"
+_CREDENTIALS = (
+    "the database refuses the user or the password: correct them in the settings"
 )
-_REFUSALS: tuple[tuple[str, str], ...] = (
+_ADVICE = {
+    "53100": "the database's disk is full: free space, then try again",
+    "42501": "the database refuses it to this user: grant what docs/postgres.md lists",
+    "28P01": _CREDENTIALS,
+    "28000": "the server does not let this user in: see pg_hba.conf and the user there",
+    "3D000": "there is no such database: create it, or name another in the settings",
+    "25006": "this server is a standby, which cannot be written: connect to the primary",
+    "XX001": "the database is damaged: restore a backup",
+    "XX002": "an index is damaged: run REINDEX DATABASE",
+    "53300": "the server has no connection left for this user or database; try again, or raise "
+    "max_connections or the limit that it names",
+    "57014": "the database ended it, as it took too long",
+    "55P03": "another transaction keeps this memory, or a table, locked; try again in a moment",
+    "57P03": "the database server is starting, stopping or recovering; try again in a moment",
+    "26000": "a pooler changes sessions between transactions: let it pool sessions "
+    "(pool_mode = session), or connect to the server itself",
+}
+"""What to do, by SQLSTATE."""
+_REFUSALS: tuple[tuple[str, str, str], ...] = (
+    ("starting up", "57P03", "the database server is starting; try again"),
+    (
+        "shutting down",
+        "57P03",
+        "the database server is stopping; try again when it is back",
+    ),
+    ("recovery", "57P03", "the database server is recovering; try again"),
+    ("not yet accepting", "57P03", "the database server is recovering; try again"),
+    ("not accepting connections", "57P03", ""),
+    ("currently accepting", "57P03", ""),
+    ("too many", "53300", ""),
+    ("connection slots are reserved", "53300", ""),
+    ("no more connections", "53300", ""),
     (
         "no password supplied",
+        "28P01",
         "the database wants a password: give it in the settings, in PGPASSWORD or in ~/.pgpass",
     ),
-    (
-        "authentication failed",
-        "the database refuses the user or the password: correct them in the settings",
-    ),
+    ("authentication failed", "28P01", ""),
     (
         "no pg_hba.conf entry",
+        "28000",
         "the server lets nobody in from here by this name: see pg_hba.conf there",
     ),
-    ("role ", "the server has no such user: create it, or name another"),
-    (
-        "database ",
-        "there is no such database: create it, or name another in the settings",
-    ),
-    ("too many clients", "the server has no connection left; try again"),
-    ("starting up", "the database server is starting; try again"),
-    ("shutting down", "the database server is stopping; try again when it is back"),
-    ("recovery mode", "the database server is recovering; try again"),
+    ("not permitted to log in", "28000", ""),
+    ("permission denied", "42501", ""),
+    ("role ", "28000", _NO_USER),
+    ("no such user", "28000", _NO_USER),
+    ("database ", "3D000", ""),
 )
-"""Parts of what a server answers to an attempt to connect, which has no code that could be read."""
-_ENDED = ("08", "57P")
-"""Classes of errors with which a server ends a connection."""
+"""Parts of the answer to an attempt to connect, which comes without its SQLSTATE; the first that
+matches says which it was, and what to do where that is more than the code tells."""
+_FULL = "53300"
+_ENDED = ("08", "57P", _FULL)
+"""Errors with which a server ends a connection, or lets nobody in for now."""
+_LOCKED = "55P03"
 _UNKNOWN = "look into the server's log, then try again"
 
 
 def reason(error: BaseException) -> str:
     """Why something failed and what to do, with the engine's own words at the end."""
     lines = str(error).splitlines() or [repr(error)]
-    advice = _refusal(error, lines[0])
-    if not advice:
-        advice = next(
-            (text for kind, text in _ADVICE if isinstance(error, kind)), _UNKNOWN
-        )
-    return f"{advice} (PostgreSQL says: {lines[0]})"
+    advice = _state_and_advice(error)[1]
+    if not advice and is_unreachable(error):
+        advice = _LOST
+    return f"{advice or _UNKNOWN} (PostgreSQL says: {lines[0]})"
 
 
 def storage_failed(error: BaseException, consequence: str = NOTHING_KEPT) -> Exception:
@@ -92,22 +95,38 @@ def storage_failed(error: BaseException, consequence: str = NOTHING_KEPT) -> Exc
         return error
     why = reason(error)
     kind = DatabaseUnreachable if is_unreachable(error) else StorageFailed
+    if sqlstate(error) == _LOCKED:
+        kind = MemoryBusy
     failure = kind(f"{consequence}: {why}", reason=why)
     failure.__cause__ = error
     return failure
 
 
-def _refusal(error: BaseException, line: str) -> str:
-    """The advice for an attempt to connect that the server refused; empty for all else."""
-    _, fatal, answer = line.partition("FATAL: ")
-    if not fatal or getattr(error, "sqlstate", None):
-        return ""
-    return next((text for part, text in _REFUSALS if part in answer), "")
+def sqlstate(error: BaseException) -> str | None:
+    """The code of an error, also of a refused attempt to connect; None where no answer came."""
+    return _state_and_advice(error)[0]
+
+
+def _state_and_advice(error: BaseException) -> tuple[str | None, str]:
+    """The code of an error, and what to do about it; empty where that is not known."""
+    state: str | None = getattr(error, "sqlstate", None)
+    if state:
+        return state, _ADVICE.get(state, "")
+    _, refused, answer = str(error).partition("FATAL: ")
+    for part, code, advice in _REFUSALS if refused else ():
+        if part in answer:
+            return code, advice or _ADVICE[code]
+    return None, ""
 
 
 def is_unreachable(error: BaseException) -> bool:
-    """Whether the connection to the server was lost, and no answer came."""
+    """Whether the server is away, or takes nobody now: waiting may help."""
     if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
         return False
-    code = error.sqlstate
+    code = sqlstate(error)
     return code is None or code.startswith(_ENDED)
+
+
+def is_full(error: BaseException) -> bool:
+    """Whether the server has no place for one more connection."""
+    return sqlstate(error) == _FULL

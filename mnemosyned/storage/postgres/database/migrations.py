@@ -7,15 +7,40 @@ those that know version 2 or later. Without that line it is for those alone that
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 
 import psycopg
 
-from mnemosyned.domain.errors import SchemaTooNew, StorageFailed
+from mnemosyned.domain.errors import (
+    DatabaseUnreachable,
+    SchemaTooNew,
+    StorageFailed,
+)
 from mnemosyned.storage.postgres.database.connections import connected_once
+from mnemosyned.storage.postgres.database.roles import table_owner
 from mnemosyned.storage.postgres.database.session import Row, Session
 
-SCHEMA_LOCK = 0x6D6E656D
+TRIES = 2
+PAUSE_S = 1.0
+"""Between two tries; then whoever wants the database waits for longer and tries again."""
+WAITS = "the tables wait to be brought up to date until these transactions have ended"
+UNRELEASED = (
+    "the tables are of a version before the first release, which no later one reads: export the "
+    "memory with that version (mnem export), and import it into a new database"
+)
+_OTHERS = (
+    "SELECT a.pid, a.application_name, a.usename, "
+    "to_char(a.xact_start, 'YYYY-MM-DD HH24:MI:SS') "
+    "FROM pg_stat_activity AS a WHERE a.pid != pg_backend_pid() "
+    "AND a.datname = current_database() AND EXISTS (SELECT 1 FROM pg_locks AS l "
+    "WHERE l.pid = a.pid AND l.granted AND (l.locktype = 'advisory' "
+    "OR l.relation IN (SELECT oid FROM pg_class "
+    "WHERE relnamespace = current_schema()::regnamespace))) "
+    "ORDER BY a.xact_start NULLS LAST LIMIT 10"
+)
+"""Sessions that keep tables of this schema, or the lock of whoever changes it, and since when."""
+_LOCK = 0x6D6E656D
 """Advisory lock of whoever changes the schema."""
 _TABLE = """
 CREATE TABLE IF NOT EXISTS schema_migration (
@@ -40,10 +65,11 @@ _END_OTHERS = (
 """Connect again, and be refused: a daemon that runs would else go on with what it cannot know."""
 
 
-def upgrade(dsn: str, folder: Path) -> int:
+def upgrade(dsn: str, folder: Path, *, read_only: bool = False) -> int:
     """Apply the migrations that the database lacks; return the last version that is known here.
 
-    Raises `SchemaTooNew` for a database that this program cannot work with.
+    Raises `SchemaTooNew` for a database that this program cannot work with, `DatabaseUnreachable`
+    while others keep tables locked, and `StorageFailed` where it is `read_only` and lacks some.
     """
     files = sorted(folder.glob("[0-9][0-9][0-9][0-9]_*.sql"))
     if not files:
@@ -52,8 +78,30 @@ def upgrade(dsn: str, folder: Path) -> int:
     with connected_once(dsn) as connection:
         exists = connection.execute("SELECT to_regclass('schema_migration')").fetchone()
         is_new = exists is None or exists[0] is None
-        if is_new or check_schema(connection, known) < known:
-            _apply(connection, files, known)
+        version = 0 if is_new else check_schema(connection, known)
+        if version < known:
+            if read_only:
+                raise StorageFailed(
+                    "this server is a standby, and its tables are of an earlier version: start "
+                    "this version on the primary first"
+                )
+            owns, owner = table_owner(Session(connection, 0))
+            if not owns:
+                raise StorageFailed(
+                    f"the database has schema version {version} and this mnemosyned needs {known}; "
+                    f"with the login that owns the tables, {owner}, run "
+                    f"mnem db migrate --url postgresql://{owner}@…"
+                )
+            for tries_left in reversed(range(TRIES)):
+                try:
+                    _apply(connection, files, known)
+                    break
+                except psycopg.errors.LockNotAvailable as error:
+                    others = Session(connection, 0).execute(_OTHERS).fetchall()
+                    waits = f"{WAITS}: {', '.join(map(_described, others))}"
+                    if not tries_left:
+                        raise DatabaseUnreachable(waits) from error
+                time.sleep(PAUSE_S)
     return known
 
 
@@ -62,7 +110,10 @@ def check_schema(connection: psycopg.Connection[Row], known: int) -> int:
 
     Raises `SchemaTooNew` where a later migration does not suit it.
     """
-    row = connection.execute(_STATE, {"known": known}).fetchone()
+    try:
+        row = connection.execute(_STATE, {"known": known}).fetchone()
+    except psycopg.errors.UndefinedColumn as error:
+        raise StorageFailed(UNRELEASED) from error
     version, oldest = row or (0, 0)
     if oldest > known:
         raise SchemaTooNew(
@@ -73,9 +124,13 @@ def check_schema(connection: psycopg.Connection[Row], known: int) -> int:
 
 
 def _apply(connection: psycopg.Connection[Row], files: list[Path], known: int) -> None:
-    """Apply each file in a transaction of its own; another daemon that starts waits."""
+    """Apply each file in a transaction of its own.
+
+    Raises `LockNotAvailable` after a wait so short that readers behind it hardly notice: while
+    another daemon migrates, and while somebody's transaction keeps a table.
+    """
     session = Session(connection, 0)
-    session.execute("SELECT pg_advisory_lock(%(lock)s)", lock=SCHEMA_LOCK)
+    session.execute("SELECT pg_advisory_lock(%(lock)s)", lock=_LOCK)
     try:
         session.execute(_TABLE)
         former = check_schema(connection, known)
@@ -87,7 +142,14 @@ def _apply(connection: psycopg.Connection[Row], files: list[Path], known: int) -
         if 0 < former < oldest:
             session.execute(_END_OTHERS)
     finally:
-        session.execute("SELECT pg_advisory_unlock(%(lock)s)", lock=SCHEMA_LOCK)
+        session.execute("SELECT pg_advisory_unlock(%(lock)s)", lock=_LOCK)
+
+
+def _described(session: Row) -> str:
+    """A session of the server, as an administrator finds it."""
+    process, program, user, began = session
+    since = f", since {began} UTC" if began else ""
+    return f"process {process} ({program or 'unnamed'}, user {user}{since})"
 
 
 def _apply_file(connection: psycopg.Connection[Row], file: Path) -> int:

@@ -12,10 +12,9 @@ import psycopg
 
 from mnemosyned.logs import logger
 from mnemosyned.storage.postgres.database.connections import connected_once
+from mnemosyned.storage.postgres.database.roles import lock_schema, table_owner
 from mnemosyned.storage.postgres.database.session import Row, Session
 
-_LOCK = 0x6D6E7665
-"""Advisory lock of whoever adds the column."""
 _HAS_COLUMN = (
     "SELECT EXISTS (SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass('embedding') "
     "AND attname = 'near' AND NOT attisdropped) AND to_regtype('halfvec') IS NOT NULL"
@@ -38,7 +37,7 @@ HINT = "CREATE EXTENSION vector"
 log = logger()
 
 
-def prepare_search(dsn: str) -> bool:
+def prepare_search(dsn: str, *, read_only: bool = False) -> bool:
     """Add the column where the server has pgvector and the user may; whether it is there.
 
     Raises `psycopg.Error` where the database fails.
@@ -47,8 +46,10 @@ def prepare_search(dsn: str) -> bool:
         session = Session(connection, 0)
         if session.scalar(_HAS_COLUMN):
             return True
+        if read_only or not table_owner(session)[0]:
+            return False
         with connection.transaction():
-            session.execute("SELECT pg_advisory_xact_lock(%(lock)s)", lock=_LOCK)
+            lock_schema(session)
             if session.scalar(_HAS_COLUMN):  # another daemon was first
                 return True
             if not _has_extension(connection):

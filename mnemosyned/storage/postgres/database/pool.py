@@ -5,18 +5,19 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from functools import partial
 
 import psycopg
 
 from mnemosyned.domain.errors import NotFound, StorageFailed
 from mnemosyned.logs import logger
+from mnemosyned.storage.postgres.database.claims import SessionClaims
 from mnemosyned.storage.postgres.database.connections import (
     Connection,
     Connections,
+    Use,
     check_alive,
-    connected_apart,
 )
 from mnemosyned.storage.postgres.database.failures import (
     NOT_ANSWERED,
@@ -35,6 +36,7 @@ from mnemosyned.storage.postgres.database.statistics import (
 log = logger()
 
 _SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_NAME_OWNER = "SELECT set_config('mnemosyned.owner', %(owner)s::text, true)"
 _LAZILY = "SET LOCAL synchronous_commit = off"
 
 
@@ -48,28 +50,40 @@ class Pool:
         schema: int | None = None,
         role: str | None = None,
         has_citus: bool = False,
+        beside: Pool | None = None,
     ) -> None:
         """`schema` is the last version that is known here; None: whichever the database has.
 
         `role` is the database role of all transactions; None: the user that connects. `has_citus` is
-        as in a `Session`.
+        as in a `Session`. `beside` is another pool of the database, whose connections this one uses.
         """
         self._dsn = dsn
         self._has_citus = has_citus
         self._role = (f'SET LOCAL ROLE "{role}"',) if role else ()
         admit = None if schema is None else partial(check_schema, known=schema)
-        self._connections = Connections(dsn, admit=admit)
+        self._is_beside = beside is not None
+        self.connections: Connections = (
+            beside.connections if beside else Connections(dsn, admit=admit)
+        )
+        self.claims: SessionClaims = beside.claims if beside else SessionClaims(dsn)
         self.held_max_s = 0.0
         """The longest that a transaction has kept an owner's others from writing."""
         self._measuring = threading.Lock()
         self._growth = Growth()
 
     def close(self) -> None:
-        """Close the connections; transactions that run end first."""
-        self._connections.close()
+        """Close the connections, unless they are another pool's; transactions that run end first."""
+        if not self._is_beside:
+            self.connections.close()
+
+    def share_among_owners(self) -> None:
+        """From now on, leave an owner no more than a part of the connections."""
+        self.connections.serves_owners = True
 
     @contextmanager
-    def reading(self, owner: int, *, first: str = "") -> Iterator[Session]:
+    def reading(
+        self, owner: int, *, first: str = "", use: Use = Use.READ
+    ) -> Iterator[Session]:
         """One state of the database, however many statements.
 
         `first` is a statement that goes with the beginning: its result is the session's `first`.
@@ -82,7 +96,10 @@ class Pool:
             return session
 
         try:
-            with self._connections.lent(begin) as (connection, session):
+            with self.connections.lent(begin, owner=owner, use=use) as (
+                connection,
+                session,
+            ):
                 yield session
                 # Not ROLLBACK: psycopg forgets its prepared statements with one.
                 connection.execute("COMMIT")
@@ -100,7 +117,7 @@ class Pool:
             return [result.fetchall() for result in results]
 
         try:
-            with self._connections.lent(begin) as (_, rows):
+            with self.connections.lent(begin, owner=owner, use=Use.READ) as (_, rows):
                 return rows
         except psycopg.Error as error:
             raise storage_failed(error, NOT_ANSWERED) from error
@@ -123,7 +140,10 @@ class Pool:
 
         is_committing = False
         try:
-            with self._connections.lent(begin) as (connection, session):
+            with self.connections.lent(begin, owner=owner, use=Use.WRITE) as (
+                connection,
+                session,
+            ):
                 began = time.monotonic()
                 yield session
                 is_committing = True
@@ -144,7 +164,10 @@ class Pool:
         """
         is_committing = False
         try:
-            with self._connections.lent(check_alive) as (connection, _):
+            with self.connections.lent(check_alive, owner=owner, use=Use.WRITE) as (
+                connection,
+                _,
+            ):
                 began = time.monotonic()
                 with connection.pipeline():
                     session = self._begin(connection, owner, ("BEGIN", *self._role))
@@ -158,20 +181,6 @@ class Pool:
         self._note_growth(session)
 
     @contextmanager
-    def apart(self, owner: int) -> Iterator[Session]:
-        """A connection of its own, for what lasts as long as a session of the server.
-
-        It counts as none of the pool's, as it may wait for hours. Raises `StorageFailed` where none
-        can be had; when it is lost later, its statements raise `psycopg.Error`.
-        """
-        try:
-            connection = connected_apart(self._dsn)
-        except psycopg.Error as error:
-            raise storage_failed(error) from error
-        with closing(connection):
-            yield Session(connection, owner)
-
-    @contextmanager
     def outside_transactions(self, owner: int) -> Iterator[Session]:
         """Statements each by itself, for what no transaction may hold, such as VACUUM."""
 
@@ -181,7 +190,10 @@ class Pool:
             return session
 
         try:
-            with self._connections.lent(begin) as (_, session):
+            with self.connections.lent(begin, owner=owner, use=Use.READ) as (
+                _,
+                session,
+            ):
                 yield session
         except psycopg.Error as error:
             raise storage_failed(error, NOTHING_KEPT) from error
@@ -193,8 +205,12 @@ class Pool:
         session = Session(connection, owner, has_citus=self._has_citus)
         for statement in first:
             session.execute(statement)
-        # A statement and no function, as Citus hands statements alone on to its nodes.
-        session.execute_once(f"SET LOCAL mnemosyned.owner = {owner:d}")
+        if (
+            self._has_citus
+        ):  # which hands statements alone on to its nodes, no function's effect
+            session.execute_once(f"SET LOCAL mnemosyned.owner = {owner:d}")
+        else:  # one text for all owners: pg_stat_statements keeps each text apart
+            session.execute(_NAME_OWNER)
         return session
 
     def _note_growth(self, session: Session) -> None:

@@ -34,7 +34,7 @@ SEEN_PAUSE_S = 0.05
 LOCK_S = 5
 """Seconds that VACUUM waits for a table that another program is altering or indexing."""
 _DUE = "SELECT max(asked) FROM scrub_due WHERE owner = %(owner)s"
-_PURGED = "DELETE FROM scrub_due WHERE owner = %(owner)s AND asked <= %(newest)s"
+PURGED = "DELETE FROM scrub_due WHERE owner = %(owner)s AND asked <= %(newest)s"
 _NEXT_TRANSACTION = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text"
 _OLDER = "age({}) > age(%(next)s::xid)"
 _SEEING = (
@@ -49,7 +49,9 @@ _SEEING = (
 """Whether anybody may still see what was deleted before a transaction."""
 _NOT_OURS = (
     "SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace "
-    "AND relname = ANY(%(tables)s::text[]) AND NOT pg_has_role(relowner, 'USAGE') LIMIT 1"
+    "AND relname = ANY(%(tables)s::text[]) AND NOT pg_has_role(relowner, 'USAGE') "
+    "AND NOT CASE WHEN current_setting('server_version_num')::int >= 170000 "
+    "THEN has_table_privilege(oid, 'MAINTAIN') ELSE false END LIMIT 1"
 )
 
 
@@ -64,14 +66,14 @@ def run(pool: Pool, owner: int) -> bool:
 
     Raises `StorageFailed`.
     """
-    with pool.outside_transactions(owner) as session:
+    with pool.reading(owner) as session:
         newest = session.scalar(_DUE)
-        if newest is None:
-            return True
-        if not _swept(session, TABLES):
-            return False
+    if newest is None:
+        return True
+    if not sweep(pool, TABLES):
+        return False
     with pool.writing(owner, durable=False) as session:
-        session.execute(_PURGED, newest=newest)
+        session.execute(PURGED, newest=newest)
     return True
 
 
@@ -81,12 +83,8 @@ def sweep(pool: Pool, tables: Sequence[str]) -> bool:
     Raises `StorageFailed`.
     """
     with pool.outside_transactions(0) as session:
-        return _swept(session, tables)
-
-
-def _swept(session: Session, tables: Sequence[str]) -> bool:
-    require_ownership(session, tables)
-    return is_unseen(session) and _vacuum(session, tables)
+        require_ownership(session, tables)
+        return is_unseen(session) and _vacuum(session, tables)
 
 
 def require_ownership(session: Session, tables: Sequence[str]) -> None:
@@ -95,7 +93,7 @@ def require_ownership(session: Session, tables: Sequence[str]) -> None:
     if table is not None:
         advice = (
             f"the table {table} belongs to another user of the server, and only its owner can "
-            "VACUUM it: grant that role to this user"
+            "VACUUM it: run `mnem db purge` with that login, or grant that role to this user"
         )
         raise StorageFailed(f"nothing was purged: {advice}", reason=advice)
 

@@ -9,7 +9,11 @@ from contextlib import contextmanager
 import psycopg
 
 from mnemosyned.domain.ports.servers.server import ServerPurge
-from mnemosyned.storage.postgres.database.purge import is_unseen, require_ownership
+from mnemosyned.storage.postgres.database.purge import (
+    PURGED,
+    is_unseen,
+    require_ownership,
+)
 from mnemosyned.storage.postgres.database.session import Session
 
 LOCK_S = 20
@@ -20,6 +24,7 @@ _TABLES = (
     "SELECT c.relname FROM pg_class AS c "
     "WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r' ORDER BY c.relname"
 )
+_DUE = "SELECT owner, max(asked) FROM scrub_due GROUP BY owner"
 _SEEING = (
     "another program still sees what was deleted: end its transaction or its replication slot "
     "(pg_stat_activity.backend_xmin, pg_replication_slots.xmin)"
@@ -68,6 +73,7 @@ def purge_server(connection: psycopg.Connection[tuple[object, ...]]) -> ServerPu
     began = time.monotonic()
     tables = [name for (name,) in session.execute(_TABLES)]
     require_ownership(session, tables)
+    due = session.execute(_DUE).fetchall()
     undone = [] if is_unseen(session) else [_SEEING]
     session.execute("SET statement_timeout = 0")
     session.execute(f"SET lock_timeout = '{LOCK_S}s'")
@@ -80,6 +86,10 @@ def purge_server(connection: psycopg.Connection[tuple[object, ...]]) -> ServerPu
             undone.append(f"the table {table}, which another program kept locked")
         else:
             took.append(time.monotonic() - started)
+    if not undone:  # what a daemon that may not VACUUM has left
+        session.execute_many(
+            PURGED, [{"owner": owner, "newest": newest} for owner, newest in due]
+        )
     files, refused = _write_over(session)
     has_nodes = session.scalar(_HAS_NODES)
     return ServerPurge(

@@ -8,6 +8,8 @@ from typing import Any, Protocol, cast
 
 import psycopg
 
+from mnemosyned.fairness import give_way
+
 Row = tuple[Any, ...]
 Statement = tuple[str, Mapping[str, object]]
 """A statement and its values by name."""
@@ -123,6 +125,7 @@ class Session:
     def _send(
         self, sql: str, values: Mapping[str, object], *, prepare: bool | None = None
     ) -> Result:
+        give_way()
         text, bound = sql.encode(), {"owner": self.owner, **values}
         try:
             result = self._connection.execute(text, bound, prepare=prepare)

@@ -21,10 +21,6 @@ from mnemosyned.storage.postgres.tables.owners.owner import totals
 
 _WORKING_SINCE = "SELECT min(created_at) FROM fresh WHERE owner = %(owner)s"
 _EPISODES_SINCE = "SELECT min(covers_from) FROM episode WHERE owner = %(owner)s"
-_STANDBY = (
-    "nothing can be stored: this server is a standby, or refuses all writes; "
-    "connect to the primary"
-)
 _NO_COPY = (
     "this memory is in PostgreSQL; back up the server with pgBackRest, "
     "or the database with pg_dump"
@@ -52,18 +48,20 @@ class PostgresMaintenance(Transactional, MaintenanceStore):
             for tier, (count, characters) in totals(session).items()
         }
 
-    @reads
-    def bytes_on_disk(self, session: Session) -> int:
-        size: int = session.scalar("SELECT pg_database_size(current_database())")
+    # The server is asked as who connects, who may ask more than the role of requests.
+
+    def bytes_on_disk(self) -> int:
+        with self._pool.outside_transactions(self._owner) as session:
+            size: int = session.scalar("SELECT pg_database_size(current_database())")
         return size
 
-    @reads
-    def problems(self, session: Session) -> list[str]:
-        return health.problems(session)
+    def problems(self) -> list[str]:
+        with self._pool.outside_transactions(self._owner) as session:
+            return health.problems(session)
 
-    @reads
-    def warnings(self, session: Session) -> list[str]:
-        return health.warnings(session)
+    def warnings(self) -> list[str]:
+        with self._pool.outside_transactions(self._owner) as session:
+            return health.warnings(session)
 
     def longest_write_s(self) -> float:
         return self._pool.held_max_s
@@ -71,12 +69,8 @@ class PostgresMaintenance(Transactional, MaintenanceStore):
     @reads
     def ensure_durable(self, session: Session) -> None:
         # This transaction itself is read-only: what others begin with is the default.
-        refuses = session.scalar(
-            "SELECT pg_is_in_recovery() "
-            "OR current_setting('default_transaction_read_only')::bool"
-        )
-        if refuses:
-            raise StorageFailed(_STANDBY)
+        if session.scalar(f"SELECT {health.REFUSES_WRITES}"):
+            raise StorageFailed(f"{health.STANDBY}; connect to the primary")
 
     @writes
     def flush(self, session: Session) -> None:

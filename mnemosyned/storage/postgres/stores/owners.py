@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 
@@ -23,7 +23,11 @@ from mnemosyned.domain.ports.servers.owners import (
 from mnemosyned.domain.sleep.rollup import Level
 from mnemosyned.storage.postgres.database import purge
 from mnemosyned.storage.postgres.database.pool import Pool
-from mnemosyned.storage.postgres.database.roles import owned_tables
+from mnemosyned.storage.postgres.database.roles import (
+    lock_schema,
+    owned_tables,
+    require_table_owner,
+)
 from mnemosyned.storage.postgres.database.session import Row, Session
 from mnemosyned.storage.postgres.tables.owners import tokens
 from mnemosyned.storage.postgres.tables.rows import utc
@@ -51,47 +55,43 @@ _ADD = (
     "INSERT INTO owner AS o (owner, name) VALUES (%(number)s, %(name)s) "
     f"RETURNING {_FIELDS}"
 )
-_NAMING = 0x6D6E6E61
-"""Advisory lock of whoever adds an owner."""
 _NUMBER = "SELECT owner FROM owner WHERE name = %(name)s"
 _DELETE_SOME = (
     "DELETE FROM memory WHERE owner = %(owner)s AND seq IN "
     "(SELECT seq FROM memory WHERE owner = %(owner)s ORDER BY seq LIMIT %(most)s)"
 )
-_IS_OVER = " OR ".join(
-    f"(e.level = {level - 1} AND coalesce(e.period_from, e.covers_from) < %({level.name})s)"
-    for level in Level
-    if level
-)
 _WITH_WORK = (
-    "SELECT o.owner FROM owner AS o WHERE o.owner > %(after)s AND ("
-    "(%(archived)s AND o.archive_count > 0) OR "
-    "EXISTS (SELECT 1 FROM fresh AS f WHERE f.owner = o.owner AND f.created_at < %(before)s) "
-    "OR EXISTS (SELECT 1 FROM episode AS e WHERE e.owner = o.owner AND e.parent_id IS NULL "
-    f"AND ({_IS_OVER})) "
-    "OR EXISTS (SELECT 1 FROM emptied_episode AS s WHERE s.owner = o.owner) "
-    "OR EXISTS (SELECT 1 FROM forgotten AS k WHERE k.owner = o.owner AND k.final_at < now()) "
-    "OR EXISTS (SELECT 1 FROM scrub_due AS d WHERE d.owner = o.owner)) "
-    "ORDER BY o.owner LIMIT %(limit)s"
+    "SELECT owner FROM owners_with_work(%(archived)s, %(before)s, %(DAY)s, %(WEEK)s, %(MONTH)s, "
+    "%(after)s::bigint, %(limit)s::bigint)"
 )
-
 _LACKING_VECTORS = (
-    "SELECT o.owner FROM owner AS o WHERE o.owner > %(after)s AND o.last_memory > 0 "
-    "AND NOT EXISTS (SELECT 1 FROM embedding_model AS m WHERE m.owner = o.owner "
-    "AND m.digest = %(digest)s AND (m.done >= o.last_memory OR m.claimed_until > now())) "
-    "ORDER BY o.owner LIMIT %(limit)s"
+    "SELECT owner FROM owners_lacking_vectors("
+    "%(digest)s::text, %(after)s::bigint, %(limit)s::bigint)"
 )
 
 
 class PostgresOwners(OwnerStore):
-    """An `OwnerStore` on a pool whose user owns the tables."""
+    """An `OwnerStore` on a pool whose user owns the tables; holders of tokens and work for others too."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(
+        self,
+        pool: Pool,
+        *,
+        role: str | None = None,
+        prepare: Callable[[], object] = lambda: None,
+    ) -> None:
+        """`role` is that of requests, if there is one; `prepare` makes it before an owner is added."""
         self._pool = pool
+        self._in_role = f'SET LOCAL ROLE "{role}"' if role else "SELECT 1"
+        self._prepare = prepare
 
     def add(self, name: str) -> Owner:
         _check_name(name, field="name")
-        with self._pool.outside_transactions(ALL) as session, _naming(session):
+        self._prepare()
+        with self._pool.outside_transactions(ALL) as session:
+            session.execute("BEGIN")
+            # The nodes of a cluster cannot compare names by a key.
+            lock_schema(session)
             if session.scalar(_NUMBER, name=name) is not None:
                 raise InvalidRequest(
                     f"there is an owner {name} already; choose another name",
@@ -99,6 +99,7 @@ class PostgresOwners(OwnerStore):
                 )
             number = session.scalar("SELECT nextval('owner_number')")
             row = session.execute(_ADD, number=number, name=name).fetchone()
+            session.execute("COMMIT")
         assert row  # noqa: S101 for mypy: INSERT … RETURNING gives its row
         return _owner(row)
 
@@ -132,10 +133,15 @@ class PostgresOwners(OwnerStore):
         deleted = DELETED_AT_ONCE
         while deleted == DELETED_AT_ONCE:
             with self._pool.writing(number, durable=False) as session:
+                session.execute_once(self._in_role)
                 deleted = session.execute(_DELETE_SOME, most=DELETED_AT_ONCE).rowcount
         with self._pool.writing(number) as session:
             tables = owned_tables(session)
-            for table in ("memory", *tables, "owner_token", "owner"):
+            session.execute_once(self._in_role)  # which the database holds to one owner
+            for table in ("memory", *tables):
+                session.execute(f'DELETE FROM "{table}" WHERE owner = %(owner)s')
+            session.execute_once("RESET ROLE")
+            for table in ("owner_token", "owner"):
                 session.execute(f'DELETE FROM "{table}" WHERE owner = %(owner)s')
         memories, summaries = counts or (0, 0)
         return RemovedOwner(
@@ -221,6 +227,7 @@ class PostgresOwners(OwnerStore):
 
     def number(self, name: str) -> int:
         with self._pool.outside_transactions(ALL) as session:
+            require_table_owner(session)
             number: int | None = session.scalar(_NUMBER, name=name)
         if number is None:
             raise NotFound(
@@ -228,16 +235,6 @@ class PostgresOwners(OwnerStore):
                 field="owner",
             )
         return number
-
-
-@contextmanager
-def _naming(session: Session) -> Iterator[None]:
-    """Keep others from adding owners: the nodes of a cluster cannot compare names by a key."""
-    session.execute("SELECT pg_advisory_lock(%(key)s)", key=_NAMING)
-    try:
-        yield
-    finally:
-        session.execute("SELECT pg_advisory_unlock(%(key)s)", key=_NAMING)
 
 
 def _check_name(name: str, *, field: str) -> None:

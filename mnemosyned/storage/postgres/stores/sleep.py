@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any
 
-from mnemosyned.domain.errors import DatabaseUnreachable
+from mnemosyned.domain.errors import DatabaseUnreachable, MemoryBusy
 from mnemosyned.domain.memory import Detail
 from mnemosyned.domain.ports.sleep import Promotion, SleepStore
 from mnemosyned.domain.sleep.consolidation import (
@@ -20,7 +20,6 @@ from mnemosyned.domain.sleep.consolidation import (
 from mnemosyned.domain.sleep.cycles import LogEntry
 from mnemosyned.domain.storing.promoting import Promoting
 from mnemosyned.domain.storing.rows import LOG_FIELDS, log_entry_from, pending_from
-from mnemosyned.storage.postgres.database.claims import sleep_claim
 from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.database.transactions import (
     Transactional,
@@ -51,6 +50,9 @@ _ACTIVITY = (
     "GROUP BY m.session_id, m.source, stays"
 )
 
+PROMOTION_TRIES = 10
+"""Waits of a group for its owner's row, of two seconds each."""
+
 
 class PostgresSleep(Transactional, SleepStore):
     """A `SleepStore` of one owner in PostgreSQL."""
@@ -63,7 +65,7 @@ class PostgresSleep(Transactional, SleepStore):
         return activity_of(map(ActivityGroup._make, groups))
 
     def claim(self) -> AbstractContextManager[Callable[[], bool]]:
-        return sleep_claim(self._pool, self._owner)
+        return self._pool.claims.sleep_claim(self._owner)
 
     @reads
     def newest_revision(self, session: Session) -> int:
@@ -138,12 +140,22 @@ class PostgresSleep(Transactional, SleepStore):
     def _promoted(
         self, promotions: Sequence[Promotion], *, durable: bool
     ) -> Exception | None:
-        """Promote one group in a transaction; the error that kept it from that."""
-        try:
-            with self._pool.writing(self._owner, durable=durable) as session:
-                _Promoting(session).promote(promotions)
-        except Exception as error:  # noqa: BLE001 it belongs to this group
-            return error
+        """Promote one group in a transaction; the error that kept it from that.
+
+        Nobody waits for it: it waits for others' writes for longer than a request does, without a
+        connection in between.
+        """
+        for tries_left in reversed(range(PROMOTION_TRIES)):
+            try:
+                with self._pool.writing(self._owner, durable=durable) as session:
+                    _Promoting(session).promote(promotions)
+            except MemoryBusy as error:
+                if not tries_left:
+                    return error
+            except Exception as error:  # noqa: BLE001 it belongs to this group
+                return error
+            else:
+                break
         return None
 
     @writes

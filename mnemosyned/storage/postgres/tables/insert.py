@@ -9,6 +9,7 @@ from typing import Any
 
 from mnemosyned.domain.memory import MemoryRecord, Tier
 from mnemosyned.domain.storing.intake import Intake, Known
+from mnemosyned.fairness import give_way
 from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.tables.changing.revisions import was_said
 from mnemosyned.storage.postgres.tables.changing.state import set_state, supersede
@@ -208,6 +209,7 @@ def columns(rows: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
 
 def _array_text(numbers: Sequence[int] | None) -> str | None:
     """An array as PostgreSQL reads it."""
+    give_way()
     return None if numbers is None else f"{{{','.join(map(str, numbers))}}}"
 
 

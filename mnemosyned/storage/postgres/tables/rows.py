@@ -13,6 +13,7 @@ from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.memory import Episode, MemoryRecord, Tier
 from mnemosyned.domain.sleep.cycles import LogEntry
 from mnemosyned.domain.text.terms import glued_words
+from mnemosyned.fairness import give_way
 from mnemosyned.storage.postgres.database.session import Row
 from mnemosyned.storage.postgres.fulltext.terms import (
     COLUMN_END,
@@ -73,6 +74,7 @@ def storable(text: str) -> str:
 
 def memory_values(memory: MemoryRecord, owner: int) -> dict[str, Any]:
     """The values of a row of `memory` but for its number, by column."""
+    give_way()
     metadata = (
         msgspec.json.encode(memory.metadata).decode() if memory.metadata else "{}"
     )

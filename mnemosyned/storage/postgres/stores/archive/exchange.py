@@ -12,6 +12,7 @@ from mnemosyned.domain.ports.archive.exchange import (
     ExchangeStore,
     Record,
 )
+from mnemosyned.storage.postgres.database.connections import Use
 from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.database.transactions import Transactional, writes
 from mnemosyned.storage.postgres.tables.exchange.export import PostgresExporting
@@ -29,7 +30,7 @@ class PostgresExchange(Transactional, ExchangeStore):
     def export(
         self, chosen: ExportFilter
     ) -> Iterator[tuple[dict[str, int], Iterator[Record]]]:
-        with self._pool.reading(self._owner) as session:
+        with self._pool.reading(self._owner, use=Use.STREAM) as session:
             session.execute(
                 f"SET LOCAL idle_in_transaction_session_timeout = '{READER_S}s'"
             )
@@ -38,7 +39,7 @@ class PostgresExchange(Transactional, ExchangeStore):
 
     @contextmanager
     def everything(self) -> Iterator[tuple[dict[str, int], Iterator[AnyRecord]]]:
-        with self._pool.reading(self._owner) as session:
+        with self._pool.reading(self._owner, use=Use.STREAM) as session:
             exported = PostgresExporting(session, ExportFilter())
             records = chain(exported.records(), moved_records(session))
             yield exported.expected(), records

@@ -69,8 +69,7 @@ def holder_of(session: Session, secret: str) -> TokenHolder | None:
     """
     digest = _digest(secret)
     row = session.execute(
-        "SELECT digest, id, scopes FROM owner_token "
-        f"WHERE owner = %(owner)s AND digest = %(digest)s AND {_VALID}",
+        "SELECT digest, id, scopes FROM token_of(%(owner)s::bigint, %(digest)s)",
         digest=digest,
     ).fetchone()
     if row is None or not hmac.compare_digest(bytes(row[0]), digest):

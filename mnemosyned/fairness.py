@@ -1,0 +1,82 @@
+"""Fair turns of owners on the interpreter, which runs one thread at a time: who used more rests."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+QUANTUM_S = 0.0005
+"""Processor time after which a thread looks whether it should rest."""
+REST_TIMES = 4
+"""While others are at work, the threads of an owner that used more rest this many times as long as
+they all worked: a fifth of the processor is left to it."""
+REST_STEP_S = 0.002
+FORGOTTEN_S = 1.0
+"""What owners used counts half after so long."""
+_thread = threading.local()
+
+
+def give_way() -> None:
+    """Rest if this thread works for an owner while another that used less is at work."""
+    if turns := getattr(_thread, "turns", None):
+        turns.rest()
+
+
+class FairTurns:
+    """The processor time that owners use for requests; safe from any thread."""
+
+    def __init__(self) -> None:
+        self._changing = threading.Lock()
+        self._running: Counter[int] = Counter()
+        self._used: Counter[int] = Counter()
+        """In microseconds."""
+        self._halved = time.monotonic()
+
+    @contextmanager
+    def working(self, owner: int, *, is_awaited: bool = True) -> Iterator[None]:
+        """Count what this thread uses for an owner; others rest for it where `is_awaited`."""
+        with self._changing:
+            self._running[owner] += is_awaited
+        _thread.turns, _thread.owner = self, owner
+        _thread.since = time.thread_time()
+        try:
+            yield
+        finally:
+            _thread.turns = None
+            with self._changing:
+                self._count(owner, time.thread_time() - _thread.since)
+                self._running[owner] -= is_awaited
+                self._running += Counter()  # without those that have none
+
+    def rest(self) -> None:
+        """Leave the processor to owners that used less, within a limit."""
+        used_s = time.thread_time() - _thread.since
+        if used_s < QUANTUM_S:
+            return
+        owner: int = _thread.owner
+        with self._changing:
+            self._count(owner, used_s)
+            threads = max(1, self._running[owner])
+        ends = time.monotonic() + min(used_s, 4 * QUANTUM_S) * REST_TIMES * threads
+        while self._others_wait(owner) and time.monotonic() < ends:
+            time.sleep(REST_STEP_S)
+        _thread.since = time.thread_time()
+
+    def _others_wait(self, owner: int) -> bool:
+        with self._changing:
+            used = self._used[owner]
+            return any(
+                self._used[other] < used for other in self._running if other != owner
+            )
+
+    def _count(self, owner: int, used_s: float) -> None:
+        now = time.monotonic()
+        if now - self._halved > FORGOTTEN_S:
+            self._halved = now
+            self._used = Counter(
+                {each: used // 2 for each, used in self._used.items() if used > 1}
+            )
+        self._used[owner] += int(used_s * 1e6)

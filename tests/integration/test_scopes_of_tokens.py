@@ -1,0 +1,258 @@
+"""A token reads what its scopes allow, and only for as long as it is valid: answers and streams."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from mnemosyned.assembly.build import OpenMemory, open_memory
+from mnemosyned.config import Config
+from mnemosyned.daemon.api.owners import OwnerResources
+from mnemosyned.daemon.server.activity import ServerActivity
+from mnemosyned.daemon.server.serving import answering
+from mnemosyned.daemon.server.tokens import KEPT_S, TokenCache
+from mnemosyned.domain.errors import StorageFailed
+from mnemosyned.domain.ports.servers.owners import OwnerStore, Scope, TokenHolder
+from mnemosyned.http_messages import HttpRequest, Response
+from mnemosyned.verbs.facade import VERBS
+from mnemosyned.verbs.streams.events import EventKind
+
+MARK = "zebrafinch"
+PREVIEWS = ("edit", "tag", "untag", "pin", "unpin", "forget", "prune", "undo", "sleep")
+
+
+class Owners:
+    """Owners of which only tokens are known: the scopes of each."""
+
+    def __init__(self) -> None:
+        self.scopes: dict[str, frozenset[Scope]] = {}
+        self.fails = False
+
+    def holder(self, secret: str) -> TokenHolder | None:
+        if self.fails:
+            raise StorageFailed("the database is away")
+        scopes = self.scopes.get(secret)
+        return TokenHolder(owner=1, token=secret, scopes=scopes) if scopes else None
+
+
+class Service:
+    """One memory, served to whoever has a token."""
+
+    def __init__(self, memory: OpenMemory) -> None:
+        self.memory = memory
+        self.owners = Owners()
+        self.seconds = 0.0
+        tokens = TokenCache(cast("OwnerStore", self.owners), now=lambda: self.seconds)
+        self.answer = answering(
+            {},
+            ServerActivity(),
+            remote=OwnerResources(tokens=tokens, memory_of=lambda _: memory, common={}),
+        )
+
+    def token(self, *scopes: Scope) -> str:
+        name = "+".join(scopes)
+        self.owners.scopes[name] = frozenset(scopes)
+        return name
+
+    def ask(self, token: str, path: str, fields: object = None) -> Response:
+        return self.answer(
+            HttpRequest(
+                method="GET" if fields is None else "POST",
+                path=path,
+                query="",
+                body=json.dumps(fields).encode(),
+                headers={"authorization": f"Bearer {token}"},
+                local=False,
+            )
+        )
+
+    def call(self, token: str, verb: str, **fields: object) -> tuple[int, str]:
+        response = self.ask(token, f"/v1/{verb}", fields)
+        return response.status.value, response.body.decode()
+
+    def stream(self, token: str, path: str) -> Iterator[bytes]:
+        stream = self.ask(token, path).stream
+        assert stream is not None
+        return stream
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    config = Config(database=str(tmp_path / "memory.db"), auto_sleep=False)
+    with open_memory(config) as memory:
+        yield Service(memory)
+
+
+def fill(service: Service) -> dict[str, str]:
+    """Keep something marked in every tier; the ids of a fresh one, of a learning and a cycle."""
+    token = service.token(*Scope)
+    for number in range(6):
+        service.call(
+            token,
+            "remember",
+            content=f"{MARK} {number} sang in the oak",
+            id=f"old-{number}",
+            session="aviary",
+        )
+    slept = json.loads(service.call(token, "sleep", force=True)[1])
+    service.call(token, "remember", content=f"{MARK} is fresh", id="fresh")
+    learned = json.loads(
+        service.call(token, "learn", content=f"Always feed {MARK}.")[1]
+    )
+    return {"cycle": slept["cycle"], "learning": learned["learning"]["id"]}
+
+
+@pytest.mark.parametrize("verb", PREVIEWS)
+@pytest.mark.parametrize("scopes", [(Scope.WRITE,), (Scope.FORGET,), (Scope.READ,)])
+def test_a_preview_needs_the_scope_of_its_verb_and_read(
+    service: Service, verb: str, scopes: tuple[Scope, ...]
+) -> None:
+    fill(service)
+    selects = {} if verb in ("prune", "undo", "sleep") else {"query": MARK}
+    further = {
+        "tag": {"tags": ["x"]},
+        "untag": {"tags": ["x"]},
+        "edit": {"tags": ["x"]},
+    }
+    fields = {**selects, **further.get(verb, {}), "dry_run": True}
+    own = Scope.FORGET if VERBS[verb].deletes else Scope.WRITE
+
+    code, answer = service.call(service.token(*scopes), verb, **fields)
+    assert code == 403
+    assert MARK not in answer
+    missing = own if own not in scopes else Scope.READ
+    assert f"needs the scope {missing}" in answer
+    code, answer = service.call(service.token(own, Scope.READ), verb, **fields)
+    assert code == 200, answer
+
+
+def test_every_verb_with_a_preview_is_among_these() -> None:
+    having = {
+        name for name, verb in VERBS.items() if "dry_run" in verb.__struct_fields__
+    }
+
+    # The dry run of a batch shows what the caller sent, and nothing that is kept.
+    assert having == {*PREVIEWS, "remember_many"}
+
+
+def test_no_answer_of_a_write_shows_what_is_kept(service: Service) -> None:
+    ids = fill(service)
+    calls: dict[str, dict[str, Any]] = {
+        "remember": {"content": "a new bell", "supersedes": "fresh"},
+        "remember_many": {"memories": [{"content": "a bell"}], "dry_run": True},
+        "edit": {"id": "old-1", "text": "other words"},
+        "tag": {"id": "old-2", "tags": ["loud"]},
+        "untag": {"id": "old-2", "tags": ["loud"]},
+        "pin": {"id": "fresh"},
+        "unpin": {"id": "fresh"},
+        "restore": {"id": "old-3"},
+        "sleep": {"force": True},
+        "undo": {"cycle": ids["cycle"]},
+        "learn": {"content": "Never feed the cat."},
+        "edit_learning": {"id": ids["learning"], "text": "Feed nobody."},
+        "remove_learning": {"id": ids["learning"]},
+        "compact": {
+            "messages": [{"role": "user", "content": "hello"}],
+            "force": True,
+            "session": "aviary",
+        },
+        "forget": {"session": "aviary"},
+        "prune": {"keep_days": 1},
+        "backup": {"file": str(service.memory.config.location.file) + ".copy"},
+    }
+    writing = {
+        name for name, verb in VERBS.items() if verb.writes and not verb.local_only
+    }
+    assert set(calls) == writing
+
+    blind = service.token(Scope.WRITE, Scope.FORGET)
+    for verb, fields in calls.items():
+        code, answer = service.call(blind, verb, **fields)
+        assert code == 200 or verb == "undo", (verb, answer)
+        assert MARK not in answer, verb
+
+
+def test_an_agent_previews_what_it_may_read_alone(service: Service) -> None:
+    fill(service)
+    message = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": "forget", "arguments": {"id": "fresh"}},
+    }
+
+    refused = service.ask(service.token(Scope.FORGET), "/mcp", message)
+    shown = service.ask(service.token(Scope.FORGET, Scope.READ), "/mcp", message)
+
+    assert b"needs the scope read" in refused.body
+    assert MARK.encode() not in refused.body
+    assert MARK.encode() in shown.body
+
+
+def until_end(stream: Iterator[bytes]) -> bytes:
+    """All that a stream has left; it ends within some turns."""
+    chunks = []
+    for _ in range(20):
+        try:
+            chunks.append(next(stream))
+        except StopIteration:
+            return b"".join(chunks)
+    raise AssertionError(f"the stream goes on: {chunks}")
+
+
+@pytest.mark.parametrize(
+    ("scopes", "code"),
+    [(frozenset(), "unauthorized"), (frozenset([Scope.WRITE]), "scope_missing")],
+)
+def test_events_end_with_the_right_to_read_them(
+    service: Service, scopes: frozenset[Scope], code: str
+) -> None:
+    token = service.token(Scope.READ, Scope.WRITE)
+    stream = service.stream(token, "/v1/events")
+    service.call(token, "remember", content="said before")
+    assert b"said before" in next(stream)
+
+    service.owners.scopes[token] = scopes
+    service.seconds += KEPT_S
+    service.memory.service.events.publish(EventKind.CHANGED, verb="said after")
+    rest = until_end(stream)
+
+    assert b"said after" not in rest
+    assert rest.startswith(b"event: dropped\n")
+    assert f'"code":"{code}"'.encode() in rest
+
+
+def test_events_that_cannot_be_checked_wait_for_the_database(service: Service) -> None:
+    token = service.token(Scope.READ, Scope.WRITE)
+    stream = service.stream(token, "/v1/events")
+    service.call(token, "remember", content="said before")
+    service.owners.fails = True
+    service.seconds += KEPT_S
+    assert [next(stream), next(stream)] == [b"", b""]
+
+    service.owners.fails = False
+
+    assert b"said before" in next(stream)
+
+
+def test_an_export_ends_with_the_right_to_read_it(service: Service) -> None:
+    token = service.token(Scope.READ, Scope.WRITE)
+    many = [{"content": f"bell {number} " * 200} for number in range(400)]
+    service.call(token, "remember_many", memories=many)
+    stream = service.stream(token, "/v1/export")
+    assert b"header" in next(stream)
+
+    del service.owners.scopes[token]
+    service.seconds += KEPT_S
+    rest = until_end(stream)
+
+    assert json.loads(rest)["record"] == "cut_off"
+    assert "revoked" in json.loads(rest)["reason"]
+    cast("Any", stream).close()
+    service.token(Scope.READ, Scope.WRITE)
+    service.seconds += KEPT_S
+    assert service.ask(token, "/v1/export").status == 200  # the snapshot was let go
