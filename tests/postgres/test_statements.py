@@ -26,7 +26,7 @@ REFERENCE = re.compile(
 )
 DEPTH_MAX = 3
 ABOUT_ALL = {
-    "opening.py": ("AND (owner, seq) > (%s, %s)",),
+    "tables/reindexing.py": ("AND (owner, seq) > (%s, %s)",),
     "stores/owners.py": (
         "SELECT owner FROM owner WHERE name = %(name)s",
         "FROM owner AS o ORDER BY o.name",

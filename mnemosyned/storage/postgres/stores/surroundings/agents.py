@@ -139,8 +139,9 @@ class PostgresAgents(Transactional, AgentStore):
             return []
         rows = session.execute(
             "SELECT session_id FROM agent_session AS s "
-            "WHERE owner = %(owner)s AND project = %(project)s AND EXISTS ("
-            "SELECT 1 FROM memory WHERE owner = %(owner)s AND session_id = s.session_id) "
+            "WHERE s.owner = %(owner)s AND project = %(project)s AND EXISTS ("
+            "SELECT 1 FROM memory AS m "
+            "WHERE m.owner = %(owner)s AND m.session_id = s.session_id) "
             "ORDER BY seen_at DESC LIMIT %(limit)s",
             project=storable(project),
             limit=limit,
