@@ -42,7 +42,7 @@ def _repaired(database: Path, remedies: set[Remedy | None]) -> Iterator[str]:
                 yield f"finished the restore of {database}"
         if Remedy.DATABASE in remedies:
             with locked(database):
-                backup = _back_up(database)
+                backup = back_up_for_repair(database)
                 yield f"backed up the database to {backup}"
                 yield from mend(database)
     except MnemosynedError as error:
@@ -53,7 +53,7 @@ def _repaired(database: Path, remedies: set[Remedy | None]) -> Iterator[str]:
         yield f"not done: {error}"
 
 
-def _back_up(database: Path) -> Path:
+def back_up_for_repair(database: Path) -> Path:
     """A copy of the database as it is, with its faults."""
     folder = database.with_name("backups")
     folder.mkdir(mode=0o700, exist_ok=True)

@@ -13,6 +13,7 @@ from mnemosyned.domain.keeping.retention import (
 )
 from mnemosyned.domain.ports.deletion import DeletionStore
 from mnemosyned.domain.ports.surroundings.agents import CAPTURED_PREFIX
+from mnemosyned.storage.sqlite.database.copies import NAMING
 from mnemosyned.storage.sqlite.database.readers import Readers
 from mnemosyned.storage.sqlite.database.transactions import Transactional, reads, writes
 from mnemosyned.storage.sqlite.database.writer import Writer
@@ -31,10 +32,6 @@ from mnemosyned.storage.sqlite.tables.learnings import remove_known, remove_of_m
 KEYED_BY_MEMORY = ("memory_state", "tag", "revision")
 """The tables that keep something of a memory under its `memory_seq`, wherever the memory is. What
 is made of its words (such as a vector) joins in here; `detail` goes with the archive's row."""
-
-
-NAMING = ("consolidation_log", "compaction")
-"""The tables that name sessions and sources, and outlive the memories of these."""
 
 
 class SqliteDeletion(Transactional, DeletionStore):
