@@ -13,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
+from mnemosyned.paths import printable_path
 from mnemosyned.verbs.memories import Remember
 
 HEAD_BYTES = 64 * 1024
@@ -89,7 +90,12 @@ class Source:
     @property
     def name(self) -> str:
         """Its name in error messages."""
-        return "standard input" if self.path == STANDARD_INPUT else str(self.path)
+        return "standard input" if self.path == STANDARD_INPUT else str(self.shown)
+
+    @property
+    def shown(self) -> Path:
+        """Its path as text, which names no file where a name on it is not UTF-8."""
+        return Path(printable_path(self.path))
 
     @property
     def is_folder(self) -> bool:
