@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial, reduce
 from operator import or_
 from typing import Self
@@ -45,6 +46,9 @@ from mnemosyned.verbs.retention import (
     Restore,
     Restored,
 )
+
+IN_FORCE_MAX = 1_000
+"""Ids in a receipt of memories that hold again."""
 
 log = logger()
 
@@ -184,7 +188,9 @@ class RetentionService:
         removal |= self._removed(selected.ids, selected.learned, grace)
         problem = self.rewrite_stale_or_log(highest=Level.EPISODE)
         self._cycle.gate.rest_after(time.monotonic() - began)
-        if grace:
+        removal = replace(removal, in_force=removal.in_force - set(selected.ids))
+        recoverable = removal.working + removal.archived - removal.pruned
+        if grace and (recoverable or removal.learnings):
             reason = problem or self.rewrite_stale_or_log()
             return self._receipt(removal, complete=False, reason=reason, grace=grace)
         return self._purged(removal, problem)
@@ -219,11 +225,11 @@ class RetentionService:
         lines, further = self._selector.lines(selected.ids, after=request.after)
         grace = None if request.now else self.grace.begin()
         return msgspec.structs.replace(
-            self._receipt(removal, dry_run=True),
+            self._receipt(removal, dry_run=True, grace=grace),
             lines=lines,
             further=further,
             mark=selected.mark,
-            final_at=grace.final_at if grace else None,
+            call="",
         )
 
     def _purged(self, removal: Removal, problem: str) -> Forgotten:
@@ -284,9 +290,13 @@ class RetentionService:
         reason: str = "",
         grace: Grace | None = None,
     ) -> Forgotten:
+        memories = removal.working + removal.archived
+        recoverable = memories - removal.pruned if grace else 0
+        if not (recoverable or removal.learnings):
+            grace = None
         return Forgotten(
             dry_run=dry_run,
-            memories=removal.working + removal.archived,
+            memories=memories,
             working=removal.working,
             archived=removal.archived,
             details=removal.details,
@@ -298,7 +308,9 @@ class RetentionService:
             complete=complete,
             purge_in_s=None if complete or reason or grace else self.purger.wait_s(),
             reason=reason,
+            in_force_again=sorted(removal.in_force)[:IN_FORCE_MAX],
             final_at=grace.final_at if grace else None,
+            recoverable=recoverable,
             call=grace.call if grace else "",
             backups=self._known_backups(),
         )
@@ -321,6 +333,7 @@ class RetentionService:
             count = self.grace.put_back(request.id)
             if not count:
                 raise
+            self.rewrite_stale_or_log()
             return Restored(id=request.id, memories=count)
         if isinstance(memory, Episode):
             raise InvalidRequest(

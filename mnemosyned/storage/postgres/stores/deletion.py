@@ -14,6 +14,7 @@ from mnemosyned.domain.keeping.retention import (
 from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.ports.deletion import DeletionStore
 from mnemosyned.domain.ports.surroundings.agents import CAPTURED_PREFIX
+from mnemosyned.domain.storing.supersession import in_force_again
 from mnemosyned.storage.postgres.database import purge
 from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.database.transactions import (
@@ -23,6 +24,7 @@ from mnemosyned.storage.postgres.database.transactions import (
 )
 from mnemosyned.storage.postgres.search import selection
 from mnemosyned.storage.postgres.tables.changing.rewrites import invalidate
+from mnemosyned.storage.postgres.tables.changing.state import has_pruned
 from mnemosyned.storage.postgres.tables.details import leave_secrets, values_of
 from mnemosyned.storage.postgres.tables.forgetting.forgotten import (
     keep_learnings,
@@ -87,6 +89,8 @@ class PostgresDeletion(Transactional, DeletionStore):
             episode = memory.episode or 0
             leaving[episode] = leaving.get(episode, 0) + 1
             wordless[episode] = wordless.get(episode, 0) + (not memory.characters)
+        in_force, rewritten = _in_force_again(session, found)
+        leaving |= dict.fromkeys(rewritten - leaving.keys(), 0)
         removed, emptied = _episodes_left(session, leaving)
         return Removal(
             working=len(found) - len(originals),
@@ -95,6 +99,8 @@ class PostgresDeletion(Transactional, DeletionStore):
             removed=removed,
             emptied=emptied,
             learnings=_learnings(session, ids, learned),
+            pruned=sum(wordless.values()),
+            in_force=in_force,
             pruned_losing_summary=_pruned_losing_summary(session, wordless),
         )
 
@@ -108,11 +114,13 @@ class PostgresDeletion(Transactional, DeletionStore):
         known = [memory.id for memory in found]
         unlearned = remove_of_memories(session, known)
         _leave_forgotten(session, known)
+        in_force, rewritten = _in_force_again(session, found)
         _leave_state(session, [memory.seq for memory in found])
-        episodes = _leave_archive(session, found)
+        episodes = _leave_archive(session, found) | rewritten
         _delete(session, found)
         removed, emptied = invalidate(session, episodes)
-        if found and not grace:
+        pruned = sum(not memory.characters for memory in found)
+        if found and (pruned or not grace):  # exact values of pruned ones go at once
             request_purge(session)
         originals = [memory for memory in found if memory.episode is not None]
         return Removal(
@@ -120,6 +128,8 @@ class PostgresDeletion(Transactional, DeletionStore):
             archived=len(originals),
             details=sum(memory.details for memory in originals),
             learnings=unlearned,
+            pruned=pruned,
+            in_force=in_force,
             removed=removed,
             emptied=emptied,
         )
@@ -234,7 +244,10 @@ def _leave_forgotten(session: Session, ids: Sequence[str]) -> None:
 
 
 def _leave_state(session: Session, seqs: Sequence[int]) -> None:
-    """Let the successors of these memories, if there are any, supersede what these superseded."""
+    """Let the successors of these memories supersede what these superseded.
+
+    Without a successor, that holds again.
+    """
     rows = session.execute(
         "SELECT DISTINCT superseded_by FROM memory_state "
         "WHERE owner = %(owner)s AND superseded_by = ANY(%(seqs)s::bigint[])",
@@ -243,11 +256,37 @@ def _leave_state(session: Session, seqs: Sequence[int]) -> None:
     # One by one, as several of one chain may go.
     for (seq,) in rows.fetchall():
         session.execute(
-            "UPDATE memory_state SET superseded_by = (SELECT s.superseded_by "
-            "FROM memory_state AS s WHERE s.owner = %(owner)s AND s.memory_seq = %(seq)s) "
-            "WHERE owner = %(owner)s AND superseded_by = %(seq)s",
+            "UPDATE memory_state AS older SET superseded_by = s.superseded_by, superseded_at = "
+            "CASE WHEN s.superseded_at IS NOT NULL THEN older.superseded_at END "
+            "FROM (SELECT 1) AS one LEFT JOIN memory_state AS s "
+            "ON s.owner = %(owner)s AND s.memory_seq = %(seq)s "
+            "WHERE older.owner = %(owner)s AND older.superseded_by = %(seq)s",
             seq=seq,
         )
+
+
+def _in_force_again(
+    session: Session, found: Sequence[_Found]
+) -> tuple[frozenset[str], set[int]]:
+    """Return what holds again without these memories, and the summaries to rewrite with it."""
+    gone = {memory.seq for memory in found}
+    links = session.execute(
+        "SELECT memory_seq, superseded_by FROM memory_state WHERE owner = %(owner)s "
+        "AND superseded_at IS NOT NULL AND (superseded_by = ANY(%(seqs)s::bigint[]) "
+        "OR memory_seq = ANY(%(seqs)s::bigint[]))",
+        seqs=list(gone),
+    )
+    rows = session.execute(
+        "SELECT m.id, p.episode_seq FROM memory AS m "
+        "LEFT JOIN placed AS p ON p.owner = m.owner AND p.seq = m.seq "
+        "WHERE m.owner = %(owner)s AND m.seq = ANY(%(seqs)s::bigint[])",
+        seqs=list(in_force_again(dict(links.fetchall()), gone)),
+    ).fetchall()
+    episodes = {episode for _, episode in rows if episode is not None}
+    return (
+        frozenset(id for id, _ in rows),
+        {episode for episode in episodes if not has_pruned(session, episode)},
+    )
 
 
 def _leave_archive(session: Session, found: Sequence[_Found]) -> set[int]:
