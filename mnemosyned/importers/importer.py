@@ -13,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
+from mnemosyned.domain.ports.surroundings.agents import IMPORTED_PREFIX
 from mnemosyned.paths import printable_path
 from mnemosyned.verbs.memories import Remember
 
@@ -158,7 +159,7 @@ class Format(ABC):
 def stable_id(*parts: str) -> str:
     """Make the id of a record from what identifies it: the format, its own id, or its words."""
     text = "\0".join(parts).encode("utf-8", "replace")
-    return "import-" + hashlib.sha256(text).hexdigest()[:ID_CHARS]
+    return IMPORTED_PREFIX + hashlib.sha256(text).hexdigest()[:ID_CHARS]
 
 
 class _Chained(io.RawIOBase):

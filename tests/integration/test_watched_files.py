@@ -113,6 +113,19 @@ def test_a_part_that_was_forgotten_stays_forgotten_when_another_is_edited(
     assert current(service) == ["## Peas"]
 
 
+def test_a_part_that_was_forgotten_stays_forgotten_when_the_folder_is_new_again(
+    reader: FileReader, store: SqliteStore, service: MemoryService, tmp_path: Path
+) -> None:
+    note = tmp_path / "Garden.md"
+    reader.read(write(note, ROSES, BEANS), go_on)
+    service.call(Forget(service.call(Recall("Roses")).hits[0].id))
+
+    store.surroundings.watches.remove_folder(str(tmp_path))
+    reader.read(write(note, ROSES, BEANS, PEAS), go_on)
+
+    assert current(service) == ["## Beans", "## Peas"]
+
+
 def test_a_part_whose_earlier_version_was_forgotten_is_stored(
     reader: FileReader, service: MemoryService, tmp_path: Path
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from mnemosyned.domain.content_hash import content_hash
 from mnemosyned.domain.keeping.retention import (
     ForgetFilter,
     Grace,
@@ -13,7 +14,7 @@ from mnemosyned.domain.keeping.retention import (
 )
 from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.ports.deletion import DeletionStore
-from mnemosyned.domain.ports.surroundings.agents import CAPTURED_PREFIX
+from mnemosyned.domain.storing.intake import is_made_of_source, keys_of_forgotten
 from mnemosyned.domain.storing.supersession import in_force_again
 from mnemosyned.storage.postgres.database import purge
 from mnemosyned.storage.postgres.database.session import Session
@@ -113,7 +114,7 @@ class PostgresDeletion(Transactional, DeletionStore):
             keep_memories(session, [memory.seq for memory in found], grace)
         known = [memory.id for memory in found]
         unlearned = remove_of_memories(session, known)
-        _leave_forgotten(session, known)
+        _leave_keys(session, known)
         in_force, rewritten = _in_force_again(session, found)
         _leave_state(session, [memory.seq for memory in found])
         episodes = _leave_archive(session, found) | rewritten
@@ -231,15 +232,25 @@ def _learnings(session: Session, ids: Sequence[str], learned: Sequence[str]) -> 
     return len({*learned, *(id for (id,) in rows)})
 
 
-def _leave_forgotten(session: Session, ids: Sequence[str]) -> None:
-    """Keep the ids of captured messages, whose transcripts may be read again."""
-    captured = [id for id in ids if id.startswith(CAPTURED_PREFIX)]
-    if captured:
+def _leave_keys(session: Session, ids: Sequence[str]) -> None:
+    """Keep what memories are known by when their sources are read again."""
+    rows = session.execute(
+        "SELECT m.id, m.session_id, m.source, m.content, m.content_hash, "
+        "ARRAY(SELECT r.content_hash FROM revision AS r "
+        "WHERE r.owner = m.owner AND r.memory_seq = m.seq) "
+        f"FROM memory AS m WHERE m.owner = %(owner)s AND {OF_IDS}",
+        ids=[id for id in ids if is_made_of_source(id)],
+    )
+    keys: set[str] = set()
+    for id, name, source, content, said, before in rows:
+        hashes = [content_hash(content) if said is None else said, *before]
+        keys |= keys_of_forgotten(id, name, source, hashes)
+    if keys:
         session.execute(
             "INSERT INTO agent_forgotten (owner, id) "
             "SELECT o.owner, r.id FROM owner AS o CROSS JOIN unnest(%(ids)s::text[]) AS r (id) "
             "WHERE o.owner = %(owner)s ON CONFLICT DO NOTHING",
-            ids=captured,
+            ids=list(keys),
         )
 
 

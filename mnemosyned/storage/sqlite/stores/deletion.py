@@ -12,7 +12,7 @@ from mnemosyned.domain.keeping.retention import (
     Removal,
 )
 from mnemosyned.domain.ports.deletion import DeletionStore
-from mnemosyned.domain.ports.surroundings.agents import CAPTURED_PREFIX
+from mnemosyned.domain.storing.intake import is_made_of_source, keys_of_forgotten
 from mnemosyned.domain.storing.supersession import in_force_again
 from mnemosyned.storage.sqlite.database.copies import NAMING
 from mnemosyned.storage.sqlite.database.readers import Readers
@@ -131,6 +131,8 @@ class SqliteDeletion(Transactional, DeletionStore):
         if grace:  # before any is deleted that another one refers to
             keep_memories(connection, ids, grace)
         for id in ids:
+            if is_made_of_source(id):
+                _leave_keys(connection, id)
             deleted = _delete_working(connection, id)
             if deleted:
                 working += 1
@@ -144,7 +146,6 @@ class SqliteDeletion(Transactional, DeletionStore):
                 episodes.add(episode)
                 details += detail_count
             unlearned += remove_of_memory(connection, id)
-            _leave_forgotten(connection, id)
             indexed.append(deleted)
             _delete_state(connection, deleted[0])
         # After all rows, as when they were remembered.
@@ -238,10 +239,25 @@ class SqliteDeletion(Transactional, DeletionStore):
         return ()
 
 
-def _leave_forgotten(connection: sqlite3.Connection, id: str) -> None:
-    """Keep the id of a captured message, whose transcript may be read again."""
-    if id.startswith(CAPTURED_PREFIX):
-        connection.execute("INSERT OR IGNORE INTO agent_forgotten VALUES (?)", (id,))
+def _leave_keys(connection: sqlite3.Connection, id: str) -> None:
+    """Keep what a memory is known by when its source is read again."""
+    row = connection.execute(
+        "SELECT seq, session_id, source, content_hash FROM working_memory WHERE id = ?1 "
+        "UNION ALL "
+        "SELECT seq, session_id, source, content_hash FROM archive WHERE id = ?1",
+        (id,),
+    ).fetchone()
+    if row is None:
+        return
+    seq, session, source, said = row
+    before = connection.execute(
+        "SELECT content_hash FROM revision WHERE memory_seq = ?", (seq,)
+    )
+    hashes = [said, *(each for (each,) in before)]
+    connection.executemany(
+        "INSERT OR IGNORE INTO agent_forgotten VALUES (?)",
+        [(key,) for key in keys_of_forgotten(id, session, source, hashes)],
+    )
 
 
 def _in_force_again(

@@ -8,9 +8,11 @@ from typing import Any
 
 import msgspec
 
+from mnemosyned.domain.content_hash import content_hash
 from mnemosyned.domain.keeping.retention import Grace
 from mnemosyned.domain.learnings.learning import Learning
 from mnemosyned.domain.memory import MemoryRecord
+from mnemosyned.domain.storing.intake import keys_of_forgotten
 from mnemosyned.domain.storing.rows import LEARNING_COLUMNS, learning_from
 from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.tables.changing.rewrites import invalidate
@@ -230,8 +232,11 @@ def _put_back(session: Session, kept: Kept) -> int:
     )
     episodes = {episode for (episode,) in rows if episode is not None}
     invalidate(session, [each for each in episodes if not has_pruned(session, each)])
+    before = (revision.content_hash for revision in kept.revisions)
+    hashes = [content_hash(memory.content), *before]
     session.execute(
-        "DELETE FROM agent_forgotten WHERE owner = %(owner)s AND id = %(id)s",
-        id=memory.id,
+        "DELETE FROM agent_forgotten "
+        "WHERE owner = %(owner)s AND id = ANY(%(keys)s::text[])",
+        keys=list(keys_of_forgotten(memory.id, memory.session, memory.source, hashes)),
     )
     return seq

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from mnemosyned.domain.keeping.retention import Grace
+from mnemosyned.domain.storing.intake import keys_of_forgotten
 from mnemosyned.domain.storing.rows import LEARNING_COLUMNS
 from mnemosyned.storage.sqlite.fulltext.indexing import index_memories
 from mnemosyned.storage.sqlite.tables.changing.rewrites import invalidate
@@ -181,7 +182,16 @@ def _put_back(
         ).fetchone()
         if episode and not has_pruned(connection, *episode):
             invalidate(connection, episode)
-    connection.execute("DELETE FROM agent_forgotten WHERE id = ?", (id,))
+    hashes = [fields["content_hash"], *(words for _, _, words, _ in kept.revisions)]
+    connection.executemany(
+        "DELETE FROM agent_forgotten WHERE id = ?",
+        [
+            (key,)
+            for key in keys_of_forgotten(
+                id, fields["session_id"], fields["source"], hashes
+            )
+        ],
+    )
     return seq, fields["content"], fields["role"]
 
 
