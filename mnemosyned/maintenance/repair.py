@@ -11,6 +11,7 @@ from pathlib import Path
 from mnemosyned.domain.errors import MnemosynedError
 from mnemosyned.domain.keeping.backups import STAMP
 from mnemosyned.maintenance.findings import Finding, Installation, Remedy
+from mnemosyned.paths import shipped
 from mnemosyned.storage.sqlite.database.copies import (
     copy_beside,
     flush,
@@ -44,7 +45,7 @@ def _repaired(database: Path, remedies: set[Remedy | None]) -> Iterator[str]:
             with locked(database):
                 backup = back_up_for_repair(database)
                 yield f"backed up the database to {backup}"
-                yield from mend(database)
+                yield from mend(database, shipped("migrations"))
     except MnemosynedError as error:
         yield (
             f"not done: {error.message} Stop the daemon with mnem stop, then repair again"
