@@ -52,7 +52,7 @@ def in_force_again(
     again = set()
     for older, successor in successors.items():
         newer = successor
-        while newer in gone and newer in successors:
+        while newer is not None and newer in gone and newer in successors:
             newer = successors[newer]
         if newer in gone and older not in gone:
             again.add(older)

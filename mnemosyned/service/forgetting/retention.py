@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial, reduce
 from operator import or_
+from pathlib import Path
 from typing import Self
 
 import msgspec
@@ -25,7 +26,12 @@ from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.sleep.rollup import Level
 from mnemosyned.domain.text.word_cache import clear_word_caches
 from mnemosyned.logs import log_failure, logger
-from mnemosyned.service.backups.copies import file_bytes, known_backups
+from mnemosyned.service.backups.copies import (
+    backup_folder,
+    file_bytes,
+    known_backups,
+)
+from mnemosyned.service.backups.forgotten_list import ForgottenList
 from mnemosyned.service.changing.selection import Selected, Selector
 from mnemosyned.service.clock_guard import ClockGuard
 from mnemosyned.service.forgetting.grace import GraceKeeper
@@ -77,6 +83,7 @@ class RetentionService:
         self.on_removal: Callable[[], None] = lambda: None
         """Called after text was deleted, for caches that hold copies of it."""
         self.purger = self._make_purger(purge_soon)
+        self._forgotten = ForgottenList(self._backup_folder, now=cycle.clock.now)
         self.pruner = Pruner(
             store=store.archive.retention,
             policies=policies,
@@ -85,10 +92,17 @@ class RetentionService:
             on_removal=self._announce_removal,
         )
         self.grace = GraceKeeper(
-            store=store.archive.grace, policies=policies, clock=guard or cycle.clock
+            store=store.archive.grace,
+            policies=policies,
+            clock=guard or cycle.clock,
+            forgotten=self._forgotten,
         )
         self._selector = Selector(store)
         self._rewriting = threading.RLock()
+
+    def _backup_folder(self) -> Path | None:
+        file = self._about.file
+        return backup_folder(file, self._policies.backup.folder) if file else None
 
     def __enter__(self) -> Self:
         self.start()
@@ -267,7 +281,12 @@ class RetentionService:
             return f"{gone:,} of {len(ids):,} memories are forgotten, though {WORDS_REMAIN}"
 
         def forget(chunk: Sequence[str]) -> Removal:
-            removal = self._store.deletion.forget(chunk, grace=grace)
+            self._forgotten.note(chunk)
+            try:
+                removal = self._store.deletion.forget(chunk, grace=grace)
+            except BaseException:
+                self._forgotten.withdraw(chunk)
+                raise
             self._announce_removal()
             return removal
 
