@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from mnemosyned.assembly.build import open_memory
@@ -83,7 +84,7 @@ def restore_database(
         aside = finish_restore(database)
     if keep_forgotten:
         for each in folders:
-            ForgottenList(lambda each=each: each, now=SystemClock().now).withdraw(
+            ForgottenList(partial(Path, each), now=SystemClock().now).withdraw(
                 forgotten
             )
     begins = [each.begins for each in lists if each.begins]

@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from e2e.consistency import damage
@@ -340,7 +341,8 @@ def test_a_backup_that_the_list_does_not_know_is_placed_by_its_date(
     os.utime(dated)
     older = dated.with_name("memory-20200101T000000Z.db")
     dated.rename(older)
-    copied = shutil.copy(older, tmp_path / "copied.db")
+    copied = tmp_path / "copied.db"
+    shutil.copy(older, copied)
 
     now = restore_database(copied, database)
     assert (now.forgotten, now.list_begins) == (0, None)
@@ -357,7 +359,8 @@ def test_a_memory_that_is_put_back_is_not_forgotten_again(
 ) -> None:
     shutil.copy(blank, database)
     remember(database, "ada", "bob")
-    with Memory(database, **{"forget.grace_hours": 24}) as memory:
+    settings: dict[str, Any] = {"forget.grace_hours": 24}
+    with Memory(database, **settings) as memory:
         backup = Path(memory.backup().file)
         memory.forget(["ada", "bob"])
         memory.restore("ada")
