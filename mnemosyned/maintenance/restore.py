@@ -11,6 +11,7 @@ from pathlib import Path
 
 from mnemosyned.assembly.build import open_memory
 from mnemosyned.config import Config
+from mnemosyned.config.sections import BackupConfig
 from mnemosyned.domain.errors import InvalidRequest
 from mnemosyned.domain.ports.maintenance import CopyReport
 from mnemosyned.paths import shipped
@@ -109,7 +110,13 @@ def _forgotten_in(copy: Path, lists: Sequence[ForgottenSince]) -> list[str]:
 
 def _forget(copy: Path, ids: Sequence[str]) -> None:
     """Forget memories in a database that nobody else opens, and leave no file next to it."""
-    with open_memory(Config(database=str(copy), auto_sleep=False)) as memory:
+    # The list of the backup folder has it already, from the time when it was forgotten.
+    config = Config(
+        database=str(copy),
+        auto_sleep=False,
+        backup=BackupConfig(dir=f"{copy}.backups"),
+    )
+    with open_memory(config) as memory:
         for chunk in chunks(ids, NAMES_MAX):
             memory.service.call(Forget(id=list(chunk), now=True))
     copy.with_name(f"{copy.name}.lock").unlink(missing_ok=True)

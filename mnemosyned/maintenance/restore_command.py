@@ -107,12 +107,13 @@ def words_of(restored: RestoredDatabase) -> str:
         )
     elif restored.kept_forgotten:
         lines.append(
-            f"{counted(restored.forgotten, 'memory')} forgotten after the backup was made came back"
+            "back, although forgotten after the backup was made: "
+            f"{counted(restored.forgotten, 'memory')}"
         )
     elif restored.forgotten:
         lines.append(
-            f"{counted(restored.forgotten, 'memory')} forgotten after the backup was made would have "
-            "come back, and was forgotten again; --keep-forgotten brings it back"
+            "forgotten again, as it was after the backup was made: "
+            f"{counted(restored.forgotten, 'memory')}; --keep-forgotten keeps what the backup has"
         )
     if restored.list_begins:
         lines.append(

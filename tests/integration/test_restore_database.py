@@ -314,6 +314,25 @@ def test_what_is_remembered_again_is_in_the_next_backup_and_stays(
     assert sorted(kept(database)) == ["ada", "eve"]
 
 
+def test_a_restore_that_is_taken_back_loses_nothing_that_was_remembered_again(
+    dated: Path, database: Path
+) -> None:
+    remember(database, "bob")
+    done = restore_database(dated, database)
+    assert sorted(kept(database)) == ["ada", "eve"]
+
+    assert done.set_aside
+    assert restore_database(done.set_aside, database).forgotten == 0
+    assert sorted(kept(database)) == ["ada", "bob", "eve"]
+
+
+def test_a_list_without_its_key_claims_nothing(dated: Path, database: Path) -> None:
+    file = dated.parent / NAME
+    file.write_bytes(b'{"at":"2026' + file.read_bytes().split(b"\n", 1)[1])
+
+    assert restore_database(dated, database).forgotten is None
+
+
 def test_the_list_goes_with_the_folder_of_backups(dated: Path, tmp_path: Path) -> None:
     moved = tmp_path / "another machine" / "backups"
     shutil.copytree(dated.parent, moved)

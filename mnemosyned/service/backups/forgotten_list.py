@@ -94,13 +94,13 @@ class ForgottenList:
     def drop_before(self, oldest: datetime) -> None:
         """Drop what happened before the oldest backup that is left."""
         folder = self._folder()
-        if folder is None or not (folder / NAME).exists():
-            return
         try:
+            if folder is None or not (folder / NAME).exists():
+                return
             with _locked(folder):
-                first, *lines = _read(folder / NAME)
+                first, lines = _parsed(folder / NAME)
                 left = [line for line in lines if line.at >= oldest]
-                if len(left) < len(lines):
+                if first and len(left) < len(lines):
                     begins = msgspec.structs.replace(first, at=oldest)
                     partial = folder / f"{NAME}.new"
                     partial.unlink(missing_ok=True)
@@ -116,12 +116,12 @@ class ForgottenList:
         self, lines: Callable[[bytes], list[_Line]], *, create: bool = False
     ) -> None:
         folder = self._folder()
-        if folder is None or not (create or (folder / NAME).exists()):
-            return
         try:
+            if folder is None or not (create or (folder / NAME).exists()):
+                return
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             with _locked(folder):
-                first = next(_read(folder / NAME), None)
+                first = next((each for each in _read(folder / NAME) if each.key), None)
                 if first is None:
                     first = self._line(key=secrets.token_hex(KEY_BYTES))
                     _append(folder / NAME, [first])
@@ -135,11 +135,9 @@ def forgotten_since(backup: Path, folder: Path) -> ForgottenSince | None:
 
     A backup that the list does not know is placed by the date in its name, or else of its file.
     """
-    lines = iter(_read(folder / NAME))
-    first = next(lines, None)
+    first, events = _parsed(folder / NAME)
     if first is None:
         return None
-    events = list(lines)
     digest = _digest(backup)
     mark = next((line.made for line in events if line.digest == digest), "")
     begun = [
@@ -200,6 +198,13 @@ def _read(path: Path) -> Iterator[_Line]:
                 yield _decode(line)
             except msgspec.DecodeError:
                 continue
+
+
+def _parsed(path: Path) -> tuple[_Line | None, list[_Line]]:
+    """Return the line with the key, and those after it."""
+    lines = _read(path)
+    first = next((line for line in lines if line.key), None)
+    return first, list(lines)
 
 
 def _append(path: Path, lines: Sequence[_Line]) -> None:
