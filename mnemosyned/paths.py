@@ -148,6 +148,12 @@ def fault_of(error: OSError) -> str:
     return _FAULTS.get(error.errno or 0) or error.strerror or str(error)
 
 
+def printable_path(path: str | os.PathLike[str]) -> str:
+    """A path as text that can be stored and sent: bytes that are no UTF-8 become escapes."""
+    encoded = os.fspath(path).encode("utf-8", "surrogateescape")
+    return encoded.decode("utf-8", "backslashreplace")
+
+
 def shown_path(name: str) -> str:
     """A path for a message: shortened, and without what cannot be printed."""
     if len(name) > SHOWN_CHARS_MAX:

@@ -140,7 +140,10 @@ def _question(name: str, foreseen: Any) -> str:  # noqa: ANN401 the result of an
         selected.append(_these(learnings, "learning"))
     final = " This cannot be undone." if name in DELETES else ""
     if until := getattr(foreseen, "final_at", None):
-        final = f" mnem restore can put back what is forgotten until {when(until)}."
+        part = "what is forgotten"
+        if foreseen.recoverable < count:
+            part = f"{foreseen.recoverable:,} of {count:,}"
+        final = f" mnem restore can put back {part} until {when(until)}."
     if archived := getattr(foreseen, "archived", 0) if name in PINS else 0:
         final = f" {_of_them(archived, count)} archived and cannot be {name}ned."
     return f"{name.capitalize()} {' and '.join(selected)}?{final}"

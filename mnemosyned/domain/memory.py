@@ -157,9 +157,12 @@ class Acknowledged:
     id: str
     created_at: datetime
     stored: bool
-    """False where the memory was already known: the same id again, or `dedupe` found its text."""
+    """False where the memory was already known: the same id again, or `dedupe` found its text; and
+    where it was `forgotten`."""
     secrets: Literal["", "kept", "masked"] = ""
     """What became of the secrets in it, where it has some."""
+    forgotten: bool = False
+    """True where it was captured or imported before and then forgotten: it stays so."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,8 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
+from mnemosyned.domain.ports.surroundings.agents import IMPORTED_PREFIX
+from mnemosyned.paths import printable_path
 from mnemosyned.verbs.memories import Remember
 
 HEAD_BYTES = 64 * 1024
@@ -89,7 +91,12 @@ class Source:
     @property
     def name(self) -> str:
         """Its name in error messages."""
-        return "standard input" if self.path == STANDARD_INPUT else str(self.path)
+        return "standard input" if self.path == STANDARD_INPUT else str(self.shown)
+
+    @property
+    def shown(self) -> Path:
+        """Its path as text, which names no file where a name on it is not UTF-8."""
+        return Path(printable_path(self.path))
 
     @property
     def is_folder(self) -> bool:
@@ -152,7 +159,7 @@ class Format(ABC):
 def stable_id(*parts: str) -> str:
     """Make the id of a record from what identifies it: the format, its own id, or its words."""
     text = "\0".join(parts).encode("utf-8", "replace")
-    return "import-" + hashlib.sha256(text).hexdigest()[:ID_CHARS]
+    return IMPORTED_PREFIX + hashlib.sha256(text).hexdigest()[:ID_CHARS]
 
 
 class _Chained(io.RawIOBase):

@@ -65,7 +65,7 @@ class Journal:
 
         A file that grew since it was done is read on; of a folder nothing tells.
         """
-        entry = self._entries.get(str(source.path.absolute()))
+        entry = self._entries.get(str(source.shown.absolute()))
         if entry is None:
             return None
         try:
@@ -85,7 +85,7 @@ class Journal:
             return
         try:
             file, size = _identity(source)
-            path = str(source.path.absolute())
+            path = str(source.shown.absolute())
             _append(self._path, Entry(path, file, position, bytes, done, size))
         except OSError:
             self._path = None

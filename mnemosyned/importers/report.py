@@ -27,6 +27,8 @@ class ImportReport:
     stored: int = 0
     known: int = 0
     """Memories that were there already."""
+    forgotten: int = 0
+    """Memories that were imported before and forgotten, and stay so."""
     learned: int = 0
     """Learnings in force that came with the records."""
     bad: int = 0

@@ -122,7 +122,9 @@ class PartReader:
             return
         stored = sum(memory.stored for memory in answer)
         run.report.stored += stored
-        run.report.known += len(answer) - stored
+        forgotten = sum(memory.forgotten for memory in answer)
+        run.report.forgotten += forgotten
+        run.report.known += len(answer) - stored - forgotten
         run.report.learned += answer.learned
         if self._journal:
             self._journal.write(self._part.source, items[-1].position, self._bytes)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from mnemosyned.config import Config
 from mnemosyned.maintenance.daemon_process import DaemonProcess
+from mnemosyned.service.backups.copies import backup_folder
 from mnemosyned.verbs.status import Stats
 
 
@@ -73,7 +74,7 @@ class Installation:
     @property
     def backup_folder(self) -> Path:
         """The folder of dated backups, which may not exist."""
-        return self.config.backup_folder or self.database.with_name("backups")
+        return backup_folder(self.database, self.config.backup_folder)
 
 
 def _finding(  # noqa: PLR0917 read as a sentence where a check yields it

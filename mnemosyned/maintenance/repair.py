@@ -11,6 +11,7 @@ from pathlib import Path
 from mnemosyned.domain.errors import MnemosynedError
 from mnemosyned.domain.keeping.backups import STAMP
 from mnemosyned.maintenance.findings import Finding, Installation, Remedy
+from mnemosyned.paths import shipped
 from mnemosyned.storage.sqlite.database.copies import (
     copy_beside,
     flush,
@@ -42,9 +43,9 @@ def _repaired(database: Path, remedies: set[Remedy | None]) -> Iterator[str]:
                 yield f"finished the restore of {database}"
         if Remedy.DATABASE in remedies:
             with locked(database):
-                backup = _back_up(database)
+                backup = back_up_for_repair(database)
                 yield f"backed up the database to {backup}"
-                yield from mend(database)
+                yield from mend(database, shipped("migrations"))
     except MnemosynedError as error:
         yield (
             f"not done: {error.message} Stop the daemon with mnem stop, then repair again"
@@ -53,7 +54,7 @@ def _repaired(database: Path, remedies: set[Remedy | None]) -> Iterator[str]:
         yield f"not done: {error}"
 
 
-def _back_up(database: Path) -> Path:
+def back_up_for_repair(database: Path) -> Path:
     """A copy of the database as it is, with its faults."""
     folder = database.with_name("backups")
     folder.mkdir(mode=0o700, exist_ok=True)

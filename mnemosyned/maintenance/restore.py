@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
 from pathlib import Path
 
+from mnemosyned.assembly.build import open_memory
+from mnemosyned.config import Config
+from mnemosyned.config.sections import BackupConfig
 from mnemosyned.domain.errors import InvalidRequest
 from mnemosyned.domain.ports.maintenance import CopyReport
 from mnemosyned.paths import shipped
+from mnemosyned.service.backups.forgotten_list import (
+    ForgottenList,
+    ForgottenSince,
+    forgotten_since,
+)
+from mnemosyned.service.service import SystemClock
+from mnemosyned.service.steps import chunks
+from mnemosyned.storage.sqlite.database.copies import flush, open_to_read
 from mnemosyned.storage.sqlite.database.ownership import locked
 from mnemosyned.storage.sqlite.database.restoring import (
     check_backup,
     finish_restore,
     stage_copy,
 )
+from mnemosyned.verbs.request import NAMES_MAX
+from mnemosyned.verbs.retention import Forget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +41,12 @@ class RestoredDatabase:
     copy: CopyReport
     set_aside: Path | None
     """Where the former database is; None if there was none."""
+    forgotten: int | None
+    """Memories in the backup that were forgotten after it was made; None where no list tells."""
+    kept_forgotten: bool
+    """Whether those are back; otherwise they were forgotten again."""
+    list_begins: datetime | None
+    """What was forgotten between the backup and this time may be back; None if nothing can be."""
 
 
 def check_restorable(backup: Path, database: Path) -> None:
@@ -33,14 +56,68 @@ def check_restorable(backup: Path, database: Path) -> None:
     check_backup(backup, shipped("migrations"))
 
 
-def restore_database(backup: Path, database: Path) -> RestoredDatabase:
+def restore_database(
+    backup: Path,
+    database: Path,
+    *,
+    folder: Path | None = None,
+    keep_forgotten: bool = False,
+) -> RestoredDatabase:
     """Put a copy of a backup in the place of the database, and set that aside.
 
+    What was forgotten after the backup was made is forgotten in the copy too, by the list next to
+    the backup or in the `folder` of backups; with `keep_forgotten` it is only counted.
     Raises `InvalidRequest`, `SchemaTooNew`, `DatabaseInUse` and `StorageFailed`; the database is
     as it was then.
     """
     check_restorable(backup, database)
+    folders = dict.fromkeys([backup.parent, folder or database.with_name("backups")])
+    lists = list(filter(None, (forgotten_since(backup, each) for each in folders)))
+    forgotten: list[str] = []
+
+    def forget_again(copy: Path) -> None:
+        forgotten.extend(_forgotten_in(copy, lists))
+        if forgotten and not keep_forgotten:
+            _forget(copy, forgotten)
+
     with locked(database):
-        copy = stage_copy(backup, database)
+        copy = stage_copy(backup, database, change=forget_again)
         aside = finish_restore(database)
-    return RestoredDatabase(database=database, copy=copy, set_aside=aside)
+    if keep_forgotten:
+        for each in folders:
+            ForgottenList(partial(Path, each), now=SystemClock().now).withdraw(
+                forgotten
+            )
+    begins = [each.begins for each in lists if each.begins]
+    return RestoredDatabase(
+        database=database,
+        copy=copy,
+        set_aside=aside,
+        forgotten=len(forgotten) if lists else None,
+        kept_forgotten=bool(forgotten) and keep_forgotten,
+        list_begins=min(begins) if begins and len(begins) == len(lists) else None,
+    )
+
+
+def _forgotten_in(copy: Path, lists: Sequence[ForgottenSince]) -> list[str]:
+    with closing(open_to_read(copy)) as connection:
+        rows = connection.execute(
+            "SELECT id FROM working_memory UNION ALL SELECT id FROM archive"
+        ).fetchall()
+    ids = [id for (id,) in rows]
+    return list(dict.fromkeys(id for each in lists for id in each.among(ids)))
+
+
+def _forget(copy: Path, ids: Sequence[str]) -> None:
+    """Forget memories in a database that nobody else opens, and leave no file next to it."""
+    # The list of the backup folder has it already, from the time when it was forgotten.
+    config = Config(
+        database=str(copy),
+        auto_sleep=False,
+        backup=BackupConfig(dir=f"{copy}.backups"),
+    )
+    with open_memory(config) as memory:
+        for chunk in chunks(ids, NAMES_MAX):
+            memory.service.call(Forget(id=list(chunk), now=True))
+    copy.with_name(f"{copy.name}.lock").unlink(missing_ok=True)
+    flush(copy)

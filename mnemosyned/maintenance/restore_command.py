@@ -19,7 +19,7 @@ from mnemosyned.maintenance.service_commands import (
     stop_daemon,
 )
 from mnemosyned.paths import DATABASE_PATH_BYTES_MAX, DATABASE_SUFFIX, usable_path
-from mnemosyned.terminal import counted, say, say_json
+from mnemosyned.terminal import counted, say, say_json, when
 
 
 @click.command("restore-db")
@@ -32,14 +32,27 @@ from mnemosyned.terminal import counted, say, say_json
     type=click.Path(path_type=Path),
     help="The database to replace; default: that of the settings.",
 )
+@click.option(
+    "--keep-forgotten",
+    is_flag=True,
+    help="Bring back what was forgotten after the backup was made.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def restore_db(
-    file: Path, database: Path | None, *, restart: bool, as_json: bool
+    file: Path,
+    database: Path | None,
+    *,
+    restart: bool,
+    keep_forgotten: bool,
+    as_json: bool,
 ) -> None:
     """Put a backup in the place of the database.
 
     The backup is checked first. The present database is set aside under a name with the date,
     and never deleted. The daemon must be stopped, or --restart does that.
+
+    What was forgotten after the backup was made is forgotten again, by a list that is kept in the
+    folder of backups. --keep-forgotten brings it back.
     """
     config = daemon_process.configured()
     target = _target(database) if database else config.database_path
@@ -54,14 +67,19 @@ def restore_db(
         check_restorable(backup, target)  # before anything is stopped
         stopped = stop_daemon(config, database=target)
     try:
-        restored = restore_database(backup, target)
+        restored = restore_database(
+            backup,
+            target,
+            folder=config.backup_folder,
+            keep_forgotten=keep_forgotten,
+        )
     finally:
         if stopped:
             start_again(stopped)
     if as_json:
         say_json(restored)
     else:
-        say(_words(restored))
+        say(words_of(restored))
 
 
 def _target(database: Path) -> Path:
@@ -74,13 +92,34 @@ def _target(database: Path) -> Path:
     ).absolute()
 
 
-def _words(restored: RestoredDatabase) -> str:
+def words_of(restored: RestoredDatabase) -> str:
+    """Say what was restored, what was forgotten again, and how to take it back."""
     copy = restored.copy
     held = f"{counted(copy.memories, 'memory')}, {counted(copy.episodes, 'summary')}"
     lines = [f"restored {restored.database}: {held}; checked, complete and on disk"]
     if restored.set_aside:
         lines.append(f"the former database is set aside as {restored.set_aside}")
         lines.append(f"to take this back: mnem restore-db {restored.set_aside}")
+    if restored.forgotten is None:
+        lines.append(
+            "no list of what was forgotten is kept with the backups: what was forgotten after this "
+            "one was made may be back"
+        )
+    elif restored.kept_forgotten:
+        lines.append(
+            "back, although forgotten after the backup was made: "
+            f"{counted(restored.forgotten, 'memory')}"
+        )
+    elif restored.forgotten:
+        lines.append(
+            "forgotten again, as it was after the backup was made: "
+            f"{counted(restored.forgotten, 'memory')}; --keep-forgotten keeps what the backup has"
+        )
+    if restored.list_begins:
+        lines.append(
+            f"the list of what was forgotten begins at {when(restored.list_begins)}: what was "
+            "forgotten between the backup and that time may be back"
+        )
     lines += [
         f"the backup has a fault: {problem}; mnem doctor --repair mends it"
         for problem in copy.problems

@@ -42,8 +42,14 @@ class Forgotten(Foreseen, frozen=True, kw_only=True):
     """Seconds until the purge, while it waits for other requests; null otherwise."""
     reason: str = ""
     """Why the purge failed; empty where it is complete or only waits."""
+    in_force_again: list[str] = msgspec.field(default_factory=list)
+    """Ids of older memories that hold again, 1,000 at most: what superseded them is forgotten."""
     final_at: datetime | None = None
-    """Until then they can be put back, by the setting `forget.grace_hours`; null without it."""
+    """Until then the `recoverable` ones can be put back, by the setting `forget.grace_hours`; null
+    where none can."""
+    recoverable: int = 0
+    """Memories that can be put back until `final_at`. The others were pruned: nothing is kept of
+    them, and they are deleted at once."""
     call: str = ""
     """What `restore` takes to put back all that this call forgot; empty without a grace time."""
     backups: list[str]

@@ -11,6 +11,7 @@ from itertools import islice
 from watchdog.events import (
     EVENT_TYPE_CLOSED,
     EVENT_TYPE_CREATED,
+    EVENT_TYPE_DELETED,
     EVENT_TYPE_MODIFIED,
     EVENT_TYPE_MOVED,
     FileSystemEvent,
@@ -37,9 +38,16 @@ def check_room(folder: str) -> None:
 class Notifications:
     """Tells which paths changed below some folders."""
 
-    def __init__(self, on_change: Callable[[str], None]) -> None:
-        """`on_change` is called with the path of each file, in a thread of its own."""
+    def __init__(
+        self, on_change: Callable[[str], None], on_loss: Callable[[], None]
+    ) -> None:
+        """`on_change` is called with the path of each file, in a thread of its own.
+
+        `on_loss` is called when a followed folder is deleted: its events end, also where one of
+        the same name is made at once.
+        """
         self._on_change = on_change
+        self._on_loss = on_loss
         self._observer: BaseObserver | None = None
 
     def follow(self, folders: list[str]) -> dict[str, str]:
@@ -69,18 +77,29 @@ class Notifications:
             observer.join(CLOSE_S)
 
     def _schedule(self, observer: BaseObserver, folder: str) -> None:
-        is_file = os.path.isfile(folder)  # noqa: PTH113
-        place = os.path.dirname(folder) if is_file else folder  # noqa: PTH120
-        observer.schedule(_Handler(self._on_change), place, recursive=not is_file)
+        place = place_of(folder)
+        handler = _Handler(self._on_change, self._on_loss, place)
+        observer.schedule(handler, place, recursive=place == folder)
+
+
+def place_of(path: str) -> str:
+    """Return the folder whose events tell of a path: of a file, the one that it is in."""
+    return os.path.dirname(path) if os.path.isfile(path) else path  # noqa: PTH113, PTH120
 
 
 class _Handler(FileSystemEventHandler):
     """Hands the path of each changed file on."""
 
-    def __init__(self, on_change: Callable[[str], None]) -> None:
+    def __init__(
+        self, on_change: Callable[[str], None], on_loss: Callable[[], None], place: str
+    ) -> None:
         self._on_change = on_change
+        self._on_loss = on_loss
+        self._place = place
 
     def on_any_event(self, event: FileSystemEvent) -> None:
+        if event.event_type == EVENT_TYPE_DELETED and event.src_path == self._place:
+            self._on_loss()
         if event.is_directory or event.event_type not in CHANGES:
             return
         self._on_change(os.fsdecode(event.dest_path or event.src_path))

@@ -40,6 +40,8 @@ class WatchLimits:
     """How often folders are looked through for what no event told."""
     poll_s: float = 10.0
     """The same where events cannot be had."""
+    look_s: float = 2.0
+    """How often it is looked whether a folder was deleted, replaced, or is there again."""
     read_bytes: int = 1 << 20
     """Bytes of a transcript read at a time."""
     batch: int = 100

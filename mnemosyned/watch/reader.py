@@ -15,6 +15,7 @@ from mnemosyned.importers.formats.jsonl import JsonLines
 from mnemosyned.importers.formats.notes.notes import Notes
 from mnemosyned.importers.formats.personal.shell import ShellHistory
 from mnemosyned.importers.importer import START, Format, Item, Source
+from mnemosyned.paths import printable_path
 from mnemosyned.projects import project_of
 from mnemosyned.service.service import MemoryService
 from mnemosyned.transcripts.identity import Identity, identity_of
@@ -62,7 +63,7 @@ class FileReader:
             return 0
         before = self._before(present)
         source = Source.named(Path(path))
-        identity = identity_of(path, source.head)
+        identity = identity_of(printable_path(path), source.head)
         if identity:
             return self._transcript(present, before, identity, rest)
         if NOTES.recognizes(source):
@@ -75,7 +76,7 @@ class FileReader:
 
     def _before(self, present: FileState) -> WatchedFile | None:
         """Return the file's state, also where it had another name."""
-        known = self._watches.file(present.path)
+        known = self._watches.file(printable_path(present.path))
         if known:
             return known
         for moved in self._watches.moved_from(present.file):
@@ -96,7 +97,7 @@ class FileReader:
     ) -> None:
         self._watches.keep_file(
             WatchedFile(
-                path=present.path,
+                path=printable_path(present.path),
                 file=present.file,
                 size=present.size,
                 modified_ns=present.modified_ns,

@@ -21,10 +21,10 @@ from mnemosyned.domain.ports.clock import Clock
 from mnemosyned.domain.ports.surroundings.watching import WatchStore
 from mnemosyned.importers.reading.parsing import PARSE_ERRORS
 from mnemosyned.logs import logger
-from mnemosyned.paths import path_fault, shown_path
+from mnemosyned.paths import path_fault, printable_path, shown_path
 from mnemosyned.sleep.throttle import ForegroundGate
 from mnemosyned.verbs.watching import PATHS_MAX, Watch, WatchedFolder, Watching
-from mnemosyned.watch.notifications import Notifications
+from mnemosyned.watch.notifications import Notifications, place_of
 from mnemosyned.watch.policy import WatchLimits, WatchPolicy
 from mnemosyned.watch.queue import DueFiles
 from mnemosyned.watch.reader import FileReader
@@ -55,12 +55,12 @@ class Watcher:
         self._policy = policy
         self._limits = limits
         self._due = DueFiles(files_max=policy.files_max)
-        self._notifications = Notifications(self._note_change)
+        self._notifications = Notifications(self._note_change, self._apply)
         self._problems: dict[str, str] = {}
         self._without_events = False
         self._roots: list[str] = []
         self._places: list[str] = []
-        """Device and inode of each root."""
+        """Device and inode of the folder that tells of each root."""
         self._changed = threading.Event()
         self._scanning = False
         self._rested_at = time.monotonic()
@@ -175,19 +175,23 @@ class Watcher:
     def _follow(self) -> None:
         """Read what is due, and in between what a scan finds, until it is time to stop."""
         scan: Iterator[str] = iter(())
-        rescan_at = 0.0
+        rescan_at = look_at = 0.0
         while not self._due.stopping:
+            if time.monotonic() >= look_at:
+                look_at = time.monotonic() + self._limits.look_s
+                if _places(self._roots) != self._places:
+                    self._changed.set()
             if self._changed.is_set():
                 self._changed.clear()
                 self._begin()
                 # From the beginning: what changed before there were events is found.
                 scan, self._scanning = self._scan(), True
             if not self._scanning and time.monotonic() >= rescan_at:
-                if _places(self._folders()) != self._places:
-                    self._begin()  # one was deleted, replaced, or is there again
                 scan, self._scanning = self._scan(), True
             path = self._due.next(
-                0.0 if self._scanning else max(0.0, rescan_at - time.monotonic())
+                0.0
+                if self._scanning
+                else max(0.0, min(rescan_at, look_at) - time.monotonic())
             )
             if not path and self._scanning:
                 path = next(scan, "")
@@ -205,7 +209,7 @@ class Watcher:
         self._places = _places(self._roots)
         fit = [root for root in self._roots if not _unfit(root)]
         self._problems = self._notifications.follow(fit)
-        self._without_events = bool(self._problems) or "" in self._places
+        self._without_events = bool(self._problems)
         for folder, problem in self._problems.items():
             log.warning("watch_without_events", folder=folder, reason=problem)
 
@@ -213,6 +217,8 @@ class Watcher:
         """Yield the files that are not as they were when they were last read."""
         room = self._policy.files_max
         for root in self._roots:
+            if not os.path.exists(root):  # noqa: PTH110
+                continue  # it may come back, and is then read on
             scan = Scan()
             states = self._watches.states(root)
             for file in files_below(root, scan):
@@ -221,7 +227,10 @@ class Watcher:
                     self._problems[root] = limit
                     return
                 room -= 1
-                if states.pop(file.path, None) != (file.size, file.modified_ns):
+                if states.pop(printable_path(file.path), None) != (
+                    file.size,
+                    file.modified_ns,
+                ):
                     yield file.path
             missing = [path for path in states if state_of(path) is None]
             # Those that moved were found under their new name by now.
@@ -296,11 +305,11 @@ class Watcher:
 
 
 def _places(roots: Iterable[str]) -> list[str]:
-    """Return device and inode of each path; nothing for one that is not there."""
+    """Return device and inode of the folder that tells of each path; empty where the path is not."""
     places = []
     for root in roots:
         try:
-            status = os.stat(root)  # noqa: PTH116
+            status = os.stat(place_of(root))  # noqa: PTH116
         except OSError:
             places.append("")
         else:
@@ -323,4 +332,6 @@ def _unfit(path: str) -> str:
         return "it holds everything; name folders in it"
     if not os.path.exists(plain):  # noqa: PTH110
         return "there is no such folder or file"
+    if plain != printable_path(plain):
+        return "its name is not UTF-8; watch the folder above it"
     return "" if os.access(plain, os.R_OK) else "permission denied"

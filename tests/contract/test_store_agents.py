@@ -6,8 +6,10 @@ from datetime import timedelta
 import pytest
 from support.fakes import NOON, consolidate, memory, promotion, remember_batch, trio
 
+from mnemosyned.domain.keeping.retention import Grace
 from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.ports.surroundings.agents import AgentCall, AgentSession
+from mnemosyned.domain.revisions import MemoryEdit
 
 
 def session(id: str, *, minutes: float = 0, project: str = "shop") -> AgentSession:
@@ -135,12 +137,13 @@ def test_sessions_are_limited(
 
 
 def test_what_is_stored_or_was_forgotten_is_known(store: MemoryStore) -> None:
-    remember_batch(store, memory("a-working"), memory("a-gone"), *trio("a-old"))
+    gone = f"a-{'0' * 32}"
+    remember_batch(store, memory("a-working"), memory(gone), *trio("a-old"))
     consolidate(store, promotion("e", *trio("a-old")))
     archived = store.memories.originals("e")[0].id
-    store.deletion.forget(["a-gone"])
+    store.deletion.forget([gone])
 
-    ids = ["a-new", "a-working", "a-gone", archived, "a-newer"]
+    ids = ["a-new", "a-working", gone, archived, "a-newer"]
     assert store.surroundings.agents.unknown(ids) == ["a-new", "a-newer"]
 
 
@@ -151,6 +154,61 @@ def test_a_forgotten_memory_that_was_not_captured_leaves_no_id(
     store.deletion.forget(["mine"])
 
     assert store.surroundings.agents.unknown(["mine"]) == ["mine"]
+
+
+def source_id(prefix: str, number: int) -> str:
+    return f"{prefix}-{number:032x}"
+
+
+def remembered(store: MemoryStore, id: str, text: str) -> tuple[bool, bool]:
+    """Whether it was stored, and whether it was forgotten before."""
+    (answer,) = remember_batch(
+        store, memory(id, text, session="codex:1"), dedupe=id.startswith("a-")
+    )
+    return answer.stored, answer.forgotten
+
+
+@pytest.mark.parametrize("state", ["working", "archived", "pruned", "edited"])
+def test_a_forgotten_message_is_known_by_its_words_when_it_has_another_id(
+    store: MemoryStore, state: str
+) -> None:
+    words = "The harbor is closed"
+    said = memory(source_id("a", 1), words, session="codex:1")
+    remember_batch(store, said)
+    if state == "edited":
+        edited = replace(said, content="Other words")
+        store.changes.edit([MemoryEdit(before=said, after=edited)], now=NOON)
+    if state in ("archived", "pruned"):
+        consolidate(store, promotion("e", said))
+    if state == "pruned":
+        store.archive.retention.prune([said.id], now=NOON)
+    store.deletion.forget([said.id])
+
+    assert remembered(store, said.id, words) == (False, True)
+    assert remembered(store, source_id("a", 2), words) == (False, True)
+    assert remembered(store, source_id("a", 3), "Something else") == (True, False)
+    assert remembered(store, "of-a-person", words) == (True, False)
+
+
+def test_what_was_imported_and_forgotten_stays_forgotten(store: MemoryStore) -> None:
+    imported = memory(source_id("import", 1), "One", session="notes")
+    remember_batch(store, imported)
+    store.deletion.forget([imported.id])
+
+    assert remembered(store, imported.id, "One") == (False, True)
+    assert remembered(store, source_id("import", 2), "One") == (True, False)
+
+
+def test_a_message_that_is_put_back_is_forgotten_no_more(store: MemoryStore) -> None:
+    said = memory(source_id("a", 1), "The harbor is closed", session="codex:1")
+    remember_batch(store, said)
+    store.deletion.forget([said.id], grace=Grace("call", NOON + timedelta(days=1)))
+    assert remembered(store, source_id("a", 2), said.content) == (False, True)
+
+    store.archive.grace.put_back([said.id])
+
+    assert store.surroundings.agents.unknown([said.id]) == []
+    assert remembered(store, source_id("a", 2), said.content) == (False, False)
 
 
 def test_activity_counts_calls_by_client_and_event(store: MemoryStore) -> None:

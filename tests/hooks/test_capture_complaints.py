@@ -140,6 +140,21 @@ def test_what_was_forgotten_stays_forgotten_when_its_transcript_is_read_again(
     assert texts(store, "claude-code:s1", "claude-code:s2") == SAID[1:]
 
 
+def test_what_was_forgotten_stays_forgotten_when_its_messages_get_other_ids(
+    hooks: HookService, service: MemoryService, store: SqliteStore, transcript: Path
+) -> None:
+    """As when a tool writes the transcript again after a fork or a resume."""
+    write_lines(transcript, TALK)
+    claude(hooks, transcript).call(hook_event_name="Stop")
+    service.call(Forget(id=captured(store, "claude-code:s1")[0].id))
+
+    transcript.unlink()
+    write_lines(transcript, [{**line, "uuid": f"new-{line['uuid']}"} for line in TALK])
+    claude(hooks, transcript).call(hook_event_name="Stop")
+
+    assert texts(store, "claude-code:s1") == SAID[1:]
+
+
 def test_junk_messages_without_a_word_are_not_stored(
     hooks: HookService, store: SqliteStore, transcript: Path
 ) -> None:

@@ -17,6 +17,7 @@ from support.services import make_keeper
 from mnemosyned import Memory, Remember
 from mnemosyned.domain.errors import InvalidRequest, StorageFailed
 from mnemosyned.domain.keeping.backups import Keep, backup_name
+from mnemosyned.service.backups.forgotten_list import NAME, forgotten_since
 from mnemosyned.service.backups.keeper import BackupKeeper
 from mnemosyned.service.policies import BackupPolicy, PolicyHolder
 from mnemosyned.service.service import MemoryService
@@ -257,7 +258,8 @@ def keeper(
 
 
 def made(tmp_path: Path) -> list[str]:
-    return sorted(file.name for file in (tmp_path / "copies").glob("*"))
+    files = {file.name for file in (tmp_path / "copies").glob("*")}
+    return sorted(files - {NAME})
 
 
 @pytest.mark.sqlite
@@ -290,6 +292,29 @@ def test_only_scheduled_backups_are_removed_when_they_are_too_many(
     files = made(tmp_path)
     assert len([name for name in files if name.endswith(".auto.db")]) == 2
     assert {by_hand.name, "letter.db"} <= set(files)
+
+
+@pytest.mark.sqlite
+def test_the_list_of_what_was_forgotten_ends_with_the_last_backup_that_needs_it(
+    keeper: BackupKeeper, service: MemoryService, clock: FakeClock, tmp_path: Path
+) -> None:
+    for day in range(4):
+        service.call(Remember("tea", id=f"m{day}"))
+        keeper.run_scheduled()
+        clock.advance(days=1)
+        service.call(Forget(f"m{day}"))
+    keeper.run_scheduled()
+
+    oldest, newest = made(tmp_path)
+    folder = tmp_path / "copies"
+    since = forgotten_since(folder / oldest, folder)
+    assert since
+    assert since.among(f"m{day}" for day in range(4)) == ["m3"]
+    assert since.begins is None
+    assert len((folder / NAME).read_text().splitlines()) <= 7
+    last = forgotten_since(folder / newest, folder)
+    assert last
+    assert last.hashes == frozenset()
 
 
 @pytest.mark.sqlite

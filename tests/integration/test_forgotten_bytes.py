@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
@@ -21,20 +23,25 @@ from support.forget_cases import (
     WORDS,
     Case,
     Parts,
+    all_rows,
     find_remains,
     forget_requests,
     memories_of,
     rolled_up,
 )
+from support.stores import run_cycle
 from support.thorough import thorough
 
 from mnemosyned import Memory as Library
 from mnemosyned.domain.memory import Episode, MemoryRecord
+from mnemosyned.maintenance.repair import back_up_for_repair
+from mnemosyned.maintenance.restore import restore_database
 from mnemosyned.paths import shipped
 from mnemosyned.service.forgetting.retention import RetentionService
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore, open_store
+from mnemosyned.storage.sqlite.database.copies import UNPURGED
 from mnemosyned.verbs.memories import Remember
 from mnemosyned.verbs.retention import Forget
 
@@ -187,6 +194,80 @@ def test_another_program_that_reads_keeps_the_log_until_it_is_done(
     retention.after_cycle()
 
     assert find_remains(file_store, WORDS["words"]) == []
+
+
+def backed_up(store: SqliteStore, target: Path) -> None:
+    assert store.maintenance.back_up(target).problems == ()
+
+
+def backed_up_for_a_repair(store: SqliteStore, target: Path) -> None:
+    back_up_for_repair(store.database).rename(target)
+
+
+def restored(store: SqliteStore, target: Path) -> None:
+    """As from a backup that an earlier version made."""
+    raw = target.with_suffix(".raw")
+    with closing(sqlite3.connect(store.database)) as source:
+        source.execute("VACUUM INTO ?", (str(raw),))
+    assert b"zqxjv" in raw.read_bytes()
+    restore_database(raw, target)
+    raw.unlink()
+
+
+def rescued(store: SqliteStore, target: Path) -> None:
+    """The file is deleted while it is open, and written back."""
+    store.database.unlink()
+    remember_batch(store, memory("new"))
+    shutil.copy(store.database, target)
+
+
+@pytest.mark.parametrize(
+    "copied", [backed_up, backed_up_for_a_repair, restored, rescued]
+)
+def test_a_copy_made_while_a_purge_is_due_holds_no_forgotten_word(
+    file_store: SqliteStore,
+    cycle: SleepCycle,
+    tmp_path: Path,
+    copied: Callable[[SqliteStore, Path], None],
+) -> None:
+    words = ("zqxjv", "kwyz", "secretname")
+    for at in range(400):
+        text = f"note {at} of the meadow Zqxjv{at} KwyzSecretName鑫淼{at}"
+        other = f"note {at} of the harbor"
+        remember_batch(
+            file_store,
+            memory(f"a{at}", text, session=f"zqxjv-room{at % 3}", source="kwyz"),
+            memory(f"b{at}", other),
+        )
+    run_cycle(cycle)
+    file_store.deletion.forget([f"a{at}" for at in range(400)])
+    assert file_store.deletion.purge_due()
+    (tmp_path / "copies").mkdir()
+    target = tmp_path / "copies" / "copy.db"
+
+    copied(file_store, target)
+
+    assert files_containing(target.parent, *words) == []
+    with closing(sqlite3.connect(target)) as copy:
+        dump = "\n".join(all_rows(copy)).casefold()
+        assert [word for word in (*words, "鑫淼") if word in dump] == []
+        assert copy.execute("SELECT count(*) FROM scrub_due").fetchone() == (0,)
+        assert copy.execute("PRAGMA freelist_count").fetchone() == (0,)
+        found = "SELECT count(*) FROM memory_fts WHERE memory_fts MATCH 'harbor'"
+        assert copy.execute(found).fetchone() == (400,)
+
+
+def test_a_backup_with_a_damaged_index_says_that_it_may_hold_forgotten_words(
+    file_store: SqliteStore, tmp_path: Path
+) -> None:
+    remember_batch(file_store, memory("1", "zqxjv"), memory("2", "harbor"))
+    file_store.deletion.forget(["1"])
+    with closing(sqlite3.connect(file_store.database, isolation_level=None)) as other:
+        other.execute("UPDATE memory_fts_data SET block = x'00' WHERE id > 10")
+
+    report = file_store.maintenance.back_up(tmp_path / "copy.db")
+
+    assert UNPURGED in report.problems
 
 
 def test_copies_beside_the_database_are_named(

@@ -12,6 +12,7 @@ from support.fakes import NOON, FakeClock
 from support.leftovers import left_of
 from support.stores import episode_of, get_memory, run_cycle
 
+from mnemosyned.cli.show.retention import forgotten
 from mnemosyned.domain.errors import NotFound
 from mnemosyned.domain.exchange import ExportedMemory
 from mnemosyned.domain.memory import Tier
@@ -265,3 +266,56 @@ def test_a_position_that_was_taken_meanwhile_is_left_to_its_owner(
 
     assert get_memory(store, "m").content == f"Always call the code {WORD}"
     assert get_memory(store, "taker").content == "the samovar is hot"
+
+
+@pytest.mark.parametrize("slept", [False, True])
+def test_what_is_put_back_supersedes_again(
+    service: MemoryService, cycle: SleepCycle, store: SqliteStore, *, slept: bool
+) -> None:
+    service.call(Remember("the office is in Rome", id="rome"))
+    if slept:
+        run_cycle(cycle)
+    service.call(Remember("the office is in Oslo", id="oslo", supersedes="rome"))
+    before = get_memory(store, "rome")
+
+    receipt = service.call(Forget("oslo"))
+    assert receipt.in_force_again == ["rome"]
+    assert get_memory(store, "rome").superseded_at is None
+    service.call(Restore("oslo"))
+
+    assert get_memory(store, "rome") == before
+    assert before.superseded_by == "oslo"
+    if slept:
+        assert "Rome" not in episode_of(store, "rome").content
+
+
+def test_the_receipt_says_how_many_can_be_put_back(
+    service: MemoryService, cycle: SleepCycle, store: SqliteStore
+) -> None:
+    run_cycle(cycle)
+    pruned = ["m", "other"]
+    store.archive.retention.prune(pruned, now=NOON)
+    service.call(Remember("the garden is green", id="new"))
+
+    preview = service.call(Forget([*pruned, "new"], dry_run=True))
+    receipt = service.call(Forget([*pruned, "new"]))
+
+    assert preview.final_at == receipt.final_at == NOON + timedelta(hours=24)
+    assert (preview.memories, preview.recoverable) == (3, 1)
+    assert (receipt.memories, receipt.recoverable) == (3, 1)
+    assert f"mnem restore {receipt.call} puts 1 of them back" in forgotten(receipt)
+    assert "2 pruned originals among them" in forgotten(preview)
+    assert service.call(Restore(receipt.call)).memories == 1
+
+
+def test_forgetting_pruned_originals_alone_promises_no_grace_time(
+    service: MemoryService, cycle: SleepCycle, store: SqliteStore
+) -> None:
+    run_cycle(cycle)
+    store.archive.retention.prune(["other"], now=NOON)
+
+    preview = service.call(Forget("other", dry_run=True))
+    receipt = service.call(Forget("other"))
+
+    assert (preview.final_at, preview.recoverable) == (None, 0)
+    assert (receipt.final_at, receipt.call, receipt.complete) == (None, "", True)

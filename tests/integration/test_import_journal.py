@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
@@ -152,3 +153,29 @@ def test_another_file_of_the_same_name_is_read_from_the_beginning(
     report = run_of(daemon, file, journal).run()
 
     assert (report.stored, report.continued) == (4, False)
+
+
+def test_files_whose_names_are_not_utf_8_are_imported_and_known_again(
+    tmp_path: Path,
+) -> None:
+    daemon, journal = StoppingDaemon(), tmp_path / "journal"
+    daemon.batches_left = 100
+    folder = tmp_path / "notes"
+    (folder / os.fsdecode(b"d\xe9r")).mkdir(parents=True)
+    names = (b"a.md", b"caf\xe9.md", b"caf\xe8.md", b"d\xe9r/tea.md", b"t\xe9.jsonl")
+    for name in names:
+        text = '{"content": "a line"}' if name.endswith(b"jsonl") else "Water it."
+        (folder / os.fsdecode(name)).write_text(text)
+    (folder / os.fsdecode(b"bad\xe9.md")).write_bytes(b"\0\0\0")
+
+    first = run_of(daemon, folder, journal)
+    report = first.run()
+    for part in first.plan.parts:
+        Journal(journal).write(part.source, "end", 9, done=True)
+
+    assert (report.stored, report.known) == (5, 0)
+    assert report.problems == [rf"{folder}/bad\xe9.md: it is not text"]
+    known = Journal(journal)
+    entries = [known.entry(part.source) for part in first.plan.parts]
+    assert all(entry and entry.done for entry in entries)
+    assert run_of(daemon, folder, tmp_path / "other").run().known == 5

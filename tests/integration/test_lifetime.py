@@ -28,7 +28,7 @@ class Lifetime(Life):
             assert memory.created_at == known.created_at
             assert (memory.session, memory.source) == (known.session, known.source)
             assert memory.tags == known.tags
-            assert (memory.superseded_at is not None) == known.superseded
+            assert (memory.superseded_at is not None) == bool(known.superseded)
 
     @invariant()
     def everything_is_there_once(self) -> None:

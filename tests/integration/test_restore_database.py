@@ -7,9 +7,11 @@ import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from e2e.consistency import damage
+from e2e.daemons import kept
 
 from mnemosyned import Memory
 from mnemosyned.domain.errors import (
@@ -19,7 +21,10 @@ from mnemosyned.domain.errors import (
     StorageFailed,
 )
 from mnemosyned.maintenance.restore import restore_database
+from mnemosyned.maintenance.restore_command import words_of
+from mnemosyned.service.backups.forgotten_list import NAME
 from mnemosyned.storage.sqlite.database import copies, restoring
+from mnemosyned.storage.sqlite.stores.deletion import SqliteDeletion
 
 
 def remember(file: Path, *ids: str) -> None:
@@ -244,3 +249,181 @@ def test_a_restore_has_no_other_step(
     restore_until(STEPS, backup, database, monkeypatch)
 
     assert ids(database) == ["ada"]
+
+
+# ------------------------------------------------------- what was forgotten since
+
+
+def forget(file: Path, *ids: str) -> None:
+    with Memory(file) as memory:
+        for id in ids:
+            memory.forget(id)
+
+
+@pytest.fixture
+def dated(database: Path, blank: Path) -> Path:
+    """A dated backup of three memories, one of which is forgotten after it, and one before."""
+    shutil.copy(blank, database)
+    remember(database, "ada", "bob", "eve", "zoe")
+    forget(database, "zoe")
+    with Memory(database) as memory:
+        memory.sleep(force=True)
+        backup = Path(memory.backup().file)
+    forget(database, "bob")
+    return backup
+
+
+def test_what_was_forgotten_after_a_backup_is_forgotten_again(
+    dated: Path, database: Path
+) -> None:
+    done = restore_database(dated, database)
+
+    assert (done.forgotten, done.kept_forgotten, done.list_begins) == (1, False, None)
+    assert done.copy.memories == 2
+    assert sorted(kept(database)) == ["ada", "eve"]
+    assert b"bob" not in database.read_bytes()
+    assert damage(database) == []
+    left = {file.name for file in database.parent.glob("memory.db.*")}
+    assert {name.split("-2")[0] for name in left} <= {
+        "memory.db.lock",
+        "memory.db.before-restore",
+    }
+
+
+def test_what_was_forgotten_is_brought_back_on_request_and_stays(
+    dated: Path, database: Path
+) -> None:
+    done = restore_database(dated, database, keep_forgotten=True)
+
+    assert (done.forgotten, done.kept_forgotten) == (1, True)
+    assert sorted(kept(database)) == ["ada", "bob", "eve"]
+    assert restore_database(dated, database).forgotten == 0
+    assert sorted(kept(database)) == ["ada", "bob", "eve"]
+
+
+def test_what_is_remembered_again_is_in_the_next_backup_and_stays(
+    dated: Path, database: Path, tmp_path: Path
+) -> None:
+    remember(database, "bob")
+    with Memory(database) as memory:
+        memory.backup(str(tmp_path / "next.db"))
+
+    assert restore_database(tmp_path / "next.db", database).forgotten == 0
+    assert sorted(kept(database)) == ["ada", "bob", "eve"]
+    assert restore_database(dated, database).forgotten == 1
+    assert sorted(kept(database)) == ["ada", "eve"]
+
+
+def test_a_restore_that_is_taken_back_loses_nothing_that_was_remembered_again(
+    dated: Path, database: Path
+) -> None:
+    remember(database, "bob")
+    done = restore_database(dated, database)
+    assert sorted(kept(database)) == ["ada", "eve"]
+
+    assert done.set_aside
+    assert restore_database(done.set_aside, database).forgotten == 0
+    assert sorted(kept(database)) == ["ada", "bob", "eve"]
+
+
+def test_a_list_without_its_key_claims_nothing(dated: Path, database: Path) -> None:
+    file = dated.parent / NAME
+    file.write_bytes(b'{"at":"2026' + file.read_bytes().split(b"\n", 1)[1])
+
+    assert restore_database(dated, database).forgotten is None
+
+
+def test_the_list_goes_with_the_folder_of_backups(dated: Path, tmp_path: Path) -> None:
+    moved = tmp_path / "another machine" / "backups"
+    shutil.copytree(dated.parent, moved)
+    new = moved.with_name("memory.db")
+
+    assert restore_database(moved / dated.name, new).forgotten == 1
+    assert sorted(kept(new)) == ["ada", "eve"]
+
+
+def test_without_a_list_nothing_is_claimed(dated: Path, database: Path) -> None:
+    (dated.parent / NAME).unlink()
+
+    done = restore_database(dated, database)
+
+    assert done.forgotten is None
+    assert sorted(kept(database)) == ["ada", "bob", "eve"]
+    assert "may be back" in words_of(done)
+
+
+def test_a_backup_that_the_list_does_not_know_is_placed_by_its_date(
+    dated: Path, database: Path, tmp_path: Path
+) -> None:
+    with closing(sqlite3.connect(dated)) as changed, changed:
+        changed.execute("UPDATE archive SET importance = 0.9")
+    os.utime(dated)
+    older = dated.with_name("memory-20200101T000000Z.db")
+    dated.rename(older)
+    copied = tmp_path / "copied.db"
+    shutil.copy(older, copied)
+
+    now = restore_database(copied, database)
+    assert (now.forgotten, now.list_begins) == (0, None)
+    done = restore_database(older, database)
+
+    assert done.forgotten == 1
+    assert done.list_begins
+    assert "the list of what was forgotten begins at" in words_of(done)
+    assert sorted(kept(database)) == ["ada", "eve"]
+
+
+def test_a_memory_that_is_put_back_is_not_forgotten_again(
+    database: Path, blank: Path
+) -> None:
+    shutil.copy(blank, database)
+    remember(database, "ada", "bob")
+    settings: dict[str, Any] = {"forget.grace_hours": 24}
+    with Memory(database, **settings) as memory:
+        backup = Path(memory.backup().file)
+        memory.forget(["ada", "bob"])
+        memory.restore("ada")
+
+    assert restore_database(backup, database).forgotten == 1
+    assert sorted(kept(database)) == ["ada"]
+
+
+def test_a_memory_that_could_not_be_forgotten_is_not_on_the_list(
+    dated: Path, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise StorageFailed("the disk is full")
+
+    with Memory(database) as memory, monkeypatch.context() as patch:
+        patch.setattr(SqliteDeletion, "forget", full)
+        with pytest.raises(StorageFailed):
+            memory.forget("ada")
+
+    assert restore_database(dated, database).forgotten == 1
+    assert sorted(kept(database)) == ["ada", "eve"]
+
+
+def test_the_list_is_private_holds_no_id_and_survives_a_line_that_was_cut_off(
+    dated: Path, database: Path
+) -> None:
+    file = dated.parent / NAME
+    os.truncate(file, file.stat().st_size - 5)  # a crash, amid the line of bob
+    forget(database, "eve")
+
+    text = file.read_bytes()
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert not any(id in text for id in (b"ada", b"bob", b"eve", b"zoe"))
+    assert restore_database(dated, database).forgotten == 1
+    assert sorted(kept(database)) == ["ada", "bob"]
+
+
+def test_a_list_that_cannot_be_written_holds_up_nothing(
+    dated: Path, database: Path
+) -> None:
+    (dated.parent / NAME).unlink()
+    (dated.parent / NAME).mkdir()
+
+    forget(database, "eve")
+    with Memory(database) as memory:
+        assert memory.backup(str(database.with_name("copy.db"))).memories == 1
+    assert sorted(kept(database)) == ["ada"]

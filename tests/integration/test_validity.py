@@ -15,6 +15,7 @@ from support.fakes import (
     working_ids,
 )
 
+from mnemosyned.cli.show.retention import forgotten
 from mnemosyned.domain.errors import NotFound
 from mnemosyned.domain.memory import Episode, MemoryRecord, Tier
 from mnemosyned.domain.sleep.consolidation import UNSPOKEN, Selection
@@ -266,7 +267,7 @@ def test_a_memory_superseded_during_its_summary_is_not_promoted_as_current(
     assert working_ids(store) == ["oslo"]
 
 
-def test_a_fact_stays_superseded_when_its_successor_is_forgotten(
+def test_a_fact_holds_again_once_its_last_successor_is_forgotten(
     service: MemoryService,
 ) -> None:
     service.call(Remember(ROME, id="rome"))
@@ -275,11 +276,47 @@ def test_a_fact_stays_superseded_when_its_successor_is_forgotten(
 
     service.call(Forget("paris"))
     assert got(service, "rome").superseded_by == "oslo"
-    service.call(Forget("oslo"))
-
-    assert found(service, "office") == []
-    assert got(service, "rome").superseded_by is None
+    preview = service.call(Forget("oslo", dry_run=True))
     assert got(service, "rome").superseded_at == NOON
+    receipt = service.call(Forget("oslo"))
+
+    assert found(service, "office") == ["rome"]
+    assert got(service, "rome").superseded_by is None
+    assert got(service, "rome").superseded_at is None
+    assert preview.in_force_again == receipt.in_force_again == ["rome"]
+    assert "what it superseded would hold again: rome" in forgotten(preview)
+    assert "what it superseded holds again: rome" in forgotten(receipt)
+
+
+def test_what_is_forgotten_with_its_successors_does_not_hold_again(
+    service: MemoryService,
+) -> None:
+    service.call(Remember(ROME, id="rome"))
+    service.call(Remember(PARIS, id="paris", supersedes="rome"))
+    service.call(Remember(OSLO, id="oslo", supersedes="paris"))
+
+    preview = service.call(Forget(["oslo", "paris"], dry_run=True))
+    assert preview.in_force_again == ["rome"]
+    receipt = service.call(Forget(["rome", "oslo"]))
+
+    assert receipt.in_force_again == ["paris"]
+    assert found(service, "office") == ["paris"]
+
+
+def test_a_summary_states_the_fact_that_holds_again(
+    service: MemoryService, cycle: SleepCycle, store: SqliteStore
+) -> None:
+    service.call(Remember(ROME, id="rome"))
+    cycle.run(CycleRequest(trigger=Trigger.EXPLICIT, force=True))
+    service.call(Remember(OSLO, id="oslo", supersedes="rome"))
+    cycle.run(CycleRequest(trigger=Trigger.EXPLICIT, force=True))
+    assert "Rome" not in episode_of(store, "rome").content
+
+    preview = service.call(Forget("oslo", dry_run=True))
+    receipt = service.call(Forget("oslo"))
+
+    assert "Rome" in episode_of(store, "rome").content
+    assert preview.episodes_rewritten == receipt.episodes_rewritten
 
 
 def test_superseding_is_kept_with_the_memory_or_not_at_all(

@@ -8,7 +8,12 @@ from contextlib import closing
 from pathlib import Path
 
 from mnemosyned import Memory
-from mnemosyned.storage.sqlite.database.verification import faults, structure_faults
+from mnemosyned.paths import shipped
+from mnemosyned.storage.sqlite.database.verification import (
+    faults,
+    schema_faults,
+    structure_faults,
+)
 
 
 def live(database: Path) -> None:
@@ -49,4 +54,5 @@ def test_a_life_leaves_no_fault(database: Path, blank: Path) -> None:
 
     with closing(sqlite3.connect(database, isolation_level=None)) as connection:
         assert faults(connection) == []
+        assert schema_faults(connection, shipped("migrations")) == []
         assert structure_faults(connection) == []

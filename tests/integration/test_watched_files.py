@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -25,6 +26,7 @@ from mnemosyned.verbs.memories import Recall
 from mnemosyned.verbs.retention import Forget
 from mnemosyned.watch.policy import WatchLimits, WatchPolicy
 from mnemosyned.watch.reader import FileReader
+from mnemosyned.watch.scan import Scan, files_below
 from mnemosyned.watch.watcher import Watcher
 
 LONG = "Water it every day in the evening. " * 70
@@ -111,6 +113,19 @@ def test_a_part_that_was_forgotten_stays_forgotten_when_another_is_edited(
     assert current(service) == ["## Peas"]
 
 
+def test_a_part_that_was_forgotten_stays_forgotten_when_the_folder_is_new_again(
+    reader: FileReader, store: SqliteStore, service: MemoryService, tmp_path: Path
+) -> None:
+    note = tmp_path / "Garden.md"
+    reader.read(write(note, ROSES, BEANS), go_on)
+    service.call(Forget(service.call(Recall("Roses")).hits[0].id))
+
+    store.surroundings.watches.remove_folder(str(tmp_path))
+    reader.read(write(note, ROSES, BEANS, PEAS), go_on)
+
+    assert current(service) == ["## Beans", "## Peas"]
+
+
 def test_a_part_whose_earlier_version_was_forgotten_is_stored(
     reader: FileReader, service: MemoryService, tmp_path: Path
 ) -> None:
@@ -184,6 +199,102 @@ def test_a_file_that_a_format_trips_over_does_not_hold_up_the_others(
         policy=WatchPolicy(paths=(str(tmp_path),)),
     ):
         wait_until(lambda: current(service) == ["## Roses"])
+
+
+def follow(store: SqliteStore, reader: FileReader, path: Path) -> Watcher:
+    return Watcher(
+        watches=store.surroundings.watches,
+        reader=reader,
+        clock=FakeClock(),
+        gate=ForegroundGate(),
+        policy=WatchPolicy(paths=(str(path),), settle_s=0.01),
+        limits=WatchLimits(look_s=0.05, rescan_s=3_600.0),
+    )
+
+
+def deleted(folder: Path) -> None:
+    shutil.rmtree(folder)
+
+
+def moved_away(folder: Path) -> None:
+    folder.rename(folder.with_name("elsewhere"))
+
+
+def deleted_with_its_parent(folder: Path) -> None:
+    shutil.rmtree(folder.parent)
+
+
+@pytest.mark.parametrize("away", [True, False], ids=["seen away", "at once"])
+@pytest.mark.parametrize("lost", [deleted, moved_away, deleted_with_its_parent])
+def test_a_folder_that_was_lost_and_is_there_again_is_followed(  # noqa: PLR0917
+    reader: FileReader,
+    store: SqliteStore,
+    service: MemoryService,
+    tmp_path: Path,
+    lost: Callable[[Path], None],
+    away: bool,  # noqa: FBT001 a parameter of the test
+) -> None:
+    notes = tmp_path / "above" / "notes"
+    notes.mkdir(parents=True)
+    with follow(store, reader, notes) as watcher:
+        write(notes / "a.md", ROSES)
+        wait_until(lambda: current(service) == ["## Roses"])
+
+        lost(notes)
+        if away:
+            wait_until(lambda: watcher.folders()[0].problem != "")
+            assert "no such folder" in watcher.folders()[0].problem
+            time.sleep(0.1)  # for the thread to look while nothing is there
+        notes.mkdir(parents=True)
+        write(notes / "b.md", BEANS)
+
+        wait_until(lambda: "## Beans" in current(service))
+        write(notes / "c.md", PEAS)
+        wait_until(lambda: "## Peas" in current(service))
+        assert watcher.folders()[0].problem == ""
+        assert watcher.folders()[0].files >= 2
+
+
+def test_a_followed_file_that_is_replaced_or_made_again_is_followed(
+    reader: FileReader, store: SqliteStore, service: MemoryService, tmp_path: Path
+) -> None:
+    note = tmp_path / "Garden.md"
+    write(note, ROSES)
+    with follow(store, reader, note):
+        wait_until(lambda: current(service) == ["## Roses"])
+
+        Path(write(tmp_path / "new", ROSES, BEANS)).replace(note)
+        wait_until(lambda: current(service) == ["## Beans", "## Roses"])
+        note.unlink()
+        time.sleep(0.1)  # for the thread to look while nothing is there
+        write(note, PEAS)
+        wait_until(lambda: current(service) == ["## Peas"])
+
+
+def test_files_whose_names_are_not_utf_8_are_read_once_each(
+    reader: FileReader, store: SqliteStore, service: MemoryService, tmp_path: Path
+) -> None:
+    folder = tmp_path / "notes"
+    (folder / os.fsdecode(b"d\xe9r")).mkdir(parents=True)
+    for name in (b"caf\xe9.md", b"caf\xe8.md", b"d\xe9r/tea.md"):
+        write(folder / os.fsdecode(name), "Water it every day.")
+    first = [reader.read(file.path, go_on) for file in files_below(str(folder), Scan())]
+
+    with follow(store, reader, folder):
+        write(folder / os.fsdecode(b"ros\xe9.md"), "Cut it in spring.")
+        wait_until(lambda: len(service.call(ListMemories()).memories) == 4)
+
+    listed = service.call(ListMemories()).memories
+    assert first == [1, 1, 1]
+    assert sorted((each.metadata["title"], each.session) for each in listed) == [
+        (r"caf\xe8", "notes:notes"),
+        (r"caf\xe9", "notes:notes"),
+        (r"ros\xe9", "notes:notes"),
+        ("tea", r"notes:d\xe9r"),
+    ]
+    states = store.surroundings.watches.states(str(folder))
+    assert rf"{folder}/caf\xe9.md" in states
+    assert len(states) == 4
 
 
 class SlowReader(FileReader):

@@ -175,6 +175,46 @@ def lost_summary(home: Home) -> None:
     home.sql("DELETE FROM consolidation_log")
 
 
+def without_tags(home: Home) -> None:
+    home.sql("DROP TABLE tag")
+
+
+def without_details(home: Home) -> None:
+    home.sql("DROP TABLE detail")
+
+
+def without_totals(home: Home) -> None:
+    home.sql("DROP TABLE tier_totals")
+
+
+def without_a_trigger(home: Home) -> None:
+    home.sql("DROP TRIGGER episodic_memory_inserted")
+
+
+def without_an_index(home: Home) -> None:
+    home.sql("DROP INDEX archive_episode")
+
+
+def without_a_view(home: Home) -> None:
+    home.sql("DROP VIEW summary_of")
+
+
+def without_words(home: Home) -> None:
+    home.sql("DROP TABLE memory_fts")
+
+
+def without_migrations(home: Home) -> None:
+    home.sql("DROP TABLE _sqlite_migrations")
+
+
+def without_archive(home: Home) -> None:
+    home.sql("DROP TABLE archive")
+
+
+def miscounted_summaries(home: Home) -> None:
+    home.sql("UPDATE episodic_memory SET item_count = 99")
+
+
 def wrong_totals(home: Home) -> None:
     home.sql("UPDATE tier_totals SET count = 77 WHERE tier = 'working'")
 
@@ -318,6 +358,21 @@ CASES = (
         "the working tier holds 1, but 77",
         REPAIR,
         "counted the working tier",
+    ),
+    Case(without_tags, "the table tag is missing", REPAIR, "made the table tag"),
+    Case(without_details, "the table detail is missing", REPAIR, "made the table"),
+    Case(without_totals, "the table tier_totals is", REPAIR, "made the table tier_to"),
+    Case(without_a_trigger, "the trigger episodic", REPAIR, "made the trigger"),
+    Case(without_an_index, "the index archive_episode is", REPAIR, "made the index"),
+    Case(without_a_view, "the view summary_of is missing", REPAIR, "made the view"),
+    Case(without_words, "the table memory_fts is", REPAIR, "rebuilt the full-text"),
+    Case(without_migrations, "_sqlite_migrations is missing", REPAIR, "made the table"),
+    Case(without_archive, "the table archive is missing", RESTORE),
+    Case(
+        miscounted_summaries,
+        "another number of originals than they have",
+        REPAIR,
+        "counted the originals of",
     ),
     Case(open_database, "others can read or write", "chmod 600", "closed"),
     Case(open_folder, "others can write to", "chmod 700", "closed"),

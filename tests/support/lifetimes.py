@@ -53,7 +53,8 @@ class Known:
     cycle: str = ""
     """Which cycle took it to the archive."""
     pruned: bool = False
-    superseded: bool = False
+    superseded: str = ""
+    """The id of what took its place."""
     valid_until: datetime | None = None
     held_until: datetime | None = None
     """Until when an undo keeps it in working memory."""
@@ -176,8 +177,15 @@ class Life(RuleBasedStateMachine):
         number = next(self.numbers)
         known = Known(f"zqx{number}jv", self.clock.now(), "hall", None)
         self.keep(f"m{number}", known, supersedes=old)
-        self.known[old] = replace(self.known[old], superseded=True)
+        self.known[old] = replace(self.known[old], superseded=f"m{number}")
         return multiple(f"m{number}")
+
+    def lose(self, id: str) -> None:
+        """Forget it; what it superseded is superseded by its own successor, if any."""
+        gone = self.gone[id] = self.known.pop(id)
+        for other, known in self.known.items():
+            if known.superseded == id:
+                self.known[other] = replace(known, superseded=gone.superseded)
 
     @rule(target=cycles, force=st.booleans())
     def sleep(self, force: bool) -> MultipleResults[str]:  # noqa: FBT001
@@ -293,7 +301,7 @@ class Life(RuleBasedStateMachine):
         for id in ids:
             if id in self.known:
                 assert self.call(Forget(id)).memories == 1
-                self.gone[id] = self.known.pop(id)
+                self.lose(id)
 
     @rule(session=st.sampled_from(SESSIONS), source=st.sampled_from(["cook"]))
     def forget_a_source(self, session: str, source: str) -> None:
@@ -306,7 +314,7 @@ class Life(RuleBasedStateMachine):
         receipt = self.call(Forget(session=session, source=source))
         assert preview.memories == receipt.memories == len(meant)
         for id in meant:
-            self.gone[id] = self.known.pop(id)
+            self.lose(id)
 
     @rule(id=memories, off=st.booleans())
     def pin(self, id: str, off: bool) -> None:  # noqa: FBT001

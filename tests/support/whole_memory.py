@@ -22,14 +22,18 @@ FORGOTTEN = ("new-code", "d012-0", "d010-1")
 """Memories that its call forgot with a grace time."""
 
 
+CAPTURED = f"a-{1:032x}"
+"""The id of a memory that a hook captured."""
+
+
 def fill_all(database: Path, *, days: int = 14) -> None:
     """Fill a new database."""
     fill(database, days=days)
     with Memory(database) as memory:
         memory.remember("The door is red", id="red")
         memory.remember("The door is blue", id="blue", supersedes="red")
-        memory.remember("What a hook captured", id="a-1")
-        memory.forget(id="a-1")
+        memory.remember("What a hook captured", id=CAPTURED)
+        memory.forget(id=CAPTURED)
     with open_store(database, migrations=shipped("migrations")) as store:
         surround(store)
         _forget_for_now(store)

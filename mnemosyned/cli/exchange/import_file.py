@@ -208,13 +208,17 @@ def _print_report(report: ImportReport, *, as_json: bool) -> None:
     if report.unknown_files:
         files = counted(report.unknown_files, "file")
         say(f"{files} without a format that can be imported", err=True)
-    if report.bad and not report.stored + report.known:
+    if report.bad and not report.stored + report.known + report.forgotten:
         say("nothing was stored", err=True)
         return
     say(
         f"{report.stored:,} remembered, {report.known:,} already known, "
         f"{report.learned:,} learned"
     )
+    if report.forgotten:
+        say(
+            f"{counted(report.forgotten, 'memory')} left out: forgotten before, and so they stay"
+        )
     others = [
         counted(report.restored[kind], noun)
         for kind, noun in RESTORED_NOUNS.items()

@@ -50,6 +50,8 @@ def acknowledged(result: Acknowledged) -> str:
 def on_acknowledged(result: Acknowledged) -> str:
     """Remarks on a memory that was stored."""
     notes = [] if result.stored else ["already known"]
+    if result.forgotten:
+        notes = ["it was forgotten, and stays so"]
     if result.secrets:
         notes.append(f"a secret in it was {result.secrets}")
     return "; ".join(notes)

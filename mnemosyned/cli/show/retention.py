@@ -10,6 +10,7 @@ from mnemosyned.verbs.retention import BackedUp, Forgotten, Pruned, Restored
 
 REMEDY = "If the date is right: mnem archive prune --believe-clock"
 REWRITTEN_BYTES_PER_S = 100e6
+SHOWN_IDS = 5
 SLOW_REWRITE_BYTES = 200e6
 """Size from which the rewriting of the file is worth a remark."""
 
@@ -54,10 +55,21 @@ def _losses(result: Forgotten) -> Iterator[str]:
 
 
 def _what_stays(result: Forgotten) -> Iterator[str]:
-    """Copies of what was forgotten, and until when it can be put back, a line each."""
+    """What holds again, copies, and until when what can be put back, a line each."""
+    if ids := result.in_force_again:
+        more = f" and {len(ids) - SHOWN_IDS:,} more" if len(ids) > SHOWN_IDS else ""
+        holds = "would hold" if result.dry_run else "holds"
+        yield f"what it superseded {holds} again: {', '.join(ids[:SHOWN_IDS])}{more}"
+    pruned = result.memories - result.recoverable if result.final_at else 0
     if result.final_at and result.call:
+        part = f"{result.recoverable:,} of them" if pruned else "all of it"
         yield (
-            f"mnem restore {result.call} puts all of it back until {when(result.final_at)}"
+            f"mnem restore {result.call} puts {part} back until {when(result.final_at)}"
+        )
+    if pruned:
+        yield (
+            f"{counted(pruned, 'pruned original')} among them: nothing is kept of it, and it is "
+            "deleted for good at once"
         )
     if result.reason:
         yield f"not finished: {result.reason}"

@@ -89,6 +89,10 @@ class Removal:
     details: int = 0
     """Exact values that went with them."""
     learnings: int = 0
+    pruned: int = 0
+    """Memories among them whose words were pruned before."""
+    in_force: frozenset[str] = frozenset()
+    """Ids of older memories that hold again, as what superseded them is gone."""
     pruned_losing_summary: int = 0
     """Pruned originals that stay, but lose their summary; only counted by a preview."""
     removed: frozenset[int] = frozenset()
@@ -103,6 +107,8 @@ class Removal:
             archived=self.archived + other.archived,
             details=self.details + other.details,
             learnings=self.learnings + other.learnings,
+            pruned=self.pruned + other.pruned,
+            in_force=self.in_force | other.in_force,
             pruned_losing_summary=self.pruned_losing_summary
             + other.pruned_losing_summary,
             removed=removed,

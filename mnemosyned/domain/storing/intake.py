@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
 
 from mnemosyned.domain.content_hash import content_hash
@@ -12,9 +14,39 @@ from mnemosyned.domain.learnings.keeper import LearningKeeper
 from mnemosyned.domain.learnings.learning import Learning
 from mnemosyned.domain.memory import Acknowledged, MemoryRecord
 from mnemosyned.domain.ports.records import Draft, Remembered
+from mnemosyned.domain.ports.surroundings.agents import (
+    CAPTURED_PREFIX,
+    IMPORTED_PREFIX,
+)
 
 Known = tuple[str | None, datetime, int | None]
 """Content, time and hash of what has an id already; of an episode only the time."""
+_MADE = re.compile(rf"({CAPTURED_PREFIX}|{IMPORTED_PREFIX})[0-9a-f]{{32}}")
+
+
+def is_made_of_source(id: str) -> bool:
+    """Whether an id was made of what a memory was captured or imported from.
+
+    The source may be read again: once such a memory is forgotten, its `keys_of_forgotten` are kept.
+    """
+    return _MADE.fullmatch(id) is not None
+
+
+def keys_of_forgotten(
+    id: str, session: str, source: str | None, hashes: Iterable[int]
+) -> set[str]:
+    """Return what a forgotten memory is known by when its source is read again.
+
+    That is its id and, of a captured one, a hash of the conversation and the words, since a tool may
+    give its messages other ids when a conversation is resumed. `hashes` are those of all words that
+    it had.
+    """
+    keys = {id}
+    for words in hashes if id.startswith(CAPTURED_PREFIX) else ():
+        said = "\0".join(("said", session, source or "", str(words)))
+        digest = hashlib.sha256(said.encode("utf-8", "replace")).hexdigest()
+        keys.add(f"said-{digest[:32]}")
+    return keys
 
 
 class Intake(ABC):
@@ -42,6 +74,10 @@ class Intake(ABC):
         """
 
     @abstractmethod
+    def forgotten(self, keys: Collection[str]) -> set[str]:
+        """Return those of these keys of which something was forgotten."""
+
+    @abstractmethod
     def insert(self, memories: Sequence[MemoryRecord]) -> None:
         """Insert memories, numbered in sequence, with their tags and validity."""
 
@@ -57,9 +93,25 @@ class Intake(ABC):
         """Insert the drafts that are not known yet. Raises `IdTaken` and `NotFound`."""
         given = [draft.memory.id for draft in drafts if not draft.has_new_id]
         known = self.known_records(given) if given else {}
+        keys = {
+            draft.memory.id: _keys(draft)
+            for draft in drafts
+            if not draft.has_new_id and is_made_of_source(draft.memory.id)
+        }
+        forgotten = self.forgotten(set().union(*keys.values())) if keys else set()
         acknowledged: list[Acknowledged] = []
         for index, draft in enumerate(drafts):
             memory, answer = draft.memory, None
+            if memory.id not in known and forgotten & keys.get(memory.id, set()):
+                acknowledged.append(
+                    Acknowledged(
+                        id=memory.id,
+                        created_at=memory.created_at,
+                        stored=False,
+                        forgotten=True,
+                    )
+                )
+                continue
             if memory.id in known or draft.dedupe:
                 place = (index, len(drafts))
                 answer = self._known_already(draft, known.get(memory.id), place)
@@ -123,3 +175,9 @@ class Intake(ABC):
                 field=f"memories[{index}].id" if count > 1 else "id",
             )
         return Acknowledged(id=memory.id, created_at=created_at, stored=False)
+
+
+def _keys(draft: Draft) -> set[str]:
+    memory = draft.memory
+    said = [content_hash(memory.content)] if draft.dedupe else []
+    return keys_of_forgotten(memory.id, memory.session, memory.source, said)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 
 from mnemosyned.domain.errors import InvalidRequest, NotFound
 
@@ -40,3 +40,20 @@ def latest_in_chain(
         f"{old} was superseded over {HISTORY_MAX} times; forget it first",
         field="supersedes",
     )
+
+
+def in_force_again(
+    successors: Mapping[int, int | None], gone: Collection[int]
+) -> frozenset[int]:
+    """Return the superseded memories that nothing supersedes once some others are gone.
+
+    `successors` has all that the others supersede, and those of them that are superseded.
+    """
+    again = set()
+    for older, successor in successors.items():
+        newer = successor
+        while newer is not None and newer in gone and newer in successors:
+            newer = successors[newer]
+        if newer in gone and older not in gone:
+            again.add(older)
+    return frozenset(again)

@@ -35,6 +35,7 @@ from mnemosyned.storage.sqlite.database.verification import (
     FaultKind,
     counts,
     faults,
+    schema_faults,
     structure_faults,
 )
 from mnemosyned.storage.sqlite.database.wal import frames_left
@@ -48,6 +49,7 @@ MENDABLE = {
     FaultKind.INDEX,
     FaultKind.ORPHAN,
     FaultKind.TOTALS,
+    FaultKind.SCHEMA,
     FaultKind.FOREIGN_KEY,
 }
 
@@ -82,7 +84,15 @@ def check_database(installation: Installation) -> Iterator[Finding]:
             open_to_read(path, foreign=installation.process is None)
         ) as connection:
             yield from _version_findings(connection, path)
-            present_faults = [*faults(connection)]
+            present_faults = schema_faults(connection, shipped("migrations"))
+            missing = {fault.subject for fault in present_faults}
+            lost = [each for each in present_faults if each.kind not in MENDABLE]
+            if lost:
+                yield from (_finding(fault, installation) for fault in lost)
+                return
+            present_faults += [
+                fault for fault in faults(connection) if fault.subject not in missing
+            ]
             if not present_faults or installation.deep:
                 present_faults += _compared(connection, path, deep=installation.deep)
             held = counts(connection)

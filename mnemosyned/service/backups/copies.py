@@ -22,6 +22,11 @@ SUFFIX = ".partial-journal"
 """The longest that is appended to the name of a backup while it is written."""
 
 
+def backup_folder(database: Path, setting: Path | None) -> Path:
+    """Return the folder of dated backups: the one of the settings, or one next to the database."""
+    return setting or database.with_name("backups")
+
+
 def known_backups(database: Path, folder: Path | None = None) -> list[str]:
     """Files in the database's folder, one below it, and in the backup folder.
 

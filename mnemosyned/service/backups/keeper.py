@@ -18,10 +18,12 @@ from mnemosyned.domain.ports.clock import Clock
 from mnemosyned.domain.ports.maintenance import MaintenanceStore
 from mnemosyned.logs import logger
 from mnemosyned.service.backups.copies import (
+    backup_folder,
     backup_target,
     dated_backups,
     named_target,
 )
+from mnemosyned.service.backups.forgotten_list import ForgottenList
 from mnemosyned.service.policies import About, BackupPolicy, PolicyHolder
 from mnemosyned.sleep.lease import SummarizerLease
 from mnemosyned.sleep.starts.scheduler import cron_times
@@ -71,11 +73,12 @@ class BackupKeeper:
         self._lease = lease
         self._retry_at = 0.0
         self._problem = ""
+        self._forgotten = ForgottenList(lambda: self.folder, now=clock.now)
 
     @property
     def folder(self) -> Path:
         """The folder of dated backups, which may not exist yet."""
-        return self._policies.backup.folder or self._file.with_name("backups")
+        return backup_folder(self._file, self._policies.backup.folder)
 
     @property
     def _file(self) -> Path:
@@ -167,10 +170,14 @@ class BackupKeeper:
         expired = self._policies.backup.keep.expired(dated_backups(self.folder))
         for backup in expired:
             (self.folder / backup.name).unlink(missing_ok=True)
+        left = dated_backups(self.folder)
+        self._forgotten.drop_before(min(left).made_at)
         log.info("backup_made", file=made.file, bytes=made.bytes, removed=len(expired))
 
     def _copy(self, target: Path) -> BackedUp:
+        mark = self._forgotten.begin_backup()
         copy = self._store.back_up(target)
+        self._forgotten.end_backup(mark, target)
         return BackedUp(
             file=str(target),
             bytes=copy.bytes,

@@ -12,6 +12,7 @@ from mnemosyned.domain.instants import shift
 from mnemosyned.domain.keeping.retention import Grace
 from mnemosyned.domain.ports.archive.grace import GraceStore
 from mnemosyned.logs import logger
+from mnemosyned.service.backups.forgotten_list import ForgottenList
 from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.steps import CHUNK, in_steps
 
@@ -26,13 +27,19 @@ class GraceKeeper:
     """Begins and ends grace times."""
 
     def __init__(
-        self, *, store: GraceStore, policies: PolicyHolder, clock: _Clock
+        self,
+        *,
+        store: GraceStore,
+        policies: PolicyHolder,
+        clock: _Clock,
+        forgotten: ForgottenList,
     ) -> None:
         """Take a `clock` that does not jump ahead: by it forgetting becomes final."""
         self.on_put_back: Callable[[Sequence[int]], None] = lambda _: None
         self._store = store
         self._policies = policies
         self._clock = clock
+        self._forgotten = forgotten
 
     def begin(self) -> Grace | None:
         """Return the grace time of a call; None where the settings give none."""
@@ -50,6 +57,7 @@ class GraceKeeper:
         keys = self._store.kept([id])
 
         def put_back(chunk: Sequence[str]) -> int:
+            self._forgotten.withdraw(chunk)
             returned = self._store.put_back(chunk)
             if returned:
                 self.on_put_back([position for _, position in returned])

@@ -5,8 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial, reduce
 from operator import or_
+from pathlib import Path
 from typing import Self
 
 import msgspec
@@ -24,7 +26,12 @@ from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.sleep.rollup import Level
 from mnemosyned.domain.text.word_cache import clear_word_caches
 from mnemosyned.logs import log_failure, logger
-from mnemosyned.service.backups.copies import file_bytes, known_backups
+from mnemosyned.service.backups.copies import (
+    backup_folder,
+    file_bytes,
+    known_backups,
+)
+from mnemosyned.service.backups.forgotten_list import ForgottenList
 from mnemosyned.service.changing.selection import Selected, Selector
 from mnemosyned.service.clock_guard import ClockGuard
 from mnemosyned.service.forgetting.grace import GraceKeeper
@@ -45,6 +52,9 @@ from mnemosyned.verbs.retention import (
     Restore,
     Restored,
 )
+
+IN_FORCE_MAX = 1_000
+"""Ids in a receipt of memories that hold again."""
 
 log = logger()
 
@@ -73,6 +83,7 @@ class RetentionService:
         self.on_removal: Callable[[], None] = lambda: None
         """Called after text was deleted, for caches that hold copies of it."""
         self.purger = self._make_purger(purge_soon)
+        self._forgotten = ForgottenList(self._backup_folder, now=cycle.clock.now)
         self.pruner = Pruner(
             store=store.archive.retention,
             policies=policies,
@@ -81,10 +92,17 @@ class RetentionService:
             on_removal=self._announce_removal,
         )
         self.grace = GraceKeeper(
-            store=store.archive.grace, policies=policies, clock=guard or cycle.clock
+            store=store.archive.grace,
+            policies=policies,
+            clock=guard or cycle.clock,
+            forgotten=self._forgotten,
         )
         self._selector = Selector(store)
         self._rewriting = threading.RLock()
+
+    def _backup_folder(self) -> Path | None:
+        file = self._about.file
+        return backup_folder(file, self._policies.backup.folder) if file else None
 
     def __enter__(self) -> Self:
         self.start()
@@ -184,7 +202,9 @@ class RetentionService:
         removal |= self._removed(selected.ids, selected.learned, grace)
         problem = self.rewrite_stale_or_log(highest=Level.EPISODE)
         self._cycle.gate.rest_after(time.monotonic() - began)
-        if grace:
+        removal = replace(removal, in_force=removal.in_force - set(selected.ids))
+        recoverable = removal.working + removal.archived - removal.pruned
+        if grace and (recoverable or removal.learnings):
             reason = problem or self.rewrite_stale_or_log()
             return self._receipt(removal, complete=False, reason=reason, grace=grace)
         return self._purged(removal, problem)
@@ -219,11 +239,11 @@ class RetentionService:
         lines, further = self._selector.lines(selected.ids, after=request.after)
         grace = None if request.now else self.grace.begin()
         return msgspec.structs.replace(
-            self._receipt(removal, dry_run=True),
+            self._receipt(removal, dry_run=True, grace=grace),
             lines=lines,
             further=further,
             mark=selected.mark,
-            final_at=grace.final_at if grace else None,
+            call="",
         )
 
     def _purged(self, removal: Removal, problem: str) -> Forgotten:
@@ -261,7 +281,12 @@ class RetentionService:
             return f"{gone:,} of {len(ids):,} memories are forgotten, though {WORDS_REMAIN}"
 
         def forget(chunk: Sequence[str]) -> Removal:
-            removal = self._store.deletion.forget(chunk, grace=grace)
+            self._forgotten.note(chunk)
+            try:
+                removal = self._store.deletion.forget(chunk, grace=grace)
+            except BaseException:
+                self._forgotten.withdraw(chunk)
+                raise
             self._announce_removal()
             return removal
 
@@ -284,9 +309,13 @@ class RetentionService:
         reason: str = "",
         grace: Grace | None = None,
     ) -> Forgotten:
+        memories = removal.working + removal.archived
+        recoverable = memories - removal.pruned if grace else 0
+        if not (recoverable or removal.learnings):
+            grace = None
         return Forgotten(
             dry_run=dry_run,
-            memories=removal.working + removal.archived,
+            memories=memories,
             working=removal.working,
             archived=removal.archived,
             details=removal.details,
@@ -298,7 +327,9 @@ class RetentionService:
             complete=complete,
             purge_in_s=None if complete or reason or grace else self.purger.wait_s(),
             reason=reason,
+            in_force_again=sorted(removal.in_force)[:IN_FORCE_MAX],
             final_at=grace.final_at if grace else None,
+            recoverable=recoverable,
             call=grace.call if grace else "",
             backups=self._known_backups(),
         )
@@ -321,6 +352,7 @@ class RetentionService:
             count = self.grace.put_back(request.id)
             if not count:
                 raise
+            self.rewrite_stale_or_log()
             return Restored(id=request.id, memories=count)
         if isinstance(memory, Episode):
             raise InvalidRequest(

@@ -1,4 +1,4 @@
-"""Mends a database that no process has open: indexes, totals and rows that belong to nothing.
+"""Mends a database that no process has open: missing tables, indexes, counts and orphaned rows.
 
 No memory is deleted by it. An original whose summary is gone goes back to working memory, from
 which the next sleep takes it.
@@ -11,7 +11,14 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from mnemosyned.storage.sqlite.database.verification import ORPHANS, Orphans, tables
+from mnemosyned.storage.sqlite.database.schema import blank_database, missing_parts
+from mnemosyned.storage.sqlite.database.verification import (
+    MISCOUNTED,
+    ORIGINALS,
+    ORPHANS,
+    Orphans,
+    tables,
+)
 from mnemosyned.storage.sqlite.fulltext.segments import rebuild_indexes
 
 _LOST = (
@@ -29,9 +36,10 @@ _TABLES = {
 }
 
 
-def mend(database: Path) -> Iterator[str]:
+def mend(database: Path, migrations: Path) -> Iterator[str]:
     """Mend what is wrong, each kind of fault in one transaction; yields what was done."""
     with closing(_opened(database)) as connection:
+        yield from _made_again(connection, migrations)
         present = tables(connection)
         yield from _returned(connection)
         yield from _unlinked(connection)
@@ -48,6 +56,24 @@ def _opened(database: Path) -> sqlite3.Connection:
     connection.execute("PRAGMA secure_delete = ON")
     connection.execute("PRAGMA synchronous = FULL")
     return connection
+
+
+def _made_again(connection: sqlite3.Connection, migrations: Path) -> Iterator[str]:
+    """Make what the schema has and the file lacks: a table with the rows of a new database."""
+    with closing(blank_database(migrations)) as blank:
+        connection.execute("BEGIN IMMEDIATE")
+        missing = missing_parts(connection, blank)
+        for kind, name, sql in missing:
+            connection.execute(sql)
+            rows = []
+            if kind == "table" and not sql.startswith("CREATE VIRTUAL"):
+                rows = blank.execute(f'SELECT * FROM "{name}"').fetchall()
+            for row in rows:
+                marks = ", ".join("?" * len(row))
+                connection.execute(f'INSERT INTO "{name}" VALUES ({marks})', row)
+        connection.execute("COMMIT")
+    for kind, name, _ in missing:
+        yield f"made the {kind} {name} again"
 
 
 def _returned(connection: sqlite3.Connection) -> Iterator[str]:
@@ -90,6 +116,16 @@ def _without(connection: sqlite3.Connection, orphans: Orphans) -> Iterator[str]:
 
 
 def _counted_again(connection: sqlite3.Connection) -> Iterator[str]:
+    miscounted = sum(
+        connection.execute(
+            f"UPDATE episodic_memory AS e SET item_count = {ORIGINALS} "
+            f"WHERE level = ? AND {MISCOUNTED}",
+            (level,),
+        ).rowcount
+        for level in range(4)  # upward, as each level counts the one below
+    )
+    if miscounted:
+        yield f"counted the originals of {miscounted:,} summaries again"
     for tier, table in _TABLES.items():
         if connection.execute(_TOTALS.format(table=table, tier=tier)).rowcount:
             yield f"counted the {tier} tier again"

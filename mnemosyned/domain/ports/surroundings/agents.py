@@ -12,6 +12,8 @@ from mnemosyned.domain.statuses import AgentActivity
 
 CAPTURED_PREFIX = "a-"
 """The beginning of the id of every memory that was captured from an agent's conversation."""
+IMPORTED_PREFIX = "import-"
+"""The beginning of the id of every memory that was imported and brought no id of its own."""
 SESSIONS_MAX = 10_000
 """The sessions that are kept, the last seen ones."""
 SHOWN_MAX = 500

@@ -110,7 +110,7 @@ def _project(directory: str) -> str:
 
 
 def _identity(source: Source) -> Identity | None:
-    path = str(source.path.absolute())
+    path = str(source.shown.absolute())
     if source.stream or source.is_folder or not path.endswith(SUFFIXES):
         return None
     return identity_of(path, source.head)

@@ -19,6 +19,7 @@ from mnemosyned.importers.importer import Bad, Format, Item, Source, stable_id
 from mnemosyned.importers.reading.memories import sendable, tags_in, text_in
 from mnemosyned.importers.reading.moments import moment_from
 from mnemosyned.importers.reading.text import as_utf8, decoded, is_binary
+from mnemosyned.paths import printable_path
 from mnemosyned.verbs.memories import Remember
 
 SUFFIXES = (".md", ".markdown", ".mdown")
@@ -81,13 +82,13 @@ def session_of(path: Path) -> str:
     folder = path.resolve().parent
     for parent in [folder, *folder.parents][:PARENTS_MAX]:
         if (parent / VAULT_FOLDER).is_dir():
-            return f"notes:{parent.name}"
-    return f"notes:{folder.name}"
+            return f"notes:{printable_path(parent.name)}"
+    return f"notes:{printable_path(folder.name)}"
 
 
 def _about(source: Source, note: Note) -> _About:
     path = source.path
-    title = text_in(note.fields.get("title")).strip() or path.stem
+    title = text_in(note.fields.get("title")).strip() or source.shown.stem
     tags = [*tags_in(note.fields.get("tags")), *tags_in(note.fields.get("tag"))]
     tags += _INLINE_TAG.findall(note.body[:BYTES_MAX])
     return _About(
@@ -96,7 +97,7 @@ def _about(source: Source, note: Note) -> _About:
         created_at=_created_at(path, note),
         metadata={
             "title": title,
-            "file": str(path.absolute()),
+            "file": str(source.shown.absolute()),
             "permalink": text_in(note.fields.get("permalink")),
             "type": text_in(note.fields.get("type")),
         },

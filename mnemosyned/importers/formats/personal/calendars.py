@@ -36,7 +36,7 @@ class Calendar(ComponentFile):
             _learn_zone(library, component)
             return None
         entry = library.Component.from_ical(component.text)
-        return _memory(entry, f"calendar:{source.path.stem}")
+        return _memory(entry, f"calendar:{source.shown.stem}")
 
 
 def _learn_zone(icalendar: ModuleType, component: Component) -> None:

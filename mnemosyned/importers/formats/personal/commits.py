@@ -159,7 +159,7 @@ class SavedLog(Format):
 
     def read(self, source: Source, position: str) -> Iterator[Item | Bad]:
         offset = int(position or 0)
-        project = source.path.stem
+        project = source.shown.stem
         with source.open() as opened, as_utf8(opened) as text:
             for commit in _saved(lines_of(text, offset=offset)):
                 size, offset = commit.end - offset, commit.end

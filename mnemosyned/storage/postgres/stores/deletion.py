@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from mnemosyned.domain.content_hash import content_hash
 from mnemosyned.domain.keeping.retention import (
     ForgetFilter,
     Grace,
@@ -13,7 +14,8 @@ from mnemosyned.domain.keeping.retention import (
 )
 from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.ports.deletion import DeletionStore
-from mnemosyned.domain.ports.surroundings.agents import CAPTURED_PREFIX
+from mnemosyned.domain.storing.intake import is_made_of_source, keys_of_forgotten
+from mnemosyned.domain.storing.supersession import in_force_again
 from mnemosyned.storage.postgres.database import purge
 from mnemosyned.storage.postgres.database.session import Session
 from mnemosyned.storage.postgres.database.transactions import (
@@ -23,6 +25,7 @@ from mnemosyned.storage.postgres.database.transactions import (
 )
 from mnemosyned.storage.postgres.search import selection
 from mnemosyned.storage.postgres.tables.changing.rewrites import invalidate
+from mnemosyned.storage.postgres.tables.changing.state import has_pruned
 from mnemosyned.storage.postgres.tables.details import leave_secrets, values_of
 from mnemosyned.storage.postgres.tables.forgetting.forgotten import (
     keep_learnings,
@@ -87,6 +90,8 @@ class PostgresDeletion(Transactional, DeletionStore):
             episode = memory.episode or 0
             leaving[episode] = leaving.get(episode, 0) + 1
             wordless[episode] = wordless.get(episode, 0) + (not memory.characters)
+        in_force, rewritten = _in_force_again(session, found)
+        leaving |= dict.fromkeys(rewritten - leaving.keys(), 0)
         removed, emptied = _episodes_left(session, leaving)
         return Removal(
             working=len(found) - len(originals),
@@ -95,6 +100,8 @@ class PostgresDeletion(Transactional, DeletionStore):
             removed=removed,
             emptied=emptied,
             learnings=_learnings(session, ids, learned),
+            pruned=sum(wordless.values()),
+            in_force=in_force,
             pruned_losing_summary=_pruned_losing_summary(session, wordless),
         )
 
@@ -107,12 +114,14 @@ class PostgresDeletion(Transactional, DeletionStore):
             keep_memories(session, [memory.seq for memory in found], grace)
         known = [memory.id for memory in found]
         unlearned = remove_of_memories(session, known)
-        _leave_forgotten(session, known)
+        _leave_keys(session, known)
+        in_force, rewritten = _in_force_again(session, found)
         _leave_state(session, [memory.seq for memory in found])
-        episodes = _leave_archive(session, found)
+        episodes = _leave_archive(session, found) | rewritten
         _delete(session, found)
         removed, emptied = invalidate(session, episodes)
-        if found and not grace:
+        pruned = sum(not memory.characters for memory in found)
+        if found and (pruned or not grace):  # exact values of pruned ones go at once
             request_purge(session)
         originals = [memory for memory in found if memory.episode is not None]
         return Removal(
@@ -120,6 +129,8 @@ class PostgresDeletion(Transactional, DeletionStore):
             archived=len(originals),
             details=sum(memory.details for memory in originals),
             learnings=unlearned,
+            pruned=pruned,
+            in_force=in_force,
             removed=removed,
             emptied=emptied,
         )
@@ -221,20 +232,33 @@ def _learnings(session: Session, ids: Sequence[str], learned: Sequence[str]) -> 
     return len({*learned, *(id for (id,) in rows)})
 
 
-def _leave_forgotten(session: Session, ids: Sequence[str]) -> None:
-    """Keep the ids of captured messages, whose transcripts may be read again."""
-    captured = [id for id in ids if id.startswith(CAPTURED_PREFIX)]
-    if captured:
+def _leave_keys(session: Session, ids: Sequence[str]) -> None:
+    """Keep what memories are known by when their sources are read again."""
+    rows = session.execute(
+        "SELECT m.id, m.session_id, m.source, m.content, m.content_hash, "
+        "ARRAY(SELECT r.content_hash FROM revision AS r "
+        "WHERE r.owner = m.owner AND r.memory_seq = m.seq) "
+        f"FROM memory AS m WHERE m.owner = %(owner)s AND {OF_IDS}",
+        ids=[id for id in ids if is_made_of_source(id)],
+    )
+    keys: set[str] = set()
+    for id, name, source, content, said, before in rows:
+        hashes = [content_hash(content) if said is None else said, *before]
+        keys |= keys_of_forgotten(id, name, source, hashes)
+    if keys:
         session.execute(
             "INSERT INTO agent_forgotten (owner, id) "
             "SELECT o.owner, r.id FROM owner AS o CROSS JOIN unnest(%(ids)s::text[]) AS r (id) "
             "WHERE o.owner = %(owner)s ON CONFLICT DO NOTHING",
-            ids=captured,
+            ids=list(keys),
         )
 
 
 def _leave_state(session: Session, seqs: Sequence[int]) -> None:
-    """Let the successors of these memories, if there are any, supersede what these superseded."""
+    """Let the successors of these memories supersede what these superseded.
+
+    Without a successor, that holds again.
+    """
     rows = session.execute(
         "SELECT DISTINCT superseded_by FROM memory_state "
         "WHERE owner = %(owner)s AND superseded_by = ANY(%(seqs)s::bigint[])",
@@ -243,11 +267,37 @@ def _leave_state(session: Session, seqs: Sequence[int]) -> None:
     # One by one, as several of one chain may go.
     for (seq,) in rows.fetchall():
         session.execute(
-            "UPDATE memory_state SET superseded_by = (SELECT s.superseded_by "
-            "FROM memory_state AS s WHERE s.owner = %(owner)s AND s.memory_seq = %(seq)s) "
-            "WHERE owner = %(owner)s AND superseded_by = %(seq)s",
+            "UPDATE memory_state AS older SET superseded_by = s.superseded_by, superseded_at = "
+            "CASE WHEN s.superseded_at IS NOT NULL THEN older.superseded_at END "
+            "FROM (SELECT 1) AS one LEFT JOIN memory_state AS s "
+            "ON s.owner = %(owner)s AND s.memory_seq = %(seq)s "
+            "WHERE older.owner = %(owner)s AND older.superseded_by = %(seq)s",
             seq=seq,
         )
+
+
+def _in_force_again(
+    session: Session, found: Sequence[_Found]
+) -> tuple[frozenset[str], set[int]]:
+    """Return what holds again without these memories, and the summaries to rewrite with it."""
+    gone = {memory.seq for memory in found}
+    links = session.execute(
+        "SELECT memory_seq, superseded_by FROM memory_state WHERE owner = %(owner)s "
+        "AND superseded_at IS NOT NULL AND (superseded_by = ANY(%(seqs)s::bigint[]) "
+        "OR memory_seq = ANY(%(seqs)s::bigint[]))",
+        seqs=list(gone),
+    )
+    rows = session.execute(
+        "SELECT m.id, p.episode_seq FROM memory AS m "
+        "LEFT JOIN placed AS p ON p.owner = m.owner AND p.seq = m.seq "
+        "WHERE m.owner = %(owner)s AND m.seq = ANY(%(seqs)s::bigint[])",
+        seqs=list(in_force_again(dict(links.fetchall()), gone)),
+    ).fetchall()
+    episodes = {episode for _, episode in rows if episode is not None}
+    return (
+        frozenset(id for id, _ in rows),
+        {episode for episode in episodes if not has_pruned(session, episode)},
+    )
 
 
 def _leave_archive(session: Session, found: Sequence[_Found]) -> set[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -125,6 +125,14 @@ class PostgresIntake(Intake):
             source=memory.source,
         ).fetchone()
         return (row[0], row[1]) if row else None
+
+    def forgotten(self, keys: Collection[str]) -> set[str]:
+        rows = self._session.execute(
+            "SELECT id FROM agent_forgotten "
+            "WHERE owner = %(owner)s AND id = ANY(%(keys)s::text[])",
+            keys=list(keys),
+        )
+        return {key for (key,) in rows}
 
     def supersede(self, *, old: str, new: str) -> None:
         self._session.lock()

@@ -15,11 +15,16 @@ from mnemosyned.storage.sqlite.database.verification import (
     counts,
     faults,
     structure_faults,
+    tables,
 )
+from mnemosyned.storage.sqlite.fulltext.segments import purge_indexes
 
 PARTIAL = ".partial"
 """The end of a copy's name until it is whole."""
 BUSY_TIMEOUT_S = 10.0
+NAMING = ("consolidation_log", "compaction")
+"""The tables that name sessions and sources, and outlive the memories of these."""
+UNPURGED = "an index is damaged, and may still hold words of what was forgotten"
 
 
 class CopyDamaged(Exception):
@@ -30,7 +35,8 @@ def copy_beside(source: sqlite3.Connection, target: Path) -> Path:
     """Write all that a connection sees to a new file next to `target`, which is left alone.
 
     The copy is one file without a log, private, and on disk when this returns. Nothing that was
-    deleted is in it. Raises sqlite3.Error and OSError, and leaves nothing then.
+    deleted is in it, even while the source still waits for its purge; where damage prevents that,
+    the copy has the purge due. Raises sqlite3.Error and OSError, and leaves nothing then.
     """
     partial = target.with_name(target.name + PARTIAL)
     partial.unlink(missing_ok=True)
@@ -39,11 +45,38 @@ def copy_beside(source: sqlite3.Connection, target: Path) -> Path:
     )
     try:
         source.execute("VACUUM INTO ?", (str(partial),))
+        _purge(partial)
         flush(partial)
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
     return partial
+
+
+def _purge(copy: Path) -> None:
+    """Purge a copy if its source was waiting for a purge: `VACUUM INTO` copies index segments."""
+    with closing(sqlite3.connect(copy, isolation_level=None)) as connection:
+        if not _purge_due(connection):
+            return
+        connection.execute("PRAGMA synchronous = OFF")  # it is flushed as a whole
+        connection.execute("PRAGMA secure_delete = ON")
+        if not purge_indexes(connection):
+            return
+        for table in tables(connection).intersection(NAMING):
+            for column, nameless in (("session_id", "''"), ("source", "NULL")):
+                connection.execute(
+                    f"UPDATE {table} SET {column} = {nameless} WHERE {column} != '' "
+                    f"AND {column} NOT IN (SELECT ifnull({column}, '') FROM working_memory "
+                    f"UNION SELECT ifnull({column}, '') FROM episodic_memory)"
+                )
+        connection.execute("DELETE FROM scrub_due")
+        connection.execute("VACUUM")  # rows that moved left copies in free space
+
+
+def _purge_due(connection: sqlite3.Connection) -> bool:
+    return "scrub_due" in tables(connection) and bool(
+        connection.execute("SELECT 1 FROM scrub_due LIMIT 1").fetchone()
+    )
 
 
 def back_up(database: Path, target: Path, *, check: Callable[[], object]) -> CopyReport:
@@ -76,10 +109,13 @@ def verified(copy: Path, *, source: sqlite3.Connection) -> CopyReport:
     with closing(sqlite3.connect(copy, isolation_level=None)) as connection:
         faults_of_copy = [*faults(connection), *structure_faults(connection)]
         memories, episodes = counts(connection)
+        unpurged = [UNPURGED] if _purge_due(connection) else []
     size = copy.stat().st_size
-    if not faults_of_copy:
-        return CopyReport(bytes=size, memories=memories, episodes=episodes)
-    inherited = {(fault.kind, fault.subject) for fault in faults(source)}
+    inherited = (
+        {(fault.kind, fault.subject) for fault in faults(source)}
+        if faults_of_copy
+        else set()
+    )
     new = [
         fault
         for fault in faults_of_copy
@@ -93,7 +129,7 @@ def verified(copy: Path, *, source: sqlite3.Connection) -> CopyReport:
         bytes=size,
         memories=memories,
         episodes=episodes,
-        problems=tuple(fault.text for fault in faults_of_copy),
+        problems=(*unpurged, *(fault.text for fault in faults_of_copy)),
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import glob
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -61,9 +61,12 @@ def check_backup(file: Path, migrations: Path) -> None:
         raise _refused(file, grave[0].text)
 
 
-def stage_copy(source: Path, database: Path) -> CopyReport:
+def stage_copy(
+    source: Path, database: Path, *, change: Callable[[Path], object] = lambda _: None
+) -> CopyReport:
     """Have a checked copy of a backup wait next to the database, which must be locked.
 
+    `change` is called with the copy before it is checked, and has what it changes on disk.
     From then on the restore is finished, if not here then by the next who locks the database.
     Raises `StorageFailed`, and leaves everything as it was.
     """
@@ -71,6 +74,7 @@ def stage_copy(source: Path, database: Path) -> CopyReport:
         with closing(open_to_read(source, foreign=True)) as connection:
             copy = copy_beside(connection, database)
             try:
+                change(copy)
                 report = verified(copy, source=connection)
                 copy.rename(_waiting_name(database))
             except BaseException:

@@ -78,6 +78,36 @@ def upgrade(connection: sqlite3.Connection, migrations: Path) -> bool:
     return version < latest or application != APPLICATION_ID
 
 
+def blank_database(migrations: Path) -> sqlite3.Connection:
+    """Return a database of the present schema in memory, to compare another with."""
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    upgrade(connection, migrations)
+    return connection
+
+
+def missing_parts(
+    connection: sqlite3.Connection, blank: sqlite3.Connection
+) -> list[tuple[str, str, str]]:
+    """Return type, name and SQL of what a blank database has and another lacks, tables first.
+
+    The tables behind a full-text index come with it, and are left out.
+    """
+    parts = (
+        "SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL "
+        "AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY "
+        "CASE type WHEN 'table' THEN 0 WHEN 'view' THEN 1 ELSE 2 END, rowid"
+    )
+    present = {(kind, name) for kind, name, _ in connection.execute(parts)}
+    wanted = blank.execute(parts).fetchall()
+    indexes = [name for _, name, sql in wanted if sql.startswith("CREATE VIRTUAL")]
+    behind = tuple(f"{index}_" for index in indexes)
+    return [
+        (kind, name, sql)
+        for kind, name, sql in wanted
+        if (kind, name) not in present and not name.startswith(behind)
+    ]
+
+
 def _migrations(folder: Path) -> list[Path]:
     files = sorted(folder.glob("[0-9][0-9][0-9][0-9]_*.sql"))
     if not files:

@@ -8,8 +8,17 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
+
+from mnemosyned.storage.sqlite.database.schema import (
+    blank_database,
+    latest_version,
+    missing_parts,
+    schema_version,
+)
 
 PROBLEMS_MAX = 20
 
@@ -23,6 +32,8 @@ class FaultKind(StrEnum):
     TOTALS = "totals"
     INDEX = "index"
     """Full-text entries: rebuilding mends it."""
+    SCHEMA = "schema"
+    """Missing tables, indexes and triggers: making them again mends it."""
     ORPHAN = "orphan"
     """Rows that belong to nothing: deleting mends it."""
 
@@ -111,6 +122,15 @@ _TOTALS = {
     "episodic": "episodic_memory",
     "archive": "archive",
 }
+_HOLDING = frozenset({"working_memory", "archive", "episodic_memory"})
+"""Tables without which the memories are lost: an empty one in their place would hide that."""
+ORIGINALS = """iif(level = 0,
+    (SELECT count(*) FROM archive WHERE episode_seq = e.seq),
+    (SELECT sum(item_count) FROM episodic_memory WHERE parent_id = e.id))"""
+"""The number of originals of a summary `e`."""
+MISCOUNTED = f"""item_count != {ORIGINALS} AND {ORIGINALS} > 0
+    AND NOT stale AND seq NOT IN (SELECT episode_seq FROM emptied_episode)"""
+"""The condition for a summary `e` that names another number of originals than it has."""
 _BOTH_HOMES = "SELECT count(*) FROM archive WHERE id IN (SELECT id FROM working_memory)"
 _UNSUMMARIZED = (
     "SELECT count(*) FROM archive WHERE episode_seq NOT IN (SELECT seq FROM "
@@ -136,6 +156,22 @@ def faults(connection: sqlite3.Connection, *, orphans: bool = True) -> list[Faul
     except sqlite3.DatabaseError as error:
         return [Fault(FaultKind.INTEGRITY, "file", str(error))]
     return problems
+
+
+def schema_faults(connection: sqlite3.Connection, migrations: Path) -> list[Fault]:
+    """What the present schema has and a database of that schema lacks."""
+    if schema_version(connection) != latest_version(migrations):
+        return []
+    with closing(blank_database(migrations)) as blank:
+        missing = missing_parts(connection, blank)
+    return [
+        Fault(
+            FaultKind.INTEGRITY if name in _HOLDING else FaultKind.SCHEMA,
+            name,
+            f"the {kind} {name} is missing",
+        )
+        for kind, name, _ in missing
+    ]
 
 
 def damage(connection: sqlite3.Connection) -> list[Fault]:
@@ -226,6 +262,11 @@ def _total_faults(connection: sqlite3.Connection, present: set[str]) -> list[Fau
                 f"the {tier} tier holds {count:,}, but {stored.get(tier)} are counted"
             )
             problems.append(Fault(FaultKind.TOTALS, tier, text))
+    if "emptied_episode" in present:
+        wrong = f"SELECT count(*) FROM episodic_memory AS e WHERE {MISCOUNTED}"
+        if count := _number(connection, wrong):
+            text = f"summaries that name another number of originals than they have: {count:,}"
+            problems.append(Fault(FaultKind.TOTALS, "episodic_memory", text))
     if count := _number(connection, _BOTH_HOMES):
         text = f"{count:,} memories are in working memory and in the archive"
         problems.append(Fault(FaultKind.INTEGRITY, "archive", text))

@@ -233,6 +233,22 @@ def _reindex(
     return last, changed
 
 
+def purge_indexes(connection: sqlite3.Connection) -> bool:
+    """Purge all indexes of a file that nobody else uses; False where damage prevents it."""
+    for index in INDEXES:
+        try:
+            depth = index_depth(connection, index)
+            if depth is None or depth > DEPTH_MAX:
+                rebuild_index(connection, index)
+            else:
+                connection.execute(f"INSERT INTO {index} ({index}) VALUES ('optimize')")
+        except sqlite3.DatabaseError as error:
+            if not _is_damage(error):
+                raise
+            return False
+    return True
+
+
 def purge_steps(index: str) -> Iterator[str]:
     """The statements that merge an index until nothing deleted is left in it, one a step.
 

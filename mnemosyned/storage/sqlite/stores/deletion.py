@@ -12,14 +12,16 @@ from mnemosyned.domain.keeping.retention import (
     Removal,
 )
 from mnemosyned.domain.ports.deletion import DeletionStore
-from mnemosyned.domain.ports.surroundings.agents import CAPTURED_PREFIX
+from mnemosyned.domain.storing.intake import is_made_of_source, keys_of_forgotten
+from mnemosyned.domain.storing.supersession import in_force_again
+from mnemosyned.storage.sqlite.database.copies import NAMING
 from mnemosyned.storage.sqlite.database.readers import Readers
 from mnemosyned.storage.sqlite.database.transactions import Transactional, reads, writes
 from mnemosyned.storage.sqlite.database.writer import Writer
 from mnemosyned.storage.sqlite.fulltext.indexing import unindex_memory
 from mnemosyned.storage.sqlite.search import selection
 from mnemosyned.storage.sqlite.tables.changing.rewrites import invalidate
-from mnemosyned.storage.sqlite.tables.changing.state import leave_secrets
+from mnemosyned.storage.sqlite.tables.changing.state import has_pruned, leave_secrets
 from mnemosyned.storage.sqlite.tables.forgetting.forgotten import (
     keep_learnings,
     keep_memories,
@@ -31,10 +33,6 @@ from mnemosyned.storage.sqlite.tables.learnings import remove_known, remove_of_m
 KEYED_BY_MEMORY = ("memory_state", "tag", "revision")
 """The tables that keep something of a memory under its `memory_seq`, wherever the memory is. What
 is made of its words (such as a vector) joins in here; `detail` goes with the archive's row."""
-
-
-NAMING = ("consolidation_log", "compaction")
-"""The tables that name sessions and sources, and outlive the memories of these."""
 
 
 class SqliteDeletion(Transactional, DeletionStore):
@@ -107,11 +105,15 @@ class SqliteDeletion(Transactional, DeletionStore):
                 archived += count
                 details += values
             removal |= Removal(working=working, archived=archived, details=details)
+        in_force, rewritten = _in_force_again(connection, ids)
+        leaving |= dict.fromkeys(rewritten - leaving.keys(), 0)
         removed, emptied = _episodes_left(connection, leaving)
         return removal | Removal(
             removed=removed,
             emptied=emptied,
             learnings=len(unlearned),
+            pruned=sum(wordless.values()),
+            in_force=in_force,
             pruned_losing_summary=_pruned_losing_summary(connection, wordless),
         )
 
@@ -123,12 +125,14 @@ class SqliteDeletion(Transactional, DeletionStore):
         *,
         grace: Grace | None = None,
     ) -> Removal:
-        working = archived = details = unlearned = 0
+        working = archived = details = unlearned = pruned = 0
         indexed: list[tuple[int, str, str]] = []
-        episodes: set[int] = set()
+        in_force, episodes = _in_force_again(connection, ids)
         if grace:  # before any is deleted that another one refers to
             keep_memories(connection, ids, grace)
         for id in ids:
+            if is_made_of_source(id):
+                _leave_keys(connection, id)
             deleted = _delete_working(connection, id)
             if deleted:
                 working += 1
@@ -138,23 +142,26 @@ class SqliteDeletion(Transactional, DeletionStore):
                     continue
                 deleted, episode, detail_count = original
                 archived += 1
+                pruned += not deleted[1]
                 episodes.add(episode)
                 details += detail_count
             unlearned += remove_of_memory(connection, id)
-            _leave_forgotten(connection, id)
             indexed.append(deleted)
             _delete_state(connection, deleted[0])
         # After all rows, as when they were remembered.
         for seq, content, role in indexed:
             unindex_memory(connection, seq, content, role)
         removed, emptied = invalidate(connection, episodes)
-        if (working or archived) and not grace:
+        # Exact values of pruned ones go at once.
+        if (working or archived) and (pruned or not grace):
             request_purge(connection)
         return Removal(
             working=working,
             archived=archived,
             details=details,
             learnings=unlearned,
+            pruned=pruned,
+            in_force=in_force,
             removed=removed,
             emptied=emptied,
         )
@@ -232,10 +239,64 @@ class SqliteDeletion(Transactional, DeletionStore):
         return ()
 
 
-def _leave_forgotten(connection: sqlite3.Connection, id: str) -> None:
-    """Keep the id of a captured message, whose transcript may be read again."""
-    if id.startswith(CAPTURED_PREFIX):
-        connection.execute("INSERT OR IGNORE INTO agent_forgotten VALUES (?)", (id,))
+def _leave_keys(connection: sqlite3.Connection, id: str) -> None:
+    """Keep what a memory is known by when its source is read again."""
+    row = connection.execute(
+        "SELECT seq, session_id, source, content_hash FROM working_memory WHERE id = ?1 "
+        "UNION ALL "
+        "SELECT seq, session_id, source, content_hash FROM archive WHERE id = ?1",
+        (id,),
+    ).fetchone()
+    if row is None:
+        return
+    seq, session, source, said = row
+    before = connection.execute(
+        "SELECT content_hash FROM revision WHERE memory_seq = ?", (seq,)
+    )
+    hashes = [said, *(each for (each,) in before)]
+    connection.executemany(
+        "INSERT OR IGNORE INTO agent_forgotten VALUES (?)",
+        [(key,) for key in keys_of_forgotten(id, session, source, hashes)],
+    )
+
+
+def _in_force_again(
+    connection: sqlite3.Connection, ids: Sequence[str]
+) -> tuple[frozenset[str], set[int]]:
+    """Return what holds again without these memories, and the summaries to rewrite with it."""
+    gone: set[int] = set()
+    successors: dict[int, int | None] = {}
+    again: set[str] = set()
+    episodes: set[int] = set()
+    for chunk in chunks(ids):
+        marks = ", ".join("?" * len(chunk))
+        rows = connection.execute(
+            f"SELECT seq FROM working_memory WHERE id IN ({marks}) "
+            f"UNION ALL SELECT seq FROM archive WHERE id IN ({marks})",
+            (*chunk, *chunk),
+        )
+        gone.update(seq for (seq,) in rows)
+    for places in chunks(sorted(gone)):
+        marks = ", ".join("?" * len(places))
+        successors.update(
+            connection.execute(
+                "SELECT memory_seq, superseded_by FROM memory_state "
+                f"WHERE superseded_by IN ({marks}) UNION ALL "
+                "SELECT memory_seq, superseded_by FROM memory_state "
+                f"WHERE memory_seq IN ({marks}) AND superseded_at IS NOT NULL",
+                (*places, *places),
+            )
+        )
+    for seq in in_force_again(successors, gone):
+        for id, episode in connection.execute(
+            "SELECT id, NULL FROM working_memory WHERE seq = ?1 "
+            "UNION ALL SELECT id, episode_seq FROM archive WHERE seq = ?1",
+            (seq,),
+        ):
+            again.add(id)
+            if episode is not None and not has_pruned(connection, episode):
+                episodes.add(episode)
+    return frozenset(again), episodes
 
 
 def _pruned_losing_summary(
@@ -304,10 +365,14 @@ def _delete_original(
 
 
 def _delete_state(connection: sqlite3.Connection, seq: int) -> None:
-    """Delete the state of a memory; its successor, if any, supersedes what it superseded."""
+    """Delete the state of a memory.
+
+    Its successor supersedes what it superseded; without one, that holds again.
+    """
     connection.execute(
-        "UPDATE memory_state SET superseded_by = "
-        "(SELECT superseded_by FROM memory_state WHERE memory_seq = ?1) WHERE superseded_by = ?1",
+        "UPDATE memory_state AS older SET (superseded_by, superseded_at) = "
+        "(SELECT superseded_by, iif(superseded_at IS NULL, NULL, older.superseded_at) "
+        "FROM (SELECT 1) LEFT JOIN memory_state ON memory_seq = ?1) WHERE superseded_by = ?1",
         (seq,),
     )
     for table in KEYED_BY_MEMORY:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 from functools import partial
 from itertools import chain
@@ -82,6 +83,13 @@ class SqliteIntake(Intake):
             (memory.session, content_hash(content), content, memory.source),
         ).fetchone()
         return (row[0], instant(row[1])) if row else None
+
+    def forgotten(self, keys: Collection[str]) -> set[str]:
+        rows = self._connection.execute(
+            "SELECT id FROM agent_forgotten WHERE id IN (SELECT value FROM json_each(?))",
+            (json.dumps(list(keys)),),
+        )
+        return {key for (key,) in rows}
 
     def supersede(self, *, old: str, new: str) -> None:
         supersede(self._connection, old=old, new=new)

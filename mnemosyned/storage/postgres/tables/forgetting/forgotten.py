@@ -8,11 +8,15 @@ from typing import Any
 
 import msgspec
 
+from mnemosyned.domain.content_hash import content_hash
 from mnemosyned.domain.keeping.retention import Grace
 from mnemosyned.domain.learnings.learning import Learning
 from mnemosyned.domain.memory import MemoryRecord
+from mnemosyned.domain.storing.intake import keys_of_forgotten
 from mnemosyned.domain.storing.rows import LEARNING_COLUMNS, learning_from
 from mnemosyned.storage.postgres.database.session import Session
+from mnemosyned.storage.postgres.tables.changing.rewrites import invalidate
+from mnemosyned.storage.postgres.tables.changing.state import has_pruned
 from mnemosyned.storage.postgres.tables.insert import (
     insert_again,
     insert_new,
@@ -215,14 +219,24 @@ def _put_back(session: Session, kept: Kept) -> int:
             moment=utc(memory.superseded_at),
             newer=kept.superseded_by,
         )
-    session.execute(
-        "UPDATE memory_state SET superseded_by = %(seq)s "
-        "WHERE owner = %(owner)s AND memory_seq = ANY(%(older)s::bigint[])",
+    rows = session.execute(
+        "UPDATE memory_state AS s SET superseded_by = %(seq)s, "
+        "superseded_at = coalesce(s.superseded_at, %(moment)s) "
+        "FROM unnest(%(older)s::bigint[]) AS o (seq) "
+        "LEFT JOIN placed AS p ON p.owner = %(owner)s AND p.seq = o.seq "
+        "WHERE s.owner = %(owner)s AND s.memory_seq = o.seq AND s.superseded_by IS NULL "
+        "RETURNING p.episode_seq",
         seq=seq,
         older=kept.supersedes,
+        moment=utc(memory.created_at),
     )
+    episodes = {episode for (episode,) in rows if episode is not None}
+    invalidate(session, [each for each in episodes if not has_pruned(session, each)])
+    before = (revision.content_hash for revision in kept.revisions)
+    hashes = [content_hash(memory.content), *before]
     session.execute(
-        "DELETE FROM agent_forgotten WHERE owner = %(owner)s AND id = %(id)s",
-        id=memory.id,
+        "DELETE FROM agent_forgotten "
+        "WHERE owner = %(owner)s AND id = ANY(%(keys)s::text[])",
+        keys=list(keys_of_forgotten(memory.id, memory.session, memory.source, hashes)),
     )
     return seq

@@ -9,8 +9,11 @@ from typing import Any
 import msgspec
 
 from mnemosyned.domain.keeping.retention import Grace
+from mnemosyned.domain.storing.intake import keys_of_forgotten
 from mnemosyned.domain.storing.rows import LEARNING_COLUMNS
 from mnemosyned.storage.sqlite.fulltext.indexing import index_memories
+from mnemosyned.storage.sqlite.tables.changing.rewrites import invalidate
+from mnemosyned.storage.sqlite.tables.changing.state import has_pruned
 from mnemosyned.storage.sqlite.tables.changing.tags import add_tags
 from mnemosyned.storage.sqlite.tables.learnings import Keeper, learning_from
 from mnemosyned.storage.sqlite.tables.rows import MEMORY_COLUMNS, instant_text
@@ -166,13 +169,29 @@ def _put_back(
             f"INSERT INTO memory_state (memory_seq, {_STATE}) VALUES (?, ?, ?, ?)",
             (seq, *kept.state),
         )
+    fields = dict(zip(_COLUMNS.split(", "), kept.row, strict=True))
     for older in kept.supersedes:
         connection.execute(
-            "UPDATE memory_state SET superseded_by = ? WHERE memory_seq = ?",
-            (seq, older),
+            "UPDATE memory_state SET superseded_by = ?1, "
+            "superseded_at = ifnull(superseded_at, ?2) "
+            "WHERE memory_seq = ?3 AND superseded_by IS NULL",
+            (seq, fields["created_at"], older),
         )
-    connection.execute("DELETE FROM agent_forgotten WHERE id = ?", (id,))
-    fields = dict(zip(_COLUMNS.split(", "), kept.row, strict=True))
+        episode = connection.execute(
+            "SELECT episode_seq FROM archive WHERE seq = ?", (older,)
+        ).fetchone()
+        if episode and not has_pruned(connection, *episode):
+            invalidate(connection, episode)
+    hashes = [fields["content_hash"], *(words for _, _, words, _ in kept.revisions)]
+    connection.executemany(
+        "DELETE FROM agent_forgotten WHERE id = ?",
+        [
+            (key,)
+            for key in keys_of_forgotten(
+                id, fields["session_id"], fields["source"], hashes
+            )
+        ],
+    )
     return seq, fields["content"], fields["role"]
 
 
