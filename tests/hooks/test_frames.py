@@ -210,7 +210,8 @@ def test_nothing_stored_opens_or_closes_a_frame(
     def check(door: str, shown: str, quoted: str = "") -> None:
         assert live(shown) == [], (seed, door, shown)
         assert bare_lines(shown, quoted) == [], (seed, door, shown)
-        if re.search("drawer|EVIL|obey|decided", shown):
+        # What a compaction writes may by chance quote no part of the text that is looked for.
+        if door.startswith("compact") or re.search("drawer|EVIL|obey|decided", shown):
             doors.add(door)
 
     for number in range(VARIANTS // VARIANTS_EACH):

@@ -18,13 +18,16 @@ OWN_OF_A_FILE = frozenset(
         "embedding",
         "embedding_model",
         "forgotten",  # nothing reads it but what puts it back
+        "reindexing",  # how far an upgrade is with the indexes of this file
         "scrub_due",
         "watched_file",  # paths of this machine
         "watched_folder",
     }
 )
 """Tables that an export leaves out."""
-NUMBERED = frozenset({"_sqlite_migrations", "detail", "detail_kind", "scrub_due"})
+NUMBERED = frozenset(
+    {"_sqlite_migrations", "detail", "detail_kind", "reindexing", "scrub_due"}
+)
 """Those of them that a move leaves out too."""
 EXPORTED = frozenset(
     {

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import msgspec
 
+from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.keeping.backups import dated_backup
 from mnemosyned.logs import log_failure
 
@@ -110,7 +111,7 @@ class ForgottenList:
             log_failure("forgotten_list_not_written", error)
 
     def _line(self, **event: str) -> _Line:
-        return _Line(at=self._now().astimezone(UTC), **event)
+        return _Line(at=in_zone(self._now(), UTC), **event)
 
     def _write(
         self, lines: Callable[[bytes], list[_Line]], *, create: bool = False
