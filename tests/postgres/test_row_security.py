@@ -454,17 +454,23 @@ def test_a_login_that_owns_nothing_is_told_who_migrates(
             pass
 
 
-def test_who_may_only_connect_keeps_nobody_from_adding_owners(two_owners: str) -> None:
+def test_who_may_only_connect_keeps_nobody_from_adding_owners_or_upgrading(
+    two_owners: str, tmp_path: Path
+) -> None:
     """Advisory locks are anybody's to take; a lock on a table of ours is its owner's."""
+    later = shutil.copytree(MIGRATIONS, tmp_path / "migrations")
+    (later / "9999_later.sql").write_text("CREATE TABLE later (owner integer);\n")
     with (
         logins(two_owners, "stranger"),
         psycopg.connect(as_login(two_owners, "stranger")) as stranger,
     ):
-        for key in (0x6D6E6E61, 0x6D6E726F, 0x6D6E7665):
+        for key in (0x6D6E656D, 0x6D6E6E61, 0x6D6E726F, 0x6D6E7665):
             stranger.execute("SELECT pg_advisory_lock(%s)", [key])
 
         with open_owners(two_owners, migrations=MIGRATIONS) as owners:
             assert owners.add("anna").name == "anna"
+        with open_store(two_owners, migrations=later):
+            pass
 
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             stranger.execute("LOCK TABLE schema_migration")

@@ -17,10 +17,12 @@ from mnemosyned.domain.errors import (
     SchemaTooNew,
     StorageFailed,
 )
+from mnemosyned.logs import logger
 from mnemosyned.storage.postgres.database.connections import connected_once
-from mnemosyned.storage.postgres.database.roles import table_owner
+from mnemosyned.storage.postgres.database.roles import LOCK_SCHEMA, table_owner
 from mnemosyned.storage.postgres.database.session import Row, Session
 
+log = logger()
 TRIES = 2
 PAUSE_S = 1.0
 """Between two tries; then whoever wants the database waits for longer and tries again."""
@@ -34,14 +36,11 @@ _OTHERS = (
     "to_char(a.xact_start, 'YYYY-MM-DD HH24:MI:SS') "
     "FROM pg_stat_activity AS a WHERE a.pid != pg_backend_pid() "
     "AND a.datname = current_database() AND EXISTS (SELECT 1 FROM pg_locks AS l "
-    "WHERE l.pid = a.pid AND l.granted AND (l.locktype = 'advisory' "
-    "OR l.relation IN (SELECT oid FROM pg_class "
-    "WHERE relnamespace = current_schema()::regnamespace))) "
+    "WHERE l.pid = a.pid AND l.granted AND l.relation IN (SELECT oid FROM pg_class "
+    "WHERE relnamespace = current_schema()::regnamespace)) "
     "ORDER BY a.xact_start NULLS LAST LIMIT 10"
 )
-"""Sessions that keep tables of this schema, or the lock of whoever changes it, and since when."""
-_LOCK = 0x6D6E656D
-"""Advisory lock of whoever changes the schema."""
+"""Sessions that keep tables of this schema locked, and since when."""
 _TABLE = """
 CREATE TABLE IF NOT EXISTS schema_migration (
     version    integer PRIMARY KEY,
@@ -129,20 +128,20 @@ def _apply(connection: psycopg.Connection[Row], files: list[Path], known: int) -
     Raises `LockNotAvailable` after a wait so short that readers behind it hardly notice: while
     another daemon migrates, and while somebody's transaction keeps a table.
     """
-    session = Session(connection, 0)
-    session.execute("SELECT pg_advisory_lock(%(lock)s)", lock=_LOCK)
     try:
-        session.execute(_TABLE)
-        former = check_schema(connection, known)
-        oldest = 0
-        for file in files:
-            if _number(file) > former:
-                with connection.transaction():
-                    oldest = max(oldest, _apply_file(connection, file))
-        if 0 < former < oldest:
-            session.execute(_END_OTHERS)
-    finally:
-        session.execute("SELECT pg_advisory_unlock(%(lock)s)", lock=_LOCK)
+        connection.execute(_TABLE)
+    except psycopg.errors.UniqueViolation:
+        log.info(
+            "migrations_begun_elsewhere"
+        )  # at the same moment: the table is there now
+    former, oldest = check_schema(connection, known), 0
+    for file in files:
+        with connection.transaction():
+            connection.execute(LOCK_SCHEMA)
+            if _number(file) > check_schema(connection, known):
+                oldest = max(oldest, _apply_file(connection, file))
+    if 0 < former < oldest:
+        connection.execute(_END_OTHERS)
 
 
 def _described(session: Row) -> str:

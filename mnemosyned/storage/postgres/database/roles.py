@@ -17,10 +17,10 @@ from mnemosyned.storage.postgres.database.session import Row, Session
 
 ROLES = "mnemosyned_request"
 """The beginning of every such role's name, and all of it before each database had its own."""
-LOCK_S = 30
+LOCK_S = 2
 """Seconds to wait for others who change the schema, its roles or its owners."""
 _PLAIN = re.compile("[a-z0-9_]{1,40}")
-_LOCK = "LOCK TABLE schema_migration IN SHARE ROW EXCLUSIVE MODE"
+LOCK_SCHEMA = "LOCK TABLE schema_migration IN SHARE ROW EXCLUSIVE MODE"
 _HOLDERS = (
     "SELECT l.pid, coalesce(nullif(a.application_name, ''), a.usename, '?') FROM pg_locks AS l "
     "LEFT JOIN pg_stat_activity AS a USING (pid) WHERE l.granted "
@@ -212,7 +212,7 @@ def lock_schema(session: Session) -> None:
     session.execute(f"SET LOCAL lock_timeout = '{LOCK_S}s'")
     session.execute("SAVEPOINT before_lock")
     try:
-        session.execute(_LOCK)
+        session.execute(LOCK_SCHEMA)
     except psycopg.errors.LockNotAvailable as error:
         session.execute("ROLLBACK TO before_lock")
         holders = ", ".join(
