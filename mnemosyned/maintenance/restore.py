@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 
 from mnemosyned.assembly.build import open_memory
@@ -16,11 +15,9 @@ from mnemosyned.domain.errors import InvalidRequest
 from mnemosyned.domain.ports.maintenance import CopyReport
 from mnemosyned.paths import shipped
 from mnemosyned.service.backups.forgotten_list import (
-    ForgottenList,
     ForgottenSince,
     forgotten_since,
 )
-from mnemosyned.service.service import SystemClock
 from mnemosyned.service.steps import chunks
 from mnemosyned.storage.sqlite.database.copies import flush, open_to_read
 from mnemosyned.storage.sqlite.database.ownership import locked
@@ -37,14 +34,15 @@ from mnemosyned.verbs.retention import Forget
 class RestoredDatabase:
     """A backup that is the database now."""
 
+    backup: Path
     database: Path
     copy: CopyReport
     set_aside: Path | None
     """Where the former database is; None if there was none."""
     forgotten: int | None
     """Memories in the backup that were forgotten after it was made; None where no list tells."""
-    kept_forgotten: bool
-    """Whether those are back; otherwise they were forgotten again."""
+    forgotten_again: bool
+    """Whether those were forgotten again; otherwise they are back."""
     list_begins: datetime | None
     """What was forgotten between the backup and this time may be back; None if nothing can be."""
 
@@ -61,12 +59,12 @@ def restore_database(
     database: Path,
     *,
     folder: Path | None = None,
-    keep_forgotten: bool = False,
+    forget_again: bool = False,
 ) -> RestoredDatabase:
     """Put a copy of a backup in the place of the database, and set that aside.
 
-    What was forgotten after the backup was made is forgotten in the copy too, by the list next to
-    the backup or in the `folder` of backups; with `keep_forgotten` it is only counted.
+    What was forgotten after the backup was made is counted, by the list next to the backup or in
+    the `folder` of backups; with `forget_again` it is forgotten in the copy too.
     Raises `InvalidRequest`, `SchemaTooNew`, `DatabaseInUse` and `StorageFailed`; the database is
     as it was then.
     """
@@ -75,26 +73,22 @@ def restore_database(
     lists = list(filter(None, (forgotten_since(backup, each) for each in folders)))
     forgotten: list[str] = []
 
-    def forget_again(copy: Path) -> None:
+    def look_or_forget(copy: Path) -> None:
         forgotten.extend(_forgotten_in(copy, lists))
-        if forgotten and not keep_forgotten:
+        if forgotten and forget_again:
             _forget(copy, forgotten)
 
     with locked(database):
-        copy = stage_copy(backup, database, change=forget_again)
+        copy = stage_copy(backup, database, change=look_or_forget)
         aside = finish_restore(database)
-    if keep_forgotten:
-        for each in folders:
-            ForgottenList(partial(Path, each), now=SystemClock().now).withdraw(
-                forgotten
-            )
     begins = [each.begins for each in lists if each.begins]
     return RestoredDatabase(
+        backup=backup,
         database=database,
         copy=copy,
         set_aside=aside,
         forgotten=len(forgotten) if lists else None,
-        kept_forgotten=bool(forgotten) and keep_forgotten,
+        forgotten_again=bool(forgotten) and forget_again,
         list_begins=min(begins) if begins and len(begins) == len(lists) else None,
     )
 

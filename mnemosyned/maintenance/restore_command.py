@@ -33,9 +33,9 @@ from mnemosyned.terminal import counted, say, say_json, when
     help="The database to replace; default: that of the settings.",
 )
 @click.option(
-    "--keep-forgotten",
+    "--forget-again",
     is_flag=True,
-    help="Bring back what was forgotten after the backup was made.",
+    help="Forget again what was forgotten after the backup was made.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def restore_db(
@@ -43,7 +43,7 @@ def restore_db(
     database: Path | None,
     *,
     restart: bool,
-    keep_forgotten: bool,
+    forget_again: bool,
     as_json: bool,
 ) -> None:
     """Put a backup in the place of the database.
@@ -51,8 +51,8 @@ def restore_db(
     The backup is checked first. The present database is set aside under a name with the date,
     and never deleted. The daemon must be stopped, or --restart does that.
 
-    What was forgotten after the backup was made is forgotten again, by a list that is kept in the
-    folder of backups. --keep-forgotten brings it back.
+    What was forgotten after the backup was made comes back with it, and the command says how many
+    memories that are; --forget-again forgets them again, by a list in the folder of backups.
     """
     config = daemon_process.configured()
     target = _target(database) if database else config.database_path
@@ -71,7 +71,7 @@ def restore_db(
             backup,
             target,
             folder=config.backup_folder,
-            keep_forgotten=keep_forgotten,
+            forget_again=forget_again,
         )
     finally:
         if stopped:
@@ -105,15 +105,16 @@ def words_of(restored: RestoredDatabase) -> str:
             "no list of what was forgotten is kept with the backups: what was forgotten after this "
             "one was made may be back"
         )
-    elif restored.kept_forgotten:
+    elif restored.forgotten_again:
         lines.append(
-            "back, although forgotten after the backup was made: "
+            "forgotten again, as it was after the backup was made: "
             f"{counted(restored.forgotten, 'memory')}"
         )
     elif restored.forgotten:
         lines.append(
-            "forgotten again, as it was after the backup was made: "
-            f"{counted(restored.forgotten, 'memory')}; --keep-forgotten keeps what the backup has"
+            "back, although forgotten after the backup was made: "
+            f"{counted(restored.forgotten, 'memory')}; to forget again: "
+            f"mnem restore-db --forget-again {restored.backup}"
         )
     if restored.list_begins:
         lines.append(

@@ -276,9 +276,9 @@ def dated(database: Path, blank: Path) -> Path:
 def test_what_was_forgotten_after_a_backup_is_forgotten_again(
     dated: Path, database: Path
 ) -> None:
-    done = restore_database(dated, database)
+    done = restore_database(dated, database, forget_again=True)
 
-    assert (done.forgotten, done.kept_forgotten, done.list_begins) == (1, False, None)
+    assert (done.forgotten, done.forgotten_again, done.list_begins) == (1, True, None)
     assert done.copy.memories == 2
     assert sorted(kept(database)) == ["ada", "eve"]
     assert b"bob" not in database.read_bytes()
@@ -290,15 +290,19 @@ def test_what_was_forgotten_after_a_backup_is_forgotten_again(
     }
 
 
-def test_what_was_forgotten_is_brought_back_on_request_and_stays(
+def test_what_was_forgotten_is_back_and_can_be_forgotten_again(
     dated: Path, database: Path
 ) -> None:
-    done = restore_database(dated, database, keep_forgotten=True)
+    done = restore_database(dated, database)
 
-    assert (done.forgotten, done.kept_forgotten) == (1, True)
+    assert (done.forgotten, done.forgotten_again) == (1, False)
     assert sorted(kept(database)) == ["ada", "bob", "eve"]
-    assert restore_database(dated, database).forgotten == 0
-    assert sorted(kept(database)) == ["ada", "bob", "eve"]
+    (remark,) = [line for line in words_of(done).splitlines() if "back, " in line]
+    assert remark.endswith(
+        f"1 memory; to forget again: mnem restore-db --forget-again {dated}"
+    )
+    assert restore_database(dated, database, forget_again=True).forgotten_again
+    assert sorted(kept(database)) == ["ada", "eve"]
 
 
 def test_what_is_remembered_again_is_in_the_next_backup_and_stays(
@@ -308,9 +312,12 @@ def test_what_is_remembered_again_is_in_the_next_backup_and_stays(
     with Memory(database) as memory:
         memory.backup(str(tmp_path / "next.db"))
 
-    assert restore_database(tmp_path / "next.db", database).forgotten == 0
+    assert (
+        restore_database(tmp_path / "next.db", database, forget_again=True).forgotten
+        == 0
+    )
     assert sorted(kept(database)) == ["ada", "bob", "eve"]
-    assert restore_database(dated, database).forgotten == 1
+    assert restore_database(dated, database, forget_again=True).forgotten == 1
     assert sorted(kept(database)) == ["ada", "eve"]
 
 
@@ -318,7 +325,7 @@ def test_a_restore_that_is_taken_back_loses_nothing_that_was_remembered_again(
     dated: Path, database: Path
 ) -> None:
     remember(database, "bob")
-    done = restore_database(dated, database)
+    done = restore_database(dated, database, forget_again=True)
     assert sorted(kept(database)) == ["ada", "eve"]
 
     assert done.set_aside
@@ -330,7 +337,7 @@ def test_a_list_without_its_key_claims_nothing(dated: Path, database: Path) -> N
     file = dated.parent / NAME
     file.write_bytes(b'{"at":"2026' + file.read_bytes().split(b"\n", 1)[1])
 
-    assert restore_database(dated, database).forgotten is None
+    assert restore_database(dated, database, forget_again=True).forgotten is None
 
 
 def test_the_list_goes_with_the_folder_of_backups(dated: Path, tmp_path: Path) -> None:
@@ -338,14 +345,14 @@ def test_the_list_goes_with_the_folder_of_backups(dated: Path, tmp_path: Path) -
     shutil.copytree(dated.parent, moved)
     new = moved.with_name("memory.db")
 
-    assert restore_database(moved / dated.name, new).forgotten == 1
+    assert restore_database(moved / dated.name, new, forget_again=True).forgotten == 1
     assert sorted(kept(new)) == ["ada", "eve"]
 
 
 def test_without_a_list_nothing_is_claimed(dated: Path, database: Path) -> None:
     (dated.parent / NAME).unlink()
 
-    done = restore_database(dated, database)
+    done = restore_database(dated, database, forget_again=True)
 
     assert done.forgotten is None
     assert sorted(kept(database)) == ["ada", "bob", "eve"]
@@ -363,9 +370,9 @@ def test_a_backup_that_the_list_does_not_know_is_placed_by_its_date(
     copied = tmp_path / "copied.db"
     shutil.copy(older, copied)
 
-    now = restore_database(copied, database)
+    now = restore_database(copied, database, forget_again=True)
     assert (now.forgotten, now.list_begins) == (0, None)
-    done = restore_database(older, database)
+    done = restore_database(older, database, forget_again=True)
 
     assert done.forgotten == 1
     assert done.list_begins
@@ -384,7 +391,7 @@ def test_a_memory_that_is_put_back_is_not_forgotten_again(
         memory.forget(["ada", "bob"])
         memory.restore("ada")
 
-    assert restore_database(backup, database).forgotten == 1
+    assert restore_database(backup, database, forget_again=True).forgotten == 1
     assert sorted(kept(database)) == ["ada"]
 
 
@@ -399,7 +406,7 @@ def test_a_memory_that_could_not_be_forgotten_is_not_on_the_list(
         with pytest.raises(StorageFailed):
             memory.forget("ada")
 
-    assert restore_database(dated, database).forgotten == 1
+    assert restore_database(dated, database, forget_again=True).forgotten == 1
     assert sorted(kept(database)) == ["ada", "eve"]
 
 
@@ -413,7 +420,7 @@ def test_the_list_is_private_holds_no_id_and_survives_a_line_that_was_cut_off(
     text = file.read_bytes()
     assert file.stat().st_mode & 0o777 == 0o600
     assert not any(id in text for id in (b"ada", b"bob", b"eve", b"zoe"))
-    assert restore_database(dated, database).forgotten == 1
+    assert restore_database(dated, database, forget_again=True).forgotten == 1
     assert sorted(kept(database)) == ["ada", "bob"]
 
 
