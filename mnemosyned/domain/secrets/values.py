@@ -25,8 +25,8 @@ CLOSING = ".,;:)]}>\"'`“”’»」』。、，"
 _QUOTES = {
     '"': '"', "'": "'", "`": "`", "“": "”", "„": "“”", "‘": "’", "«": "»", "「": "」", "『": "』",
 }  # fmt: skip
-_RUN = re.compile(rf"\S{{1,{JUDGED_CHARS}}}+")
-_REST = re.compile(rf"\S{{0,{VALUE_CHARS_MAX}}}+")
+_RUN = re.compile(rf"\S{{1,{JUDGED_CHARS}}}")
+_REST = re.compile(rf"\S{{0,{VALUE_CHARS_MAX}}}")
 _OPENING = "\"'`“”„‘’«<(「『"
 _NEXT = re.compile(
     r"(?<=[!-~])[\u3001-\u30ff\u4e00-\u9fff\uac00-\ud7a3]|[;&][\w ]{1,40}="
