@@ -35,9 +35,9 @@ def scored(
 
 
 _AROUND = (
-    "SELECT f.rowid FROM json_each(?2) AS stretch CROSS JOIN memory_fts AS f "
-    "WHERE f.memory_fts MATCH ?1 AND f.rowid BETWEEN stretch.value ->> 0 AND stretch.value ->> 1 "
-    "AND +f.rowid IN (SELECT value FROM json_each(?3)) ORDER BY f.rowid DESC LIMIT ?4"
+    "SELECT f.rowid FROM json_each(?) AS stretch CROSS JOIN memory_fts AS f "
+    "WHERE f.memory_fts MATCH ? AND f.rowid BETWEEN stretch.value ->> 0 AND stretch.value ->> 1 "
+    "AND +f.rowid IN (SELECT value FROM json_each(?)) ORDER BY f.rowid DESC LIMIT ?"
 )
 
 
@@ -62,10 +62,12 @@ class FtsWords(WordRows):
             f"SELECT f.rowid FROM memory_fts AS f {narrow.joins} "
             f"WHERE memory_fts MATCH ? {narrow.where} ORDER BY f.rowid DESC LIMIT ?"
         )
+        self._joined: tuple[str, ...] = ()
         self._values: tuple[Any, ...] = tuple(narrow.values)
         if narrow.only:
             self._select = _AROUND
-            self._values = (json.dumps(stretches(narrow.only)), json.dumps(narrow.only))
+            self._joined = (json.dumps(stretches(narrow.only)),)
+            self._values = (json.dumps(narrow.only),)
 
     @property
     def is_filtered(self) -> bool:
@@ -84,7 +86,7 @@ class FtsWords(WordRows):
 
     def newest(self, having: Having, *, limit: int) -> Sequence[int]:
         rows = self._connection.execute(
-            self._select, (all_of(having), *self._values, limit)
+            self._select, (*self._joined, all_of(having), *self._values, limit)
         )
         return [seq for (seq,) in rows.fetchall()]
 

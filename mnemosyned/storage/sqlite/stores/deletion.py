@@ -307,8 +307,8 @@ def _delete_state(connection: sqlite3.Connection, seq: int) -> None:
     """Delete the state of a memory; its successor, if any, supersedes what it superseded."""
     connection.execute(
         "UPDATE memory_state SET superseded_by = "
-        "(SELECT superseded_by FROM memory_state WHERE memory_seq = ?1) WHERE superseded_by = ?1",
-        (seq,),
+        "(SELECT superseded_by FROM memory_state WHERE memory_seq = ?) WHERE superseded_by = ?",
+        (seq, seq),
     )
     for table in KEYED_BY_MEMORY:
         connection.execute(f"DELETE FROM {table} WHERE memory_seq = ?", (seq,))
