@@ -84,7 +84,7 @@ $(COMPILED): $(READY) $(shell find mnemosyned -name '*.py')
 	@touch $@
 
 demo: $(COMPILED) ## a week of memory, a sleep, and recall before and after it
-	@$(BIN)/python tests/demo/demo.py
+	@$(BIN)/python -W error tests/demo/demo.py
 
 demo-server: $(COMPILED) build/postgres/.ready ## two daemons and three owners on a PostgreSQL server, which it installs in build
 	@$(POSTGRES) $(BIN)/python tests/demo/demo_server.py
