@@ -35,6 +35,7 @@ class Remedy(StrEnum):
     LEFTOVER = "leftover"
     RESTORE = "restore"
     DATABASE = "database"
+    VALUES = "values"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
