@@ -79,7 +79,7 @@ BENCHES := peer recall write sleep forget locomo talks times life start footprin
 	replay tokens vectors vector-search soak exchange postgres postgres-writes owners plots
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-server test tables test-e2e test-fault test-backup doctor-table test-lifetime test-sqlite test-packaging test-systemd test-year test-agents test-numpy test-postgres test-citus test-top test-http test-llm test-adapters \
+.PHONY: help demo demo-server test tables test-e2e test-fault test-backup doctor-table test-lifetime test-sqlite test-pythons test-lowest test-packaging test-systemd test-year test-agents test-numpy test-postgres test-citus test-top test-http test-llm test-adapters \
 	check format run bench $(addprefix bench-,$(BENCHES)) man scale first-day install install-llm wheel-llm small-model uninstall lock clean
 
 help: ## show this list
@@ -99,7 +99,7 @@ $(COMPILED): $(READY) $(shell find mnemosyned -name '*.py')
 	@touch $@
 
 demo: $(COMPILED) ## a week of memory, a sleep, and recall before and after it
-	@$(BIN)/python tests/demo/demo.py
+	@$(BIN)/python -W error tests/demo/demo.py
 
 demo-server: $(COMPILED) build/postgres/.ready ## two daemons and three owners on a PostgreSQL server, which it installs in build
 	@$(POSTGRES) $(BIN)/python tests/demo/demo_server.py
@@ -131,6 +131,13 @@ test-sqlite: $(COMPILED) ## the store on a newer SQLite than this machine's, whi
 		--target build/sqlite pysqlite3-binary==$(NEWER_SQLITE)
 	PYTHONPATH=build/sqlite $(PYTEST) -p support.newer_sqlite -n 2 tests/contract tests/integration \
 		-m "not ($(SLOW))"
+
+test-pythons: $(COMPILED) ## the fast suite on every Python of this machine, as root and not; SHORT=1 leaves out this one
+	$(BIN)/python tests/support/pythons.py $(if $(SHORT),--short) "not ($(SLOW) or thorough)"
+
+test-lowest: $(COMPILED) ## the fast suite with the oldest and the newest packages that pyproject.toml allows
+	$(BIN)/python tests/support/pythons.py --resolution lowest-direct "not ($(SLOW) or thorough)"
+	$(BIN)/python tests/support/pythons.py --resolution highest "not ($(SLOW) or thorough)"
 
 test-packaging: $(COMPILED) ## build, install and start the wheel (slow)
 	$(PYTEST) -m packaging $(call NAMING,packaging)

@@ -36,6 +36,7 @@ class Remedy(StrEnum):
     LEFTOVER = "leftover"
     RESTORE = "restore"
     DATABASE = "database"
+    VALUES = "values"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

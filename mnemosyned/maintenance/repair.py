@@ -18,7 +18,7 @@ from mnemosyned.storage.sqlite.database.copies import (
     open_to_read,
 )
 from mnemosyned.storage.sqlite.database.ownership import locked
-from mnemosyned.storage.sqlite.mending import mend
+from mnemosyned.storage.sqlite.mending import extract_again, mend
 
 
 def repair(findings: Sequence[Finding], installation: Installation) -> Iterator[str]:
@@ -31,7 +31,7 @@ def repair(findings: Sequence[Finding], installation: Installation) -> Iterator[
             except OSError as error:
                 yield f"not done: {finding.path}: {error.strerror}"
     remedies = {finding.remedy for finding in findings}
-    if Remedy.RESTORE in remedies or Remedy.DATABASE in remedies:
+    if remedies & {Remedy.RESTORE, Remedy.DATABASE, Remedy.VALUES}:
         yield from _repaired(installation.database, remedies)
 
 
@@ -41,11 +41,14 @@ def _repaired(database: Path, remedies: set[Remedy | None]) -> Iterator[str]:
         if Remedy.RESTORE in remedies:
             with locked(database):  # which finishes it
                 yield f"finished the restore of {database}"
-        if Remedy.DATABASE in remedies:
+        if remedies & {Remedy.DATABASE, Remedy.VALUES}:
             with locked(database):
                 backup = back_up_for_repair(database)
                 yield f"backed up the database to {backup}"
-                yield from mend(database, shipped("migrations"))
+                if Remedy.DATABASE in remedies:
+                    yield from mend(database, shipped("migrations"))
+                if Remedy.VALUES in remedies:
+                    yield from extract_again(database)
     except MnemosynedError as error:
         yield (
             f"not done: {error.message} Stop the daemon with mnem stop, then repair again"

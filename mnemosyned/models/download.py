@@ -192,6 +192,7 @@ class _Download:
         try:
             response = self._opener.open(request, timeout=TIMEOUT_S)
         except HTTPError as error:
+            error.close()  # it is the answer, too
             if (
                 error.code == 416
             ):  # there is no such rest: another file than the one begun

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import sqlite3
 import subprocess
@@ -39,6 +40,10 @@ LATE = (
     "Mrs. Moser's plumber is called Huber, 0664 555 0190, he comes on Tuesday at 09:00.",
     "Bed linen: one set short at the cabin, Mrs. Moser lends hers from the cellar shelf.",
 )
+EXACT = re.compile(
+    r"[\w.+-]+@[\w.-]+\w|https?://[\w./-]+\w|\b[a-z]+/[\w/]+\.py|\b[A-Z]+(?:-\d+)+\b"
+)
+"""Addresses of mail and web, paths and tickets, as anyone would find them in the sample week."""
 LEAVER = "Kofler"
 """Said in three memories, and so in what was made of them."""
 
@@ -142,6 +147,21 @@ def sleep(story: Story, stage: Stage, week: Memories, now: datetime) -> CycleRep
         f"The days and weeks that are over were rolled up into {report.rolled_up} summaries above them.",
         holds=report.rolled_up > 0,
         because=report.rolled_up,
+    )
+    said = {
+        value
+        for memory in week
+        if now - _instant(memory) > AGE_RULE and not memory.get("pinned")
+        for value in EXACT.findall(memory["content"])
+    }
+    episodes = [id for group in report.groups for id in group.episodes]
+    found = filter(None, (stage.client.get(id).episode for id in episodes))
+    kept = {detail.value for episode in found for detail in episode.details}
+    story.claim(
+        f"The {len(said)} addresses, paths and ticket numbers in them are kept next to the summaries, "
+        "letter for letter.",
+        holds=len(said) > 15 and said <= kept,
+        because=said - kept,
     )
     return report
 

@@ -1,6 +1,7 @@
 """The stems are the index's: what it brings together, a reading brings together too."""
 
 import sqlite3
+from contextlib import closing
 
 from hypothesis import example, given, strategies as st
 
@@ -19,14 +20,14 @@ WORDS = st.builds("".join, st.tuples(st.text("abeilnorsty", min_size=1, max_size
 
 def indexed(words: list[str]) -> list[str]:
     """The words as FTS5 keeps them."""
-    database = sqlite3.connect(":memory:")
-    database.executescript(
-        "CREATE VIRTUAL TABLE f USING fts5("
-        "c, tokenize = 'porter unicode61 remove_diacritics 2');"
-        "CREATE VIRTUAL TABLE v USING fts5vocab(f, instance);"
-    )
-    database.executemany("INSERT INTO f (rowid, c) VALUES (?, ?)", enumerate(words))
-    return [term for (term,) in database.execute("SELECT term FROM v ORDER BY doc")]
+    with closing(sqlite3.connect(":memory:")) as database:
+        database.executescript(
+            "CREATE VIRTUAL TABLE f USING fts5("
+            "c, tokenize = 'porter unicode61 remove_diacritics 2');"
+            "CREATE VIRTUAL TABLE v USING fts5vocab(f, instance);"
+        )
+        database.executemany("INSERT INTO f (rowid, c) VALUES (?, ?)", enumerate(words))
+        return [term for (term,) in database.execute("SELECT term FROM v ORDER BY doc")]
 
 
 @given(st.lists(WORDS, min_size=1, max_size=20))

@@ -213,12 +213,12 @@ def test_days_are_written_as_markdown(full: Daemon, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     files = sorted(folder.iterdir())
     assert len(files) > 14
-    day = files[10].read_text()
+    day = files[10].read_text("utf-8")
     assert day.startswith(f"---\ndate: {files[10].stem}\nmemories: 6\nsessions: [")
     assert f"# {files[10].stem}\n\n> " in day, "the summary of the day is on top"
     assert "· work-0 · user" in day
     assert "the boiler of cabin 0 was serviced" in day
-    today = files[-1].read_text()
+    today = files[-1].read_text("utf-8")
     assert "[secret:github_token]" in today
     assert "ghp_" not in today
     assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
@@ -237,7 +237,7 @@ def test_a_note_of_a_person_is_not_replaced(full: Daemon, tmp_path: Path) -> Non
 
     assert done.returncode == 2
     assert f"{own} exists; --force replaces such files".encode() in done.stderr
-    assert [file.read_text() for file in folder.iterdir()] == ["My own words"]
+    assert [file.read_text("utf-8") for file in folder.iterdir()] == ["My own words"]
 
 
 @pytest.mark.thorough

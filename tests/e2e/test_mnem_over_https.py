@@ -91,7 +91,7 @@ def test_tail_follows_until_it_is_interrupted(
         )
     try:
         run("remember", "The lamp is red.")
-        eventually(lambda: "The lamp is red." in shown.read_text(), "the memory")
+        eventually(lambda: "The lamp is red." in shown.read_text("utf-8"), "the memory")
     finally:
         process.send_signal(signal.SIGINT)
         assert process.wait(WAIT_S) == 130
@@ -123,12 +123,16 @@ def test_an_export_comes_back_by_an_import(
             assert done.returncode == 0, done.stderr
 
     memories = [
-        [line for line in Path(file).read_text().splitlines() if '"memory"' in line]
+        [
+            line
+            for line in Path(file).read_text("utf-8").splitlines()
+            if '"memory"' in line
+        ]
         for file in files
     ]
     assert len(memories[0]) >= 30
     assert memories[0][1:-1] == memories[1][1:-1]
-    assert "bell 29" in (tmp_path / "days.md").read_text()
+    assert "bell 29" in (tmp_path / "days.md").read_text("utf-8")
 
 
 @pytest.mark.thorough
@@ -179,7 +183,7 @@ def test_how_far_an_import_is_belongs_to_one_url_and_token(
 
     journals = list((tmp_path / ".local/state/mnemosyned/imports").iterdir())
     assert len(journals) == 2
-    assert not any(door.token in path.read_text() for path in journals)
+    assert not any(door.token in path.read_text("utf-8") for path in journals)
 
 
 # --------------------------------------------------------------------------- faults

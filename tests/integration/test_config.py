@@ -149,7 +149,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_the_shipped_file_holds_every_key_with_its_default() -> None:
-    written = flat(yaml.safe_load(SHIPPED.read_text()))
+    written = flat(yaml.safe_load(SHIPPED.read_text("utf-8")))
 
     assert list(written) == KEYS
     assert written == {key: setting(Config(), key) for key in KEYS}
@@ -157,7 +157,7 @@ def test_the_shipped_file_holds_every_key_with_its_default() -> None:
 
 
 def test_every_setting_has_a_line_of_its_own_on_it() -> None:
-    lines = SHIPPED.read_text().splitlines()
+    lines = SHIPPED.read_text("utf-8").splitlines()
 
     for key in KEYS:
         name = key.rsplit(".", 1)[-1] + ":"
@@ -167,7 +167,7 @@ def test_every_setting_has_a_line_of_its_own_on_it() -> None:
 
 
 def test_a_setting_left_out_keeps_its_default(file: Path) -> None:
-    file.write_text("sleep:\n  ttl_hours: 2\n")
+    file.write_text("sleep:\n  ttl_hours: 2\n", "utf-8")
 
     config = load_config(file, environ={})
 
@@ -182,7 +182,7 @@ def test_a_setting_left_out_keeps_its_default(file: Path) -> None:
 def test_a_file_or_section_with_nothing_in_it_is_all_defaults(
     file: Path, text: str
 ) -> None:
-    file.write_text(text)
+    file.write_text(text, "utf-8")
 
     assert load_config(file, environ={}) == Config()
 
@@ -199,7 +199,7 @@ def test_an_example_is_here_for_every_key() -> None:
     "key", [*KEYS[::9], *thorough(*(key for key in KEYS if key not in KEYS[::9]))]
 )
 def test_every_key_has_a_variable_that_wins_over_the_file(file: Path, key: str) -> None:
-    file.write_text(SHIPPED.read_text())
+    file.write_text(SHIPPED.read_text("utf-8"), "utf-8")
     text, value = EXAMPLES[key]
 
     environ = {"HOME": "/root", **NEEDED.get(key, {}), variable(key): text}
@@ -255,13 +255,13 @@ def test_the_variables_of_clients_are_no_settings() -> None:
 
 @pytest.mark.parametrize("text", ["", "null"])
 def test_a_variable_can_take_a_value_back(file: Path, text: str) -> None:
-    file.write_text("database: /x.db\n")
+    file.write_text("database: /x.db\n", "utf-8")
 
     assert load_config(file, environ={"MNEMOSYNE_DATABASE": text}).database is None
 
 
 def test_the_callers_own_settings_win_over_all(file: Path) -> None:
-    file.write_text("wm_max: 1\n")
+    file.write_text("wm_max: 1\n", "utf-8")
 
     config = load_config(
         file, environ={"MNEMOSYNE_WM_MAX": "2"}, overrides={"wm_max": 3}
@@ -336,7 +336,7 @@ def test_the_daemons_model_is_tinyllama_once_it_is_there(
 
 def test_a_number_of_backups_is_a_rule(tmp_path: Path) -> None:
     file = tmp_path / "settings.yaml"
-    file.write_text("backup:\n  keep: 5\n")
+    file.write_text("backup:\n  keep: 5\n", "utf-8")
 
     assert load_config(file, environ={}).backup.keep == 5
 

@@ -135,7 +135,7 @@ def test_nothing_decodes_into_a_type_but_by_a_decoder_made_so() -> None:
     found = {
         (path.name, match[0].strip())
         for path in PACKAGE.rglob("*.py")
-        for match in decodes.finditer(path.read_text())
+        for match in decodes.finditer(path.read_text("utf-8"))
     }
 
     decoder = "_DECODERS.setdefault(kind, msgspec.json.Decoder("

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -26,6 +28,7 @@ from mnemosyned.maintenance.doctor import examine, present_installation
 from mnemosyned.maintenance.findings import Severity
 from mnemosyned.maintenance.repair import repair
 from mnemosyned.maintenance.restore import restore_database
+from mnemosyned.storage.sqlite.fulltext.segments import rebuild_index
 
 IDS = ["fresh", "m0", "m1", "m2", "m3", "m4", "m5"]
 
@@ -36,6 +39,7 @@ QUICK = (
     "unindexed memory",
     "orphaned details",
     "lost summary",
+    "lost values",
     "dead socket",
     "open database",
     "interrupted restore",
@@ -82,6 +86,54 @@ def test_a_fault_is_found_and_mended_where_that_is_safe(case: Case, home: Home) 
         assert half_done(home.database) == {}
     else:
         assert seen.left is not None
+
+
+KEY = f"-----BEGIN PRIVATE KEY-----\n{'MIIEvQIBADAN' * 20}\n-----END PRIVATE KEY-----"
+SAID = f"""Mail bob.smith@example.co.uk about PROJ-123, see src/app/main.py.
+The deploy key is {KEY}
+and https://example.org/docs says how to use it."""
+
+
+def test_values_that_an_earlier_python_cut_or_lost_are_extracted_again(
+    home: Home,
+) -> None:
+    with Memory(home.database) as memory:
+        memory.remember(SAID, session="keys")
+        memory.sleep(force=True)
+        (episode,) = memory.recall("bob smith deploy key", session="keys", limit=1).hits
+        whole = memory.get(episode.id).episode
+    assert whole
+    assert len(whole.details) > 4
+    # As Python 3.11.2 left it: cut, lost, and a piece of the key in the summary.
+    home.sql(
+        "UPDATE detail SET value = 'smith@example.co.uk' "
+        "WHERE value = 'bob.smith@example.co.uk'"
+    )
+    home.sql("DELETE FROM detail WHERE value IN ('PROJ-123', 'src/app/main.py')")
+    home.sql("DELETE FROM detail WHERE value LIKE '-----BEGIN%'")
+    piece = KEY.splitlines()[1]
+    home.sql(
+        f"UPDATE episodic_memory SET content = content || '{piece}' "
+        f"WHERE id = '{episode.id}'"
+    )
+    with closing(sqlite3.connect(home.database)) as connection, connection:
+        rebuild_index(connection, "episode_gram_fts")
+
+    with home.lived_in():
+        findings = examine(present_installation())
+        repairs = list(repair(findings, present_installation()))
+        again = examine(present_installation())
+
+    assert "1 of the newest originals lack exact values" in str(findings)
+    assert "of 1 originals again" in "; ".join(repairs)
+    assert not any(finding.severity.is_bad and finding.remedy for finding in again)
+    with Memory(home.database) as memory:
+        memory.sleep(force=True)
+        mended = memory.get(episode.id).episode
+    assert mended
+    assert mended.details == whole.details
+    assert piece not in mended.content
+    assert mended.content
 
 
 def test_a_repair_of_the_database_makes_a_backup_first(

@@ -28,7 +28,7 @@ def is_of_an_import(line: str) -> bool:
 def test_each_import_within_a_function_says_why() -> None:
     silent = []
     for file in PACKAGE.rglob("*.py"):
-        lines = file.read_text().splitlines()
+        lines = file.read_text("utf-8").splitlines()
         silent += [
             f"{file.relative_to(PACKAGE)}:{number + 1}: {line.strip()}"
             for number, line in enumerate(lines)

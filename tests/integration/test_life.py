@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import mean
+from weakref import finalize
 
 import pytest
 from support.datasets.written_year import NOW, Question, WrittenYear, written_year
@@ -116,6 +117,7 @@ def plain(past: WrittenYear) -> Callable[[str], Shown]:
         select = "SELECT id FROM f WHERE f MATCH ? ORDER BY rank LIMIT ?"
         return [frozenset(row) for row in database.execute(select, (match, PLACES))]
 
+    finalize(search, database.close)
     return search
 
 

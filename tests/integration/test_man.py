@@ -49,7 +49,7 @@ def test_what_is_installed_is_what_uninstall_removes(tmp_path: Path) -> None:
         assert "_MNEM_COMPLETE" in (tmp_path / script).read_text("utf-8")
 
     definition = re.search(
-        r"^PAGES := ((?:.*\\\n)*.*)", MAKEFILE.read_text(), re.MULTILINE
+        r"^PAGES := ((?:.*\\\n)*.*)", MAKEFILE.read_text("utf-8"), re.MULTILINE
     )
     assert definition
     for pattern in definition[1].replace("\\\n", " ").split():

@@ -131,6 +131,7 @@ def plain_shares(past: MixedYear) -> tuple[float, float]:
         )
         found = [id_ for (id_,) in cursor]
         places.append(found.index(asked.answer) + 1 if asked.answer in found else 0)
+    database.close()
     return mean(place > 0 for place in places), mean(place == 1 for place in places)
 
 

@@ -43,12 +43,12 @@ def test_a_setting_is_written_and_every_other_word_stays(
     assert after.llm.model_path == "/models/ü #1.gguf"
     assert (after.wm_max, after.llm.threads) == (before.wm_max, before.llm.threads)
     comments = [comment for comment in re.findall(r"# \w+( \w+)*", text) if comment]
-    assert all(comment in file.read_text() for comment in comments)
+    assert all(comment in file.read_text("utf-8") for comment in comments)
     assert [kept.name for kept in tmp_path.iterdir()] == ["mnemosyned.yaml"]
 
 
 def test_a_setting_changes_one_line_of_the_shipped_file() -> None:
-    before = (shipped("config") / "mnemosyned.yaml").read_text()
+    before = (shipped("config") / "mnemosyned.yaml").read_text("utf-8")
 
     after = with_setting(before, "llm.model_path", "/m.gguf")
 
@@ -71,17 +71,17 @@ def test_a_file_that_would_not_be_valid_stays_as_it_is(
     tmp_path: Path, text: str
 ) -> None:
     file = tmp_path / "mnemosyned.yaml"
-    file.write_text(text)
+    file.write_text(text, "utf-8")
 
     with pytest.raises(ConfigInvalid):
         write_settings(file, {"llm.model_path": "/m.gguf"})
 
-    assert file.read_text() == text
+    assert file.read_text("utf-8") == text
 
 
 def test_a_linked_file_stays_a_link_and_keeps_its_mode(tmp_path: Path) -> None:
     real, link = tmp_path / "real.yaml", tmp_path / "mnemosyned.yaml"
-    real.write_text("wm_max: 5\n")
+    real.write_text("wm_max: 5\n", "utf-8")
     real.chmod(0o640)
     link.symlink_to(real)
 

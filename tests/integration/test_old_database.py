@@ -11,6 +11,7 @@ import gzip
 import re
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -99,7 +100,7 @@ def test_its_days_and_weeks_are_composed_again(
     report = memory.sleep()
 
     assert report.rolled_up >= 14
-    with sqlite3.connect(tmp_path / "memory.db") as connection:
+    with closing(sqlite3.connect(tmp_path / "memory.db")) as connection:
         weeks = connection.execute(
             "SELECT content FROM episodic_memory WHERE level = 2 ORDER BY period_from"
         ).fetchall()
@@ -124,7 +125,7 @@ def test_its_learnings_hold(memory: Memory) -> None:
 def test_headings_and_keywords_of_its_summaries_became_index_terms(
     memory: Memory, tmp_path: Path
 ) -> None:
-    with sqlite3.connect(tmp_path / "memory.db") as connection:
+    with closing(sqlite3.connect(tmp_path / "memory.db")) as connection:
         rows = connection.execute(
             "SELECT content, index_terms FROM episodic_memory WHERE summarizer = 'aaak'"
         ).fetchall()
@@ -144,6 +145,6 @@ def test_headings_and_keywords_of_its_summaries_became_index_terms(
 
 
 def _contents(folder: Path) -> list[str]:
-    with sqlite3.connect(folder / "memory.db") as connection:
+    with closing(sqlite3.connect(folder / "memory.db")) as connection:
         rows = connection.execute("SELECT content FROM episodic_memory").fetchall()
     return [content for (content,) in rows]

@@ -1,5 +1,6 @@
 """What is asked of one memory or summary costs the same however many others there are."""
 
+import re
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import mnemosyned
 from mnemosyned import Memory
 from mnemosyned.verbs.memories import Remember
 
@@ -138,3 +140,14 @@ def test_no_verb_reads_a_whole_table_for_one_memory(
     assert steps
     names = {f"SCAN {name}" for table in GROWING for name in (table, table[0])}
     assert [(step, statement) for step, statement in steps if step in names] == []
+
+
+def test_values_are_bound_in_order() -> None:
+    """Python 3.12 takes ?1 for a named placeholder, and refuses these for a sequence one day."""
+    storage = Path(mnemosyned.__file__).parent / "storage/sqlite"
+    numbered = [
+        (file.name, found)
+        for file in storage.rglob("*.py")
+        for found in re.findall(r"\?\d|\?\{\w+\}", file.read_text("utf-8"))
+    ]
+    assert numbered == []

@@ -42,7 +42,7 @@ def test_no_test_has_a_seed_of_its_own_by_chance() -> None:
         for file in TESTS.rglob("*.py")
         if file.name not in ("seeds.py", Path(__file__).name)
         and "bench" not in file.parts
-        and BY_CHANCE.search(file.read_text())
+        and BY_CHANCE.search(file.read_text("utf-8"))
     ]
 
     assert own == []

@@ -165,6 +165,10 @@ def orphaned_details(home: Home) -> None:
     home.sql("INSERT INTO detail VALUES (999, 1, '7.50 EUR', 0)")
 
 
+def lost_values(home: Home) -> None:
+    home.sql("DELETE FROM detail WHERE memory_seq = 3")
+
+
 def orphaned_learning(home: Home) -> None:
     home.sql("UPDATE learning SET superseded_by = 'gone'")
 
@@ -345,6 +349,12 @@ CASES = (
         "belong to nothing: 1 (exact details)",
         REPAIR,
         "removed 1 exact details",
+    ),
+    Case(
+        lost_values,
+        "1 of the newest originals lack exact values",
+        REPAIR,
+        "extracted the exact values of 1 originals again",
     ),
     Case(
         orphaned_learning,

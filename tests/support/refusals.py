@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from mnemosyned.storage.sqlite import SqliteStore
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 def refuse_rows(store: SqliteStore | PostgresStore, table: str, where: str) -> None:
     """Have the database refuse new rows of a table for which a condition on `new` holds."""
     if isinstance(store, SqliteStore):
-        with sqlite3.connect(store.database) as connection:
+        with closing(sqlite3.connect(store.database)) as connection, connection:
             connection.execute(
                 f"CREATE TRIGGER refuses BEFORE INSERT ON {table} WHEN {where} "
                 "BEGIN SELECT RAISE(ABORT, 'refused'); END"

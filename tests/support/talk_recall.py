@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import mean
+from weakref import finalize
 
 from support.datasets.technical_talks import KINDS, NOTHING_KNOWN, Talk
 
@@ -109,6 +110,7 @@ def plain_search(talks: Sequence[Talk]) -> Search:
         )
         return frozenset(id_ for (id_,) in rows)
 
+    finalize(search, database.close)
     return search
 
 

@@ -2,7 +2,8 @@
 
 One pattern reads the text in one pass: it skips runs of plain words, and the digits of a URL, an
 e-mail address or a date are not numbers of their own. All repetitions are bounded, so that the
-time is linear in the text.
+time is linear in the text. A chain of parts is taken whole, by a look ahead and what that captured:
+Python before 3.11.6 matches possessive repetitions and atomic groups wrongly.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def _month_words() -> Iterator[str]:
 
 _LATIN = "A-Za-zÀ-ÖØ-öø-ɏ"
 _MONTHS = f"(?:{'|'.join(_month_words())})"
-_NUMBER = r"\d{1,400}+(?:[.,]\d{1,400}+|[\u00a0\u202f']\d{3}(?!\d)){0,20}+"
+_NUMBER = r"\d{1,400}(?:[.,]\d{1,400}|[\u00a0\u202f']\d{3}(?!\d)){0,20}"
 _UNITS = (
     r"[  ]?(?:ms|µs|ns|secs?|mins?)\b|[  ]?(?:s|h)\b|[smhdw]\b"
     r"|[  -](?:seconds?|minutes?|hours?|days?|weeks?|months?|years?"
@@ -59,52 +60,50 @@ _MONTH_FIRST = (
     rf"{_MONTHS}\.? (?:\d\d?(?:st|nd|rd|th)?(?![\d:.])(?:, ?\d{{4}}(?!\d)| \d{{4}}(?!\d))?"
     r"|\d{4}(?!\d))"
 )
-_EMAIL = rf"[{_LATIN}0-9._%+-]{{1,64}}+@[{_LATIN}0-9-]{{1,63}}+(?:\.[{_LATIN}0-9-]{{1,63}}+){{1,8}}+"
-_URL = (
-    r"(?:[A-Za-z][A-Za-z0-9+.-]{1,15}+://|www\.)[^\s<>\"“”「」『』。、，（）]{1,2000}+"
-)
-_FILE = r"[\w.@-]{1,100}+/(?:[\w.@-]{1,100}+/){0,30}+[\w@-]{1,100}+\.[A-Za-z]\w{0,9}"
+_EMAIL = rf"[{_LATIN}0-9._%+-]{{1,64}}@[{_LATIN}0-9-]{{1,63}}(?:\.[{_LATIN}0-9-]{{1,63}}){{1,8}}"
+_URL = r"(?:[A-Za-z][A-Za-z0-9+.-]{1,15}://|www\.)[^\s<>\"“”「」『』。、，（）]{1,2000}"
+_FILE = r"[\w.@-]{1,100}/(?=(?P<%s>(?:[\w.@-]{1,100}/){0,30}))(?P=%s)[\w@-]{1,100}\.[A-Za-z]\w{0,9}"
 _FROM_LETTER = (
     rf"(?P<url>{_URL})|(?P<email>{_EMAIL})|(?P<date>{_MONTH_FIRST})"
-    r"|(?P<version>v\d{1,9}+(?:\.\d{1,9}+){0,8}+(?:-[A-Za-z][\w.]{0,40})?(?![\w-]))"
+    r"|(?P<version>v(?=(?P<_v>\d{1,9}(?:\.\d{1,9}){0,8}))(?P=_v)(?:-[A-Za-z][\w.]{0,40})?(?![\w-]))"
     rf"|(?P<_code>(?:EUR|USD|GBP|CHF) {_NUMBER})"
-    rf"|(?P<path>{_FILE}|[A-Za-z]:\\[^\s\"<>|]{{1,400}}+)"
-    r"|(?P<_sha>(?=[a-f]{1,40}+\d|sha\d|md5)(?:sha\d{1,3}:|md5:)?[0-9a-f]{7,128}+(?!\w))"
-    rf"|(?P<identifier>(?:[{_LATIN}_]\w{{0,60}}+(?:(?:::|->)\w{{1,60}}+){{1,10}}+(?:\(\))?"
-    r"|[a-z_][a-z0-9_]{0,60}+(?:\.[a-z_][a-z0-9_]{1,60}+){1,10}+(?:\(\))?"
-    r"|[A-Za-z_]\w{0,60}+\(\)"
-    rf"|[{_LATIN}]{{0,60}}+_\w++|[a-z]{{1,40}}+[A-Z]\w++"
-    rf"|[{_LATIN}_-]{{1,40}}+(?<=[{_LATIN}_-])\d[{_LATIN}0-9_]{{0,60}}+"
-    rf"(?:-[{_LATIN}0-9_]{{1,60}}+){{0,10}}+)(?!\w))"
+    rf"|(?P<path>{_FILE % ('_f', '_f')}|[A-Za-z]:\\[^\s\"<>|]{{1,400}})"
+    r"|(?P<_sha>(?=[a-f]{1,40}\d|sha\d|md5)(?:sha\d{1,3}:|md5:)?[0-9a-f]{7,128}(?!\w))"
+    rf"|(?P<identifier>(?:[{_LATIN}_]\w{{0,60}}(?=(?P<_c>(?:(?:::|->)\w{{1,60}}){{1,10}}))(?P=_c)(?:\(\))?"
+    r"|[a-z_][a-z0-9_]{0,60}\.(?=(?P<_m>[a-z_][a-z0-9_]{1,60}(?:\.[a-z_][a-z0-9_]{1,60}){0,9}))(?P=_m)(?:\(\))?"
+    r"|[A-Za-z_]\w{0,60}\(\)"
+    rf"|[{_LATIN}]{{0,60}}_\w+|[a-z]{{1,40}}[A-Z]\w+"
+    rf"|[{_LATIN}_-]{{1,40}}\d(?=(?P<_n>[{_LATIN}0-9_]{{0,60}}"
+    rf"(?:-[{_LATIN}0-9_]{{1,60}}){{0,10}}))(?P=_n))(?!\w))"
 )
 _FROM_DIGIT = (
     # In a table of numbers most are followed by another: nothing else begins so.
-    r"(?P<_plain>\d{1,400}+(?=[ \t\n]\d))"
+    r"(?P<_plain>\d{1,400}(?=[ \t\n]\d))"
     rf"|(?P<_date>{_DATE})|(?P<_email>{_EMAIL})"
     r"|(?P<_id>[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}(?!\w)"
     r"|(?:\d{1,3}\.){3}\d{1,3}(?:[:/]\d{1,5})?(?![\w.]))"
-    r"|(?P<hash>(?=\d{1,64}+[a-f])[0-9a-f]{7,128}+(?!\w))"
+    r"|(?P<hash>(?=\d{1,64}[a-f])[0-9a-f]{7,128}(?!\w))"
     r"|(?P<time>\d\d?:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(?![\d:])(?: ?[ap]m\b)?|\d\d? ?[ap]m\b)"
-    r"|(?P<_version>(?!\d{1,3}(?:\.\d{3}){2,8}(?!\d))\d{1,9}+(?:\.\d{1,9}+){2,8}+"
+    r"|(?P<_version>(?!\d{1,3}(?:\.\d{3}){2,8}(?!\d))\d{1,9}(?:\.\d{1,9}){2,8}"
     r"(?:[-+]?[A-Za-z][\w.+-]{0,40})?|\d{1,4}\.\d{1,4}(?:a|b|rc|-alpha|-beta|-rc)\.?\d{1,4})"
-    rf"|(?P<_path>{_FILE})"
-    r"|(?P<_mixed>\d{1,40}+(?!(?:st|nd|rd|th|[A-Za-zµ]{1,4})(?!\w))[A-Za-z][A-Za-z0-9_-]{1,60}+)"
+    rf"|(?P<_path>{_FILE % ('_g', '_g')})"
+    r"|(?P<_mixed>\d{1,40}(?!(?:st|nd|rd|th|[A-Za-zµ]{1,4})(?!\w))[A-Za-z][A-Za-z0-9_-]{1,60})"
 )
 _VALUES = (
     # Runs of plain words, up to one that may open "March 17" or "CHF 20".
-    rf"(?:(?![JFMASOND][aeäpuco]|[EUGC][USBH][RDPF] )[{_LATIN}]++[,.;:!?)\"'’]{{0,4}}+\s++)*+(?:"
+    rf"(?:(?![JFMASOND][aeäpuco]|[EUGC][USBH][RDPF] )[{_LATIN}]+[,.;:!?)\"'’]{{0,4}}\s\s*)*(?:"
     rf"(?=[{_LATIN}_])(?:{_FROM_LETTER})|(?=\d)(?:{_FROM_DIGIT})"
     rf"|(?P<_sum>[$€£¥₹₩][  ]?{_NUMBER}(?:[kKmMbB]n?\b)?)"
     # After a script without spaces, a slash may also part two words.
     rf"|(?<![/)])(?:(?<!\w)|(?<=[{UNSPACED}])(?=[~.]{{0,2}}/[!-.0-~]{{1,255}}/))"
-    r"(?P<_root>(?:~|\.{1,2})?/[\w.@+-]{1,255}+(?:/[\w.@+-]{0,255}+){0,60}+)"
-    r"|(?P<_flag>--[a-z][\w-]{0,60}+(?:=[^\s,;]{1,100}+)?)"
+    r"(?P<_root>(?:~|\.{1,2})?/[\w.@+-]{1,255}(?:/[\w.@+-]{0,255}){0,60})"
+    r"|(?P<_flag>--[a-z][\w-]{0,60}(?:=[^\s,;]{1,100})?)"
     rf"|(?P<number>(?:(?<![\w)\]-])[-+−±])?{_NUMBER})"
     rf"(?:(?P<duration>{_UNITS})|(?P<money>{_CURRENCY})"
     r"|(?P<_more>[  ]?%|[  ]?°[CF]?|(?:st|nd|rd|th)\b|[A-Za-zµ]{1,4}\b"
     r"|[  ](?:[KMGTPk]i?[Bb]|kWh?|[kMG]Hz|kg|km|cm|mm)\b))?"
     # Else the rest of a run of letters, or of anything.
-    rf"|(?:[{_LATIN}]++|[^\W\d_{_LATIN}]++|[\s,;:!?()\[\]\"'“”‘’]++|.|\Z))"
+    rf"|(?:[{_LATIN}]+|[^\W\d_{_LATIN}]+|[\s,;:!?()\[\]\"'“”‘’]+|.|\Z))"
 )
 _SCAN = re.compile(ending_at_unspaced(_VALUES), re.DOTALL)
 _KINDS = {

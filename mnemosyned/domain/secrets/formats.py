@@ -43,7 +43,7 @@ TOKEN_HINTS = {
 """Every text with a token has one of these; other texts are skipped in 1 µs."""
 
 _TOKENS = re.compile(
-    r"(?P<private_key>-----BEGIN [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----(?:(?!-----END)[\s\S])*+"
+    r"(?P<private_key>-----BEGIN [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----[^-]*(?:-(?!----END)[^-]*)*"
     r"(?:-----END[^\n]{0,60}?-----)?|AGE-SECRET-KEY-1[0-9A-Za-z]{40,80})"
     r"|(?P<aws_key>\b(?:A3T[A-Z0-9]|ABIA|ACCA|AKIA|ASIA)[A-Z0-9]{16})\b"
     r"|(?P<github_token>\b(?:gh[pousr]_[A-Za-z0-9]{20,255}|github_pat_\w{20,255}))"
@@ -59,46 +59,46 @@ _TOKENS = re.compile(
     r"|ya29\.[\w-]{20,400}))"
     r"|(?<![\w-])(?:G-|TAN:? )(?P<login_code>\d{6})(?!\w)"
 )
-_JWT = re.compile(r"\b(?P<jwt>eyJ[\w-]{8,}+\.[\w-]{4,}+(?:\.[\w-]*+)?)|\beyJ[\w-]*+")
+_JWT = re.compile(r"\b(?P<jwt>eyJ[\w-]{8,}\.[\w-]{4,}(?:\.[\w-]*)?)|\beyJ[\w-]*")
 """The second alternative skips what is no token, so that no character is read twice."""
-_IN_URL = re.compile(r"://[^\s:/@]{0,128}+:(?P<password>(?![\[${<])[^\s@/]{1,256}+)@")
-_BASIC = re.compile(r"\b[Bb]asic\s{1,3}(?P<token>[A-Za-z0-9+/]{8,512}+={0,2})")
+_IN_URL = re.compile(r"://[^\s:/@]{0,128}:(?P<password>(?![\[${<])[^\s@/]{1,256})@")
+_BASIC = re.compile(r"\b[Bb]asic\s{1,3}(?P<token>[A-Za-z0-9+/]{8,512}={0,2})")
 _SIGNED = re.compile(
     r"[?&;](?:(?P<_sig>sig|[Ss]ignature|X-(?:Amz|Goog|Ms)-Signature|X-Amz-Security-Token|hmac)"
     r"|(?:access_|auth_|reset_|id_)?(?:token|code|secret|password))="
-    r"(?P<signature>(?![\[${<])[\w%.~+/=-]{8,2000}+)"
+    r"(?P<signature>(?![\[${<])[\w%.~+/=-]{8,2000})"
 )
 _COOKIE = re.compile(
     r"(?:\b[Cc]ookie:|\s-b\s|\s--cookie[ =])[ \"']{0,3}(?P<pairs>[^\"'\n]{1,4000})"
 )
-_PAIR = re.compile(r"(?P<name>[\w.-]{1,64}+)=(?P<cookie>[^;\s\"']{8,1000}+)")
+_PAIR = re.compile(r"[\w.-]{1,64}=(?P<cookie>[^;\s\"']{8,1000})")
 _COOKIE_NAMES = re.compile(
     r"sess|sid|auth|token|jwt|csrf|xsrf|remember|login", re.IGNORECASE
 )
 _ELEMENT = re.compile(
     r"<\w{0,40}?(?:[Pp]ass(?:word|wd|phrase)?|PASSWORD|[Ss]ecret|[Tt]oken|[Aa]pi[Kk]ey)>"
-    r"(?P<password>[^<>\s]{4,256}+)</"
+    r"(?P<password>[^<>\s]{4,256})</"
 )
 _INPUT = re.compile(
     r"(?:[Pp]assword|PASSWORD|[Pp]wd|[Ss]ecret|[Tt]oken|[Aa]pi[Kk]ey)[\"']\s{1,3}value="
-    r"[\"'](?P<password>[^\"'\n]{4,256}+)"
+    r"[\"'](?P<password>[^\"'\n]{4,256})"
 )
 _HASH = re.compile(
     r"(?P<password>\$(?:apr1|1|2[abxy]|5|6|7|y|gy|argon2(?:id|i|d)|scrypt|pbkdf2-sha\d{3})\$"
-    r"[\w./$,=+-]{16,300}+)"
+    r"[\w./$,=+-]{16,300})"
 )
 _PGPASS = re.compile(
-    r"^[^\s:]{1,100}+:(?:\d{4,5}+|\*):[^\s:]{1,64}+:[^\s:]{1,64}+:(?P<password>[^\s:]{4,256}+)$",
+    r"^[^\s:]{1,100}:(?:\d{4,5}|\*):[^\s:]{1,64}:[^\s:]{1,64}:(?P<password>[^\s:]{4,256})$",
     re.MULTILINE,
 )
 _WIFI_QR = re.compile(
     r"\bWIFI:(?:[A-OQ-Z]:[^;\n]{0,64};){0,4}P:(?P<password>[^;\n]{4,64})"
 )
 
-_VALUE = r"[\"']?(?P<password>[^\s\"'$<>{}`|;][^\s\"'|]{3,127}+)"
+_VALUE = r"[\"']?(?P<password>[^\s\"'$<>{}`|;][^\s\"'|]{3,127})"
 _STRONG = (
     r"[\"']?(?P<password>(?=[^\s\"'|]{0,40}?[\d!#%&*+@^~])(?=[^\s\"'|]{0,40}?[A-Za-z])"
-    r"[^\s\"'$<>{}`|;][^\s\"'|]{3,127}+)"
+    r"[^\s\"'$<>{}`|;][^\s\"'|]{3,127})"
 )
 _ARGUMENTS = r"\b[^\n|;&]{0,200}?\s"
 COMMANDS = {
@@ -229,7 +229,7 @@ def _find_signatures(text: str) -> Iterator[Secret]:
 def _find_cookies(text: str) -> Iterator[Secret]:
     for match in _COOKIE.finditer(text):
         for pair in _PAIR.finditer(text, *match.span("pairs")):
-            if _COOKIE_NAMES.search(pair["name"]):
+            if _COOKIE_NAMES.search(text, pair.start(), pair.start("cookie")):
                 yield Secret(DetailKind.COOKIE, *pair.span("cookie"))
 
 

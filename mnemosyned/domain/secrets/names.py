@@ -116,7 +116,7 @@ _COLON = re.compile(
 )
 _COLONS = ("=", ":", "：", "->", "=>")
 _ENDS = (".", "!", "?", ";", '"', '",', "',", ")")
-TOKEN = re.compile(r"\S{1,100}+")
+TOKEN = re.compile(r"\S{1,100}")
 _SPACE = re.compile(r"[^\S\n]{0,3}")
 _COPULAS, _ADVERBS = all_words(COPULAS), all_words(ADVERBS)
 _PREPOSITIONS = all_words(PREPOSITIONS)

@@ -77,9 +77,9 @@ _NAMED = re.compile(
     r"|refresh|session|deploy|webhook|master|zugangs|app|bot|lizenz|product|activation)[ _-]?$"
 )
 _BEARER_VALUE = re.compile(
-    r"\s{1,3}(?P<value>(?=[A-Za-z_.~+/-]{0,64}\d)[\w.~+/-]{14,4096}+=*)"
+    r"\s{1,3}(?P<value>(?=[A-Za-z_.~+/-]{0,64}\d)[\w.~+/-]{14,4096}=*)"
 )
-_KEY_VALUE = re.compile(r"[\w.+/=~-]{8,4096}+")
+_KEY_VALUE = re.compile(r"[\w.+/=~-]{8,4096}")
 _UNIT = "年月日号號時时分秒桁位個个回次件人円元년월일시분초자번개"
 """Units of scripts without spaces: `2026年` is no code."""
 
@@ -101,10 +101,10 @@ _NEXT_CODE = re.compile(
     r"\s{0,3}[,;/|]\s{0,3}|\s{1,3}(?:(?:and|und|et|y|e|or|oder)\s{1,3})?"
 )
 _SEED = re.compile(
-    r"(?>[^\n:=]{0,60}?(?::|=|\b(?:is|ist|est|es|è)\b)\s{0,3}[\"'`“„«]?)"
+    r"(?=(?P<link>[^\n:=]{0,60}?(?::|=|\b(?:is|ist|est|es|è)\b)\s{0,3}[\"'`“„«]?))(?P=link)"
     r"(?P<words>[a-z]{3,8}(?: [a-z]{3,8}){11,23})(?!-)" + WORD_END
 )
-_EDGE_RUN = re.compile(f"[{re.escape(EDGES)}]*+")
+_EDGE_RUN = re.compile(f"[{re.escape(EDGES)}]*")
 _AFTER_SLASH = re.compile(r"[^\n/]{1,80}?\s[/|]\s(?=\S)")
 
 

@@ -26,8 +26,8 @@ CLOSING = ".,;:)]}>\"'`“”’»」』。、，"
 _QUOTES = {
     '"': '"', "'": "'", "`": "`", "“": "”", "„": "“”", "‘": "’", "«": "»", "「": "」", "『": "』",
 }  # fmt: skip
-_RUN = re.compile(rf"\S{{1,{JUDGED_CHARS}}}+")
-_REST = re.compile(rf"\S{{0,{VALUE_CHARS_MAX}}}+")
+_RUN = re.compile(rf"\S{{1,{JUDGED_CHARS}}}")
+_REST = re.compile(rf"\S{{0,{VALUE_CHARS_MAX}}}")
 _OPENING = "\"'`“”„‘’«<(「『"
 _NEXT = re.compile(rf"(?<=[!-~])[\u3001-\u303f{UNSPACED}]|[;&][\w ]{{1,40}}=")
 """Another script, or the next of several settings."""

@@ -106,10 +106,10 @@ AMOUNT_CHARS_MAX = 32
 Both are read again from each word of a chain, which may be as long as a text: `a-a-a-`, `1,1,1,`.
 """
 _VALUE = (
-    rf"[A-Za-z0-9]++(?:-[A-Za-z0-9]++){{0,{CODE_PARTS_MAX - 1}}}?"
-    r"-\d[A-Za-z0-9]*+(?:-[A-Za-z0-9]++)*+"
-    r"|(?:\d++年)?\d++月(?:\d++日)?"
-    rf"|\d[\d,.:]{{0,{AMOUNT_CHARS_MAX - 1}}}+[万億亿]?"
+    rf"[A-Za-z0-9]+(?:-[A-Za-z0-9]+){{0,{CODE_PARTS_MAX - 1}}}?"
+    r"-\d[A-Za-z0-9]*(?:-[A-Za-z0-9]+)*"
+    r"|(?:\d+年)?\d+月(?:\d+日)?"
+    rf"|\d[\d,.:]{{0,{AMOUNT_CHARS_MAX - 1}}}[万億亿]?"
     r"(?:円|元|時半?|时|分|日|年|名|人|泊|階|号)"
 )
 """Matches an exact value inside a run without spaces."""

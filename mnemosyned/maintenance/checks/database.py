@@ -39,12 +39,15 @@ from mnemosyned.storage.sqlite.database.verification import (
     structure_faults,
 )
 from mnemosyned.storage.sqlite.database.wal import frames_left
+from mnemosyned.storage.sqlite.mending import lacking_values
 from mnemosyned.terminal import counted
 
 CHECK = "database"
 REPAIR = "mnem doctor --repair"
 DEEP_BYTES = 200_000_000
 """Size up to which a copy in memory is made, to compare the index with the texts."""
+VALUES_CHECKED = 500
+"""Newest originals whose exact values are compared with their words, unless the check is deep."""
 MENDABLE = {
     FaultKind.INDEX,
     FaultKind.ORPHAN,
@@ -96,6 +99,10 @@ def check_database(installation: Installation) -> Iterator[Finding]:
             if not present_faults or installation.deep:
                 present_faults += _compared(connection, path, deep=installation.deep)
             held = counts(connection)
+            newest = held[0] if installation.deep else VALUES_CHECKED
+            lacking = 0
+            if not present_faults:
+                lacking = lacking_values(connection, limit=newest)
     except SchemaTooNew as error:
         yield problem(CHECK, error.message, "install the version that wrote it")
     except MnemosynedError as error:
@@ -104,6 +111,12 @@ def check_database(installation: Installation) -> Iterator[Finding]:
         yield _damaged(f"{path} cannot be read: {error}", installation)
     else:
         yield from (_finding(fault, installation) for fault in present_faults)
+        if lacking:
+            text = (
+                f"{lacking:,} of the newest originals lack exact values that their words hold; "
+                "Python before 3.11.6 lost some"
+            )
+            yield warning(CHECK, text, REPAIR, Remedy.VALUES, path)
         if not present_faults:
             memories, episodes = held
             yield ok(

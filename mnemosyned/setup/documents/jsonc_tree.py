@@ -13,9 +13,9 @@ from mnemosyned.setup.documents.errors import Unreadable
 DEPTH_MAX = 100
 
 COMMENT = r"//[^\r\n]*|/\*[\s\S]*?\*/"
-_BETWEEN = re.compile(rf"(?:[ \t\r\n]++|{COMMENT})*")
+_BETWEEN = re.compile(rf"[ \t\r\n]*(?:(?:{COMMENT})[ \t\r\n]*)*")
 _STRING = re.compile(
-    r'"(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"',
+    r'"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*"',
 )
 _SCALAR = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null")
 BYTE_ORDER_MARK = "\ufeff"

@@ -1,7 +1,8 @@
 """Mends a database that no process has open: missing tables, indexes, counts and orphaned rows.
 
 No memory is deleted by it. An original whose summary is gone goes back to working memory, from
-which the next sleep takes it.
+which the next sleep takes it. Exact values that an earlier Python or version read wrongly are
+extracted again from the originals.
 """
 
 from __future__ import annotations
@@ -9,8 +10,11 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 
+from mnemosyned.domain.memory import Detail, DetailKind, MemoryRecord
+from mnemosyned.domain.secrets.exact_values import extract_details, mask_memories
 from mnemosyned.storage.sqlite.database.schema import blank_database, missing_parts
 from mnemosyned.storage.sqlite.database.verification import (
     MISCOUNTED,
@@ -20,7 +24,13 @@ from mnemosyned.storage.sqlite.database.verification import (
     tables,
 )
 from mnemosyned.storage.sqlite.fulltext.segments import rebuild_indexes
+from mnemosyned.storage.sqlite.tables.changing.rewrites import invalidate
+from mnemosyned.storage.sqlite.tables.changing.state import has_pruned
+from mnemosyned.storage.sqlite.tables.details import insert_details
 
+EPISODES_AT_ONCE = 100
+"""Episodes whose values one transaction extracts again: some 2,000 originals."""
+PROGRESS_EPISODES = 10_000
 _LOST = (
     "SELECT seq FROM archive WHERE episode_seq NOT IN (SELECT seq FROM episodic_memory)"
 )
@@ -74,6 +84,108 @@ def _made_again(connection: sqlite3.Connection, migrations: Path) -> Iterator[st
         connection.execute("COMMIT")
     for kind, name, _ in missing:
         yield f"made the {kind} {name} again"
+
+
+def lacking_values(connection: sqlite3.Connection, *, limit: int) -> int:
+    """Count the newest originals that lack an exact value which their words hold."""
+    if "detail_kind" not in tables(connection):
+        return 0
+    newest = connection.execute(
+        "SELECT seq, content FROM archive WHERE content != '' ORDER BY seq DESC LIMIT ?",
+        (limit,),
+    )
+    return sum(
+        any(
+            (detail.kind, detail.value) not in values
+            for detail in extract_details(content)
+        )
+        for values, content in (
+            (_values(connection, seq), content) for seq, content in newest
+        )
+    )
+
+
+def _values(connection: sqlite3.Connection, seq: int) -> dict[tuple[str, str], bool]:
+    """Return the stored exact values of an original, and whether each is a secret."""
+    rows = connection.execute(
+        "SELECT k.name, d.value, d.sensitive FROM detail AS d "
+        "JOIN detail_kind AS k ON k.number = d.kind WHERE d.memory_seq = ?",
+        (seq,),
+    )
+    return {(kind, value): bool(sensitive) for kind, value, sensitive in rows}
+
+
+def extract_again(database: Path) -> Iterator[str]:
+    """Extract the exact values of all originals as a sleep does, a few episodes in a transaction.
+
+    Yields how far it is. A summary is emptied, to be rewritten from its originals, where a secret is
+    found that was not masked in it; one with pruned originals stays, as it is all that is left.
+    """
+    done = changed = emptied = last = 0
+    with closing(_opened(database)) as connection:
+        while episodes := connection.execute(
+            "SELECT seq FROM episodic_memory WHERE level = 0 AND seq > ? ORDER BY seq LIMIT ?",
+            (last, EPISODES_AT_ONCE),
+        ).fetchall():
+            connection.execute("BEGIN IMMEDIATE")
+            unmasked = []
+            for (episode,) in episodes:
+                count, has_new_secret = _extract_again(connection, episode)
+                changed += count
+                if has_new_secret and not has_pruned(connection, episode):
+                    unmasked.append(episode)
+            invalidate(connection, unmasked)
+            connection.execute("COMMIT")
+            emptied += len(unmasked)
+            done += len(episodes)
+            ((last,),) = episodes[-1:]
+            if done % PROGRESS_EPISODES == 0:
+                yield f"read the originals of {done:,} summaries so far"
+    yield f"extracted the exact values of {changed:,} originals again"
+    if emptied:
+        yield f"emptied {emptied:,} summaries, which the next sleep rewrites with secrets masked"
+
+
+def _extract_again(connection: sqlite3.Connection, episode: int) -> tuple[int, bool]:
+    """Return how many originals changed, and whether a value is newly known as a secret."""
+    originals = connection.execute(
+        "SELECT seq, id, content FROM archive WHERE episode_seq = ? AND content != ''",
+        (episode,),
+    ).fetchall()
+    moment = datetime.now(UTC)  # which plays no part in it
+    memories = [
+        MemoryRecord(id=id, content=content, created_at=moment)
+        for _, id, content in originals
+    ]
+    _, details = mask_memories(memories)
+    changed, has_new_secret = 0, False
+    for seq, id, _ in originals:
+        old = _values(connection, seq)
+        new = {
+            (detail.kind, detail.value): detail
+            for detail in details
+            if detail.memory == id
+        }
+        # What another memory shows to be secret stays so; a cut value goes.
+        wanted = {pair: True for pair, sensitive in old.items() if sensitive}
+        wanted |= {
+            pair: detail.sensitive or old.get(pair, False)
+            for pair, detail in new.items()
+        }
+        if wanted == old or new.keys() <= old.keys():
+            continue
+        changed += 1
+        has_new_secret |= any(wanted[pair] and not old.get(pair) for pair in wanted)
+        connection.execute("DELETE FROM detail WHERE memory_seq = ?", (seq,))
+        insert_details(
+            connection,
+            [
+                Detail(DetailKind(kind), value, sensitive=sensitive, memory=id)
+                for (kind, value), sensitive in wanted.items()
+            ],
+            episode,
+        )
+    return changed, has_new_secret
 
 
 def _returned(connection: sqlite3.Connection) -> Iterator[str]:

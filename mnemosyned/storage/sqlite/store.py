@@ -116,7 +116,10 @@ class SqliteStore:
         self._readers.close()
         self._checkpoints.close()
         self._custody.retry_now()
-        self._writer.close()
+        try:
+            self._writer.close()
+        finally:  # it connects anew where the file is put back on the way out
+            self._checkpoints.close()
 
     def _renew(self) -> None:
         """Reopen connections that lead to the file by its path."""

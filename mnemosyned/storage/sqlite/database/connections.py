@@ -51,9 +51,13 @@ def open_reader(path: Path) -> sqlite3.Connection:
         isolation_level=None,
         check_same_thread=False,
     )
-    connection.execute("PRAGMA query_only = ON")
-    connection.execute("PRAGMA cache_size = -8000")
-    connection.execute("PRAGMA temp_store = MEMORY")
+    try:
+        connection.execute("PRAGMA query_only = ON")
+        connection.execute("PRAGMA cache_size = -8000")
+        connection.execute("PRAGMA temp_store = MEMORY")
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 

@@ -112,15 +112,12 @@ def _lock_file(database: Path, flags: int) -> Iterator[int]:
 
 
 def _resolved(database: Path) -> Path:
-    try:
-        return database.resolve()
-    except (
-        RuntimeError,
-        OSError,
-    ) as error:  # before Python 3.13 a loop is a RuntimeError
-        raise StorageFailed(
-            f"{database} is a loop of symbolic links: name another file"
-        ) from error
+    # A loop is a RuntimeError before Python 3.13, and since then stays a link.
+    with suppress(RuntimeError, OSError):
+        resolved = database.resolve()
+        if not resolved.is_symlink():
+            return resolved
+    raise StorageFailed(f"{database} is a loop of symbolic links: name another file")
 
 
 def _in_use(database: Path) -> str:

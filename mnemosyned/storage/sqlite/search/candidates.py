@@ -44,9 +44,9 @@ def has_glued(connection: sqlite3.Connection, table: str) -> bool:
 
 
 _AROUND = (
-    "SELECT f.rowid FROM json_each(?2) AS stretch CROSS JOIN {table} AS f "
-    "WHERE f.{table} MATCH ?1 AND f.rowid BETWEEN stretch.value ->> 0 AND stretch.value ->> 1 "
-    "AND +f.rowid IN (SELECT value FROM json_each(?3)) ORDER BY f.rowid DESC LIMIT ?4"
+    "SELECT f.rowid FROM json_each(?) AS stretch CROSS JOIN {table} AS f "
+    "WHERE f.{table} MATCH ? AND f.rowid BETWEEN stretch.value ->> 0 AND stretch.value ->> 1 "
+    "AND +f.rowid IN (SELECT value FROM json_each(?)) ORDER BY f.rowid DESC LIMIT ?"
 )
 
 
@@ -75,10 +75,12 @@ class FtsWords(WordRows):
             f"SELECT f.rowid FROM {{table}} AS f {narrow.joins} "
             f"WHERE {{table}} MATCH ? {narrow.where} ORDER BY f.rowid DESC LIMIT ?"
         )
+        self._joined: tuple[str, ...] = ()
         self._values: tuple[Any, ...] = tuple(narrow.values)
         if narrow.only:
             self._select = _AROUND
-            self._values = (json.dumps(stretches(narrow.only)), json.dumps(narrow.only))
+            self._joined = (json.dumps(stretches(narrow.only)),)
+            self._values = (json.dumps(narrow.only),)
 
     @property
     def is_filtered(self) -> bool:
@@ -105,7 +107,8 @@ class FtsWords(WordRows):
 
     def _newest(self, table: str, match: str, limit: int) -> list[int]:
         rows = self._connection.execute(
-            self._select.format(table=table), (match, *self._values, limit)
+            self._select.format(table=table),
+            (*self._joined, match, *self._values, limit),
         )
         return [seq for (seq,) in rows.fetchall()]
 

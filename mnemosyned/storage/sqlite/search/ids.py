@@ -8,7 +8,7 @@ from collections.abc import Sequence
 _LAST = "\U0010ffff"
 _HOMES = ("working_memory", "archive", "episodic_memory")
 _ANY = " UNION ALL ".join(
-    f"SELECT 1 FROM (SELECT 1 FROM {home} WHERE id >= ?1 AND id < ?2 LIMIT 1)"
+    f"SELECT 1 FROM (SELECT 1 FROM {home} WHERE id >= ? AND id < ? LIMIT 1)"
     for home in _HOMES
 )
 
@@ -24,5 +24,7 @@ def beginning(connection: sqlite3.Connection, prefixes: Sequence[str]) -> list[s
 
 
 def _exists(connection: sqlite3.Connection, prefix: str) -> bool:
-    row = connection.execute(f"{_ANY} LIMIT 1", id_range(prefix)).fetchone()
+    row = connection.execute(
+        f"{_ANY} LIMIT 1", id_range(prefix) * len(_HOMES)
+    ).fetchone()
     return row is not None

@@ -89,14 +89,14 @@ def _home(connection: sqlite3.Connection, taken: ArchivedMessage) -> str | None:
     """
     memory = taken.draft.memory
     row = connection.execute(
-        "SELECT id FROM working_memory WHERE id = ?1 "
-        "UNION ALL SELECT id FROM archive WHERE id = ?1",
-        (memory.id,),
+        "SELECT id FROM working_memory WHERE id = ? "
+        "UNION ALL SELECT id FROM archive WHERE id = ?",
+        (memory.id, memory.id),
     ).fetchone()
     if row is None and taken.may_reuse:
         same = (
-            "+session_id = ?3 AND content_hash = ?1 AND content = ?2 AND source IS ?4 "
-            "AND role = ?5 AND id NOT GLOB 'm-*' AND (?6 IS NULL OR created_at BETWEEN ?6 AND ?7)"
+            "content_hash = ? AND content = ? AND +session_id = ? AND source IS ? "
+            "AND role = ? AND id NOT GLOB 'm-*' AND (? IS NULL OR created_at BETWEEN ? AND ?)"
         )
         earliest = latest = None
         if taken.has_timestamp:
@@ -112,8 +112,10 @@ def _home(connection: sqlite3.Connection, taken: ArchivedMessage) -> str | None:
                 memory.source,
                 memory.role,
                 earliest,
+                earliest,
                 latest,
-            ),
+            )
+            * 2,
         ).fetchone()
     return row[0] if row else None
 

@@ -242,10 +242,10 @@ class SqliteDeletion(Transactional, DeletionStore):
 def _leave_keys(connection: sqlite3.Connection, id: str) -> None:
     """Keep what a memory is known by when its source is read again."""
     row = connection.execute(
-        "SELECT seq, session_id, source, content_hash FROM working_memory WHERE id = ?1 "
+        "SELECT seq, session_id, source, content_hash FROM working_memory WHERE id = ? "
         "UNION ALL "
-        "SELECT seq, session_id, source, content_hash FROM archive WHERE id = ?1",
-        (id,),
+        "SELECT seq, session_id, source, content_hash FROM archive WHERE id = ?",
+        (id, id),
     ).fetchone()
     if row is None:
         return
@@ -289,9 +289,9 @@ def _in_force_again(
         )
     for seq in in_force_again(successors, gone):
         for id, episode in connection.execute(
-            "SELECT id, NULL FROM working_memory WHERE seq = ?1 "
-            "UNION ALL SELECT id, episode_seq FROM archive WHERE seq = ?1",
-            (seq,),
+            "SELECT id, NULL FROM working_memory WHERE seq = ? "
+            "UNION ALL SELECT id, episode_seq FROM archive WHERE seq = ?",
+            (seq, seq),
         ):
             again.add(id)
             if episode is not None and not has_pruned(connection, episode):
@@ -372,8 +372,8 @@ def _delete_state(connection: sqlite3.Connection, seq: int) -> None:
     connection.execute(
         "UPDATE memory_state AS older SET (superseded_by, superseded_at) = "
         "(SELECT superseded_by, iif(superseded_at IS NULL, NULL, older.superseded_at) "
-        "FROM (SELECT 1) LEFT JOIN memory_state ON memory_seq = ?1) WHERE superseded_by = ?1",
-        (seq,),
+        "FROM (SELECT 1) LEFT JOIN memory_state ON memory_seq = ?) WHERE superseded_by = ?",
+        (seq, seq),
     )
     for table in KEYED_BY_MEMORY:
         connection.execute(f"DELETE FROM {table} WHERE memory_seq = ?", (seq,))

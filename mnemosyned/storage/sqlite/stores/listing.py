@@ -63,11 +63,11 @@ class SqliteLists(Transactional, ListStore):
     def count_since(self, connection: sqlite3.Connection, moment: datetime) -> int:
         since = instant_text(moment)
         count: int = connection.execute(
-            "SELECT (SELECT count(*) FROM working_memory WHERE created_at >= ?1) + "
+            "SELECT (SELECT count(*) FROM working_memory WHERE created_at >= ?) + "
             "(SELECT count(*) FROM episodic_memory AS e CROSS JOIN archive AS a "
-            "ON a.episode_seq = e.seq WHERE e.level = 0 AND e.covers_until >= ?1 "
-            "AND a.created_at >= ?1)",
-            (since,),
+            "ON a.episode_seq = e.seq WHERE e.level = 0 AND e.covers_until >= ? "
+            "AND a.created_at >= ?)",
+            (since, since, since),
         ).fetchone()[0]
         return count
 

@@ -157,9 +157,9 @@ class SqliteSleep(Transactional, SleepStore):
     ) -> list[LogEntry]:
         rows = connection.execute(
             f"SELECT {LOG_FIELDS} FROM consolidation_log "
-            "WHERE (?1 IS NULL OR session_id = ?1) AND (?2 IS NULL OR cycle_id = ?2) "
-            "ORDER BY id DESC LIMIT ?3",
-            (session, cycle, limit),
+            "WHERE (? IS NULL OR session_id = ?) AND (? IS NULL OR cycle_id = ?) "
+            "ORDER BY id DESC LIMIT ?",
+            (session, session, cycle, cycle, limit),
         ).fetchall()
         return [log_entry_from(row) for row in rows]
 

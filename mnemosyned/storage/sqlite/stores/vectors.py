@@ -116,12 +116,12 @@ def _keep(
     kept = []
     for seq, vector in vectors.items():
         written = connection.execute(
-            "INSERT INTO embedding (memory_seq, model, vector) SELECT ?1, ?2, ?3 "
-            "WHERE EXISTS (SELECT 1 FROM working_memory WHERE seq = ?1) "
-            "OR EXISTS (SELECT 1 FROM archive WHERE seq = ?1 AND content != '') "
+            "INSERT INTO embedding (memory_seq, model, vector) SELECT ?, ?, ? "
+            "WHERE EXISTS (SELECT 1 FROM working_memory WHERE seq = ?) "
+            "OR EXISTS (SELECT 1 FROM archive WHERE seq = ? AND content != '') "
             "ON CONFLICT (memory_seq) DO UPDATE SET model = excluded.model, "
             "vector = excluded.vector",
-            (seq, model, vector),
+            (seq, model, vector, seq, seq),
         ).rowcount
         if written:
             kept.append(seq)

@@ -66,8 +66,8 @@ def name_rollup(connection: sqlite3.Connection, id: str) -> None:
         "UPDATE episodic_memory SET (session_id, source) = ("
         "SELECT iif(min(session_id) = max(session_id), min(session_id), ''), "
         "iif(min(ifnull(source, '')) = max(ifnull(source, '')), min(source), NULL) "
-        "FROM episodic_memory WHERE parent_id = ?1) WHERE id = ?1",
-        (id,),
+        "FROM episodic_memory WHERE parent_id = ?) WHERE id = ?",
+        (id, id),
     )
 
 

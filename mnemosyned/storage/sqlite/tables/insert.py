@@ -33,7 +33,7 @@ TOGETHER = 50
 
 # What was superseded or may expire does not stand for words that are said again.
 _SAME = (
-    "+session_id = ?1 AND content_hash = ?2 AND content = ?3 AND source IS ?4 "
+    "+session_id = ? AND content_hash = ? AND content = ? AND source IS ? "
     "AND seq NOT IN (SELECT memory_seq FROM memory_state)"
 )
 SAID_BEFORE = (
@@ -49,7 +49,7 @@ def _inserting(count: int) -> str:
 
 
 def _having_id(count: int) -> str:
-    among = f"id IN ({', '.join(f'?{number}' for number in range(1, count + 1))})"
+    among = f"id IN ({', '.join('?' * count)})"
     return (
         f"SELECT id, content, created_at, content_hash FROM working_memory WHERE {among} "
         f"UNION ALL SELECT id, content, created_at, content_hash FROM archive WHERE {among} "
@@ -80,7 +80,7 @@ class SqliteIntake(Intake):
         content = memory.content
         row = self._connection.execute(
             SAID_BEFORE,
-            (memory.session, content_hash(content), content, memory.source),
+            (memory.session, content_hash(content), content, memory.source) * 2,
         ).fetchone()
         return (row[0], instant(row[1])) if row else None
 
@@ -123,7 +123,7 @@ def known_records(
     """Return existing records with these ids."""
     known: dict[str, Known] = {}
     for chunk in _shares(ids):
-        rows = connection.execute(_HAVING_ID[len(chunk)], chunk)
+        rows = connection.execute(_HAVING_ID[len(chunk)], tuple(chunk) * 3)
         for id, content, created_at, said in rows:
             known[id] = (content, instant(created_at), said)
     return known

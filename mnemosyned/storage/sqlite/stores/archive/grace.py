@@ -29,7 +29,8 @@ class SqliteGrace(Transactional, GraceStore):
         for id in ids:
             keys.update(
                 connection.execute(
-                    "SELECT id, NULL FROM forgotten WHERE id = ?1 OR call = ?1", (id,)
+                    "SELECT id, NULL FROM forgotten WHERE id = ? OR call = ?",
+                    (id, id),
                 )
             )
         if before:
@@ -69,6 +70,6 @@ class SqliteGrace(Transactional, GraceStore):
         self, connection: sqlite3.Connection, id: str
     ) -> datetime | None:
         (final_at,) = connection.execute(
-            "SELECT min(final_at) FROM forgotten WHERE id = ?1 OR call = ?1", (id,)
+            "SELECT min(final_at) FROM forgotten WHERE id = ? OR call = ?", (id, id)
         ).fetchone()
         return optional_instant(final_at)

@@ -92,8 +92,8 @@ def _undo(
         )
         connection.execute(
             "INSERT INTO working_state (memory_seq, held_until) "
-            "SELECT seq, ?1 FROM archive WHERE episode_seq = ?2 "
-            "ON CONFLICT (memory_seq) DO UPDATE SET held_until = ?1",
+            "SELECT seq, ? FROM archive WHERE episode_seq = ? "
+            "ON CONFLICT (memory_seq) DO UPDATE SET held_until = excluded.held_until",
             (held_until, seq),
         )
         connection.execute("DELETE FROM archive WHERE episode_seq = ?", (seq,))

@@ -179,14 +179,14 @@ class SqliteAgents(Transactional, AgentStore):
 
     @reads
     def unknown(self, connection: sqlite3.Connection, ids: Sequence[str]) -> list[str]:
-        among = "id IN (SELECT value FROM json_each(?1))"
+        among = "id IN (SELECT value FROM json_each(?))"
         known = {
             id
             for (id,) in connection.execute(
                 f"SELECT id FROM working_memory WHERE {among} "
                 f"UNION ALL SELECT id FROM archive WHERE {among} "
                 f"UNION ALL SELECT id FROM agent_forgotten WHERE {among}",
-                (json.dumps(list(ids)),),
+                (json.dumps(list(ids)),) * 3,
             )
         }
         return [id for id in ids if id not in known]

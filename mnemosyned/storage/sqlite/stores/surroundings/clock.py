@@ -57,7 +57,7 @@ class SqliteClock(Transactional, ClockStore):
     def _note_future(self, connection: sqlite3.Connection, now: datetime) -> None:
         connection.execute(
             "INSERT INTO working_state (memory_seq, future_since) "
-            "SELECT seq, ?1 FROM working_memory WHERE created_at > ?1 "
-            "ON CONFLICT (memory_seq) DO UPDATE SET future_since = ifnull(future_since, ?1)",
-            (instant_text(now),),
+            "SELECT seq, ? FROM working_memory WHERE created_at > ? "
+            "ON CONFLICT (memory_seq) DO UPDATE SET future_since = ifnull(future_since, excluded.future_since)",
+            (instant_text(now), instant_text(now)),
         )

@@ -24,7 +24,7 @@ from mnemosyned.storage.sqlite.database.transactions import (
 from mnemosyned.storage.sqlite.tables.rows import instant_text, optional_instant
 from mnemosyned.storage.sqlite.tables.surroundings.watched import file_from, file_row
 
-_BELOW = "(path = ?1 OR (path > ?1 || '/' AND path < ?1 || '0'))"
+_BELOW = "(path = ? OR (path > ? || '/' AND path < ? || '0'))"
 """The path itself, and all that begins with it and a slash, which the digit follows."""
 
 
@@ -55,7 +55,7 @@ class SqliteWatches(Transactional, WatchStore):
         removed = connection.execute(
             "DELETE FROM watched_folder WHERE path = ?", (path,)
         )
-        connection.execute(f"DELETE FROM watched_file WHERE {_BELOW}", (path,))
+        connection.execute(f"DELETE FROM watched_file WHERE {_BELOW}", (path,) * 3)
         return removed.rowcount > 0
 
     @reads
@@ -94,8 +94,8 @@ class SqliteWatches(Transactional, WatchStore):
         self, connection: sqlite3.Connection, folder: str
     ) -> dict[str, tuple[int, int]]:
         rows = connection.execute(
-            f"SELECT path, size, modified_ns FROM watched_file WHERE {_BELOW} LIMIT ?2",
-            (folder, FILES_MAX),
+            f"SELECT path, size, modified_ns FROM watched_file WHERE {_BELOW} LIMIT ?",
+            (folder, folder, folder, FILES_MAX),
         )
         return {path: (size, modified) for path, size, modified in rows}
 
@@ -104,6 +104,6 @@ class SqliteWatches(Transactional, WatchStore):
         files, stored, read_at = connection.execute(
             "SELECT count(*), ifnull(sum(stored), 0), max(read_at) FROM watched_file "
             f"WHERE {_BELOW} AND format != ''",
-            (folder,),
+            (folder,) * 3,
         ).fetchone()
         return FolderTotals(files, stored, optional_instant(read_at))

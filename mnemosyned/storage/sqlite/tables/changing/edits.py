@@ -45,9 +45,9 @@ class SqliteEditing(Editing):
 
     def find(self, id: str) -> KeptMemory | None:
         row = self._connection.execute(
-            f"SELECT seq, NULL, {_EDITED} FROM working_memory WHERE id = ?1 UNION ALL "
-            f"SELECT seq, episode_seq, {_EDITED} FROM archive WHERE id = ?1",
-            (id,),
+            f"SELECT seq, NULL, {_EDITED} FROM working_memory WHERE id = ? UNION ALL "
+            f"SELECT seq, episode_seq, {_EDITED} FROM archive WHERE id = ?",
+            (id, id),
         ).fetchone()
         if row is None:
             return None

@@ -39,9 +39,9 @@ def keep_revision(
         ),
     )
     connection.execute(
-        "DELETE FROM revision WHERE memory_seq = ?1 AND seq <= (SELECT seq FROM revision "
-        "WHERE memory_seq = ?1 ORDER BY seq DESC LIMIT 1 OFFSET ?2)",
-        (seq, REVISIONS_MAX),
+        "DELETE FROM revision WHERE memory_seq = ? AND seq <= (SELECT seq FROM revision "
+        "WHERE memory_seq = ? ORDER BY seq DESC LIMIT 1 OFFSET ?)",
+        (seq, seq, REVISIONS_MAX),
     )
 
 
@@ -65,9 +65,9 @@ def revisions_of(connection: sqlite3.Connection, seq: int) -> list[Revision]:
 def was_said(connection: sqlite3.Connection, id: str, content: str) -> bool:
     """Whether a memory had these words before it was edited."""
     row = connection.execute(
-        "SELECT 1 FROM revision WHERE content_hash = ?1 AND memory_seq IN ("
-        "SELECT seq FROM working_memory WHERE id = ?2 UNION ALL "
-        "SELECT seq FROM archive WHERE id = ?2)",
-        (content_hash(content), id),
+        "SELECT 1 FROM revision WHERE content_hash = ? AND memory_seq IN ("
+        "SELECT seq FROM working_memory WHERE id = ? UNION ALL "
+        "SELECT seq FROM archive WHERE id = ?)",
+        (content_hash(content), id, id),
     ).fetchone()
     return row is not None

@@ -40,9 +40,9 @@ def _standing(connection: sqlite3.Connection, seq: int) -> Standing | None:
 def _blank(connection: sqlite3.Connection, seq: int, summary: Standing) -> None:
     _leave(connection, seq, summary.id)
     connection.execute(
-        "UPDATE episodic_memory SET content = '', index_terms = '', item_count = iif(?1, ?1, item_count) "
-        "WHERE seq = ?2",
-        (summary.originals, seq),
+        "UPDATE episodic_memory SET content = '', index_terms = '', item_count = iif(?, ?, item_count) "
+        "WHERE seq = ?",
+        (summary.originals, summary.originals, seq),
     )
     connection.execute("INSERT INTO emptied_episode (episode_seq) VALUES (?)", (seq,))
 

@@ -18,8 +18,8 @@ def set_state(
 ) -> None:
     """Set one field of a memory's state."""
     connection.execute(
-        f"INSERT INTO memory_state (memory_seq, {what}) VALUES (?1, ?2) "
-        f"ON CONFLICT (memory_seq) DO UPDATE SET {what} = ?2",
+        f"INSERT INTO memory_state (memory_seq, {what}) VALUES (?, ?) "
+        f"ON CONFLICT (memory_seq) DO UPDATE SET {what} = excluded.{what}",
         (seq, value),
     )
 
@@ -30,10 +30,10 @@ def leave_secrets(connection: sqlite3.Connection, seq: int, episode: int) -> Non
         "SELECT kind, value FROM detail WHERE memory_seq = ? AND sensitive", (seq,)
     ).fetchall():
         connection.execute(
-            "INSERT INTO detail (memory_seq, kind, value, sensitive) SELECT seq, ?1, ?2, 1 "
-            "FROM archive WHERE episode_seq = ?3 AND seq != ?4 AND instr(content, ?2) "
+            "INSERT INTO detail (memory_seq, kind, value, sensitive) SELECT seq, ?, ?, 1 "
+            "FROM archive WHERE episode_seq = ? AND seq != ? AND instr(content, ?) "
             "ON CONFLICT DO UPDATE SET sensitive = 1",
-            (kind, value, episode, seq),
+            (kind, value, episode, seq, value),
         )
 
 
@@ -53,9 +53,9 @@ def supersede(connection: sqlite3.Connection, *, old: str, new: str) -> None:
         return
     (seq, episode), new_seq = latest
     (moment,) = connection.execute(
-        "SELECT created_at FROM working_memory WHERE seq = ?1 "
-        "UNION ALL SELECT created_at FROM archive WHERE seq = ?1",
-        (new_seq,),
+        "SELECT created_at FROM working_memory WHERE seq = ? "
+        "UNION ALL SELECT created_at FROM archive WHERE seq = ?",
+        (new_seq, new_seq),
     ).fetchone()
     set_state(connection, seq, "superseded_at", moment)
     set_state(connection, seq, "superseded_by", new_seq)
@@ -67,9 +67,9 @@ def supersede(connection: sqlite3.Connection, *, old: str, new: str) -> None:
 def position_of(connection: sqlite3.Connection, id: str) -> Position | None:
     """A memory's position and its episode's."""
     row: Position | None = connection.execute(
-        "SELECT seq, NULL FROM working_memory WHERE id = ?1 "
-        "UNION ALL SELECT seq, episode_seq FROM archive WHERE id = ?1",
-        (id,),
+        "SELECT seq, NULL FROM working_memory WHERE id = ? "
+        "UNION ALL SELECT seq, episode_seq FROM archive WHERE id = ?",
+        (id, id),
     ).fetchone()
     return row
 

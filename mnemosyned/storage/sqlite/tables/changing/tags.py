@@ -20,9 +20,9 @@ def add_tags(connection: sqlite3.Connection, seq: int, names: Iterable[str]) -> 
     ).fetchone()
     if count > TAGS_MAX:
         (id,) = connection.execute(
-            "SELECT id FROM working_memory WHERE seq = ?1 "
-            "UNION ALL SELECT id FROM archive WHERE seq = ?1",
-            (seq,),
+            "SELECT id FROM working_memory WHERE seq = ? "
+            "UNION ALL SELECT id FROM archive WHERE seq = ?",
+            (seq, seq),
         ).fetchone()
         raise InvalidRequest(
             f"{id} would have {count}, and a memory has at most {TAGS_MAX} tags; remove some "

@@ -140,11 +140,12 @@ class SqliteExporting(Exporting):
 
     def rollups(self) -> Iterator[Record]:
         since, until = self._chosen.since, self._chosen.until
+        first, last = since and instant_text(since), until and instant_text(until)
         rows = self._connection.execute(
             f"SELECT {_EPISODE} FROM episodic_memory AS e WHERE e.level > 0 "
-            "AND (?1 IS NULL OR e.covers_until >= ?1) AND (?2 IS NULL OR e.covers_from < ?2) "
+            "AND (? IS NULL OR e.covers_until >= ?) AND (? IS NULL OR e.covers_from < ?) "
             "ORDER BY e.level, e.seq",
-            (since and instant_text(since), until and instant_text(until)),
+            (first, first, last, last),
         )
         for row in rows:
             below = self._connection.execute(

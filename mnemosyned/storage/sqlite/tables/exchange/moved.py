@@ -118,9 +118,9 @@ def _vector(connection: sqlite3.Connection, vector: KeptVector) -> Outcome:
         (vector.model, vector.digest),
     )
     row = connection.execute(
-        "SELECT seq FROM working_memory WHERE id = ?1 "
-        "UNION ALL SELECT seq FROM archive WHERE id = ?1",
-        (vector.memory,),
+        "SELECT seq FROM working_memory WHERE id = ? "
+        "UNION ALL SELECT seq FROM archive WHERE id = ?",
+        (vector.memory, vector.memory),
     ).fetchone()
     if row is None:
         return None

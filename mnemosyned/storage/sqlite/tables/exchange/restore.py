@@ -54,9 +54,9 @@ class SqliteRestoring(Restoring):
 
     def taken_numbers(self, seqs: Sequence[int]) -> set[int]:
         rows = self._connection.execute(
-            "SELECT seq FROM working_memory WHERE seq IN (SELECT value FROM json_each(?1)) "
-            "UNION ALL SELECT seq FROM archive WHERE seq IN (SELECT value FROM json_each(?1))",
-            (_json(seqs),),
+            "SELECT seq FROM working_memory WHERE seq IN (SELECT value FROM json_each(?)) "
+            "UNION ALL SELECT seq FROM archive WHERE seq IN (SELECT value FROM json_each(?))",
+            (_json(seqs),) * 2,
         )
         return {seq for (seq,) in rows}
 

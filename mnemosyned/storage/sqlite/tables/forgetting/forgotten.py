@@ -49,9 +49,9 @@ def keep_memories(
 
 def _keep_memory(connection: sqlite3.Connection, id: str, grace: Grace) -> None:
     row = connection.execute(
-        f"SELECT {_COLUMNS} FROM working_memory WHERE id = ?1 UNION ALL "
-        f"SELECT {_COLUMNS} FROM archive WHERE id = ?1 AND content != ''",
-        (id,),
+        f"SELECT {_COLUMNS} FROM working_memory WHERE id = ? UNION ALL "
+        f"SELECT {_COLUMNS} FROM archive WHERE id = ? AND content != ''",
+        (id, id),
     ).fetchone()
     if row is None:
         return
@@ -142,9 +142,9 @@ def put_back(
 
 def _is_taken(connection: sqlite3.Connection, id: str) -> bool:
     row = connection.execute(
-        "SELECT 1 FROM working_memory WHERE id = ?1 UNION ALL "
-        "SELECT 1 FROM archive WHERE id = ?1",
-        (id,),
+        "SELECT 1 FROM working_memory WHERE id = ? UNION ALL "
+        "SELECT 1 FROM archive WHERE id = ?",
+        (id, id),
     ).fetchone()
     return row is not None
 
@@ -172,9 +172,9 @@ def _put_back(
     fields = dict(zip(_COLUMNS.split(", "), kept.row, strict=True))
     for older in kept.supersedes:
         connection.execute(
-            "UPDATE memory_state SET superseded_by = ?1, "
-            "superseded_at = ifnull(superseded_at, ?2) "
-            "WHERE memory_seq = ?3 AND superseded_by IS NULL",
+            "UPDATE memory_state SET superseded_by = ?, "
+            "superseded_at = ifnull(superseded_at, ?) "
+            "WHERE memory_seq = ? AND superseded_by IS NULL",
             (seq, fields["created_at"], older),
         )
         episode = connection.execute(
@@ -198,9 +198,9 @@ def _put_back(
 def _free_seq(connection: sqlite3.Connection, seq: int) -> int:
     """The position that a memory had, or a new one where an import took that."""
     taken = connection.execute(
-        "SELECT 1 FROM working_memory WHERE seq = ?1 UNION ALL "
-        "SELECT 1 FROM archive WHERE seq = ?1",
-        (seq,),
+        "SELECT 1 FROM working_memory WHERE seq = ? UNION ALL "
+        "SELECT 1 FROM archive WHERE seq = ?",
+        (seq, seq),
     ).fetchone()
     if taken is None:
         return seq
