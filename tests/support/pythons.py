@@ -164,7 +164,7 @@ def main() -> None:
     for python in here:
         if given.short and python.version == python_version():
             continue
-        reached = [*NOBODY, python.path, "-c", ""]
+        reached = [*NOBODY, str(python.path), "-c", ""]
         is_root = os.geteuid() == 0
         is_open = is_root and not subprocess.run(reached, check=False).returncode
         by_nobody = is_open and not (given.short and was_ordinary)
