@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -100,11 +100,21 @@ def environment(python: Python, home: Path, resolution: str, *user: str) -> list
     return [*user, str(program)]
 
 
-def counted(program: Sequence[str], home: Path, marks: str, log: Path) -> list[str]:
-    """Run the suite; return how many tests passed and failed. What failed is printed."""
+def outcome(
+    python: Python, given: argparse.Namespace, home: Path, *user: str
+) -> list[str]:
+    """Run the suite in a checkout; return the row of its result. What failed is printed."""
+    name = f"{python.version} {given.resolution}".strip() + " as nobody" * bool(user)
+    print(f"{name}: SQLite {python.sqlite}", flush=True)
+    try:
+        program = environment(python, home, given.resolution, *user)
+    except subprocess.CalledProcessError as error:
+        print(error, flush=True)
+        return [name, python.sqlite, "0", "no environment"]
+    log = ROOT / f"build/pythons/{name.replace(' ', '-')}.log"
     with log.open("w", encoding="utf-8") as output:
         code = subprocess.run(
-            [*program, *SUITE, marks],
+            [*program, *SUITE, given.marks],
             cwd=home,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -119,7 +129,26 @@ def counted(program: Sequence[str], home: Path, marks: str, log: Path) -> list[s
     failed = sum(numbers.get(word, 0) for word in ("failed", "error", "errors"))
     if code:
         print(text[-20_000:], f"all of it: {log}", sep="\n", flush=True)
-    return [str(numbers.get("passed", 0)), str(failed if failed or not code else "all")]
+    passed = str(numbers.get("passed", 0))
+    return [name, python.sqlite, passed, str(failed if failed or not code else "all")]
+
+
+def as_nobody(python: Python, given: argparse.Namespace) -> list[str]:
+    """Run the suite in a copy of the checkout, as a user to whom root's files are closed."""
+    with tempfile.TemporaryDirectory(prefix="mn-") as folder:
+        home = Path(folder) / "checkout"
+        listed = ["git", "ls-files", "-z"]
+        for file in filter(
+            None, subprocess.check_output(listed, cwd=ROOT).split(b"\0")
+        ):
+            source = ROOT / os.fsdecode(file)
+            if source.is_file():
+                target = home / source.relative_to(ROOT)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(source, target)
+        subprocess.run(["chown", "-R", "65534:65534", folder], check=True)
+        user = ("env", f"HOME={folder}", f"TMPDIR={folder}", *NOBODY)
+        return outcome(python, given, home, *user)
 
 
 def main() -> None:
@@ -129,56 +158,40 @@ def main() -> None:
     parser.add_argument("marks")
     given = parser.parse_args()
     os.environ |= {"PYTHONDONTWRITEBYTECODE": "", "PIP_ROOT_USER_ACTION": "ignore"}
-    here = [
-        one for one in pythons() if not given.short or one.version != python_version()
-    ]
-    rows = []
-    for number, python in enumerate(here):
-        name = f"{python.version} {given.resolution}".strip()
-        if not (given.short and number == 0 and os.geteuid() == 0):
-            print(f"{name}: SQLite {python.sqlite}", flush=True)
-            program = environment(python, ROOT, given.resolution)
-            log = ROOT / f"build/pythons/{name.replace(' ', '-')}.log"
+    (ROOT / "build/pythons").mkdir(parents=True, exist_ok=True)
+    here = pythons()
+    rows, was_ordinary = [], os.geteuid() != 0
+    for python in here:
+        if given.short and python.version == python_version():
+            continue
+        reached = [*NOBODY, str(python.path), "-c", ""]
+        is_root = os.geteuid() == 0
+        is_open = is_root and not subprocess.run(reached, check=False).returncode
+        by_nobody = is_open and not (given.short and was_ordinary)
+        if not (by_nobody and given.short):
+            rows.append(outcome(python, given, ROOT))
+        if by_nobody:
+            rows.append(as_nobody(python, given))
+            was_ordinary = True
+        elif is_root and not given.short:
             rows.append(
-                [name, python.sqlite, *counted(program, ROOT, given.marks, log)]
+                [
+                    f"{python.version} as nobody",
+                    python.sqlite,
+                    "NOT RUN: closed to others",
+                    "",
+                ]
             )
-        if os.geteuid() == 0:
-            rows.append(as_nobody(python, given.resolution, given.marks))
-    present = {one.version.rpartition(".")[0] for one in (*here, *pythons())}
     print("\nversion, SQLite, passed, failed")
     for row in rows:
         print(" ".join(f"{cell:<26}" for cell in row).rstrip())
+    present = {python.version.rpartition(".")[0] for python in here}
     for version in EXPECTED:
         if version not in present:
             print(f"NOT RUN: {version} is not on this machine")
+    if not was_ordinary:
+        print("NOT RUN: as an ordinary user, to whom every Python here is closed")
     sys.exit(any(row[3] not in {"0", ""} for row in rows))
-
-
-def as_nobody(python: Python, resolution: str, marks: str) -> list[str]:
-    """Run the suite as an ordinary user, to whom root's files are closed."""
-    name = f"{python.version} {resolution}".strip() + " as nobody"
-    reached = subprocess.run([*NOBODY, python.path, "-c", ""], check=False).returncode
-    if reached:
-        return [name, python.sqlite, "NOT RUN: closed to nobody", ""]
-    print(f"{name}: SQLite {python.sqlite}", flush=True)
-    with tempfile.TemporaryDirectory(prefix="mn-") as folder:
-        home = Path(folder) / "checkout"
-        tracked = subprocess.run(
-            ["git", "ls-files", "-z"],
-            cwd=ROOT,
-            capture_output=True,
-            check=True,
-            text=True,
-        )
-        for file in filter(None, tracked.stdout.split("\0")):
-            if (ROOT / file).is_file():
-                (home / file).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(ROOT / file, home / file)
-        subprocess.run(["chown", "-R", "65534:65534", folder], check=True)
-        user = ("env", f"HOME={folder}", f"TMPDIR={folder}", *NOBODY)
-        program = environment(python, home, resolution, *user)
-        log = ROOT / f"build/pythons/{name.replace(' ', '-')}.log"
-        return [name, python.sqlite, *counted(program, home, marks, log)]
 
 
 if __name__ == "__main__":
