@@ -27,6 +27,15 @@ EXPECTED = ("3.11", "3.12", "3.13", "3.14")
 """The versions that pyproject.toml names."""
 LIMIT_S = 1_800
 NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+SHOWN = """set -e
+copy=$(mktemp -d)
+mount --bind "{shown}" "$copy"
+mount -t tmpfs -o mode=755 none "{home}"
+mkdir -p "{shown}"
+mount --bind "$copy" "{shown}"
+exec "$@"
+"""
+"""Shows nobody the Pythons in the home of root, for one command."""
 ABOUT = (
     "import sys, sqlite3, ensurepip; print(sys.implementation.name == 'cpython' and"
     " sys.version_info >= (3, 11) and '.'.join(map(str, sys.version_info[:3])), sqlite3.sqlite_version)"
@@ -147,8 +156,23 @@ def as_nobody(python: Python, given: argparse.Namespace) -> list[str]:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(source, target)
         subprocess.run(["chown", "-R", "65534:65534", folder], check=True)
-        user = ("env", f"HOME={folder}", f"TMPDIR={folder}", *NOBODY)
-        return outcome(python, given, home, *user)
+        return outcome(
+            python,
+            given,
+            home,
+            *showing(python),
+            *("env", f"HOME={folder}", f"TMPDIR={folder}", *NOBODY),
+        )
+
+
+def showing(python: Python) -> tuple[str, ...]:
+    """Return the command that runs another where nobody reaches this Python."""
+    home = Path.home()
+    if not python.path.is_relative_to(home):
+        return ()
+    shown = home / python.path.relative_to(home).parts[0]
+    script = SHOWN.format(home=home, shown=shown)
+    return ("unshare", "--mount", "sh", "-c", script, "sh")
 
 
 def main() -> None:
@@ -164,7 +188,7 @@ def main() -> None:
     for python in here:
         if given.short and python.version == python_version():
             continue
-        reached = [*NOBODY, str(python.path), "-c", ""]
+        reached = [*showing(python), *NOBODY, str(python.path), "-c", ""]
         is_root = os.geteuid() == 0
         is_open = is_root and not subprocess.run(reached, check=False).returncode
         by_nobody = is_open and not (given.short and was_ordinary)
