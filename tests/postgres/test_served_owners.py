@@ -1,19 +1,32 @@
-"""A real daemon that serves many owners over TCP: each token meets the memory of its owner alone."""
+"""A real daemon that serves many owners over TCP: each token meets the memory of its owner alone.
+
+STREAMS=200 follows so many streams across the loss of their tokens.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from http.client import HTTPConnection
+from itertools import count
+from math import inf
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from e2e.daemons import WAIT_S, Daemon, eventually, running
+from postgres.fleet import setting
 
 from mnemosyned import Client
 from mnemosyned.domain.errors import ScopeMissing, SecretRefused, Unauthorized
@@ -24,6 +37,15 @@ from mnemosyned.storage.postgres.opening import open_owners
 
 pytestmark = pytest.mark.postgres
 ALL = tuple(Scope)
+STREAMS = setting("STREAMS", 14)
+STREAMS_AT_ONCE = 24
+LOSSES = ("revoked", "expired", "rotated", "narrowed", "removed", "kept", "exporting")
+"""What becomes of a stream's token; the last is revoked while it exports again and again."""
+LATE_S = 1.5
+"""A word that is said so long after its reader lost the right to it is never shown to it."""
+VALID_S = 3
+"""Of a token that expires, and of a stream that ends by itself."""
+WORD = re.compile(r"[a-z]+\d+word\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +203,117 @@ def test_live_events_end_with_their_token(
     assert "event: dropped" in text
     assert '"code":"unauthorized"' in text
     assert "said afterwards" not in text
+
+
+class Talk:
+    """Owners who say one word after the other, each with its owner's name in it."""
+
+    def __init__(self, service: Service) -> None:
+        self.said_at: dict[str, float] = {}
+        """When each word was about to be remembered."""
+        self.over = threading.Event()
+        self._service = service
+
+    def go_on(self, owner: str, token: str) -> None:
+        """Say words until the end, or until the owner is removed."""
+        for number in count():
+            word = f"{owner}word{number}"
+            self.said_at[word] = time.monotonic()
+            if not token:
+                code = self._service.daemon.post("remember", content=word).status
+            else:
+                code, _, _ = self._service.ask("/v1/remember", token, {"content": word})
+            if owner.startswith("gone") and code in {401, 404}:
+                return
+            assert code == 200, (owner, code)
+            if self.over.wait(0.1):
+                return
+
+
+def lines_shown(service: Service, path: str, token: str) -> Generator[str]:
+    """The lines that a token is sent, asked for again after each end, until it is refused."""
+    while True:
+        connection = HTTPConnection("127.0.0.1", service.port, timeout=WAIT_S)
+        with closing(connection):
+            connection.request(
+                "GET", path, headers={"Authorization": f"Bearer {token}"}
+            )
+            response = connection.getresponse()
+            assert response.status in {200, 401, 403}, response.read()
+            if response.status != 200:
+                return
+            while line := response.readline():
+                yield line.decode()
+
+
+def test_no_stream_shows_words_of_others_or_after_its_token_was_lost(
+    dsn: str, service: Service, capsys: pytest.CaptureFixture[str]
+) -> None:
+    owners, talk, figures = service.owners, Talk(service), Counter[str]()
+    names = [f"owner{number}" for number in range(6)]
+
+    def follow(number: int) -> None:
+        loss = LOSSES[number % len(LOSSES)]
+        owner = names[number % len(names)]
+        if loss == "removed":
+            owner = f"gone{number}"
+            talkers.append(talking.submit(talk.go_on, owner, service.token(owner)))
+        valid_for = timedelta(seconds=VALID_S) if loss == "expired" else None
+        issued = owners.issue(
+            owner, f"stream{number}", (Scope.READ,), valid_for=valid_for
+        )
+        began = time.monotonic()
+        lost_at = began + VALID_S if valid_for else inf
+        path = "/v1/export" if loss == "exporting" else "/v1/events?after=0"
+        shown: set[str] = set()
+        with closing(lines_shown(service, path, issued.secret)) as lines:
+            for line in lines:
+                shown.update(WORD.findall(line))
+                assert time.monotonic() < lost_at + WAIT_S, f"it goes on: {loss}"
+                if loss == "kept" and time.monotonic() > began + VALID_S:
+                    break
+                if not shown or loss == "kept" or lost_at < inf:
+                    continue
+                lost_at = 0.0
+                if loss == "removed":
+                    owners.remove(owner)
+                elif loss == "rotated":
+                    owners.rotate(owner, issued.token.id, keep_for=timedelta(seconds=1))
+                    lost_at = 1.0
+                elif loss == "narrowed":
+                    with psycopg.connect(dsn) as connection:
+                        connection.execute(
+                            "UPDATE owner_token SET scopes = '{write}' WHERE id = %s",
+                            [issued.token.id],
+                        )
+                else:
+                    owners.revoke(owner, issued.token.id)
+                lost_at += time.monotonic()
+        assert lost_at < inf or loss == "kept", f"it ended before: {loss}"
+        assert shown or loss == "expired"
+        assert not [word for word in shown if not word.startswith(f"{owner}word")]
+        assert not [word for word in shown if talk.said_at[word] > lost_at + LATE_S]
+        figures.update({loss: 1, "words": len(shown)})
+
+    with (
+        ThreadPoolExecutor(len(names) + 1 + STREAMS_AT_ONCE) as talking,
+        ThreadPoolExecutor(STREAMS_AT_ONCE) as following,
+    ):
+        talkers = [talking.submit(talk.go_on, "local0", "")]
+        talkers += [
+            talking.submit(talk.go_on, name, service.token(name)) for name in names
+        ]
+        try:
+            followed = list(following.map(follow, range(STREAMS)))
+        finally:
+            talk.over.set()
+        for talker in talkers:
+            talker.result()
+
+    assert len(followed) == STREAMS
+    if STREAMS >= 100:
+        with capsys.disabled():
+            print(f"{STREAMS} streams, {len(talk.said_at):,} words said:", figures)
 
 
 @pytest.mark.parametrize("scope", ALL)
