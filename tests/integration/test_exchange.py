@@ -209,6 +209,20 @@ def test_a_postponed_cycle_does_not_begin_by_itself(mine: OpenMemory) -> None:
     assert mine.service.call(Status()).tiers[Tier.WORKING].count <= WM_MAX
 
 
+def test_a_whole_export_is_restored_as_it_was_sent(
+    mine: OpenMemory, other: OpenMemory
+) -> None:
+    remember(mine, "The bike is blue.", "The bell is old.")
+    lines = exported(mine)
+
+    restored = other.service.restore_lines(b"".join(lines))
+
+    assert restored.stored == {"memory": 2}
+    with pytest.raises(InvalidRequest, match="'header' is not") as error:
+        other.service.restore_lines(b"".join([*lines[:2], lines[0]]))
+    assert error.value.field == "lines[2]"
+
+
 def test_a_line_of_a_newer_version_is_refused_by_its_place(mine: OpenMemory) -> None:
     lines = b'{"record": "forgotten", "id": "x"}\n{"record": "dream", "id": "y"}\n'
 

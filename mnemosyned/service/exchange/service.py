@@ -23,6 +23,7 @@ from mnemosyned.service.exchange.checks import accepted
 from mnemosyned.service.policies import About
 from mnemosyned.verbs.streams.exchange import (
     FOOTER,
+    HEADER,
     KIND_OF,
     CutOff,
     Export,
@@ -187,18 +188,21 @@ class ExchangeService:
             raise InvalidRequest(
                 f"{len(lines):,} lines in one request; send {LINES_MAX:,} at most"
             )
+        is_first = bool(lines) and line_kind(lines[0]).record == HEADER
         is_last = bool(lines) and line_kind(lines[-1]).record == FOOTER
-        records = _parsed(lines[:-1] if is_last else lines, self._secrets())
+        records = _parsed(
+            lines[: len(lines) - is_last], self._secrets(), start=is_first
+        )
         self._cycles.postpone(0.0 if is_last else POSTPONED_S)
         restored = self._store.restore(records) if records else Restored()
         self._cycles.on_restored()
         return restored
 
 
-def _parsed(lines: list[bytes], rule: SecretRule) -> list[Record]:
-    """Read the records. Raises the error that names the line at fault."""
+def _parsed(lines: list[bytes], rule: SecretRule, *, start: int) -> list[Record]:
+    """Read the records from a line on. Raises the error that names the line at fault."""
     records: list[Record] = []
-    for number, line in enumerate(lines):
+    for number, line in enumerate(lines[start:], start):
         give_way()
         try:
             records.append(accepted(parse_record(line), rule))
