@@ -358,6 +358,31 @@ def test_a_copy_without_its_rights_gives_nobody_any(two_owners: str) -> None:
         stranger.execute("SELECT token_of(7, '')")
 
 
+@pytest.mark.parametrize("are_many", [True, False])
+def test_a_migration_parts_a_copy_from_the_database_it_is_of(
+    two_owners: str, *, are_many: bool
+) -> None:
+    """As after `pg_restore`: rights of the other one's role, none of its own."""
+    if not are_many:
+        with psycopg.connect(two_owners) as connection:
+            connection.execute("DELETE FROM owner WHERE owner <> 1")
+    role = role_of(two_owners)
+    run(
+        two_owners,
+        f'DROP OWNED BY "{role}"',
+        "CREATE ROLE mnemosyned_request_first NOLOGIN",
+        "GRANT SELECT, DELETE ON memory TO mnemosyned_request_first",
+    )
+
+    done = PostgresServer(two_owners, migrations=MIGRATIONS).migrate()
+
+    parted = "REVOKE ALL ON memory FROM mnemosyned_request_first"
+    assert parted in done.statements
+    granted = f'GRANT SELECT, INSERT, UPDATE, DELETE ON memory TO "{role}"'
+    assert (granted in done.statements) is are_many
+    run(two_owners, "DROP ROLE mnemosyned_request_first")
+
+
 def test_nothing_is_granted_twice(two_owners: str) -> None:
     with psycopg.connect(two_owners, autocommit=True) as connection:
         assert ensure_role(connection) == []

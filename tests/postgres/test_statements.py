@@ -33,6 +33,7 @@ ABOUT_ALL = {
         "GROUP BY owner",
     ),
     "database/rewriting.py": ("FROM scrub_due GROUP BY owner",),
+    "stores/server.py": ("SELECT EXISTS (SELECT 1 FROM owner WHERE owner <>",),
 }
 """What is asked of all owners: by whoever runs the server, and by an upgrade of their rows."""
 

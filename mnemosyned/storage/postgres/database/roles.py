@@ -197,10 +197,12 @@ def _run(session: Session, statements: Sequence[str]) -> None:
         session.execute(statement)
 
 
-def part_from_others(session: Session) -> None:
-    """Take what others may do here."""
+def part_from_others(session: Session) -> list[str]:
+    """Take what others may do here; the statements that ran."""
     foreign = session.execute(_FOREIGN, role=request_role(session)).fetchall()
-    _run(session, [statement for (statement,) in foreign])
+    statements = [statement for (statement,) in foreign]
+    _run(session, statements)
+    return statements
 
 
 def lock_schema(session: Session) -> None:

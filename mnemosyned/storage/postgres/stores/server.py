@@ -22,6 +22,7 @@ from mnemosyned.storage.postgres.database.migrations import upgrade
 from mnemosyned.storage.postgres.database.rewriting import purge_server
 from mnemosyned.storage.postgres.database.roles import (
     ensure_role,
+    part_from_others,
     require_table_owner,
     role_in_use,
 )
@@ -30,6 +31,7 @@ from mnemosyned.storage.postgres.tables.owners.owner import ensure_owner
 from mnemosyned.storage.postgres.tables.reindexing import index_glued_words
 
 _VERSION = "SELECT coalesce(max(version), 0) FROM schema_migration"
+_HAS_OWNERS = f"SELECT EXISTS (SELECT 1 FROM owner WHERE owner <> {LOCAL_OWNER})"
 
 
 class PostgresServer(DatabaseServer):
@@ -48,8 +50,10 @@ class PostgresServer(DatabaseServer):
         with self._upgraded() as connection:
             session = Session(connection, 0)
             ensure_owner(Session(connection, LOCAL_OWNER))
-            is_for_many = serving or role_in_use(session)
-            ran = ensure_role(connection, serving=serving) if is_for_many else []
+            if serving or role_in_use(session) or session.scalar(_HAS_OWNERS):
+                ran = ensure_role(connection, serving=serving)
+            else:
+                ran = part_from_others(session)
             after = session.scalar(_VERSION)
         return Migration(before=before, after=after, statements=tuple(ran))
 
