@@ -18,6 +18,7 @@ from mnemosyned.domain.ports.surroundings.watching import WatchedFile
 from mnemosyned.maintenance.checks.database import check_server
 from mnemosyned.maintenance.findings import Finding, Installation, Severity
 from mnemosyned.paths import shipped
+from mnemosyned.storage.postgres.database import health
 from mnemosyned.storage.postgres.database.health import line_exposure
 from mnemosyned.storage.postgres.opening import open_store
 
@@ -77,6 +78,22 @@ def test_settings_that_endanger_memory_are_named_the_gravest_first() -> None:
     assert pages.startswith("full_page_writes is off")
     assert commits.startswith("synchronous_commit is off")
     assert all(each.endswith("set it to on") for each in (fsync, pages, commits))
+
+
+@pytest.mark.parametrize("ahead_s", [7_200, -86_400, 20])
+def test_a_clock_that_is_not_the_servers_is_named(
+    monkeypatch: pytest.MonkeyPatch, ahead_s: int
+) -> None:
+    present = time.time
+
+    with server() as own, opened(own.new_database()) as store:
+        monkeypatch.setattr(time, "time", lambda: present() + ahead_s)
+        named = store.maintenance.warnings()
+        monkeypatch.undo()
+
+    which = "ahead of" if ahead_s > 0 else "behind"
+    assert all(f"s {which} the database server's" in warning for warning in named)
+    assert len(named) == (abs(ahead_s) > health.CLOCK_OFF_MAX_S)
 
 
 def test_an_archive_that_fails_is_named() -> None:

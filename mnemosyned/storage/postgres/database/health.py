@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import time
 from contextlib import suppress
 
 import psycopg
@@ -13,6 +14,7 @@ from mnemosyned.storage.postgres.database.session import Row, Session
 
 IDS_USED_MAX = 1_500_000_000
 """Transactions since the oldest that is not frozen; at two billion the server stops."""
+CLOCK_OFF_MAX_S = 60
 REFUSES_WRITES = (
     "pg_is_in_recovery() OR current_setting('default_transaction_read_only')::bool"
 )
@@ -115,6 +117,13 @@ def warnings(session: Session) -> list[str]:
         for name, danger in _SETTINGS.items()
         if name in off
     ]
+    server_s = session.scalar("SELECT extract(epoch FROM clock_timestamp())::float8")
+    ahead_s = round(time.time() - server_s)
+    if abs(ahead_s) > CLOCK_OFF_MAX_S:
+        found.append(
+            f"this machine's clock is {abs(ahead_s):,} s {'ahead of' if ahead_s > 0 else 'behind'} "
+            "the database server's; memories get its time: set it right, as with NTP"
+        )
     used = session.scalar(_IDS_USED)
     if used > IDS_USED_MAX:
         found.append(
