@@ -237,7 +237,7 @@ def _leave_keys(session: Session, ids: Sequence[str]) -> None:
     rows = session.execute(
         "SELECT m.id, m.session_id, m.source, m.content, m.content_hash, "
         "ARRAY(SELECT r.content_hash FROM revision AS r "
-        "WHERE r.owner = m.owner AND r.memory_seq = m.seq) "
+        "WHERE r.owner = %(owner)s AND r.memory_seq = m.seq) "
         f"FROM memory AS m WHERE m.owner = %(owner)s AND {OF_IDS}",
         ids=[id for id in ids if is_made_of_source(id)],
     )
