@@ -129,7 +129,7 @@ def set_values(words: tuple[str, ...], *, no_reload: bool) -> None:
         )
         for key, _, value in pairs
     }
-    file = _change(changes, reload=not no_reload)
+    file = _change(changes)
     for key, value in changes.items():
         say(f"{key} is {_shown(shown_value(key, value))} in {file}")
         if value != shown_value(key, value):
@@ -138,6 +138,7 @@ def set_values(words: tuple[str, ...], *, no_reload: bool) -> None:
             )
             bare = shlex.quote(without_password(str(value), shown=""))
             say(f"{advice} database {bare}", err=True)
+    _put_in_force(list(changes), reload=not no_reload)
 
 
 @config.command()
@@ -145,13 +146,14 @@ def set_values(words: tuple[str, ...], *, no_reload: bool) -> None:
 @click.option("--no-reload", is_flag=True, help="Do not tell the running daemon.")
 def unset(keys: tuple[str, ...], *, no_reload: bool) -> None:
     """Take settings out of the file, so that they have their defaults."""
-    file = _change(dict.fromkeys(keys, msgspec.UNSET), reload=not no_reload)
+    file = _change(dict.fromkeys(keys, msgspec.UNSET))
     for key in keys:
         say(f"{key} is {_shown(value_of(Config(), key))}, its default; not in {file}")
+    _put_in_force(list(keys), reload=not no_reload)
 
 
-def _change(changes: Mapping[str, Value], *, reload: bool) -> Path:
-    """Write changes that are valid together, and put them in force; the file."""
+def _change(changes: Mapping[str, Value]) -> Path:
+    """Write changes that are valid together; return the file."""
     for key in changes:
         _check_key(key)
     file = usual_file()
@@ -167,9 +169,6 @@ def _change(changes: Mapping[str, Value], *, reload: bool) -> Path:
         )
     )
     write_settings(file, changes)
-    for key in changes:
-        _remark_on_environment(key)
-    _put_in_force(list(changes), reload=reload)
     return file
 
 
@@ -191,8 +190,6 @@ def edit(*, no_reload: bool) -> None:
     replace_settings(file, text)
     keys = changed_keys(former, load_config(file, environ={})) if former else []
     say(f"saved {file}: {', '.join(keys) or 'no setting'} changed")
-    for key in keys:
-        _remark_on_environment(key)
     _put_in_force(keys, reload=not no_reload)
 
 
@@ -244,19 +241,17 @@ def _check_whole(settings: Config) -> None:
 
 
 def _put_in_force(keys: list[str], *, reload: bool) -> None:
-    """Tell the daemon, and the user what needs a restart."""
+    """Tell the daemon, and the user what the environment overrides and what needs a restart."""
+    for key in keys:
+        name = variable(key)
+        if name in surroundings().environment:
+            say(f"but {name} overrides it in the environment", err=True)
     pending = [key for key in keys if needs_restart(key)]
     process = ask_for_reload() if reload else None
     if process:
         say(f"process {process.pid} reads its settings again", err=True)
     if process and pending:
         say(f"in force after a restart: {', '.join(pending)} (mnem restart)", err=True)
-
-
-def _remark_on_environment(key: str) -> None:
-    name = variable(key)
-    if name in surroundings().environment:
-        say(f"but {name} overrides it in the environment", err=True)
 
 
 def _lenient(file: Path) -> Config | None:

@@ -281,6 +281,7 @@ def test_mnem_starts_stops_and_restarts_the_unit(home: Path) -> None:
         "tea",
         "/home/tester/copy.db",
         "/tmp/copy.db",  # noqa: S108 a namespace of its own
+        "forgotten.list",
         "stopped process N in N s",
         "started by systemd, as process N",
         " N memory, N summaries; checked, complete and on disk",
