@@ -289,6 +289,23 @@ def test_what_is_put_back_supersedes_again(
         assert "Rome" not in episode_of(store, "rome").content
 
 
+def test_what_is_put_back_holds_where_what_superseded_it_is_gone(
+    service: MemoryService, store: SqliteStore
+) -> None:
+    service.call(Remember("the office is in Rome", id="rome"))
+    service.call(Remember("the office is in Oslo", id="oslo", supersedes="rome"))
+
+    both = service.call(Forget(["rome", "oslo"]))
+    service.call(Restore(both.call))
+    assert get_memory(store, "rome").superseded_by == "oslo"
+
+    service.call(Forget("rome"))
+    service.call(Forget("oslo", now=True))
+    service.call(Restore("rome"))
+    rome = get_memory(store, "rome")
+    assert (rome.superseded_at, rome.superseded_by) == (None, None)
+
+
 def test_the_receipt_says_how_many_can_be_put_back(
     service: MemoryService, cycle: SleepCycle, store: SqliteStore
 ) -> None:

@@ -172,6 +172,14 @@ def put_back(session: Session, keys: Sequence[str]) -> list[tuple[str, int]]:
         session.execute(
             "DELETE FROM forgotten WHERE owner = %(owner)s AND id = %(key)s", key=key
         )
+    # What superseded one of them may be gone: then it holds again.
+    session.execute(
+        "UPDATE memory_state AS s SET superseded_at = NULL, superseded_by = NULL "
+        "WHERE s.owner = %(owner)s AND s.memory_seq = ANY(%(seqs)s::bigint[]) "
+        "AND s.superseded_at IS NOT NULL AND NOT EXISTS (SELECT 1 FROM memory AS m "
+        "WHERE m.owner = %(owner)s AND m.seq = s.superseded_by)",
+        seqs=[seq for _, seq in returned],
+    )
     return returned
 
 

@@ -135,6 +135,14 @@ def put_back(
         for learning in kept.learnings:
             keeper.keep(learning_from(learning))
         connection.execute("DELETE FROM forgotten WHERE id = ?", (key,))
+    # What superseded one of them may be gone: then it holds again.
+    connection.executemany(
+        "UPDATE memory_state SET superseded_at = NULL, superseded_by = NULL "
+        "WHERE memory_seq = ? AND superseded_at IS NOT NULL "
+        "AND NOT EXISTS (SELECT 1 FROM working_memory WHERE seq = superseded_by) "
+        "AND NOT EXISTS (SELECT 1 FROM archive WHERE seq = superseded_by)",
+        [(seq,) for _, seq in returned],
+    )
     # After all rows, as when they were remembered.
     index_memories(connection, texts)
     return returned
