@@ -165,9 +165,10 @@ class ConsolidationRun:
         finished, self._finished = self._finished, []
         self._context.yield_to_requests()
         began = time.monotonic()
-        # Each flush of the disk would delay every `remember` meanwhile.
+        # A `remember` that came next would wait for the disk to take what was not flushed here.
+        durable = self._context.has_model or self._context.contended
         outcomes = self._store.sleep.consolidate(
-            [group.promotions for group in finished], durable=self._context.has_model
+            [group.promotions for group in finished], durable=durable
         )
         if finished:
             each_s = (time.monotonic() - began) / len(finished)
