@@ -82,6 +82,8 @@ class ConsolidationRun:
         self._pacing = context.policy.pacing
         self._finished: list[_Finished] = []
         self._since_checkpoint = 0
+        self._computed_s = time.thread_time()
+        """Processor time of this thread at the end of the last rest."""
         self._group_s = self._pacing.hold_s / self._pacing.groups_max
         """Estimated time to commit one group, from the recent commits."""
 
@@ -154,9 +156,7 @@ class ConsolidationRun:
         pacing, count = self._pacing, len(self._finished)
         if count >= pacing.groups_max:
             return True
-        contended = self._context.contended
-        hold_s = pacing.contended_hold_s if contended else pacing.hold_s
-        if (count + 1) * self._group_s > hold_s:
+        if self._context.contended or (count + 1) * self._group_s > pacing.hold_s:
             return True
         return time.monotonic() - self._finished[0].finished >= pacing.wait_s
 
@@ -185,7 +185,10 @@ class ConsolidationRun:
         if self._since_checkpoint >= self._pacing.checkpoint_groups:
             done = self._checkpoint()
             self._since_checkpoint = 0 if done else self._pacing.checkpoint_groups
-        self._context.rest_after(time.monotonic() - began)
+        # What was computed since the last rest kept requests waiting, too.
+        computed_s = time.thread_time() - self._computed_s
+        self._context.rest_after(time.monotonic() - began + computed_s)
+        self._computed_s = time.thread_time()
 
     def _lose(self, error: DatabaseUnreachable) -> None:
         """End the cycle; whoever started it tries again."""

@@ -42,10 +42,8 @@ class CommitPacing:
     """A finished group waits at most this long, and one more group, for others to share its
     commit, so that a flush serves many. What a model wrote does not wait."""
     hold_s: float = 0.05
-    """Target time for a commit to hold the writer; the number of groups adapts to it."""
-    contended_hold_s: float = 0.006
-    """The target while requests are in flight, with the flush of the disk: shorter than the pauses of an
-    agent that calls again and again."""
+    """Target time for a commit to hold the writer; the number of groups adapts to it. While requests
+    are in flight, each group has a commit of its own."""
     checkpoint_groups: int = 75
     """Groups between two checkpoints of the write-ahead log: about 4 MB of writing."""
     commit_groups: int = 4

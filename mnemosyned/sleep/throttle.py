@@ -10,11 +10,11 @@ ACTIVE_S = 0.5
 YIELD_MAX_S = 0.05
 """The longest that a group waits for requests: a cycle makes progress whatever the traffic."""
 POLL_S = 0.001
-REST_TIMES = 6
+REST_TIMES = 9
 """While requests come in, a cycle leaves disk, writer and processor alone for this many times as
-long as it used them. It then takes three to five times as long; p95 of remember, up to five times
-what it is without a cycle, comes down to one to two times."""
-REST_MAX_S = 0.03
+long as it used them. It then takes ten times as long; p95 of remember, up to three times what it is
+without a cycle, comes down to one and a half times."""
+REST_MAX_S = 0.05
 """The longest rest: a cycle makes progress however slow the machine is."""
 BUSY_ANSWERS = 20
 """Answers in one to two seconds from which on clients would notice a purge of the file."""

@@ -293,7 +293,7 @@ def test_in_company_a_commit_takes_fewer_groups(
 
     monkeypatch.setattr(store.sleep, "consolidate", counted)
     monkeypatch.setattr(throttle, "ACTIVE_S", active_s)
-    pacing = CommitPacing(hold_s=60.0, contended_hold_s=0.0)
+    pacing = CommitPacing(hold_s=60.0)
     change_sleep(policies, pacing=pacing)
     with cycle.gate:
         pass

@@ -41,7 +41,7 @@ MEMORIES = 800
 ROWS_MAX = 100
 """Rows that a statement may read for each memory of the owner: a table of few pages is read whole."""
 EXPLAINED = re.compile(r"(SELECT|WITH|UPDATE|DELETE|INSERT|DECLARE)\b")
-NOT_EXPLAINED = re.compile(r"advisory|FOR UPDATE|pg_|SELECT 1$")
+NOT_EXPLAINED = re.compile(r"advisory|FOR UPDATE|pg_|clock_timestamp|SELECT 1$")
 REQUESTS: tuple[tuple[str, dict[str, object]], ...] = (
     ("list", {"limit": 100}),
     ("list", {"limit": 100, "tag": ["work"]}),
