@@ -1,8 +1,10 @@
 """Owners share a daemon's connections: none takes all of them, and a full server is waited for."""
 
+import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
+from types import SimpleNamespace
 from typing import cast
 
 import psycopg
@@ -117,6 +119,29 @@ def test_writes_of_one_owner_take_few_connections(
             write.result(WAIT_S)
 
     assert stores.store(owner).memories.working_count() == WRITERS
+
+
+def test_a_long_write_rests_while_another_owner_is_at_work(
+    stores: OwnedStores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rests: list[float] = []
+    monkeypatch.setattr(connections, "LONG_WRITE_S", 0.0)
+    monkeypatch.setattr(connections, "REST_MAX_S", 1e-6)
+    monkeypatch.setattr(
+        connections,
+        "time",
+        SimpleNamespace(monotonic=time.monotonic, sleep=rests.append),
+    )
+    anna, bert = (stores.store(stores.owners.add(name).number) for name in ("a", "b"))
+    with monkeypatch.context() as lately:
+        lately.setattr(connections, "AT_WORK_S", -1.0)  # nobody counts as at work
+        remember_one(anna, "alone")
+    assert rests == []
+
+    assert bert.memories.working_count() == 0
+    remember_one(anna, "beside")
+
+    assert rests == [1e-6]
 
 
 def test_exports_take_no_place_from_questions(

@@ -25,6 +25,13 @@ WRITES_MAX = 6
 """Of these for writes, so that locked rows leave some to questions."""
 OWNER_WRITES_MAX = 2
 """For writes of one owner: its row serializes them, so that a third would wait there."""
+LONG_WRITE_S = 0.05
+AT_WORK_S = 1.0
+"""Time since its last use of a connection within which another owner counts as at work."""
+REST_TIMES = 6
+"""While another owner is at work, a long write keeps its place this many times as long as it took, so
+that the next one of its owner leaves processor and server to the other for so long."""
+REST_MAX_S = 1.5
 STREAMS_MAX = 3
 """For exports, each as long as its reader takes."""
 CONNECTION_WAIT_S = 30.0
@@ -128,6 +135,8 @@ class Connections:
         self._admit = admit
         self._lent: Counter[tuple[int, Use]] = Counter()
         self._waiting: list[_Waiter] = []
+        self._last_uses: list[tuple[int, float]] = []
+        """When each of the two owners that used a connection last did so."""
         self._idle: deque[tuple[float, Connection]] = deque()
         """The one used last at the end, each with when it was given back."""
         self._made: dict[Connection, float] = {}
@@ -148,10 +157,13 @@ class Connections:
         self._take_place(owner, use)
         try:
             connection, begun = self._begun(begin)
+            began = time.monotonic()
             try:
                 yield connection, begun
             finally:
                 self._take_back(connection)
+            if use is Use.WRITE:
+                self._rest_after(owner, time.monotonic() - began)
         except psycopg.errors.LockNotAvailable:
             self._lock_out(owner)
             raise
@@ -160,7 +172,18 @@ class Connections:
                 self._lent[owner, use] -= 1
                 if not self._lent[owner, use]:
                     del self._lent[owner, use]
+                if owner:  # else it was asked about all
+                    others = [last for last in self._last_uses if last[0] != owner]
+                    self._last_uses = [(owner, time.monotonic()), *others[:1]]
                 self._hand_out()
+
+    def _rest_after(self, owner: int, took_s: float) -> None:
+        """Wait after a long write of an owner, if another one is at work."""
+        since = time.monotonic() - AT_WORK_S
+        with self._changing:
+            is_alone = all(one == owner or at < since for one, at in self._last_uses)
+        if self.serves_owners and not is_alone and took_s >= LONG_WRITE_S:
+            time.sleep(min(took_s * REST_TIMES, REST_MAX_S))
 
     def close(self) -> None:
         """Close those that nobody uses now, and each other one when it is given back."""
