@@ -322,6 +322,7 @@ def test_the_receipt_says_how_many_can_be_put_back(
     assert (receipt.memories, receipt.recoverable) == (3, 1)
     assert f"mnem restore {receipt.call} puts 1 of them back" in forgotten(receipt)
     assert "2 pruned originals among them" in forgotten(preview)
+    assert not service.call(Status()).purge_due
     assert service.call(Restore(receipt.call)).memories == 1
 
 

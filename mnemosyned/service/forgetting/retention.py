@@ -205,7 +205,10 @@ class RetentionService:
         removal = replace(removal, in_force=removal.in_force - set(selected.ids))
         recoverable = removal.working + removal.archived - removal.pruned
         if grace and (recoverable or removal.learnings):
-            reason = problem or self.rewrite_stale_or_log()
+            # Exact values of pruned ones are deleted for good.
+            unpurged = self.purger.attempt()[1] if removal.pruned else ""
+            problem = problem or self.rewrite_stale_or_log()
+            reason = "; ".join(filter(None, (unpurged, problem)))
             return self._receipt(removal, complete=False, reason=reason, grace=grace)
         return self._purged(removal, problem)
 
