@@ -205,11 +205,11 @@ class Pool:
         session = Session(connection, owner, has_citus=self._has_citus)
         for statement in first:
             session.execute(statement)
-        if (
-            self._has_citus
-        ):  # which hands statements alone on to its nodes, no function's effect
+        if self._has_citus:
+            # It hands statements alone on to its nodes, and no function's effect.
             session.execute_once(f"SET LOCAL mnemosyned.owner = {owner:d}")
-        else:  # one text for all owners: pg_stat_statements keeps each text apart
+        else:
+            # One text for all owners: pg_stat_statements keeps each text apart.
             session.execute(_NAME_OWNER)
         return session
 
