@@ -25,9 +25,13 @@ GROWTH_MB_MAX = 30.0
 TRIMMED_S = 25.0
 """Two heartbeats and more."""
 MARKER = "zqxjvkwyzb"
-COPIES_LEFT_MAX = 0.6
-"""Freed memory keeps its bytes until it is used again or given back at a heartbeat; what is cached or
-held must not be left."""
+ROOM = 300
+"""Memories of the session that is forgotten."""
+COPIES_LEFT_MAX = 0.2
+"""Freed memory keeps its bytes until it is used again or given back, so that other work follows;
+what is cached or held would be left after it."""
+OTHER_WORK_MAX = 10
+"""Rounds of other work: 3 leave some 0.15 of the copies, 6 leave 0.1."""
 LONG_AGO = datetime.now(UTC) - timedelta(days=3)
 
 
@@ -70,26 +74,35 @@ def test_after_large_cycles_memory_is_nearly_what_it_was(start: Start) -> None:
     )
 
 
-def test_forgetting_takes_most_copies_of_the_words_out_of_memory(start: Start) -> None:
+def test_forgotten_words_are_held_nowhere_in_memory(start: Start) -> None:
     daemon = start()
-    words = [
-        {"content": f"{MARKER} keeps bell {n}", "session": "room"} for n in range(300)
-    ]
     for _ in range(2):
-        assert daemon.post("remember_many", memories=words).status == 200
-        assert daemon.post("recall", query=MARKER, limit=50).body["hits"]
-        assert daemon.post("context", message=f"what of {MARKER}?").status == 200
-        assert daemon.post("sleep", force=True).status == 200
-        assert daemon.post("recall", query=f"{MARKER} bell", limit=50).body["hits"]
+        work(daemon, MARKER)
     before = copies(daemon.process.pid)
+    assert before > ROOM
 
     assert daemon.post("forget", session="room").body["complete"]
 
-    eventually(
-        lambda: copies(daemon.process.pid) < before * COPIES_LEFT_MAX,
-        f"{before} copies become less than {COPIES_LEFT_MAX} of them",
-        timeout_s=TRIMMED_S,
-    )
+    left = before
+    for _ in range(OTHER_WORK_MAX):
+        work(daemon, "plovertown")
+        left = copies(daemon.process.pid)
+        if left < before * COPIES_LEFT_MAX:
+            return
+    pytest.fail(f"{left} of {before} copies are left after other work")
+
+
+def work(daemon: Daemon, name: str) -> None:
+    """Remember the name, recall it, make a context of it, sleep, and recall it again."""
+    memories = [
+        {"content": f"{name} keeps bell {number}", "session": "room"}
+        for number in range(ROOM)
+    ]
+    assert daemon.post("remember_many", memories=memories).status == 200
+    assert daemon.post("recall", query=name, limit=50).body["hits"]
+    assert daemon.post("context", message=f"what of {name}?").status == 200
+    assert daemon.post("sleep", force=True).status == 200
+    assert daemon.post("recall", query=f"{name} bell", limit=50).body["hits"]
 
 
 def copies(pid: int) -> int:
