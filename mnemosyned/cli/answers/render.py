@@ -26,55 +26,53 @@ def remarks(result: object) -> str:
 
 def _function(target: str) -> Callable[..., str]:
     module, _, name = target.partition(":")
-    function: Callable[..., str] = getattr(
-        import_module(f"mnemosyned.cli.{module}"), name
-    )
+    function: Callable[..., str] = getattr(import_module(module), name)
     return function
 
 
 RENDERERS = {
-    "Acknowledged": "show.memories:acknowledged",
-    "Recalled": "show.memories:recalled",
-    "Got": "show.memories:got",
-    "Expanded": "show.memories:expanded",
-    "Listed": "look.show_lists:listed",
-    "Glance": "look.glance:at_a_glance",
-    "PeriodView": "look.show_periods:view",
-    "SessionList": "look.show_lists:session_list",
-    "SourceList": "look.show_lists:source_list",
-    "CycleReport": "show.sleep:cycle",
-    "Logged": "show.sleep:logged",
-    "Forgotten": "show.retention:forgotten",
-    "Edited": "show.changes:edited",
-    "Tagged": "show.changes:tagged",
-    "Pinned": "show.changes:pinned",
-    "BackedUp": "show.retention:backed_up",
-    "Restored": "show.retention:restored",
-    "Pruned": "show.retention:pruned",
-    "Learned": "show.conversation:learned",
-    "LearningList": "show.conversation:learnings",
-    "EditedLearning": "show.conversation:edited",
-    "RemovedLearning": "show.conversation:removed",
-    "Assembled": "show.conversation:assembled",
-    "Shortened": "show.conversation:shortened",
-    "Stats": "show.status:stats",
-    "Watching": "show.watch:watching",
+    "Acknowledged": "mnemosyned.cli.show.memories:acknowledged",
+    "Recalled": "mnemosyned.cli.show.memories:recalled",
+    "Got": "mnemosyned.cli.show.memories:got",
+    "Expanded": "mnemosyned.cli.show.memories:expanded",
+    "Listed": "mnemosyned.cli.look.show_lists:listed",
+    "Glance": "mnemosyned.cli.look.glance:at_a_glance",
+    "PeriodView": "mnemosyned.cli.look.show_periods:view",
+    "SessionList": "mnemosyned.cli.look.show_lists:session_list",
+    "SourceList": "mnemosyned.cli.look.show_lists:source_list",
+    "CycleReport": "mnemosyned.cli.show.sleep:cycle",
+    "Logged": "mnemosyned.cli.show.sleep:logged",
+    "Forgotten": "mnemosyned.cli.show.retention:forgotten",
+    "Edited": "mnemosyned.cli.show.changes:edited",
+    "Tagged": "mnemosyned.cli.show.changes:tagged",
+    "Pinned": "mnemosyned.cli.show.changes:pinned",
+    "BackedUp": "mnemosyned.cli.show.retention:backed_up",
+    "Restored": "mnemosyned.cli.show.retention:restored",
+    "Pruned": "mnemosyned.cli.show.retention:pruned",
+    "Learned": "mnemosyned.cli.show.conversation:learned",
+    "LearningList": "mnemosyned.cli.show.conversation:learnings",
+    "EditedLearning": "mnemosyned.cli.show.conversation:edited",
+    "RemovedLearning": "mnemosyned.cli.show.conversation:removed",
+    "Assembled": "mnemosyned.cli.show.conversation:assembled",
+    "Shortened": "mnemosyned.cli.show.conversation:shortened",
+    "Stats": "mnemosyned.cli.show.status:stats",
+    "Watching": "mnemosyned.cli.show.watch:watching",
 }
-"""By the name of a result's class: `module:function` of the shell client."""
+"""By the name of a result's class: `module:function`."""
 NUMBERED = {"Listed", "Logged", "PeriodView", "Recalled"}
 """Lists whose renderers take the number of their first entry."""
 REMARKS = {
-    "Edited": "show.changes:on_edited",
-    "Acknowledged": "show.memories:on_acknowledged",
-    "Recalled": "show.memories:on_recalled",
-    "Listed": "look.show_lists:on_listed",
-    "PeriodView": "look.show_periods:on_view",
-    "SessionList": "look.show_lists:on_session_list",
-    "SourceList": "look.show_lists:on_source_list",
-    "Logged": "show.sleep:on_logged",
-    "Learned": "show.conversation:on_learned",
-    "LearningList": "show.conversation:on_learnings",
-    "EditedLearning": "show.conversation:on_purge",
-    "RemovedLearning": "show.conversation:on_purge",
+    "Edited": "mnemosyned.cli.show.changes:on_edited",
+    "Acknowledged": "mnemosyned.cli.show.memories:on_acknowledged",
+    "Recalled": "mnemosyned.cli.show.memories:on_recalled",
+    "Listed": "mnemosyned.cli.look.show_lists:on_listed",
+    "PeriodView": "mnemosyned.cli.look.show_periods:on_view",
+    "SessionList": "mnemosyned.cli.look.show_lists:on_session_list",
+    "SourceList": "mnemosyned.cli.look.show_lists:on_source_list",
+    "Logged": "mnemosyned.cli.show.sleep:on_logged",
+    "Learned": "mnemosyned.cli.show.conversation:on_learned",
+    "LearningList": "mnemosyned.cli.show.conversation:on_learnings",
+    "EditedLearning": "mnemosyned.cli.show.conversation:on_purge",
+    "RemovedLearning": "mnemosyned.cli.show.conversation:on_purge",
 }
 """The same for remarks."""
