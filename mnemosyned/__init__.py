@@ -8,39 +8,36 @@ TYPE_CHECKING = False
 """Type checkers take it for true; `typing`, which has it too, takes 10 ms to load."""
 
 if TYPE_CHECKING:
-    # The public API. What stands here is all that `dir(mnemosyned)` shows; see `__getattr__`.
-    from mnemosyned.client.asynchronous import (
-        AsyncClient as AsyncClient,
+    from mnemosyned.assembly.embedded import (
+        AsyncMemory as AsyncMemory,
+        Memory as Memory,
     )
-    from mnemosyned.client.blocking import (
-        Client as Client,
+    from mnemosyned.client.asynchronous import AsyncClient as AsyncClient
+    from mnemosyned.client.blocking import Client as Client
+    from mnemosyned.conversation.auto_policy import AutoPolicy as AutoPolicy
+    from mnemosyned.conversation.budget import (
+        Breakdown as Breakdown,
+        TokenBudget as TokenBudget,
     )
-    from mnemosyned.domain.conversation.breakdown import Breakdown as Breakdown
-    from mnemosyned.domain.conversation.budget import TokenBudget as TokenBudget
-    from mnemosyned.domain.conversation.context import (
-        ContextManager as ContextManager,
-    )
-    from mnemosyned.domain.conversation.key_facts import (
-        extract_facts as extract_facts,
-    )
-    from mnemosyned.domain.conversation.policies.auto import (
-        AutoPolicy as AutoPolicy,
-    )
-    from mnemosyned.domain.conversation.policies.policy import (
+    from mnemosyned.conversation.compaction import (
         MemoryConsolidator as MemoryConsolidator,
         should_compact as should_compact,
     )
-    from mnemosyned.domain.conversation.policies.rounds import (
-        RoundsPolicy as RoundsPolicy,
+    from mnemosyned.conversation.context import ContextManager as ContextManager
+    from mnemosyned.conversation.key_facts import extract_facts as extract_facts
+    from mnemosyned.conversation.memory_items import (
+        ConsolidationTrigger as ConsolidationTrigger,
+        MemoryItem as MemoryItem,
+        consolidate_memories as consolidate_memories,
+        extract_preservable_details as extract_preservable_details,
     )
-    from mnemosyned.domain.conversation.sections import (
+    from mnemosyned.conversation.rounds_policy import RoundsPolicy as RoundsPolicy
+    from mnemosyned.conversation.sections import (
         PastSummary as PastSummary,
         Quoted as Quoted,
     )
-    from mnemosyned.domain.conversation.summary_message import (
-        sendable as sendable,
-    )
-    from mnemosyned.domain.errors import (
+    from mnemosyned.conversation.summary_message import sendable as sendable
+    from mnemosyned.errors import (
         BatchChanged as BatchChanged,
         CannotUndo as CannotUndo,
         ClockJumped as ClockJumped,
@@ -81,33 +78,7 @@ if TYPE_CHECKING:
         UnknownVerb as UnknownVerb,
         WordsPruned as WordsPruned,
     )
-    from mnemosyned.domain.learnings.learning import (
-        Learning as Learning,
-        LearningKind as LearningKind,
-    )
-    from mnemosyned.domain.listing import (
-        SessionTotals as SessionTotals,
-        SourceTotals as SourceTotals,
-    )
-    from mnemosyned.domain.memory import (
-        Acknowledged as Acknowledged,
-        Detail as Detail,
-        DetailKind as DetailKind,
-        Episode as Episode,
-        MemoryRecord as MemoryRecord,
-        Revision as Revision,
-        Tier as Tier,
-        TierTotals as TierTotals,
-    )
-    from mnemosyned.domain.memory_items import (
-        ConsolidationTrigger as ConsolidationTrigger,
-        MemoryItem as MemoryItem,
-        consolidate_memories as consolidate_memories,
-        extract_preservable_details as extract_preservable_details,
-    )
-    from mnemosyned.domain.preview_line import PreviewLine as PreviewLine
-    from mnemosyned.domain.search.results import Hit as Hit, Line as Line
-    from mnemosyned.domain.sleep.cycles import (
+    from mnemosyned.memory.consolidation import (
         CycleReport as CycleReport,
         CycleStatus as CycleStatus,
         GroupReport as GroupReport,
@@ -116,26 +87,33 @@ if TYPE_CHECKING:
         Progress as Progress,
         Trigger as Trigger,
     )
-    from mnemosyned.library.asynchronous import (
-        AsyncMemory as AsyncMemory,
+    from mnemosyned.memory.learning import (
+        Learning as Learning,
+        LearningKind as LearningKind,
     )
-    from mnemosyned.library.blocking import (
-        Memory as Memory,
+    from mnemosyned.memory.listing import (
+        SessionTotals as SessionTotals,
+        SourceTotals as SourceTotals,
     )
-    from mnemosyned.verbs.changes import (
-        Edited as Edited,
-        Pinned as Pinned,
-        Tagged as Tagged,
+    from mnemosyned.memory.values import (
+        Acknowledged as Acknowledged,
+        Detail as Detail,
+        DetailKind as DetailKind,
+        Episode as Episode,
+        MemoryRecord as MemoryRecord,
+        PreviewLine as PreviewLine,
+        Revision as Revision,
+        Tier as Tier,
+        TierTotals as TierTotals,
     )
+    from mnemosyned.search.hits import Hit as Hit, Line as Line
     from mnemosyned.verbs.conversation import (
         Assembled as Assembled,
-        Shortened as Shortened,
-    )
-    from mnemosyned.verbs.learnings import (
         EditedLearning as EditedLearning,
         Learned as Learned,
         LearningList as LearningList,
         RemovedLearning as RemovedLearning,
+        Shortened as Shortened,
     )
     from mnemosyned.verbs.listing import (
         Listed as Listed,
@@ -143,11 +121,14 @@ if TYPE_CHECKING:
         SourceList as SourceList,
     )
     from mnemosyned.verbs.memories import (
+        Edited as Edited,
         Expanded as Expanded,
         Got as Got,
+        Pinned as Pinned,
         Recalled as Recalled,
         Remember as Remember,
         RememberedMany as RememberedMany,
+        Tagged as Tagged,
     )
     from mnemosyned.verbs.retention import (
         BackedUp as BackedUp,
@@ -155,22 +136,17 @@ if TYPE_CHECKING:
         Pruned as Pruned,
         Restored as Restored,
     )
-    from mnemosyned.verbs.sleep import (
-        Logged as Logged,
-    )
-    from mnemosyned.verbs.status import (
-        SleepStatus as SleepStatus,
-        Stats as Stats,
-    )
-    from mnemosyned.verbs.streams.events import (
+    from mnemosyned.verbs.upkeep import (
         Event as Event,
         EventKind as EventKind,
         EventMemory as EventMemory,
-    )
-    from mnemosyned.verbs.watching import (
+        Logged as Logged,
+        SleepStatus as SleepStatus,
+        Stats as Stats,
         WatchedFolder as WatchedFolder,
         Watching as Watching,
     )
+
 
 if not TYPE_CHECKING:
     # Type checkers read the block above alone, and refuse a misspelled name.

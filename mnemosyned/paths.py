@@ -6,7 +6,7 @@ import errno
 import os
 from pathlib import Path
 
-from mnemosyned.domain.errors import InvalidRequest
+from mnemosyned.errors import InvalidRequest
 from mnemosyned.socket_path import directory, usual_socket_path
 
 NAME_BYTES_MAX = 255

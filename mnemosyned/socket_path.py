@@ -1,4 +1,8 @@
-"""The daemon's socket: where it is and whether to trust it, for programs that must start at once."""
+"""The daemon's socket.
+
+Where it is and whether to trust it, for programs that must start at once, and the environment
+variables that lead clients to a daemon behind a URL.
+"""
 
 from __future__ import annotations
 
@@ -48,3 +52,25 @@ def foreign_owner(credentials: bytes, path: str) -> int | None:
     others_write = folder.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
     private = folder.st_uid == uid and not others_write
     return None if user == 0 and private else int(uid)
+
+
+URL_VARIABLE = "MNEMOSYNE_URL"
+TOKEN_VARIABLE = "MNEMOSYNE_TOKEN"  # noqa: S105 a name
+TOKEN_FILE_VARIABLE = "MNEMOSYNE_TOKEN_FILE"  # noqa: S105 a name
+CA_VARIABLE = "MNEMOSYNE_CA"
+CLIENT_VARIABLES = (URL_VARIABLE, TOKEN_VARIABLE, TOKEN_FILE_VARIABLE, CA_VARIABLE)
+"""Not settings of the daemon: its clients read them."""
+
+
+def url_from_environment() -> str | None:
+    """The URL that the environment names; None where it names none.
+
+    Raises `ValueError` where it names a socket as well: a wrong guess would send memories to another
+    daemon.
+    """
+    url = os.environ.get(URL_VARIABLE)
+    if url and os.environ.get(SOCKET_VARIABLE):
+        raise ValueError(
+            f"{URL_VARIABLE} and {SOCKET_VARIABLE} are both set: unset one of them"
+        )
+    return url or None

@@ -21,7 +21,7 @@ from support.fakes import FakeClock, FakeSummarizer
 from support.services import about, make_service
 
 from mnemosyned.paths import shipped
-from mnemosyned.service.forgetting.retention import RetentionService
+from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.intake import Intake
 from mnemosyned.service.policies import Policies, PolicyHolder
 from mnemosyned.service.service import MemoryService

@@ -23,11 +23,10 @@ from langgraph.store.base import (
     tokenize_path,
 )
 
-from mnemosyned.adapters.records import keep, listed, value_of
-from mnemosyned.adapters.steps import Steps, run, run_async
+from mnemosyned.adapters.common import Steps, keep, listed, run, run_async, value_of
 from mnemosyned.client.asynchronous import AsyncClient
 from mnemosyned.client.blocking import Client
-from mnemosyned.domain.preview_line import PreviewLine
+from mnemosyned.memory.values import PreviewLine
 from mnemosyned.verbs.facade import AsyncCaller, Caller
 from mnemosyned.verbs.memories import Get, Got, Recall, Recalled, Remember, RememberMany
 from mnemosyned.verbs.request import QUERY_CHARS_MAX

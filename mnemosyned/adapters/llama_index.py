@@ -8,10 +8,10 @@ from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.bridge.pydantic import Field, PrivateAttr
 from llama_index.core.memory import BaseMemoryBlock
 
-from mnemosyned.adapters.window import memory_section
+from mnemosyned.adapters.common import memory_section
 from mnemosyned.client.asynchronous import AsyncClient
-from mnemosyned.domain.memory import DEFAULT_SESSION
-from mnemosyned.domain.text.token_estimate import TokenEstimator
+from mnemosyned.memory.values import DEFAULT_SESSION
+from mnemosyned.text.token_counts import TokenEstimator
 from mnemosyned.verbs.facade import AsyncCaller
 from mnemosyned.verbs.memories import BATCH_MAX, Remember, RememberMany
 

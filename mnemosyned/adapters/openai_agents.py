@@ -13,8 +13,7 @@ from agents.memory.session_settings import (
     resolve_session_limit,
 )
 
-from mnemosyned.adapters.records import keep, listed, value_of
-from mnemosyned.adapters.steps import Steps, run_async
+from mnemosyned.adapters.common import Steps, keep, listed, run_async, value_of
 from mnemosyned.client.asynchronous import AsyncClient
 from mnemosyned.verbs.facade import AsyncCaller
 from mnemosyned.verbs.memories import BATCH_MAX, Remember, RememberMany

@@ -16,9 +16,9 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from mnemosyned.adapters.window import memory_section
+from mnemosyned.adapters.common import memory_section
 from mnemosyned.client.asynchronous import AsyncClient
-from mnemosyned.domain.memory import DEFAULT_SESSION
+from mnemosyned.memory.values import DEFAULT_SESSION
 from mnemosyned.verbs.facade import AsyncCaller
 from mnemosyned.verbs.memories import BATCH_MAX, Remember, RememberMany
 

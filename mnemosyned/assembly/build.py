@@ -2,44 +2,293 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mnemosyned.assembly.parts import (
-    SharedParts,
-    make_about,
-    make_cycle,
-    make_embedder,
-    make_keeper,
-    make_retention,
-    make_service,
-    make_sleeper,
-    make_vectors,
-)
+from tzlocal import get_localzone
+
 from mnemosyned.assembly.policies import make_policies
-from mnemosyned.assembly.stores import OpenStore, open_store
-from mnemosyned.assembly.summarizers import make_summarizer, model_turns, owner_model
-from mnemosyned.config import Config, changed_keys, needs_restart
-from mnemosyned.domain.ports.clock import Clock
-from mnemosyned.domain.ports.servers.owners import LOCAL_OWNER
-from mnemosyned.domain.ports.store import MemoryStore
-from mnemosyned.domain.ports.surroundings.agents import AgentStore
+from mnemosyned.assembly.stores import (
+    OpenStore,
+    OwnedStore,
+    OwnedStores,
+    make_summarizer,
+    model_turns,
+    open_store,
+    owner_model,
+)
+from mnemosyned.config import (
+    Config,
+    DatabaseLocation,
+    EmbeddingConfig,
+    changed_keys,
+    needs_restart,
+)
+from mnemosyned.memory.capture import AgentStore
+from mnemosyned.memory.clock import Clock
+from mnemosyned.memory.engine_ports import (
+    LOCAL_OWNER,
+    Embedder,
+    MemoryVectors,
+    VectorStore,
+)
+from mnemosyned.memory.ports import MemoryStore
+from mnemosyned.service.backups import BackupKeeper
 from mnemosyned.service.clock_guard import ClockGuard
-from mnemosyned.service.forgetting.retention import RetentionService
-from mnemosyned.service.parts import ServiceParts
-from mnemosyned.service.policies import PolicyHolder
-from mnemosyned.service.service import MemoryService, SystemClock
-from mnemosyned.sleep.host import JumpTolerantClock
-from mnemosyned.sleep.lease import SummarizerLease
-from mnemosyned.sleep.sleeper import Sleeper
-from mnemosyned.sleep.throttle import ForegroundGate
+from mnemosyned.service.events import EventBus
+from mnemosyned.service.forgetting import RetentionService
+from mnemosyned.service.policies import About, PolicyHolder
+from mnemosyned.service.service import MemoryService, ServiceParts, SystemClock
+from mnemosyned.sleep.cycle import SleepCycle
+from mnemosyned.sleep.lease import ForegroundGate, SummarizerLease
+from mnemosyned.sleep.sleeper import Sleeper, SleepHost, Upkeep
+from mnemosyned.sleep.triggers import JumpTolerantClock
+from mnemosyned.version import __version__
 
 if TYPE_CHECKING:
+    from mnemosyned.agents.hooks.service import HookService
     from mnemosyned.assembly.watching import WatcherHost
-    from mnemosyned.hooks.service import HookService
+    from mnemosyned.models.sharing import ModelTurns
+    from mnemosyned.search.vectors.indexer import VectorIndexer
+    from mnemosyned.search.vectors.owners import OwnerVectors, SharedVectors
+
+
+EMBEDDER_TURNS = 4
+"""A thread waits for so many calls of others at most, each as long as it may be."""
+
+
+@dataclass(slots=True, kw_only=True)
+class SharedParts:
+    """Parts that the memories of one process have in common."""
+
+    policies: PolicyHolder
+    gate: ForegroundGate
+    clock: Clock
+    age_clock: Clock
+    """The clock by which memories age."""
+    turns: ModelTurns | None = None
+    """Language models, where owners share them."""
+    embedder: Embedder | None = None
+    """The embedding model, where one is configured."""
+    guard: ClockGuard | None = None
+    """Judges the clock for what cannot be undone; None where it is always believed."""
+
+    def replace_turns(self, turns: ModelTurns | None) -> None:
+        """Put other language models in force; those that are asked still end with their answer."""
+        former, self.turns = self.turns, turns
+        if former:
+            former.close()
+
+    def close(self) -> None:
+        """End what runs for the language models."""
+        self.replace_turns(None)
+
+
+def make_cycle(
+    store: MemoryStore,
+    lease: SummarizerLease,
+    shared: SharedParts,
+    gate: ForegroundGate | None = None,
+) -> SleepCycle:
+    """Build the sleep cycle; `gate` counts the requests that it yields to."""
+    return SleepCycle(
+        store=store,
+        lease=lease,
+        clock=shared.clock,
+        policies=shared.policies,
+        age_clock=shared.age_clock,
+        gate=gate or shared.gate,
+    )
+
+
+def make_retention(
+    cycle: SleepCycle,
+    store: MemoryStore,
+    shared: SharedParts,
+    about: About,
+    *,
+    vectors: MemoryVectors | None = None,
+    purge_soon: Callable[[], None] | None = None,
+) -> RetentionService:
+    """Build what forgets and prunes; the vector index follows it."""
+    retention = RetentionService(
+        store=store,
+        cycle=cycle,
+        policies=shared.policies,
+        about=about,
+        guard=shared.guard,
+        purge_soon=purge_soon,
+    )
+    if vectors:
+        retention.on_removal = vectors.forgot
+        retention.grace.on_put_back = vectors.reworded
+    return retention
+
+
+def make_keeper(
+    store: MemoryStore, cycle: SleepCycle, policies: PolicyHolder, about: About
+) -> BackupKeeper:
+    """Build what makes backups."""
+    return BackupKeeper(
+        store=store.maintenance,
+        policies=policies,
+        about=about,
+        clock=cycle.clock,
+        lease=cycle.lease,
+    )
+
+
+def make_sleeper(
+    store: MemoryStore,
+    cycle: SleepCycle,
+    retention: RetentionService,
+    keeper: BackupKeeper,
+    about: About,
+    *,
+    host: SleepHost | None = None,
+) -> Sleeper:
+    """Build what runs cycles, and after them what is due; `host` starts them for it."""
+    return Sleeper(
+        store=store,
+        cycle=cycle,
+        zone=get_localzone(),
+        upkeep=Upkeep(
+            after_cycle=retention.after_cycle, chores=(keeper.run_scheduled,)
+        ),
+        in_background=about.in_background and host is None,
+        host=host,
+    )
+
+
+def make_about(
+    location: DatabaseLocation, schema: int, *, in_background: bool
+) -> About:
+    """Describe the open memory, for `status`."""
+    return About(
+        version=__version__,
+        database=str(location),
+        file=location.file,
+        schema_version=schema,
+        in_background=in_background,
+    )
+
+
+def about_shared(schema: int) -> About:
+    """Describe a memory on a server that others share: where that is, its owner need not know."""
+    return About(
+        version=__version__,
+        database="postgresql",
+        file=None,
+        schema_version=schema,
+        in_background=True,
+        is_shared=True,
+    )
+
+
+def make_embedder(embedding: EmbeddingConfig, *, is_shared: bool) -> Embedder | None:
+    """Build the embedding model where one is configured; `is_shared`: several threads ask it."""
+    if not embedding.model_path:
+        return None
+    # Loaded here: without a model the start need not wait for them.
+    from mnemosyned.models.llama import (  # noqa: PLC0415
+        LlamaEmbedder,
+        LlamaOptions,
+    )
+    from mnemosyned.models.sharing import (  # noqa: PLC0415
+        SharedEmbedder,
+    )
+
+    embedder = LlamaEmbedder(
+        model_path=Path(embedding.model_path).expanduser(),
+        options=LlamaOptions(
+            threads=embedding.threads,
+            nice=embedding.nice,
+            time_limit_s=embedding.time_limit_s,
+            idle_s=embedding.idle_s,
+        ),
+        query_prefix=embedding.query_prefix,
+        memory_prefix=embedding.memory_prefix,
+    )
+    if not is_shared:
+        return embedder
+    return SharedEmbedder(embedder, wait_s=EMBEDDER_TURNS * embedding.time_limit_s)
+
+
+def make_vectors(
+    embedding: EmbeddingConfig, store: VectorStore, embedder: Embedder | None
+) -> VectorIndexer | None:
+    """Build the vector index where there is an embedding model; None elsewhere."""
+    if embedder is None:
+        return None
+    # Loaded here: without a model the start need not wait for it.
+    from mnemosyned.search.vectors.indexer import (  # noqa: PLC0415
+        VectorIndexer as Vectors,
+    )
+
+    return Vectors(
+        store=store,
+        embedder=embedder,
+        wait_s=embedding.wait_ms / 1_000,
+        similarity_min=embedding.similarity_min,
+        rows_max=embedding.rows_max,
+    )
+
+
+def make_shared_vectors(
+    stores: OwnedStores, embedder: Embedder | None
+) -> SharedVectors | None:
+    """Build what embeds the memories of many owners; None without an embedding model."""
+    if embedder is None:
+        return None
+    # Loaded here: without a model the start need not wait for it.
+    from mnemosyned.search.vectors.owners import (  # noqa: PLC0415  # noqa: PLC0415
+        OwnersWithVectors,
+        SharedVectors,
+    )
+
+    def lacking(identity: str, after: int, limit: int) -> Sequence[int]:
+        first = max(after, LOCAL_OWNER)  # which has an index of its own
+        return stores.owners.lacking_vectors(identity, after=first, limit=limit)
+
+    owners = OwnersWithVectors(
+        store=lambda owner: stores.store(owner).vectors, lacking=lacking
+    )
+    return SharedVectors(owners=owners, embedder=embedder)
+
+
+def make_owner_vectors(
+    owner: int,
+    store: OwnedStore,
+    shared: SharedVectors | None,
+    embedding: EmbeddingConfig,
+) -> OwnerVectors | None:
+    """Build one owner's share of the embedding model; None where there is none."""
+    if shared is None:
+        return None
+    # Loaded here, as above.
+    from mnemosyned.search.vectors.owners import (  # noqa: PLC0415
+        OwnerVectors,
+    )
+
+    return OwnerVectors(
+        owner,
+        store.vectors,
+        shared,
+        wait_s=embedding.wait_ms / 1_000,
+        similarity_min=embedding.similarity_min,
+    )
+
+
+def make_service(parts: ServiceParts) -> MemoryService:
+    """Build the verbs over the parts; cycles and verbs tell their events to one bus."""
+    cycle = parts.sleeper.cycle
+    events = EventBus(clock=cycle.clock)
+    cycle.observer = events
+    return MemoryService(parts, events=events)
+
 
 CACHE_BYTES_MAX = 12_000_000
 """A little less than one busy connection would fill. Under load all five filled theirs: 48 MB."""
@@ -206,7 +455,9 @@ def _make_hooks(
 ) -> HookService:
     """Build the service of agents' hooks."""
     # Loaded here: an embedded memory has no hooks.
-    from mnemosyned.hooks.service import HookService  # noqa: PLC0415
+    from mnemosyned.agents.hooks.service import (  # noqa: PLC0415
+        HookService,
+    )
 
     return HookService(
         service=service,

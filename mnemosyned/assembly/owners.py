@@ -1,18 +1,24 @@
-"""The memories of many owners, each opened when one asks for it."""
+"""The memories of many owners, each opened when one asks for it, and their sleep.
+
+In rounds by the schedule, by triggers, and at once on request.
+"""
 
 from __future__ import annotations
 
 import threading
+import time
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
 from weakref import WeakSet
 
-from mnemosyned.assembly.build import OpenMemory
-from mnemosyned.assembly.owner_rounds import OwnerHost, OwnerRounds
-from mnemosyned.assembly.parts import (
+from mnemosyned.assembly.build import (
+    OpenMemory,
     SharedParts,
     about_shared,
     make_cycle,
@@ -23,22 +29,219 @@ from mnemosyned.assembly.parts import (
     make_shared_vectors,
     make_sleeper,
 )
-from mnemosyned.assembly.stores import OwnedStores, open_owned_stores
-from mnemosyned.assembly.summarizers import make_summarizer, owner_model
+from mnemosyned.assembly.stores import (
+    OwnedStores,
+    make_summarizer,
+    open_owned_stores,
+    owner_model,
+)
 from mnemosyned.config import Config
-from mnemosyned.domain.ports.models import Summarizer
-from mnemosyned.domain.ports.servers.owners import OwnerStore
-from mnemosyned.domain.ports.surroundings.agents import AgentStore
-from mnemosyned.service.forgetting.retention import RetentionService
-from mnemosyned.service.parts import ServiceParts
-from mnemosyned.service.service import MemoryService
-from mnemosyned.sleep.lease import SummarizerLease
+from mnemosyned.errors import DatabaseUnreachable, MemoryBusy, NotFound, SleepInProgress
+from mnemosyned.logs import logger
+from mnemosyned.memory.capture import AgentStore
+from mnemosyned.memory.consolidation import Trigger
+from mnemosyned.memory.engine_ports import LOCAL_OWNER, OwnerStore, Summarizer
+from mnemosyned.memory.periods import Level, closed_before
+from mnemosyned.service.forgetting import RetentionService
+from mnemosyned.service.purging import RETRY_S
+from mnemosyned.service.service import MemoryService, ServiceParts
+from mnemosyned.sleep.lease import OwnerGate, SummarizerLease
+from mnemosyned.sleep.scheduler import SleepScheduler
 from mnemosyned.sleep.sleeper import Sleeper
-from mnemosyned.sleep.throttle import OwnerGate
+
+if TYPE_CHECKING:
+    from mnemosyned.search.vectors.owners import SharedVectors
+
+
+PAGE = 200
+"""Owners of a round that are listed at once."""
+ASKED_MAX = 100_000
+"""Owners that may wait for the background; others are found by the next round."""
+
+log = logger()
+
+
+class SleepingMemory(Protocol):
+    """An owner's memory, as a round needs it."""
+
+    @property
+    def owner(self) -> int:
+        """The owner's number."""
+        ...
+
+    @property
+    def sleeper(self) -> Sleeper:
+        """The runner of its cycles."""
+        ...
+
+    @property
+    def retention(self) -> RetentionService:
+        """The service that forgets and purges."""
+        ...
+
+
+class OwnerRounds:
+    """Cycles of all owners. Each daemon of a database makes its own rounds.
+
+    What one daemon has claimed another passes by, and what one has consolidated is nobody's work.
+    """
+
+    def __init__(
+        self,
+        *,
+        memory_of: Callable[[int], SleepingMemory],
+        opened: Callable[[], Sequence[SleepingMemory]],
+        owners: OwnerStore,
+        shared: SharedParts,
+    ) -> None:
+        """`memory_of` opens a memory for a moment, and `opened` lists those that are in use."""
+        self._memory_of = memory_of
+        self._opened = opened
+        self._owners = owners
+        self._shared = shared
+        self._asked: set[int] = set()
+        self._purge_not_before = 0.0
+        self._is_started = False
+        self._stopped = threading.Event()
+        workers = len(shared.turns.models) if shared.turns else 1
+        self._workers = ThreadPoolExecutor(workers, "owners")
+        self._scheduler = SleepScheduler(
+            sleep=self.run,
+            enforce_cap=self._see_to_asked,
+            check_triggers=self._check_triggers,
+            tick_s=shared.policies.sleep.schedule.tick_s,
+        )
+
+    @property
+    def description(self) -> str:
+        """The schedule in words."""
+        return self._scheduler.description
+
+    @property
+    def next_round(self) -> datetime | None:
+        """When the next round begins; None without a schedule."""
+        return self._scheduler.next_cycle
+
+    def start(self) -> None:
+        """Start the rounds and the triggers. Raises `ConfigInvalid`."""
+        self.reschedule()
+        self._scheduler.start()
+        self._is_started = True
+
+    def reschedule(self) -> None:
+        """Follow the schedule of the policy in force. Raises `ConfigInvalid`."""
+        self._scheduler.set_schedule(self._shared.policies.sleep.schedule)
+
+    def wake(self) -> None:
+        """Read the wall clock again after it jumped, as after suspend."""
+        if self._is_started:
+            self._scheduler.wake()
+
+    def stop(self) -> None:
+        """End all of it, each cycle after its present group."""
+        self._stopped.set()
+        if self._is_started:
+            self._scheduler.stop()
+        self._workers.shutdown()
+
+    def ask(self, owner: int) -> None:
+        """Enforce an owner's capacity and purge what it forgot, in the background."""
+        if len(self._asked) < ASKED_MAX:
+            self._asked.add(owner)
+            self._scheduler.enforce_cap_soon()
+
+    def ask_purge(self, owner: int) -> None:
+        """Do the same for a purge, unless one was refused a moment ago: owners have the same tables."""
+        if time.monotonic() >= self._purge_not_before:
+            self.ask(owner)
+
+    def _see_to_asked(self) -> None:
+        while self._asked and not self._stopped.is_set():
+            self._guarded(self._asked.pop(), self._look_after)
+
+    def _look_after(self, memory: SleepingMemory) -> None:
+        is_time = time.monotonic() >= self._purge_not_before
+        if is_time and not memory.retention.purger.run_due():
+            self._purge_not_before = time.monotonic() + RETRY_S
+        memory.sleeper.enforce_cap_in_background()
+
+    def _check_triggers(self) -> None:
+        """Check the triggers of those that are open: the others wait for the next round."""
+        for memory in self._opened():
+            if self._stopped.is_set():
+                return
+            self._guarded(memory.owner, lambda known: known.sleeper.check_triggers())
+
+    def run(self, trigger: Trigger) -> None:
+        """Run a cycle of each owner that has something to consolidate."""
+
+        def sleep(owner: int) -> None:
+            self._guarded(
+                owner, lambda memory: memory.sleeper.sleep_in_background(trigger)
+            )
+
+        done = 0
+        for page in self._pages():
+            for _ in self._workers.map(sleep, page):
+                done += 1
+        if done:
+            log.info("round_finished", owners=done)
+
+    def _pages(self) -> Iterator[Sequence[int]]:
+        """Yield the owners with work, but for the local one, which has a schedule of its own."""
+        policy, now = self._shared.policies.sleep, self._shared.age_clock.now()
+        over = policy.rollup_cutoff(now)
+        listed = partial(
+            self._owners.with_work,
+            before=policy.cutoff(now),
+            archived=self._shared.policies.retention.prunes,
+            closed={level: closed_before(level, over) for level in Level if level},
+            limit=PAGE,
+        )
+        page = listed(after=LOCAL_OWNER)
+        while page and not self._stopped.is_set():  # ends, as numbers ascend
+            yield page
+            page = listed(after=page[-1])
+
+    def _guarded(self, owner: int, work: Callable[[SleepingMemory], object]) -> None:
+        """Work for one owner; what fails for it fails for no other.
+
+        Raises `DatabaseUnreachable`, which concerns all.
+        """
+        if self._stopped.is_set():
+            return
+        try:
+            work(self._memory_of(owner))
+        except (SleepInProgress, MemoryBusy):
+            log.debug("owner_passed_by", owner=owner)
+        except NotFound:
+            log.info("owner_removed", owner=owner)
+        except DatabaseUnreachable:
+            raise
+        except Exception:
+            log.exception("owner_failed", owner=owner)
+
+
+class OwnerHost:
+    """The `SleepHost` of one owner."""
+
+    def __init__(self, rounds: OwnerRounds, owner: int) -> None:
+        self._rounds = rounds
+        self._owner = owner
+
+    @property
+    def description(self) -> str:
+        return self._rounds.description
+
+    @property
+    def next_cycle(self) -> datetime | None:
+        return self._rounds.next_round
+
+    def enforce_cap_soon(self) -> None:
+        self._rounds.ask(self._owner)
+
 
 # Loaded by who has an embedding model.
-if TYPE_CHECKING:
-    from mnemosyned.vectors.shared import SharedVectors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)

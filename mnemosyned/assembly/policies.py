@@ -1,20 +1,18 @@
-"""Translates the settings into policies."""
+"""Policies made from the settings."""
 
 from __future__ import annotations
 
 from datetime import time, timedelta
 from pathlib import Path
 
+from mnemosyned.backup_schedule import INTERVALS, Keep
 from mnemosyned.config import BACKUP_SCHEDULES, MODEL_TOKENIZER, Config
-from mnemosyned.domain.conversation.budget import TokenBudget
-from mnemosyned.domain.conversation.message_tokens import FullCounter, MessageCounter
-from mnemosyned.domain.errors import ConfigInvalid, InvalidRequest, TokenizerUnusable
-from mnemosyned.domain.keeping.backups import INTERVALS, Keep
-from mnemosyned.domain.keeping.retention import Retention
-from mnemosyned.domain.ports.models import Summarizer
-from mnemosyned.domain.secrets.masking import SecretRule
-from mnemosyned.domain.sleep.consolidation import GroupLimits
-from mnemosyned.domain.text.token_estimate import TokenEstimator, WithMargin
+from mnemosyned.conversation.budget import TokenBudget
+from mnemosyned.conversation.messages import FullCounter, MessageCounter
+from mnemosyned.errors import ConfigInvalid, InvalidRequest, TokenizerUnusable
+from mnemosyned.memory.consolidation import GroupLimits
+from mnemosyned.memory.engine_ports import Summarizer
+from mnemosyned.memory.forgetting import Retention
 from mnemosyned.service.intake import Intake
 from mnemosyned.service.policies import (
     BackupPolicy,
@@ -30,8 +28,8 @@ from mnemosyned.sleep.policy import (
     Schedule,
     SleepPolicy,
 )
-from mnemosyned.sleep.starts.scheduler import cron_trigger
-from mnemosyned.sleep.starts.triggers import (
+from mnemosyned.sleep.scheduler import cron_trigger
+from mnemosyned.sleep.triggers import (
     Age,
     Count,
     Idle,
@@ -41,6 +39,8 @@ from mnemosyned.sleep.starts.triggers import (
     SleepTrigger,
     Tokens,
 )
+from mnemosyned.text.secrets.masking import SecretRule
+from mnemosyned.text.token_counts import TokenEstimator, WithMargin
 
 
 def make_policies(config: Config, summarizer: Summarizer) -> Policies:
@@ -180,7 +180,10 @@ def _counter(tokenizer: str | None, summarizer: Summarizer) -> MessageCounter:
     if tokenizer is None:
         return default_counter()
     # Loaded here: the estimate needs none of them.
-    from mnemosyned.tokenizers import ModelCounter, open_counter  # noqa: PLC0415
+    from mnemosyned.models.tokenizers import (  # noqa: PLC0415  # noqa: PLC0415
+        ModelCounter,
+        open_counter,
+    )
 
     if tokenizer == MODEL_TOKENIZER:
         model = summarizer.model

@@ -1,26 +1,49 @@
-"""Opens the store that the settings name: in a file, or on a server."""
+"""Opens the store that the settings name, in a file or on a server.
+
+And builds the summarizer with its language model.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
-from mnemosyned.config import DatabaseLocation
-from mnemosyned.domain.errors import ConfigInvalid
-from mnemosyned.domain.ports.servers.owners import LOCAL_NAME, OwnerStore
-from mnemosyned.domain.ports.servers.server import DatabaseServer
-from mnemosyned.domain.ports.store import MemoryStore
-from mnemosyned.domain.ports.vectors import OwnedVectorStore, VectorStore
+from tzlocal import get_localzone
+
+from mnemosyned.config import (
+    API_KEY_VARIABLE,
+    NO_MODEL,
+    Config,
+    DatabaseLocation,
+    LlmConfig,
+)
+from mnemosyned.errors import ConfigInvalid
 from mnemosyned.logs import logger
+from mnemosyned.memory.clock import Clock
+from mnemosyned.memory.engine_ports import (
+    LOCAL_NAME,
+    DatabaseServer,
+    OwnedVectorStore,
+    OwnerStore,
+    Summarizer,
+    TextModel,
+    VectorStore,
+)
+from mnemosyned.memory.ports import MemoryStore
+from mnemosyned.models.parallel import ParallelSummarizer
 from mnemosyned.paths import shipped
+from mnemosyned.sleep.lease import ForegroundGate
 from mnemosyned.version import install_command
 
-log = logger()
-
 if TYPE_CHECKING:
+    from mnemosyned.models.sharing import ModelTurns
     from mnemosyned.storage.postgres.store import PostgresStore
+
+
+log = logger()
 
 
 class OpenStore(MemoryStore, Protocol):
@@ -73,7 +96,9 @@ def open_owners(location: DatabaseLocation) -> Iterator[OwnerStore]:
             field="database",
         )
     with _driver():
-        from mnemosyned.storage.postgres import opening  # noqa: PLC0415 its driver is an extra
+        from mnemosyned.storage.postgres import (  # noqa: PLC0415 its driver is an extra
+            store as opening,
+        )
     with opening.open_owners(
         location.url, migrations=shipped("migrations") / "postgres"
     ) as owners:
@@ -116,7 +141,9 @@ def open_owned_stores(
     Raises what `open_store` raises.
     """
     with _driver():
-        from mnemosyned.storage.postgres import opening  # noqa: PLC0415 its driver is an extra
+        from mnemosyned.storage.postgres import (  # noqa: PLC0415 its driver is an extra
+            store as opening,
+        )
     with opening.open_owned_stores(
         location.url,
         migrations=shipped("migrations") / "postgres",
@@ -154,7 +181,9 @@ def open_server(location: DatabaseLocation) -> DatabaseServer:
             field="database",
         )
     with _driver():
-        from mnemosyned.storage.postgres import opening  # noqa: PLC0415 its driver is an extra
+        from mnemosyned.storage.postgres import (  # noqa: PLC0415 its driver is an extra
+            store as opening,
+        )
     return opening.open_server(
         location.url, migrations=shipped("migrations") / "postgres"
     )
@@ -166,7 +195,9 @@ def server_exposures(location: DatabaseLocation) -> list[str]:
     Raises what `open_store` raises.
     """
     with _driver():
-        from mnemosyned.storage.postgres import opening  # noqa: PLC0415 its driver is an extra
+        from mnemosyned.storage.postgres import (  # noqa: PLC0415 its driver is an extra
+            store as opening,
+        )
     return opening.exposures(location.url)
 
 
@@ -176,14 +207,18 @@ def refuses_writes(location: DatabaseLocation) -> bool:
     Raises `ConfigInvalid` where no daemon could use it, and `StorageFailed`.
     """
     with _driver():
-        from mnemosyned.storage.postgres import opening  # noqa: PLC0415 its driver is an extra
+        from mnemosyned.storage.postgres import (  # noqa: PLC0415 its driver is an extra
+            store as opening,
+        )
     return opening.refuses_writes(location.url)
 
 
 @contextmanager
 def _postgres(url: str, *, embeds: bool) -> Iterator[PostgresStore]:
     with _driver():
-        from mnemosyned.storage.postgres import opening  # noqa: PLC0415 its driver is an extra
+        from mnemosyned.storage.postgres import (  # noqa: PLC0415 its driver is an extra
+            store as opening,
+        )
     with opening.open_store(
         url, migrations=shipped("migrations") / "postgres", embeds=embeds
     ) as store:
@@ -202,3 +237,105 @@ def _driver() -> Iterator[None]:
             f"a PostgreSQL database needs psycopg: {install_command('postgres')}",
             field="database",
         ) from error
+
+
+def make_summarizer(
+    config: Config,
+    clock: Clock,
+    gate: ForegroundGate | None = None,
+    *,
+    model: TextModel | None = None,
+) -> Summarizer:
+    """Build the summarizer that is configured, which yields to requests.
+
+    `model` is one that is open already, for what `model_turns` shares. Raises `ConfigInvalid`.
+    """
+    # Its owner's "yesterday" is a day of the owner's calendar.
+    ratio, zone = config.sleep.summary_ratio, get_localzone()
+    gate = gate or ForegroundGate()
+    rules = ParallelSummarizer(ratio=ratio, zone=zone, present=lambda: gate.active)
+    model = model or _language_model(config.llm)
+    if model is None:
+        return rules
+    # Loaded here: without a model the start need not wait for them.
+    from mnemosyned.models.fallback import (  # noqa: PLC0415
+        FallbackSummarizer,
+    )
+    from mnemosyned.models.summarizer import (  # noqa: PLC0415
+        ModelSummarizer,
+    )
+
+    primary = ModelSummarizer(
+        model=model, ratio=ratio, zone=zone, max_tokens=config.llm.max_tokens
+    )
+    return FallbackSummarizer(
+        primary=primary,
+        model=model,
+        fallback=rules,
+        clock=clock,
+        cycle_budget_s=config.llm.cycle_budget_s,
+    )
+
+
+def owner_model(turns: ModelTurns | None, owner: int) -> TextModel | None:
+    """The owner's share of the models that owners share; None where they share none."""
+    if turns is None:
+        return None
+    # Loaded here: a memory with one owner shares none.
+    from mnemosyned.models.sharing import (  # noqa: PLC0415
+        OwnerModel,
+    )
+
+    return OwnerModel(turns, owner)
+
+
+def model_turns(config: Config) -> ModelTurns | None:
+    """Build the models that owners share in turn, where owners are served and there is a model.
+
+    Raises `ConfigInvalid`.
+    """
+    llm = config.llm
+    model = _language_model(llm) if config.owners.serve else None
+    if model is None:
+        return None
+    # Loaded here, as above.
+    from mnemosyned.models.sharing import (  # noqa: PLC0415
+        ModelTurns,
+    )
+
+    models = [model]
+    # A model of this machine takes its memory once more for each; an endpoint has room of its own.
+    further = llm.concurrency - 1 if llm.endpoint else 0
+    models += filter(None, (_language_model(llm) for _ in range(further)))
+    return ModelTurns(models, wait_s=llm.cycle_budget_s)
+
+
+def _language_model(llm: LlmConfig) -> TextModel | None:
+    """The model that is configured. Raises `ConfigInvalid` for one that must not be asked."""
+    # Loaded here: a start needs one of them, or none.
+    if llm.endpoint:
+        from mnemosyned.models.endpoint import EndpointModel, api_key  # noqa: PLC0415 see above
+
+        return EndpointModel(
+            endpoint=llm.endpoint,
+            model=llm.endpoint_model,
+            context_tokens=llm.context_tokens,
+            time_limit_s=llm.time_limit_s,
+            local_only=llm.local_only,
+            key=api_key(llm.api_key_file, variable=os.environ.get(API_KEY_VARIABLE)),
+        )
+    if llm.model_path and llm.model_path != NO_MODEL:
+        from mnemosyned.models.llama import LlamaModel, LlamaOptions  # noqa: PLC0415 see above
+
+        return LlamaModel(
+            model_path=Path(llm.model_path).expanduser(),
+            options=LlamaOptions(
+                context_tokens=llm.context_tokens,
+                threads=llm.threads or max(1, (os.cpu_count() or 1) // 2),
+                gpu_layers=llm.gpu_layers,
+                nice=llm.nice,
+                time_limit_s=llm.time_limit_s,
+                idle_s=llm.idle_s,
+            ),
+        )
+    return None

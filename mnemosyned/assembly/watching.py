@@ -6,15 +6,15 @@ import threading
 from typing import TYPE_CHECKING, Self
 
 from mnemosyned.config import Config
-from mnemosyned.domain.ports.store import MemoryStore
-from mnemosyned.hooks.capture import Capture
+from mnemosyned.importers.capture import Capture
+from mnemosyned.importers.watch.policy import WatchPolicy
+from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.service.service import MemoryService
-from mnemosyned.sleep.throttle import ForegroundGate
-from mnemosyned.verbs.watching import Watch, WatchedFolder, Watching
-from mnemosyned.watch.policy import WatchPolicy
+from mnemosyned.sleep.lease import ForegroundGate
+from mnemosyned.verbs.upkeep import Watch, WatchedFolder, Watching
 
 if TYPE_CHECKING:
-    from mnemosyned.watch.watcher import Watcher
+    from mnemosyned.importers.watch.watcher import Watcher
 
 
 class WatcherHost:
@@ -71,8 +71,13 @@ class WatcherHost:
 
     def _present(self) -> Watcher:
         # Loaded here: where nothing is followed, nobody waits for it, nor keeps it in memory.
-        from mnemosyned.watch.reader import FileReader  # noqa: PLC0415
-        from mnemosyned.watch.watcher import LIMITS, Watcher  # noqa: PLC0415
+        from mnemosyned.importers.watch.watched_files import (  # noqa: PLC0415
+            FileReader,
+        )
+        from mnemosyned.importers.watch.watcher import (  # noqa: PLC0415  # noqa: PLC0415
+            LIMITS,
+            Watcher,
+        )
 
         with self._lock:
             if self._watcher is None:

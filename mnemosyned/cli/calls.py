@@ -1,30 +1,124 @@
-"""Calls of the shell client, with a progress bar where they take long."""
+"""Calls of the daemon from the shell: its address, a progress bar, and messages at Ctrl-C."""
 
 from __future__ import annotations
 
+import os
+import re
 import sys
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from mnemosyned.cli.address_options import remote_of, socket_typed
-from mnemosyned.cli.configured_socket import configured_socket
-from mnemosyned.cli.interruption import interrupted_call, on_interrupt
+from mnemosyned.cli.options import remote_of, socket_typed
+from mnemosyned.cli.output.terminal import counted, say
 from mnemosyned.client.address import remote_address
-from mnemosyned.client.connection import Connection
-from mnemosyned.client.messages import TIMEOUT_S
-from mnemosyned.domain.errors import InvalidRequest, MnemosynedError
-from mnemosyned.socket_path import socket_path
+from mnemosyned.client.connection import TIMEOUT_S, Connection
+from mnemosyned.errors import ConfigInvalid, InvalidRequest, MnemosynedError
+from mnemosyned.paths import config_dir
+from mnemosyned.socket_path import SOCKET_VARIABLE, socket_path
 from mnemosyned.verbs.request import Request
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from mnemosyned.verbs.retention import Backup
+
+
+_LINE = re.compile(r"""^(["']?)socket\1[ \t]*:[ \t]*(.*)$""", re.MULTILINE)
+_UNSET = re.compile(r"(null|~|)[ \t\r]*(#.*)?", re.IGNORECASE)
+_TEXT = re.compile(r"""(["']?)([^"'#]+?)\1[ \t\r]*(?:#.*)?""")
+
+
+def configured_socket() -> str | None:
+    """The socket of the configuration file; None where it names none.
+
+    The file is read as YAML only where it names one: most name none, and commands must start at
+    once. If the file has a mistake, it is named on standard error, and its line on the socket
+    counts.
+    """
+    if SOCKET_VARIABLE in os.environ:
+        return None
+    named_file = os.environ.get("MNEMOSYNE_CONFIG")
+    file = Path(named_file) if named_file else config_dir() / "mnemosyned.yaml"
+    try:
+        text = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        _remark(f"{file} cannot be read: {error}")
+        return None
+    line = _LINE.search(text)
+    if line is None or _UNSET.fullmatch(line[2]):
+        return None
+    # Loaded here: most files name no socket.
+    from mnemosyned.config import load_config  # noqa: PLC0415
+
+    try:
+        named = load_config(file, environ={}).socket
+    except ConfigInvalid as error:
+        _remark(error.message)
+        value = _TEXT.fullmatch(line[2])
+        named = value[2] if value else None
+    return os.path.expanduser(named) if named else None  # noqa: PTH111 no such user: as it is
+
+
+def _remark(problem: str) -> None:
+    say(f"mnem: a mistake in the settings was ignored: {problem}", err=True)
+
+
+NOTHING = "interrupted; nothing was changed"
+WATCH = "watch it with `mnem status` or `mnem tail -f`"
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C, with what to say of the call that it ended."""
+
+    def __init__(self, words: str) -> None:
+        super().__init__(words)
+        self.words = words
+
+
+@contextmanager
+def on_interrupt(words: Callable[[], str]) -> Iterator[None]:
+    """Let Ctrl-C end the command with these words."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        raise Interrupted(words()) from error
+
+
+def words_of(error: BaseException) -> str:
+    """The message of a command that ended by Ctrl-C, or at a question by Ctrl-D."""
+    cause = error.__cause__ if isinstance(error, click.Abort) else error
+    return cause.words if isinstance(cause, Interrupted) else "interrupted"
+
+
+def interrupted_call(request: Request[Any]) -> str:
+    """The message of a call that was waited for: the daemon does not notice that nobody waits."""
+    if not request.writes or getattr(request, "dry_run", False):
+        return NOTHING
+    name = request.verb_name()
+    if name == "sleep" and getattr(request, "stop", False):
+        return f"the sleep cycle ends after its present batch; {WATCH}"
+    if name == "sleep":
+        return f"the sleep cycle goes on in the daemon; {WATCH}, stop it with `mnem sleep --stop`"
+    words = name.replace("_", "-")
+    if not request.takes_long:
+        return f"interrupted; the daemon may still do this {words}: look before you repeat it"
+    return f"the daemon goes on with this {words} until it is done; {WATCH}"
+
+
+def interrupted_import(kept: int) -> str:
+    """The message of an import of which this many memories were acknowledged."""
+    are = "is" if kept == 1 else "are"
+    stored = f"{counted(kept, 'memory')} of this import {are} stored"
+    return f"{stored}; repeat the command to go on from there"
+
 
 R = TypeVar("R")
 
@@ -58,7 +152,9 @@ def called(client: Connection, request: Request[R]) -> R:
             return _with_bar(client, request)
         if request.verb_name() == "backup":
             # Loaded here: the other commands move no files.
-            from mnemosyned.cli.backup_call import back_up  # noqa: PLC0415
+            from mnemosyned.cli.commands.backup import (  # noqa: PLC0415
+                back_up,
+            )
 
             return cast("R", back_up(client, cast("Backup", request), _in_background))
         return client.call(request)
@@ -78,7 +174,9 @@ def _with_bar(client: Connection, request: Request[R]) -> R:
     # Loaded here: only a long call at a terminal needs them.
     from concurrent.futures import wait  # noqa: PLC0415
 
-    from mnemosyned.verbs.status import Status  # noqa: PLC0415 the same
+    from mnemosyned.verbs.upkeep import (  # noqa: PLC0415 the same
+        Status,
+    )
 
     with click.progressbar(
         length=1, label="sleeping", file=sys.stderr, show_pos=True

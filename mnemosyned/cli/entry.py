@@ -11,7 +11,9 @@ def main() -> None:
     _open_closed_streams()
     if sys.argv[1:] == ["mcp"]:
         # Loaded here: each needs nothing of the other.
-        from mnemosyned.mcp.pump import run  # noqa: PLC0415
+        from mnemosyned.agents.mcp.pump import (  # noqa: PLC0415
+            run,
+        )
 
         run()
         return

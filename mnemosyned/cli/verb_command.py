@@ -1,21 +1,166 @@
-"""The shell command of a verb: its fields as arguments and options, its result as words."""
+"""The shell command of a verb: fields as options, confirmation, and the result in words."""
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import click
+import msgspec
 
-from mnemosyned.cli.answers.formats import AnswerCommand
-from mnemosyned.cli.answers.output import show
-from mnemosyned.cli.arguments.ids import with_whole_ids
-from mnemosyned.cli.arguments.inputs import fields_typed
-from mnemosyned.cli.arguments.parameters import in_order, parameter
+from mnemosyned.cli.arguments import fields_typed, in_order, parameter
 from mnemosyned.cli.calls import called, client_of
-from mnemosyned.cli.confirm import asks, confirmed, must_ask, whole
-from mnemosyned.cli.exits import EXIT_NOTHING
+from mnemosyned.cli.ids import with_whole_ids
+from mnemosyned.cli.options import EXIT_NOTHING, AnswerCommand
+from mnemosyned.cli.output.show import paged, render, show
+from mnemosyned.cli.output.terminal import agreed, counted, is_terminal, say, when
+from mnemosyned.client.connection import Connection
+from mnemosyned.errors import InvalidRequest
 from mnemosyned.verbs.request import Request, parse_text
+
+R = TypeVar("R")
+
+DELETES = {"forget": "forgotten", "prune": "pruned"}
+"""Verbs that cannot be undone, and what was not done without a confirmation."""
+UNDO = "undo"
+PINS = ("pin", "unpin")
+CHANGES = {
+    "edit": "edited",
+    "tag": "tagged",
+    "untag": "untagged",
+    "pin": "pinned",
+    "unpin": "unpinned",
+}
+"""Verbs that ask where filters select what they change."""
+PAGES_MAX = 10_000
+
+
+def must_ask(request: Request[Any]) -> bool:
+    """Whether a request is to be confirmed."""
+    if getattr(request, "dry_run", False):
+        return False
+    name = request.verb_name()
+    whole_kind = name in DELETES or name == UNDO
+    return whole_kind or (name in CHANGES and getattr(request, "id", "") is None)
+
+
+def asks(verb: type[Request[Any]]) -> bool:
+    """Whether requests of a verb may have to be confirmed."""
+    return verb.verb_name() in {*DELETES, *CHANGES, UNDO}
+
+
+def confirmed(client: Connection, request: Request[R]) -> object:
+    """Show a preview, ask, and do what it showed; without a terminal --yes is needed.
+
+    An empty preview is the answer. Confirming a preview that says the clock jumped trusts the
+    clock.
+    """
+    preview: Request[Any] = msgspec.structs.replace(request, dry_run=True)
+    can_ask = sys.stdin.isatty()
+    foreseen: Any = called(client, preview)
+    name = request.verb_name()
+    if name == UNDO:  # and not a cycle that ends meanwhile
+        count = sum(group.items for group in foreseen.groups)
+        request = msgspec.structs.replace(request, cycle=foreseen.cycle)
+    else:
+        count = foreseen.memories + getattr(foreseen, "learnings", 0)
+    if not count:
+        believes = getattr(request, "believe_clock", False)
+        return called(client, request) if believes else foreseen
+    if not can_ask:
+        say(render(foreseen), err=True, styled=True)
+        doing = (
+            "delete"
+            if name in DELETES
+            else "take back a cycle"
+            if name == UNDO
+            else "change memories"
+        )
+        raise InvalidRequest(
+            f"refusing to {doing} without a terminal to confirm; use --yes"
+        )
+    foreseen = whole(client, preview, foreseen)
+    _show(render(foreseen))
+    if not agreed(_question(name, foreseen), default=False):
+        done = (DELETES | CHANGES).get(name, "taken back")
+        say(f"nothing was {done}", err=True)
+        raise click.exceptions.Exit(EXIT_NOTHING)
+    if getattr(foreseen, "doubt", ""):
+        request = msgspec.structs.replace(request, believe_clock=True)
+    if getattr(foreseen, "mark", ""):
+        request = msgspec.structs.replace(request, mark=foreseen.mark)
+    return called(client, request)
+
+
+def whole(client: Connection, preview: Request[Any], first: R) -> R:
+    """Return a preview with the lines of all its pages, of which `first` is the first."""
+    further = getattr(first, "further", 0)
+    if not further:
+        return first
+    lines = list(getattr(first, "lines", ()))
+    for _ in range(PAGES_MAX):
+        if not (further and lines):
+            break
+        page: Any = client.call(
+            msgspec.structs.replace(preview, after=lines[-1].id, **_marked(first))
+        )
+        further = page.further
+        lines += page.lines
+    joined: R = msgspec.structs.replace(first, lines=lines, further=further)  # type: ignore[type-var]
+    return joined
+
+
+def _marked(foreseen: object) -> dict[str, str]:
+    """The mark of a preview, which keeps its further pages to the same memories."""
+    mark = getattr(foreseen, "mark", "")
+    return {"mark": mark} if mark else {}
+
+
+def _show(text: str) -> None:
+    """Show a preview, through the pager where it is longer than the screen."""
+    is_long = text.count("\n") >= shutil.get_terminal_size().lines
+    if is_long and is_terminal(sys.stdout):
+        with paged():
+            say(text, styled=True)
+    else:
+        say(text, err=True, styled=True)
+
+
+def _question(name: str, foreseen: Any) -> str:  # noqa: ANN401 the result of any such verb
+    if name == UNDO:
+        return "Take this cycle back? Its summaries are deleted."
+    count = foreseen.memories
+    if name == "prune":
+        return (
+            f"Delete the words of {counted(count, 'original')}? This cannot be undone."
+        )
+    selected = [_these(count, "memory")] if count else []
+    learnings = getattr(foreseen, "learnings", 0)
+    if learnings:
+        selected.append(_these(learnings, "learning"))
+    final = " This cannot be undone." if name in DELETES else ""
+    if until := getattr(foreseen, "final_at", None):
+        part = "what is forgotten"
+        if foreseen.recoverable < count:
+            part = f"{foreseen.recoverable:,} of {count:,}"
+        final = f" mnem restore can put back {part} until {when(until)}."
+    if archived := getattr(foreseen, "archived", 0) if name in PINS else 0:
+        final = f" {_of_them(archived, count)} archived and cannot be {name}ned."
+    return f"{name.capitalize()} {' and '.join(selected)}?{final}"
+
+
+def _of_them(part: int, count: int) -> str:
+    """How many of those in question, with the verb that follows."""
+    if part == count:
+        return "It is" if count == 1 else "All of them are"
+    return "One of them is" if part == 1 else f"{part:,} of them are"
+
+
+def _these(count: int, noun: str) -> str:
+    return f"this {noun}" if count == 1 else f"these {counted(count, noun)}"
+
 
 _IS_NOTHING: dict[str, Callable[[Any], bool]] = {
     "Recalled": lambda recalled: not recalled.hits,

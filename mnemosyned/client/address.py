@@ -10,13 +10,13 @@ from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from mnemosyned.domain.errors import ForeignDaemon, InvalidRequest
+from mnemosyned.errors import ForeignDaemon, InvalidRequest
 from mnemosyned.paths import form_fault, shown_path
-from mnemosyned.remote.environment import url_from_environment
-from mnemosyned.socket_path import foreign_owner, socket_path
+from mnemosyned.socket_path import foreign_owner, socket_path, url_from_environment
 
 if TYPE_CHECKING:
-    from mnemosyned.remote.daemon import RemoteDaemon
+    from mnemosyned.client.remote import RemoteDaemon
+
 
 IDLE_MAX = 4
 """Idle connections a client keeps: each counts against the daemon's limit."""
@@ -132,7 +132,10 @@ class TlsAddress:
     def __init__(self, remote: RemoteDaemon) -> None:
         """Read the authorities. Raises `ValueError` where the file of one cannot be used."""
         # Loaded here: it takes 20 ms, which no call on this machine should pay.
-        from mnemosyned.remote.connecting import connect, tls_context  # noqa: PLC0415
+        from mnemosyned.client.tls import (  # noqa: PLC0415  # noqa: PLC0415
+            connect,
+            tls_context,
+        )
 
         self.remote = remote
         self.identity = remote.identity
@@ -175,7 +178,9 @@ def address_of(
     if path is not None:
         raise ValueError("give a socket, or a url and a token")
     # Loaded here: most clients ask the socket.
-    from mnemosyned.remote.daemon import remote_daemon  # noqa: PLC0415
+    from mnemosyned.client.remote import (  # noqa: PLC0415
+        remote_daemon,
+    )
 
     authority = os.fspath(ca) if ca is not None else None
     return remote_address(remote_daemon(url, token=token, ca=authority))

@@ -1,37 +1,222 @@
-"""A blocking connection to a daemon, which carries any request."""
+"""A blocking connection to a daemon, which carries any request, and the messages it exchanges.
+
+Calls as bytes, answers, and errors.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import socket
-from typing import TYPE_CHECKING, Self, TypeVar
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+
+import msgspec
 
 from mnemosyned.client.address import IdleConnections, address_of
-from mnemosyned.client.messages import (
-    ATTEMPTS,
-    RECEIVED_BYTES,
-    TIMEOUT_S,
-    Answer,
-    Call,
-    Unread,
-    make_call,
-    ready,
-    result_of,
-    text_of,
-    unreachable,
+from mnemosyned.client.remote import RemoteFault
+from mnemosyned.errors import (
+    DaemonUnreachable,
+    ForeignDaemon,
+    MnemosynedError,
+    Unauthorized,
+    by_code,
 )
-from mnemosyned.verbs.request import Request
+from mnemosyned.ids import new_id
+from mnemosyned.paths import SOCKET_PATH_BYTES_MAX, path_fault, shown_path
+from mnemosyned.verbs.memories import Remember, RememberMany
+from mnemosyned.verbs.request import Request, checked, parse_result
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from mnemosyned.client.address import Address
-    from mnemosyned.client.events import EventReader
-    from mnemosyned.client.transfer import Transfers
-    from mnemosyned.verbs.streams.events import Event
+    from mnemosyned.client.streams import EventReader, Transfers
+    from mnemosyned.verbs.upkeep import Event
+
 
 R = TypeVar("R")
+
+TIMEOUT_S = 60.0
+LONG_TIMEOUT_S = 3_600.0
+ATTEMPTS = 5
+"""Attempts to send a request that the daemon hung up on before it had read it."""
+HEAD_BYTES_MAX = 64 * 1024
+TLS_ALERT = b"\x15\x03"
+RECEIVED_BYTES = 64 * 1024
+"""Bytes asked of a socket at a time."""
+
+
+class Unread(ConnectionError):
+    """The daemon hung up before it had read the whole request: it has done nothing of it."""
+
+
+class NoAnswer(ConnectionError):
+    """The daemon hung up amid its answer, or what came is none."""
+
+
+class SpeaksTls(NoAnswer):
+    """An alert of TLS came, where HTTP was spoken in the clear."""
+
+
+class Call(msgspec.Struct, frozen=True):
+    """A request as it is sent."""
+
+    data: bytes
+    """Head and body."""
+    timeout_s: float
+    repeatable: bool
+    """Whether sending it again cannot do its work twice."""
+
+
+def make_call(request: Request[Any], *, timeout_s: float, headers: bytes) -> Call:
+    """Write a checked request as HTTP. Each of `headers` ends with a line break."""
+    body = msgspec.json.encode(request)
+    head = (
+        b"POST /v1/%s HTTP/1.1\r\n%sContent-Type: application/json\r\n"
+        b"Content-Length: %d\r\n\r\n"
+    )
+    name = request.verb_name().encode()
+    return Call(
+        data=head % (name, headers, len(body)) + body,
+        timeout_s=LONG_TIMEOUT_S if request.takes_long else timeout_s,
+        repeatable=_is_repeatable(request),
+    )
+
+
+def _is_repeatable(request: Request[Any]) -> bool:
+    previewed = getattr(request, "dry_run", False)
+    return previewed or not request.writes or request.repeatable
+
+
+def ready(request: Request[R]) -> Request[R]:
+    """Check a request and give its memories their ids, so that sending them again is safe."""
+    return _with_ids(checked(request))
+
+
+def _with_ids(request: Request[R]) -> Request[R]:
+    if isinstance(request, Remember):
+        changes: dict[str, Any] = {"id": request.id or new_id(datetime.now(UTC))}
+    elif isinstance(request, RememberMany):
+        changes = {"memories": [_with_ids(memory) for memory in request.memories]}
+    else:
+        return request
+    return cast("Request[R]", msgspec.structs.replace(request, **changes))
+
+
+class Answer:
+    """One answer, put together from what a socket brings."""
+
+    def __init__(self) -> None:
+        self.status = 0
+        self.stays_open = True
+        """Whether the connection may carry another request."""
+        self._data = bytearray()
+        self._begin = 0
+        """Where the body begins; 0 until the head has come."""
+        self._end = 0
+
+    @property
+    def body(self) -> bytes:
+        """The body of a whole answer."""
+        return bytes(memoryview(self._data)[self._begin : self._end])
+
+    def feed(self, data: bytes, *, sent: bool) -> bool:
+        """Add what has come, nothing being the end; tell whether the answer is whole.
+
+        Raises `Unread` and `NoAnswer`. `sent` is whether the whole request went out.
+        """
+        self._data += data
+        if self._data.startswith(TLS_ALERT):
+            raise SpeaksTls("the answer is an alert of TLS")
+        if not data:
+            raise self.broken(sent=sent)
+        if not self._begin:
+            self._read_head()
+        return bool(self._begin) and len(self._data) >= self._end
+
+    def broken(self, *, sent: bool) -> ConnectionError:
+        """The error of a connection that ended here, without a reset if all was `sent`."""
+        if self._data or sent:
+            return NoAnswer("the connection ended before the answer did")
+        return Unread("the connection ended before the request was read")
+
+    def _read_head(self) -> None:
+        end = self._data.find(b"\r\n\r\n", 0, HEAD_BYTES_MAX)
+        if end < 0:
+            if len(self._data) >= HEAD_BYTES_MAX:
+                raise NoAnswer("the head of the answer does not end")
+            return
+        first, *lines = self._data[:end].decode("latin-1").split("\r\n")
+        fields = (line.lower().partition(":") for line in lines)
+        headers = {name: value.strip() for name, _, value in fields}
+        try:
+            version, status, *_ = first.split(" ")
+            self.status, length = int(status), int(headers["content-length"])
+        except (ValueError, KeyError):
+            version, length = "", -1
+        if version != "HTTP/1.1" or length < 0:
+            raise NoAnswer(f"this is not an answer of a daemon: {first[:100]!r}")
+        self.stays_open = headers.get("connection") != "close"
+        self._begin = end + 4
+        self._end = self._begin + length
+
+
+def result_of(request: Request[R], answer: Answer, address: Address) -> R:
+    """The result that an answer holds. Raises what the daemon raised."""
+    if answer.status == 200:
+        return parse_result(type(request), answer.body)
+    raise refusal_of(answer.status, answer.body, address)
+
+
+def text_of(answer: Answer, address: Address) -> str:
+    """The text that an answer holds. Raises what the daemon raised."""
+    if answer.status == 200:
+        return answer.body.decode()
+    raise refusal_of(answer.status, answer.body, address)
+
+
+def refusal_of(status: int, answer: bytes, address: Address) -> MnemosynedError:
+    """Return the error of an answer; one about the token says which, and where it was sent."""
+    error = error_of(status, answer)
+    if isinstance(error, Unauthorized):
+        return Unauthorized(address.refusal(error.message))
+    return error
+
+
+def error_of(status: int, answer: bytes) -> MnemosynedError:
+    """Return the error that an answer with another status than 200 holds."""
+    try:
+        error = msgspec.json.decode(answer)["error"]
+        kind = by_code().get(error["code"], MnemosynedError)
+        return kind(error["message"], field=error.get("field"))
+    except (msgspec.DecodeError, KeyError, TypeError):
+        return MnemosynedError(f"the daemon answered {status}: {answer[:200]!r}")
+
+
+def unreachable(error: OSError, address: Address) -> MnemosynedError:
+    """Say of an address what failed there, and what to do."""
+    if isinstance(error, RemoteFault):
+        kind = ForeignDaemon if error.is_foreign else DaemonUnreachable
+        return kind(error.words)
+    if isinstance(error, SpeaksTls):
+        return DaemonUnreachable(
+            f"the daemon on {address} speaks TLS: write https:// in place of http://"
+        )
+    if isinstance(error, FileNotFoundError | ConnectionRefusedError | PermissionError):
+        return DaemonUnreachable(
+            f"no daemon answers on {address} ({error.strerror}). {address.remedy}"
+        )
+    if isinstance(error, TimeoutError | BlockingIOError):  # the backlog is full
+        return DaemonUnreachable(
+            f"the daemon on {address} did not answer in time; {address.explanation}"
+        )
+    file = address.file
+    if file and (fault := path_fault(file, bytes_max=SOCKET_PATH_BYTES_MAX)):
+        return DaemonUnreachable(f"no daemon can answer on {shown_path(file)}: {fault}")
+    return DaemonUnreachable(
+        f"the daemon on {address} hung up ({error!r}); {address.explanation}, then try again"
+    )
 
 
 class Connection:
@@ -100,7 +285,9 @@ class Connection:
     def transfers(self) -> Transfers:
         """Return what carries exports; the caller closes it."""
         # Loaded here: other calls need no stream.
-        from mnemosyned.client.transfer import Transfers  # noqa: PLC0415
+        from mnemosyned.client.streams import (  # noqa: PLC0415
+            Transfers,
+        )
 
         return Transfers(self._address)
 
@@ -111,7 +298,9 @@ class Connection:
         `DaemonUnreachable` where the connection is lost, and `DaemonBusy` for too many readers.
         """
         # Loaded here: most programs only call.
-        from mnemosyned.client.events import EventReader  # noqa: PLC0415
+        from mnemosyned.client.streams import (  # noqa: PLC0415
+            EventReader,
+        )
 
         reader = EventReader()
         while (
@@ -123,7 +312,10 @@ class Connection:
 
     def _stream(self, reader: EventReader, after: int | None) -> Iterator[Event]:
         """Yield the events of one connection, to its end."""
-        from mnemosyned.client.events import SILENCE_S, request_for  # noqa: PLC0415 the same
+        from mnemosyned.client.streams import (  # noqa: PLC0415 the same  # noqa: PLC0415 the same
+            SILENCE_S,
+            request_for,
+        )
 
         try:
             with self._address.connect(self._timeout_s) as connection:

@@ -1,12 +1,8 @@
 """Every setting, read once and validated: file, then environment, then the caller's own."""
 
-from mnemosyned.config.location import (
-    DatabaseLocation,
-    is_server,
-    url_in_path,
-    without_password,
-)
-from mnemosyned.config.reading import (
+from __future__ import annotations
+
+from mnemosyned.config.loading import (
     API_KEY_VARIABLE,
     CONFIG_VARIABLE,
     DEFAULT_MODEL,
@@ -20,7 +16,7 @@ from mnemosyned.config.reading import (
     value_from_text,
     with_default_model,
 )
-from mnemosyned.config.sections import (
+from mnemosyned.config.settings import (
     BACKUP_SCHEDULES,
     ENVIRONMENT_PREFIX,
     IN_MEMORY,
@@ -29,14 +25,18 @@ from mnemosyned.config.sections import (
     NO_MODEL,
     PATHS,
     Config,
+    DatabaseLocation,
     EmbeddingConfig,
     LlmConfig,
     SleepConfig,
     changed_keys,
+    is_server,
     keys,
     needs_restart,
+    url_in_path,
     value_of,
     variable,
+    without_password,
 )
 
 __all__ = [

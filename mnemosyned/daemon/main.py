@@ -4,32 +4,25 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import sys
 import time
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from mnemosyned import process_memory
-from mnemosyned.assembly.build import (
-    OpenMemory,
-    check_settings,
-    open_memory,
-)
+from mnemosyned.assembly.build import OpenMemory, check_settings, open_memory
+from mnemosyned.cli.output.terminal import say
 from mnemosyned.config import Config, config_file, load_config, with_default_model
-from mnemosyned.daemon.health import answers
-from mnemosyned.daemon.log_file import LogFile
+from mnemosyned.daemon.http.listening import Listener, listening
+from mnemosyned.daemon.http.protocol import SocketAccess, bearer_token
+from mnemosyned.daemon.http.server import HEALTH_PATHS, EventLoop, ResourcesOf, serving
+from mnemosyned.daemon.prometheus import ServerActivity
 from mnemosyned.daemon.resources import descriptions, resources
-from mnemosyned.daemon.server.acceptor import Listener
-from mnemosyned.daemon.server.access import SocketAccess, bearer_token
-from mnemosyned.daemon.server.activity import ServerActivity
-from mnemosyned.daemon.server.listener import listening
-from mnemosyned.daemon.server.loop import EventLoop
-from mnemosyned.daemon.server.serving import ResourcesOf, serving
-from mnemosyned.daemon.systemd import notify, watchdog_s
-from mnemosyned.domain.errors import (
+from mnemosyned.errors import (
     ConfigInvalid,
     DatabaseReplaced,
     DatabaseUnreachable,
@@ -38,18 +31,104 @@ from mnemosyned.domain.errors import (
     SleepInProgress,
     StorageFailed,
 )
-from mnemosyned.domain.ports.servers.owners import LOCAL_OWNER, owner_of
-from mnemosyned.domain.text.word_cache import clear_word_caches
 from mnemosyned.http_messages import HttpRequest
 from mnemosyned.logs import configure_logs, log_failure, logger
+from mnemosyned.memory.engine_ports import LOCAL_OWNER, owner_of
 from mnemosyned.paths import token_path
-from mnemosyned.terminal import say
-from mnemosyned.verbs.status import Status
+from mnemosyned.text.word_cache import clear_word_caches
+from mnemosyned.verbs.upkeep import Status
 from mnemosyned.version import __version__
 
 if TYPE_CHECKING:
     from mnemosyned.assembly.owners import OwnerMemories, OwnerMemory
-    from mnemosyned.daemon.server.tls import Certificate
+    from mnemosyned.daemon.http.tcp import Certificate
+
+
+HEALTH_TIMEOUT_S = 5.0
+HEALTH_REQUEST = f"GET {HEALTH_PATHS[0]} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
+
+
+def answers_health_check(path: Path) -> bool:
+    """Ask over the socket; the event loop answers without a thread of the pool."""
+    with socket.socket(
+        socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC
+    ) as probe:
+        probe.settimeout(HEALTH_TIMEOUT_S)
+        try:
+            probe.connect(str(path))
+            probe.sendall(HEALTH_REQUEST)
+            return probe.recv(64).startswith(b"HTTP/1.1 200 ")
+        except OSError:
+            return False
+
+
+BYTES_MAX = 5_000_000
+"""Size from which a new file is begun; one older file is kept."""
+
+
+class LogFile:
+    """Standard output and standard error in a file, and in a new one when that is full.
+
+    Raises `ConfigInvalid` where the file cannot be written to.
+    """
+
+    def __init__(self, path: Path, *, bytes_max: int = BYTES_MAX) -> None:
+        self._path = path
+        self._bytes_max = bytes_max
+        try:
+            self._open()
+        except OSError as error:
+            raise ConfigInvalid(
+                f"--log-file: {path} cannot be written to: {error.strerror}"
+            ) from error
+
+    def turn_over(self) -> None:
+        """Begin a new file if this one is full; on a disk that fails the old one goes on."""
+        with suppress(OSError):
+            if self._path.stat().st_size >= self._bytes_max:
+                self._path.replace(self._path.with_name(f"{self._path.name}.1"))
+                self._open()
+
+    def _open(self) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+        descriptor = os.open(self._path, flags, 0o600)
+        for standard in (1, 2):
+            os.dup2(descriptor, standard)
+        os.close(descriptor)
+
+
+NOTIFY_TIMEOUT_S = 1.0
+
+log = logger()
+
+
+def notify(*states: str) -> None:
+    """Send states such as `READY=1` to the service manager. Source: sd_notify(3)."""
+    address = os.environ.get("NOTIFY_SOCKET")
+    if not address:
+        return
+    if address.startswith("@"):  # an abstract socket
+        address = "\0" + address[1:]
+    try:
+        with socket.socket(
+            socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC
+        ) as channel:
+            channel.settimeout(NOTIFY_TIMEOUT_S)
+            channel.connect(address)
+            channel.sendall("\n".join(states).encode())
+    except FileNotFoundError:  # `mnem start` listens until the daemon is ready
+        os.environ.pop("NOTIFY_SOCKET", None)
+    except OSError as error:  # a manager that does not listen is no reason to fail
+        log.warning("notify_failed", address=address, reason=str(error))
+
+
+def watchdog_s() -> float | None:
+    """Seconds between two signs of life that the service manager wants; None for never."""
+    if os.environ.get("WATCHDOG_PID", str(os.getpid())) != str(os.getpid()):
+        return None
+    interval = os.environ.get("WATCHDOG_USEC")
+    return int(interval) / 1e6 if interval else None
+
 
 EXIT_FAILED = 1
 EXIT_CONFIG = 78
@@ -68,8 +147,6 @@ SWITCH_S = 0.0001
 """Python's 5 ms would be waited for at each of a request's changes of thread: beside a thread that
 computes, as a cycle does, a remember takes 30 ms at the median, and 3 ms with this."""
 STOP_SIGNALS = {signal.SIGTERM, signal.SIGINT}
-
-log = logger()
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -267,7 +344,7 @@ class Daemon:
 
         One whose clients all wait for answers lets nobody in, and is busy, not dead.
         """
-        if not answers(self._socket) and not loop.full:
+        if not answers_health_check(self._socket) and not loop.full:
             log.error("socket_silent", socket=str(self._socket))
             return False
         try:
@@ -345,8 +422,13 @@ def _listening_tcp(
     config: Config, certificate: Certificate | None
 ) -> AbstractContextManager[Listener]:
     # Loaded here: without TCP the start need not wait for them.
-    from mnemosyned.daemon.server.tcp import DaemonToken, listening_tcp  # noqa: PLC0415
-    from mnemosyned.daemon.server.tokens import OwnerTokens  # noqa: PLC0415
+    from mnemosyned.daemon.http.tcp import (  # noqa: PLC0415  # noqa: PLC0415
+        DaemonToken,
+        listening_tcp,
+    )
+    from mnemosyned.daemon.owners import (  # noqa: PLC0415
+        OwnerTokens,
+    )
 
     tokens = OwnerTokens() if config.owners.serve else DaemonToken(token_path())
     return listening_tcp(config.listen or "", tokens=tokens, certificate=certificate)
@@ -369,8 +451,10 @@ def _resources_of_owners(
     if owners is None:
         return None
     # Loaded here, as above.
-    from mnemosyned.daemon.api.owners import OwnerResources  # noqa: PLC0415
-    from mnemosyned.daemon.server.tokens import TokenCache  # noqa: PLC0415
+    from mnemosyned.daemon.owners import (  # noqa: PLC0415  # noqa: PLC0415
+        OwnerResources,
+        TokenCache,
+    )
 
     def memory_of(owner: int) -> OpenMemory | OwnerMemory:
         return memory if owner == LOCAL_OWNER else owners.get(owner)
@@ -392,7 +476,9 @@ def _certificate(config: Config) -> Certificate | None:
     if config.tls_files is None:
         return None
     # Loaded here, as above.
-    from mnemosyned.daemon.server.tls import Certificate  # noqa: PLC0415
+    from mnemosyned.daemon.http.tcp import (  # noqa: PLC0415
+        Certificate,
+    )
 
     return Certificate(*config.tls_files)
 

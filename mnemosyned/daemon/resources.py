@@ -1,22 +1,279 @@
-"""The one table of all that the daemon answers, by path."""
+"""The one table of all that the daemon answers, by path: verbs, events, exports, hooks and `/mcp`."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Collection, Iterator
 from http import HTTPStatus
+from typing import Any, TypeVar
+from urllib.parse import parse_qs
 
+import msgspec
+
+from mnemosyned.agents.hooks.service import Envelope, HookService
 from mnemosyned.assembly.build import OpenMemory
-from mnemosyned.daemon.api.events import EVENTS_PATH, events_route
-from mnemosyned.daemon.api.exchange import exchange_resources
-from mnemosyned.daemon.api.hooks import hook_resources
-from mnemosyned.daemon.api.mcp import MCP_PATH, mcp_resource
-from mnemosyned.daemon.api.metrics import (
-    memory_collector,
-    metrics_route,
-    server_collector,
-)
-from mnemosyned.daemon.api.verbs import verb_resources
-from mnemosyned.daemon.server.activity import ServerActivity
+from mnemosyned.daemon.http.server import VERB_PREFIX
+from mnemosyned.daemon.metrics import memory_collector, metrics_route, server_collector
+from mnemosyned.daemon.prometheus import ServerActivity
+from mnemosyned.errors import InvalidRequest, MalformedJson, ScopeMissing
 from mnemosyned.http_messages import HttpRequest, Resource, Response, Route
+from mnemosyned.memory.capture import AgentStore
+from mnemosyned.memory.consolidation import Progress
+from mnemosyned.memory.engine_ports import Scope
+from mnemosyned.service.events import EventBus, Subscription
+from mnemosyned.service.service import MemoryService
+from mnemosyned.verbs.exchange import EXPORT_PATH, RESTORE_PATH, Export
+from mnemosyned.verbs.facade import ALIASES, VERBS, Caller
+from mnemosyned.verbs.memories import RememberMany
+from mnemosyned.verbs.request import Request, parse, parse_text
+from mnemosyned.verbs.upkeep import Event, EventKind, encode_event
+
+EVENTS_PATH = "/v1/events"
+EVENT_STREAM = "text/event-stream"
+HEADERS = (("Cache-Control", "no-store"),)
+HEARTBEAT_S = 15.0
+"""Interval of comments while nothing happens, so that both sides know the other is there."""
+POLL_S = 0.5
+"""How soon a client that left, or a stop of the daemon, is noticed."""
+STREAM_S = 3_000.0
+"""Time limit of one stream, below the server's; the client connects again."""
+ID_MAX = 2**63
+DROPPED = "events were lost, as they were not read in time; connect again"
+LAST = (EventKind.DROPPED, EventKind.STOPPING)
+"""Kinds of events that end a stream."""
+
+Progresses = Callable[[], Progress | None]
+
+
+def events_route(bus: EventBus, progress: Progresses) -> Route:
+    """The route of live events; `progress` tells how far a running cycle is."""
+
+    def events(request: HttpRequest) -> Response:
+        after = _after(request)
+        if request.method == "HEAD":
+            return Response(HTTPStatus.OK, content_type=EVENT_STREAM, headers=HEADERS)
+        stream = EventStream(bus, bus.subscribe(after), progress)
+        return Response(
+            HTTPStatus.OK, content_type=EVENT_STREAM, headers=HEADERS, stream=stream
+        )
+
+    return events
+
+
+def _after(request: HttpRequest) -> int | None:
+    """The id that the client saw last. Raises `InvalidRequest`."""
+    asked = parse_qs(request.query).get("after", [""])[-1]
+    last = asked or request.headers.get("last-event-id", "")
+    if not last:
+        return None
+    if not (last.isascii() and last.isdigit()) or int(last[:20]) >= ID_MAX:
+        raise InvalidRequest(
+            f"after: {last[:40]!r} is not an event's id", field="after"
+        )
+    return int(last)
+
+
+class EventStream:
+    """The events of one reader as they are sent; the reader is forgotten when it is closed."""
+
+    def __init__(
+        self, bus: EventBus, subscription: Subscription, progress: Progresses
+    ) -> None:
+        self._bus = bus
+        self._subscription = subscription
+        self._chunks = _chunks(bus, subscription, progress)
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        return next(self._chunks)
+
+    def close(self) -> None:
+        """Stop reading events."""
+        self._bus.unsubscribe(self._subscription)
+
+
+def _chunks(
+    bus: EventBus, subscription: Subscription, progress: Progresses
+) -> Iterator[bytes]:
+    """Yield events as they come, and an empty chunk now and then."""
+    ends = time.monotonic() + STREAM_S
+    beats = 0.0
+    last: Progress | None = None
+    while time.monotonic() < ends:
+        events = subscription.take(POLL_S)
+        present = progress()
+        if present is not None and present != last:
+            # No event of the bus: each reader looks at its own pace.
+            events.append(
+                bus.event(
+                    EventKind.CYCLE_PROGRESS, done=present.done, total=present.total
+                )
+            )
+        last = present
+        if subscription.dropped:
+            events.append(bus.event(EventKind.DROPPED, message=DROPPED))
+        chunk = b"".join(map(written, events))
+        now = time.monotonic()
+        if not chunk and now >= beats:
+            chunk = b": \n\n"
+        if chunk:
+            beats = now + HEARTBEAT_S
+        yield chunk
+        if any(event.kind in LAST for event in events):
+            return
+
+
+def written(event: Event) -> bytes:
+    """An event as it is sent."""
+    numbered = b"id: %d\n" % event.id if event.id else b""
+    data = encode_event(event)
+    return b"%sevent: %s\ndata: %s\n\n" % (numbered, event.kind.value.encode(), data)
+
+
+R = TypeVar("R")
+
+
+def require_scope(scope: Scope, scopes: Collection[Scope] | None, what: str) -> None:
+    """Require a scope of a token; who needs none has None. Raises `ScopeMissing`."""
+    if scopes is None or scope in scopes:
+        return
+    allowed = " and ".join(each for each in Scope if each in scopes)
+    raise ScopeMissing(f"this token allows {allowed}; {what} needs the scope {scope}")
+
+
+def scopes_of(request: Request[Any]) -> tuple[Scope, ...]:
+    """Return the scopes that a call needs: the verb's, and `read` for a preview, which shows memories."""
+    needed = Scope.READ
+    if request.writes:
+        needed = Scope.FORGET if request.deletes else Scope.WRITE
+    # A dry run of `remember_many` shows what the caller sent.
+    shows = getattr(request, "dry_run", False) and not isinstance(request, RememberMany)
+    return (needed, Scope.READ) if shows else (needed,)
+
+
+class ScopedCaller(Caller):
+    """A caller that does what a token allows."""
+
+    def __init__(self, caller: Caller, scopes: Collection[Scope]) -> None:
+        self._caller = caller
+        self._scopes = scopes
+
+    def call(self, request: Request[R], /) -> R:
+        """Run one verb. Raises `ScopeMissing` besides what the verb raises."""
+        verb = request.verb_name()
+        needed, *further = scopes_of(request)
+        require_scope(needed, self._scopes, verb)
+        for scope in further:
+            require_scope(scope, self._scopes, f"a preview ({verb} with dry_run)")
+        return self._caller.call(request)
+
+
+JSON_LINES = "application/jsonl"
+
+
+def exchange_resources(
+    service: MemoryService, *, scopes: Collection[Scope] | None = None
+) -> dict[str, Resource]:
+    """The two paths. For who has no `scopes` they are local: they read and write all there is."""
+    local_only = scopes is None
+
+    def export(request: HttpRequest) -> Response:
+        query = parse_qs(request.query, keep_blank_values=True)
+        fields = {k: v[0] if len(v) == 1 else v for k, v in query.items()}
+        asked = parse_text(Export, fields)
+        return Response(
+            HTTPStatus.OK, content_type=JSON_LINES, stream=service.export(asked)
+        )
+
+    def restore(request: HttpRequest) -> Response:
+        require_scope(Scope.WRITE, scopes, "import")
+        restored = service.restore_lines(request.body)
+        return Response(HTTPStatus.OK, msgspec.json.encode(restored))
+
+    return {
+        EXPORT_PATH: Resource(export, local_only=local_only),
+        RESTORE_PATH: Resource(restore, methods=("POST",), local_only=local_only),
+    }
+
+
+HOOKS_PATH = "/hooks"
+_decode = msgspec.json.Decoder(Envelope).decode
+_encode = msgspec.json.Encoder().encode
+
+
+def hook_resources(hooks: HookService) -> dict[str, Resource]:
+    """The one path that `mnem-hook` posts to."""
+
+    def call(request: HttpRequest) -> Response:
+        try:
+            envelope = _decode(request.body)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise MalformedJson(f"a hook's call cannot be read: {error}") from error
+        return Response(HTTPStatus.OK, _encode(hooks.handle(envelope)))
+
+    return {HOOKS_PATH: Resource(call, methods=("POST",), local_only=True)}
+
+
+MCP_PATH = "/mcp"
+
+
+def mcp_resource(
+    caller: Caller, agents: AgentStore, *, scopes: Collection[Scope] | None = None
+) -> Resource:
+    """The resource of the protocol; `scopes` are those of a token, if there are any."""
+    routes: list[Route] = []
+
+    def route(request: HttpRequest) -> Response:
+        if not routes:
+            routes.append(_route(caller, agents, scopes))
+        return routes[0](request)
+
+    return Resource(route, methods=("POST",))
+
+
+def _route(
+    caller: Caller, agents: AgentStore, scopes: Collection[Scope] | None
+) -> Route:
+    # Loaded here: a start does not wait for it, and without agents nobody does.
+    from mnemosyned.agents.mcp.identity import (  # noqa: PLC0415  # noqa: PLC0415
+        AgentSessions,
+        UnnotedSessions,
+    )
+    from mnemosyned.agents.mcp.server import (  # noqa: PLC0415 the same
+        mcp_route,
+    )
+
+    is_reader = scopes is not None and Scope.WRITE not in scopes
+    sessions = UnnotedSessions if is_reader else AgentSessions
+    return mcp_route(caller, sessions(agents))
+
+
+def verb_resources(caller: Caller) -> dict[str, Resource]:
+    """Every verb by its path."""
+    return {
+        VERB_PREFIX + name: _resource(caller, VERBS[ALIASES.get(name, name)])
+        for name in (*VERBS, *ALIASES)
+    }
+
+
+def _resource(caller: Caller, verb: type[Request[Any]]) -> Resource:
+    def call(request: HttpRequest) -> Response:
+        result = caller.call(_parsed(verb, request))
+        return Response(HTTPStatus.OK, msgspec.json.encode(result))
+
+    route: Route = call
+    methods = ("POST",) if verb.writes else ("GET", "POST")
+    return Resource(route, methods=methods, local_only=verb.local_only)
+
+
+def _parsed(verb: type[Request[Any]], request: HttpRequest) -> Request[Any]:
+    if request.method == "POST":
+        return parse(verb, request.body or b"{}")
+    query = parse_qs(request.query, keep_blank_values=True)
+    return parse_text(verb, {k: v[0] if len(v) == 1 else v for k, v in query.items()})
+
 
 HTML = "text/html; charset=utf-8"
 PAGE_HEADERS = (
@@ -51,14 +308,18 @@ def _events_route(memory: OpenMemory) -> Route:
 
 def _openapi(_: HttpRequest) -> Response:
     # Loaded here: a start need not wait for it.
-    from mnemosyned.daemon.api.openapi import openapi_json  # noqa: PLC0415
+    from mnemosyned.daemon.openapi import (  # noqa: PLC0415
+        openapi_json,
+    )
 
     return Response(HTTPStatus.OK, openapi_json())
 
 
 def _docs(_: HttpRequest) -> Response:
     # Loaded here: a start need not wait for it.
-    from mnemosyned.daemon.api.page import docs_page  # noqa: PLC0415
+    from mnemosyned.daemon.openapi import (  # noqa: PLC0415
+        docs_page,
+    )
 
     body = docs_page().encode()
     return Response(HTTPStatus.OK, body, content_type=HTML, headers=PAGE_HEADERS)

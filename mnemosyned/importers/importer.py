@@ -1,21 +1,29 @@
-"""The interface of formats: a source to read, and the items that a format makes of it."""
+"""What an importer is given and gives: sources, items, formats, and memories made of records."""
 
 from __future__ import annotations
 
 import hashlib
 import io
 import os
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time, tzinfo
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-from mnemosyned.domain.ports.surroundings.agents import IMPORTED_PREFIX
+import msgspec
+
+from mnemosyned.errors import InvalidRequest
+from mnemosyned.instants import in_zone
+from mnemosyned.memory.capture import IMPORTED_PREFIX
+from mnemosyned.memory.values import DEFAULT_SESSION, tag_name
 from mnemosyned.paths import printable_path
 from mnemosyned.verbs.memories import Remember
+from mnemosyned.verbs.request import TEXT_MAX
 
 HEAD_BYTES = 64 * 1024
 """Bytes at the beginning of a file by which its format is recognized."""
@@ -28,7 +36,7 @@ ID_CHARS = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class ImportItem:
     """A memory to store."""
 
     memory: Remember
@@ -63,7 +71,7 @@ class Group:
     size: int = 0
 
 
-Record = Item | Bad | Group
+Record = ImportItem | Bad | Group
 """What reading a source yields; `Group` of our own exports alone."""
 
 
@@ -207,3 +215,145 @@ def _sizes(folder: Path) -> Iterator[int]:
             path = Path(directory, name)
             if not path.is_symlink() and path.is_file():
                 yield path.stat().st_size
+
+
+PARSE_ERRORS = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    OSError,
+    RuntimeError,
+    StopIteration,
+    TypeError,
+    ValueError,
+)
+"""What random changes of mails, calendars and vCards make their parsers raise: also `OSError`, as a
+time zone may be named like a folder, and `StopIteration`, as a list may be empty."""
+
+
+def parsed(
+    parse: Callable[[], Remember | None], place: str, position: str, size: int
+) -> ImportItem | Bad | None:
+    """Return the record of what is parsed; None where that is no memory."""
+    try:
+        memory = parse()
+    except PARSE_ERRORS as error:
+        reason = f"it cannot be read: {error or type(error).__name__}"
+        return Bad(place, reason, position, size)
+    return ImportItem(memory, place, position, size) if memory else None
+
+
+TAGS_MAX = 50
+"""Tags kept of one record."""
+
+
+def sendable(memory: Remember) -> Remember:
+    """The memory with text, names and metadata that the daemon takes.
+
+    Names are cut to their limit, and empty metadata is left out.
+    """
+    metadata = {key: value for key, value in memory.metadata.items() if value}
+    return msgspec.structs.replace(
+        memory,
+        content=clean_text(memory.content),
+        session=clean_name(memory.session) or DEFAULT_SESSION,
+        source=clean_name(memory.source or "") or None,
+        role=clean_name(memory.role),
+        metadata=_as_json(metadata),
+        tags=tags_in(memory.tags),
+    )
+
+
+def _as_json(metadata: dict[str, Any]) -> dict[str, Any]:
+    """Return metadata that can be sent: where a value cannot be written as JSON, all as words."""
+    try:
+        msgspec.json.encode(metadata)
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return {
+            clean_name(str(key)): clean_name(repr(metadata[key])) for key in metadata
+        }
+    return metadata
+
+
+def clean_text(text: str) -> str:
+    """Return text without NUL and without halves of characters."""
+    if text.isascii():
+        return text.replace("\0", "").strip()
+    return text.replace("\0", "").encode("utf-8", "replace").decode().strip()
+
+
+def clean_name(name: str) -> str:
+    """Return a name on one line within the limit."""
+    return " ".join(clean_text(name).split())[:TEXT_MAX].strip()
+
+
+def text_in(value: object) -> str:
+    """Return text; empty where the value is none."""
+    return value if isinstance(value, str) else ""
+
+
+def tags_in(value: object) -> list[str]:
+    """Return tags that are a list, or words in a text with commas or spaces between them."""
+    if isinstance(value, str):
+        value = value.split(",") if "," in value else value.split()
+    if not isinstance(value, list):
+        return []
+    tags: dict[str, None] = {}
+    for text in map(str, filter(None, value)):
+        try:
+            tags[tag_name(clean_name(text).lstrip("#"))] = None
+        except InvalidRequest:
+            continue
+    return list(tags)[:TAGS_MAX]
+
+
+_MILLISECONDS_FROM = 100_000_000_000
+"""A larger number counts milliseconds; as seconds it would be the year 5138."""
+_MICROSECONDS_FROM = 100_000_000_000_000
+_NUMBER = re.compile(r"-?\d{1,20}(?:\.\d+)?")
+
+
+def moment_from(value: object, *, zone: tzinfo | None = None) -> datetime | None:
+    """Return a time with its zone; None for what is none.
+
+    A time without a zone is local, or of `zone`; a number counts seconds or milliseconds.
+    """
+    try:
+        return _parse_moment(value, zone)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def _parse_moment(value: object, zone: tzinfo | None) -> datetime | None:
+    if isinstance(value, datetime):
+        return _zoned(value, zone)
+    if isinstance(value, date):
+        return _zoned(datetime.combine(value, time()), zone)
+    if isinstance(value, str):
+        return _from_text(value.strip(), zone)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return _from_number(value)
+    return None
+
+
+def _from_text(text: str, zone: tzinfo | None) -> datetime | None:
+    if _NUMBER.fullmatch(text) and len(text) > 8:
+        return _from_number(float(text))
+    return _zoned(datetime.fromisoformat(text), zone)
+
+
+def _from_number(value: float) -> datetime | None:
+    if value <= 0:
+        return None
+    if value >= _MICROSECONDS_FROM:
+        value /= 1_000_000
+    elif value >= _MILLISECONDS_FROM:
+        value /= 1_000
+    return datetime.fromtimestamp(value, tz=UTC)
+
+
+def _zoned(moment: datetime, zone: tzinfo | None) -> datetime:
+    if moment.tzinfo:
+        return moment
+    return moment.replace(tzinfo=zone) if zone else in_zone(moment, None)

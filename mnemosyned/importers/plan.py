@@ -1,4 +1,4 @@
-"""The sources of an import, each with its format, in the order in which they are read."""
+"""The formats that can be imported, and which files of a source each reads."""
 
 from __future__ import annotations
 
@@ -6,20 +6,89 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from importlib import import_module
 from pathlib import Path
+from typing import cast
 
-from mnemosyned.domain.errors import InvalidRequest
-from mnemosyned.importers.importer import START, Bad, Format, Item, Source
-from mnemosyned.importers.reading.archives import SIGNATURE as ARCHIVE
-from mnemosyned.importers.reading.sqlite import SIGNATURE as SQLITE
-from mnemosyned.importers.registry import format_named, format_names, recognized
+from mnemosyned.errors import InvalidRequest
+from mnemosyned.importers.importer import START, Bad, Format, ImportItem, Source
+from mnemosyned.importers.reading import (
+    SQLITE_SIGNATURE as SQLITE,
+    ZIP_SIGNATURE as ARCHIVE,
+)
 from mnemosyned.verbs.request import instant
+
+
+@dataclass(frozen=True, slots=True)
+class FormatEntry:
+    """A format by its name; its module is loaded when it is needed."""
+
+    name: str
+    summary: str
+    """What it is, for help: `memories as JSON lines`."""
+    target: str
+    """`module:class`, in `mnemosyned.importers.formats`."""
+
+    def load(self) -> Format:
+        """Import its module and make the format."""
+        module, _, attribute = self.target.partition(":")
+        loaded = import_module(f"mnemosyned.importers.formats.{module}")
+        return cast("Format", getattr(loaded, attribute)())
+
+
+FORMATS = (
+    FormatEntry("export", "what `mnem export` wrote, restored exactly", "json_files:ExportFile"),
+    FormatEntry("git", "the commits of a git repository", "commits:GitRepository"),
+    FormatEntry("opencode-files", "OpenCode's folder of conversations", "transcripts:OpenCodeFolder"),
+    FormatEntry("opencode", "OpenCode's database", "transcripts:OpenCodeDatabase"),
+    FormatEntry("mnemosyne-memory", "a database or export of mnemosyne-memory",
+        "memory_stores:MnemosyneMemory"),
+    FormatEntry("mcp-memory-service", "a database or export of mcp-memory-service",
+        "memory_stores:McpMemoryService"),
+    FormatEntry("mem0", "a store or export of mem0 or OpenMemory", "memory_stores:Mem0"),
+    FormatEntry("basic-memory", "the database of basic-memory", "memory_stores:BasicMemory"),
+    FormatEntry("chatgpt", "ChatGPT's export", "chat_exports:ChatGptExport"),
+    FormatEntry("claude", "Claude's export", "chat_exports:ClaudeExport"),
+    FormatEntry("transcript", "conversations of Claude Code, Codex, Gemini CLI and others",
+        "transcripts:Transcript"),
+    FormatEntry("json", "memories as a JSON list", "json_files:JsonArray"),
+    FormatEntry("jsonl", "memories, one JSON object a line", "json_files:JsonLines"),
+    FormatEntry("git-log", "the saved output of git log", "commits:SavedLog"),
+    FormatEntry("mbox", "mail in an mbox file", "mail:Mailbox"),
+    FormatEntry("calendar", "a calendar in iCalendar's form", "calendars:Calendar"),
+    FormatEntry("contacts", "an address book of vCards", "calendars:Contacts"),
+    FormatEntry("shell", "a history of bash, zsh or fish", "shell:ShellHistory"),
+    FormatEntry("notes", "notes in Markdown", "notes:Notes"),
+)  # fmt: skip
+"""In the order in which they are asked whether they recognize a source: the strictest first."""
+
+
+def format_named(name: str) -> Format:
+    """Return the format of this name. Raises `InvalidRequest`."""
+    for entry in FORMATS:
+        if entry.name == name:
+            return entry.load()
+    raise InvalidRequest(
+        f"there is no format {name}; the formats are {format_names()}", field="format"
+    )
+
+
+def format_names() -> str:
+    """Return the names of the formats, for messages."""
+    return ", ".join(entry.name for entry in FORMATS)
+
+
+def recognize_format(source: Source) -> Format | None:
+    """Return the format of a source; None for one that no format recognizes."""
+    formats = (entry.load() for entry in FORMATS)
+    return next((format for format in formats if format.recognizes(source)), None)
+
 
 _LAST = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PlannedPart:
     """A source with its format."""
 
     source: Source
@@ -32,7 +101,7 @@ class Part:
 class Plan:
     """The files that an import reads."""
 
-    parts: list[Part] = field(default_factory=list)
+    parts: list[PlannedPart] = field(default_factory=list)
     unknown_files: int = 0
     unreadable: list[Bad] = field(default_factory=list)
 
@@ -67,7 +136,7 @@ def _add(plan: Plan, source: Source, given: Format | None) -> None:
         raise InvalidRequest(problem, field="path")
     format = _format_of(source, given)
     if format:
-        plan.parts.append(Part(source, format, format.size(source)))
+        plan.parts.append(PlannedPart(source, format, format.size(source)))
     elif source.is_folder:
         _add_files(plan, source, given)
     else:
@@ -77,7 +146,7 @@ def _add(plan: Plan, source: Source, given: Format | None) -> None:
 def _format_of(source: Source, given: Format | None) -> Format | None:
     """The format of a source: the one given, which a folder has to have, or the one it shows."""
     if given is None:
-        return recognized(source)
+        return recognize_format(source)
     return given if not source.is_folder or given.recognizes(source) else None
 
 
@@ -108,13 +177,13 @@ def _unknown(source: Source) -> str:
 
 
 def _add_files(plan: Plan, folder: Source, given: Format | None) -> None:
-    for path in _files(folder.path):
+    for path in _files_below(folder.path):
         source = Source(path, folder.root)
         try:
-            format = recognized(source)
+            format = recognize_format(source)
             is_wanted = format and (given is None or format.name == given.name)
             if format and is_wanted:
-                plan.parts.append(Part(source, format, format.size(source)))
+                plan.parts.append(PlannedPart(source, format, format.size(source)))
             else:
                 plan.unknown_files += 1
         except OSError as error:
@@ -123,7 +192,7 @@ def _add_files(plan: Plan, folder: Source, given: Format | None) -> None:
             )
 
 
-def _files(folder: Path) -> Iterator[Path]:
+def _files_below(folder: Path) -> Iterator[Path]:
     """Yield the regular files under a folder by name; links and hidden folders are left out."""
     for directory, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
@@ -133,7 +202,7 @@ def _files(folder: Path) -> Iterator[Path]:
                 yield path
 
 
-def _first_time(part: Part) -> datetime:
+def _first_time(part: PlannedPart) -> datetime:
     """Return the time of the first record; sources without one come last, by name.
 
     Streams are among them, as what is read of them here could not be read again.
@@ -142,7 +211,7 @@ def _first_time(part: Part) -> datetime:
         return _LAST
     try:
         for record in part.format.read(part.source, START):
-            if isinstance(record, Item):
+            if isinstance(record, ImportItem):
                 return instant(record.memory.created_at) or _LAST
     except OSError:
         pass  # reported when it is read

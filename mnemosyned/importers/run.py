@@ -1,19 +1,416 @@
-"""An import: reads the parts of a plan, hands the items to the daemon, keeps the position."""
+"""An import from plan to report: batches sent to the daemon, a journal to go on from."""
 
 from __future__ import annotations
 
+import hashlib
+import os
+import re
+import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Protocol
 
-from mnemosyned.domain.exchange import Restored
-from mnemosyned.importers.delivery import Delivery
-from mnemosyned.importers.exact import ExactDelivery, Restorer
-from mnemosyned.importers.importer import START, Bad, Group, Item, Record
-from mnemosyned.importers.journal import Entry, Journal
-from mnemosyned.importers.plan import Part, Plan
-from mnemosyned.importers.report import ImportReport, Preview
+import msgspec
+
+from mnemosyned.errors import InvalidRequest, Kind, MalformedJson, MnemosynedError
+from mnemosyned.importers.importer import START, Bad, Group, ImportItem, Record, Source
+from mnemosyned.importers.plan import Plan, PlannedPart
+from mnemosyned.memory.exchange import ExportedMemory, Restored
+from mnemosyned.memory.learning import Learning
+from mnemosyned.paths import state_dir
+from mnemosyned.verbs.exchange import FOOTER, line_kind, parse_record
 from mnemosyned.verbs.facade import Caller
-from mnemosyned.verbs.memories import RememberedMany
+from mnemosyned.verbs.memories import Remember, RememberedMany, RememberMany
+from mnemosyned.verbs.request import instant
+
+BATCH_ITEMS = 500
+BATCH_CHARS = 2_000_000
+"""Characters of a batch: as JSON they stay below the daemon's limit for a body."""
+_MEMORY_PLACE = re.compile(r"memories\[(\d+)\]\.?")
+
+
+class Delivery:
+    """Collects items into batches and sends each when it is full."""
+
+    def __init__(
+        self,
+        caller: Caller,
+        *,
+        on_answer: Callable[[Sequence[ImportItem], RememberedMany], None],
+        on_refusal: Callable[[Bad], None],
+        check_only: bool = False,
+    ) -> None:
+        """Make a delivery; with `check_only` the daemon checks every item and stores none.
+
+        `on_answer` gets the items of an acknowledged batch, refused ones left out.
+        """
+        self._caller = caller
+        self._on_answer = on_answer
+        self._on_refusal = on_refusal
+        self._check_only = check_only
+        self._batch: list[ImportItem] = []
+        self._chars = 0
+
+    def add(self, item: ImportItem) -> None:
+        """Add an item. Raises errors that are not the fault of an item."""
+        metadata = item.memory.metadata
+        self._chars += len(item.memory.content) + (
+            len(str(metadata)) if metadata else 0
+        )
+        self._batch.append(item)
+        if len(self._batch) >= BATCH_ITEMS or self._chars >= BATCH_CHARS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Send what is left."""
+        batch, self._batch, self._chars = self._batch, [], 0
+        while batch:
+            request = RememberMany(
+                [item.memory for item in batch], dry_run=self._check_only
+            )
+            try:
+                answer = self._caller.call(request)
+            except MnemosynedError as error:
+                refused = batch.pop(_index_at_fault(error, len(batch)))
+                self._on_refusal(_refusal(refused, error))
+            else:
+                self._on_answer(batch, answer)
+                return
+
+
+def _index_at_fault(error: MnemosynedError, count: int) -> int:
+    """Return which of some items an error is about. Raises the error if it is about none."""
+    place = _MEMORY_PLACE.match(error.field or "")
+    if isinstance(error, MalformedJson):
+        raise error
+    if place:
+        return int(place[1])
+    if count == 1 and error.kind in (Kind.INVALID, Kind.CONFLICT) and error.field:
+        return 0  # a batch of one is named without its number
+    raise error
+
+
+def _refusal(item: ImportItem, error: MnemosynedError) -> Bad:
+    reason = _MEMORY_PLACE.sub("", error.message)
+    return Bad(item.place, f"{reason} ({error.code})", item.position)
+
+
+BATCH_LINES = 1_000
+BATCH_BYTES = 2 << 20
+_EXACT_PLACE = re.compile(r"lines\[(\d+)\]")
+
+
+class Restorer(Protocol):
+    """Carries lines of an export to the daemon."""
+
+    def restore(self, lines: bytes) -> Restored:
+        """Have lines stored in one transaction."""
+        ...
+
+
+class ExactDelivery:
+    """Collects groups into batches and sends each when it is full."""
+
+    def __init__(
+        self,
+        restorer: Restorer,
+        *,
+        on_answer: Callable[[Sequence[Group], Restored], None],
+        on_refusal: Callable[[Bad], None],
+    ) -> None:
+        """Make a delivery; `on_answer` gets the groups of an acknowledged batch."""
+        self._restorer = restorer
+        self._on_answer = on_answer
+        self._on_refusal = on_refusal
+        self._batch: list[Group] = []
+        self._lines = 0
+        self._bytes = 0
+
+    def add(self, group: Group) -> None:
+        """Add a group. Raises errors that are not the fault of a line."""
+        full = self._lines + group.lines > BATCH_LINES
+        if self._batch and (full or self._bytes + len(group.data) > BATCH_BYTES):
+            self.flush()
+        self._batch.append(group)
+        self._lines += group.lines
+        self._bytes += len(group.data)
+
+    def flush(self) -> None:
+        """Send what is left; a group with a line that the daemon refuses is left out."""
+        batch, self._batch = self._batch, []
+        self._lines = self._bytes = 0
+        while batch:
+            try:
+                restored = self._restorer.restore(
+                    b"".join(group.data for group in batch)
+                )
+            except (InvalidRequest, MalformedJson) as error:
+                refused = batch.pop(_at_fault(batch, error))
+                reason = f"{error.message} ({error.code})"
+                self._on_refusal(Bad(refused.place, reason, refused.position))
+            else:
+                self._on_answer(batch, restored)
+                return
+
+
+def _at_fault(batch: Sequence[Group], error: MnemosynedError) -> int:
+    """Return which group has the line that an error names. Raises the error if it names none."""
+    place = _EXACT_PLACE.match(error.field or "")
+    if place is None:
+        raise error
+    left = int(place[1])
+    for index, group in enumerate(batch):
+        if left < group.lines:
+            return index
+        left -= group.lines
+    raise error
+
+
+HEAD_HASHED_BYTES = 4_096
+KEPT_S = 90 * 86_400
+"""Age at which the journal of an import that was never finished is deleted."""
+
+
+class ImportEntry(msgspec.Struct, frozen=True):
+    """How far one source was stored."""
+
+    path: str
+    file: str
+    """Device, inode, and the hash of the file's beginning."""
+    position: str
+    bytes: int
+    done: bool = False
+    size: int = 0
+    """Bytes of the file at that time."""
+
+
+class ImportJournal:
+    """The positions of one import; each is written once its batch was acknowledged.
+
+    A position that was not written costs nothing but time: ids keep the records from being
+    stored twice.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        """Read the journal, if there is one; without a path nothing is kept."""
+        self._path = path
+        self._entries = _read(path) if path else {}
+        self.found = bool(self._entries)
+
+    @classmethod
+    def of(cls, database: str, root: Path, format: str) -> ImportJournal:
+        """Return the journal of importing a path into a database.
+
+        Where the state directory cannot be written, nothing is kept.
+        """
+        folder = state_dir() / "imports"
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _delete_old(folder)
+        except OSError:
+            return cls(None)
+        parts = (database, _file_number(database), str(root.absolute()), format)
+        identity = "\0".join(parts)
+        name = hashlib.sha256(identity.encode("utf-8", "replace")).hexdigest()[:32]
+        return cls(folder / f"{name}.jsonl")
+
+    def entry(self, source: Source) -> ImportEntry | None:
+        """Return how far a source was stored, unless it is another file now, or was cut.
+
+        A file that grew since it was done is read on; of a folder nothing tells.
+        """
+        entry = self._entries.get(str(source.shown.absolute()))
+        if entry is None:
+            return None
+        try:
+            file, size = _identity(source)
+        except OSError:
+            return None  # reported when it is read
+        if file != entry.file or size < entry.size:
+            return None
+        is_unchanged = size == entry.size and not source.is_folder
+        return msgspec.structs.replace(entry, done=entry.done and is_unchanged)
+
+    def write(
+        self, source: Source, position: str, bytes: int, *, done: bool = False
+    ) -> None:
+        """Note that all up to a position is stored; a full disk stops the notes, no more."""
+        if self._path is None or (position == START and not done):
+            return
+        try:
+            file, size = _identity(source)
+            path = str(source.shown.absolute())
+            _append(self._path, ImportEntry(path, file, position, bytes, done, size))
+        except OSError:
+            self._path = None
+
+    def delete(self) -> None:
+        """Delete it, as the import is finished."""
+        self._entries = {}
+        if self._path:
+            self._path.unlink(missing_ok=True)
+
+
+_decode = msgspec.json.Decoder(ImportEntry).decode
+
+
+def _append(path: Path, entry: ImportEntry) -> None:
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+    with os.fdopen(os.open(path, flags, 0o600), "ab") as file:
+        file.write(msgspec.json.encode(entry) + b"\n")
+
+
+def _file_number(path: str) -> str:
+    """Return what tells a file from another one at the same path, if it can be seen."""
+    try:
+        status = os.stat(path)  # noqa: PTH116
+    except OSError:
+        return ""
+    return f"{status.st_dev}:{status.st_ino}"
+
+
+def _read(path: Path) -> dict[str, ImportEntry]:
+    entries: dict[str, ImportEntry] = {}
+    try:
+        opened = path.open("rb")
+    except FileNotFoundError:
+        return entries
+    with opened:
+        for line in opened:
+            try:
+                entry = _decode(line)
+            except msgspec.DecodeError:
+                continue  # a line that was cut off
+            entries[entry.path] = entry
+    return entries
+
+
+def _identity(source: Source) -> tuple[str, int]:
+    """Return what tells a file from others at its path, and its size. Raises `OSError`."""
+    status = source.path.stat()
+    head = hashlib.sha256(source.head[:HEAD_HASHED_BYTES]).hexdigest()[:16]
+    size = 0 if source.is_folder else status.st_size
+    return f"{status.st_dev}:{status.st_ino}:{head}", size
+
+
+def _delete_old(folder: Path) -> None:
+    oldest = time.time() - KEPT_S
+    for path in folder.glob("*.jsonl"):
+        if path.stat().st_mtime < oldest:
+            path.unlink(missing_ok=True)
+
+
+PROBLEMS_SHOWN_MAX = 20
+SESSIONS_MAX = 10_000
+"""Different sessions that are counted by name."""
+LEARNINGS_SHOWN_MAX = 20
+
+
+@dataclass(slots=True)
+class ImportReport:
+    """Counts of an import, and its first bad records."""
+
+    stored: int = 0
+    known: int = 0
+    """Memories that were there already."""
+    forgotten: int = 0
+    """Memories that were imported before and forgotten, and stay so."""
+    learned: int = 0
+    """Learnings in force that came with the records."""
+    bad: int = 0
+    problems: list[str] = field(default_factory=list)
+    """The place and reason of the first bad records."""
+    files: int = 0
+    unknown_files: int = 0
+    """Files in folders that have no format that can be imported."""
+    restored: dict[str, int] = field(default_factory=dict)
+    """Records of an export that were restored, by kind."""
+    left_out: int = 0
+    """Summaries of an export that the next sleep writes, as their originals are not all here."""
+    continued: bool = False
+    """Whether it went on where an earlier import had stopped."""
+
+    def add_problem(self, problem: Bad) -> None:
+        """Count a bad record, and keep the first ones."""
+        self.bad += 1
+        if len(self.problems) < PROBLEMS_SHOWN_MAX:
+            self.problems.append(f"{problem.place}: {problem.reason}")
+
+    def add_restored(self, restored: Restored, place: str) -> None:
+        """Count a part of an export."""
+        for kind, count in restored.stored.items():
+            self.restored[kind] = self.restored.get(kind, 0) + count
+        self.stored += restored.stored.get("memory", 0)
+        self.known += restored.known.get("memory", 0)
+        self.learned += restored.stored.get("learning", 0)
+        self.left_out += restored.left_out
+        for conflict in restored.conflicts:
+            reason = f"the {conflict.kind} {conflict.id}: {conflict.reason}"
+            self.add_problem(Bad(place, reason))
+
+
+@dataclass(slots=True)
+class Preview:
+    """The preview of an import: what it would store."""
+
+    memories: int = 0
+    formats: Counter[str] = field(default_factory=Counter)
+    roles: Counter[str] = field(default_factory=Counter)
+    sources: Counter[str] = field(default_factory=Counter)
+    sessions: Counter[str] = field(default_factory=Counter)
+    earliest: datetime | None = None
+    latest: datetime | None = None
+    undated: int = 0
+    """Memories that would get the time of the import."""
+    learned: int = 0
+    learnings: list[str] = field(default_factory=list)
+    """The first texts that would be learned."""
+
+    def add(self, items: Sequence[ImportItem], format: str) -> None:
+        """Count records that the daemon takes."""
+        self.memories += len(items)
+        self.formats[format] += len(items)
+        for item in items:
+            self._count(item.memory)
+
+    def _count(self, memory: Remember | ExportedMemory) -> None:
+        self.roles[memory.role] += 1
+        self.sources[memory.source or ""] += 1
+        if memory.session in self.sessions or len(self.sessions) < SESSIONS_MAX:
+            self.sessions[memory.session] += 1
+        moment = instant(memory.created_at)
+        if moment is None:
+            self.undated += 1
+            return
+        self.earliest = min(self.earliest or moment, moment)
+        self.latest = max(self.latest or moment, moment)
+
+    def add_group(self, group: Group, format: str) -> None:
+        """Count lines of an export."""
+        for line in group.data.splitlines():
+            if line_kind(line).record == FOOTER:
+                continue
+            record = parse_record(line)
+            if isinstance(record, ExportedMemory):
+                self.memories += 1
+                self.formats[format] += 1
+                self._count(record)
+            elif isinstance(record, Learning):
+                self._count_learning(record)
+
+    def _count_learning(self, learning: Learning) -> None:
+        self.learned += 1
+        if len(self.learnings) < LEARNINGS_SHOWN_MAX:
+            self.learnings.append(learning.text)
+
+    def add_learnings(self, answer: RememberedMany) -> None:
+        """Count what a checked batch would teach."""
+        for learning in answer.would_learn:
+            self._count_learning(learning)
+
 
 Progress = Callable[[int, ImportReport], object]
 """Called with the bytes read since the last call, and the counts so far."""
@@ -27,7 +424,7 @@ class ImportRun:
     restorer: Restorer
     """Takes the lines of exports."""
     plan: Plan
-    journals: dict[str, Journal] = field(default_factory=dict)
+    journals: dict[str, ImportJournal] = field(default_factory=dict)
     """By the path that was typed; none where nothing is to be kept."""
     progress: Progress = lambda _size, _report: None
     preview: Preview | None = None
@@ -45,7 +442,7 @@ class ImportRun:
             journal.delete()
         return self.report
 
-    def _run_part(self, part: Part) -> None:
+    def _run_part(self, part: PlannedPart) -> None:
         journal = self.journals.get(str(part.source.root))
         entry = journal.entry(part.source) if journal else None
         reader = PartReader(self, part, journal, entry)
@@ -57,7 +454,11 @@ class PartReader:
     """Reads one part, from where an earlier import stopped."""
 
     def __init__(
-        self, run: ImportRun, part: Part, journal: Journal | None, entry: Entry | None
+        self,
+        run: ImportRun,
+        part: PlannedPart,
+        journal: ImportJournal | None,
+        entry: ImportEntry | None,
     ) -> None:
         self._run = run
         self._part = part
@@ -106,7 +507,7 @@ class PartReader:
         self._bytes += record.size
         if isinstance(record, Bad):
             run.report.add_problem(record)
-        elif isinstance(record, Item):
+        elif isinstance(record, ImportItem):
             self._delivery.add(record)
         elif run.preview:
             run.preview.add_group(record, self._part.format.name)
@@ -114,7 +515,7 @@ class PartReader:
             self._exact.add(record)
         run.progress(record.size, run.report)
 
-    def _note_answer(self, items: Sequence[Item], answer: RememberedMany) -> None:
+    def _note_answer(self, items: Sequence[ImportItem], answer: RememberedMany) -> None:
         run = self._run
         if run.preview:
             run.preview.add(items, self._part.format.name)

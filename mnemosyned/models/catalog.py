@@ -1,23 +1,327 @@
-"""Models installed on this machine, in one folder, by their file names."""
+"""Models installed on this machine, in one folder, and their download.
+
+Resumed, verified, and put in place in one step.
+"""
 
 from __future__ import annotations
 
+import errno
+import fcntl
+import hashlib
+import ipaddress
+import json
+import os
 import re
-from collections.abc import Iterator, Mapping
+import shutil
+import socket
+import ssl
+import time
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from http.client import HTTPException, HTTPMessage, HTTPResponse
 from pathlib import Path
+from typing import IO, BinaryIO
+from urllib.error import HTTPError, URLError
 from urllib.parse import unquote, urlsplit
+from urllib.request import HTTPRedirectHandler, Request
 
-from mnemosyned.domain.errors import FetchFailed, InvalidRequest
-from mnemosyned.models.download import (
-    MAGIC,
-    DownloadRequest,
-    Progress,
-    discard_part,
-    download,
-    sha256_of,
-)
+from mnemosyned.errors import FetchFailed, InvalidRequest
 from mnemosyned.paths import models_dir, usable_path
+
+MAGIC = b"GGUF"
+CHUNK_BYTES = 1 << 18
+REDIRECTS_MAX = 5
+STALLED_ATTEMPTS_MAX = 4
+"""Attempts in a row that may bring no bytes."""
+ATTEMPTS_MAX = 1_000
+TIMEOUT_S = 30.0
+RETRYABLE_STATUSES = {408, 425, 429, 500, 502, 503, 504}
+"""HTTP statuses worth another attempt."""
+
+Progress = Callable[[int, int | None], object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DownloadRequest:
+    """File to download, with its size and digest where known."""
+
+    url: str
+    size: int | None = None
+    sha256: str | None = None
+
+
+def download(
+    request: DownloadRequest, target: Path, *, progress: Progress, pause_s: float = 1.0
+) -> str:
+    """Download the file to its target; return its SHA-256.
+
+    Bytes received stay next to the target as `.part`, and the next call resumes there.
+    `progress` gets the number of bytes received and the total. Raises `FetchFailed`.
+    """
+    check_url(request.url)
+    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    part = target.with_name(f"{target.name}.part")
+    with part.open("a+b") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise FetchFailed(
+                f"{target.name} is being downloaded already; wait until that is finished"
+            ) from error
+        try:
+            _Download(request, file, part, progress).run(pause_s)
+        finally:
+            if not part.exists() or part.stat().st_size == 0:
+                discard_part(part)
+        os.fsync(file.fileno())
+        digest = sha256_of(part)
+        if request.sha256 and digest != request.sha256.lower():
+            discard_part(part)
+            raise FetchFailed(
+                f"{target.name} came with the SHA-256 {digest} instead of {request.sha256}; it was "
+                "deleted: download it again, and do not trust the source if this repeats"
+            )
+        target.with_name(f"{target.name}.sha256").write_text(
+            f"{digest}  {target.name}\n"
+        )
+        part.replace(target)
+        _metadata_path(part).unlink(missing_ok=True)
+    return digest
+
+
+def sha256_of(path: Path) -> str:
+    """Return the digest of a file, as `sha256sum` prints it."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def check_url(url: str) -> None:
+    """Require HTTPS; plain HTTP only to this machine. Raises `InvalidRequest`."""
+    parts = urlsplit(url)
+    if parts.scheme == "https" and parts.hostname:
+        return
+    if parts.scheme == "http" and parts.hostname and _is_loopback(parts.hostname):
+        return
+    raise InvalidRequest(
+        f"{url} is not an https address; models are fetched over TLS", field="url"
+    )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _metadata_path(part: Path) -> Path:
+    """Return the path of the record of a part's address and version."""
+    return part.with_name(f"{part.name}.json")
+
+
+def discard_part(part: Path) -> None:
+    """Delete an incomplete download."""
+    part.unlink(missing_ok=True)
+    _metadata_path(part).unlink(missing_ok=True)
+
+
+class _Redirects(HTTPRedirectHandler):
+    max_redirections = REDIRECTS_MAX
+
+    def redirect_request(  # noqa: PLR0917 as the library calls it
+        self,
+        req: Request,
+        fp: IO[bytes],
+        code: int,
+        msg: str,
+        headers: HTTPMessage,
+        newurl: str,
+    ) -> Request | None:
+        check_url(newurl)
+        if req.full_url.startswith("https:") and not newurl.startswith("https:"):
+            raise FetchFailed(
+                f"{urlsplit(req.full_url).hostname} redirects to an address without TLS; it was not followed"
+            )
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+class _Download:
+    """Attempts at one file, each resuming the one before."""
+
+    def __init__(
+        self, request: DownloadRequest, file: BinaryIO, part: Path, progress: Progress
+    ) -> None:
+        self._request = request
+        self._file = file
+        self._part = part
+        self._progress = progress
+        self._host = urlsplit(request.url).hostname
+        handlers = [
+            urllib.request.HTTPSHandler(context=ssl.create_default_context()),
+            _Redirects(),
+        ]
+        if _is_loopback(self._host or ""):  # not by way of the environment's proxy
+            handlers.append(urllib.request.ProxyHandler({}))
+        self._opener = urllib.request.build_opener(*handlers)
+        self._etag = self._remembered()
+
+    def run(self, pause_s: float) -> None:
+        """Attempt until the file is complete. Raises `FetchFailed`."""
+        stalled = 0
+        for _ in range(ATTEMPTS_MAX):
+            before = self._have()
+            if self._request.size and before == self._request.size:
+                return
+            try:
+                self._attempt(before)
+            except (OSError, HTTPException) as error:
+                stalled = 0 if self._have() > before else stalled + 1
+                if stalled >= STALLED_ATTEMPTS_MAX or self._is_final(error):
+                    raise FetchFailed(self._why(error)) from error
+                time.sleep(pause_s * 2**stalled)
+            else:
+                return
+        raise FetchFailed(
+            f"{self._host} broke off {ATTEMPTS_MAX} times; call again to go on"
+        )
+
+    def _attempt(self, have: int) -> None:
+        """Make one request; raise where it leaves the file incomplete."""
+        headers = {"Accept-Encoding": "identity", "User-Agent": "mnemosyned"}
+        if have:
+            headers["Range"] = f"bytes={have}-"
+            if self._etag:
+                headers["If-Range"] = self._etag
+        request = Request(self._request.url, headers=headers)  # noqa: S310 checked before
+        try:
+            response = self._opener.open(request, timeout=TIMEOUT_S)
+        except HTTPError as error:
+            error.close()  # it is the answer, too
+            if (
+                error.code == 416
+            ):  # there is no such rest: another file than the one begun
+                self._file.truncate(0)
+                raise ConnectionError("the part did not fit") from error
+            raise
+        with response:
+            total = self._accept(response, have)
+            self._copy(response, total)
+        if total is not None and self._have() < total:
+            raise ConnectionError("the connection broke off")
+
+    def _accept(self, response: HTTPResponse, have: int) -> int | None:
+        """Position the file for the response; return the total size."""
+        length = response.headers.get("Content-Length", "")
+        total = int(length) if length.isdigit() else None
+        if response.status == 206:
+            start, _, whole = _content_range(response.headers.get("Content-Range", ""))
+            if start != have:
+                self._file.truncate(0)
+                raise ConnectionError("the server sent another range")
+            total = whole
+        else:
+            self._file.truncate(0)
+        if self._request.size and total not in (None, self._request.size):
+            raise FetchFailed(
+                f"{self._host} has a file of {total:,} bytes where {self._request.size:,} are "
+                "expected: it is another file, and nothing of it was kept"
+            )
+        free = shutil.disk_usage(self._part.parent).free
+        if total is not None and total - self._have() > free:
+            raise FetchFailed(
+                f"it needs {(total - self._have()) / 1e9:.1f} GB more, and {free / 1e9:.1f} GB are "
+                f"free in {self._part.parent}; free some space and repeat the command"
+            )
+        self._remember(response.headers.get("ETag"))
+        return total
+
+    def _copy(self, response: HTTPResponse, total: int | None) -> None:
+        have = self._have()
+        while chunk := response.read(CHUNK_BYTES):
+            if (
+                have < len(MAGIC)
+                and not MAGIC.startswith(chunk[: len(MAGIC) - have])
+                and (not chunk.startswith(MAGIC))
+            ):
+                discard_part(self._part)
+                raise FetchFailed(
+                    f"what {self._host} sends is not a model in GGUF format; check the address"
+                )
+            self._file.write(chunk)
+            self._file.flush()
+            have += len(chunk)
+            if self._request.size and have > self._request.size:
+                discard_part(self._part)
+                raise FetchFailed(f"{self._host} sends more than the file should have")
+            self._progress(have, total or self._request.size)
+
+    def _have(self) -> int:
+        return os.fstat(self._file.fileno()).st_size
+
+    def _remembered(self) -> str | None:
+        """Return the version of the part; truncate a part of another address."""
+        try:
+            note = json.loads(_metadata_path(self._part).read_text())
+            if note["url"] == self._request.url:
+                return str(note["etag"]) if note["etag"] else None
+        except (OSError, ValueError, KeyError, TypeError):  # none, or not ours
+            pass
+        self._file.truncate(0)
+        return None
+
+    def _remember(self, etag: str | None) -> None:
+        # A weak one does not promise the same bytes.
+        self._etag = None if etag is None or etag.startswith("W/") else etag
+        note = json.dumps({"url": self._request.url, "etag": self._etag})
+        _metadata_path(self._part).write_text(note)
+
+    def _is_final(self, error: Exception) -> bool:
+        """Whether another attempt would fail in the same way."""
+        if isinstance(error, HTTPError):
+            return error.code not in RETRYABLE_STATUSES
+        reason = error.reason if isinstance(error, URLError) else error
+        if isinstance(reason, ssl.SSLCertVerificationError):
+            return True
+        if isinstance(reason, OSError) and reason.errno in (
+            errno.ENOSPC,
+            errno.EDQUOT,
+            errno.EIO,
+        ):
+            return True
+        return not self._have() and isinstance(
+            reason, socket.gaierror | ConnectionRefusedError
+        )
+
+    def _why(self, error: Exception) -> str:
+        kept = (
+            f"; {self._have():,} bytes are kept, call again to go on"
+            if self._have()
+            else ""
+        )
+        if isinstance(error, HTTPError):
+            advice = (
+                "try again later"
+                if error.code in RETRYABLE_STATUSES
+                else "check the address"
+            )
+            return f"{self._host} answers {error.code} {error.reason}{kept or f'; {advice}'}"
+        reason = error.reason if isinstance(error, URLError) else error
+        words = (
+            reason.strerror
+            if isinstance(reason, OSError) and reason.strerror
+            else str(reason)
+        )
+        return f"{self._host} cannot be fetched from ({words}){kept}"
+
+
+def _content_range(text: str) -> tuple[int | None, int | None, int | None]:
+    """Parse first byte, last byte and size out of `bytes 5-9/10`."""
+    span, _, whole = text.removeprefix("bytes ").partition("/")
+    first, _, last = span.partition("-")
+    numbers = (int(word) if word.isdigit() else None for word in (first, last, whole))
+    return next(numbers), next(numbers), next(numbers)
+
 
 FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,199}\.gguf")
 

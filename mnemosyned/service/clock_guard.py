@@ -1,4 +1,4 @@
-"""The clock for what cannot be undone: a jump is not believed until its owner confirms it."""
+"""The clock for work that cannot be undone: a jump is not believed until its owner confirms it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Self
 
-from mnemosyned.domain.errors import StorageFailed
-from mnemosyned.domain.ports.clock import Clock, ClockStore
-from mnemosyned.domain.timekeeping import Judgment, Sighting, judge
+from mnemosyned.errors import StorageFailed
 from mnemosyned.logs import logger
-from mnemosyned.sleep.host import boot_id, uptime_s
+from mnemosyned.memory.clock import Clock, ClockStore, Judgment, Sighting, judge
+from mnemosyned.sleep.triggers import boot_id, uptime_s
 
 KEPT_EVERY_S = 3_600.0
 """A sighting is kept in the store so often; a crash costs no more of what is known."""

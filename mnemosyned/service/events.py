@@ -1,4 +1,4 @@
-"""Live events: a bounded bus that no reader can block, and what is told of each request."""
+"""Live events: a bounded bus that no reader can block, and the events of each request."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mnemosyned.domain.errors import DaemonBusy, MnemosynedError
-from mnemosyned.domain.memory import Acknowledged
-from mnemosyned.domain.ports.clock import Clock
-from mnemosyned.domain.secrets.masking import mask_secrets
-from mnemosyned.domain.sleep.cycles import CycleReport, Trigger
+from mnemosyned.errors import DaemonBusy, MnemosynedError
+from mnemosyned.memory.clock import Clock
+from mnemosyned.memory.consolidation import CycleReport, Trigger
+from mnemosyned.memory.values import Acknowledged
+from mnemosyned.text.secrets.masking import mask_secrets
 from mnemosyned.verbs.memories import (
     Recall,
     Recalled,
@@ -23,8 +23,7 @@ from mnemosyned.verbs.memories import (
 )
 from mnemosyned.verbs.request import Request, names
 from mnemosyned.verbs.retention import Forget, Forgotten
-from mnemosyned.verbs.sleep import Sleep
-from mnemosyned.verbs.streams.events import Event, EventKind, EventMemory
+from mnemosyned.verbs.upkeep import Event, EventKind, EventMemory, Sleep
 
 Fields = dict[str, Any]
 

@@ -1,36 +1,34 @@
-"""Validation of memories on intake, and the drafts made of them."""
+"""Validation of new memories, their drafts, and work done in several short transactions."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from math import isnan
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
-from mnemosyned.domain.errors import (
+from mnemosyned.conversation.learnings.recognize import extract_learnings
+from mnemosyned.errors import (
     ContentTooLarge,
     EmptyContent,
     InvalidRequest,
     InvalidText,
     InvalidTime,
+    MnemosynedError,
+    PartlyDone,
     SecretRefused,
+    StorageFailed,
 )
-from mnemosyned.domain.ids import new_id
-from mnemosyned.domain.instants import shift
-from mnemosyned.domain.learnings.learning import Learning
-from mnemosyned.domain.learnings.recognize import extract_learnings
-from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.domain.ports.records import Draft
-from mnemosyned.domain.revisions import MemoryEdit
-from mnemosyned.domain.secrets.masking import (
-    SecretRule,
-    apply_secret_rule,
-    mask_secrets,
-)
-from mnemosyned.domain.tags import tag_names
+from mnemosyned.ids import new_id
+from mnemosyned.instants import shift
+from mnemosyned.memory.edit import MemoryEdit
+from mnemosyned.memory.learning import Learning
+from mnemosyned.memory.ports import Draft
+from mnemosyned.memory.values import MemoryRecord, tag_names
+from mnemosyned.text.secrets.masking import SecretRule, apply_secret_rule, mask_secrets
 from mnemosyned.verbs.memories import METADATA_BYTES_MAX, Remember
 from mnemosyned.verbs.request import Instant, Request, instant
 
@@ -232,3 +230,44 @@ def to_utc(given: Instant, *, field: str) -> datetime:
         return moment.astimezone(UTC)
     except OverflowError as error:
         raise InvalidTime(f"{field} lies outside the calendar", field=field) from error
+
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+CHUNK = 100
+"""Memories changed, or read for a preview, in one transaction; `remember` waits for no more."""
+
+
+def in_steps(
+    values: Sequence[T],
+    size: int,
+    step: Callable[[Sequence[T]], R],
+    *,
+    done: Callable[[list[R]], str],
+) -> list[R]:
+    """Do the work chunk by chunk; each chunk is whole or untouched.
+
+    Where one fails after others were done, `done` puts those into words. Raises `PartlyDone` then,
+    and the error itself where the first one failed.
+    """
+    results: list[R] = []
+    try:
+        for chunk in chunks(values, size):
+            result = step(chunk)
+            results.append(result)
+    except MnemosynedError as error:
+        if not results:
+            raise
+        reason = error.reason if isinstance(error, StorageFailed) else error.message
+        raise PartlyDone(
+            f"{done(results)}, the others were not. Send the request again for the others: "
+            f"{reason}",
+            reason=reason,
+        ) from error
+    return results
+
+
+def chunks(values: Sequence[T], size: int) -> list[Sequence[T]]:
+    """The values in pieces of a size."""
+    return [values[start : start + size] for start in range(0, len(values), size)]

@@ -1,4 +1,4 @@
-"""The policies in force: all settings that may change while the memory is open."""
+"""Policies: all settings that may change while the memory is open."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
-from mnemosyned.domain.conversation.budget import TokenBudget
-from mnemosyned.domain.conversation.message_tokens import FullCounter, MessageCounter
-from mnemosyned.domain.keeping.backups import Keep
-from mnemosyned.domain.keeping.retention import Retention
-from mnemosyned.domain.text.token_estimate import TokenEstimator, WithMargin
+from mnemosyned.backup_schedule import Keep
+from mnemosyned.conversation.budget import TokenBudget
+from mnemosyned.conversation.messages import FullCounter, MessageCounter
+from mnemosyned.memory.forgetting import Retention
 from mnemosyned.service.intake import Intake
 from mnemosyned.sleep.policy import SleepPolicy
+from mnemosyned.text.token_counts import TokenEstimator, WithMargin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,67 +1,275 @@
-"""`MemoryService`: how each verb is done, one short method for each."""
+"""`MemoryService`: one short method for each verb."""
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
-from mnemosyned.domain.errors import InvalidRequest, MnemosynedError, ShuttingDown
-from mnemosyned.domain.exchange import Restored
-from mnemosyned.domain.memory import Acknowledged, MemoryRecord, Revision
-from mnemosyned.domain.ports.records import Draft
-from mnemosyned.domain.revisions import mask_revision
-from mnemosyned.domain.search.hits import hits
-from mnemosyned.domain.search.placement import misses_time, with_summary
-from mnemosyned.domain.search.ranking import rank
-from mnemosyned.domain.secrets.exact_values import (
+from mnemosyned.errors import InvalidRequest, MnemosynedError, ShuttingDown
+from mnemosyned.fairness import give_way
+from mnemosyned.memory.consolidation import CycleReport, Trigger
+from mnemosyned.memory.edit import mask_revision
+from mnemosyned.memory.engine_ports import MemoryVectors
+from mnemosyned.memory.exchange import Restored
+from mnemosyned.memory.ports import Draft, MemoryStore, RecordStore
+from mnemosyned.memory.values import (
+    Acknowledged,
+    EmbedderStatus,
+    MemoryRecord,
+    Revision,
+)
+from mnemosyned.search.hits import Hit, Line
+from mnemosyned.search.placement import add_period_summary, misses_time
+from mnemosyned.search.ranking import make_hits, rank
+from mnemosyned.service.backups import BackupKeeper
+from mnemosyned.service.changes import (
+    Aftermath,
+    ChangeService,
+    EditService,
+    LearningService,
+)
+from mnemosyned.service.compact import CompactionArchive, CompactService
+from mnemosyned.service.context import ContextService
+from mnemosyned.service.events import EventBus
+from mnemosyned.service.exchange import CyclesMeanwhile, ExchangeService
+from mnemosyned.service.forgetting import RetentionService
+from mnemosyned.service.intake import check_text, check_texts
+from mnemosyned.service.policies import About, PolicyHolder
+from mnemosyned.service.reading import ListService, missing_time_note, query_of
+from mnemosyned.service.undo import CycleUndo
+from mnemosyned.sleep.context import CycleRequest, CycleStopper
+from mnemosyned.sleep.sleeper import Sleeper
+from mnemosyned.text.exact_values import (
     mask_documents,
     mask_episode,
     without_superseded,
 )
-from mnemosyned.domain.secrets.masking import mask_memory
-from mnemosyned.domain.sleep.cycles import CycleReport, Trigger
-from mnemosyned.domain.text.snippets import beginnings
-from mnemosyned.fairness import give_way
-from mnemosyned.service.changing.verbs import change_verbs
-from mnemosyned.service.conversation.compact import CompactService
-from mnemosyned.service.conversation.compactions import CompactionArchive
-from mnemosyned.service.conversation.context import ContextService
-from mnemosyned.service.events import EventBus
-from mnemosyned.service.exchange.service import CyclesMeanwhile, ExchangeService
-from mnemosyned.service.history import with_history
-from mnemosyned.service.holding import hold_sleep
-from mnemosyned.service.intake import check_text, check_texts
-from mnemosyned.service.listing import ListService
-from mnemosyned.service.parts import ServiceParts
-from mnemosyned.service.questions import missing_time_note, query_of
-from mnemosyned.service.status import StatusService
-from mnemosyned.sleep.context import CycleRequest
-from mnemosyned.verbs.conversation import Compact, Context, Shortened
+from mnemosyned.text.secrets.masking import mask_memory
+from mnemosyned.text.terms import beginnings
+from mnemosyned.verbs.conversation import (
+    Compact,
+    Context,
+    EditLearning,
+    Learn,
+    Learnings,
+    RemoveLearning,
+    Shortened,
+)
+from mnemosyned.verbs.exchange import Export
 from mnemosyned.verbs.listing import ListMemories, Sessions, Sources
 from mnemosyned.verbs.memories import (
+    EditMemory,
     Expand,
     Expanded,
     Get,
     Got,
+    Pin,
     Recall,
     Recalled,
     Remember,
     RememberedMany,
     RememberMany,
+    Tag,
+    Unpin,
+    Untag,
 )
 from mnemosyned.verbs.request import Request
-from mnemosyned.verbs.retention import (
-    BackedUp,
-    Backup,
-    Forget,
+from mnemosyned.verbs.retention import BackedUp, Backup, Forget, Prune, Restore
+from mnemosyned.verbs.upkeep import (
+    EventKind,
+    Log,
+    Logged,
+    Sleep,
+    SleepStatus,
+    Stats,
+    Status,
+    Undo,
+    Watch,
+    WatchedFolder,
+    Watching,
 )
-from mnemosyned.verbs.sleep import Log, Logged, Sleep, Undo
-from mnemosyned.verbs.status import Status
-from mnemosyned.verbs.streams.events import EventKind
-from mnemosyned.verbs.streams.exchange import Export
-from mnemosyned.verbs.watching import Watch, WatchedFolder, Watching
+
+
+def change_verbs(
+    *,
+    store: MemoryStore,
+    sleeper: Sleeper,
+    retention: RetentionService,
+    policies: PolicyHolder,
+    vectors: MemoryVectors | None,
+) -> dict[type[Request[Any]], Callable[[Any], Any]]:
+    """Return the implementation of each verb that changes memories or learnings."""
+    clock = sleeper.cycle.clock
+    learnings = LearningService(
+        store=store.learnings,
+        clock=clock,
+        policies=policies,
+        purge=retention.purger.attempt,
+    )
+    changes = ChangeService(store=store)
+    aftermath = Aftermath(
+        rewrite_stale=retention.rewrite_stale_or_log,
+        purge=retention.purger.attempt,
+        enforce_cap=sleeper.enforce_cap,
+        reworded=vectors.reworded if vectors else None,
+    )
+    edits = EditService(
+        store=store, clock=clock, policies=policies, aftermath=aftermath
+    )
+    undo = CycleUndo(
+        store=store, sleeper=sleeper, rewrite_stale=retention.rewrite_stale_or_log
+    )
+    return {
+        Undo: undo.undo,
+        Forget: retention.forget,
+        EditMemory: edits.edit,
+        Tag: changes.tag,
+        Untag: changes.untag,
+        Pin: changes.pin,
+        Unpin: changes.unpin,
+        Restore: retention.restore,
+        Prune: retention.pruner.prune,
+        Learn: learnings.learn,
+        Learnings: learnings.learnings,
+        EditLearning: learnings.edit,
+        RemoveLearning: learnings.remove,
+    }
+
+
+def with_history(
+    memories: RecordStore, hits: Sequence[Hit], *, reveal: bool
+) -> list[Hit]:
+    """Add to each hit what it superseded, and drop hits that are shown under another.
+
+    Secrets are masked unless `reveal`.
+    """
+    dated = [
+        replace(hit, history=_history(memories, hit, reveal=reveal)) for hit in hits
+    ]
+    older = {line.id for hit in dated for line in hit.history}
+    return [hit for hit in dated if not older.issuperset(_memories(hit))]
+
+
+def _history(memories: RecordStore, hit: Hit, *, reveal: bool) -> tuple[Line, ...]:
+    older = {
+        memory.id: memory for id in _memories(hit) for memory in memories.history(id)
+    }
+    return tuple(
+        Line(
+            id=memory.id,
+            created_at=memory.created_at,
+            role=memory.role,
+            content=memory.content if reveal else mask_memory(memory).content,
+            score=0.0,
+            superseded_at=memory.superseded_at,
+        )
+        for memory in older.values()
+    )
+
+
+def _memories(hit: Hit) -> list[str]:
+    """The ids of the memories that a hit shows: an episode's lines, or itself."""
+    return [line.id for line in hit.lines] or [hit.id]
+
+
+STOP_WAIT_S = 3_000.0
+"""How long somebody who stops a cycle waits for its present batch, which a model may write."""
+
+
+def hold_sleep(request: Sleep, stopper: CycleStopper) -> CycleReport:
+    """Stop the running cycle, or pause those in the background. Raises `InvalidRequest`."""
+    if request.stop:
+        if request != Sleep(stop=True):
+            raise InvalidRequest(
+                "stop ends the running cycle, whatever it was started with; give nothing else",
+                field="stop",
+            )
+        return stopper.stop(STOP_WAIT_S)
+    minutes = request.pause_minutes or 0
+    if request != Sleep(pause_minutes=minutes):
+        raise InvalidRequest(
+            "pause_minutes runs no cycle; give nothing else", field="pause_minutes"
+        )
+    return stopper.pause(timedelta(minutes=minutes))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceParts:
+    """The parts that `MemoryService` is handed."""
+
+    store: MemoryStore
+    sleeper: Sleeper
+    retention: RetentionService
+    policies: PolicyHolder
+    about: About
+    keeper: BackupKeeper
+    vectors: MemoryVectors | None = None
+
+
+class StatusService:
+    """Describes an open memory."""
+
+    def __init__(
+        self,
+        parts: ServiceParts,
+        *,
+        count_today: Callable[[], int],
+        watched: Callable[[], list[WatchedFolder]],
+    ) -> None:
+        self._parts = parts
+        self._count_today = count_today
+        self._watched = watched
+        self._started = time.monotonic()
+
+    def status(self, _: Status) -> Stats:
+        parts = self._parts
+        maintenance = parts.store.maintenance
+        return Stats(
+            version=parts.about.version,
+            schema_version=parts.about.schema_version,
+            database=parts.about.database,
+            # Of a database that others share, the size is not this owner's to know.
+            bytes_on_disk=0 if parts.about.is_shared else maintenance.bytes_on_disk(),
+            tiers=dict(maintenance.totals()),
+            today=self._count_today(),
+            wm_max=parts.policies.sleep.wm_max,
+            sleep=self._sleep_status(),
+            summarizer=parts.sleeper.cycle.lease.status(),
+            counter=parts.policies.window.counter.name,
+            embedder=parts.vectors.status() if parts.vectors else EmbedderStatus(),
+            pid=os.getpid(),
+            uptime_s=round(time.monotonic() - self._started, 3),
+            clock=parts.retention.pruner.doubt(),
+            longest_write_ms=round(maintenance.longest_write_s() * 1_000, 3),
+            purge_due=parts.store.deletion.purge_due(),
+            recoverable=parts.store.archive.grace.recoverable(),
+            agents=parts.store.surroundings.agents.activity(),
+            watched=self._watched(),
+            backup=parts.keeper.status(),
+            restart_needed=list(parts.policies.restart_needed),
+            problems=maintenance.problems(),
+            warnings=[*maintenance.warnings(), *parts.keeper.warnings()],
+        )
+
+    def _sleep_status(self) -> SleepStatus:
+        sleeper = self._parts.sleeper
+        status = sleeper.status()
+        return SleepStatus(
+            auto=status.next_cycle is not None,
+            schedule=status.schedule,
+            last_cycle=status.last_cycle,
+            next_cycle=status.next_cycle,
+            running=status.running,
+            due=status.due,
+            progress=status.progress,
+            waits_for=status.waits_for,
+            paused_until=sleeper.cycle.stopper.held_until(),
+        )
+
 
 R = TypeVar("R")
 
@@ -267,9 +475,11 @@ class MemoryService:
         if self._vectors:
             candidates, note = self._vectors.near(question, query, candidates)
         results = rank(query, candidates)
-        places = with_summary(results, candidates, limit=query.limit)
+        places = add_period_summary(results, candidates, limit=query.limit)
         shown = self._store.search.documents(places)
-        answer = hits(query, places, shown if request.reveal else mask_documents(shown))
+        answer = make_hits(
+            query, places, shown if request.reveal else mask_documents(shown)
+        )
         if request.history:
             answer = with_history(self._store.memories, answer, reveal=request.reveal)
         if misses_time(query, places, candidates):

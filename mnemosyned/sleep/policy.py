@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from mnemosyned.domain.instants import shift
-from mnemosyned.domain.sleep.consolidation import GroupLimits
-from mnemosyned.domain.sleep.rollup import ROLLUP_MIN
-from mnemosyned.sleep.starts.triggers import ModelWork, SleepTrigger
+from mnemosyned.instants import shift
+from mnemosyned.memory.consolidation import GroupLimits
+from mnemosyned.memory.periods import ROLLUP_MIN
+from mnemosyned.sleep.triggers import ModelWork, SleepTrigger
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,33 +1,184 @@
-"""The owner of everything that sleeps: the cycle, the schedule, the triggers and the capacity."""
+"""The owner of everything that sleeps.
+
+The cycle, the schedule, the triggers, the capacity, cycles that wait for an idle machine, and the
+one at shutdown.
+"""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from datetime import datetime, tzinfo
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Protocol, Self
 
-from mnemosyned.domain.errors import MnemosynedError, SleepInProgress
-from mnemosyned.domain.ports.records import RecordStore
-from mnemosyned.domain.ports.store import MemoryStore
-from mnemosyned.domain.sleep.consolidation import Selection
-from mnemosyned.domain.sleep.cycles import CycleReport, Progress, Trigger
+from mnemosyned.errors import MnemosynedError, SleepInProgress
+from mnemosyned.instants import in_zone, shift
 from mnemosyned.logs import log_failure, logger
+from mnemosyned.memory.consolidation import (
+    Activity,
+    CycleReport,
+    Progress,
+    Selection,
+    Trigger,
+)
+from mnemosyned.memory.ports import MemoryStore, RecordStore
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.sleep.shutdown import final_consolidation
-from mnemosyned.sleep.starts.background import Background
-from mnemosyned.sleep.starts.scheduler import SleepScheduler
-from mnemosyned.sleep.starts.triggers import HEADROOM, TriggerWatch
+from mnemosyned.sleep.lease import SummarizerLease
+from mnemosyned.sleep.scheduler import SleepScheduler
+from mnemosyned.sleep.triggers import HEADROOM, Machine, TriggerWatch, machine_now
+
+RULES_S = 60.0
+"""Time reserved for rules. A model gets only what the deadline allows beyond it: by default
+nothing."""
+MARGIN = 2
+"""A model is asked only if there is this many times the time that its pace in the log calls for."""
+POLL_S = 0.2
+
+
+def final_consolidation(
+    cycle: SleepCycle, *, deadline_s: float, keep_going: Callable[[], bool]
+) -> CycleReport:
+    """Run the last cycle: the age rule applies, and the deadline ends it between two groups.
+
+    A summary that a model is writing is abandoned. A model that is asked again all the same is
+    interrupted as soon as its time is up or `keep_going` returns False; rules do the rest.
+    Pruning and purging, whose time cannot be known, wait for the first cycle after the next start.
+    """
+    ends = time.monotonic() + deadline_s
+    cycle.lease.interrupt()
+    model_s = 0.0
+    if deadline_s > RULES_S:
+        cycle.lease.wait_idle(deadline_s - RULES_S)
+        model_s = ends - time.monotonic() - RULES_S
+    use_model = _affordable(cycle, model_s)
+    request = CycleRequest(
+        trigger=Trigger.SHUTDOWN,
+        rules_only=not use_model,
+        deadline_s=max(0.0, ends - time.monotonic()),
+        keep_going=keep_going,
+    )
+    if not use_model:
+        return cycle.run(request)
+    with _interrupted_after(cycle.lease, model_s, keep_going):
+        return cycle.run(request)
+
+
+def _affordable(cycle: SleepCycle, model_s: float) -> bool:
+    """Return whether a model can write all that is due in `model_s`, with a margin."""
+    if model_s <= 0 or cycle.lease.lent:
+        return False
+    cycle.lease.current.resume()
+    expected_s = cycle.preview(CycleRequest(trigger=Trigger.SHUTDOWN)).model_s
+    return expected_s is not None and expected_s * MARGIN <= model_s
+
+
+@contextmanager
+def _interrupted_after(
+    lease: SummarizerLease, seconds: float, keep_going: Callable[[], bool]
+) -> Iterator[None]:
+    """Interrupt the model when its time is up; one group may take minutes."""
+    over = threading.Event()
+    ends = time.monotonic() + seconds
+
+    def watch() -> None:
+        while not over.wait(POLL_S):
+            if time.monotonic() >= ends or not keep_going():
+                lease.interrupt()
+                return
+
+    watching = threading.Thread(target=watch, name="last-model")
+    watching.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watching.join()
+
+
+ROWS_MAX = 50_000
+"""Memories that the triggers look at; with more in working memory they are due anyway."""
+
+log = logger()
+
+
+class Background:
+    """Runs cycles for the schedule and the triggers."""
+
+    def __init__(
+        self,
+        *,
+        store: MemoryStore,
+        cycle: SleepCycle,
+        zone: tzinfo,
+        machine: Callable[[], Machine] = machine_now,
+    ) -> None:
+        """Judge quiet hours in `zone`, and the load and power supply by `machine`."""
+        self.waits_for = ""
+        """Why the last cycle was put off; empty if it was not."""
+        self._store = store
+        self._cycle = cycle
+        self._zone = zone
+        self._machine = machine
+
+    def activity(self) -> Activity:
+        """Return the state of working memory, for the triggers to judge."""
+        now = self._cycle.now()
+        fresh = shift(now, -self._cycle.policy.background.fresh)
+        activity = self._store.sleep.activity(fresh=fresh, now=now, limit=ROWS_MAX)
+        return replace(activity, quiet=timedelta(seconds=self._cycle.gate.quiet_s))
+
+    def sleep(
+        self, trigger: Trigger, selection: Selection | None = None
+    ) -> CycleReport | None:
+        """Run a cycle, unless the model has to wait and no memory is past its time to live.
+
+        Memories past it are consolidated by rule: they must not wait any longer.
+        """
+        if until := self._cycle.stopper.held_until():
+            self._note(
+                f"it was stopped or paused, and waits until {_clock(until, self._zone)}",
+                trigger,
+            )
+            return None
+        activity = self.activity()
+        reason = self.refusal(activity)
+        self._note(reason, trigger)
+        if reason:
+            limit = self._cycle.now() - self._cycle.policy.ttl
+            if activity.oldest is None or activity.oldest >= limit:
+                return None
+            selection = Selection(before=limit)
+        return self._cycle.run(
+            CycleRequest(trigger=trigger, selection=selection, rules_only=bool(reason))
+        )
+
+    def refusal(self, activity: Activity | None = None) -> str:
+        """Return why a model may not write now; empty if it may, or if none is configured."""
+        if not self._cycle.lease.has_model:
+            return ""
+        local = in_zone(datetime.now(UTC), self._zone)
+        return self._cycle.policy.background.model.refuses(
+            self._machine(), activity or self.activity(), local
+        )
+
+    def _note(self, reason: str, trigger: Trigger) -> None:
+        if reason and reason != self.waits_for:
+            log.info("cycle_put_off", trigger=trigger.value, reason=reason)
+        self.waits_for = reason
+
+
+def _clock(moment: datetime, zone: tzinfo) -> str:
+    return f"{in_zone(moment, zone):%H:%M}"
+
 
 WAIT_S = 600.0
 """How long the capacity waits for a running cycle before it is left until asked again."""
 DUE_COUNTED_MAX = 100_000
 ROUNDS_MAX = 100
-
-log = logger()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

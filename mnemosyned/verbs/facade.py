@@ -18,16 +18,30 @@ from typing import (
 
 import msgspec
 
-from mnemosyned.verbs.changes import EditMemory, Pin, Tag, Unpin, Untag
-from mnemosyned.verbs.conversation import Compact, Context
-from mnemosyned.verbs.learnings import EditLearning, Learn, Learnings, RemoveLearning
+from mnemosyned.verbs.conversation import (
+    Compact,
+    Context,
+    EditLearning,
+    Learn,
+    Learnings,
+    RemoveLearning,
+)
 from mnemosyned.verbs.listing import ListMemories, Sessions, Sources
-from mnemosyned.verbs.memories import Expand, Get, Recall, Remember, RememberMany
+from mnemosyned.verbs.memories import (
+    EditMemory,
+    Expand,
+    Get,
+    Pin,
+    Recall,
+    Remember,
+    RememberMany,
+    Tag,
+    Unpin,
+    Untag,
+)
 from mnemosyned.verbs.request import Request, result_type
 from mnemosyned.verbs.retention import Backup, Forget, Prune, Restore
-from mnemosyned.verbs.sleep import Log, Sleep, Undo
-from mnemosyned.verbs.status import Status
-from mnemosyned.verbs.watching import Watch
+from mnemosyned.verbs.upkeep import Log, Sleep, Status, Undo, Watch
 
 R = TypeVar("R")
 P = ParamSpec("P")

@@ -1,4 +1,4 @@
-"""Verbs that list what is kept: memories and summaries, sessions, sources."""
+"""Verbs that list memories and summaries, sessions and sources."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from mnemosyned.domain.listing import ListOrder, SessionTotals, SourceTotals
-from mnemosyned.domain.memory import Episode, MemoryRecord, Tier
+from mnemosyned.memory.listing import ListOrder, SessionTotals, SourceTotals
+from mnemosyned.memory.values import Episode, MemoryRecord, Tier
 from mnemosyned.verbs.request import (
     Name,
     Names,

@@ -1,4 +1,7 @@
-"""Verbs that store and find memories: remember, recall, get and expand."""
+"""Verbs that store, find and change memories: remember, recall, get, expand, edit, tag and pin.
+
+A verb selects memories by ids or by filters, with a preview of the change.
+"""
 
 from __future__ import annotations
 
@@ -8,23 +11,26 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec import Meta
 
-from mnemosyned.domain.learnings.learning import Learning
-from mnemosyned.domain.memory import (
+from mnemosyned.memory.learning import Learning
+from mnemosyned.memory.values import (
     DEFAULT_SESSION,
+    TAG_CHARS_MAX,
+    TAGS_MAX,
     Acknowledged,
     Episode,
     MemoryRecord,
+    PreviewLine,
     Revision,
     Tier,
 )
-from mnemosyned.domain.search.results import Hit
-from mnemosyned.verbs.changes import Tags
+from mnemosyned.search.hits import Hit
 from mnemosyned.verbs.request import (
     NOT_EMPTY,
     TEXT_MAX,
     ById,
     Instant,
     Name,
+    Names,
     OnlySession,
     OnlySource,
     OnlyTag,
@@ -36,6 +42,240 @@ from mnemosyned.verbs.request import (
 )
 
 R = TypeVar("R")
+
+
+class Foreseen(msgspec.Struct, frozen=True, kw_only=True):
+    """Fields that the result of every verb with a preview has."""
+
+    dry_run: bool = False
+    memories: int
+    """Number of memories selected."""
+    lines: list[PreviewLine] = msgspec.field(default_factory=list)
+    """Memories selected, 10,000 at most; only with `dry_run`."""
+    further: int = 0
+    """Number of memories beyond those lines; `after`, with the last id, lists them."""
+    mark: str = ""
+    """What the preview saw: hand it in to change exactly that; only with `dry_run`."""
+
+
+class Target(Request[R], frozen=True, forbid_unknown_fields=True):
+    """A call that concerns the memories with these ids, or those that match filters."""
+
+    id: Annotated[
+        Names, Meta(description="the id of a memory or an episode; repeatable")
+    ] = None
+
+
+class Filtered(Target[R], frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Filters that do not bear the name of a field to be changed."""
+
+    query: Annotated[
+        Question | None, Meta(description="memories with all of these words")
+    ] = None
+    tag: Annotated[
+        Names, Meta(description="memories with one of these tags; repeatable")
+    ] = None
+    since: Annotated[
+        Instant | None,
+        Meta(description="what happened at or after this time: 2026-03-09, 7d"),
+    ] = None
+    until: Annotated[
+        Instant | None,
+        Meta(description="what happened until then; a day named is included"),
+    ] = None
+    person: Annotated[
+        Name | None,
+        Meta(description="memories that mention this name, or that this person said"),
+    ] = None
+    dry_run: Annotated[bool, Meta(description="show the preview; change nothing")] = (
+        False
+    )
+    after: Annotated[
+        Name | None,
+        Meta(description="with dry_run: list only what comes after this memory"),
+    ] = None
+    mark: Annotated[
+        Name | None, Meta(description="the mark of a preview: only what it showed")
+    ] = None
+
+
+class Selecting(Filtered[R], frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """All filters."""
+
+    session: Annotated[
+        Names, Meta(description="memories of this session; repeatable")
+    ] = None
+    source: Annotated[
+        Names, Meta(description="memories of this source; repeatable")
+    ] = None
+
+
+TAG_INPUT_CHARS_MAX = 2 * TAG_CHARS_MAX
+TagName = Annotated[str, Meta(max_length=TAG_INPUT_CHARS_MAX)]
+Label = Annotated[str, Meta(max_length=TEXT_MAX)]
+Weight = Annotated[float, Meta(ge=0, le=1)]
+Tags = Annotated[list[TagName], Meta(max_length=TAGS_MAX)]
+
+
+# -------------------------------------------------------------------- edit
+
+
+class Edited(Foreseen, frozen=True, kw_only=True):
+    """Memories that were edited."""
+
+    id: str = ""
+    """The id, where one was given."""
+    changed: int = 0
+    """Number of memories that are not as they were before."""
+    restored: int = 0
+    """Number of originals that are back in working memory: the next sleep consolidates them where
+    they belong now."""
+    kept: int = 0
+    """Number of originals that were left as they are, as their summaries cannot be rewritten:
+    others of their episodes were pruned."""
+    secrets: str = ""
+    """How secrets in the new text were treated: `kept` or `masked`; empty if it has none."""
+    note: str = ""
+    """What waits: summaries to be rewritten, or earlier words to be purged from the file."""
+
+
+class EditMemory(
+    Filtered[Edited], frozen=True, forbid_unknown_fields=True, kw_only=True
+):
+    """Change the words of a memory, or where it belongs.
+
+    Index, exact values, learnings, vectors and every summary made of it follow. What it was before
+    is kept: `get --history` shows it. Filters select many for a new session, source or tags. At a
+    terminal, without a change, the editor opens.
+
+    Raises `NotFound`, `InvalidRequest`, `EmptyContent`, `ContentTooLarge`, `InvalidText`,
+    `InvalidTime`, `SecretRefused`, `BatchChanged`, `WordsPruned` and `PartlyDone`.
+    """
+
+    verb = "edit"
+    writes = True
+    takes_long = True
+
+    text: Annotated[str | None, Meta(description="the new words")] = None
+    session: Annotated[
+        Name | None, Meta(description="the session it belongs to from now on")
+    ] = None
+    source: Annotated[
+        Label | None, Meta(description="its source from now on; empty for none")
+    ] = None
+    role: Annotated[Label | None, Meta(description="who said it; empty for nobody")] = (
+        None
+    )
+    created_at: Annotated[
+        Instant | None, Meta(description="when it happened: yesterday, 2026-03-09")
+    ] = None
+    importance: Annotated[
+        Weight | None, Meta(description="weight in ranking, 0 to 1")
+    ] = None
+    tags: Annotated[Tags | None, Meta(description="all its tags from now on")] = None
+    of_session: Annotated[
+        Names, Meta(description="memories of this session; repeatable")
+    ] = None
+    of_source: Annotated[
+        Names, Meta(description="memories of this source; repeatable")
+    ] = None
+    if_text: Annotated[
+        str | None,
+        Meta(description="change it only if these are still its words"),
+    ] = None
+    drop_history: Annotated[
+        bool, Meta(description="keep no earlier words, and delete those kept before")
+    ] = False
+
+
+# ------------------------------------------------------------ tag and untag
+
+
+class Tagged(Foreseen, frozen=True, kw_only=True):
+    """Memories that were given tags or lost them."""
+
+    tags: list[str]
+    """The tags as they are kept: in lower case, with single spaces."""
+    changed: int = 0
+    """Number of memories that were not so before."""
+
+
+class Tag(Selecting[Tagged], frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Give memories tags.
+
+    Select them by ids (an episode stands for its originals) or by filters, which all must match.
+    With filters the shell shows a preview and asks first, or needs --yes.
+
+    Raises `NotFound`, `InvalidRequest`, `InvalidText`, `InvalidTime`, `BatchChanged` and
+    `PartlyDone`.
+    """
+
+    writes = True
+    takes_long = True
+
+    tags: Annotated[
+        Tags,
+        Meta(description="the tags, in any case", min_length=1),
+    ]
+
+
+class Untag(Selecting[Tagged], frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Take tags from memories.
+
+    Select them as for `tag`.
+
+    Raises `NotFound`, `InvalidRequest`, `InvalidText`, `InvalidTime`, `BatchChanged` and
+    `PartlyDone`.
+    """
+
+    writes = True
+    takes_long = True
+
+    tags: Annotated[
+        Tags,
+        Meta(description="the tags, in any case", min_length=1),
+    ]
+
+
+# ------------------------------------------------------------ pin and unpin
+
+
+class Pinned(Foreseen, frozen=True, kw_only=True):
+    """Whether working memories are pinned now."""
+
+    id: str = ""
+    """The id, where one was given."""
+    pinned: bool
+    archived: int = 0
+    """Number of memories selected by filters that are archived and so cannot be pinned."""
+
+
+class Pin(Selecting[Pinned], frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Keep memories in working memory, whatever their age.
+
+    Select them by ids or by filters. With filters the shell shows a preview and asks first, or
+    needs --yes.
+
+    Raises `NotFound`, `InvalidText`, `InvalidTime`, `BatchChanged`, `PartlyDone`, and
+    `InvalidRequest` for a memory that is archived.
+    """
+
+    writes = True
+    takes_long = True
+
+
+class Unpin(Selecting[Pinned], frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Let sleep consolidate pinned memories again.
+
+    Select them as for `pin`.
+
+    Raises `NotFound`, `InvalidText`, `InvalidTime`, `BatchChanged`, `PartlyDone`, and
+    `InvalidRequest` for a memory that is archived.
+    """
+
+    writes = True
+    takes_long = True
+
 
 METADATA_BYTES_MAX = 64 * 1024
 BATCH_MAX = 1_000

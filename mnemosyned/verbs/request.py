@@ -1,4 +1,4 @@
-"""The base of every request: its form, the types its fields share, and how they are checked."""
+"""The base of every request: its form, the types its fields share, and their validation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from typing import (
 import msgspec
 from msgspec import Meta
 
-from mnemosyned.domain.errors import (
+from mnemosyned.errors import (
     InvalidRequest,
     InvalidText,
     MalformedJson,
@@ -352,7 +352,9 @@ def _invalid(
 ) -> MnemosynedError:
     """Turn msgspec's message into an error that names the field at fault."""
     # Loaded here: only a mistake needs it.
-    from mnemosyned.verbs.validation import rephrase  # noqa: PLC0415
+    from mnemosyned.validation import (  # noqa: PLC0415
+        rephrase,
+    )
 
     problem, _, path = str(error).partition(" - at `")
     inside = path.rstrip("`").removeprefix("$").lstrip(".")

@@ -8,8 +8,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from mnemosyned.verbs.memories import Foreseen, Selecting
 from mnemosyned.verbs.request import ById, Request
-from mnemosyned.verbs.selection import Foreseen, Selecting
 
 Days = Annotated[float, Meta(gt=0, le=366_000)]
 BackupFile = Annotated[str, Meta(min_length=1, max_length=4_096)]

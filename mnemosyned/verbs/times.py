@@ -1,28 +1,24 @@
-"""Reads the times of a request as people give them: in words, as a date, or as so long ago."""
+"""Times of a request as people give them: in words, as a date, or as so long ago."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from functools import cache
-from typing import (
-    Annotated,
-    Any,
-    Literal,
-    TypeVar,
-    cast,
-    get_args,
-    get_origin,
-)
+from typing import Annotated, Any, Literal, TypeVar, cast, get_args, get_origin
 
 import msgspec
 
-from mnemosyned.domain.dates.spans import TimeSpan
-from mnemosyned.domain.dates.typed import TypedTime, period_around, read_time
-from mnemosyned.domain.dates.typed_days import AmbiguousDate
-from mnemosyned.domain.errors import InvalidTime
-from mnemosyned.domain.instants import in_zone
-from mnemosyned.domain.text.invisible import escape_invisible
+from mnemosyned.errors import InvalidTime
+from mnemosyned.instants import in_zone
+from mnemosyned.text.dates.spans import TimeSpan
+from mnemosyned.text.dates.typed import (
+    AmbiguousDate,
+    TypedTime,
+    period_around,
+    read_time,
+)
+from mnemosyned.text.display import escape_invisible
 from mnemosyned.verbs.request import members, time_fields
 
 S = TypeVar("S", bound=msgspec.Struct)

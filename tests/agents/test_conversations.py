@@ -11,7 +11,7 @@ from agents.answering_model import ANSWER, answering_model
 from agents.users import User
 from e2e.daemons import running
 
-from mnemosyned.setup.targets.opencode import plugin_text
+from mnemosyned.agents.setup.targets import plugin_text
 
 pytestmark = pytest.mark.agents
 

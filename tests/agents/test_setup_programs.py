@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from agents.users import BIN, PROGRAMS, User
 
-from mnemosyned.setup.machine import Machine
-from mnemosyned.setup.targets.codex_trust import listed_hooks
+from mnemosyned.agents.setup.codex import listed_hooks
+from mnemosyned.agents.setup.parts import Machine
 
 pytestmark = pytest.mark.agents
 

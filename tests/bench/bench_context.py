@@ -38,10 +38,9 @@ from mnemosyned import (
     RoundsPolicy,
     TokenBudget,
 )
-from mnemosyned.domain.conversation.message_tokens import FullCounter
-from mnemosyned.domain.conversation.messages import Message
-from mnemosyned.domain.text.token_estimate import TokenEstimator
+from mnemosyned.conversation.messages import FullCounter, Message
 from mnemosyned.service.policies import default_counter
+from mnemosyned.text.token_counts import TokenEstimator
 
 MESSAGES = 10_000
 ROUNDS = 9

@@ -29,7 +29,7 @@ from bench.report import Report
 from support.compare_databases import count_rows, differences
 
 from mnemosyned import Client, Memory
-from mnemosyned.domain.memory import Tier
+from mnemosyned.memory.values import Tier
 from mnemosyned.verbs.memories import Remember
 
 MEMORIES = 100_000

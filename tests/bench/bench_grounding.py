@@ -27,8 +27,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.report import Report
 
-from mnemosyned.domain.summary.model.chunking import Piece
-from mnemosyned.domain.summary.model.grounding import GroundingResult, check_grounding
+from mnemosyned.summary.chunking import Piece
+from mnemosyned.summary.grounding.check import GroundingResult, check_grounding
 
 TUNED_ON = 5
 REJECTED_MAX = 0.1

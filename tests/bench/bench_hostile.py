@@ -26,8 +26,8 @@ from bench.measure import say
 from bench.report import Report
 
 from mnemosyned import Memory
-from mnemosyned.domain.errors import InvalidRequest
-from mnemosyned.verbs.learnings import LEARNING_CHARS_MAX
+from mnemosyned.errors import InvalidRequest
+from mnemosyned.verbs.conversation import LEARNING_CHARS_MAX
 from mnemosyned.verbs.memories import Remember
 from mnemosyned.verbs.request import QUERY_CHARS_MAX
 

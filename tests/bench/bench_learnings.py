@@ -24,7 +24,7 @@ from support.datasets.technical_talks import Talk, load_talks
 from support.datasets.written_year import written_year
 from support.preferences import labelled_messages, preference_figures
 
-from mnemosyned.domain.learnings.recognize import find_statements
+from mnemosyned.conversation.learnings.recognize import find_statements
 
 PRECISION_MIN, RECALL_MIN = 0.9, 0.75
 ASKED_KINDS = ("preference", "instruction")

@@ -21,9 +21,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from bench.lifebench import LifeQuestion, fill, life_questions, life_records
 from bench.report import Report
 
-from mnemosyned.domain.memory import Tier
-from mnemosyned.domain.search.results import Hit
-from mnemosyned.library import Memory
+from mnemosyned.assembly.embedded import Memory
+from mnemosyned.memory.values import Tier
+from mnemosyned.search.hits import Hit
 
 RESULTS = 10
 TOKENS = (500, 1_000, 2_000)

@@ -46,9 +46,8 @@ from bench.plot import Series, bars
 from bench.report import Report
 
 from mnemosyned import Client
-from mnemosyned.domain.memory import Tier
-from mnemosyned.domain.search.results import Hit
-from mnemosyned.domain.statuses import EmbedderState
+from mnemosyned.memory.values import EmbedderState, Tier
+from mnemosyned.search.hits import Hit
 from mnemosyned.verbs.memories import BATCH_MAX
 
 BEFORE_BARS = {"within": 0.80, "all ten": 0.78}

@@ -29,7 +29,7 @@ from support import endpoints
 from support.gguf import canned_model
 
 from mnemosyned import Client
-from mnemosyned.domain.statuses import SummarizerState
+from mnemosyned.memory.values import SummarizerState
 
 SIZE, CALLS, ROUNDS = 5_000, 900, 6
 GROUPS, GROUP = 300, 3

@@ -34,13 +34,12 @@ from bench.report import Report
 from support.engines import new_database
 
 from mnemosyned import process_memory
-from mnemosyned.assembly.build import open_memory
+from mnemosyned.assembly.build import SharedParts, open_memory
 from mnemosyned.assembly.owners import OwnerMemories
-from mnemosyned.assembly.parts import SharedParts
 from mnemosyned.assembly.stores import OwnedStores, open_owned_stores
 from mnemosyned.config import Config
-from mnemosyned.domain.ports.servers.owners import LOCAL_OWNER, Scope
-from mnemosyned.domain.sleep.cycles import Trigger
+from mnemosyned.memory.consolidation import Trigger
+from mnemosyned.memory.engine_ports import LOCAL_OWNER, Scope
 from mnemosyned.verbs.memories import Recall, Remember, RememberMany
 
 OWNERS = 500

@@ -40,7 +40,7 @@ from bench.peer import Peer, running_peer
 from bench.report import Report
 
 from mnemosyned import Memory
-from mnemosyned.domain.memory import Tier
+from mnemosyned.memory.values import Tier
 
 SMALL, LARGE = SIZES = (1_000, 10_000)
 TIMED, ROUND = 500, 50

@@ -41,7 +41,7 @@ from support.twins import service_over, twins
 
 from mnemosyned.paths import shipped
 from mnemosyned.service.service import MemoryService
-from mnemosyned.storage.postgres.opening import open_owned_stores
+from mnemosyned.storage.postgres.store import open_owned_stores
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs.memories import BATCH_MAX, Recall, Remember, RememberMany
 

@@ -42,12 +42,12 @@ from support.postgres import Server
 
 from mnemosyned.assembly.build import OpenMemory, open_memory
 from mnemosyned.config import Config
-from mnemosyned.domain.ports.servers.owners import Scope
+from mnemosyned.memory.engine_ports import Scope
 from mnemosyned.paths import shipped
-from mnemosyned.storage.postgres.opening import open_owners, open_store
+from mnemosyned.storage.postgres.store import open_owners, open_store
 from mnemosyned.storage.sqlite import open_store as open_file
 from mnemosyned.verbs.memories import RememberMany
-from mnemosyned.verbs.sleep import Sleep
+from mnemosyned.verbs.upkeep import Sleep
 
 ROUNDS, SINGLES, BATCH = 8, 150, 1_000
 CLIENTS, CALLS = 16, 60

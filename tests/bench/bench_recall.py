@@ -35,9 +35,9 @@ from bench.measure import RESULTS, Latency, Recall, asking, latency, right, say,
 from bench.plot import Line, lines
 from bench.report import OUTPUT, Report
 
-from mnemosyned.domain.text.terms import terms
-from mnemosyned.library import Memory
-from mnemosyned.storage.sqlite.search.expressions import any_of
+from mnemosyned.assembly.embedded import Memory
+from mnemosyned.storage.sqlite.fulltext import any_of
+from mnemosyned.text.terms import terms
 
 SIZES_USUAL = (10_000, 100_000)
 MILLION = 1_000_000

@@ -27,7 +27,7 @@ from support.postgres import Server
 from mnemosyned.assembly.build import open_memory
 from mnemosyned.config import Config
 from mnemosyned.verbs.memories import Recall, RememberMany
-from mnemosyned.verbs.sleep import Sleep
+from mnemosyned.verbs.upkeep import Sleep
 
 MEMORIES = 10_000
 BATCH = 1_000

@@ -31,14 +31,14 @@ begun = time.perf_counter()
 OURS = (
     LOADED
     + """
-from mnemosyned.daemon.server.acceptor import Listener
-from mnemosyned.daemon.server.access import SocketAccess
-from mnemosyned.daemon.server.listener import listening
-from mnemosyned.daemon.server.serving import serving
+from mnemosyned.daemon.http.listening import Listener
+from mnemosyned.daemon.http.protocol import SocketAccess
+from mnemosyned.daemon.http.listening import listening
+from mnemosyned.daemon.http.server import serving
 print(time.perf_counter() - begun, flush=True)
 from http import HTTPStatus
 from pathlib import Path
-from mnemosyned.config.sections import LimitsConfig
+from mnemosyned.config.settings import LimitsConfig
 from mnemosyned.http_messages import Resource, Response
 echo = Resource(lambda request: Response(HTTPStatus.OK, bytes(request.body)), ("POST",))
 with listening(Path(sys.argv[1])) as sock, serving(

@@ -23,7 +23,7 @@ from bench.measure import as_request, fill, latency, say, timed
 from bench.report import Report
 
 from mnemosyned import Client
-from mnemosyned.domain.sleep.cycles import CycleReport
+from mnemosyned.memory.consolidation import CycleReport
 
 SIZES = (1_000, 10_000, 100_000)
 IDLE_S = 5.0

@@ -22,10 +22,10 @@ from bench.report import Report
 from bench.retention import Conversation, Session, load, retention
 from bench.small_model import RecordingModel, in_model_words, is_grounded, summarizes
 
+from mnemosyned.models.fallback import FallbackSummarizer
 from mnemosyned.models.llama import LlamaModel, LlamaOptions
-from mnemosyned.summarizers.extractive import RATIO, ExtractiveSummarizer
-from mnemosyned.summarizers.fallback import FallbackSummarizer
-from mnemosyned.summarizers.llm import ModelSummarizer
+from mnemosyned.models.summarizer import ModelSummarizer
+from mnemosyned.summary.extract import RATIO, ExtractiveSummarizer
 
 SESSIONS = 20
 MAX_TOKENS = 400

@@ -34,8 +34,8 @@ from bench.summary_levels import (
     technical_talks,
 )
 
-from mnemosyned.domain.text.sentences import sentences
-from mnemosyned.summarizers.extractive import RATIO, ExtractiveSummarizer
+from mnemosyned.summary.extract import RATIO, ExtractiveSummarizer
+from mnemosyned.text.sentences import sentences
 from mnemosyned.verbs.memories import Remember
 
 SEEDS = 20

@@ -28,7 +28,7 @@ from support.talk_recall import (
     shares,
 )
 
-from mnemosyned.library import Memory
+from mnemosyned.assembly.embedded import Memory
 
 ABOVE_PLAIN = 0.08
 BATCH = 500

@@ -26,9 +26,9 @@ from support.datasets.timed_questions import (
     timed_sets,
 )
 
-from mnemosyned.domain.memory import Tier
-from mnemosyned.domain.search.results import Hit
-from mnemosyned.library import Memory
+from mnemosyned.assembly.embedded import Memory
+from mnemosyned.memory.values import Tier
+from mnemosyned.search.hits import Hit
 
 HIT_BAR = 0.9
 

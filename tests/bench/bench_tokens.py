@@ -16,14 +16,14 @@ from bench.measure import say
 from bench.report import Report
 from bench.token_texts import texts
 
-from mnemosyned.domain.text.token_estimate import (
+from mnemosyned.models.tokenizers import RanksCounter
+from mnemosyned.text.token_counts import (
     MARGIN,
     WEIGHTS,
     Chars4,
     TokenEstimator,
     measure_units,
 )
-from mnemosyned.tokenizers.ranks import RanksCounter
 
 PROJECT = Path(__file__).parents[2]
 ENVIRONMENT = PROJECT / "build" / "tokens-venv"

@@ -23,7 +23,7 @@ from support.engines import new_database
 from support.vectors import pack
 
 from mnemosyned.paths import shipped
-from mnemosyned.storage.postgres.opening import open_store
+from mnemosyned.storage.postgres.store import open_store
 
 OWNER, OTHERS = 7, 100
 WIDTH, QUESTIONS, ASKED_FOR = 384, 100, 200

@@ -25,10 +25,9 @@ from bench.databases import MIGRATIONS
 from bench.measure import say, timed
 from bench.report import OUTPUT, Report
 
-from mnemosyned.domain.ports.vectors import VectorStore
+from mnemosyned.memory.engine_ports import VectorStore
+from mnemosyned.search.vectors.index import ExactVectors, VectorIndex
 from mnemosyned.storage.sqlite import open_store
-from mnemosyned.vectors.exact import Matrix
-from mnemosyned.vectors.index import VectorIndex
 
 WIDTH, OF_A_TOPIC = 384, 10
 """Topics grow in number as memories do."""
@@ -86,7 +85,7 @@ def pages(store: VectorStore, model: int, size: int) -> Iterator[dict[int, bytes
 
 
 def load(
-    holder: Matrix | VectorIndex, store: VectorStore, model: int, size: int
+    holder: ExactVectors | VectorIndex, store: VectorStore, model: int, size: int
 ) -> None:
     for page in pages(store, model, size):
         holder.put(page)
@@ -116,7 +115,7 @@ def compare(report: Report, size: int) -> list[object]:
                 )
                 for _ in range(2)
             )
-            exact = Matrix(rows_max=size)
+            exact = ExactVectors(rows_max=size)
             say("loading")
             load_s, _ = timed(load, again, store, model, size)
             index_mb = megabytes(partial(load, index, store, model, size))

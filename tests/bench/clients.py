@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mnemosyned import Client
-from mnemosyned.domain.errors import NotFound
+from mnemosyned.errors import NotFound
 from mnemosyned.verbs.request import Request
 
 ANSWER_TIMEOUT_S = 60.0

@@ -15,12 +15,12 @@ from bench.report import Report
 from bench.retention import Conversation, Session, characters, retention
 from support import endpoints
 
-from mnemosyned.assembly.summarizers import make_summarizer
+from mnemosyned.assembly.stores import make_summarizer
 from mnemosyned.config import load_config
-from mnemosyned.domain.ports.clock import Clock
-from mnemosyned.domain.ports.models import Summarizer, Summary
-from mnemosyned.domain.sleep.consolidation import preview
-from mnemosyned.domain.statuses import SummarizerState, SummarizerStatus
+from mnemosyned.memory.clock import Clock
+from mnemosyned.memory.consolidation import preview
+from mnemosyned.memory.engine_ports import Summarizer, Summary
+from mnemosyned.memory.values import SummarizerState, SummarizerStatus
 
 USELESS = {"says nothing": "nothing", "repeats how it began": "begins"}
 """Models by what they do, and the name under which the tests' endpoint does it."""

@@ -19,13 +19,13 @@ from bench.corpus import Corpus
 from bench.measure import as_request
 
 from mnemosyned import Client
-from mnemosyned.domain.errors import MnemosynedError
-from mnemosyned.domain.ports.records import Draft
+from mnemosyned.errors import MnemosynedError
+from mnemosyned.memory.ports import Draft
 from mnemosyned.paths import shipped
 from mnemosyned.service.intake import Intake
-from mnemosyned.storage.postgres.opening import open_store
-from mnemosyned.storage.postgres.tables.insert import INSERT_MEMORIES, columns
-from mnemosyned.storage.postgres.tables.rows import memory_values
+from mnemosyned.storage.postgres.insert import INSERT_MEMORIES, columns
+from mnemosyned.storage.postgres.rows import memory_values
+from mnemosyned.storage.postgres.store import open_store
 
 ANSWER_S = 120.0
 MIGRATIONS = shipped("migrations") / "postgres"

@@ -13,8 +13,8 @@ from typing import Any
 
 import snowballstemmer
 
-from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.domain.text.words.stopwords import STOP_WORDS
+from mnemosyned.memory.values import MemoryRecord
+from mnemosyned.text.words import STOP_WORDS
 
 CATEGORIES = (1, 2, 4)
 WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")

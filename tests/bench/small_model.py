@@ -9,7 +9,7 @@ from itertools import chain
 
 from bench.retention import Session, content_words
 
-from mnemosyned.domain.ports.models import TextModel
+from mnemosyned.memory.engine_ports import TextModel
 
 SENTENCE = re.compile(r"(?<=[.!?…])\s+|\n")
 DATED = re.compile(r" \((?:about )?(?:\d{1,2} )?(?:[A-Z][a-z]+ )?\d{4}\)")

@@ -16,7 +16,7 @@ from support.datasets.written_year import written_year
 from support.fakes import FakeClock
 
 from mnemosyned import Memory
-from mnemosyned.domain.memory import Episode
+from mnemosyned.memory.values import Episode
 from mnemosyned.verbs.memories import Remember
 from mnemosyned.verbs.request import instant
 

@@ -9,7 +9,7 @@ import os
 import sys
 from pathlib import Path
 
-from mnemosyned.tokenizers.packaged import PackagedCounter
+from mnemosyned.models.tokenizers import PackagedCounter
 
 # A package that carries vocabularies is found, never imported: it would load all else it has.
 FOUND = importlib.util.find_spec("litellm")

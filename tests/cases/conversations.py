@@ -20,15 +20,15 @@ from mnemosyned import (
     extract_facts,
     should_compact,
 )
-from mnemosyned.domain.conversation.message_tokens import FullCounter
-from mnemosyned.domain.conversation.messages import Message, group_messages, text
-from mnemosyned.domain.conversation.policies.policy import ConsolidationAudit
-from mnemosyned.domain.conversation.summary_message import (
-    NO_FACTS,
-    is_summary,
-    read_summary,
+from mnemosyned.conversation.compaction import ConsolidationAudit
+from mnemosyned.conversation.messages import (
+    FullCounter,
+    Message,
+    group_messages,
+    message_text,
 )
-from mnemosyned.domain.text.token_estimate import Chars4
+from mnemosyned.conversation.summary_message import NO_FACTS, is_summary, read_summary
+from mnemosyned.text.token_counts import Chars4
 
 Facts = dict[str, Any]
 REFUSED = Holds(lambda wanted: wanted is True, "it was refused")
@@ -95,7 +95,7 @@ def assemble(given: Given) -> Facts:
         "consolidated": context.compaction is not None,
         "over_budget": context.over_budget,
         "summary_positions": summaries,
-        "summary_texts": [text(messages[at]) for at in summaries],
+        "summary_texts": [message_text(messages[at]) for at in summaries],
     }
 
 
@@ -204,7 +204,7 @@ def consolidate(given: Given) -> Facts:
 def _consolidated(
     messages: Sequence[Message], before: object, result: list[Message]
 ) -> Facts:
-    written = next((text(one) for one in result if is_summary(one)), "")
+    written = next((message_text(one) for one in result if is_summary(one)), "")
     header, _, body = written.partition("\n")
     lines = [line for line in body.split("\n") if line.strip()]
     at = next(
@@ -348,7 +348,7 @@ def _rounds(given: Given, names: Sequence[str], later: Sequence[str]) -> Facts:
         result, over = done.messages, done.over_budget
     users = [one for one in result if one["role"] == "user" and not is_summary(one)]
     said = [one for one in everything if one["role"] == "user"]
-    written = [text(one) for one in result if is_summary(one)]
+    written = [message_text(one) for one in result if is_summary(one)]
     return {
         **_shape(everything, before, result),
         "structure": [_named(one) for one in result],

@@ -17,9 +17,9 @@ from mnemosyned import (
     consolidate_memories,
     extract_preservable_details,
 )
-from mnemosyned.domain.conversation.messages import Message
-from mnemosyned.domain.memory import Detail, DetailKind
-from mnemosyned.domain.sleep.rollup import Child, periods
+from mnemosyned.conversation.messages import Message
+from mnemosyned.memory.periods import Child, periods
+from mnemosyned.memory.values import Detail, DetailKind
 
 Facts = dict[str, Any]
 

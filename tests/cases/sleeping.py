@@ -16,11 +16,11 @@ from support.policies import change_sleep
 from mnemosyned import (
     Remember,
 )
-from mnemosyned.domain.errors import ModelUnavailable
-from mnemosyned.domain.memory import Episode, MemoryRecord, Tier
-from mnemosyned.domain.ports.models import Summarizer, Summary
-from mnemosyned.domain.sleep.consolidation import Selection
-from mnemosyned.domain.sleep.cycles import CycleReport, Trigger
+from mnemosyned.errors import ModelUnavailable
+from mnemosyned.memory.consolidation import CycleReport, Selection, Trigger
+from mnemosyned.memory.engine_ports import Summarizer, Summary
+from mnemosyned.memory.values import Episode, MemoryRecord, Tier
+from mnemosyned.models.fallback import FallbackSummarizer
 from mnemosyned.service.policies import Policies, PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
@@ -28,8 +28,7 @@ from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.lease import SummarizerLease
 from mnemosyned.sleep.policy import SleepPolicy
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.summarizers.extractive import ExtractiveSummarizer
-from mnemosyned.summarizers.fallback import FallbackSummarizer
+from mnemosyned.summary.extract import ExtractiveSummarizer
 
 
 def sleep(given: Given, request: pytest.FixtureRequest) -> Facts:

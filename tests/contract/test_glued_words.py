@@ -6,12 +6,11 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings, strategies as st
 from support.fakes import FakeClock
 
-from mnemosyned.domain.ports.store import MemoryStore
+from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.service.service import MemoryService
-from mnemosyned.verbs.changes import EditMemory
-from mnemosyned.verbs.memories import Recall, Remember
+from mnemosyned.verbs.memories import EditMemory, Recall, Remember
 from mnemosyned.verbs.retention import Forget
-from mnemosyned.verbs.sleep import Sleep
+from mnemosyned.verbs.upkeep import Sleep
 
 GLUED = [
     ("サーバーはnginxです。", "nginx"),

@@ -13,11 +13,10 @@ from support.fakes import (
 )
 from support.stores import TRIO, count_by_tier, get_episode, get_memory
 
-from mnemosyned.domain.errors import BatchChanged, IdTaken, NotFound
-from mnemosyned.domain.memory import MemoryRecord, Tier
-from mnemosyned.domain.ports.store import MemoryStore
-from mnemosyned.domain.sleep.consolidation import Selection
-from mnemosyned.domain.sleep.cycles import GroupStatus
+from mnemosyned.errors import BatchChanged, IdTaken, NotFound
+from mnemosyned.memory.consolidation import GroupStatus, Selection
+from mnemosyned.memory.ports import MemoryStore
+from mnemosyned.memory.values import MemoryRecord, Tier
 
 # ------------------------------------------------------------------ remember
 

@@ -6,10 +6,10 @@ from datetime import timedelta
 import pytest
 from support.fakes import NOON, consolidate, memory, promotion, remember_batch, trio
 
-from mnemosyned.domain.keeping.retention import Grace
-from mnemosyned.domain.ports.store import MemoryStore
-from mnemosyned.domain.ports.surroundings.agents import AgentCall, AgentSession
-from mnemosyned.domain.revisions import MemoryEdit
+from mnemosyned.memory.capture import AgentCall, AgentSession
+from mnemosyned.memory.edit import MemoryEdit
+from mnemosyned.memory.forgetting import Grace
+from mnemosyned.memory.ports import MemoryStore
 
 
 def session(id: str, *, minutes: float = 0, project: str = "shop") -> AgentSession:
@@ -126,7 +126,7 @@ def test_recent_sessions_have_a_transcript(store: MemoryStore) -> None:
 def test_sessions_are_limited(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mnemosyned.domain.ports.surroundings.agents.SESSIONS_MAX", 2)
+    monkeypatch.setattr("mnemosyned.memory.capture.SESSIONS_MAX", 2)
     for number in range(4):
         store.surroundings.agents.keep_session(
             session(f"codex:{number}", minutes=number)

@@ -17,14 +17,12 @@ from support.fakes import (
     working_ids,
 )
 
-from mnemosyned.domain.errors import IdTaken
-from mnemosyned.domain.memory import Acknowledged, MemoryRecord, Tier
-from mnemosyned.domain.ports.records import Draft
-from mnemosyned.domain.ports.store import MemoryStore
-from mnemosyned.domain.search.hits import hits
-from mnemosyned.domain.search.query import Query
-from mnemosyned.domain.search.ranking import rank
-from mnemosyned.domain.text.terms import terms
+from mnemosyned.errors import IdTaken
+from mnemosyned.memory.ports import Draft, MemoryStore
+from mnemosyned.memory.values import Acknowledged, MemoryRecord, Tier
+from mnemosyned.search.query import Query
+from mnemosyned.search.ranking import make_hits, rank
+from mnemosyned.text.terms import terms
 
 MANY = 237
 """More than any store may take at once, and no round number."""
@@ -33,7 +31,7 @@ MANY = 237
 def found(store: MemoryStore, text: str) -> list[str]:
     query = Query(terms=terms(text), limit=10)
     places = rank(query, store.search.candidates(query))
-    return [hit.id for hit in hits(query, places, store.search.documents(places))]
+    return [hit.id for hit in make_hits(query, places, store.search.documents(places))]
 
 
 def as_said(name: str, draft: Draft) -> Draft:

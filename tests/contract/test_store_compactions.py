@@ -4,14 +4,14 @@ from datetime import timedelta
 
 from support.fakes import NOON, consolidate, memory, promotion, remember_batch
 
-from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.domain.ports.compactions import (
+from mnemosyned.memory.ports import (
     ArchivedMessage,
     CompactionRecord,
+    Draft,
+    MemoryStore,
     NewCompaction,
 )
-from mnemosyned.domain.ports.records import Draft
-from mnemosyned.domain.ports.store import MemoryStore
+from mnemosyned.memory.values import MemoryRecord
 
 
 def taken(

@@ -5,10 +5,9 @@ from dataclasses import replace
 import pytest
 from support.fakes import consolidate, memory, promotion, remember_batch
 
-from mnemosyned.domain.errors import BatchChanged
-from mnemosyned.domain.memory import Detail, DetailKind, Episode, MemoryRecord
-from mnemosyned.domain.ports.sleep import Promotion
-from mnemosyned.domain.ports.store import MemoryStore
+from mnemosyned.errors import BatchChanged
+from mnemosyned.memory.ports import MemoryStore, Promotion
+from mnemosyned.memory.values import Detail, DetailKind, Episode, MemoryRecord
 
 ONE = memory("1", "keep 42 and 42%", hours_ago=3)
 TWO = memory("2", "keep 42 at https://a.b/c", hours_ago=2)

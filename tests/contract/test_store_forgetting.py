@@ -6,9 +6,9 @@ import pytest
 from support.fakes import consolidate, memory, promotion, remember_batch, working_ids
 from support.stores import TRIO, count_by_tier, get_episode
 
-from mnemosyned.domain.errors import BatchChanged, NotFound
-from mnemosyned.domain.memory import Tier
-from mnemosyned.domain.ports.store import MemoryStore
+from mnemosyned.errors import BatchChanged, NotFound
+from mnemosyned.memory.ports import MemoryStore
+from mnemosyned.memory.values import Tier
 
 
 def test_a_forgotten_memory_is_gone(store: MemoryStore) -> None:

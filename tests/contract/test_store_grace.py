@@ -4,11 +4,10 @@ from datetime import timedelta
 
 from support.fakes import NOON, memory
 
-from mnemosyned.domain.keeping.retention import Grace
-from mnemosyned.domain.learnings.learning import Learning, LearningKind
-from mnemosyned.domain.ports.archive.moving import RecoverableRecord
-from mnemosyned.domain.ports.records import Draft
-from mnemosyned.domain.ports.store import MemoryStore
+from mnemosyned.memory.exchange import RecoverableRecord
+from mnemosyned.memory.forgetting import Grace
+from mnemosyned.memory.learning import Learning, LearningKind
+from mnemosyned.memory.ports import Draft, MemoryStore
 
 
 def told(name: str, text: str, *, minutes: int) -> Draft:

@@ -2,8 +2,7 @@
 
 from support.fakes import memory, remember_batch
 
-from mnemosyned.domain.ports.records import Draft
-from mnemosyned.domain.ports.store import MemoryStore
+from mnemosyned.memory.ports import Draft, MemoryStore
 
 
 def test_history_of_a_memory_that_took_the_place_of_several_begins_with_the_newest(

@@ -5,12 +5,11 @@ from datetime import timedelta
 import pytest
 from support.fakes import NOON, consolidate, memory, promotion, remember_batch
 
-from mnemosyned.domain.errors import IdTaken, NotFound
-from mnemosyned.domain.learnings.learning import Learning, LearningKind
-from mnemosyned.domain.learnings.recognize import extract_learnings
-from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.domain.ports.records import Draft
-from mnemosyned.domain.ports.store import MemoryStore
+from mnemosyned.conversation.learnings.recognize import extract_learnings
+from mnemosyned.errors import IdTaken, NotFound
+from mnemosyned.memory.learning import Learning, LearningKind
+from mnemosyned.memory.ports import Draft, MemoryStore
+from mnemosyned.memory.values import MemoryRecord
 
 
 def lesson(

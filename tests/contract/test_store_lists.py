@@ -11,16 +11,15 @@ import pytest
 from support.engines import POSTGRES, SQLITE
 from support.fakes import NOON, consolidate, memory, promotion, remember_batch
 
-from mnemosyned.domain.listing import (
+from mnemosyned.memory.listing import (
     ListFilter,
     ListLimits,
     ListOrder,
     RecordKind,
     read_place,
 )
-from mnemosyned.domain.memory import MemoryRecord, Tier
-from mnemosyned.domain.ports.records import Draft
-from mnemosyned.domain.ports.store import MemoryStore
+from mnemosyned.memory.ports import Draft, MemoryStore
+from mnemosyned.memory.values import MemoryRecord, Tier
 
 SLEPT, ALL = 84, 120
 GROUP = 4

@@ -12,12 +12,11 @@ from support.whole_memory import embed, surround
 
 from mnemosyned.assembly.stores import OpenStore, open_store
 from mnemosyned.config import DatabaseLocation
-from mnemosyned.domain.errors import InvalidRequest
-from mnemosyned.domain.keeping.retention import Grace
-from mnemosyned.domain.ports.archive.exchange import AnyRecord
-from mnemosyned.domain.ports.archive.moving import KeptVector, RecoverableRecord
-from mnemosyned.service.exchange import move
-from mnemosyned.service.exchange.move import Moving, size_of
+from mnemosyned.errors import InvalidRequest
+from mnemosyned.memory.exchange import AnyRecord, KeptVector, RecoverableRecord
+from mnemosyned.memory.forgetting import Grace
+from mnemosyned.service import move
+from mnemosyned.service.move import Moving, size_of
 from mnemosyned.storage.sqlite import SqliteStore
 
 GRACE = Grace("call", NOON + timedelta(days=9_000))

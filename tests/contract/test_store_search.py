@@ -7,14 +7,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 from support.fakes import NOON, consolidate, memory, promotion, remember_batch
 
-from mnemosyned.domain.memory import Tier
-from mnemosyned.domain.ports.store import MemoryStore
-from mnemosyned.domain.search.hits import hits
-from mnemosyned.domain.search.query import Query
-from mnemosyned.domain.search.ranking import rank
-from mnemosyned.domain.search.results import Hit
-from mnemosyned.domain.search.scores.weights import WEIGHTS
-from mnemosyned.domain.text.terms import terms
+from mnemosyned.memory.ports import MemoryStore
+from mnemosyned.memory.values import Tier
+from mnemosyned.search.hits import Hit
+from mnemosyned.search.query import Query
+from mnemosyned.search.ranking import make_hits, rank
+from mnemosyned.search.weights import WEIGHTS
+from mnemosyned.text.terms import terms
 
 
 def recall(
@@ -26,7 +25,7 @@ def recall(
 ) -> list[Hit]:
     query = Query(terms=terms(question), limit=limit, **where)
     places = rank(query, store.search.candidates(query))
-    return hits(query, places, store.search.documents(places))
+    return make_hits(query, places, store.search.documents(places))
 
 
 def found(store: MemoryStore, question: str, **where: Any) -> list[str]:  # noqa: ANN401

@@ -4,10 +4,10 @@ import pytest
 from support.fakes import consolidate, memory, promotion, remember_batch
 from support.stores import TRIO, get_memory
 
-from mnemosyned.domain.errors import InvalidRequest
-from mnemosyned.domain.keeping.retention import ForgetFilter
-from mnemosyned.domain.ports.store import MemoryStore
-from mnemosyned.domain.tags import TAGS_MAX
+from mnemosyned.errors import InvalidRequest
+from mnemosyned.memory.forgetting import ForgetFilter
+from mnemosyned.memory.ports import MemoryStore
+from mnemosyned.memory.values import TAGS_MAX
 
 
 def test_a_memory_is_stored_with_its_tags(store: MemoryStore) -> None:

@@ -12,8 +12,8 @@ from support.fakes import (
 )
 from support.stores import TRIO, count_by_tier
 
-from mnemosyned.domain.memory import Tier
-from mnemosyned.domain.ports.store import MemoryStore
+from mnemosyned.memory.ports import MemoryStore
+from mnemosyned.memory.values import Tier
 
 
 def test_totals_are_right_after_every_operation(store: MemoryStore) -> None:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from mnemosyned.domain.ports.surroundings.watching import FolderTotals, WatchedFile
+from mnemosyned.memory.capture import FolderTotals, WatchedFile
 from mnemosyned.storage.sqlite import SqliteStore
 
 NOW = datetime(2026, 3, 16, 9, tzinfo=UTC)

@@ -8,12 +8,12 @@ from support.datasets.meeting import EPISODE, memories
 from support.endpoints import begins, says, serving
 from support.fakes import FakeClock
 
-from mnemosyned.domain.errors import SummarizerFailed
-from mnemosyned.domain.ports.models import Summarizer
+from mnemosyned.errors import SummarizerFailed
+from mnemosyned.memory.engine_ports import Summarizer
 from mnemosyned.models.endpoint import EndpointModel
-from mnemosyned.summarizers.extractive import ExtractiveSummarizer
-from mnemosyned.summarizers.fallback import FallbackSummarizer
-from mnemosyned.summarizers.llm import ModelSummarizer
+from mnemosyned.models.fallback import FallbackSummarizer
+from mnemosyned.models.summarizer import ModelSummarizer
+from mnemosyned.summary.extract import ExtractiveSummarizer
 
 RATIO = 1 / 3
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 from support.fakes import NOON, consolidate, memory, promotion, remember_batch
 
-from mnemosyned.domain.search.query import Query
-from mnemosyned.domain.text.terms import terms
+from mnemosyned.search.query import Query
 from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.text.terms import terms
 
 TRIO = tuple(
     memory(str(n), f"note {n}", role="user", source="chat") for n in range(1, 4)

@@ -23,10 +23,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from demo.stage import PATIENCE_S, WIDTH, ClaimFailed, Stage, Story
 
-from mnemosyned.domain.errors import DaemonUnreachable, MnemosynedError
-from mnemosyned.domain.memory import Tier
-from mnemosyned.domain.search.results import Hit, Line
-from mnemosyned.domain.sleep.cycles import CycleReport
+from mnemosyned.errors import DaemonUnreachable, MnemosynedError
+from mnemosyned.memory.consolidation import CycleReport
+from mnemosyned.memory.values import Tier
+from mnemosyned.search.hits import Hit, Line
 from mnemosyned.verbs.memories import Remember
 
 WEEK = Path(__file__).with_name("week.jsonl")

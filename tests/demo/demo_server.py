@@ -20,14 +20,14 @@ from demo.owners_scene import meet
 from demo.stage import PATIENCE_S, ClaimFailed, Stage, Story
 from support.postgres import Server
 
-from mnemosyned.domain.errors import (
+from mnemosyned.errors import (
     DaemonUnreachable,
     DatabaseUnreachable,
     MnemosynedError,
     NotFound,
     SleepInProgress,
 )
-from mnemosyned.domain.memory import Tier
+from mnemosyned.memory.values import Tier
 from mnemosyned.verbs.memories import Remember
 
 QUESTION = "Where does the cellar key hang?"

@@ -18,7 +18,7 @@ from typing import Any
 import click
 
 from mnemosyned import Client
-from mnemosyned.domain.memory import Tier
+from mnemosyned.memory.values import Tier
 
 PATIENCE_S = 60
 WIDTH = max(60, min(96, shutil.get_terminal_size((96, 24)).columns))

@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from mnemosyned.domain.conversation.messages import Message
+from mnemosyned.conversation.messages import Message
 
 WORDS = st.sampled_from(
     [

@@ -6,8 +6,8 @@ from contextlib import closing
 import pytest
 from hypothesis import given, strategies as st
 
-from mnemosyned.domain.keeping.retention import naming
-from mnemosyned.domain.text.words.accent_variants import SPELLINGS_MAX, accent_variants
+from mnemosyned.memory.forgetting import naming
+from mnemosyned.text.stems import SPELLINGS_MAX, accent_variants
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from mnemosyned import AutoPolicy, extract_facts
-from mnemosyned.domain.conversation.message_tokens import FullCounter
-from mnemosyned.domain.conversation.messages import STUB, Message, text
-from mnemosyned.domain.conversation.policies import model_summary
-from mnemosyned.domain.conversation.summary_message import is_summary, read_summary
-from mnemosyned.domain.text.token_estimate import Chars4
+from mnemosyned.conversation import compaction
+from mnemosyned.conversation.messages import STUB, FullCounter, Message, message_text
+from mnemosyned.conversation.summary_message import is_summary, read_summary
+from mnemosyned.text.token_counts import Chars4
 
 FULL = FullCounter(Chars4())
 LOG = "exit 0: deployed 47 files to /opt/app\n" + "copied another file\n" * 400
@@ -142,10 +141,10 @@ def test_facts_and_exact_values_are_there_whatever_the_model_says() -> None:
     done = AutoPolicy(10_000, counter=FULL, summarize=Model()).compact(talk)
 
     (summary,) = filter(is_summary, done.messages)
-    assert "Summary number 1." in text(summary)
-    assert "- Ship it on 2026-04-01 to ops@example.org" in text(summary)
+    assert "Summary number 1." in message_text(summary)
+    assert "- Ship it on 2026-04-01 to ops@example.org" in message_text(summary)
     assert {"2026-04-01", "ops@example.org"} <= set(read_summary(summary).values)
-    assert f"expand {read_summary(summary).id}" in text(summary)
+    assert f"expand {read_summary(summary).id}" in message_text(summary)
     assert read_summary(summary).summary_of == done.expand
 
 
@@ -158,8 +157,8 @@ def test_a_further_summary_is_merged_with_the_one_before() -> None:
 
     assert model.given[1][0] == {"role": "summary", "content": "Summary number 1."}
     (summary,) = filter(is_summary, second.messages)
-    assert "Summary number 1." not in text(summary)
-    assert "- decided: blue-green" in text(summary)
+    assert "Summary number 1." not in message_text(summary)
+    assert "- decided: blue-green" in message_text(summary)
     assert read_summary(summary).summary_of[: len(first.expand)] == first.expand
 
 
@@ -182,7 +181,7 @@ def test_a_failure_of_our_own_is_not_taken_for_the_models(
     def broken(*_: object, **__: object) -> None:
         raise KeyError("role")
 
-    monkeypatch.setattr(model_summary, "plain_messages", broken)
+    monkeypatch.setattr(compaction, "plain_messages", broken)
 
     with pytest.raises(KeyError):
         AutoPolicy(10_000, counter=FULL, summarize=lambda _: "In short.").compact(
@@ -251,7 +250,7 @@ def test_a_summary_shows_the_most_telling_facts_and_keeps_all_of_them() -> None:
     done = AutoPolicy(3_000, counter=FULL).compact([rule, *orders])
 
     (summary,) = filter(is_summary, done.messages)
-    shown = text(summary)
+    shown = message_text(summary)
     assert "- decided: never deploy" in shown
     assert "earlier facts are in the archive)" in shown
     assert len(read_summary(summary).facts) == len(done.facts) > shown.count("\n- ")

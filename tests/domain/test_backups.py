@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from mnemosyned.domain.keeping.backups import (
+from mnemosyned.backup_schedule import (
     DatedBackup,
     Keep,
     backup_name,

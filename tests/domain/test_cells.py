@@ -7,7 +7,7 @@ import textwrap
 import pytest
 from hypothesis import given, strategies as st
 
-from mnemosyned.domain.text.cells import cell_count, fitting, wrap
+from mnemosyned.text.display import cell_count, chars_that_fit, wrap
 
 TEXTS = st.text(alphabet="ab -é日本語한\u0301👍", max_size=60)
 
@@ -31,7 +31,7 @@ def test_a_character_takes_as_many_cells_as_it_is_wide(text: str, cells: int) ->
 
 @given(TEXTS, st.integers(0, 40))
 def test_what_fits_is_the_longest_beginning(text: str, cells: int) -> None:
-    size = fitting(text, cells)
+    size = chars_that_fit(text, cells)
 
     assert cell_count(text[:size]) <= cells
     assert size == len(text) or cell_count(text[: size + 1]) > cells

@@ -8,15 +8,14 @@ from typing import Any
 import pytest
 
 from mnemosyned import MemoryConsolidator, RoundsPolicy, sendable, should_compact
-from mnemosyned.domain.conversation.message_tokens import FullCounter
-from mnemosyned.domain.conversation.messages import Message, text
-from mnemosyned.domain.conversation.summary_message import (
+from mnemosyned.conversation.messages import FullCounter, Message, message_text
+from mnemosyned.conversation.summary_message import (
     HEADERS,
     SummaryContent,
     is_summary,
     read_summary,
 )
-from mnemosyned.domain.text.token_estimate import Chars4
+from mnemosyned.text.token_counts import Chars4
 
 FULL = FullCounter(Chars4())
 TALK: list[Message] = [{"role": "user", "content": f"order {at}"} for at in range(6)]
@@ -80,7 +79,7 @@ def test_nothing_to_say_of_what_was_removed_still_tells_where_it_is() -> None:
     done = MemoryConsolidator().compact(talk)
 
     summary = done.messages[0]
-    assert f"[expand {read_summary(summary).id}]" in text(summary)
+    assert f"[expand {read_summary(summary).id}]" in message_text(summary)
     assert read_summary(summary).summary_of == done.expand
     again = MemoryConsolidator().compact([*stripped(done.messages), says("x")])
     assert read_summary(again.messages[0]).facts == ("order 0",)
@@ -121,7 +120,7 @@ def test_leading_system_messages_stay_and_do_not_count() -> None:
     assert not MemoryConsolidator().compact([system, *TALK[:4]]).changed
     done = MemoryConsolidator().compact([system, *TALK[:5]])
     assert done.messages[0] is system
-    assert [text(one) for one in done.messages[2:]] == [
+    assert [message_text(one) for one in done.messages[2:]] == [
         f"order {at}" for at in range(1, 5)
     ]
 
@@ -215,10 +214,10 @@ def test_a_summary_by_rule_says_what_was_done() -> None:
     done = over(talk).compact(talk)
 
     (summary,) = filter(is_summary, done.messages)
-    assert text(summary).startswith(
+    assert message_text(summary).startswith(
         "[Summary]: 5 messages, tools called: sh ×2\nIn the end: Built."
     )
-    assert "- [sh] long output" in text(summary)
+    assert "- [sh] long output" in message_text(summary)
 
 
 def test_a_model_that_says_more_than_was_done_is_not_kept() -> None:

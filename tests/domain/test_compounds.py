@@ -2,8 +2,7 @@
 
 import pytest
 
-from mnemosyned.domain.text.terms import terms
-from mnemosyned.domain.text.words.compounds import JOINS_MAX, joins, splits
+from mnemosyned.text.terms import JOINS_MAX, join_compounds, split_compound, terms
 
 
 @pytest.mark.parametrize(
@@ -11,18 +10,18 @@ from mnemosyned.domain.text.words.compounds import JOINS_MAX, joins, splits
     [("wifi", "wi fi"), ("oncall", "on call"), ("checkin", "check in")],
 )
 def test_a_word_may_be_two(word: str, split: str) -> None:
-    assert split in splits(word)
+    assert split in split_compound(word)
 
 
 @pytest.mark.parametrize(
     "word", ["cat", "x86", "often", "without", "a" * 17, "", "QX-4"]
 )
 def test_short_long_and_common_words_and_codes_are_not_split(word: str) -> None:
-    assert splits(word) == ()
+    assert split_compound(word) == ()
 
 
 def test_a_split_has_no_function_word() -> None:
-    assert "of fice" not in splits("office")
+    assert "of fice" not in split_compound("office")
 
 
 @pytest.mark.parametrize(
@@ -52,4 +51,4 @@ def test_articles_and_numbers_are_joined_with_nothing(question: str) -> None:
 def test_the_joins_of_a_question_are_few() -> None:
     words = [f"word{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]
 
-    assert len(joins(" ".join(words), words)) <= JOINS_MAX
+    assert len(join_compounds(" ".join(words), words)) <= JOINS_MAX

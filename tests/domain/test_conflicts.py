@@ -6,11 +6,15 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given, strategies as st
 
-from mnemosyned.domain.learnings.conflicts import ActiveLearnings, contradict, repeat
-from mnemosyned.domain.learnings.learning import Learning, LearningKind
-from mnemosyned.domain.learnings.recognize import find_statements
-from mnemosyned.domain.learnings.select import select_relevant
-from mnemosyned.domain.text.token_estimate import Chars4
+from mnemosyned.conversation.learnings.conflicts import (
+    ActiveLearnings,
+    do_contradict,
+    do_repeat,
+)
+from mnemosyned.conversation.learnings.recognize import find_statements
+from mnemosyned.conversation.learnings.selection import select_relevant
+from mnemosyned.memory.learning import Learning, LearningKind
+from mnemosyned.text.token_counts import Chars4
 
 NOON = datetime(2026, 3, 17, 12, tzinfo=UTC)
 
@@ -264,7 +268,7 @@ def test_the_index_finds_the_same_conflicts_as_comparing_each_pair(
     each = {
         one.id
         for one in known
-        if contradict(new, one) or contradict(one, new) or repeat(new, one)
+        if do_contradict(new, one) or do_contradict(one, new) or do_repeat(new, one)
     }
     assert together == each | {one.id for one in known if same(new.text, one.text)}
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 from support.fakes import NOON, memory, pending
 
-from mnemosyned.domain.sleep.consolidation import (
+from mnemosyned.memory.consolidation import (
     PREVIEW_CHARS,
     Batch,
     GroupLimits,

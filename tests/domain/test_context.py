@@ -14,8 +14,8 @@ from mnemosyned import (
     Quoted,
     TokenBudget,
 )
-from mnemosyned.domain.conversation.messages import Message, text
-from mnemosyned.domain.conversation.summary_message import is_summary, read_summary
+from mnemosyned.conversation.messages import Message, message_text
+from mnemosyned.conversation.summary_message import is_summary, read_summary
 
 SMALL = TokenBudget(
     1_000, 0, 0, memory_fraction=0.2, learnings_fraction=0.1, fresh_tail_count=2
@@ -39,7 +39,7 @@ def past(name: str, **more: Any) -> PastSummary:  # noqa: ANN401
 
 
 def summaries(messages: list[Message]) -> list[str]:
-    return [text(one).splitlines()[-1] for one in messages if is_summary(one)]
+    return [message_text(one).splitlines()[-1] for one in messages if is_summary(one)]
 
 
 def test_a_context_unpacks_into_prompt_and_messages() -> None:
@@ -230,9 +230,9 @@ def test_earlier_summaries_stay_in_the_window() -> None:
     context = ContextManager(SMALL).build_messages("", "x", done.messages)
 
     (summary,) = filter(is_summary, context.messages)
-    assert "- order number 99" in text(done.messages[0])
+    assert "- order number 99" in message_text(done.messages[0])
     assert (
-        "earlier facts are in the archive)" in text(summary)
+        "earlier facts are in the archive)" in message_text(summary)
         or summary is done.messages[0]
     )
     assert read_summary(summary).facts == done.facts

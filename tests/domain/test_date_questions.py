@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from mnemosyned.domain.dates import questions
-from mnemosyned.domain.dates.questions import SPANS_MAX, TIME_PATTERNS, parse_times
-from mnemosyned.domain.dates.spans import TimeSpan
-from mnemosyned.domain.languages.language import TimeOrder
-from mnemosyned.domain.text.stemming import WORD
+from mnemosyned.text.dates import questions
+from mnemosyned.text.dates.questions import SPANS_MAX, TIME_PATTERNS, parse_times
+from mnemosyned.text.dates.spans import TimeSpan
+from mnemosyned.text.languages.language import TimeOrder
+from mnemosyned.text.stems import WORD
 
 NOW = datetime(2026, 3, 18, 15, tzinfo=UTC)
 

@@ -5,9 +5,9 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, strategies as st
 
-from mnemosyned.domain.memory import DetailKind
-from mnemosyned.domain.secrets.exact_values import DETAILS_MAX, extract_details
-from mnemosyned.domain.secrets.masking import find_secrets, mask_metadata, mask_secrets
+from mnemosyned.memory.values import DetailKind
+from mnemosyned.text.exact_values import DETAILS_MAX, extract_details
+from mnemosyned.text.secrets.masking import find_secrets, mask_metadata, mask_secrets
 
 D = DetailKind
 PAT = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"

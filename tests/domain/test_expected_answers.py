@@ -2,10 +2,7 @@
 
 import pytest
 
-from mnemosyned.domain.search.questions.expected_answers import (
-    expected_answer,
-    says_when,
-)
+from mnemosyned.search.query import expected_answer, says_when
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from itertools import count
 import pytest
 from hypothesis import given, strategies as st
 
-from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.domain.summary.extract import CHARS_MAX, CHARS_MIN, extract
+from mnemosyned.memory.values import MemoryRecord
+from mnemosyned.summary.extract import CHARS_MAX, CHARS_MIN, extract
 
 NINE = datetime(2026, 3, 3, 9, tzinfo=UTC)
 RATIO = 1 / 3

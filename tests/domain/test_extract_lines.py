@@ -3,7 +3,7 @@
 import pytest
 from domain.test_extract import group
 
-from mnemosyned.domain.summary.extract import extract
+from mnemosyned.summary.extract import extract
 
 
 def lines_of(*said: str | tuple[str, str], ratio: float = 0.5) -> tuple[str, ...]:

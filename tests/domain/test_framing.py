@@ -7,10 +7,9 @@ from datetime import UTC, datetime, timedelta
 import snowballstemmer
 from hypothesis import given, strategies as st
 
-from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.domain.summary.episode_text import ComposedEpisode, compose_episode
-from mnemosyned.domain.summary.extract import extract
-from mnemosyned.domain.text.words.stopwords import STOP_WORDS
+from mnemosyned.memory.values import MemoryRecord
+from mnemosyned.summary.extract import ComposedEpisode, compose_episode, extract
+from mnemosyned.text.words import STOP_WORDS
 
 NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
 RATIO = 1 / 3

@@ -10,12 +10,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from mnemosyned.domain.search.words.frequencies import (
+from mnemosyned.search.words import (
     FREQUENCIES_KEPT_MAX,
+    Forms,
     Frequencies,
+    Having,
+    WordRows,
 )
-from mnemosyned.domain.search.words.index import Forms, Having, WordRows
-from mnemosyned.domain.text.terms import terms
+from mnemosyned.text.terms import terms
 
 QUESTIONS = 100
 THREADS = 4

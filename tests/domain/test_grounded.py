@@ -8,9 +8,13 @@ from functools import partial
 
 import pytest
 
-from mnemosyned.domain.summary.model.chunking import Piece
-from mnemosyned.domain.summary.model.grounded import grounded_sentences, is_said
-from mnemosyned.domain.summary.model.grounding import Problem, check_grounding
+from mnemosyned.summary.chunking import Piece
+from mnemosyned.summary.grounding.check import (
+    Problem,
+    check_grounding,
+    grounded_sentences,
+    is_said,
+)
 
 WHEN = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
 SOURCES = [

@@ -5,8 +5,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from mnemosyned.domain.summary.model.chunking import Piece
-from mnemosyned.domain.summary.model.grounding import Fault, check_grounding
+from mnemosyned.summary.chunking import Piece
+from mnemosyned.summary.grounding.check import Fault, check_grounding
 
 NOON = datetime(2023, 5, 8, 12, tzinfo=UTC)
 

@@ -6,18 +6,12 @@ import pytest
 from hypothesis import given, strategies as st
 from support.fakes import NOON, memory
 
-from mnemosyned.domain.memory import MemoryRecord, Tier
-from mnemosyned.domain.search.hits import hits
-from mnemosyned.domain.search.query import (
-    Documents,
-    Query,
-    RankedResult,
-    ScoreBreakdown,
-)
-from mnemosyned.domain.search.results import Hit
-from mnemosyned.domain.sleep.consolidation import make_episode
-from mnemosyned.domain.text.snippets import SNIPPET_CHARS, snippet
-from mnemosyned.domain.text.terms import Terms, terms
+from mnemosyned.memory.consolidation import make_episode
+from mnemosyned.memory.values import MemoryRecord, Tier
+from mnemosyned.search.hits import Hit
+from mnemosyned.search.query import Documents, Query, RankedResult, ScoreBreakdown
+from mnemosyned.search.ranking import make_hits
+from mnemosyned.text.terms import SNIPPET_CHARS, Terms, snippet, terms
 
 EPISODE = make_episode(
     [memory("1"), memory("2")],
@@ -36,7 +30,7 @@ def query(text: str = "bike", *, explain: bool = False) -> Query:
 
 
 def hit_of(said: MemoryRecord, question: str = "bike") -> Hit:
-    return hits(
+    return make_hits(
         query(question), [RankedResult(1.0, memory=1)], Documents({1: said}, {})
     )[0]
 
@@ -53,7 +47,7 @@ def test_an_episode_is_shown_by_the_line_that_matched() -> None:
     original = memory("1", "the bike is in the cellar", role="user")
     place = RankedResult(1.0, episode=5, lines=((7, 0.5),))
 
-    hit = hits(query(), [place], Documents({7: original}, {5: EPISODE}))[0]
+    hit = make_hits(query(), [place], Documents({7: original}, {5: EPISODE}))[0]
 
     assert hit.snippet == "the bike is in the cellar"
     assert hit.content == "the bike was stolen"
@@ -64,7 +58,9 @@ def test_an_episode_is_shown_by_the_line_that_matched() -> None:
 
 
 def test_an_episode_that_matched_itself_is_shown_by_its_own_words() -> None:
-    hit = hits(query(), [RankedResult(1.0, episode=5)], Documents({}, {5: EPISODE}))[0]
+    hit = make_hits(
+        query(), [RankedResult(1.0, episode=5)], Documents({}, {5: EPISODE})
+    )[0]
 
     assert hit.snippet == "the bike was stolen"
     assert hit.lines == ()
@@ -77,7 +73,7 @@ def test_a_memory_forgotten_after_the_search_is_left_out() -> None:
         RankedResult(1.0, episode=5, lines=((2, 1.0),)),
     ]
 
-    answer = hits(query(), places, Documents({}, {5: EPISODE}))
+    answer = make_hits(query(), places, Documents({}, {5: EPISODE}))
 
     assert [(hit.id, hit.lines) for hit in answer] == [("e", ())]
 
@@ -87,7 +83,7 @@ def test_a_hit_explains_its_score_on_request() -> None:
 
     def explained(*, explain: bool) -> object:
         shown = Documents({1: memory("1", "the bike")}, {})
-        return hits(query(explain=explain), [place], shown)[0].explanation
+        return make_hits(query(explain=explain), [place], shown)[0].explanation
 
     assert explained(explain=True) == {"words": 1.0, "time": 0.5}
     assert explained(explain=False) is None

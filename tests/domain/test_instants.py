@@ -22,24 +22,16 @@ from support.calendar_limits import (
 from support.fakes import memory
 
 import mnemosyned
-from mnemosyned.domain.dates import relative as dates
-from mnemosyned.domain.dates.questions import parse_times
-from mnemosyned.domain.instants import day_at, in_zone, shift, shift_months
-from mnemosyned.domain.memory_items import MemoryItem, consolidate_memories
-from mnemosyned.domain.sleep.rollup import (
-    Level,
-    begin_of,
-    closed_before,
-    end_of,
-    key_of,
-)
-from mnemosyned.domain.summary.episode_text import compose_episode
-from mnemosyned.domain.summary.extract import extract
-from mnemosyned.domain.summary.model.chunking import whole_piece
-from mnemosyned.domain.summary.model.grounding import Sources
-from mnemosyned.domain.summary.prompt import render_piece
-from mnemosyned.summarizers.extractive import ExtractiveSummarizer
-from mnemosyned.terminal import when
+from mnemosyned.cli.output.terminal import when
+from mnemosyned.conversation.memory_items import MemoryItem, consolidate_memories
+from mnemosyned.instants import day_at, in_zone, shift, shift_months
+from mnemosyned.memory.periods import Level, begin_of, closed_before, end_of, key_of
+from mnemosyned.models.prompts import render_piece
+from mnemosyned.summary.chunking import whole_piece
+from mnemosyned.summary.extract import ExtractiveSummarizer, compose_episode, extract
+from mnemosyned.summary.grounding.check import Sources
+from mnemosyned.text.dates import formatting as dates
+from mnemosyned.text.dates.questions import parse_times
 
 spoken = st.sampled_from(TIME_PHRASES)
 LEVELS = (Level.DAY, Level.WEEK, Level.MONTH)

@@ -4,7 +4,7 @@ import unicodedata
 import pytest
 from hypothesis import given, strategies as st
 
-from mnemosyned.domain.text.invisible import (
+from mnemosyned.text.display import (
     escape_invisible,
     escape_invisible_json,
     strip_invisible,

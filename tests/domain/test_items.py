@@ -14,9 +14,9 @@ from mnemosyned import (
     MnemosynedError,
     consolidate_memories,
 )
-from mnemosyned.domain import memory_items as module
-from mnemosyned.domain.conversation.messages import Message
-from mnemosyned.domain.memory_items import Reason, consolidation_prompt
+from mnemosyned.conversation import memory_items as module
+from mnemosyned.conversation.memory_items import Reason, consolidation_prompt
+from mnemosyned.conversation.messages import Message
 
 ALWAYS = ConsolidationTrigger(count_threshold=0)
 

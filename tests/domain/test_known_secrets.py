@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from hypothesis import given, strategies as st
 
-from mnemosyned.domain.memory import Detail, DetailKind
-from mnemosyned.domain.secrets.known import FEW, KnownSecrets
-from mnemosyned.domain.secrets.masking import mask_secrets
+from mnemosyned.memory.values import Detail, DetailKind
+from mnemosyned.text.secrets.masking import (
+    SCANNED_SECRETS_MAX,
+    KnownSecrets,
+    mask_secrets,
+)
 
 VALUES = st.text(st.sampled_from("aB1-é"), min_size=1, max_size=9)
 KINDS = st.sampled_from((DetailKind.PASSWORD, DetailKind.API_KEY, DetailKind.EMAIL))
@@ -25,7 +28,7 @@ def test_many_known_secrets_are_masked_as_one_by_one(
 def test_only_those_that_stand_in_a_text_are_searched_for() -> None:
     many = [
         Detail(DetailKind.PASSWORD, f"Xq{n:05}zK", sensitive=True)
-        for n in range(FEW * 100)
+        for n in range(SCANNED_SECRETS_MAX * 100)
     ]
 
     shown = KnownSecrets(many).mask("it was Xq00007zK, not xXq00008zKx or Xq00009")

@@ -5,9 +5,9 @@ import time
 import pytest
 from support.datasets.labelled_secrets import HALVES, innocents, labelled, scored
 
-from mnemosyned.domain.secrets.exact_values import extract_details
-from mnemosyned.domain.secrets.masking import find_secrets, mask_secrets
-from mnemosyned.domain.secrets.words import (
+from mnemosyned.text.exact_values import extract_details
+from mnemosyned.text.secrets.masking import find_secrets, mask_secrets
+from mnemosyned.text.secrets.names import (
     HINTS,
     HINTS_BEYOND_ASCII,
     HINTS_OF_LOGINS,

@@ -3,11 +3,10 @@
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from mnemosyned.domain.dates.names import COUNTS, MONTHS, WEEKDAYS
-from mnemosyned.domain.dates.translated import rule_groups, translate_times
-from mnemosyned.domain.languages import LANGUAGES
-from mnemosyned.domain.languages.language import PHRASES, UNITS, Language, TimeGrammar
-from mnemosyned.domain.text.stemming import WORD
+from mnemosyned.text.dates.questions import rule_groups, translate_times
+from mnemosyned.text.languages.language import PHRASES, UNITS, Language, TimeGrammar
+from mnemosyned.text.languages.tables import COUNTS, LANGUAGES, MONTHS, WEEKDAYS
+from mnemosyned.text.stems import WORD
 
 GRAMMARS = [language.times for language in LANGUAGES if language.times]
 

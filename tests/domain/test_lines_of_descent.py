@@ -1,7 +1,7 @@
 """One place for what an episode, its day, its week and its month all tell."""
 
-from mnemosyned.domain.search.dedup import one_level_of_each_chain
-from mnemosyned.domain.search.query import RankedResult
+from mnemosyned.search.dedup import best_level_only
+from mnemosyned.search.query import RankedResult
 
 EPISODE, OTHER, DAY, NEXT_DAY, WEEK = 1, 2, 10, 11, 20
 ABOVE = {EPISODE: DAY, OTHER: DAY, DAY: WEEK, NEXT_DAY: WEEK}
@@ -12,7 +12,7 @@ def place(score: float, episode: int, *, told: bool = False) -> RankedResult:
 
 
 def kept(*places: RankedResult) -> list[int | None]:
-    return [one.episode for one in one_level_of_each_chain(places, ABOVE)]
+    return [one.episode for one in best_level_only(places, ABOVE)]
 
 
 def test_a_summary_gives_way_to_exact_words_below_it_whatever_the_scores() -> None:
@@ -39,7 +39,7 @@ def test_places_beside_each_other_keep_theirs() -> None:
 def test_memories_by_themselves_are_left_alone() -> None:
     alone = RankedResult(3.0, memory=7)
 
-    assert one_level_of_each_chain([alone, place(2, DAY)], ABOVE) == [
+    assert best_level_only([alone, place(2, DAY)], ABOVE) == [
         alone,
         place(2, DAY),
     ]

@@ -4,9 +4,9 @@ from time import process_time
 import pytest
 from hypothesis import given, strategies as st
 
-from mnemosyned.domain.secrets import formats as secret_forms, names as secret_names
-from mnemosyned.domain.secrets.formats import Secret
-from mnemosyned.domain.secrets.masking import (
+from mnemosyned.text.secrets import formats as secret_forms, names as secret_names
+from mnemosyned.text.secrets.formats import Secret
+from mnemosyned.text.secrets.masking import (
     TOO_DEEP,
     find_secrets,
     mask_metadata,

@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from mnemosyned.domain.dates.mentions import MentionReader, mention_terms
-from mnemosyned.domain.dates.spans import TimeSpan
+from mnemosyned.text.dates.mentions import MentionReader, mention_terms
+from mnemosyned.text.dates.spans import TimeSpan
 
 SAID = datetime(2026, 10, 28, 9, tzinfo=UTC)  # a Wednesday
 FRIDAY = TimeSpan(datetime(2026, 11, 6, tzinfo=UTC), datetime(2026, 11, 7, tzinfo=UTC))

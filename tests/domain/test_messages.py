@@ -7,24 +7,22 @@ from typing import Any
 
 import pytest
 
-from mnemosyned.domain.conversation.message_tokens import (
+from mnemosyned.conversation.messages import (
     MEDIA_TOKENS,
     CharsCounter,
     FullCounter,
-)
-from mnemosyned.domain.conversation.messages import (
     Message,
     PartKind,
     count_pinned,
     group_messages,
     is_intent,
     message_id,
+    message_parts,
+    message_text,
     message_time,
-    parts,
-    text,
     tool_names,
 )
-from mnemosyned.domain.text.token_estimate import Chars4
+from mnemosyned.text.token_counts import Chars4
 
 
 def call(*ids: str, **more: Any) -> Message:  # noqa: ANN401
@@ -94,13 +92,13 @@ def test_the_parts_of_a_message_are_told_apart() -> None:
         [{"type": "text", "text": "look"}, IMAGE, {"type": "odd", "x": 1}, None, 3]
     )
 
-    assert [part.kind for part in parts(message)] == [
+    assert [part.kind for part in message_parts(message)] == [
         PartKind.TEXT,
         PartKind.MEDIA,
         PartKind.OTHER,
     ]
-    assert text(message) == "look"
-    assert [(part.text, part.id, part.name) for part in parts(USE)] == [
+    assert message_text(message) == "look"
+    assert [(part.text, part.id, part.name) for part in message_parts(USE)] == [
         ('{"a": 1}', "t1", "sh")
     ]
     assert tool_names([USE, call("c1")]) == {"t1": "sh", "c1": "sh"}
@@ -110,7 +108,7 @@ def test_the_parts_of_a_message_are_told_apart() -> None:
 def test_content_that_is_no_text_is_never_turned_into_some(content: object) -> None:
     message = says(content)
 
-    assert text(message) == ""
+    assert message_text(message) == ""
     assert CharsCounter().message(message) == 1
 
 

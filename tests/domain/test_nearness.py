@@ -3,15 +3,15 @@
 import pytest
 from hypothesis import example, given, strategies as st
 
-from mnemosyned.domain.search.query import Nearness, ScoreBreakdown
-from mnemosyned.domain.search.scores.semantic import spoken, with_similarity
-from mnemosyned.domain.search.scores.weights import WEIGHTS
+from mnemosyned.search.query import Nearness, ScoreBreakdown
+from mnemosyned.search.scoring import add_similarity, embedding_text
+from mnemosyned.search.weights import WEIGHTS
 
 
 def blended(
     scores: dict[int, ScoreBreakdown], nearness: Nearness
 ) -> dict[int, ScoreBreakdown]:
-    return with_similarity(scores, nearness, WEIGHTS)
+    return add_similarity(scores, nearness, WEIGHTS)
 
 
 def order(worth: dict[int, ScoreBreakdown]) -> list[int]:
@@ -86,5 +86,5 @@ def test_nothing_of_much_less_worth_passes_the_best_by_words(
 
 
 def test_who_speaks_is_part_of_what_is_meant() -> None:
-    assert spoken("Anna", "I paint.") == "Anna: I paint."
-    assert spoken("", "a note") == "a note"
+    assert embedding_text("Anna", "I paint.") == "Anna: I paint."
+    assert embedding_text("", "a note") == "a note"

@@ -7,10 +7,9 @@ import time
 import pytest
 from support.preferences import labelled_messages, preference_figures
 
-from mnemosyned.domain.learnings.learning import LearningKind
-from mnemosyned.domain.learnings.passing.find import compiled_table
-from mnemosyned.domain.learnings.passing.languages import PASSING_LANGUAGES
-from mnemosyned.domain.learnings.recognize import find_statements
+from mnemosyned.conversation.learnings.passing import PASSING_LANGUAGES, compiled_table
+from mnemosyned.conversation.learnings.recognize import find_statements
+from mnemosyned.memory.learning import LearningKind
 
 MESSAGES = labelled_messages()
 PRECISION_MIN, RECALL_MIN = 0.9, 0.75

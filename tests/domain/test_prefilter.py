@@ -12,18 +12,20 @@ import pytest
 from domain.test_recognize import SENTENCES
 from hypothesis import given, settings, strategies as st
 
-from mnemosyned.domain.learnings import recognize
-from mnemosyned.domain.learnings.passing.find import compiled_table
-from mnemosyned.domain.learnings.passing.languages import PASSING_LANGUAGES
-from mnemosyned.domain.learnings.prefilter import (
-    PASSING,
+from mnemosyned.conversation.learnings import recognize
+from mnemosyned.conversation.learnings.passing import PASSING_LANGUAGES, compiled_table
+from mnemosyned.conversation.learnings.recognize import (
+    PASSING_SUFFIX,
     REQUEST,
     candidate_languages,
+    find_statements,
     may_match_rule,
 )
-from mnemosyned.domain.learnings.recognize import find_statements
-from mnemosyned.domain.learnings.rule_tables import LANGUAGES
-from mnemosyned.domain.learnings.rules import rules_of, shared_patterns
+from mnemosyned.conversation.learnings.rule_tables import (
+    LANGUAGES,
+    rules_of,
+    shared_patterns,
+)
 
 TEXTS_MAX = 400
 """More spellings than this of one stretch of a pattern are not written out."""
@@ -35,7 +37,7 @@ RULES = [
 ]
 RULES.append((REQUEST, shared_patterns().request.pattern))
 PASSING_RULES = [
-    (language + PASSING, rule.pattern.pattern)
+    (language + PASSING_SUFFIX, rule.pattern.pattern)
     for language in PASSING_LANGUAGES
     for rule in compiled_table(language).rules
 ]

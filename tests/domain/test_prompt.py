@@ -4,15 +4,16 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from mnemosyned.domain.summary.model.chunking import Piece
-from mnemosyned.domain.summary.model.clean_answer import clean_answer, trim_to_sentence
-from mnemosyned.domain.summary.prompt import (
+from mnemosyned.models.prompts import (
+    clean_answer,
     combine_messages,
     render_piece,
     retry_messages,
     summary_messages,
+    trim_to_sentence,
 )
-from mnemosyned.domain.text.frames import neutralize
+from mnemosyned.summary.chunking import Piece
+from mnemosyned.text.frames import neutralize
 
 WHEN = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
 SUMMARY = "Caroline prefers tea and moved the deploy to Friday."

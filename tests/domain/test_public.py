@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import mnemosyned
-from mnemosyned.domain import errors
+from mnemosyned import errors
 from mnemosyned.verbs.facade import VERBS
 from mnemosyned.verbs.request import result_type
 

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 from hypothesis import given, strategies as st
 
-from mnemosyned.domain.memory import Detail, DetailKind
-from mnemosyned.domain.sleep.rollup import Child, Level, begin_of, end_of, periods
+from mnemosyned.memory.periods import Child, Level, begin_of, end_of, periods
+from mnemosyned.memory.values import Detail, DetailKind
 
 
 def child(date: str, **changes: object) -> Child:

@@ -2,17 +2,17 @@
 
 import pytest
 
-from mnemosyned.domain.conversation.key_facts import extract_facts
-from mnemosyned.domain.conversation.message_tokens import CharsCounter
-from mnemosyned.domain.conversation.sections import (
+from mnemosyned.conversation.archived import STUBBED_CHARS_MIN, stub_results
+from mnemosyned.conversation.key_facts import extract_facts
+from mnemosyned.conversation.messages import CharsCounter
+from mnemosyned.conversation.sections import (
     PastSummary,
     Quoted,
     learnings_section,
     memory_section,
 )
-from mnemosyned.domain.conversation.summary_message import SummaryLayout, render_summary
-from mnemosyned.domain.conversation.tool_stubs import STUBBED_CHARS_MIN, stub_results
-from mnemosyned.domain.text.frames import neutralize, neutralize_line
+from mnemosyned.conversation.summary_message import SummaryLayout, render_summary
+from mnemosyned.text.frames import neutralize, neutralize_line
 
 BREAKS = [
     "\n",

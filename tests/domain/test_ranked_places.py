@@ -2,11 +2,11 @@
 
 from domain.test_ranking import COUNT, far, match, order, query, ranked
 
-from mnemosyned.domain.memory import Tier
-from mnemosyned.domain.search.dedup import ALIKE_MAX
-from mnemosyned.domain.search.query import Corpus, Match, SearchCandidates
-from mnemosyned.domain.search.ranking import rank
-from mnemosyned.domain.search.scores.weights import WEIGHTS
+from mnemosyned.memory.values import Tier
+from mnemosyned.search.dedup import ALIKE_MAX
+from mnemosyned.search.query import Corpus, Match, SearchCandidates
+from mnemosyned.search.ranking import rank
+from mnemosyned.search.weights import WEIGHTS
 
 
 def test_duplicates_share_one_position_and_a_count() -> None:

@@ -7,20 +7,20 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from support.fakes import NOON
 
-from mnemosyned.domain.dates.spans import TimeSpan
-from mnemosyned.domain.memory import DEFAULT_SESSION, Tier
-from mnemosyned.domain.search.dedup import crowded
-from mnemosyned.domain.search.query import (
+from mnemosyned.memory.values import DEFAULT_SESSION, Tier
+from mnemosyned.search.dedup import are_crowded
+from mnemosyned.search.query import (
     Corpus,
     Match,
     Query,
     RankedResult,
     SearchCandidates,
+    expected_answer,
 )
-from mnemosyned.domain.search.questions.expected_answers import expected_answer
-from mnemosyned.domain.search.ranking import rank
-from mnemosyned.domain.search.scores.scoring import asking_share
-from mnemosyned.domain.text.terms import terms
+from mnemosyned.search.ranking import rank
+from mnemosyned.search.scoring import question_share
+from mnemosyned.text.dates.spans import TimeSpan
+from mnemosyned.text.terms import terms
 
 COUNT = 10_000
 
@@ -224,7 +224,7 @@ def test_a_line_that_asks_is_seldom_the_answer() -> None:
     ],
 )
 def test_a_text_asks_if_it_ends_in_a_question(text: str, share: float) -> None:
-    assert asking_share(text) == share
+    assert question_share(text) == share
 
 
 def test_what_adds_nothing_to_the_question_is_seldom_the_answer() -> None:
@@ -347,9 +347,11 @@ def test_the_source_named_in_the_question_ranks_first(text: str, source: str) ->
 def test_many_that_differ_in_figures_alone_leave_no_room_to_others() -> None:
     notices = [f"parcel {number} was delivered" for number in range(40)]
 
-    assert crowded(notices, 10)
-    assert crowded(["the same"] * 40, 10)
-    assert not crowded([*notices, *(f"{word} is late" for word in "abcdefghij")], 10)
+    assert are_crowded(notices, 10)
+    assert are_crowded(["the same"] * 40, 10)
+    assert not are_crowded(
+        [*notices, *(f"{word} is late" for word in "abcdefghij")], 10
+    )
 
 
 def test_the_time_named_in_the_question_ranks_first() -> None:

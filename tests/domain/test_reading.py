@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from mnemosyned.domain.search.query import Corpus
-from mnemosyned.domain.search.words import bm25 as reading
-from mnemosyned.domain.search.words.bm25 import PLACES_MAX, Reader
-from mnemosyned.domain.text.terms import terms
+from mnemosyned.search import bm25 as reading
+from mnemosyned.search.bm25 import PLACES_MAX, TermReader
+from mnemosyned.search.query import Corpus
+from mnemosyned.text.terms import terms
 
 
-def reader(question: str) -> Reader:
+def reader(question: str) -> TermReader:
     asked = terms(question)
-    return Reader(
+    return TermReader(
         asked,
         Corpus(count=10, average_chars=200, frequencies=dict.fromkeys(asked.words, 2)),
     )
@@ -36,13 +36,15 @@ def test_a_word_is_looked_for_at_a_limited_number_of_places(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     looked: list[int] = []
-    look = reading._Known.at  # noqa: SLF001 it is counted
+    look = reading._FormMatcher.at  # noqa: SLF001 it is counted
 
-    def counted(self: reading._Known, text: str, at: int) -> list[tuple[int, float]]:
+    def counted(
+        self: reading._FormMatcher, text: str, at: int
+    ) -> list[tuple[int, float]]:
         looked.append(at)
         return look(self, text, at)
 
-    monkeypatch.setattr(reading._Known, "at", counted)  # noqa: SLF001
+    monkeypatch.setattr(reading._FormMatcher, "at", counted)  # noqa: SLF001
 
     said = reader("1%1%1%1 ant").read("1%" * 1_900 + " ant" * 20)
 

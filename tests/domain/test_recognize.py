@@ -9,12 +9,12 @@ from typing import NamedTuple
 import pytest
 from hypothesis import given, strategies as st
 
-from mnemosyned.domain.learnings.learning import LearningKind
-from mnemosyned.domain.learnings.recognize import (
+from mnemosyned.conversation.learnings.recognize import (
     SENTENCES_MAX,
     STATED_MAX,
     find_statements,
 )
+from mnemosyned.memory.learning import LearningKind
 
 LABELLED = Path(__file__).with_name("instructions_labelled.txt")
 PRECISION_MIN, RECALL_MIN = 0.9, 0.8

@@ -12,7 +12,7 @@ from support.records import (
     remembered,
 )
 
-from mnemosyned.domain.summary.records.summarize import summarize_records
+from mnemosyned.summary.records.summarize import summarize_records
 
 
 @pytest.mark.parametrize(("content", "expected"), record_samples("messages"))

@@ -8,7 +8,7 @@ import pytest
 from support.datasets.mixed_year import mixed_year
 from support.records import prose_samples, remembered
 
-from mnemosyned.domain.summary.records.summarize import summarize_records
+from mnemosyned.summary.records.summarize import summarize_records
 
 PROSE = prose_samples()
 

@@ -11,7 +11,7 @@ from support.records import (
     remembered,
 )
 
-from mnemosyned.domain.summary.records.summarize import LINES_MAX, summarize_records
+from mnemosyned.summary.records.summarize import LINES_MAX, summarize_records
 
 KINDS = (
     "calendars", "commits", "json", "logs", "mails", "messages", "runs", "shells", "tables",

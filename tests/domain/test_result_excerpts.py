@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from mnemosyned.domain.conversation.key_facts import (
+from mnemosyned.conversation.key_facts import (
     CONCLUSION,
-    conclusions,
-    select_facts,
-)
-from mnemosyned.domain.conversation.result_excerpts import (
     RESULT_CHARS,
     clip_at_word,
-    highlights,
+    result_highlights,
+    round_conclusions,
+    select_facts,
 )
 
 RUN = "\n".join(
@@ -27,7 +25,7 @@ RUN = "\n".join(
 
 
 def test_failures_and_totals_come_before_the_head_of_a_log() -> None:
-    shown = highlights(RUN)
+    shown = result_highlights(RUN)
 
     assert "AssertionError: 39.91 != 39.90" in shown
     assert shown.endswith("1 failed, 411 passed in 12.3 s")
@@ -35,7 +33,7 @@ def test_failures_and_totals_come_before_the_head_of_a_log() -> None:
 
 
 def test_without_a_failure_the_first_and_the_last_line_stay() -> None:
-    shown = highlights(
+    shown = result_highlights(
         "Cloning into crane\n" + "Receiving objects\n" * 90 + "Resolving deltas"
     )
 
@@ -44,7 +42,9 @@ def test_without_a_failure_the_first_and_the_last_line_stay() -> None:
 
 
 def test_lines_of_bare_numbers_are_left_out() -> None:
-    shown = highlights("rows per day\n" + "12 19 4 7\n" * 80 + "mean is 10.5 a day")
+    shown = result_highlights(
+        "rows per day\n" + "12 19 4 7\n" * 80 + "mean is 10.5 a day"
+    )
 
     assert shown == "rows per day\nmean is 10.5 a day"
 
@@ -52,18 +52,18 @@ def test_lines_of_bare_numbers_are_left_out() -> None:
 def test_no_failures_is_no_failure() -> None:
     log = "0 errors in step one\n" + "work goes on\n" * 60 + "disk full: cannot write"
 
-    assert "disk full: cannot write" in highlights(log, chars=60)
+    assert "disk full: cannot write" in result_highlights(log, chars=60)
 
 
 @pytest.mark.parametrize(
     "text", ["", "short", "x" * 5_000, "word " * 5_000, "1 2 3 " * 900]
 )
 def test_an_excerpt_is_never_longer_than_allowed(text: str) -> None:
-    assert len(highlights(text)) <= RESULT_CHARS
+    assert len(result_highlights(text)) <= RESULT_CHARS
 
 
 def test_one_long_line_keeps_both_ends() -> None:
-    shown = highlights('{"items": [' + '{"id": 7}, ' * 300 + '], "total": 300}')
+    shown = result_highlights('{"items": [' + '{"id": 7}, ' * 300 + '], "total": 300}')
 
     assert shown.startswith('{"items":')
     assert shown.endswith('"total": 300}')
@@ -90,7 +90,7 @@ def test_each_round_with_tools_leaves_its_conclusion() -> None:
         agent("You are welcome."),
     ]
 
-    assert conclusions(talk) == {
+    assert round_conclusions(talk) == {
         3: f"{CONCLUSION}The index was old. I rebuilt it; all tests pass."
     }
 

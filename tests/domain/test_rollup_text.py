@@ -5,14 +5,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given, strategies as st
 
-from mnemosyned.domain.sleep.rollup import Level
-from mnemosyned.domain.summary.clauses import shortened
-from mnemosyned.domain.summary.rollup_reading import label_of
-from mnemosyned.domain.summary.rollup_text import (
-    RollupSource,
-    RollupText,
-    compose_rollup,
-)
+from mnemosyned.memory.periods import Level
+from mnemosyned.summary.rollup import RollupSource, RollupText, compose_rollup, label_of
+from mnemosyned.summary.statements import shortened
 
 MONDAY = datetime(2026, 3, 9, 7, tzinfo=UTC)
 

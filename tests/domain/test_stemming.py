@@ -5,8 +5,7 @@ from contextlib import closing
 
 from hypothesis import example, given, strategies as st
 
-from mnemosyned.domain.text.stemming import fold_case, stem, stem_prefix
-from mnemosyned.domain.text.words.irregular_forms import other_forms
+from mnemosyned.text.stems import fold_case, other_forms, stem, stem_prefix
 
 ENDINGS = """
     s es ed ing ies ied ation ational tional izer ousness iveness fulness ably ness ful icate ical

@@ -2,8 +2,8 @@
 
 import pytest
 
-from mnemosyned.domain.errors import InvalidRequest
-from mnemosyned.domain.tags import tag_name, tag_names
+from mnemosyned.errors import InvalidRequest
+from mnemosyned.memory.values import tag_name, tag_names
 
 
 @pytest.mark.parametrize(

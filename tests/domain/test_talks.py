@@ -19,29 +19,27 @@ from mnemosyned import (
     extract_facts,
     sendable,
 )
-from mnemosyned.domain.conversation.breakdown import MemoryPlace
-from mnemosyned.domain.conversation.key_facts import bullets, from_bullets
-from mnemosyned.domain.conversation.message_tokens import (
+from mnemosyned.conversation.archived import stub_pointer
+from mnemosyned.conversation.budget import MemoryPlace
+from mnemosyned.conversation.compaction import CompactionPolicy
+from mnemosyned.conversation.key_facts import from_bullets, to_bullets
+from mnemosyned.conversation.messages import (
     CharsCounter,
     FullCounter,
-    MessageCounter,
-)
-from mnemosyned.domain.conversation.messages import (
     Message,
+    MessageCounter,
     group_messages,
     is_intent,
     is_system,
     message_id,
 )
-from mnemosyned.domain.conversation.policies.policy import Policy
-from mnemosyned.domain.conversation.summary_message import is_summary
-from mnemosyned.domain.conversation.tool_stubs import stub_pointer
-from mnemosyned.domain.text.token_estimate import Chars4
+from mnemosyned.conversation.summary_message import is_summary
+from mnemosyned.text.token_counts import Chars4
 
 FULL = FullCounter(Chars4())
 few = settings(max_examples=50)
 LIMITS = st.sampled_from([0, 50, 400, 2_000, 100_000])
-POLICIES: dict[str, Callable[[int], Policy]] = {
+POLICIES: dict[str, Callable[[int], CompactionPolicy]] = {
     "facts": lambda limit: MemoryConsolidator(max_tokens=limit),
     "rounds": lambda limit: RoundsPolicy(limit, counter=FULL),
     "auto": lambda limit: AutoPolicy(limit, counter=FULL),
@@ -66,7 +64,7 @@ def originals(messages: Sequence[Message], given: Sequence[Message]) -> list[int
 @policies
 @given(talk=talks(), limit=LIMITS)
 def test_a_compaction_parts_nothing_and_keeps_the_order(
-    policy: Callable[[int], Policy], talk: list[Message], limit: int
+    policy: Callable[[int], CompactionPolicy], talk: list[Message], limit: int
 ) -> None:
     before = deepcopy(talk)
 
@@ -86,7 +84,7 @@ def test_a_compaction_parts_nothing_and_keeps_the_order(
 @policies
 @given(talk=talks(), limit=LIMITS)
 def test_compacting_again_changes_nothing(
-    policy: Callable[[int], Policy], talk: list[Message], limit: int
+    policy: Callable[[int], CompactionPolicy], talk: list[Message], limit: int
 ) -> None:
     once = policy(limit).compact(talk)
 
@@ -100,7 +98,7 @@ def test_compacting_again_changes_nothing(
 @policies
 @given(parts=st.lists(talks(size_max=6), min_size=2, max_size=4), limit=LIMITS)
 def test_no_fact_is_lost_however_often_it_is_compacted(
-    policy: Callable[[int], Policy], parts: list[list[Message]], limit: int
+    policy: Callable[[int], CompactionPolicy], parts: list[list[Message]], limit: int
 ) -> None:
     known: set[str] = set()
     messages: list[Message] = []
@@ -116,7 +114,7 @@ def test_no_fact_is_lost_however_often_it_is_compacted(
 @policies
 @given(talk=talks(), limit=LIMITS)
 def test_it_is_over_budget_only_where_that_is_said(
-    policy: Callable[[int], Policy], talk: list[Message], limit: int
+    policy: Callable[[int], CompactionPolicy], talk: list[Message], limit: int
 ) -> None:
     counter: MessageCounter = CharsCounter() if policy is POLICIES["facts"] else FULL
 
@@ -159,7 +157,7 @@ def test_rounds_keep_every_word_of_the_users(talk: list[Message], limit: int) ->
 def test_facts_are_read_off_their_bullets_as_they_were(talk: list[Message]) -> None:
     facts = extract_facts(talk)
 
-    assert from_bullets(bullets(facts).split("\n"))[0] == facts
+    assert from_bullets(to_bullets(facts).split("\n"))[0] == facts
 
 
 # ------------------------------------------------------------------- assembling
@@ -180,7 +178,7 @@ def test_a_context_holds_what_it_must_and_what_fits(
     total: int,
     tail: int,
     memory: list[str],
-    compacting: Callable[[int], Policy] | None,
+    compacting: Callable[[int], CompactionPolicy] | None,
     place: MemoryPlace,
 ) -> None:
     before = deepcopy(talk)

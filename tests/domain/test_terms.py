@@ -3,8 +3,8 @@ from itertools import groupby
 import pytest
 from hypothesis import given, strategies as st
 
-from mnemosyned.domain.text.stemming import WORD
-from mnemosyned.domain.text.terms import (
+from mnemosyned.text.stems import WORD
+from mnemosyned.text.terms import (
     PHRASE_TOKENS_MAX,
     TERMS_MAX,
     Terms,

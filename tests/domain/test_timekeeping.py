@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from support.fakes import NOON
 
-from mnemosyned.domain.timekeeping import (
+from mnemosyned.memory.clock import (
     OFF_MAX,
     SLACK_FOR,
     TOLERANCE,

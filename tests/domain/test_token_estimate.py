@@ -6,7 +6,7 @@ import pytest
 from bench.token_texts import texts
 from hypothesis import given, strategies as st
 
-from mnemosyned.domain.text.token_estimate import (
+from mnemosyned.text.token_counts import (
     MARGIN,
     WEIGHTS,
     Chars4,

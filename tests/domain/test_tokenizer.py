@@ -3,17 +3,17 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given, strategies as st
 
-from mnemosyned.domain.dates import relative as dates
-from mnemosyned.domain.text.sentences import SENTENCE_CHARS_MAX, sentences
-from mnemosyned.domain.text.stemming import light_stem
-from mnemosyned.domain.text.tokenizer import (
+from mnemosyned.text.dates import formatting as dates
+from mnemosyned.text.sentences import SENTENCE_CHARS_MAX, sentences
+from mnemosyned.text.stems import light_stem
+from mnemosyned.text.tokens import (
     AMOUNT_CHARS_MAX,
     CODE_PARTS_MAX,
+    RULING,
     TokenKind,
     emphasis,
     tokens,
 )
-from mnemosyned.domain.text.words.cue_words import RULING
 
 SAID = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
 

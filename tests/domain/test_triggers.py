@@ -5,8 +5,8 @@ from datetime import UTC, datetime, time, timedelta
 
 import pytest
 
-from mnemosyned.domain.sleep.consolidation import Activity, Selection
-from mnemosyned.sleep.starts.triggers import (
+from mnemosyned.memory.consolidation import Activity, Selection
+from mnemosyned.sleep.triggers import (
     Age,
     Count,
     Idle,

@@ -8,12 +8,15 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
-from mnemosyned.domain.dates.names import MONTHS, WEEKDAYS
-from mnemosyned.domain.dates.spans import TimeSpan
-from mnemosyned.domain.dates.typed import CHARS_MAX, period_around, read_time
-from mnemosyned.domain.dates.typed_days import AmbiguousDate
-from mnemosyned.domain.languages import LANGUAGES
-from mnemosyned.domain.languages.language import UNITS, TimeGrammar
+from mnemosyned.text.dates.spans import TimeSpan
+from mnemosyned.text.dates.typed import (
+    CHARS_MAX,
+    AmbiguousDate,
+    period_around,
+    read_time,
+)
+from mnemosyned.text.languages.language import UNITS, TimeGrammar
+from mnemosyned.text.languages.tables import LANGUAGES, MONTHS, WEEKDAYS
 
 BERLIN = ZoneInfo("Europe/Berlin")
 NEW_YORK = ZoneInfo("America/New_York")

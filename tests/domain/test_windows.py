@@ -2,13 +2,8 @@ from datetime import UTC, datetime, timedelta
 
 from hypothesis import given, strategies as st
 
-from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.domain.summary.model.chunking import (
-    Piece,
-    all_covered,
-    split_to_fit,
-    whole_piece,
-)
+from mnemosyned.memory.values import MemoryRecord
+from mnemosyned.summary.chunking import Piece, all_covered, split_to_fit, whole_piece
 
 NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
 

@@ -1,15 +1,10 @@
 import gc
 
-from mnemosyned.domain.text.snippets import snippet
-from mnemosyned.domain.text.stemming import stem
-from mnemosyned.domain.text.terms import Terms
-from mnemosyned.domain.text.token_estimate import TokenEstimator
-from mnemosyned.domain.text.tokenizer import tokens
-from mnemosyned.domain.text.word_cache import (
-    WORD_CHARS_MAX,
-    WordCache,
-    clear_word_caches,
-)
+from mnemosyned.text.stems import stem
+from mnemosyned.text.terms import Terms, snippet
+from mnemosyned.text.token_counts import TokenEstimator
+from mnemosyned.text.tokens import tokens
+from mnemosyned.text.word_cache import WORD_CHARS_MAX, WordCache, clear_word_caches
 
 WORD = "zqxjvkw"
 

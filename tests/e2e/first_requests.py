@@ -15,12 +15,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from mnemosyned.assembly.embedded import Memory
 from mnemosyned.client import Client
-from mnemosyned.library import Memory
 from mnemosyned.verbs.conversation import Compact, Context
 from mnemosyned.verbs.memories import Recall, Remember, RememberMany
 from mnemosyned.verbs.request import Request
-from mnemosyned.verbs.status import Status
+from mnemosyned.verbs.upkeep import Status
 
 SWITCH_S = 0.0001
 """Python's own interval is 5 ms: threads that switch this often meet what is half done."""

@@ -21,8 +21,7 @@ from pathlib import Path
 
 import sqlite_utils  # noqa: F401 a daemon loads it for a new database, and nearly all here are new
 
-from mnemosyned.cli.group import load
-from mnemosyned.cli.main import main as mnem
+from mnemosyned.cli.main import load, main as mnem
 from mnemosyned.cli.registry import COMMANDS
 from mnemosyned.daemon.main import main as mnemosyned
 

@@ -20,9 +20,9 @@ from e2e.consistency import damage, dangling, half_done
 from e2e.daemons import WAIT_S, Daemon, environment, eventually, kept, running
 from e2e.programs import BIN
 
-from mnemosyned.domain.errors import MnemosynedError, SleepInProgress
-from mnemosyned.maintenance.restore import restore_database
-from mnemosyned.storage.sqlite.database.ownership import locked
+from mnemosyned.cli.maintenance.restore import restore_database
+from mnemosyned.errors import MnemosynedError, SleepInProgress
+from mnemosyned.storage.sqlite.ownership import locked
 
 pytestmark = [pytest.mark.e2e, pytest.mark.backup]
 
@@ -172,7 +172,7 @@ def test_a_kill_amid_a_backup_leaves_it_whole_or_absent(
 RESTORE = """
 import sys
 from pathlib import Path
-from mnemosyned.maintenance.restore import restore_database
+from mnemosyned.cli.maintenance.restore import restore_database
 print("ready", flush=True)
 sys.stdin.readline()
 restore_database(Path(sys.argv[1]), Path(sys.argv[2]))

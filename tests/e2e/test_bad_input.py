@@ -12,7 +12,7 @@ from e2e.daemons import WAIT_S, Daemon, Json, UnixConnection, kept
 from e2e.surfaces import InPython, InTheShell, OverHttp, Refused, Surface
 
 from mnemosyned import Memory, Remember
-from mnemosyned.domain.errors import ContentTooLarge, InvalidText
+from mnemosyned.errors import ContentTooLarge, InvalidText
 
 pytestmark = [pytest.mark.e2e, pytest.mark.thorough]
 

@@ -15,7 +15,7 @@ from e2e.daemons import WAIT_S, Daemon, eventually, kept, short_room
 from e2e.scripted_daemon import answer, saying, scripted
 
 from mnemosyned import Client, Memory, Remember
-from mnemosyned.domain.errors import (
+from mnemosyned.errors import (
     DaemonUnreachable,
     DatabaseInUse,
     IdTaken,

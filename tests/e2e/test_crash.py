@@ -27,7 +27,7 @@ from e2e.daemons import (
 from support.seeds import seed_of
 
 from mnemosyned import Client, Remember
-from mnemosyned.domain.errors import DaemonUnreachable
+from mnemosyned.errors import DaemonUnreachable
 
 pytestmark = [pytest.mark.e2e, pytest.mark.fault]
 

@@ -6,7 +6,7 @@ import pytest
 from e2e.daemons import Daemon, kept
 
 from mnemosyned import Client
-from mnemosyned.domain.errors import InvalidRequest
+from mnemosyned.errors import InvalidRequest
 from mnemosyned.verbs.request import DEPTH_MAX
 
 pytestmark = pytest.mark.e2e

@@ -14,9 +14,9 @@ from e2e.conftest import Start
 from e2e.daemons import Answer, Daemon, UnixConnection, eventually
 
 from mnemosyned import MnemosynedError
-from mnemosyned.daemon.api.openapi import openapi
-from mnemosyned.daemon.server.refusals import STATUS_OF_KIND, refusal
-from mnemosyned.domain.errors import by_code
+from mnemosyned.daemon.http.protocol import STATUS_OF_KIND, refusal
+from mnemosyned.daemon.openapi import openapi
+from mnemosyned.errors import by_code
 
 pytestmark = [pytest.mark.e2e, pytest.mark.thorough]
 

@@ -18,8 +18,8 @@ from e2e.daemons import WAIT_S, Daemon, UnixConnection, eventually, short_room
 from e2e.scripted_daemon import scripted
 
 from mnemosyned import AsyncClient, Client, DaemonUnreachable, Event, EventKind
-from mnemosyned.client.messages import RECEIVED_BYTES
-from mnemosyned.daemon.api.events import written
+from mnemosyned.client.connection import RECEIVED_BYTES
+from mnemosyned.daemon.resources import written
 
 GAUGE = "mnemosyned_streams "
 pytestmark = pytest.mark.e2e

@@ -27,7 +27,7 @@ from e2e.hook_programs import (
 from e2e.programs import BIN, Process
 from support.agents import claude_line, write_lines
 
-from mnemosyned.daemon.health import answers
+from mnemosyned.daemon.main import answers_health_check
 
 pytestmark = [pytest.mark.fault, pytest.mark.alone]
 
@@ -47,7 +47,7 @@ def begin(machine: Machine) -> Process:
     """Start a daemon on the machine's socket, and wait for it."""
     options = (f"--database={machine.home / 'memory.db'}", f"--socket={machine.socket}")
     process = spawn(*options, home=machine.home, log=machine.home / "daemon.log")
-    eventually(lambda: answers(machine.socket), "the daemon answers")
+    eventually(lambda: answers_health_check(machine.socket), "the daemon answers")
     return process
 
 

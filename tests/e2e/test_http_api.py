@@ -12,7 +12,7 @@ import pytest
 from e2e.daemons import Daemon, UnixConnection
 from prometheus_client.parser import text_string_to_metric_families
 
-from mnemosyned.domain.errors import by_code
+from mnemosyned.errors import by_code
 from mnemosyned.verbs.facade import ALIASES, VERBS
 
 pytestmark = pytest.mark.e2e

@@ -12,7 +12,7 @@ from e2e.conftest import Start
 from e2e.daemons import WAIT_S, Daemon, eventually, kept
 from e2e.terminals import on_terminal, popen
 
-from mnemosyned.importers.delivery import BATCH_ITEMS
+from mnemosyned.importers.run import BATCH_ITEMS
 
 pytestmark = pytest.mark.e2e
 

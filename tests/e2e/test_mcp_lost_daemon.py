@@ -12,7 +12,7 @@ from e2e.programs import Process
 from e2e.pumps import pumping
 from e2e.scripted_daemon import answer, read_request, reset_unread, saying, scripted
 
-from mnemosyned.mcp import pump_http
+from mnemosyned.agents.mcp import pump as pump_http
 
 pytestmark = [pytest.mark.e2e, pytest.mark.thorough]
 
@@ -81,7 +81,7 @@ def test_a_daemon_that_does_not_come_back_is_waited_for_once(
         short_room() as room,
         patch.object(pump_http, "time", wraps=time) as spied,
     ):
-        door = pump_http.Daemon(pump_http.SocketWay(str(room / "d.sock")))
+        door = pump_http.Daemon(pump_http.SocketEndpoint(str(room / "d.sock")))
 
         def post() -> None:
             connection, _ = door.post({}, b"{}", began=lambda _: None)

@@ -22,7 +22,7 @@ from e2e.pumps import (
 )
 from support.processes import child_pids
 
-from mnemosyned.mcp.pump import failure, first_root, lines, query_string
+from mnemosyned.agents.mcp.pump import failure, first_root, lines, query_string
 
 pytestmark = [pytest.mark.e2e, pytest.mark.thorough]
 
@@ -31,15 +31,14 @@ END_S = 1.0
 
 
 def test_it_loads_little_and_nothing_of_the_memory() -> None:
-    loaded = modules_loaded("mnemosyned.mcp.pump")
+    loaded = modules_loaded("mnemosyned.agents.mcp.pump")
     ours = {name for name in loaded if name.startswith("mnemosyned")}
     assert ours == {
         "mnemosyned",
         "mnemosyned.version",
         "mnemosyned.socket_path",
         "mnemosyned.mcp",
-        "mnemosyned.mcp.pump",
-        "mnemosyned.mcp.pump_http",
+        "mnemosyned.agents.mcp.pump",
     }
     heavy = {"asyncio", "click", "http.client", "json", "msgspec", "pathlib", "re"}
     assert not heavy & loaded

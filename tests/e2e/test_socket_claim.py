@@ -20,7 +20,7 @@ from e2e.daemons import WAIT_S, Daemon, environment, eventually, listens, short_
 from e2e.programs import BIN
 
 from mnemosyned import AsyncClient, Client
-from mnemosyned.domain.errors import DaemonUnreachable, ForeignDaemon
+from mnemosyned.errors import DaemonUnreachable, ForeignDaemon
 
 pytestmark = [pytest.mark.e2e, pytest.mark.thorough]
 

@@ -12,8 +12,8 @@ from e2e.conftest import Start
 from e2e.daemons import kept, mnem, short_room
 
 from mnemosyned import Memory
-from mnemosyned.daemon.log_file import LogFile
-from mnemosyned.domain.errors import ConfigInvalid
+from mnemosyned.daemon.main import LogFile
+from mnemosyned.errors import ConfigInvalid
 
 pytestmark = pytest.mark.e2e
 

@@ -19,7 +19,7 @@ from e2e.tls_servers import relaying, reset, serving
 from support.openssl import HAVE_OPENSSL
 
 from mnemosyned import AsyncClient, Client, DaemonUnreachable, MnemosynedError
-from mnemosyned.verbs.streams.exchange import Export
+from mnemosyned.verbs.exchange import Export
 
 pytestmark = [pytest.mark.e2e, HAVE_OPENSSL]
 

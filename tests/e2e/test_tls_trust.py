@@ -23,7 +23,7 @@ from mnemosyned import (
     ForeignDaemon,
     Unauthorized,
 )
-from mnemosyned.remote import connecting
+from mnemosyned.client import tls as connecting
 
 pytestmark = [pytest.mark.e2e, HAVE_OPENSSL]
 

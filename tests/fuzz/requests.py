@@ -14,8 +14,8 @@ from fuzz.surfaces import Surfaces
 from fuzz.values import NUMBERS, any_text, any_time, anything, encoded, nested
 from msgspec import inspect
 
+from mnemosyned.verbs.exchange import Export
 from mnemosyned.verbs.facade import ALIASES, VERBS
-from mnemosyned.verbs.streams.exchange import Export
 
 Fields = dict[str, Any]
 

@@ -14,9 +14,9 @@ from fuzz.room import furnish
 from fuzz.values import Raw
 from soak.wire import Reply, Wire
 
-from mnemosyned.domain.errors import by_code
-from mnemosyned.mcp.protocol import INTERNAL_ERROR
-from mnemosyned.verbs.streams.exchange import FOOTER
+from mnemosyned.agents.mcp.protocol import INTERNAL_ERROR
+from mnemosyned.errors import by_code
+from mnemosyned.verbs.exchange import FOOTER
 
 S = TypeVar("S", list[Any], str)
 

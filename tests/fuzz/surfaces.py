@@ -11,17 +11,16 @@ from typing import Any
 from fuzz.values import NUMBERS, any_text, any_time, anything, encoded
 from msgspec import inspect
 
-from mnemosyned.hooks.calls import CLIENTS, EVENTS
-from mnemosyned.mcp.prompts import PROMPTS
-from mnemosyned.mcp.protocol import (
+from mnemosyned.agents.hooks.events import CLIENTS, EVENTS
+from mnemosyned.agents.mcp.prompts import PROMPTS, SCHEME
+from mnemosyned.agents.mcp.protocol import (
     CAPABILITIES_KEY,
     CLIENT_KEY,
     SUPPORTED_VERSIONS,
     VERSION_KEY,
 )
-from mnemosyned.mcp.resources import SCHEME
-from mnemosyned.mcp.server import METHODS
-from mnemosyned.mcp.tools import BY_NAME
+from mnemosyned.agents.mcp.server import METHODS
+from mnemosyned.agents.mcp.tools import BY_NAME
 
 Fields = dict[str, Any]
 

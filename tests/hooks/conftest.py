@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from support.fakes import FakeClock
 
-from mnemosyned.hooks.service import HookService
+from mnemosyned.agents.hooks.service import HookService
 from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite import SqliteStore

@@ -4,8 +4,13 @@ from typing import Any
 
 import pytest
 
-from mnemosyned.hooks.answers import answer, takes_context
-from mnemosyned.hooks.calls import Event, HookCall, parse_call
+from mnemosyned.agents.hooks.events import (
+    Event,
+    HookCall,
+    answer,
+    parse_call,
+    takes_context,
+)
 
 CLAUDE = "/home/ann/.claude/projects/-w-shop/s1.jsonl"
 CODEX = "/home/ann/.codex/sessions/2026/08/20/rollout-2026-08-20T09-00-00-0199.jsonl"

@@ -21,9 +21,9 @@ from support.agents import (
 )
 from support.fakes import FakeClock
 
-from mnemosyned.domain.errors import ShuttingDown
-from mnemosyned.hooks.capture import CaptureLimits
-from mnemosyned.hooks.service import HookService
+from mnemosyned.agents.hooks.service import HookService
+from mnemosyned.errors import ShuttingDown
+from mnemosyned.importers.capture import CaptureLimits
 from mnemosyned.service.policies import HookPolicy, PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite import SqliteStore
@@ -159,7 +159,7 @@ def test_a_giant_line_is_passed_over(
     transcript: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("mnemosyned.transcripts.reading.LINE_BYTES_MAX", 1 << 20)
+    monkeypatch.setattr("mnemosyned.importers.transcripts.LINE_BYTES_MAX", 1 << 20)
     giant = claude_line("user", "x" * (2 << 20), uuid="giant")
     write_lines(transcript, [TALK[0], giant, TALK[1]])
     claude(hooks, transcript).call(hook_event_name="Stop")
@@ -251,7 +251,9 @@ def test_a_time_in_the_future_becomes_the_present(
 def test_secrets_are_refused_or_masked_as_the_setting_says(
     hooks: HookService, store: SqliteStore, transcript: Path, policies: PolicyHolder
 ) -> None:
-    from mnemosyned.domain.secrets.masking import SecretRule  # noqa: PLC0415
+    from mnemosyned.text.secrets.masking import (  # noqa: PLC0415
+        SecretRule,
+    )
 
     intake = replace(policies.current.intake, secrets=SecretRule.REFUSE)
     policies.current = replace(policies.current, intake=intake)

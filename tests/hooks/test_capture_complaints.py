@@ -13,7 +13,7 @@ from support.agents import (
     write_lines,
 )
 
-from mnemosyned.hooks.service import HookService
+from mnemosyned.agents.hooks.service import HookService
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs.retention import Forget

@@ -24,7 +24,7 @@ from support.agents import (
     write_lines,
 )
 
-from mnemosyned.hooks.service import HookService
+from mnemosyned.agents.hooks.service import HookService
 from mnemosyned.storage.sqlite import SqliteStore
 
 TALK = [

@@ -18,9 +18,9 @@ from support.agents import (
     write_lines,
 )
 
-from mnemosyned.hooks.service import HookService
-from mnemosyned.importers.importer import START, Item, Source
-from mnemosyned.importers.registry import recognized
+from mnemosyned.agents.hooks.service import HookService
+from mnemosyned.importers.importer import START, ImportItem, Source
+from mnemosyned.importers.plan import recognize_format
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs.memories import RememberMany
@@ -61,9 +61,11 @@ def test_an_import_after_capture_stores_nothing_twice(
     write_lines(path, lines[-1:])
 
     source = Source.named(path)
-    format = recognized(source)
+    format = recognize_format(source)
     assert format
-    items = [each for each in format.read(source, START) if isinstance(each, Item)]
+    items = [
+        each for each in format.read(source, START) if isinstance(each, ImportItem)
+    ]
     answers = service.call(RememberMany([item.memory for item in items])).memories
     agent(hooks, path).call(hook_event_name="Stop")
 

@@ -16,26 +16,25 @@ from support.fakes import NOON, FakeClock
 from support.mcp import FakeSessions, peer
 from support.seeds import seed_of
 
-from mnemosyned.adapters.window import memory_section
-from mnemosyned.domain.errors import MnemosynedError
-from mnemosyned.domain.memory_items import MemoryItem, consolidation_prompt
-from mnemosyned.domain.summary.model.chunking import Piece
-from mnemosyned.domain.summary.prompt import (
+from mnemosyned.adapters.common import memory_section
+from mnemosyned.agents.hooks.service import HookService
+from mnemosyned.agents.mcp.prompts import address
+from mnemosyned.conversation.memory_items import MemoryItem, consolidation_prompt
+from mnemosyned.errors import MnemosynedError
+from mnemosyned.models.prompts import (
     combine_messages,
     retell_messages,
     retry_messages,
     summary_messages,
 )
-from mnemosyned.domain.text.frames import neutralize, neutralize_line
-from mnemosyned.hooks.service import HookService
-from mnemosyned.mcp.resources import address
 from mnemosyned.service.service import MemoryService
-from mnemosyned.verbs.conversation import Context
-from mnemosyned.verbs.learnings import Learn
+from mnemosyned.summary.chunking import Piece
+from mnemosyned.text.frames import neutralize, neutralize_line
+from mnemosyned.verbs.conversation import Context, Learn
 from mnemosyned.verbs.listing import ListMemories
 from mnemosyned.verbs.memories import Remember
 from mnemosyned.verbs.request import Request
-from mnemosyned.verbs.sleep import Sleep
+from mnemosyned.verbs.upkeep import Sleep
 
 VARIANTS = 10 * int(os.environ.get("EXAMPLES", "5"))
 """CI asks for a hundred examples, and so tries a thousand."""

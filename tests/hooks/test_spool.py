@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mnemosyned.hooks import spool
+from mnemosyned.agents.hooks import spool
 
 NOBODY = 65_534
 

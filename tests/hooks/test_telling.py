@@ -16,15 +16,15 @@ from support.agents import (
 )
 from support.fakes import FakeClock
 
-from mnemosyned.domain.learnings.learning import LearningKind
-from mnemosyned.hooks.service import HookService
+from mnemosyned.agents.hooks.service import HookService
+from mnemosyned.memory.learning import LearningKind
 from mnemosyned.service.policies import HookPolicy, PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.verbs.learnings import Learn
+from mnemosyned.verbs.conversation import Learn
 from mnemosyned.verbs.memories import Remember
 from mnemosyned.verbs.retention import Forget
-from mnemosyned.verbs.sleep import Sleep
+from mnemosyned.verbs.upkeep import Sleep
 
 DECISION = (
     "We decided to use Postgres 16 for the cart service, as it has partial indexes."

@@ -15,15 +15,14 @@ from support.fakes import FakeClock, files_containing
 from support.services import make_keeper
 
 from mnemosyned import Memory, Remember
-from mnemosyned.domain.errors import InvalidRequest, StorageFailed
-from mnemosyned.domain.keeping.backups import Keep, backup_name
-from mnemosyned.service.backups.forgotten_list import NAME, forgotten_since
-from mnemosyned.service.backups.keeper import BackupKeeper
+from mnemosyned.backup_schedule import Keep, backup_name
+from mnemosyned.errors import InvalidRequest, StorageFailed
+from mnemosyned.service.backup_files import NAME, forgotten_since
+from mnemosyned.service.backups import BackupKeeper
 from mnemosyned.service.policies import BackupPolicy, PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.storage.sqlite.database import copies
+from mnemosyned.storage.sqlite import SqliteStore, copies
 from mnemosyned.verbs.retention import Backup, Forget
 
 

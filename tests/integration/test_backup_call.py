@@ -10,9 +10,9 @@ from typing import Any, TypeVar, cast
 import pytest
 
 from mnemosyned import Memory
-from mnemosyned.cli.backup_call import back_up
+from mnemosyned.cli.commands.backup import back_up
 from mnemosyned.client.connection import Connection
-from mnemosyned.domain.errors import InvalidRequest, StorageFailed
+from mnemosyned.errors import InvalidRequest, StorageFailed
 from mnemosyned.verbs.request import Request
 from mnemosyned.verbs.retention import BackedUp, Backup
 

@@ -21,33 +21,33 @@ from support.fakes import (
 )
 from support.policies import change_sleep
 
-from mnemosyned.cli.answers.render import render
-from mnemosyned.domain.memory import Tier
-from mnemosyned.domain.ports.sleep import Promotion
-from mnemosyned.domain.sleep.consolidation import (
+from mnemosyned.cli.output.show import render
+from mnemosyned.memory.consolidation import (
     Batch,
+    CycleStatus,
     GroupLimits,
+    Progress,
+    Trigger,
     closed_batches,
     plan,
 )
-from mnemosyned.domain.sleep.cycles import CycleStatus, Progress, Trigger
-from mnemosyned.domain.statuses import SummarizerState, SummarizerStatus
+from mnemosyned.memory.ports import Promotion
+from mnemosyned.memory.values import SummarizerState, SummarizerStatus, Tier
 from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.service import MemoryService
-from mnemosyned.sleep import throttle
+from mnemosyned.sleep import lease
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.sleep.lease import SummarizerLease
-from mnemosyned.sleep.policy import Budget, CommitPacing
-from mnemosyned.sleep.throttle import (
+from mnemosyned.sleep.lease import (
     REST_MAX_S,
     REST_TIMES,
     YIELD_MAX_S,
     ForegroundGate,
+    SummarizerLease,
 )
+from mnemosyned.sleep.policy import Budget, CommitPacing
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.verbs.sleep import Sleep
-from mnemosyned.verbs.status import Status
+from mnemosyned.verbs.upkeep import Sleep, Status
 
 
 class Slow(FakeSummarizer):
@@ -292,7 +292,7 @@ def test_in_company_a_commit_takes_fewer_groups(
         return write(groups, durable=durable)
 
     monkeypatch.setattr(store.sleep, "consolidate", counted)
-    monkeypatch.setattr(throttle, "ACTIVE_S", active_s)
+    monkeypatch.setattr(lease, "ACTIVE_S", active_s)
     pacing = CommitPacing(hold_s=60.0)
     change_sleep(policies, pacing=pacing)
     with cycle.gate:

@@ -9,17 +9,17 @@ import pytest
 from support.calendar_limits import FIRST, LAST, TIME_PHRASES, ZONES
 from support.fakes import NOON, FakeClock
 
-from mnemosyned.cli.answers.render import render
-from mnemosyned.domain.memory import Episode, MemoryRecord, Tier
-from mnemosyned.domain.sleep.cycles import CycleReport
+from mnemosyned.cli.output.show import render
+from mnemosyned.memory.consolidation import CycleReport
+from mnemosyned.memory.values import Episode, MemoryRecord, Tier
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.summarizers.extractive import ExtractiveSummarizer
+from mnemosyned.summary.extract import ExtractiveSummarizer
 from mnemosyned.verbs.conversation import Compact, Context
 from mnemosyned.verbs.memories import Expand, Get, Recall, Remember, RememberMany
 from mnemosyned.verbs.retention import Forget, Prune, Restore
-from mnemosyned.verbs.sleep import Sleep, Undo
+from mnemosyned.verbs.upkeep import Sleep, Undo
 
 pytestmark = pytest.mark.thorough
 

@@ -11,17 +11,13 @@ import pytest
 from hypothesis import given, strategies as st
 from support.fakes import NOON, memory, remember_batch
 
-from mnemosyned.domain.memory import Tier
-from mnemosyned.domain.search.candidates import WEIGHTS
-from mnemosyned.domain.search.query import Query, SearchCandidates
-from mnemosyned.domain.text.terms import terms
-from mnemosyned.storage.sqlite.search import filters
-from mnemosyned.storage.sqlite.search.candidates import (
-    GAP_MIN,
-    STRETCHES_MAX,
-    stretches,
-)
+from mnemosyned.memory.values import Tier
+from mnemosyned.search.candidates import WEIGHTS
+from mnemosyned.search.query import Query, SearchCandidates
+from mnemosyned.storage.sqlite import filters
+from mnemosyned.storage.sqlite.search import GAP_MIN, STRETCHES_MAX, stretches
 from mnemosyned.storage.sqlite.store import SqliteStore
+from mnemosyned.text.terms import terms
 
 COMMON = {"amber": 0.005, "birch": 0.03, "cobalt": 0.1, "delta": 0.4, "ember": 0.7}
 """Words, and the share of all texts that have each."""

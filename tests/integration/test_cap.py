@@ -4,15 +4,15 @@ import pytest
 from support.fakes import FakeSummarizer, memory, remember_batch, trio, working_ids
 from support.policies import change_sleep
 
-from mnemosyned.domain.memory import Acknowledged, Tier
-from mnemosyned.domain.sleep.cycles import CycleReport
+from mnemosyned.memory.consolidation import CycleReport
+from mnemosyned.memory.values import Acknowledged, Tier
 from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs.memories import Remember, RememberMany
-from mnemosyned.verbs.sleep import Sleep
+from mnemosyned.verbs.upkeep import Sleep
 
 
 @pytest.fixture(autouse=True)

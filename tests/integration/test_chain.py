@@ -10,11 +10,10 @@ import pytest
 from support.fake_models import DEAD, REFUSED, FakeModel, Primary, raising
 from support.fakes import FakeClock, FakeSummarizer, memory, trio
 
-from mnemosyned.domain.errors import ModelUnavailable, SummarizerFailed
-from mnemosyned.domain.ports.models import Summary
-from mnemosyned.domain.statuses import SummarizerState
-from mnemosyned.summarizers.extractive import ExtractiveSummarizer
-from mnemosyned.summarizers.fallback import (
+from mnemosyned.errors import ModelUnavailable, SummarizerFailed
+from mnemosyned.memory.engine_ports import Summary
+from mnemosyned.memory.values import SummarizerState
+from mnemosyned.models.fallback import (
     COOL_DOWN,
     COOL_DOWN_MAX,
     REJECTED_IN_A_ROW_MAX,
@@ -22,7 +21,8 @@ from mnemosyned.summarizers.fallback import (
     WAITED_FOR,
     FallbackSummarizer,
 )
-from mnemosyned.summarizers.llm import ModelSummarizer
+from mnemosyned.models.summarizer import ModelSummarizer
+from mnemosyned.summary.extract import ExtractiveSummarizer
 
 GROUP = trio("a")
 

@@ -10,13 +10,12 @@ import pytest
 from support.endpoints import begins, serving, unused_port, waits
 from support.fakes import FakeClock
 
-from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.domain.ports.models import Summary
-from mnemosyned.domain.statuses import SummarizerState
+from mnemosyned.memory.engine_ports import Summary
+from mnemosyned.memory.values import MemoryRecord, SummarizerState
 from mnemosyned.models.endpoint import EndpointModel
-from mnemosyned.summarizers.extractive import ExtractiveSummarizer
-from mnemosyned.summarizers.fallback import FallbackSummarizer
-from mnemosyned.summarizers.llm import ModelSummarizer
+from mnemosyned.models.fallback import FallbackSummarizer
+from mnemosyned.models.summarizer import ModelSummarizer
+from mnemosyned.summary.extract import ExtractiveSummarizer
 
 K = TypeVar("K")
 NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)

@@ -12,16 +12,16 @@ from support.endpoints import drips, says, serving, unused_port
 from support.fake_models import FakeModel, Primary
 from support.fakes import FakeClock, memory, remember_batch, trio
 
-from mnemosyned.domain.memory import Episode
-from mnemosyned.domain.sleep.cycles import CycleStatus, Trigger
+from mnemosyned.memory.consolidation import CycleStatus, Trigger
+from mnemosyned.memory.values import Episode
 from mnemosyned.models.endpoint import EndpointModel
+from mnemosyned.models.fallback import STOPPING, FallbackSummarizer
+from mnemosyned.models.summarizer import ModelSummarizer
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.summarizers.extractive import ExtractiveSummarizer
-from mnemosyned.summarizers.fallback import STOPPING, FallbackSummarizer
-from mnemosyned.summarizers.llm import ModelSummarizer
+from mnemosyned.summary.extract import ExtractiveSummarizer
 from mnemosyned.verbs.retention import Forget
 
 

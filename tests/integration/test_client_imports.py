@@ -11,9 +11,9 @@ NEEDLESS = {
     "hashlib",
     "http.client",
     "logging",
-    "mnemosyned.domain.sleep.consolidation",
-    "mnemosyned.domain.languages",
-    "mnemosyned.domain.keeping.retention",
+    "mnemosyned.memory.consolidation",
+    "mnemosyned.text.languages.tables",
+    "mnemosyned.memory.forgetting",
     "mnemosyned.domain.text",
     "ssl",
     "tempfile",
@@ -45,12 +45,12 @@ def test_tls_is_loaded_for_a_daemon_behind_https_alone() -> None:
     shell = modules_after("import mnemosyned.cli.main, mnemosyned.cli.calls")
 
     assert "ssl" in elsewhere
-    assert not {"ssl", "mnemosyned.remote.connecting"} & (local | loopback | shell)
-    assert not {"mnemosyned.remote.daemon"} & (local | shell)
+    assert not {"ssl", "mnemosyned.client.tls"} & (local | loopback | shell)
+    assert not {"mnemosyned.client.remote"} & (local | shell)
 
 
 def test_a_framework_is_loaded_by_its_own_adapter_alone() -> None:
-    loaded = modules_after("import mnemosyned.adapters, mnemosyned.library")
+    loaded = modules_after("import mnemosyned.adapters, mnemosyned.assembly.embedded")
 
     assert not {name for name in loaded if name.startswith("mnemosyned.adapters.")}
     assert not loaded & {"agents", "langgraph", "llama_index", "pydantic_ai"}

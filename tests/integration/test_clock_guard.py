@@ -11,13 +11,13 @@ from support.fakes import NOON, FakeClock, memory, remember_batch, trio
 from support.services import about, make_service
 from support.stores import get_memory, run_cycle
 
-from mnemosyned.cli.answers.render import render
-from mnemosyned.domain.errors import ClockJumped, StorageFailed
-from mnemosyned.domain.keeping.retention import Retention
-from mnemosyned.domain.memory import Tier
-from mnemosyned.domain.sleep.cycles import Trigger
+from mnemosyned.cli.output.show import render
+from mnemosyned.errors import ClockJumped, StorageFailed
+from mnemosyned.memory.consolidation import Trigger
+from mnemosyned.memory.forgetting import Retention
+from mnemosyned.memory.values import Tier
 from mnemosyned.service.clock_guard import ClockGuard
-from mnemosyned.service.forgetting.retention import RetentionService
+from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
@@ -25,8 +25,7 @@ from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs.memories import Recall, Remember
 from mnemosyned.verbs.retention import Prune
-from mnemosyned.verbs.sleep import Sleep
-from mnemosyned.verbs.status import Status
+from mnemosyned.verbs.upkeep import Sleep, Status
 
 YEAR = Retention(keep=timedelta(days=365))
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import pytest
 
-from mnemosyned.cli.group import load
+from mnemosyned.cli.main import load
 from mnemosyned.cli.registry import COMMANDS, TITLES
 from mnemosyned.verbs.facade import VERBS
 
@@ -91,7 +91,7 @@ def test_a_recall_loads_its_own_verb_and_words() -> None:
 
     assert "mnemosyned.client.connection" in loaded
     assert not loaded & {
-        "mnemosyned.cli.show.sleep",
+        "mnemosyned.cli.output.upkeep",
         "mnemosyned.client.blocking",
         "mnemosyned.config",
         "mnemosyned.domain.secrets",

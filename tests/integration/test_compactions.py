@@ -21,17 +21,16 @@ from support.policies import change_intake
 from support.refusals import refuse_rows
 
 from mnemosyned import sendable
-from mnemosyned.domain.conversation.summary_message import is_summary
-from mnemosyned.domain.errors import NotFound, ShuttingDown, StorageFailed
-from mnemosyned.domain.secrets.masking import SecretRule
+from mnemosyned.conversation.summary_message import is_summary
+from mnemosyned.errors import NotFound, ShuttingDown, StorageFailed
 from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.verbs.learnings import Learnings
+from mnemosyned.text.secrets.masking import SecretRule
+from mnemosyned.verbs.conversation import Learnings
 from mnemosyned.verbs.memories import Expand, Recall, Remember
 from mnemosyned.verbs.retention import Forget
-from mnemosyned.verbs.sleep import Sleep
-from mnemosyned.verbs.status import Status
+from mnemosyned.verbs.upkeep import Sleep, Status
 
 UNIQUE = "Zqxjv48213Kwyz"
 

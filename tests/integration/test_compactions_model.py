@@ -10,16 +10,14 @@ from support.compactions import compact, find_missing, rounds
 from support.fakes import FakeClock, FakeSummarizer
 from support.policies import change_window
 
-from mnemosyned.domain.errors import SleepInProgress
-from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.domain.statuses import SummarizerState, SummarizerStatus
+from mnemosyned.errors import SleepInProgress
+from mnemosyned.memory.values import MemoryRecord, SummarizerState, SummarizerStatus
 from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.verbs.conversation import Shortened
 from mnemosyned.verbs.memories import Remember
-from mnemosyned.verbs.sleep import Sleep
-from mnemosyned.verbs.status import Status
+from mnemosyned.verbs.upkeep import Sleep, Status
 
 
 class Model(FakeSummarizer):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from mnemosyned.library import Memory
+from mnemosyned.assembly.embedded import Memory
 
 TEXTS = {
     "hyphen": "the Wi-Fi at the cabin is heron-lagoon",

@@ -8,6 +8,7 @@ import pytest
 import yaml
 from support.thorough import thorough
 
+from mnemosyned.agents.hooks import client as hooks
 from mnemosyned.config import (
     DEFAULT_MODEL,
     Config,
@@ -18,11 +19,10 @@ from mnemosyned.config import (
     with_default_model,
     without_password,
 )
-from mnemosyned.config.reading import PROJECT_VARIABLE
-from mnemosyned.domain.errors import ConfigInvalid
-from mnemosyned.hooks import client as hooks
+from mnemosyned.config.loading import PROJECT_VARIABLE
+from mnemosyned.errors import ConfigInvalid
 from mnemosyned.paths import shipped
-from mnemosyned.remote.environment import CLIENT_VARIABLES
+from mnemosyned.socket_path import CLIENT_VARIABLES
 
 SHIPPED = shipped("config") / "mnemosyned.yaml"
 KEYS = [key for key, _ in keys()]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from mnemosyned.config import load_config
-from mnemosyned.domain.errors import ConfigInvalid
+from mnemosyned.errors import ConfigInvalid
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mnemosyned.cli.configured_socket import configured_socket
+from mnemosyned.cli.calls import configured_socket
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from integration.test_tokenizers import vocabulary
 from mnemosyned import Memory
 from mnemosyned.assembly.build import check_settings
 from mnemosyned.config import load_config
-from mnemosyned.domain.errors import ConfigInvalid
+from mnemosyned.errors import ConfigInvalid
 
 
 def memory(tmp_path: Path, **settings: Any) -> Memory:  # noqa: ANN401

@@ -6,15 +6,14 @@ import pytest
 from support.fakes import FakeClock
 from support.policies import change_intake, change_window
 
-from mnemosyned.domain.conversation.budget import TokenBudget
-from mnemosyned.domain.errors import InvalidRequest
+from mnemosyned.conversation.budget import TokenBudget
+from mnemosyned.errors import InvalidRequest
 from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.service import MemoryService
-from mnemosyned.verbs.conversation import Context
-from mnemosyned.verbs.learnings import Learn, Learnings
+from mnemosyned.verbs.conversation import Context, Learn, Learnings
 from mnemosyned.verbs.memories import Remember
 from mnemosyned.verbs.retention import Forget
-from mnemosyned.verbs.sleep import Sleep
+from mnemosyned.verbs.upkeep import Sleep
 
 UNIQUE = "Zqxjv48213Kwyz"
 

@@ -11,15 +11,14 @@ import pytest
 from support.fakes import memory, remember_batch, working_ids
 
 from mnemosyned import Memory
-from mnemosyned.domain.errors import (
+from mnemosyned.errors import (
     ConfigInvalid,
     DatabaseInUse,
     DatabaseReplaced,
     StorageFailed,
 )
 from mnemosyned.paths import shipped
-from mnemosyned.storage.sqlite import SqliteStore, open_store
-from mnemosyned.storage.sqlite.database import custody
+from mnemosyned.storage.sqlite import SqliteStore, open_store, ownership
 
 pytestmark = pytest.mark.sqlite
 
@@ -47,7 +46,7 @@ def test_a_rescue_that_is_cut_short_is_finished_by_the_next_start(
     with open_store(database, migrations=shipped("migrations")) as store:
         remember_batch(store, memory("1"), memory("2"))
         database.unlink()
-        usual = getattr(custody, step)
+        usual = getattr(ownership, step)
 
         def killed(*given: object) -> None:
             usual(*given)
@@ -56,7 +55,7 @@ def test_a_rescue_that_is_cut_short_is_finished_by_the_next_start(
             raise Killed
 
         with monkeypatch.context() as patch:
-            patch.setattr(custody, step, killed)
+            patch.setattr(ownership, step, killed)
             with pytest.raises(Killed):
                 remember_batch(store, memory("3"))
 
@@ -111,7 +110,7 @@ def test_closing_says_so_where_a_deleted_file_cannot_be_saved(
     def refuse(*_: object) -> Path:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(custody, "copy_beside", refuse)
+    monkeypatch.setattr(ownership, "copy_beside", refuse)
     embedded = Memory(database)
     embedded.remember("tea at four", id="a")
     database.unlink()

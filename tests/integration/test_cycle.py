@@ -14,20 +14,21 @@ from support.fakes import (
 )
 from support.policies import change_sleep
 
-from mnemosyned.domain.memory import Episode
-from mnemosyned.domain.search.query import Query
-from mnemosyned.domain.sleep.consolidation import VERBATIM, Selection
-from mnemosyned.domain.sleep.cycles import (
+from mnemosyned.memory.consolidation import (
+    VERBATIM,
     CycleReport,
     CycleStatus,
     GroupStatus,
+    Selection,
     Trigger,
 )
-from mnemosyned.domain.text.terms import terms
+from mnemosyned.memory.values import Episode
+from mnemosyned.search.query import Query
 from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.text.terms import terms
 
 
 def sleep(cycle: SleepCycle, trigger: Trigger = Trigger.EXPLICIT) -> CycleReport:

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 import pytest
 from support.fakes import FakeSummarizer, memory, remember_batch, trio, working_ids
 
-from mnemosyned.domain.errors import SleepInProgress, SummarizerFailed
-from mnemosyned.domain.memory import MemoryRecord, Tier
-from mnemosyned.domain.ports.models import Summary
-from mnemosyned.domain.sleep.cycles import (
+from mnemosyned.errors import SleepInProgress, SummarizerFailed
+from mnemosyned.memory.consolidation import (
     CycleReport,
     CycleStatus,
     GroupStatus,
     Trigger,
 )
+from mnemosyned.memory.engine_ports import Summary
+from mnemosyned.memory.values import MemoryRecord, Tier
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore

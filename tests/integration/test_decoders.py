@@ -46,7 +46,7 @@ FIRST_USES = """
 import random
 import sys
 import threading
-from mnemosyned.domain.errors import MnemosynedError
+from mnemosyned.errors import MnemosynedError
 from mnemosyned.verbs.facade import VERBS
 from mnemosyned.verbs.request import parse, parse_result, parse_text
 

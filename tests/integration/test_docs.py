@@ -12,8 +12,8 @@ import yaml
 from support.pages import DOCS, PAGES, PROJECT, README, anchors, blocks, links
 
 from mnemosyned.cli.main import mnem
-from mnemosyned.daemon.server.refusals import STATUS_OF_KIND
-from mnemosyned.domain.errors import by_code
+from mnemosyned.daemon.http.protocol import STATUS_OF_KIND
+from mnemosyned.errors import by_code
 from mnemosyned.verbs.facade import VERBS
 
 README_BYTES_MAX = 6_144

@@ -23,12 +23,11 @@ from support.broken_installations import (
 )
 
 from mnemosyned import Memory
-from mnemosyned.domain.keeping.backups import backup_name
-from mnemosyned.maintenance.doctor import examine, present_installation
-from mnemosyned.maintenance.findings import Severity
-from mnemosyned.maintenance.repair import repair
-from mnemosyned.maintenance.restore import restore_database
-from mnemosyned.storage.sqlite.fulltext.segments import rebuild_index
+from mnemosyned.backup_schedule import backup_name
+from mnemosyned.cli.maintenance.doctor import examine, present_installation, repair
+from mnemosyned.cli.maintenance.findings import Severity
+from mnemosyned.cli.maintenance.restore import restore_database
+from mnemosyned.storage.sqlite.fulltext import rebuild_index
 
 IDS = ["fresh", "m0", "m1", "m2", "m3", "m4", "m5"]
 

@@ -10,14 +10,14 @@ import pytest
 from support.fakes import FakeClock, memory, remember_batch
 from support.policies import change_sleep
 
-from mnemosyned.cli.answers.render import render
-from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.domain.ports.records import Draft
-from mnemosyned.domain.sleep.cycles import CycleReport
+from mnemosyned.cli.output.show import render
+from mnemosyned.memory.consolidation import CycleReport
+from mnemosyned.memory.ports import Draft
+from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.verbs.sleep import Sleep
+from mnemosyned.verbs.upkeep import Sleep
 
 MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
 

@@ -6,7 +6,7 @@ import pytest
 from support.fakes import NOON, memory
 
 from mnemosyned.cli.commands.edit import changes_in, form
-from mnemosyned.domain.errors import InvalidRequest
+from mnemosyned.errors import InvalidRequest
 
 KETTLE = memory(
     "m", "The kettle\n---\nis hot", session="home", tags=("a", "b"), created_at=NOON

@@ -16,8 +16,7 @@ from support.stores import run_cycle
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.verbs.changes import EditMemory
-from mnemosyned.verbs.memories import Get, Remember
+from mnemosyned.verbs.memories import EditMemory, Get, Remember
 from mnemosyned.verbs.retention import Forget, Prune
 
 __all__ = ["kettle"]

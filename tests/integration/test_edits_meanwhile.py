@@ -19,18 +19,14 @@ from support.fakes import (
 )
 from support.stores import TRIO, episode_of, get_episode, get_memory, run_cycle
 
-from mnemosyned.domain.errors import (
-    BatchChanged,
-    WordsPruned,
-)
-from mnemosyned.domain.memory import Episode, MemoryRecord, Tier
-from mnemosyned.domain.revisions import MemoryEdit
-from mnemosyned.domain.sleep.cycles import GroupStatus
+from mnemosyned.errors import BatchChanged, WordsPruned
+from mnemosyned.memory.consolidation import GroupStatus
+from mnemosyned.memory.edit import MemoryEdit
+from mnemosyned.memory.values import Episode, MemoryRecord, Tier
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.verbs.changes import Edited, EditMemory
-from mnemosyned.verbs.memories import Get, Remember
+from mnemosyned.verbs.memories import Edited, EditMemory, Get, Remember
 from mnemosyned.verbs.retention import Prune
 
 __all__ = ["kettle"]

@@ -22,7 +22,7 @@ from support.endpoints import (
     waits,
 )
 
-from mnemosyned.domain.errors import ModelUnavailable
+from mnemosyned.errors import ModelUnavailable
 from mnemosyned.models import endpoint
 from mnemosyned.models.endpoint import estimate_tokens
 

@@ -11,7 +11,7 @@ from support.endpoint_client import ask, expect_refusal, make_model
 from support.endpoints import says, serving, unused_port
 from support.openssl import HAVE_OPENSSL, self_signed
 
-from mnemosyned.domain.errors import ConfigInvalid, ModelUnavailable
+from mnemosyned.errors import ConfigInvalid, ModelUnavailable
 from mnemosyned.models.endpoint import api_key
 
 # ------------------------------------------------------------------------ TLS

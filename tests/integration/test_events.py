@@ -6,15 +6,14 @@ import pytest
 from support.fakes import FakeClock
 
 from mnemosyned import DaemonBusy, InvalidRequest
-from mnemosyned.daemon.api.events import events_route
-from mnemosyned.domain.errors import MnemosynedError
+from mnemosyned.daemon.resources import events_route
+from mnemosyned.errors import MnemosynedError
 from mnemosyned.http_messages import HttpRequest
 from mnemosyned.service.events import EventBus, EventLimits, Subscription
 from mnemosyned.service.service import MemoryService
-from mnemosyned.verbs.changes import Pin
-from mnemosyned.verbs.memories import Get, Recall, Remember, RememberMany
+from mnemosyned.verbs.memories import Get, Pin, Recall, Remember, RememberMany
 from mnemosyned.verbs.retention import Forget
-from mnemosyned.verbs.streams.events import Event, EventKind
+from mnemosyned.verbs.upkeep import Event, EventKind
 
 CELLAR = "The cellar's password is thyme77."
 

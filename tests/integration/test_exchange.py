@@ -16,10 +16,10 @@ from support.stores import TRIO, episode_of, get_episode, run_cycle
 
 from mnemosyned.assembly.build import OpenMemory, open_memory
 from mnemosyned.config import Config
-from mnemosyned.domain.errors import DaemonBusy, InvalidRequest, InvalidText
-from mnemosyned.domain.memory import Tier
-from mnemosyned.service.exchange import service as exchange
-from mnemosyned.service.exchange.service import (
+from mnemosyned.errors import DaemonBusy, InvalidRequest, InvalidText
+from mnemosyned.memory.values import Tier
+from mnemosyned.service import exchange
+from mnemosyned.service.exchange import (
     POSTPONED_S,
     CyclesMeanwhile,
     ExchangeService,
@@ -28,13 +28,12 @@ from mnemosyned.service.exchange.service import (
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.verbs.exchange import Export
 from mnemosyned.verbs.listing import ListMemories
 from mnemosyned.verbs.memories import Expand, Get, Recall, Remember, RememberMany
 from mnemosyned.verbs.request import checked
 from mnemosyned.verbs.retention import Forget
-from mnemosyned.verbs.sleep import Sleep
-from mnemosyned.verbs.status import Status
-from mnemosyned.verbs.streams.exchange import Export
+from mnemosyned.verbs.upkeep import Sleep, Status
 
 WM_MAX = 210
 START = datetime.now(UTC) - timedelta(days=30)

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from mnemosyned.importers.formats import export
-from mnemosyned.importers.formats.export import ExportFile
+from mnemosyned.importers.formats import json_files
+from mnemosyned.importers.formats.json_files import ExportFile
 from mnemosyned.importers.importer import Bad, Group, Source
 
 HEADER = {"record": "header", "format": "mnemosyned-export", "version": 1}
@@ -79,7 +79,7 @@ def test_of_a_cut_episode_the_originals_are_stored(file: Path) -> None:
 def test_a_large_episode_is_stored_in_parts(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(export, "GROUP_LINES_MAX", 2)
+    monkeypatch.setattr(json_files, "GROUP_LINES_MAX", 2)
     originals = [memory(id, "e") for id in "abcd"]
     source = written(file, episode("e", 5), *originals, whole=False)
 
@@ -115,7 +115,7 @@ def test_a_line_that_is_missing_is_noticed(file: Path) -> None:
 
 
 def test_another_version_is_named(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(export, "VERSION", 2)
+    monkeypatch.setattr(json_files, "VERSION", 2)
     source = written(file, memory("a"))
 
     groups, reasons = read(source)

@@ -9,14 +9,13 @@ from collections.abc import Sequence
 import pytest
 from support.fakes import FakeClock, FakeSummarizer, remember_batch, trio
 
-from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.domain.ports.models import Summarizer, Summary
-from mnemosyned.domain.statuses import SummarizerState, SummarizerStatus
+from mnemosyned.memory.engine_ports import Summarizer, Summary
+from mnemosyned.memory.values import MemoryRecord, SummarizerState, SummarizerStatus
 from mnemosyned.service.policies import Policies, PolicyHolder
-from mnemosyned.sleep import shutdown as final
+from mnemosyned.sleep import sleeper as final
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.lease import SummarizerLease
-from mnemosyned.sleep.shutdown import RULES_S, final_consolidation
+from mnemosyned.sleep.sleeper import RULES_S, final_consolidation
 from mnemosyned.storage.sqlite import SqliteStore
 
 DEADLINE_S = RULES_S + 240.0

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from mnemosyned.domain.errors import StorageFailed
+from mnemosyned.errors import StorageFailed
 from mnemosyned.paths import shipped
 from mnemosyned.storage.sqlite import open_store
-from mnemosyned.storage.sqlite.database.schema import APPLICATION_ID
+from mnemosyned.storage.sqlite.schema import APPLICATION_ID
 
 
 def run(database: Path, *statements: str) -> None:

@@ -5,11 +5,11 @@ from support.fakes import memory, remember_batch
 from support.forget_cases import find_remains
 from support.leftovers import left_of
 
-from mnemosyned.cli.answers.render import render
-from mnemosyned.domain.errors import InvalidRequest
-from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.domain.sleep.cycles import Trigger
-from mnemosyned.service.changing import selection
+from mnemosyned.cli.output.show import render
+from mnemosyned.errors import InvalidRequest
+from mnemosyned.memory.consolidation import Trigger
+from mnemosyned.memory.values import MemoryRecord
+from mnemosyned.service import changes
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
@@ -133,7 +133,7 @@ def test_a_preview_too_long_for_one_answer_is_listed_page_by_page(
     cycle: SleepCycle,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(selection, "LISTED_MAX", 4)
+    monkeypatch.setattr(changes, "LISTED_MAX", 4)
     remember_batch(
         store, *(memory(f"m{at}", f"ibex {at}", hours_ago=20) for at in range(6))
     )

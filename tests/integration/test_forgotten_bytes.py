@@ -33,15 +33,15 @@ from support.stores import run_cycle
 from support.thorough import thorough
 
 from mnemosyned import Memory as Library
-from mnemosyned.domain.memory import Episode, MemoryRecord
-from mnemosyned.maintenance.repair import back_up_for_repair
-from mnemosyned.maintenance.restore import restore_database
+from mnemosyned.cli.maintenance.doctor import back_up_for_repair
+from mnemosyned.cli.maintenance.restore import restore_database
+from mnemosyned.memory.values import Episode, MemoryRecord
 from mnemosyned.paths import shipped
-from mnemosyned.service.forgetting.retention import RetentionService
+from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore, open_store
-from mnemosyned.storage.sqlite.database.copies import UNPURGED
+from mnemosyned.storage.sqlite.copies import UNPURGED
 from mnemosyned.verbs.memories import Remember
 from mnemosyned.verbs.retention import Forget
 
@@ -177,9 +177,7 @@ def test_another_program_that_reads_keeps_the_log_until_it_is_done(
     retention: RetentionService,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(
-        "mnemosyned.storage.sqlite.tables.forgetting.purge.CHECKPOINT_TRIES", 3
-    )
+    monkeypatch.setattr("mnemosyned.storage.sqlite.purge.CHECKPOINT_TRIES", 3)
     remember_batch(file_store, memory("1", WORDS["words"]))
     with closing(sqlite3.connect(file_store.database, isolation_level=None)) as reader:
         reader.execute("BEGIN")

@@ -9,9 +9,9 @@ import msgspec
 import pytest
 import tzlocal.unix
 
-from mnemosyned.daemon.api.openapi import openapi
-from mnemosyned.domain.errors import InvalidRequest, InvalidTime, MnemosynedError
-from mnemosyned.service import questions
+from mnemosyned.daemon.openapi import openapi
+from mnemosyned.errors import InvalidRequest, InvalidTime, MnemosynedError
+from mnemosyned.service import reading
 from mnemosyned.verbs import times
 from mnemosyned.verbs.memories import Recall, Remember, RememberMany
 from mnemosyned.verbs.request import checked, parse, parse_text
@@ -233,9 +233,9 @@ def test_the_description_shows_that_a_time_may_be_in_words() -> None:
 def test_a_question_knows_when_the_clock_changes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(questions, "local_zone", lambda: BERLIN)
+    monkeypatch.setattr(reading, "local_zone", lambda: BERLIN)
 
-    query = questions.query_of(Recall("what happened in May 2026?"), now=NOW)
+    query = reading.query_of(Recall("what happened in May 2026?"), now=NOW)
 
     (span,) = query.spans
     assert (span.since, span.until) == (here("2026-05-01"), here("2026-06-01"))

@@ -12,21 +12,20 @@ from support.fakes import NOON, FakeClock
 from support.leftovers import left_of
 from support.stores import episode_of, get_memory, run_cycle
 
-from mnemosyned.cli.show.retention import forgotten
-from mnemosyned.domain.errors import NotFound
-from mnemosyned.domain.exchange import ExportedMemory
-from mnemosyned.domain.memory import Tier
+from mnemosyned.cli.output.retention import forgotten
+from mnemosyned.errors import NotFound
+from mnemosyned.memory.exchange import ExportedMemory
+from mnemosyned.memory.values import Tier
+from mnemosyned.service.intake import CHUNK
 from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.service import MemoryService
-from mnemosyned.service.steps import CHUNK
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.verbs.changes import EditMemory
-from mnemosyned.verbs.learnings import Learn, Learnings
+from mnemosyned.verbs.conversation import Learn, Learnings
 from mnemosyned.verbs.listing import ListMemories
-from mnemosyned.verbs.memories import Expand, Get, Recall, Remember
+from mnemosyned.verbs.memories import EditMemory, Expand, Get, Recall, Remember
 from mnemosyned.verbs.retention import Forget, Restore
-from mnemosyned.verbs.status import Status
+from mnemosyned.verbs.upkeep import Status
 
 T = TypeVar("T")
 WORD = "Zqxjv48213Kwyz"

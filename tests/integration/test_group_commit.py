@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from support.fakes import memory, remember_batch
 
-from mnemosyned.domain.errors import IdTaken, StorageFailed
-from mnemosyned.domain.sleep.consolidation import Selection
+from mnemosyned.errors import IdTaken, StorageFailed
+from mnemosyned.memory.consolidation import Selection
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.storage.sqlite.database.connections import open_writer
-from mnemosyned.storage.sqlite.database.writer import COMMIT_SHARE_MAX, Writer
+from mnemosyned.storage.sqlite.connections import open_writer
+from mnemosyned.storage.sqlite.writer import COMMIT_SHARE_MAX, Writer
 
 THREADS = 16
 EACH = 20

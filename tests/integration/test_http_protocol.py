@@ -4,8 +4,7 @@ from http import HTTPStatus
 
 import pytest
 
-from mnemosyned.daemon.server.protocol import HEAD_BYTES_MAX, Protocol
-from mnemosyned.daemon.server.refusals import RequestRefused
+from mnemosyned.daemon.http.protocol import HEAD_BYTES_MAX, HttpProtocol, RequestRefused
 from mnemosyned.http_messages import HttpRequest, Response
 
 MOST = 1_000
@@ -19,7 +18,7 @@ CHUNKS = (
 
 def parsed(*parts: bytes) -> list[HttpRequest]:
     """The requests that have come whole after these parts, each answered at once."""
-    protocol, requests = Protocol(body_bytes_max=MOST), []
+    protocol, requests = HttpProtocol(body_bytes_max=MOST), []
     for part in parts:
         protocol.feed(part)
         while request := protocol.next():
@@ -73,7 +72,7 @@ def test_the_target_is_read(head: bytes, path: str, query: str) -> None:
 def test_the_connection_is_kept_where_the_client_keeps_it(
     head: bytes, *, reusable: bool
 ) -> None:
-    protocol = Protocol(body_bytes_max=MOST)
+    protocol = HttpProtocol(body_bytes_max=MOST)
     protocol.feed(head + b"\r\n\r\n")
     assert protocol.next()
 
@@ -87,7 +86,7 @@ def test_the_connection_is_kept_where_the_client_keeps_it(
 
 
 def test_an_answer_to_head_has_the_length_and_no_body() -> None:
-    protocol = Protocol(body_bytes_max=MOST)
+    protocol = HttpProtocol(body_bytes_max=MOST)
     protocol.feed(b"HEAD / HTTP/1.1\r\nHost: x\r\n\r\n")
     assert protocol.next()
 
@@ -142,7 +141,7 @@ IN_CHUNKS = HOST + b"Transfer-Encoding: chunked\r\n\r\n"
 def test_a_malformed_request_is_refused_with_an_answer(
     data: bytes, status: int
 ) -> None:
-    protocol = Protocol(body_bytes_max=MOST)
+    protocol = HttpProtocol(body_bytes_max=MOST)
     protocol.feed(data)
     with pytest.raises(RequestRefused) as whole:
         protocol.next()
@@ -178,7 +177,7 @@ def test_blanks_without_end_are_refused_before_they_cost_time(
 
 
 def test_the_bytes_of_a_body_are_counted_while_it_arrives() -> None:
-    protocol = Protocol(body_bytes_max=MOST)
+    protocol = HttpProtocol(body_bytes_max=MOST)
     assert not protocol.started
 
     protocol.feed(HOST + b"Expect: 100-continue\r\nContent-Length: 9\r\n")
@@ -201,7 +200,7 @@ def test_the_bytes_of_a_body_are_counted_while_it_arrives() -> None:
 
 
 def test_the_size_of_a_chunked_body_is_what_has_arrived() -> None:
-    protocol = Protocol(body_bytes_max=MOST)
+    protocol = HttpProtocol(body_bytes_max=MOST)
     protocol.feed(IN_CHUNKS + b"5\r\nhel")
 
     assert protocol.next() is None

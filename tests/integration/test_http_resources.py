@@ -9,7 +9,7 @@ from http import HTTPStatus
 import pytest
 from support.http_server import Server, server
 
-from mnemosyned.domain.errors import NotFound
+from mnemosyned.errors import NotFound
 from mnemosyned.http_messages import HttpRequest, Resource, Response
 
 

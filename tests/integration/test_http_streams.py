@@ -12,7 +12,7 @@ from http import HTTPStatus
 import pytest
 from support.http_server import WAIT_S, Server, server
 
-from mnemosyned.daemon.server import workers
+from mnemosyned.daemon.http import workers
 from mnemosyned.http_messages import HttpRequest, Resource, Response
 
 EVENTS = "text/event-stream"

@@ -17,14 +17,13 @@ from support.import_reading import ALL, EVERY_SAMPLE, format_of, name_of, read
 from support.import_samples import Expected, Sample, note
 from support.import_stores import mcp_memory_service, mem0_history
 
-from mnemosyned.domain.errors import InvalidRequest
-from mnemosyned.importers.importer import START, Bad, Item, Source
-from mnemosyned.importers.plan import plan_import
-from mnemosyned.importers.registry import FORMATS
+from mnemosyned.errors import InvalidRequest
+from mnemosyned.importers.importer import START, Bad, ImportItem, Source
+from mnemosyned.importers.plan import FORMATS, plan_import
 from mnemosyned.verbs.request import instant
 
 
-def seen(item: Item, expected: Expected) -> Expected:
+def seen(item: ImportItem, expected: Expected) -> Expected:
     """The memory, with those fields left out that the expected one leaves open."""
     memory = item.memory
     written = instant(memory.created_at)
@@ -153,7 +152,7 @@ def test_a_stream_is_read_as_the_file_is_or_is_to_be_saved_to_one(
     records = list(part.format.read(stream, START))
 
     items, bad = read(path)
-    assert [record for record in records if isinstance(record, Item)] == items
+    assert [record for record in records if isinstance(record, ImportItem)] == items
     assert [record for record in records if isinstance(record, Bad)] == bad
 
 

@@ -20,11 +20,10 @@ from support.import_reading import EVERY_SAMPLE, format_of, read
 from support.import_samples import Sample, note
 from support.import_stores import mem0_history
 
-from mnemosyned.importers.formats.chats.chatgpt import ChatGptExport
-from mnemosyned.importers.importer import START, Bad, Item, Source
-from mnemosyned.importers.plan import plan_import
-from mnemosyned.importers.reading.sqlite import SqliteLimits, SqliteRefused, reading
-from mnemosyned.importers.registry import recognized
+from mnemosyned.importers.formats.chat_exports import ChatGptExport
+from mnemosyned.importers.importer import START, Bad, ImportItem, Source
+from mnemosyned.importers.plan import plan_import, recognize_format
+from mnemosyned.importers.reading import SqliteLimits, SqliteRefused, reading
 
 
 def damages(data: bytes) -> dict[str, bytes]:
@@ -64,10 +63,10 @@ def test_broken_files_are_reported_and_never_a_crash(
             file.chmod(0o644)
             file.write_bytes(damaged)
             for record in format.read(Source.named(path), START):
-                assert isinstance(record, Item | Bad)
+                assert isinstance(record, ImportItem | Bad)
                 assert record.place
                 ends.add(name)
-            recognized(Source.named(path))
+            recognize_format(Source.named(path))
         file.write_bytes(data)
     assert ends, "nothing was read of any of them"
 
@@ -297,10 +296,10 @@ def test_values_of_another_kind_are_reported_and_never_a_crash(
     values = [json.loads(line) for line in lines if line.endswith(("}", "]"))]
     for _ in range(40):
         path.write_text("\n".join(json.dumps(odd(each, random)) for each in values))
-        recognized(Source.named(path))
+        recognize_format(Source.named(path))
         records = list(format.read(Source.named(path), START))
-        items = [record for record in records if isinstance(record, Item)]
-        assert all(isinstance(record, Item | Bad) for record in records)
+        items = [record for record in records if isinstance(record, ImportItem)]
+        assert all(isinstance(record, ImportItem | Bad) for record in records)
         assert all(msgspec.json.encode(item.memory) for item in items)
 
 

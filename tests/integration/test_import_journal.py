@@ -9,14 +9,11 @@ from typing import cast
 
 import pytest
 
-from mnemosyned.domain.errors import StorageFailed
-from mnemosyned.domain.memory import Acknowledged
-from mnemosyned.importers.delivery import BATCH_ITEMS
-from mnemosyned.importers.exact import Restorer
+from mnemosyned.errors import StorageFailed
 from mnemosyned.importers.importer import Source
-from mnemosyned.importers.journal import Journal
 from mnemosyned.importers.plan import plan_import
-from mnemosyned.importers.run import ImportRun
+from mnemosyned.importers.run import BATCH_ITEMS, ImportJournal, ImportRun, Restorer
+from mnemosyned.memory.values import Acknowledged
 from mnemosyned.verbs.facade import Caller
 from mnemosyned.verbs.memories import RememberedMany, RememberMany
 from mnemosyned.verbs.request import Request
@@ -56,7 +53,7 @@ class StoppingDaemon:
 
 def run_of(daemon: StoppingDaemon, path: Path, journal: Path) -> ImportRun:
     plan = plan_import([Source.named(path)], None)
-    journals = {str(path): Journal(journal)}
+    journals = {str(path): ImportJournal(journal)}
     return ImportRun(cast("Caller", daemon), cast("Restorer", None), plan, journals)
 
 
@@ -171,11 +168,11 @@ def test_files_whose_names_are_not_utf_8_are_imported_and_known_again(
     first = run_of(daemon, folder, journal)
     report = first.run()
     for part in first.plan.parts:
-        Journal(journal).write(part.source, "end", 9, done=True)
+        ImportJournal(journal).write(part.source, "end", 9, done=True)
 
     assert (report.stored, report.known) == (5, 0)
     assert report.problems == [rf"{folder}/bad\xe9.md: it is not text"]
-    known = Journal(journal)
+    known = ImportJournal(journal)
     entries = [known.entry(part.source) for part in first.plan.parts]
     assert all(entry and entry.done for entry in entries)
     assert run_of(daemon, folder, tmp_path / "other").run().known == 5

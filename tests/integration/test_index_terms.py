@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given, strategies as st
 from support.thorough import thorough
 
-from mnemosyned.domain.text.terms import grams
-from mnemosyned.storage.postgres.fulltext.terms import (
+from mnemosyned.storage.postgres.fulltext import (
     COLUMN_END,
     gram_hashes,
     gram_term_hashes,
     phrase_hashes,
     word_hashes,
 )
+from mnemosyned.text.terms import grams
 
 OWNER = 7
 STEMMED = "porter unicode61 remove_diacritics 2"

@@ -2,7 +2,7 @@
 
 from support.fakes import NOON
 
-from mnemosyned.domain.learnings.learning import LearningKind
+from mnemosyned.memory.learning import LearningKind
 from mnemosyned.service.intake import Intake
 from mnemosyned.verbs.memories import Remember
 

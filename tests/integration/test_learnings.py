@@ -8,23 +8,19 @@ from support.fakes import FakeClock
 from support.leftovers import left_of
 from support.policies import change_intake
 
-from mnemosyned.cli.answers.render import render
-from mnemosyned.domain.errors import (
-    EmptyContent,
-    NotFound,
-    SecretRefused,
-)
-from mnemosyned.domain.learnings.learning import LearningKind
-from mnemosyned.domain.learnings.select import select_relevant
-from mnemosyned.domain.secrets.masking import SecretRule
-from mnemosyned.domain.text.token_estimate import TokenEstimator
+from mnemosyned.cli.output.show import render
+from mnemosyned.conversation.learnings.selection import select_relevant
+from mnemosyned.errors import EmptyContent, NotFound, SecretRefused
+from mnemosyned.memory.learning import LearningKind
 from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.verbs.learnings import EditLearning, Learn, Learnings, RemoveLearning
+from mnemosyned.text.secrets.masking import SecretRule
+from mnemosyned.text.token_counts import TokenEstimator
+from mnemosyned.verbs.conversation import EditLearning, Learn, Learnings, RemoveLearning
 from mnemosyned.verbs.memories import Remember, RememberMany
 from mnemosyned.verbs.retention import Forget
-from mnemosyned.verbs.sleep import Sleep
+from mnemosyned.verbs.upkeep import Sleep
 
 UNIQUE = "Zqxjv48213Kwyz"
 

@@ -7,11 +7,10 @@ import pytest
 from support.fakes import FakeClock
 from support.levels import MONDAY, a_day, keys, level, sleep
 
-from mnemosyned.domain.errors import DatabaseUnreachable, StorageFailed
-from mnemosyned.domain.memory import Tier
-from mnemosyned.domain.ports.rollups import Rollup
-from mnemosyned.domain.sleep.consolidation import Selection
-from mnemosyned.domain.sleep.cycles import CycleStatus, Trigger
+from mnemosyned.errors import DatabaseUnreachable, StorageFailed
+from mnemosyned.memory.consolidation import CycleStatus, Selection, Trigger
+from mnemosyned.memory.ports import Rollup
+from mnemosyned.memory.values import Tier
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle

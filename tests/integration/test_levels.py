@@ -8,15 +8,15 @@ from support.engines import contents
 from support.fakes import FakeClock, FakeSummarizer, remember_batch
 from support.levels import HOUR, MONDAY, a_day, get, keys, level, said, sleep
 
-from mnemosyned.domain.memory import Tier
-from mnemosyned.domain.search.results import Hit
-from mnemosyned.domain.sleep.cycles import CycleStatus, GroupStatus, Trigger
+from mnemosyned.memory.consolidation import CycleStatus, GroupStatus, Trigger
+from mnemosyned.memory.values import Tier
+from mnemosyned.search.hits import Hit
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs.memories import Expand, Recall
-from mnemosyned.verbs.sleep import Sleep
+from mnemosyned.verbs.upkeep import Sleep
 
 
 @pytest.fixture(autouse=True)

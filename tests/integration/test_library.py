@@ -13,7 +13,8 @@ import pytest
 from support.fakes import NOON, FakeClock
 
 import mnemosyned
-from mnemosyned.domain.errors import (
+from mnemosyned.assembly.embedded import Memory
+from mnemosyned.errors import (
     ConfigInvalid,
     DatabaseInUse,
     InvalidRequest,
@@ -21,9 +22,8 @@ from mnemosyned.domain.errors import (
     InvalidTime,
     StorageFailed,
 )
-from mnemosyned.domain.memory import Tier
-from mnemosyned.domain.sleep.cycles import CycleReport, CycleStatus
-from mnemosyned.library import Memory
+from mnemosyned.memory.consolidation import CycleReport, CycleStatus
+from mnemosyned.memory.values import Tier
 from mnemosyned.verbs.memories import Remember
 
 WRITER = """

@@ -15,12 +15,12 @@ from support.fakes import FakeClock
 
 from mnemosyned.assembly.build import open_memory
 from mnemosyned.config import load_config
-from mnemosyned.domain.memory import Tier
-from mnemosyned.domain.search.results import Hit
-from mnemosyned.domain.text.terms import content_terms
+from mnemosyned.memory.values import Tier
+from mnemosyned.search.hits import Hit
 from mnemosyned.service.service import MemoryService
+from mnemosyned.text.terms import content_terms
 from mnemosyned.verbs.memories import Recall, Remember, RememberMany
-from mnemosyned.verbs.sleep import Sleep
+from mnemosyned.verbs.upkeep import Sleep
 
 pytestmark = pytest.mark.slow
 """A year is filled and slept on."""

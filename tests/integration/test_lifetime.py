@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import invariant, run_state_machine_as_test
 from support.lifetimes import Life
 
-from mnemosyned.domain.memory import MemoryRecord
+from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.verbs.memories import Expand, Get, Recall
 
 

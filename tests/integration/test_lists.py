@@ -12,7 +12,7 @@ import pytest
 from support.engines import POSTGRES, new_database
 
 from mnemosyned import InvalidRequest, Memory, MemoryRecord, Remember, Tier
-from mnemosyned.domain.listing import ListOrder
+from mnemosyned.memory.listing import ListOrder
 
 START = datetime(2025, 3, 1, 9, tzinfo=UTC)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from mnemosyned.maintenance.log_lines import readable
+from mnemosyned.cli.maintenance.service import readable
 
 READY = (
     '{"event": "cycle_finished", "level": "info", "trigger": "explicit", "promoted": 2,'

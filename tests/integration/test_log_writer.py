@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from mnemosyned.logs.writer import LineWriter
+from mnemosyned.logs import LineWriter
 
 PIPE_BYTES = 65_536
 LINE = "x" * 99

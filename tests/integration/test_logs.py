@@ -13,17 +13,12 @@ from support.fakes import FakeClock, FakeSummarizer, trio
 
 from mnemosyned.assembly.build import OpenMemory, open_memory
 from mnemosyned.config import Config
-from mnemosyned.domain.errors import (
-    DatabaseUnreachable,
-    MnemosynedError,
-    StorageFailed,
-)
-from mnemosyned.domain.memory import MemoryRecord
+from mnemosyned.errors import DatabaseUnreachable, MnemosynedError, StorageFailed
 from mnemosyned.logs import ROOT, configure_logs, logger
+from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.verbs.memories import Recall, Remember, RememberMany
 from mnemosyned.verbs.retention import Forget
-from mnemosyned.verbs.sleep import Sleep
-from mnemosyned.verbs.status import Status
+from mnemosyned.verbs.upkeep import Sleep, Status
 
 Form = Literal["json", "console"]
 TOLD = "Zqxjv48213Kwyz"

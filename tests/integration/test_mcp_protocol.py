@@ -6,10 +6,8 @@ import pytest
 from support.fakes import NOON
 from support.mcp import MODERN_META, FakeSessions, McpPeer, peer
 
-from mnemosyned.mcp.alone import Unreachable
-from mnemosyned.mcp.protocol import LEGACY_VERSIONS, SERVER_KEY, VERSION_KEY
-from mnemosyned.mcp.route import mcp_route
-from mnemosyned.mcp.server import BATCH_MAX, INSTRUCTIONS
+from mnemosyned.agents.mcp.protocol import LEGACY_VERSIONS, SERVER_KEY, VERSION_KEY
+from mnemosyned.agents.mcp.server import BATCH_MAX, INSTRUCTIONS, Unreachable, mcp_route
 from mnemosyned.service.service import MemoryService
 
 

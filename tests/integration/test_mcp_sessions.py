@@ -8,10 +8,9 @@ import pytest
 from support.fakes import NOON, memory, remember_batch
 from support.mcp import McpPeer, origin_header
 
-from mnemosyned.domain.ports.surroundings.agents import AgentSession
-from mnemosyned.mcp.agent_sessions import AgentSessions
-from mnemosyned.mcp.identity import Identity
-from mnemosyned.mcp.route import mcp_route
+from mnemosyned.agents.mcp.identity import AgentSessions, ClientIdentity
+from mnemosyned.agents.mcp.server import mcp_route
+from mnemosyned.memory.capture import AgentSession
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs.memories import Remember
@@ -36,7 +35,9 @@ def sessions(store: SqliteStore) -> AgentSessions:
 def test_a_new_session_is_kept_with_its_project(
     store: SqliteStore, sessions: AgentSessions
 ) -> None:
-    identity = Identity(client="codex", conversation="1", project="p", directory="/d")
+    identity = ClientIdentity(
+        client="codex", conversation="1", project="p", directory="/d"
+    )
     sessions.saw(identity, NOON)
     kept = store.surroundings.agents.session("codex:1")
     assert kept is not None
@@ -51,13 +52,13 @@ def test_what_hooks_know_of_a_session_stays(
 ) -> None:
     store.surroundings.agents.keep_session(HOOKED)
     known = store.surroundings.agents.session("codex:1")
-    identity = Identity(client="codex", conversation="1", project="another")
+    identity = ClientIdentity(client="codex", conversation="1", project="another")
     sessions.saw(identity, NOON + timedelta(hours=1))
     assert store.surroundings.agents.session("codex:1") == known
 
 
 def test_without_a_project_no_session_comes_first(sessions: AgentSessions) -> None:
-    sessions.saw(Identity(client="codex", conversation="1"), NOON)
+    sessions.saw(ClientIdentity(client="codex", conversation="1"), NOON)
     assert list(sessions.sessions_of("", 9)) == []
 
 

@@ -6,11 +6,11 @@ import pytest
 from support.fakes import NOON, FakeClock
 from support.mcp import DECISION, FakeSessions, Json, McpPeer, peer
 
-from mnemosyned.mcp.tools import LISTED
+from mnemosyned.agents.mcp.tools import LISTED
 from mnemosyned.service.service import MemoryService
-from mnemosyned.verbs.learnings import Learnings
+from mnemosyned.verbs.conversation import Learnings
 from mnemosyned.verbs.memories import Get, Remember
-from mnemosyned.verbs.sleep import Sleep
+from mnemosyned.verbs.upkeep import Sleep
 
 RESULT_BYTES_MAX = 8_000
 

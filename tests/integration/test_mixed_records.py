@@ -11,21 +11,16 @@ from typing import Any
 import pytest
 from support.datasets.mixed_year import NOW, MixedYear, Question, Record, mixed_year
 
-from mnemosyned.domain.dates.questions import parse_times
-from mnemosyned.domain.memory import DEFAULT_SESSION, MemoryRecord
-from mnemosyned.domain.ports.records import Draft
-from mnemosyned.domain.ports.store import MemoryStore
-from mnemosyned.domain.search.query import Query, SearchCandidates
-from mnemosyned.domain.search.ranking import rank
-from mnemosyned.domain.search.scores.weights import (
-    BM25_WEIGHTS,
-    WEIGHTS,
-    RankingWeights,
-)
-from mnemosyned.domain.search.words.bm25 import READ_CHARS_MAX
-from mnemosyned.domain.text.terms import terms
+from mnemosyned.memory.ports import Draft, MemoryStore
+from mnemosyned.memory.values import DEFAULT_SESSION, MemoryRecord
 from mnemosyned.paths import shipped
+from mnemosyned.search.bm25 import READ_CHARS_MAX
+from mnemosyned.search.query import Query, SearchCandidates
+from mnemosyned.search.ranking import rank
+from mnemosyned.search.weights import BM25_WEIGHTS, WEIGHTS, RankingWeights
 from mnemosyned.storage.sqlite import open_store
+from mnemosyned.text.dates.questions import parse_times
+from mnemosyned.text.terms import terms
 
 pytestmark = pytest.mark.thorough
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from support.model_source import CONTENT, DIGEST, Source, pull, shelf, source
 
 from mnemosyned.cli.commands.model import model as command
-from mnemosyned.domain.errors import InvalidRequest
+from mnemosyned.errors import InvalidRequest
 from mnemosyned.models.catalog import CATALOG, ModelStore
 
 __all__ = ["shelf", "source"]

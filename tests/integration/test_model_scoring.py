@@ -13,8 +13,8 @@ from bench.retention import Conversation, content_words, retention
 from support.endpoints import PROGRAMS, process, says, serving
 from support.gguf import canned_model
 
-from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.summarizers.extractive import ExtractiveSummarizer
+from mnemosyned.memory.values import MemoryRecord
+from mnemosyned.summary.extract import ExtractiveSummarizer
 
 NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
 SAID = (

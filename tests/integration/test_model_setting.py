@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from mnemosyned.cli.setting import with_setting, write_settings
+from mnemosyned.cli.settings_file import with_setting, write_settings
 from mnemosyned.config import load_config
-from mnemosyned.domain.errors import ConfigInvalid
+from mnemosyned.errors import ConfigInvalid
 from mnemosyned.paths import shipped
 
 

@@ -5,10 +5,10 @@ from datetime import UTC
 import pytest
 from support.datasets.meeting import EPISODE, memories
 
-from mnemosyned.domain.errors import SummarizerFailed
-from mnemosyned.domain.summary.extract import extract
-from mnemosyned.domain.text.tokenizer import EXACT_KINDS, TokenKind, tokens
-from mnemosyned.summarizers.llm import ModelSummarizer
+from mnemosyned.errors import SummarizerFailed
+from mnemosyned.models.summarizer import ModelSummarizer
+from mnemosyned.summary.extract import extract
+from mnemosyned.text.tokens import EXACT_KINDS, TokenKind, tokens
 
 RATIO = 1 / 3
 GOOD = (

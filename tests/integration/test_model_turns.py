@@ -9,9 +9,9 @@ from functools import partial
 
 import pytest
 
-from mnemosyned.domain.errors import SummarizerFailed
-from mnemosyned.domain.ports.models import TextModel
-from mnemosyned.models.turns import ModelTurns, OwnerModel
+from mnemosyned.errors import SummarizerFailed
+from mnemosyned.memory.engine_ports import TextModel
+from mnemosyned.models.sharing import ModelTurns, OwnerModel
 
 WAIT_S = 10.0
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 from support.model_source import CONTENT, DIGEST, Source, pull, shelf, source
 
-from mnemosyned.domain.errors import FetchFailed, InvalidRequest
+from mnemosyned.errors import FetchFailed, InvalidRequest
 from mnemosyned.models import catalog
-from mnemosyned.models.catalog import CatalogEntry, ModelStore
-from mnemosyned.models.download import check_url
+from mnemosyned.models.catalog import CatalogEntry, ModelStore, check_url
 
 __all__ = ["shelf", "source"]
 

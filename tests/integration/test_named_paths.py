@@ -12,14 +12,14 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from mnemosyned import Client, Memory
+from mnemosyned.cli.maintenance.restore import restore_database
 from mnemosyned.config import load_config
-from mnemosyned.domain.errors import (
+from mnemosyned.errors import (
     ConfigInvalid,
     DaemonUnreachable,
     InvalidRequest,
     InvalidText,
 )
-from mnemosyned.maintenance.restore import restore_database
 from mnemosyned.paths import (
     DATABASE_SUFFIX,
     DEPTH_MAX,

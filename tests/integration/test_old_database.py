@@ -19,7 +19,7 @@ import pytest
 from support.fakes import FakeClock
 
 from mnemosyned import Memory
-from mnemosyned.domain.memory import Tier
+from mnemosyned.memory.values import Tier
 
 FILE = Path(__file__).parents[1] / "data" / "schema_11.db.gz"
 TICKETS = [number for number in range(100, 148) if number != 105]

@@ -11,15 +11,13 @@ import click
 import msgspec
 import pytest
 
-from mnemosyned.cli.answers.highlight import highlighted
-from mnemosyned.cli.answers.output import Answers
-from mnemosyned.cli.answers.render import render
-from mnemosyned.cli.answers.table import table
-from mnemosyned.cli.arguments.last_list import id_in_last_list, keep_list, number_of
-from mnemosyned.domain.errors import InvalidRequest
-from mnemosyned.domain.memory import Acknowledged, Tier
-from mnemosyned.domain.search.results import Hit
-from mnemosyned.terminal import cut, say, wrapped_lines
+from mnemosyned.cli.ids import id_in_last_list, keep_list, number_of
+from mnemosyned.cli.output.memories import highlighted
+from mnemosyned.cli.output.show import Answers, render
+from mnemosyned.cli.output.terminal import cut, say, table, wrapped_lines
+from mnemosyned.errors import InvalidRequest
+from mnemosyned.memory.values import Acknowledged, Tier
+from mnemosyned.search.hits import Hit
 from mnemosyned.verbs.memories import Recalled
 
 NOON = datetime(2026, 3, 9, 12, tzinfo=UTC)

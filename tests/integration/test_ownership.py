@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from mnemosyned.domain.errors import DatabaseInUse, StorageFailed
+from mnemosyned.errors import DatabaseInUse, StorageFailed
 from mnemosyned.paths import shipped
 from mnemosyned.storage.sqlite import open_store
-from mnemosyned.storage.sqlite.database.ownership import Owner, owned, owner_of
+from mnemosyned.storage.sqlite.ownership import Owner, owned, owner_of
 
 
 def test_a_free_file_has_no_owner(database: Path) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import mnemosyned
-from mnemosyned.cli.answers.visible import DEPTH_MAX, seen
-from mnemosyned.terminal import say, say_json
+from mnemosyned.cli.output.show import DEPTH_MAX, seen
+from mnemosyned.cli.output.terminal import say, say_json
 
 ROOT = Path(mnemosyned.__file__).parent
 PRINTING = {

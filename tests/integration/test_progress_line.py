@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mnemosyned.cli.exchange.progress_line import ProgressLine
+from mnemosyned.cli.output.terminal import ProgressLine
 
 
 def test_it_shows_share_rate_and_time_left() -> None:

@@ -7,8 +7,8 @@ import math
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from mnemosyned import prometheus
-from mnemosyned.prometheus import (
+from mnemosyned.daemon import prometheus
+from mnemosyned.daemon.prometheus import (
     Family,
     Histogram,
     counter,

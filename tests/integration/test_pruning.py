@@ -11,12 +11,12 @@ from support.engines import is_file
 from support.fakes import NOON, FakeClock, memory, remember_batch, trio
 from support.stores import episode_of, get_memory, run_cycle
 
-from mnemosyned.cli.answers.render import render
-from mnemosyned.domain.errors import IdTaken, WordsPruned
-from mnemosyned.domain.keeping.retention import Retention
-from mnemosyned.domain.memory import Tier
-from mnemosyned.domain.sleep.consolidation import WORDLESS
-from mnemosyned.service.forgetting.retention import RetentionService
+from mnemosyned.cli.output.show import render
+from mnemosyned.errors import IdTaken, WordsPruned
+from mnemosyned.memory.consolidation import WORDLESS
+from mnemosyned.memory.forgetting import Retention
+from mnemosyned.memory.values import Tier
+from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle

@@ -14,14 +14,14 @@ from support.leftovers import left_of
 from support.thorough import thorough
 
 from mnemosyned import Memory as Library
-from mnemosyned.domain.errors import StorageFailed
+from mnemosyned.errors import StorageFailed
 from mnemosyned.paths import shipped
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite import SqliteStore, open_store
-from mnemosyned.storage.sqlite.fulltext.segments import DEPTH_MAX, DEPTH_UNSAFE
+from mnemosyned.storage.sqlite.fulltext import DEPTH_MAX, DEPTH_UNSAFE
 from mnemosyned.verbs.memories import Recall
 from mnemosyned.verbs.retention import Forget
-from mnemosyned.verbs.sleep import Sleep
+from mnemosyned.verbs.upkeep import Sleep
 
 INDEXES = [
     "memory_fts",

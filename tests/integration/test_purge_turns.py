@@ -10,9 +10,9 @@ import pytest
 from support.fakes import memory, remember_batch
 from support.leftovers import NOT_PURGED, left_of
 
-from mnemosyned.domain.errors import StorageFailed
-from mnemosyned.service.forgetting.purging import Purger
-from mnemosyned.sleep.throttle import BUSY_ANSWERS, ForegroundGate
+from mnemosyned.errors import StorageFailed
+from mnemosyned.service.purging import Purger
+from mnemosyned.sleep.lease import BUSY_ANSWERS, ForegroundGate
 from mnemosyned.storage.sqlite import SqliteStore
 
 
@@ -31,7 +31,7 @@ class Slow:
 
         monkeypatch.setattr(store.deletion, "purge_deleted", run)
         monkeypatch.setattr(
-            "mnemosyned.service.forgetting.purging.time.monotonic", lambda: self.now
+            "mnemosyned.service.purging.time.monotonic", lambda: self.now
         )
 
 
@@ -93,8 +93,8 @@ def test_without_a_background_no_purge_waits(store: SqliteStore, slow: Slow) -> 
 def test_a_planned_purge_comes_by_itself(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mnemosyned.service.forgetting.purging.REST_FREE_S", 0.0)
-    monkeypatch.setattr("mnemosyned.service.forgetting.purging.WAIT_MAX_S", 0.0)
+    monkeypatch.setattr("mnemosyned.service.purging.REST_FREE_S", 0.0)
+    monkeypatch.setattr("mnemosyned.service.purging.WAIT_MAX_S", 0.0)
     purger = purging(store, busy=lambda: True, background=True)
     purged = threading.Event()
     scrub: Callable[[], bool] = store.deletion.purge_deleted
@@ -117,7 +117,7 @@ def test_a_planned_purge_comes_once_nobody_else_is_served(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "mnemosyned.service.forgetting.purging.REST_FREE_S", -10.0
+        "mnemosyned.service.purging.REST_FREE_S", -10.0
     )  # minutes of rest
     served = threading.Event()
     served.set()
@@ -149,7 +149,7 @@ def test_the_close_purges_what_still_waits(store: SqliteStore, slow: Slow) -> No
 def test_what_a_killed_process_left_to_purge_is_purged_after_the_start(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mnemosyned.service.forgetting.purging.START_S", 0.0)
+    monkeypatch.setattr("mnemosyned.service.purging.START_S", 0.0)
     remember_batch(store, memory("1", "zqxjv"))
     store.deletion.forget(["1"])
     purger = purging(store, busy=lambda: True, background=True)
@@ -184,7 +184,7 @@ def test_a_daemon_is_busy_only_while_many_are_answered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = 1_000.0
-    monkeypatch.setattr("mnemosyned.sleep.throttle.time.monotonic", lambda: now)
+    monkeypatch.setattr("mnemosyned.sleep.lease.time.monotonic", lambda: now)
     gate = ForegroundGate()
 
     def answer(count: int) -> bool:

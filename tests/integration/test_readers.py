@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mnemosyned.domain.errors import StorageFailed
-from mnemosyned.storage.sqlite.database.connections import open_writer
-from mnemosyned.storage.sqlite.database.readers import Readers
+from mnemosyned.errors import StorageFailed
+from mnemosyned.storage.sqlite.connections import Readers, open_writer
 
 
 def test_a_read_does_not_wait_for_ever_for_its_turn(tmp_path: Path) -> None:

@@ -10,10 +10,10 @@ import pytest
 from support.fakes import NOON, FakeClock
 
 from mnemosyned import Memory
-from mnemosyned.domain.search.results import Hit
+from mnemosyned.search.hits import Hit
 from mnemosyned.service.service import MemoryService
 from mnemosyned.verbs.memories import Recall, Remember
-from mnemosyned.verbs.sleep import Sleep
+from mnemosyned.verbs.upkeep import Sleep
 
 
 def keep(service: MemoryService, id: str, content: str, **fields: Any) -> None:  # noqa: ANN401
@@ -279,13 +279,13 @@ def test_without_an_embedding_model_recall_goes_by_words_and_status_says_so(
     program = (
         "import sys\n"
         "from mnemosyned import Memory\n"
-        "from mnemosyned.cli.answers.render import render\n"
+        "from mnemosyned.cli.output.show import render\n"
         "with Memory(sys.argv[1]) as memory:\n"
         "    memory.remember('The tesla came')\n"
         "    assert memory.recall('tesla').hits and not memory.recall('car').hits\n"
         "    assert not memory.recall('tesla').note\n"
         "    print(render(memory.status()))\n"
-        "loaded = {'mnemosyned.models.embedder', 'llama_cpp', 'numpy'} & set(sys.modules)\n"
+        "loaded = {'mnemosyned.models.llama', 'llama_cpp', 'numpy'} & set(sys.modules)\n"
         "assert not loaded, loaded\n"
     )
     database = tmp_path / "memory.db"

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from support.fakes import consolidate, memory, promotion, remember_batch
 
-from mnemosyned.domain.keeping.retention import ForgetFilter
-from mnemosyned.domain.text.terms import grams, terms
+from mnemosyned.memory.forgetting import ForgetFilter
 from mnemosyned.paths import shipped
 from mnemosyned.storage.sqlite import open_store
-from mnemosyned.storage.sqlite.fulltext.segments import TEXTS
+from mnemosyned.storage.sqlite.fulltext import TEXTS
+from mnemosyned.text.terms import grams, terms
 
 PLAIN = [
     memory("plain", "nginx is not touched", hours_ago=30),
@@ -129,7 +129,7 @@ def test_entries_without_such_words_are_left_alone(
 ) -> None:
     written: list[str] = []
     monkeypatch.setattr(
-        "mnemosyned.storage.sqlite.fulltext.segments.index_grams",
+        "mnemosyned.storage.sqlite.fulltext.index_grams",
         lambda _, __, ___, content: written.append(content),
     )
 

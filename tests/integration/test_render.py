@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 import click
 import pytest
 
-from mnemosyned.cli.answers.render import render
-from mnemosyned.domain.sleep.cycles import (
+from mnemosyned.cli.output.show import render
+from mnemosyned.cli.output.terminal import counted, when
+from mnemosyned.memory.consolidation import (
     CycleReport,
     CycleStatus,
     GroupReport,
@@ -17,8 +18,7 @@ from mnemosyned.domain.sleep.cycles import (
     LogEntry,
     Trigger,
 )
-from mnemosyned.terminal import counted, when
-from mnemosyned.verbs.sleep import Logged
+from mnemosyned.verbs.upkeep import Logged
 
 NOON = datetime(2026, 3, 9, 12, tzinfo=UTC)
 

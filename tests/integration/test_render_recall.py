@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 import click
 import pytest
 
-from mnemosyned.cli.answers.render import render
-from mnemosyned.cli.show.memories import SUMMARY_LINES_MAX
-from mnemosyned.domain.memory import Tier
-from mnemosyned.domain.search.results import Hit
+from mnemosyned.cli.output.memories import SUMMARY_LINES_MAX
+from mnemosyned.cli.output.show import render
+from mnemosyned.memory.values import Tier
+from mnemosyned.search.hits import Hit
 from mnemosyned.verbs.conversation import Shortened
 from mnemosyned.verbs.memories import Recalled
 

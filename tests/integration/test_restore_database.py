@@ -14,17 +14,11 @@ from e2e.consistency import damage
 from e2e.daemons import kept
 
 from mnemosyned import Memory
-from mnemosyned.domain.errors import (
-    DatabaseInUse,
-    InvalidRequest,
-    SchemaTooNew,
-    StorageFailed,
-)
-from mnemosyned.maintenance.restore import restore_database
-from mnemosyned.maintenance.restore_command import words_of
-from mnemosyned.service.backups.forgotten_list import NAME
-from mnemosyned.storage.sqlite.database import copies, restoring
-from mnemosyned.storage.sqlite.stores.deletion import SqliteDeletion
+from mnemosyned.cli.maintenance.restore import restore_database, words_of
+from mnemosyned.errors import DatabaseInUse, InvalidRequest, SchemaTooNew, StorageFailed
+from mnemosyned.service.backup_files import NAME
+from mnemosyned.storage.sqlite import copies, copies as restoring
+from mnemosyned.storage.sqlite.forgetting import SqliteDeletion
 
 
 def remember(file: Path, *ids: str) -> None:

@@ -9,12 +9,12 @@ from datetime import UTC, datetime
 import pytest
 from support.fakes import FakeClock
 
-from mnemosyned.domain.errors import SummarizerFailed
-from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.domain.ports.models import TextModel
-from mnemosyned.summarizers.extractive import ExtractiveSummarizer
-from mnemosyned.summarizers.fallback import FallbackSummarizer
-from mnemosyned.summarizers.llm import ModelSummarizer
+from mnemosyned.errors import SummarizerFailed
+from mnemosyned.memory.engine_ports import TextModel
+from mnemosyned.memory.values import MemoryRecord
+from mnemosyned.models.fallback import FallbackSummarizer
+from mnemosyned.models.summarizer import ModelSummarizer
+from mnemosyned.summary.extract import ExtractiveSummarizer
 
 WHEN = datetime(2024, 3, 5, 18, 30, tzinfo=UTC)
 SHARE = 0.8

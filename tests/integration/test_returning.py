@@ -11,21 +11,19 @@ from support.policies import change_sleep
 from support.services import make_service
 from support.stores import episode_of, get_memory, run_cycle
 
-from mnemosyned.domain.errors import CannotUndo, InvalidRequest, NotFound, WordsPruned
-from mnemosyned.domain.memory import Episode, Tier
-from mnemosyned.domain.sleep.cycles import CycleStatus, GroupStatus, Trigger
-from mnemosyned.service.forgetting.retention import RetentionService
+from mnemosyned.errors import CannotUndo, InvalidRequest, NotFound, WordsPruned
+from mnemosyned.memory.consolidation import CycleStatus, GroupStatus, Trigger
+from mnemosyned.memory.values import Episode, Tier
+from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.policy import Schedule
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.verbs.changes import Pin, Unpin
-from mnemosyned.verbs.memories import Recall, Remember
+from mnemosyned.verbs.memories import Pin, Recall, Remember, Unpin
 from mnemosyned.verbs.retention import Forget, Prune, Restore
-from mnemosyned.verbs.sleep import Sleep, Undo
-from mnemosyned.verbs.status import Status
+from mnemosyned.verbs.upkeep import Sleep, Status, Undo
 
 # ------------------------------------------------------------------- restore
 

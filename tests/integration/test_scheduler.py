@@ -12,20 +12,19 @@ from support.fakes import NOON, FakeClock
 
 from mnemosyned.assembly.build import open_memory
 from mnemosyned.config import Config, SleepConfig, load_config
-from mnemosyned.domain.errors import (
+from mnemosyned.errors import (
     ConfigInvalid,
     DatabaseUnreachable,
     SleepInProgress,
     StorageFailed,
 )
-from mnemosyned.domain.memory import Tier
-from mnemosyned.domain.sleep.cycles import Trigger
+from mnemosyned.memory.consolidation import Trigger
+from mnemosyned.memory.values import Tier
+from mnemosyned.sleep import scheduler as scheduler_module
 from mnemosyned.sleep.policy import Schedule
-from mnemosyned.sleep.starts import scheduler as scheduler_module
-from mnemosyned.sleep.starts.scheduler import SleepScheduler
+from mnemosyned.sleep.scheduler import SleepScheduler
 from mnemosyned.verbs.memories import Remember, RememberMany
-from mnemosyned.verbs.sleep import Log
-from mnemosyned.verbs.status import Status
+from mnemosyned.verbs.upkeep import Log, Status
 
 SOON = timedelta(milliseconds=20)
 HOUR = timedelta(hours=1)

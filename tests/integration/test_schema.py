@@ -19,11 +19,11 @@ from support.fakes import (
     working_ids,
 )
 
-from mnemosyned.domain.errors import SchemaTooNew, StorageFailed
+from mnemosyned.errors import SchemaTooNew, StorageFailed
 from mnemosyned.paths import shipped
 from mnemosyned.storage.sqlite import open_store
-from mnemosyned.storage.sqlite.database.connections import open_writer
-from mnemosyned.storage.sqlite.tables.insert import SAID_BEFORE
+from mnemosyned.storage.sqlite.connections import open_writer
+from mnemosyned.storage.sqlite.insert import SAID_BEFORE
 
 LATEST = int(max(shipped("migrations").glob("*.sql")).name[:4])
 

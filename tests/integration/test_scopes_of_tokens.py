@@ -11,15 +11,14 @@ import pytest
 
 from mnemosyned.assembly.build import OpenMemory, open_memory
 from mnemosyned.config import Config
-from mnemosyned.daemon.api.owners import OwnerResources
-from mnemosyned.daemon.server.activity import ServerActivity
-from mnemosyned.daemon.server.serving import answering
-from mnemosyned.daemon.server.tokens import KEPT_S, TokenCache
-from mnemosyned.domain.errors import StorageFailed
-from mnemosyned.domain.ports.servers.owners import OwnerStore, Scope, TokenHolder
+from mnemosyned.daemon.http.server import answering
+from mnemosyned.daemon.owners import KEPT_S, OwnerResources, TokenCache
+from mnemosyned.daemon.prometheus import ServerActivity
+from mnemosyned.errors import StorageFailed
 from mnemosyned.http_messages import HttpRequest, Response
+from mnemosyned.memory.engine_ports import OwnerStore, Scope, TokenHolder
 from mnemosyned.verbs.facade import VERBS
-from mnemosyned.verbs.streams.events import EventKind
+from mnemosyned.verbs.upkeep import EventKind
 
 MARK = "zebrafinch"
 PREVIEWS = ("edit", "tag", "untag", "pin", "unpin", "forget", "prune", "undo", "sleep")

@@ -4,7 +4,7 @@ import pytest
 
 from mnemosyned.service.service import MemoryService
 from mnemosyned.verbs.memories import Recall, Remember
-from mnemosyned.verbs.sleep import Sleep
+from mnemosyned.verbs.upkeep import Sleep
 
 TEXTS = {
     "chinese": ("我们周末在西湖边吃了面条", "西湖 面条"),

@@ -11,23 +11,23 @@ from support.policies import change_intake
 from support.thorough import thorough
 
 from mnemosyned.assembly.build import open_memory
-from mnemosyned.cli.answers.render import render
+from mnemosyned.assembly.embedded import Memory as OpenedMemory
+from mnemosyned.cli.output.show import render
 from mnemosyned.config import load_config
-from mnemosyned.domain.errors import SecretRefused
-from mnemosyned.domain.memory import Acknowledged, DetailKind, Episode
-from mnemosyned.domain.secrets.masking import SecretRule
-from mnemosyned.domain.sleep.cycles import Trigger
-from mnemosyned.library import Memory as OpenedMemory
+from mnemosyned.errors import SecretRefused
+from mnemosyned.memory.consolidation import Trigger
+from mnemosyned.memory.values import Acknowledged, DetailKind, Episode
 from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.summarizers.extractive import ExtractiveSummarizer
+from mnemosyned.summary.extract import ExtractiveSummarizer
+from mnemosyned.text.secrets.masking import SecretRule
 from mnemosyned.verbs.memories import Expand, Get, Recall, Remember, RememberMany
 from mnemosyned.verbs.request import Request
 from mnemosyned.verbs.retention import Forget
-from mnemosyned.verbs.sleep import Log
+from mnemosyned.verbs.upkeep import Log
 
 SECRET = "Zq7xK9vB2mT4"  # noqa: S105 made up for these tests
 SAID = f"Decision: the cellar door's password: {SECRET}, from 2026-03-17 on."

@@ -7,14 +7,9 @@ import msgspec
 import pytest
 from support.fakes import NOON, FakeClock, FakeSummarizer, memory, remember_batch, trio
 
-from mnemosyned.domain.errors import (
-    IdTaken,
-    InvalidRequest,
-    MnemosynedError,
-    ShuttingDown,
-)
-from mnemosyned.domain.memory import Tier
-from mnemosyned.domain.sleep.cycles import Trigger
+from mnemosyned.errors import IdTaken, InvalidRequest, MnemosynedError, ShuttingDown
+from mnemosyned.memory.consolidation import Trigger
+from mnemosyned.memory.values import Tier
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
@@ -29,8 +24,7 @@ from mnemosyned.verbs.memories import (
 )
 from mnemosyned.verbs.request import Request, checked
 from mnemosyned.verbs.retention import Forget
-from mnemosyned.verbs.sleep import Log, Sleep
-from mnemosyned.verbs.status import Status
+from mnemosyned.verbs.upkeep import Log, Sleep, Status
 
 TOKYO = "+09:00"
 BAD_MEMORIES: list[tuple[dict[str, Any], str, str]] = [

@@ -15,16 +15,14 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from mnemosyned.cli.commands.setup import setup
-from mnemosyned.cli.show.setup import show_check
-from mnemosyned.domain.errors import InvalidRequest
-from mnemosyned.domain.statuses import AgentActivity
+from mnemosyned.agents.setup.files import SetupJournal
+from mnemosyned.agents.setup.parts import Machine, Programs, Site
+from mnemosyned.agents.setup.targets import TARGETS
+from mnemosyned.agents.setup.tools import ToolCheck, check_tool
+from mnemosyned.cli.commands.setup import setup, show_check
+from mnemosyned.errors import InvalidRequest
+from mnemosyned.memory.values import AgentActivity
 from mnemosyned.paths import state_dir
-from mnemosyned.setup.check import ToolCheck, check_tool
-from mnemosyned.setup.journal import Journal
-from mnemosyned.setup.machine import Machine, Programs
-from mnemosyned.setup.target import Site
-from mnemosyned.setup.targets import TARGETS
 
 VARIABLES = (
     "CLAUDE_CONFIG_DIR",
@@ -334,7 +332,7 @@ def checked(*reports: AgentActivity) -> ToolCheck:
         machine=machine,
         programs=Programs.of(machine, Path(sys.prefix) / "bin" / "mnem"),
     )
-    journal = Journal(state_dir() / "setup")
+    journal = SetupJournal(state_dir() / "setup")
     return check_tool(TARGETS["claude-code"], site, journal, reports)
 
 

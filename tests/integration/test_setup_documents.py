@@ -10,10 +10,14 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from mnemosyned.setup.documents import jsonc
-from mnemosyned.setup.documents.edits import Document
-from mnemosyned.setup.documents.errors import NotEditable, Unreadable
-from mnemosyned.setup.documents.paths import with_element, with_value
+from mnemosyned.agents.setup import documents
+from mnemosyned.agents.setup.documents import (
+    Document,
+    NotEditable,
+    Unreadable,
+    with_element,
+    with_value,
+)
 
 SERVER = {"command": "/bin/mnem", "args": ["mcp"]}
 ENTRY = ("mcpServers", "mnem")
@@ -59,56 +63,56 @@ def texts(draw: st.DrawFn) -> str:
 
 @given(texts())
 def test_a_set_member_is_the_only_difference(text: str) -> None:
-    data = jsonc.read(text)
+    data = documents.read_jsonc(text)
     try:
-        edited = jsonc.set_value(text, ENTRY, SERVER)
+        edited = documents.set_in_jsonc(text, ENTRY, SERVER)
     except NotEditable:
         assert not isinstance(data.get("mcpServers", {}), dict)
         return
 
-    assert jsonc.read(edited) == with_value(data, ENTRY, SERVER)
+    assert documents.read_jsonc(edited) == with_value(data, ENTRY, SERVER)
 
 
 @given(texts())
 def test_what_was_set_and_removed_leaves_the_same_bytes(text: str) -> None:
-    data = jsonc.read(text)
+    data = documents.read_jsonc(text)
     container = data.get("mcpServers")
     if not isinstance(container, dict) or not container or "mnem" in container:
         return
 
-    edited = jsonc.set_value(text, ENTRY, SERVER)
+    edited = documents.set_in_jsonc(text, ENTRY, SERVER)
 
-    assert jsonc.remove(edited, ENTRY) == text
+    assert documents.remove_from_jsonc(edited, ENTRY) == text
 
 
 @given(texts())
 def test_an_appended_element_is_the_only_difference(text: str) -> None:
-    data = jsonc.read(text)
+    data = documents.read_jsonc(text)
     path = ("hooks", "Stop")
     hooks = data.get("hooks", {})
     if not isinstance(hooks, dict):
         return
 
-    edited = jsonc.append(text, path, SERVER)
-    again = jsonc.append(edited, path, {"second": [1]})
+    edited = documents.append(text, path, SERVER)
+    again = documents.append(edited, path, {"second": [1]})
 
-    assert jsonc.read(edited) == with_element(data, path, SERVER)
-    assert jsonc.read(again)["hooks"]["Stop"] == [SERVER, {"second": [1]}]
-    assert jsonc.remove(again, (*path, 1)) == edited
+    assert documents.read_jsonc(edited) == with_element(data, path, SERVER)
+    assert documents.read_jsonc(again)["hooks"]["Stop"] == [SERVER, {"second": [1]}]
+    assert documents.remove_from_jsonc(again, (*path, 1)) == edited
 
 
 @given(texts(), st.data())
 def test_any_removed_member_is_the_only_difference(
     text: str, data: st.DataObject
 ) -> None:
-    before = jsonc.read(text)
+    before = documents.read_jsonc(text)
     if not before:
         return
     key = data.draw(st.sampled_from(sorted(before)))
 
-    edited = jsonc.remove(text, (key,))
+    edited = documents.remove_from_jsonc(text, (key,))
 
-    assert jsonc.read(edited) == {k: v for k, v in before.items() if k != key}
+    assert documents.read_jsonc(edited) == {k: v for k, v in before.items() if k != key}
 
 
 @given(st.text(alphabet='{}[]",:/*\n\\ua1 -.e', max_size=30))
@@ -118,7 +122,7 @@ def test_no_json_is_refused_or_read_otherwise(text: str) -> None:
     except ValueError:
         return
 
-    assert jsonc.read(text) == expected
+    assert documents.read_jsonc(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -135,7 +139,7 @@ def test_no_json_is_refused_or_read_otherwise(text: str) -> None:
 )
 def test_what_is_not_json_is_refused_with_its_place(text: str, place: str) -> None:
     with pytest.raises(Unreadable, match=f"^{re.escape(place)}"):
-        jsonc.read(text)
+        documents.read_jsonc(text)
 
 
 # ------------------------------------------------------------- layout kept
@@ -194,12 +198,14 @@ NEW = """{
     ],
 )
 def test_an_edit_follows_the_layout(before: str, after: str) -> None:
-    assert jsonc.set_value(before, ENTRY, {"c": 1}) == after
+    assert documents.set_in_jsonc(before, ENTRY, {"c": 1}) == after
 
 
 def test_a_key_that_occurs_twice_is_not_edited() -> None:
     with pytest.raises(NotEditable, match="twice"):
-        jsonc.set_value('{"mcpServers": {}, "mcpServers": {"a": 1}}', ENTRY, SERVER)
+        documents.set_in_jsonc(
+            '{"mcpServers": {}, "mcpServers": {"a": 1}}', ENTRY, SERVER
+        )
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 from support.setups import TEXTS, VARIANTS, Home, Snapshot, assert_set_up
 
-from mnemosyned.setup.documents.edits import Document
-from mnemosyned.setup.documents.paths import value_at
-from mnemosyned.setup.parts import Entry, Heading, OwnFile
-from mnemosyned.setup.targets import TARGETS
+from mnemosyned.agents.setup.documents import Document, value_at
+from mnemosyned.agents.setup.parts import Heading, OwnFile, SettingsEntry
+from mnemosyned.agents.setup.targets import TARGETS
 
 pytestmark = pytest.mark.thorough
 
@@ -130,7 +129,7 @@ def test_every_command_is_absolute_and_without_arguments_for_hooks(
         if isinstance(part, OwnFile):
             continue
         written = json.dumps(value_at(document(part.file).data, part.path))
-        if isinstance(part, Entry) and part.label == "MCP server":
+        if isinstance(part, SettingsEntry) and part.label == "MCP server":
             assert '"/home/ann lee/bin/mnem"' in written
         elif part.label.startswith("hook"):
             assert json.dumps(shlex.quote("/home/ann lee/bin/mnem-hook")) in written

@@ -12,14 +12,14 @@ import pytest
 from support.fakes import trio
 from support.processes import child_pids
 
-from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.domain.ports.models import Digest, Summary
-from mnemosyned.summarizers.extractive import ExtractiveSummarizer
-from mnemosyned.summarizers.parallel import (
+from mnemosyned.memory.engine_ports import Digest, Summary
+from mnemosyned.memory.values import MemoryRecord
+from mnemosyned.models.parallel import (
     PARALLEL_GROUPS_MIN,
     WORKERS_MAX,
     ParallelSummarizer,
 )
+from mnemosyned.summary.extract import ExtractiveSummarizer
 
 UTC_ZONE = ZoneInfo("UTC")
 RATIO = 1 / 3

@@ -18,12 +18,12 @@ from support.fakes import (
     working_ids,
 )
 
-from mnemosyned.domain.errors import StorageFailed
-from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.domain.search.query import Query
-from mnemosyned.domain.text.terms import terms
+from mnemosyned.errors import StorageFailed
+from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.paths import shipped
+from mnemosyned.search.query import Query
 from mnemosyned.storage.sqlite import SqliteStore, open_store
+from mnemosyned.text.terms import terms
 
 pytestmark = pytest.mark.sqlite
 

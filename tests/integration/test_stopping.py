@@ -17,18 +17,16 @@ from support.fakes import (
     working_ids,
 )
 
-from mnemosyned.domain.errors import InvalidRequest, SleepInProgress
-from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.domain.sleep.cycles import CycleReport, CycleStatus, Trigger
+from mnemosyned.errors import InvalidRequest, SleepInProgress
+from mnemosyned.memory.consolidation import CycleReport, CycleStatus, Trigger
+from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.service.service import MemoryService
-from mnemosyned.sleep.context import CycleRequest
+from mnemosyned.sleep.context import HOLD, CycleRequest, CycleStop, CycleStopper
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.sleep.starts.background import Background
-from mnemosyned.sleep.starts.triggers import Machine
-from mnemosyned.sleep.stopping import HOLD, CycleStop, CycleStopper
+from mnemosyned.sleep.sleeper import Background
+from mnemosyned.sleep.triggers import Machine
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.verbs.sleep import Sleep
-from mnemosyned.verbs.status import Status
+from mnemosyned.verbs.upkeep import Sleep, Status
 
 WAIT_S = 10.0
 

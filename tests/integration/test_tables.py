@@ -18,20 +18,25 @@ import click
 import msgspec
 import pytest
 
-from mnemosyned.cli.answers.output import show
-from mnemosyned.cli.look.glance import Glance
-from mnemosyned.cli.look.periods import Part, PeriodView
-from mnemosyned.cli.look.show_events import event_lines
-from mnemosyned.domain.listing import SessionTotals, SourceTotals
-from mnemosyned.domain.memory import Episode, MemoryRecord, Tier, TierTotals
-from mnemosyned.domain.search.results import Hit, Line
-from mnemosyned.domain.statuses import AgentActivity, EmbedderStatus, SummarizerStatus
-from mnemosyned.domain.text.cells import cell_count
-from mnemosyned.terminal import say
+from mnemosyned.cli.commands.look import Glance, Part, PeriodView
+from mnemosyned.cli.commands.tail import event_lines
+from mnemosyned.cli.output.show import show
+from mnemosyned.cli.output.terminal import say
+from mnemosyned.memory.listing import SessionTotals, SourceTotals
+from mnemosyned.memory.values import (
+    AgentActivity,
+    EmbedderStatus,
+    Episode,
+    MemoryRecord,
+    SummarizerStatus,
+    Tier,
+    TierTotals,
+)
+from mnemosyned.search.hits import Hit, Line
+from mnemosyned.text.display import cell_count
 from mnemosyned.verbs.listing import Listed, SessionList, SourceList
 from mnemosyned.verbs.memories import Got, Recalled
-from mnemosyned.verbs.status import SleepStatus, Stats
-from mnemosyned.verbs.streams.events import Event, EventKind, EventMemory
+from mnemosyned.verbs.upkeep import Event, EventKind, EventMemory, SleepStatus, Stats
 
 FOLDER = Path(__file__).parents[1] / "data" / "tables"
 WIDTHS = (60, 80, 200)

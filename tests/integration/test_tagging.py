@@ -4,13 +4,12 @@ import pytest
 from support.fakes import consolidate, memory, promotion, remember_batch
 from support.stores import TRIO, get_memory, run_cycle
 
-from mnemosyned.domain.errors import BatchChanged, InvalidRequest, PartlyDone
+from mnemosyned.errors import BatchChanged, InvalidRequest, PartlyDone
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.verbs.changes import Pin, Tag, Untag
 from mnemosyned.verbs.listing import ListMemories
-from mnemosyned.verbs.memories import Recall, Remember
+from mnemosyned.verbs.memories import Pin, Recall, Remember, Tag, Untag
 from mnemosyned.verbs.retention import Forget
 
 

@@ -17,7 +17,7 @@ from support.talk_recall import (
     shares,
 )
 
-from mnemosyned.library import Memory
+from mnemosyned.assembly.embedded import Memory
 
 TALKS = load_talks()
 QUESTIONS = questions_of(TALKS)

@@ -14,9 +14,9 @@ from support.datasets.timed_questions import (
     timed_sets,
 )
 
-from mnemosyned.domain.memory import Tier
-from mnemosyned.domain.search.results import Hit
-from mnemosyned.library import Memory
+from mnemosyned.assembly.embedded import Memory
+from mnemosyned.memory.values import Tier
+from mnemosyned.search.hits import Hit
 from mnemosyned.verbs.memories import Remember
 
 HIT_MIN = 0.9

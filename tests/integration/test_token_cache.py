@@ -6,9 +6,9 @@ from typing import cast
 
 import pytest
 
-from mnemosyned.daemon.server.tokens import KEPT_MAX, KEPT_S, UNKNOWN_MAX, TokenCache
-from mnemosyned.domain.errors import StorageFailed
-from mnemosyned.domain.ports.servers.owners import OwnerStore, Scope, TokenHolder
+from mnemosyned.daemon.owners import KEPT_MAX, KEPT_S, UNKNOWN_MAX, TokenCache
+from mnemosyned.errors import StorageFailed
+from mnemosyned.memory.engine_ports import OwnerStore, Scope, TokenHolder
 
 
 class Owners:

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from mnemosyned.domain.errors import SummarizerFailed, TokenizerUnusable
-from mnemosyned.domain.ports.models import TextModel
-from mnemosyned.domain.text.token_estimate import Chars4
-from mnemosyned.tokenizers import open_counter
-from mnemosyned.tokenizers.model import ModelCounter
+from mnemosyned.errors import SummarizerFailed, TokenizerUnusable
+from mnemosyned.memory.engine_ports import TextModel
+from mnemosyned.models.tokenizers import ModelCounter, open_counter
+from mnemosyned.text.token_counts import Chars4
 
 
 class WordModel(TextModel):

@@ -11,21 +11,20 @@ import click
 import pytest
 from support.fakes import FakeClock, memory, remember_batch, trio, working_ids
 
-from mnemosyned.cli.answers.render import remarks, render
-from mnemosyned.domain.errors import NotFound, NotPurged, PartlyDone, StorageFailed
-from mnemosyned.domain.sleep.cycles import CycleStatus
-from mnemosyned.service.forgetting.retention import RetentionService
-from mnemosyned.service.forgetting.undo import UNDO_CHUNK
+from mnemosyned.cli.output.show import remarks, render
+from mnemosyned.errors import NotFound, NotPurged, PartlyDone, StorageFailed
+from mnemosyned.memory.consolidation import CycleStatus
+from mnemosyned.service.forgetting import RetentionService
+from mnemosyned.service.intake import CHUNK
 from mnemosyned.service.service import MemoryService
-from mnemosyned.service.steps import CHUNK
+from mnemosyned.service.undo import UNDO_CHUNK
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.storage.sqlite.database.connections import open_writer
-from mnemosyned.storage.sqlite.database.writer import Writer
-from mnemosyned.verbs.learnings import Learn, Learnings, RemoveLearning
+from mnemosyned.storage.sqlite.connections import open_writer
+from mnemosyned.storage.sqlite.writer import Writer
+from mnemosyned.verbs.conversation import Learn, Learnings, RemoveLearning
 from mnemosyned.verbs.memories import Remember
 from mnemosyned.verbs.retention import Forget, Prune, Restore
-from mnemosyned.verbs.sleep import Sleep, Undo
-from mnemosyned.verbs.status import Status
+from mnemosyned.verbs.upkeep import Sleep, Status, Undo
 
 FULL = "the disk is full: free space, then try again"
 

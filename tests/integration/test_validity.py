@@ -15,17 +15,15 @@ from support.fakes import (
     working_ids,
 )
 
-from mnemosyned.cli.show.retention import forgotten
-from mnemosyned.domain.errors import NotFound
-from mnemosyned.domain.memory import Episode, MemoryRecord, Tier
-from mnemosyned.domain.sleep.consolidation import UNSPOKEN, Selection
-from mnemosyned.domain.sleep.cycles import Trigger
+from mnemosyned.cli.output.retention import forgotten
+from mnemosyned.errors import NotFound
+from mnemosyned.memory.consolidation import UNSPOKEN, Selection, Trigger
+from mnemosyned.memory.values import Episode, MemoryRecord, Tier
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.verbs.changes import Pin
-from mnemosyned.verbs.memories import Expand, Get, Recall, Remember, RememberMany
+from mnemosyned.verbs.memories import Expand, Get, Pin, Recall, Remember, RememberMany
 from mnemosyned.verbs.retention import Forget
 
 ROME, PARIS, OSLO = (

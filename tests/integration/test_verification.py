@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mnemosyned import Memory
 from mnemosyned.paths import shipped
-from mnemosyned.storage.sqlite.database.verification import (
+from mnemosyned.storage.sqlite.verification import (
     faults,
     schema_faults,
     structure_faults,

@@ -15,19 +15,18 @@ from support.fakes import FakeClock
 from support.policies import change_intake
 from support.vector_service import wait_until
 
-from mnemosyned.domain.secrets.masking import SecretRule
-from mnemosyned.hooks.capture import Capture
+from mnemosyned.importers.capture import Capture
+from mnemosyned.importers.watch.policy import WatchLimits, WatchPolicy
+from mnemosyned.importers.watch.watched_files import FileReader, Scan, files_below
+from mnemosyned.importers.watch.watcher import Watcher
 from mnemosyned.service.policies import HookPolicy, PolicyHolder
 from mnemosyned.service.service import MemoryService
-from mnemosyned.sleep.throttle import ForegroundGate
+from mnemosyned.sleep.lease import ForegroundGate
 from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.text.secrets.masking import SecretRule
 from mnemosyned.verbs.listing import ListMemories
 from mnemosyned.verbs.memories import Recall
 from mnemosyned.verbs.retention import Forget
-from mnemosyned.watch.policy import WatchLimits, WatchPolicy
-from mnemosyned.watch.reader import FileReader
-from mnemosyned.watch.scan import Scan, files_below
-from mnemosyned.watch.watcher import Watcher
 
 LONG = "Water it every day in the evening. " * 70
 ROSES, BEANS, PEAS = (

@@ -18,28 +18,35 @@ from support.fakes import (
 )
 from support.policies import change_sleep
 
-from mnemosyned.domain.errors import SleepInProgress
-from mnemosyned.domain.sleep.consolidation import Activity, Selection
-from mnemosyned.domain.sleep.cycles import CycleReport, CycleStatus, Trigger
-from mnemosyned.domain.statuses import SummarizerState, SummarizerStatus
+from mnemosyned.errors import SleepInProgress
+from mnemosyned.memory.consolidation import (
+    Activity,
+    CycleReport,
+    CycleStatus,
+    Selection,
+    Trigger,
+)
+from mnemosyned.memory.values import SummarizerState, SummarizerStatus
 from mnemosyned.service.policies import PolicyHolder
-from mnemosyned.sleep import host as machine
+from mnemosyned.sleep import triggers as machine
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.sleep.host import JumpTolerantClock, machine_now, on_battery
 from mnemosyned.sleep.lease import SummarizerLease
 from mnemosyned.sleep.policy import BackgroundPolicy
-from mnemosyned.sleep.starts.background import Background
-from mnemosyned.sleep.starts.triggers import (
+from mnemosyned.sleep.sleeper import Background
+from mnemosyned.sleep.triggers import (
     BACK_OFF_MAX_S,
     REST_S,
     Age,
     Count,
     Idle,
+    JumpTolerantClock,
     Machine,
     ModelWork,
     SleepTrigger,
     TriggerWatch,
+    machine_now,
+    on_battery,
 )
 from mnemosyned.storage.sqlite import SqliteStore
 

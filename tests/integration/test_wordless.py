@@ -17,15 +17,14 @@ from support.compactions import (
 )
 from support.fakes import FakeClock, files_containing
 
-from mnemosyned.domain.content_hash import content_hash
-from mnemosyned.domain.conversation.as_memories import WORDLESS, as_message
-from mnemosyned.domain.memory import MemoryRecord
+from mnemosyned.conversation.archived import WORDLESS, as_message
+from mnemosyned.memory.values import MemoryRecord, content_hash
 from mnemosyned.paths import shipped
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite import SqliteStore, open_store
 from mnemosyned.verbs.memories import Expand, Recall, Remember
 from mnemosyned.verbs.retention import Forget, Prune
-from mnemosyned.verbs.sleep import Sleep, Undo
+from mnemosyned.verbs.upkeep import Sleep, Undo
 
 SPEAKER, SESSION = "Zqxjvarathustra", "Zqxjvsession"
 WORDLESS_CONTENTS: tuple[object, ...] = (

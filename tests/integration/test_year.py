@@ -18,15 +18,15 @@ from support.fakes import FakeClock
 
 from mnemosyned.assembly.build import open_memory
 from mnemosyned.config import load_config
-from mnemosyned.domain.memory import Tier
-from mnemosyned.domain.search.results import Hit
-from mnemosyned.domain.sleep.cycles import CycleReport, CycleStatus, Trigger
-from mnemosyned.domain.sleep.rollup import Level, begin_of, closed_before
+from mnemosyned.memory.consolidation import CycleReport, CycleStatus, Trigger
+from mnemosyned.memory.periods import Level, begin_of, closed_before
+from mnemosyned.memory.values import Tier
+from mnemosyned.search.hits import Hit
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.policy import SleepPolicy
 from mnemosyned.verbs.memories import Recall, Remember, RememberMany
-from mnemosyned.verbs.status import Status
+from mnemosyned.verbs.upkeep import Status
 
 pytestmark = pytest.mark.slow
 

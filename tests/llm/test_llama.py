@@ -9,7 +9,7 @@ from support.gguf import canned_model, keywords_model, random_model
 from support.llama import PRIVATE, SENTENCE, Maker, say
 from support.processes import child_pids
 
-from mnemosyned.domain.errors import ModelUnavailable, SummarizerFailed
+from mnemosyned.errors import ModelUnavailable, SummarizerFailed
 from mnemosyned.models.llama import Purpose
 
 pytestmark = pytest.mark.llm

@@ -14,9 +14,8 @@ from e2e.daemons import Daemon, Json, eventually, rows, running
 from support.gguf import canned_model, meaning_model
 from support.processes import child_pids
 
-from mnemosyned.domain.errors import EmbedderFailed, ModelUnavailable
-from mnemosyned.models.embedder import LlamaEmbedder
-from mnemosyned.models.llama import LlamaOptions
+from mnemosyned.errors import EmbedderFailed, ModelUnavailable
+from mnemosyned.models.llama import LlamaEmbedder, LlamaOptions
 
 pytestmark = pytest.mark.llm
 

@@ -14,7 +14,7 @@ import pytest
 from support.llama import PRIVATE, SENTENCE, WAIT_S, Maker, say, wait_for
 from support.processes import child_pids
 
-from mnemosyned.domain.errors import SummarizerFailed
+from mnemosyned.errors import SummarizerFailed
 from mnemosyned.models.llama import LlamaModel
 
 pytestmark = pytest.mark.llm

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 from bench.small_model import RecordingModel, in_model_words, is_grounded, summarizes
 
-from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.domain.text.tokenizer import TokenKind, tokens
+from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.models.llama import LlamaModel, LlamaOptions
-from mnemosyned.summarizers.extractive import ExtractiveSummarizer
-from mnemosyned.summarizers.llm import ModelSummarizer
-from mnemosyned.summarizers.retelling import is_small
+from mnemosyned.models.retelling import is_small
+from mnemosyned.models.summarizer import ModelSummarizer
+from mnemosyned.summary.extract import ExtractiveSummarizer
+from mnemosyned.text.tokens import TokenKind, tokens
 
 FILE = Path(
     os.environ.get(

@@ -4,11 +4,10 @@ import sys
 from collections.abc import Sequence
 
 from mnemosyned.assembly.stores import open_store
-from mnemosyned.domain.exchange import Restored
-from mnemosyned.domain.ports.archive.exchange import AnyRecord
-from mnemosyned.maintenance.move import location_of
-from mnemosyned.service.exchange import move
-from mnemosyned.service.exchange.move import Moving
+from mnemosyned.cli.maintenance.move import location_of
+from mnemosyned.memory.exchange import AnyRecord, Restored
+from mnemosyned.service import move
+from mnemosyned.service.move import Moving
 
 
 def main(source: str, target: str) -> None:

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 from support.whole_memory import fill_all
 
-from mnemosyned.maintenance.move_command import move_command
+from mnemosyned.cli.maintenance.move import move_command
 
 COUNTS = {
     "memory": "SELECT (SELECT count(*) FROM working_memory) + (SELECT count(*) FROM archive)",

@@ -7,15 +7,15 @@ from pathlib import Path
 
 from support.fakes import FakeClock, FakeSummarizer
 
-from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.domain.sleep.cycles import Trigger
+from mnemosyned.memory.consolidation import Trigger
+from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.service.intake import Intake
 from mnemosyned.service.policies import Policies, PolicyHolder
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.lease import SummarizerLease
 from mnemosyned.sleep.policy import CommitPacing, SleepPolicy
-from mnemosyned.storage.postgres.opening import open_store
+from mnemosyned.storage.postgres.store import open_store
 
 WRITING_S = 0.05
 

@@ -23,18 +23,17 @@ from support.citus import (
 )
 from support.fakes import memory, remember_batch
 
-from mnemosyned.domain.errors import InvalidRequest, NotFound
-from mnemosyned.domain.keeping.retention import ForgetFilter
-from mnemosyned.domain.memory import Episode
-from mnemosyned.domain.ports.servers.owners import Scope
-from mnemosyned.domain.ports.store import MemoryStore
-from mnemosyned.domain.sleep.rollup import Level
-from mnemosyned.domain.text.terms import terms
-from mnemosyned.storage.postgres.database.distribution import distribute
-from mnemosyned.storage.postgres.database.migrations import upgrade
-from mnemosyned.storage.postgres.database.roles import request_role
-from mnemosyned.storage.postgres.database.session import Session
-from mnemosyned.storage.postgres.opening import open_owners, open_server, open_store
+from mnemosyned.errors import InvalidRequest, NotFound
+from mnemosyned.memory.engine_ports import Scope
+from mnemosyned.memory.forgetting import ForgetFilter
+from mnemosyned.memory.periods import Level
+from mnemosyned.memory.ports import MemoryStore
+from mnemosyned.memory.values import Episode
+from mnemosyned.storage.postgres.roles import request_role
+from mnemosyned.storage.postgres.schema import distribute, upgrade
+from mnemosyned.storage.postgres.session import Session
+from mnemosyned.storage.postgres.store import open_owners, open_server, open_store
+from mnemosyned.text.terms import terms
 
 needs_citus = pytest.mark.skipif(
     not has_citus(),

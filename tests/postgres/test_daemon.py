@@ -20,10 +20,10 @@ from support.postgres import Server
 
 from mnemosyned import Client
 from mnemosyned.daemon.main import EXIT_CONFIG, EXIT_FAILED
-from mnemosyned.domain.errors import NotFound
-from mnemosyned.domain.memory import Tier
+from mnemosyned.errors import NotFound
+from mnemosyned.memory.values import Tier
 from mnemosyned.paths import shipped
-from mnemosyned.storage.postgres.opening import open_store
+from mnemosyned.storage.postgres.store import open_store
 
 __all__ = ["start"]
 

@@ -16,9 +16,9 @@ from support.mixed_memory import QUESTIONS, fill
 
 from mnemosyned.assembly.build import OpenMemory, open_memory
 from mnemosyned.config import Config
+from mnemosyned.verbs.exchange import Export
 from mnemosyned.verbs.memories import Recall
-from mnemosyned.verbs.status import Status
-from mnemosyned.verbs.streams.exchange import Export
+from mnemosyned.verbs.upkeep import Status
 
 pytestmark = pytest.mark.postgres
 

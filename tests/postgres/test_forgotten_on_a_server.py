@@ -13,17 +13,16 @@ from support.leftovers import NOT_PURGED, left_of
 
 from mnemosyned.assembly.build import OpenMemory, open_memory
 from mnemosyned.config import Config
-from mnemosyned.domain.errors import StorageFailed
-from mnemosyned.domain.keeping.retention import ForgetFilter
-from mnemosyned.domain.ports.servers.owners import LOCAL_OWNER
-from mnemosyned.domain.ports.store import MemoryStore
-from mnemosyned.domain.text.terms import terms
+from mnemosyned.errors import StorageFailed
+from mnemosyned.memory.engine_ports import LOCAL_OWNER
+from mnemosyned.memory.forgetting import ForgetFilter
+from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.paths import shipped
-from mnemosyned.storage.postgres.database import purge
-from mnemosyned.storage.postgres.database.session import Session
-from mnemosyned.storage.postgres.fulltext.terms import phrase_hashes
-from mnemosyned.storage.postgres.opening import open_store
-from mnemosyned.storage.postgres.store import PostgresStore
+from mnemosyned.storage.postgres import purge
+from mnemosyned.storage.postgres.fulltext import phrase_hashes
+from mnemosyned.storage.postgres.session import Session
+from mnemosyned.storage.postgres.store import PostgresStore, open_store
+from mnemosyned.text.terms import terms
 from mnemosyned.verbs.memories import Remember
 from mnemosyned.verbs.retention import Forget
 

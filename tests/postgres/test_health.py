@@ -11,16 +11,16 @@ import pytest
 from support.fakes import NOON, memory, remember_batch
 from support.postgres import Server
 
+from mnemosyned.cli.maintenance.file_checks import check_server
+from mnemosyned.cli.maintenance.findings import Finding, Installation, Severity
 from mnemosyned.config import Config
-from mnemosyned.domain.errors import StorageFailed
-from mnemosyned.domain.ports.store import MemoryStore
-from mnemosyned.domain.ports.surroundings.watching import WatchedFile
-from mnemosyned.maintenance.checks.database import check_server
-from mnemosyned.maintenance.findings import Finding, Installation, Severity
+from mnemosyned.errors import StorageFailed
+from mnemosyned.memory.capture import WatchedFile
+from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.paths import shipped
-from mnemosyned.storage.postgres.database import health
-from mnemosyned.storage.postgres.database.health import line_exposure
-from mnemosyned.storage.postgres.opening import open_store
+from mnemosyned.storage.postgres import health
+from mnemosyned.storage.postgres.health import line_exposure
+from mnemosyned.storage.postgres.store import open_store
 
 pytestmark = pytest.mark.postgres
 

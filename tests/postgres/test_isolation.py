@@ -23,20 +23,19 @@ import pytest
 from fuzz.requests import Requests, Sent, by_get, by_post
 from support.fakes import FakeClock
 
+from mnemosyned.assembly.build import SharedParts
 from mnemosyned.assembly.owners import OwnerMemories
-from mnemosyned.assembly.parts import SharedParts
 from mnemosyned.assembly.stores import open_owned_stores
 from mnemosyned.config import Config, DatabaseLocation
-from mnemosyned.daemon.api.owners import OwnerResources
-from mnemosyned.daemon.server.activity import ServerActivity
-from mnemosyned.daemon.server.serving import answering
-from mnemosyned.daemon.server.tokens import TokenCache
-from mnemosyned.domain.ports.servers.owners import Owner, OwnerStore, Scope
+from mnemosyned.daemon.http.server import answering
+from mnemosyned.daemon.owners import OwnerResources, TokenCache
+from mnemosyned.daemon.prometheus import ServerActivity
 from mnemosyned.http_messages import HttpRequest, Response
+from mnemosyned.memory.engine_ports import Owner, OwnerStore, Scope
 from mnemosyned.service.intake import Intake
 from mnemosyned.service.policies import Policies, PolicyHolder
+from mnemosyned.sleep.lease import ForegroundGate
 from mnemosyned.sleep.policy import Schedule, SleepPolicy
-from mnemosyned.sleep.throttle import ForegroundGate
 
 pytestmark = pytest.mark.postgres
 REQUESTS = int(os.environ.get("ISOLATION", "1200"))

@@ -13,25 +13,25 @@ import pytest
 from support.fakes import NOON, FakeClock
 from support.twins import Shown, service_over, shown
 
-from mnemosyned.domain.search.words import frequencies, search
 from mnemosyned.paths import shipped
+from mnemosyned.search import words as frequencies, words as search
 from mnemosyned.service.service import MemoryService
-from mnemosyned.storage.postgres.opening import open_store
-from mnemosyned.storage.postgres.search import bm25, kept_rows
-from mnemosyned.storage.postgres.search.kept_numbers import KeptNumbers
-from mnemosyned.storage.postgres.search.kept_postings import KeptPostings, Postings
-from mnemosyned.storage.postgres.search.kept_rows import KeptRows, Moment
-from mnemosyned.storage.postgres.search.statements import (
+from mnemosyned.storage.postgres import postings, ranking
+from mnemosyned.storage.postgres.postings import (
     AnyOf,
+    KeptNumbers,
+    KeptPostings,
+    KeptRows,
+    Moment,
+    Postings,
     Source,
     occurrences_of_each,
 )
-from mnemosyned.storage.postgres.store import PostgresStore
+from mnemosyned.storage.postgres.store import PostgresStore, open_store
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.verbs.changes import EditMemory
-from mnemosyned.verbs.memories import Recall, Remember, RememberMany
+from mnemosyned.verbs.memories import EditMemory, Recall, Remember, RememberMany
 from mnemosyned.verbs.retention import Forget, Prune, Restore
-from mnemosyned.verbs.sleep import Sleep, Undo
+from mnemosyned.verbs.upkeep import Sleep, Undo
 
 pytestmark = pytest.mark.postgres
 MEMORIES = 400
@@ -188,7 +188,9 @@ def test_rows_of_a_common_word_are_kept_for_the_next_question(dsn: str) -> None:
 
 def test_words_of_summaries_are_looked_up_once(dsn: str) -> None:
     with (
-        patch.object(bm25, "occurrences_of_each", wraps=occurrences_of_each) as spied,
+        patch.object(
+            ranking, "occurrences_of_each", wraps=occurrences_of_each
+        ) as spied,
         daemon(dsn) as service,
     ):
 
@@ -272,7 +274,7 @@ def test_a_question_of_an_older_snapshot_sees_no_rows_of_later_ones() -> None:
 
 def test_rows_of_rare_words_are_not_kept() -> None:
     kept = KeptRows()
-    kept.keep(WORD, range(kept_rows.KEPT_FROM - 1, 0, -1), Moment(0, 900), is_all=True)
+    kept.keep(WORD, range(postings.KEPT_FROM - 1, 0, -1), Moment(0, 900), is_all=True)
 
     assert kept.of(WORD, Moment(0, 900)) is None
 

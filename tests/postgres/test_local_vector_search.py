@@ -9,20 +9,19 @@ import pytest
 from support.fakes import FakeEmbedder, memory, remember_batch
 from support.vector_service import wait_until
 
-from mnemosyned.domain.search.query import Query
-from mnemosyned.domain.statuses import EmbedderState
-from mnemosyned.domain.text.terms import terms
+from mnemosyned.memory.values import EmbedderState
 from mnemosyned.paths import shipped
-from mnemosyned.storage.postgres.opening import open_store
-from mnemosyned.storage.postgres.store import PostgresStore
-from mnemosyned.vectors import indexer
-from mnemosyned.vectors.indexer import Vectors
+from mnemosyned.search.query import Query
+from mnemosyned.search.vectors import indexer
+from mnemosyned.search.vectors.indexer import VectorIndexer
+from mnemosyned.storage.postgres.store import PostgresStore, open_store
+from mnemosyned.text.terms import terms
 
 pytestmark = [pytest.mark.postgres, pytest.mark.usefixtures("pgvector")]
 MIGRATIONS = shipped("migrations") / "postgres"
 
 
-def found(store: PostgresStore, vectors: Vectors, text: str) -> list[int]:
+def found(store: PostgresStore, vectors: VectorIndexer, text: str) -> list[int]:
     query = Query(terms=terms(text), limit=10)
     candidates = store.search.candidates(query)
     near, note = vectors.near(vectors.ask(text), query, candidates)
@@ -36,7 +35,7 @@ def test_a_question_waits_for_no_slow_comparison(
     monkeypatch.setattr(indexer, "START_AFTER_S", 0.0)
     with (
         open_store(dsn, migrations=MIGRATIONS, embeds=True) as store,
-        Vectors(
+        VectorIndexer(
             store=store.vectors,
             embedder=FakeEmbedder(),
             wait_s=0.5,
@@ -74,7 +73,7 @@ def test_a_daemon_finds_what_it_and_others_embedded_without_holding_it(
     with (
         open_store(dsn, migrations=MIGRATIONS, embeds=True) as store,
         open_store(dsn, migrations=MIGRATIONS, embeds=True) as other,
-        Vectors(
+        VectorIndexer(
             store=store.vectors,
             embedder=embedder,
             wait_s=5,

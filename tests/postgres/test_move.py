@@ -23,18 +23,14 @@ from support.whole_memory import CALL, FORGOTTEN
 
 from mnemosyned.assembly.build import open_memory
 from mnemosyned.assembly.stores import open_store
-from mnemosyned.cli.interruption import words_of
+from mnemosyned.cli.calls import words_of
+from mnemosyned.cli.maintenance.move import location_of
 from mnemosyned.config import Config
-from mnemosyned.domain.errors import (
-    PartlyDone,
-    StorageFailed,
-)
-from mnemosyned.domain.exchange import Restored
-from mnemosyned.domain.ports.archive.exchange import AnyRecord
-from mnemosyned.domain.ports.surroundings.agents import AgentCall
-from mnemosyned.maintenance.move import location_of
-from mnemosyned.service.exchange import move as moves
-from mnemosyned.storage.postgres.stores.archive.exchange import PostgresExchange
+from mnemosyned.errors import PartlyDone, StorageFailed
+from mnemosyned.memory.capture import AgentCall
+from mnemosyned.memory.exchange import AnyRecord, Restored
+from mnemosyned.service import move as moves
+from mnemosyned.storage.postgres.restore import PostgresExchange
 from mnemosyned.verbs.memories import Get, Recall, Remember
 from mnemosyned.verbs.request import checked
 from mnemosyned.verbs.retention import Restore

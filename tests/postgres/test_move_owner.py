@@ -13,12 +13,12 @@ from support.compare_databases import differences
 from support.fakes import memory, remember_batch
 from support.whole_memory import fill_all
 
-from mnemosyned.domain.errors import InvalidRequest, NotFound
-from mnemosyned.domain.ports.store import MemoryStore
-from mnemosyned.maintenance.move_command import move_command
+from mnemosyned.cli.maintenance.move import move_command
+from mnemosyned.errors import InvalidRequest, NotFound
+from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.paths import shipped
-from mnemosyned.storage.postgres.opening import open_owners, open_store
-from mnemosyned.storage.postgres.stores.owners import PostgresOwners
+from mnemosyned.storage.postgres.owners import PostgresOwners
+from mnemosyned.storage.postgres.store import open_owners, open_store
 
 pytestmark = pytest.mark.postgres
 MIGRATIONS = shipped("migrations") / "postgres"

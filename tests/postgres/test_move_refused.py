@@ -15,18 +15,17 @@ from support.fakes import NOON
 
 from mnemosyned.assembly.build import open_memory
 from mnemosyned.assembly.stores import open_store
+from mnemosyned.cli.maintenance.move import location_of, move_command
 from mnemosyned.config import Config
-from mnemosyned.domain.errors import (
+from mnemosyned.errors import (
     DatabaseInUse,
     InvalidRequest,
     MnemosynedError,
     StorageFailed,
 )
-from mnemosyned.domain.exchange import ExportedMemory
-from mnemosyned.maintenance.move import location_of
-from mnemosyned.maintenance.move_command import move_command
-from mnemosyned.service.exchange import move as moves
-from mnemosyned.service.exchange.same_answers import compare_answers
+from mnemosyned.memory.exchange import ExportedMemory
+from mnemosyned.service import move as moves
+from mnemosyned.service.move import compare_answers
 from mnemosyned.verbs.memories import Recall, Remember
 
 __all__ = ["filled", "settings", "source"]

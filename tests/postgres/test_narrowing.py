@@ -18,12 +18,11 @@ from support.before_narrowing import (
 )
 from support.fakes import memory, remember_batch
 
-from mnemosyned.domain.keeping.retention import ForgetFilter
-from mnemosyned.domain.memory import Detail, DetailKind, Episode
-from mnemosyned.storage.postgres.database.migrations import upgrade
-from mnemosyned.storage.postgres.opening import open_store
-from mnemosyned.storage.postgres.store import PostgresStore
-from mnemosyned.storage.postgres.tables.details import Values, values_of, written
+from mnemosyned.memory.forgetting import ForgetFilter
+from mnemosyned.memory.values import Detail, DetailKind, Episode
+from mnemosyned.storage.postgres.memories import Values, values_of, written
+from mnemosyned.storage.postgres.schema import upgrade
+from mnemosyned.storage.postgres.store import PostgresStore, open_store
 
 pytestmark = pytest.mark.postgres
 

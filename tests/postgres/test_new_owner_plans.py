@@ -19,18 +19,13 @@ from support.engines import new_database
 from support.fakes import NOON, FakeClock
 from support.twins import service_over
 
-from mnemosyned.domain.exchange import ExportFilter
+from mnemosyned.memory.exchange import ExportFilter
 from mnemosyned.paths import shipped
 from mnemosyned.service.service import MemoryService
-from mnemosyned.storage.postgres.database import pool
-from mnemosyned.storage.postgres.database.session import Session
-from mnemosyned.storage.postgres.database.statistics import (
-    CHECKED_EVERY,
-    Growth,
-    refresh_statistics,
-)
-from mnemosyned.storage.postgres.opening import open_store
-from mnemosyned.storage.postgres.store import PostgresStore
+from mnemosyned.storage.postgres import pool
+from mnemosyned.storage.postgres.pool import CHECKED_EVERY, Growth, refresh_statistics
+from mnemosyned.storage.postgres.session import Session
+from mnemosyned.storage.postgres.store import PostgresStore, open_store
 from mnemosyned.verbs.facade import VERBS
 from mnemosyned.verbs.memories import Remember, RememberMany
 

@@ -16,20 +16,19 @@ from support.fakes import FakeClock, FakeSummarizer, remember_batch, trio
 from support.postgres import Server
 
 from mnemosyned import Client
-from mnemosyned.domain.errors import DatabaseUnreachable, NotFound, StorageFailed
-from mnemosyned.domain.memory import MemoryRecord, Tier
-from mnemosyned.domain.ports.store import MemoryStore
-from mnemosyned.domain.sleep.cycles import CycleStatus, Trigger
+from mnemosyned.errors import DatabaseUnreachable, NotFound, StorageFailed
+from mnemosyned.memory.consolidation import CycleStatus, Trigger
+from mnemosyned.memory.ports import MemoryStore
+from mnemosyned.memory.values import MemoryRecord, Tier
 from mnemosyned.paths import shipped
 from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.lease import SummarizerLease
-from mnemosyned.storage.postgres.database import connections
-from mnemosyned.storage.postgres.database.connections import connected_once
-from mnemosyned.storage.postgres.database.failures import storage_failed
-from mnemosyned.storage.postgres.database.migrations import upgrade
-from mnemosyned.storage.postgres.opening import open_store
+from mnemosyned.storage.postgres import connections
+from mnemosyned.storage.postgres.connections import connected_once, storage_failed
+from mnemosyned.storage.postgres.schema import upgrade
+from mnemosyned.storage.postgres.store import open_store
 
 __all__ = ["start"]
 

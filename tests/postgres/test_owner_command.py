@@ -9,16 +9,10 @@ import psycopg
 import pytest
 from click.testing import CliRunner, Result
 
-from mnemosyned.domain.errors import (
-    ConfigInvalid,
-    InvalidRequest,
-    NotFound,
-    StorageFailed,
-)
-from mnemosyned.maintenance.servers.db_command import db
-from mnemosyned.maintenance.servers.owner_command import owner
+from mnemosyned.cli.maintenance.servers import db, owner
+from mnemosyned.errors import ConfigInvalid, InvalidRequest, NotFound, StorageFailed
 from mnemosyned.paths import shipped
-from mnemosyned.storage.postgres.opening import open_owners
+from mnemosyned.storage.postgres.store import open_owners
 
 pytestmark = pytest.mark.postgres
 

@@ -18,22 +18,21 @@ from support.vector_service import (
     wait_until_embedded,
 )
 
+from mnemosyned.assembly.build import SharedParts, make_shared_vectors
 from mnemosyned.assembly.owners import OwnerMemories
-from mnemosyned.assembly.parts import SharedParts, make_shared_vectors
 from mnemosyned.assembly.stores import OwnedStores, open_owned_stores
 from mnemosyned.config import Config, DatabaseLocation, EmbeddingConfig
-from mnemosyned.domain.errors import EmbedderFailed, ModelUnavailable
-from mnemosyned.domain.statuses import EmbedderState
+from mnemosyned.errors import EmbedderFailed, ModelUnavailable
+from mnemosyned.memory.values import EmbedderState
+from mnemosyned.search.vectors import owners as module
 from mnemosyned.service.intake import Intake
 from mnemosyned.service.policies import Policies, PolicyHolder
 from mnemosyned.service.service import MemoryService
+from mnemosyned.sleep.lease import ForegroundGate
 from mnemosyned.sleep.policy import Schedule, SleepPolicy
-from mnemosyned.sleep.throttle import ForegroundGate
-from mnemosyned.vectors import shared as module
-from mnemosyned.verbs.changes import EditMemory
-from mnemosyned.verbs.memories import Recall, Remember
+from mnemosyned.verbs.memories import EditMemory, Recall, Remember
 from mnemosyned.verbs.retention import Forget
-from mnemosyned.verbs.status import Status
+from mnemosyned.verbs.upkeep import Status
 
 pytestmark = pytest.mark.postgres
 

@@ -11,13 +11,13 @@ import psycopg
 import pytest
 from support.fakes import consolidate, memory, promotion, remember_batch, trio
 
-from mnemosyned.domain.errors import InvalidRequest, NotFound
-from mnemosyned.domain.ports.servers.owners import Owner, Scope
-from mnemosyned.domain.ports.store import MemoryStore
+from mnemosyned.errors import InvalidRequest, NotFound
+from mnemosyned.memory.engine_ports import Owner, Scope
+from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.paths import shipped
-from mnemosyned.storage.postgres.opening import open_owners, open_store
-from mnemosyned.storage.postgres.stores import owners as owners_module
-from mnemosyned.storage.postgres.stores.owners import PostgresOwners
+from mnemosyned.storage.postgres import owners as owners_module
+from mnemosyned.storage.postgres.owners import PostgresOwners
+from mnemosyned.storage.postgres.store import open_owners, open_store
 
 pytestmark = pytest.mark.postgres
 MIGRATIONS = shipped("migrations") / "postgres"

@@ -13,10 +13,10 @@ from e2e.doors import NAMES
 from support.openssl import HAVE_OPENSSL
 
 from mnemosyned import Client
-from mnemosyned.domain.ports.servers.owners import OwnerStore, Scope
+from mnemosyned.cli.commands.top_app import Feed
+from mnemosyned.memory.engine_ports import OwnerStore, Scope
 from mnemosyned.paths import shipped
-from mnemosyned.storage.postgres.opening import open_owners
-from mnemosyned.top.feed import Feed
+from mnemosyned.storage.postgres.store import open_owners
 
 pytestmark = [pytest.mark.postgres, HAVE_OPENSSL]
 

@@ -16,14 +16,14 @@ from support.fakes import NOON, FakeClock
 from support.twins import Twins, service_over, twins
 
 from mnemosyned.paths import shipped
-from mnemosyned.storage.postgres.database.session import Result, Session
-from mnemosyned.storage.postgres.opening import open_store
-from mnemosyned.storage.postgres.tables.placement import evict
+from mnemosyned.storage.postgres.insert import evict
+from mnemosyned.storage.postgres.session import Result, Session
+from mnemosyned.storage.postgres.store import open_store
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.verbs.changes import EditMemory
 from mnemosyned.verbs.listing import ListMemories
 from mnemosyned.verbs.memories import (
     BATCH_MAX,
+    EditMemory,
     Get,
     Recall,
     Remember,

@@ -4,8 +4,8 @@ import pytest
 from support.engines import postgres_store
 from support.fakes import NOON, promotion, remember_batch, trio
 
-from mnemosyned.domain.keeping.retention import Retention
-from mnemosyned.storage.postgres.stores.archive import retention
+from mnemosyned.memory.forgetting import Retention
+from mnemosyned.storage.postgres import archive
 
 pytestmark = pytest.mark.postgres
 
@@ -17,7 +17,7 @@ EVERYTHING = Retention(characters_max=0)
 def test_no_original_is_left_out_between_two_steps(
     monkeypatch: pytest.MonkeyPatch, step: int
 ) -> None:
-    monkeypatch.setattr(retention, "EPISODES_READ", step)
+    monkeypatch.setattr(archive, "EPISODES_READ", step)
     groups = [trio(f"g{number}.", hours_ago=40 - number) for number in range(EPISODES)]
     memories = [memory for group in groups for memory in group]
     ids = tuple(memory.id for memory in memories)

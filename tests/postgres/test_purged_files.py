@@ -14,18 +14,17 @@ from support.fakes import memory, remember_batch
 from support.postgres import Server
 
 from mnemosyned.assembly.build import OpenMemory, open_memory
+from mnemosyned.cli.maintenance.servers import db
 from mnemosyned.config import Config
-from mnemosyned.domain.errors import ConfigInvalid
-from mnemosyned.domain.ports.store import MemoryStore
-from mnemosyned.maintenance.servers.db_command import db
+from mnemosyned.errors import ConfigInvalid
+from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.paths import shipped
-from mnemosyned.storage.postgres.database import rewriting
-from mnemosyned.storage.postgres.opening import open_owners, open_store
-from mnemosyned.verbs.changes import EditMemory, Tag
-from mnemosyned.verbs.learnings import Learn, RemoveLearning
-from mnemosyned.verbs.memories import Remember
+from mnemosyned.storage.postgres import purge as rewriting
+from mnemosyned.storage.postgres.store import open_owners, open_store
+from mnemosyned.verbs.conversation import Learn, RemoveLearning
+from mnemosyned.verbs.memories import EditMemory, Remember, Tag
 from mnemosyned.verbs.retention import Forget
-from mnemosyned.verbs.sleep import Sleep
+from mnemosyned.verbs.upkeep import Sleep
 
 pytestmark = pytest.mark.postgres
 MIGRATIONS = shipped("migrations") / "postgres"
@@ -210,7 +209,7 @@ def test_a_locked_table_is_named_and_the_others_are_purged(
     admin: psycopg.Connection[tuple[object, ...]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(rewriting, "LOCK_S", 1)
+    monkeypatch.setattr(rewriting, "REWRITE_LOCK_S", 1)
     for grant in GRANTS[:2]:
         admin.execute(grant.encode())
     with open_memory(Config(database=dsn, auto_sleep=False)):

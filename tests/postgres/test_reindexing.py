@@ -11,11 +11,11 @@ import psycopg
 import pytest
 from support.fakes import consolidate, memory, promotion, remember_batch
 
-from mnemosyned.domain.keeping.retention import ForgetFilter
-from mnemosyned.domain.text.terms import terms
+from mnemosyned.memory.forgetting import ForgetFilter
 from mnemosyned.paths import shipped
-from mnemosyned.storage.postgres.fulltext.terms import word_hashes
-from mnemosyned.storage.postgres.opening import open_store
+from mnemosyned.storage.postgres.fulltext import word_hashes
+from mnemosyned.storage.postgres.store import open_store
+from mnemosyned.text.terms import terms
 
 pytestmark = pytest.mark.postgres
 

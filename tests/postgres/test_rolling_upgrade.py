@@ -10,16 +10,15 @@ import psycopg
 import pytest
 from support.fakes import memory, remember_batch
 
-from mnemosyned.domain.errors import (
+from mnemosyned.errors import (
     DatabaseUnreachable,
     MnemosynedError,
     SchemaTooNew,
     StorageFailed,
 )
 from mnemosyned.paths import shipped
-from mnemosyned.storage.postgres.database.migrations import upgrade
-from mnemosyned.storage.postgres.opening import open_store
-from mnemosyned.storage.postgres.store import PostgresStore
+from mnemosyned.storage.postgres.schema import upgrade
+from mnemosyned.storage.postgres.store import PostgresStore, open_store
 
 pytestmark = pytest.mark.postgres
 

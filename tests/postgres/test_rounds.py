@@ -9,16 +9,16 @@ import pytest
 from e2e.daemons import eventually
 from support.fakes import FakeClock
 
+from mnemosyned.assembly.build import SharedParts
 from mnemosyned.assembly.owners import OwnerMemories
-from mnemosyned.assembly.parts import SharedParts
 from mnemosyned.assembly.stores import open_owned_stores
 from mnemosyned.config import Config, DatabaseLocation
-from mnemosyned.domain.keeping.retention import Retention
-from mnemosyned.domain.sleep.cycles import Trigger
+from mnemosyned.memory.consolidation import Trigger
+from mnemosyned.memory.forgetting import Retention
 from mnemosyned.service.policies import Policies, PolicyHolder
+from mnemosyned.sleep.lease import ForegroundGate
 from mnemosyned.sleep.policy import SleepPolicy
-from mnemosyned.sleep.throttle import ForegroundGate
-from mnemosyned.storage.postgres.database import purge
+from mnemosyned.storage.postgres import purge
 from mnemosyned.verbs.memories import Remember
 from mnemosyned.verbs.retention import Forget
 
@@ -134,7 +134,7 @@ def test_a_purge_that_was_refused_is_not_tried_again_at_once(
         tried.append(owner)
         return False
 
-    monkeypatch.setattr(purge, "run", refused)
+    monkeypatch.setattr(purge, "purge_owner", refused)
     anna = rounds.add("anna")
     rounds.remember(anna, "a", "b")
     rounds.memories.get(anna).service.call(Forget(id="a", now=True))

@@ -14,27 +14,23 @@ import psycopg
 import pytest
 from support.fakes import memory, remember_batch
 
-from mnemosyned.domain.errors import NotFound, StorageFailed
-from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.domain.ports.servers.owners import Scope
-from mnemosyned.domain.ports.store import MemoryStore
-from mnemosyned.domain.sleep.rollup import Level
+from mnemosyned.errors import NotFound, StorageFailed
+from mnemosyned.memory.engine_ports import Scope
+from mnemosyned.memory.periods import Level
+from mnemosyned.memory.ports import MemoryStore
+from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.paths import shipped
-from mnemosyned.storage.postgres.database import roles
-from mnemosyned.storage.postgres.database.roles import (
-    ROLES,
-    ensure_role,
-    request_role,
-)
-from mnemosyned.storage.postgres.database.session import Session
-from mnemosyned.storage.postgres.opening import (
+from mnemosyned.storage.postgres import roles
+from mnemosyned.storage.postgres.insert import SAID_BEFORE
+from mnemosyned.storage.postgres.owners import PostgresServer
+from mnemosyned.storage.postgres.roles import ROLES, ensure_role, request_role
+from mnemosyned.storage.postgres.session import Session
+from mnemosyned.storage.postgres.store import (
+    PostgresStore,
     open_owned_stores,
     open_owners,
     open_store,
 )
-from mnemosyned.storage.postgres.store import PostgresStore
-from mnemosyned.storage.postgres.stores.server import PostgresServer
-from mnemosyned.storage.postgres.tables.insert import SAID_BEFORE
 
 pytestmark = pytest.mark.postgres
 MIGRATIONS = shipped("migrations") / "postgres"

@@ -16,7 +16,7 @@ from support.engines import POSTGRES, SQLITE
 from support.fakes import NOON, FakeClock
 from support.twins import Twins, twins
 
-from mnemosyned.domain.memory import Tier
+from mnemosyned.memory.values import Tier
 from mnemosyned.verbs.memories import Recall, Remember
 
 pytestmark = pytest.mark.postgres

@@ -29,11 +29,11 @@ from e2e.daemons import WAIT_S, Daemon, eventually, running
 from postgres.fleet import setting
 
 from mnemosyned import Client
-from mnemosyned.domain.errors import ScopeMissing, SecretRefused, Unauthorized
-from mnemosyned.domain.memory import Tier
-from mnemosyned.domain.ports.servers.owners import OwnerStore, Scope
+from mnemosyned.errors import ScopeMissing, SecretRefused, Unauthorized
+from mnemosyned.memory.engine_ports import OwnerStore, Scope
+from mnemosyned.memory.values import Tier
 from mnemosyned.paths import shipped
-from mnemosyned.storage.postgres.opening import open_owners
+from mnemosyned.storage.postgres.store import open_owners
 
 pytestmark = pytest.mark.postgres
 ALL = tuple(Scope)

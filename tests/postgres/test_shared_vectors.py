@@ -9,12 +9,11 @@ import pytest
 from support.fakes import FakeEmbedder, memory, remember_batch
 from support.vector_service import wait_until
 
-from mnemosyned.domain.ports.vectors import VectorNews
+from mnemosyned.memory.engine_ports import VectorNews
 from mnemosyned.paths import shipped
-from mnemosyned.storage.postgres.opening import open_store
-from mnemosyned.storage.postgres.store import PostgresStore
-from mnemosyned.vectors import indexer
-from mnemosyned.vectors.indexer import Vectors
+from mnemosyned.search.vectors import indexer
+from mnemosyned.search.vectors.indexer import VectorIndexer
+from mnemosyned.storage.postgres.store import PostgresStore, open_store
 
 pytestmark = pytest.mark.postgres
 
@@ -87,7 +86,7 @@ def test_the_index_of_one_follows_what_the_other_embeds_and_forgets(
     with ExitStack() as stack:
         first, second = (
             stack.enter_context(
-                Vectors(
+                VectorIndexer(
                     store=store.vectors,
                     embedder=embedder,
                     wait_s=5,

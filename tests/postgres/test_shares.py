@@ -13,16 +13,12 @@ from e2e.daemons import WAIT_S, eventually
 from support.fakes import remember_batch, trio
 from support.postgres import Server
 
-from mnemosyned.domain.errors import MemoryBusy
-from mnemosyned.domain.exchange import ExportFilter
-from mnemosyned.domain.ports.store import MemoryStore
+from mnemosyned.errors import MemoryBusy
+from mnemosyned.memory.exchange import ExportFilter
+from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.paths import shipped
-from mnemosyned.storage.postgres.database import connections
-from mnemosyned.storage.postgres.opening import (
-    OwnedStores,
-    open_owned_stores,
-    open_store,
-)
+from mnemosyned.storage.postgres import connections
+from mnemosyned.storage.postgres.store import OwnedStores, open_owned_stores, open_store
 
 pytestmark = pytest.mark.postgres
 

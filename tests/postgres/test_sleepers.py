@@ -14,16 +14,11 @@ import pytest
 from support.fakes import FakeClock, FakeSummarizer, promotion, remember_batch, trio
 from support.policies import change_sleep
 
-from mnemosyned.domain.errors import (
-    BatchChanged,
-    MemoryBusy,
-    SleepInProgress,
-    StorageFailed,
-)
-from mnemosyned.domain.memory import MemoryRecord, Tier
-from mnemosyned.domain.ports.servers.owners import LOCAL_OWNER
-from mnemosyned.domain.ports.store import MemoryStore
-from mnemosyned.domain.sleep.cycles import CycleStatus, GroupStatus, Trigger
+from mnemosyned.errors import BatchChanged, MemoryBusy, SleepInProgress, StorageFailed
+from mnemosyned.memory.consolidation import CycleStatus, GroupStatus, Trigger
+from mnemosyned.memory.engine_ports import LOCAL_OWNER
+from mnemosyned.memory.ports import MemoryStore
+from mnemosyned.memory.values import MemoryRecord, Tier
 from mnemosyned.paths import shipped
 from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.sleep.context import CycleRequest
@@ -31,11 +26,10 @@ from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.lease import SummarizerLease
 from mnemosyned.sleep.policy import CommitPacing
 from mnemosyned.sleep.sleeper import Capacity
-from mnemosyned.storage.postgres.database.pool import Pool
-from mnemosyned.storage.postgres.database.session import Session
-from mnemosyned.storage.postgres.opening import open_store
-from mnemosyned.storage.postgres.store import PostgresStore
-from mnemosyned.storage.postgres.stores.sleep import PostgresSleep
+from mnemosyned.storage.postgres.pool import Pool
+from mnemosyned.storage.postgres.session import Session
+from mnemosyned.storage.postgres.sleep import PostgresSleep
+from mnemosyned.storage.postgres.store import PostgresStore, open_store
 
 pytestmark = pytest.mark.postgres
 

@@ -11,10 +11,10 @@ from e2e.daemons import WAIT_S, eventually, mnem
 from psycopg.conninfo import conninfo_to_dict
 from support.postgres import Server
 
-from mnemosyned.domain.errors import StorageFailed
-from mnemosyned.domain.ports.servers.owners import Scope
+from mnemosyned.errors import StorageFailed
+from mnemosyned.memory.engine_ports import Scope
 from mnemosyned.paths import shipped
-from mnemosyned.storage.postgres.opening import open_owners, open_store
+from mnemosyned.storage.postgres.store import open_owners, open_store
 
 __all__ = ["start"]
 

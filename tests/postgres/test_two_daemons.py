@@ -8,10 +8,10 @@ from e2e.conftest import Start, start
 from e2e.daemons import Daemon, eventually
 
 from mnemosyned import Client
-from mnemosyned.domain.errors import DaemonUnreachable, NotFound, SleepInProgress
-from mnemosyned.domain.memory import Tier
+from mnemosyned.errors import DaemonUnreachable, NotFound, SleepInProgress
+from mnemosyned.memory.values import Tier
 from mnemosyned.paths import shipped
-from mnemosyned.storage.postgres.opening import open_store
+from mnemosyned.storage.postgres.store import open_store
 
 __all__ = ["start"]
 

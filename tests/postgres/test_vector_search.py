@@ -12,14 +12,13 @@ import pytest
 from support.fakes import memory, remember_batch
 from support.vectors import ROUNDING, cosine, nearest, pack
 
-from mnemosyned.domain.ports.store import MemoryStore
-from mnemosyned.domain.ports.vectors import ComparisonTooSlow
+from mnemosyned.memory.engine_ports import ComparisonTooSlow
+from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.paths import shipped
-from mnemosyned.storage.postgres.database.pgvector import prepare_search
-from mnemosyned.storage.postgres.database.roles import request_role
-from mnemosyned.storage.postgres.database.session import Session
-from mnemosyned.storage.postgres.opening import open_store
-from mnemosyned.storage.postgres.store import PostgresStore
+from mnemosyned.storage.postgres.roles import request_role
+from mnemosyned.storage.postgres.schema import prepare_search
+from mnemosyned.storage.postgres.session import Session
+from mnemosyned.storage.postgres.store import PostgresStore, open_store
 
 pytestmark = [pytest.mark.postgres, pytest.mark.usefixtures("pgvector")]
 MIGRATIONS = shipped("migrations") / "postgres"

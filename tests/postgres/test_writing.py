@@ -12,13 +12,12 @@ import pytest
 from e2e.daemons import eventually
 from support.fakes import NOON, memory, remember_batch
 
-from mnemosyned.domain.errors import NotFound, StorageFailed
-from mnemosyned.domain.memory import MemoryRecord, Tier
-from mnemosyned.domain.ports.records import Draft
+from mnemosyned.errors import NotFound, StorageFailed
+from mnemosyned.memory.ports import Draft
+from mnemosyned.memory.values import MemoryRecord, Tier
 from mnemosyned.paths import shipped
-from mnemosyned.storage.postgres.database import connections
-from mnemosyned.storage.postgres.opening import open_store
-from mnemosyned.storage.postgres.store import PostgresStore
+from mnemosyned.storage.postgres import connections
+from mnemosyned.storage.postgres.store import PostgresStore, open_store
 
 pytestmark = pytest.mark.postgres
 

@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.hooks.service import Envelope, HookService
+from mnemosyned.agents.hooks.service import Envelope, HookService
+from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.storage.sqlite import SqliteStore
 
 Json = dict[str, Any]

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from support.fakes import NOON
 
-from mnemosyned.domain.content_hash import content_hash
+from mnemosyned.memory.values import content_hash
 from mnemosyned.paths import shipped
-from mnemosyned.storage.postgres.fulltext.terms import word_hashes
+from mnemosyned.storage.postgres.fulltext import word_hashes
 
 if TYPE_CHECKING:
     import psycopg

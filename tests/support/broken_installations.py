@@ -13,9 +13,8 @@ from pathlib import Path
 from unittest.mock import patch
 
 from mnemosyned import Memory
-from mnemosyned.maintenance.doctor import examine, present_installation
-from mnemosyned.maintenance.findings import Finding
-from mnemosyned.maintenance.repair import repair
+from mnemosyned.cli.maintenance.doctor import examine, present_installation, repair
+from mnemosyned.cli.maintenance.findings import Finding
 
 STAMP = "20260301T120000Z"
 

@@ -47,7 +47,7 @@ def has_citus() -> bool:
 def cluster() -> str:
     """The DSN of a distributed database with nothing in it, in this process."""
     # Loaded here: without psycopg the other engines are tested.
-    from mnemosyned.storage.postgres.opening import (  # noqa: PLC0415
+    from mnemosyned.storage.postgres.store import (  # noqa: PLC0415
         open_server,
     )
 
@@ -96,7 +96,9 @@ def nodes() -> list[Server]:
 @contextmanager
 def citus_store() -> Iterator[PostgresStore]:
     """A store of an owner of its own, all in one cluster; each statement has to meet one shard."""
-    from mnemosyned.storage.postgres.opening import open_store  # noqa: PLC0415
+    from mnemosyned.storage.postgres.store import (  # noqa: PLC0415
+        open_store,
+    )
 
     owner = next(_owners)
     with (
@@ -114,7 +116,9 @@ def meeting_one_shard() -> Iterator[list[str]]:
     """Have each statement explained before it runs; those that more than one shard would run."""
     from psycopg import ClientCursor  # noqa: PLC0415
 
-    from mnemosyned.storage.postgres.database.session import Session  # noqa: PLC0415
+    from mnemosyned.storage.postgres.session import (  # noqa: PLC0415
+        Session,
+    )
 
     send = Session._send  # noqa: SLF001
     wrong: list[str] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mnemosyned.domain.conversation.as_memories import as_message
+from mnemosyned.conversation.archived import as_message
 from mnemosyned.service.service import MemoryService
 from mnemosyned.verbs.conversation import Compact, Shortened
 from mnemosyned.verbs.memories import Expand

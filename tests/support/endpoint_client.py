@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mnemosyned.domain.errors import SummarizerFailed
+from mnemosyned.errors import SummarizerFailed
 from mnemosyned.models.endpoint import EndpointModel
 
 SECRET = "the cabin's code is larch-4471"  # noqa: S105 what a memory says

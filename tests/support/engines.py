@@ -34,7 +34,7 @@ def sqlite_store(database: Path, blank: Path) -> Iterator[SqliteStore]:
 def postgres_store() -> Iterator[PostgresStore]:
     """A store in a database of its own; with GUARDED=1 held to its owner by the database too."""
     # Loaded here: without psycopg the other engine is tested.
-    from mnemosyned.storage.postgres.opening import (  # noqa: PLC0415
+    from mnemosyned.storage.postgres.store import (  # noqa: PLC0415
         open_store as open_postgres,
     )
 
@@ -83,7 +83,7 @@ def _server() -> tuple[Server, str]:
     """The server of this process, and the name of the database that others are copied from."""
     from support.postgres import Server  # noqa: PLC0415
 
-    from mnemosyned.storage.postgres.opening import (  # noqa: PLC0415
+    from mnemosyned.storage.postgres.store import (  # noqa: PLC0415
         open_store as open_postgres,
     )
 

@@ -6,9 +6,9 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mnemosyned.domain.errors import ModelUnavailable, SummarizerFailed
-from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.domain.ports.models import Summary, TextModel
+from mnemosyned.errors import ModelUnavailable, SummarizerFailed
+from mnemosyned.memory.engine_ports import Summary, TextModel
+from mnemosyned.memory.values import MemoryRecord
 
 
 @dataclass

@@ -12,14 +12,17 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from mnemosyned.domain.errors import SummarizerFailed
-from mnemosyned.domain.memory import Acknowledged, MemoryRecord
-from mnemosyned.domain.ports.models import Embedder, Summarizer, Summary
-from mnemosyned.domain.ports.records import Draft
-from mnemosyned.domain.ports.sleep import Promotion
-from mnemosyned.domain.ports.store import MemoryStore
-from mnemosyned.domain.sleep.consolidation import Pending, Selection, make_episode
-from mnemosyned.domain.sleep.cycles import GroupStatus, LogEntry
+from mnemosyned.errors import SummarizerFailed
+from mnemosyned.memory.consolidation import (
+    GroupStatus,
+    LogEntry,
+    Pending,
+    Selection,
+    make_episode,
+)
+from mnemosyned.memory.engine_ports import Embedder, Summarizer, Summary
+from mnemosyned.memory.ports import Draft, MemoryStore, Promotion
+from mnemosyned.memory.values import Acknowledged, MemoryRecord
 
 NOON = datetime(2026, 3, 17, 12, tzinfo=UTC)
 

@@ -13,16 +13,15 @@ from typing import Any
 from support.fakes import NOON, FakeClock, memory
 from support.leftovers import left_of
 
-from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.domain.sleep.cycles import Trigger
+from mnemosyned.memory.consolidation import Trigger
+from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.verbs.changes import Pin
-from mnemosyned.verbs.memories import Remember
+from mnemosyned.verbs.memories import Pin, Remember
 from mnemosyned.verbs.retention import Forget, Prune, Restore
-from mnemosyned.verbs.sleep import Undo
+from mnemosyned.verbs.upkeep import Undo
 
 WORDS = {
     "words": "Zqxjv48213Kwyz",

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 
-from mnemosyned.config.sections import LimitsConfig
-from mnemosyned.daemon.server.acceptor import Listener
-from mnemosyned.daemon.server.access import SocketAccess
-from mnemosyned.daemon.server.listener import listening
-from mnemosyned.daemon.server.serving import serving
-from mnemosyned.daemon.server.workers import OwnerOf
+from mnemosyned.config.settings import LimitsConfig
+from mnemosyned.daemon.http.listening import Listener, listening
+from mnemosyned.daemon.http.protocol import SocketAccess
+from mnemosyned.daemon.http.server import serving
+from mnemosyned.daemon.http.workers import OwnerOf
 from mnemosyned.http_messages import Resource
 
 WAIT_S = 10.0

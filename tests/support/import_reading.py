@@ -10,8 +10,8 @@ from support.import_personal import PERSONAL
 from support.import_samples import PLAIN, Sample
 from support.import_stores import STORES
 
-from mnemosyned.importers.importer import START, Bad, Format, Item, Source
-from mnemosyned.importers.registry import recognized
+from mnemosyned.importers.importer import START, Bad, Format, ImportItem, Source
+from mnemosyned.importers.plan import recognize_format
 
 ALL = [*PLAIN, *CHATS, *PERSONAL, *STORES]
 
@@ -24,14 +24,14 @@ EVERY_SAMPLE = pytest.mark.parametrize("sample", ALL, ids=name_of)
 
 
 def format_of(path: Path) -> Format:
-    format = recognized(Source.named(path))
+    format = recognize_format(Source.named(path))
     assert format, f"{path} is not recognized"
     return format
 
 
-def read(path: Path, position: str = START) -> tuple[list[Item], list[Bad]]:
+def read(path: Path, position: str = START) -> tuple[list[ImportItem], list[Bad]]:
     records = list(format_of(path).read(Source.named(path), position))
     return (
-        [record for record in records if isinstance(record, Item)],
+        [record for record in records if isinstance(record, ImportItem)],
         [record for record in records if isinstance(record, Bad)],
     )

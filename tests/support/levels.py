@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 from support.fakes import FakeClock, memory, remember_batch
 
-from mnemosyned.domain.memory import Episode, MemoryRecord
-from mnemosyned.domain.sleep.cycles import CycleReport, Trigger
+from mnemosyned.memory.consolidation import CycleReport, Trigger
+from mnemosyned.memory.values import Episode, MemoryRecord
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore

@@ -25,14 +25,22 @@ from support.fakes import FakeClock
 
 from mnemosyned.assembly.build import OpenMemory, open_memory
 from mnemosyned.config import load_config
-from mnemosyned.domain.errors import CannotUndo, InvalidRequest, WordsPruned
-from mnemosyned.domain.memory import Episode, Tier
-from mnemosyned.domain.sleep.cycles import CycleStatus
-from mnemosyned.verbs.changes import EditMemory, Pin, Tag, Unpin, Untag
-from mnemosyned.verbs.memories import Expand, Get, Remember
+from mnemosyned.errors import CannotUndo, InvalidRequest, WordsPruned
+from mnemosyned.memory.consolidation import CycleStatus
+from mnemosyned.memory.values import Episode, Tier
+from mnemosyned.verbs.memories import (
+    EditMemory,
+    Expand,
+    Get,
+    Pin,
+    Remember,
+    Tag,
+    Unpin,
+    Untag,
+)
 from mnemosyned.verbs.request import Request
 from mnemosyned.verbs.retention import Forget, Prune, Restore
-from mnemosyned.verbs.sleep import Sleep, Undo
+from mnemosyned.verbs.upkeep import Sleep, Undo
 
 R = TypeVar("R")
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from mnemosyned.agents.mcp.identity import ClientIdentity
+from mnemosyned.agents.mcp.protocol import CAPABILITIES_KEY, CLIENT_KEY, VERSION_KEY
+from mnemosyned.agents.mcp.server import mcp_route
 from mnemosyned.http_messages import HttpRequest, Response, Route
-from mnemosyned.mcp.identity import Identity
-from mnemosyned.mcp.protocol import CAPABILITIES_KEY, CLIENT_KEY, VERSION_KEY
-from mnemosyned.mcp.route import mcp_route
 from mnemosyned.verbs.facade import Caller
 
 Json = Any
@@ -37,7 +37,7 @@ class FakeSessions:
     def sessions_of(self, project: str, limit: int) -> Sequence[str]:
         return self.known.get(project, [])[:limit] if project else []
 
-    def saw(self, identity: Identity, _: datetime) -> None:
+    def saw(self, identity: ClientIdentity, _: datetime) -> None:
         sessions = self.known.setdefault(identity.project, [])
         if identity.session not in sessions:
             sessions.insert(0, identity.session)

@@ -10,16 +10,24 @@ from typing import Any, Literal, TypeVar
 
 from support.fakes import NOON
 
-from mnemosyned.domain.exchange import ExportedEpisode, ExportedMemory
-from mnemosyned.domain.learnings.learning import Learning, LearningKind
-from mnemosyned.verbs.changes import EditMemory, Pin, Tag, Unpin, Untag
-from mnemosyned.verbs.conversation import Compact
-from mnemosyned.verbs.learnings import EditLearning, Learn, RemoveLearning
+from mnemosyned.memory.exchange import ExportedEpisode, ExportedMemory
+from mnemosyned.memory.learning import Learning, LearningKind
+from mnemosyned.verbs.conversation import Compact, EditLearning, Learn, RemoveLearning
 from mnemosyned.verbs.listing import ListMemories
-from mnemosyned.verbs.memories import Expand, Get, Remember, RememberMany
+from mnemosyned.verbs.memories import (
+    EditMemory,
+    Expand,
+    Get,
+    Pin,
+    Remember,
+    RememberMany,
+    Tag,
+    Unpin,
+    Untag,
+)
 from mnemosyned.verbs.request import Request
 from mnemosyned.verbs.retention import Forget, Prune, Restore
-from mnemosyned.verbs.sleep import Sleep, Undo
+from mnemosyned.verbs.upkeep import Sleep, Undo
 
 TEXTS = (
     "The gate code is 4711",

@@ -6,9 +6,9 @@ from itertools import count
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.domain.summary.records.lines import RecordLine
-from mnemosyned.domain.summary.records.summarize import summarize_records
+from mnemosyned.memory.values import MemoryRecord
+from mnemosyned.summary.records.lines import RecordLine
+from mnemosyned.summary.records.summarize import summarize_records
 
 MORNING = datetime(2026, 3, 10, 8, tzinfo=UTC)
 SAMPLES = Path(__file__).parent / "datasets" / "records"

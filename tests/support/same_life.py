@@ -17,17 +17,20 @@ from support.random_requests import QUESTIONS, SESSIONS, RandomRequests
 from support.twins import RANDOM_ID, Twins
 
 from mnemosyned.assembly.stores import OpenStore
-from mnemosyned.domain.errors import MnemosynedError
-from mnemosyned.domain.exchange import ExportedEpisode, ExportedMemory
-from mnemosyned.domain.memory import Tier
-from mnemosyned.domain.ports.archive.exchange import AnyRecord
-from mnemosyned.domain.ports.archive.moving import RecoverableRecord
-from mnemosyned.domain.sleep.cycles import LogEntry
-from mnemosyned.verbs.learnings import Learnings
+from mnemosyned.errors import MnemosynedError
+from mnemosyned.memory.consolidation import LogEntry
+from mnemosyned.memory.exchange import (
+    AnyRecord,
+    ExportedEpisode,
+    ExportedMemory,
+    RecoverableRecord,
+)
+from mnemosyned.memory.values import Tier
+from mnemosyned.verbs.conversation import Learnings
 from mnemosyned.verbs.listing import ListMemories, Sessions, Sources
 from mnemosyned.verbs.memories import Recall
 from mnemosyned.verbs.request import Request
-from mnemosyned.verbs.sleep import Log
+from mnemosyned.verbs.upkeep import Log
 
 UNTOLD = {
     "bytes",

@@ -2,15 +2,14 @@
 
 from datetime import UTC
 
-from mnemosyned.service.backups.keeper import BackupKeeper
-from mnemosyned.service.forgetting.retention import RetentionService
-from mnemosyned.service.parts import ServiceParts
+from mnemosyned.search.vectors.indexer import VectorIndexer
+from mnemosyned.service.backups import BackupKeeper
+from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.policies import About, PolicyHolder
-from mnemosyned.service.service import MemoryService
+from mnemosyned.service.service import MemoryService, ServiceParts
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.sleeper import Sleeper, Upkeep
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.vectors.indexer import Vectors
 
 
 def about(store: SqliteStore) -> About:
@@ -40,7 +39,7 @@ def make_service(
     retention: RetentionService,
     policies: PolicyHolder,
     *,
-    vectors: Vectors | None = None,
+    vectors: VectorIndexer | None = None,
     in_background: bool = False,
 ) -> MemoryService:
     """A service; with `in_background` its schedule starts with its `sleeper`."""

@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from mnemosyned.setup.journal import Journal
-from mnemosyned.setup.machine import Machine, Programs
-from mnemosyned.setup.parts import OwnFile, State
-from mnemosyned.setup.target import Site
-from mnemosyned.setup.targets import TARGETS
-from mnemosyned.setup.tools import (
+from mnemosyned.agents.setup.files import SetupJournal
+from mnemosyned.agents.setup.parts import Machine, OwnFile, Programs, Site, State
+from mnemosyned.agents.setup.targets import TARGETS
+from mnemosyned.agents.setup.tools import (
     ToolPlan,
     edits_to_undo,
     plan_tool,
@@ -87,8 +85,8 @@ class Home:
         return Site(machine=machine, programs=self.programs, project=self.project)
 
     @property
-    def journal(self) -> Journal:
-        return Journal(self.state)
+    def journal(self) -> SetupJournal:
+        return SetupJournal(self.state)
 
     def plan(self, tool: str) -> ToolPlan:
         return plan_tool(TARGETS[tool], self.site, self.journal)

@@ -2,9 +2,9 @@
 
 from support.fakes import memory
 
-from mnemosyned.domain.memory import Episode, MemoryRecord
-from mnemosyned.domain.ports.store import MemoryStore
-from mnemosyned.domain.sleep.cycles import Trigger
+from mnemosyned.memory.consolidation import Trigger
+from mnemosyned.memory.ports import MemoryStore
+from mnemosyned.memory.values import Episode, MemoryRecord
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 

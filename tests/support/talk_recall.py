@@ -12,8 +12,8 @@ from weakref import finalize
 
 from support.datasets.technical_talks import KINDS, NOTHING_KNOWN, Talk
 
-from mnemosyned.domain.memory import Tier
-from mnemosyned.library import Memory
+from mnemosyned.assembly.embedded import Memory
+from mnemosyned.memory.values import Tier
 from mnemosyned.verbs.memories import Remember
 
 LIMIT = 10

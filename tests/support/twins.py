@@ -13,10 +13,10 @@ from support.engines import POSTGRES, SQLITE, postgres_store
 from support.fakes import FakeClock
 from support.services import about, make_service
 
-from mnemosyned.domain.memory import Tier
-from mnemosyned.domain.search.results import Hit, Line
+from mnemosyned.memory.values import Tier
 from mnemosyned.paths import shipped
-from mnemosyned.service.forgetting.retention import RetentionService
+from mnemosyned.search.hits import Hit, Line
+from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.intake import Intake
 from mnemosyned.service.policies import Policies, PolicyHolder
 from mnemosyned.service.service import MemoryService
@@ -24,9 +24,9 @@ from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.lease import SummarizerLease
 from mnemosyned.sleep.policy import SleepPolicy
 from mnemosyned.storage.sqlite import SqliteStore, open_store
-from mnemosyned.summarizers.extractive import ExtractiveSummarizer
+from mnemosyned.summary.extract import ExtractiveSummarizer
 from mnemosyned.verbs.memories import BATCH_MAX, Recall, Remember, RememberMany
-from mnemosyned.verbs.sleep import Sleep
+from mnemosyned.verbs.upkeep import Sleep
 
 CYCLES_MAX = 50
 SILENT_MAX = 0.5

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from mnemosyned.service.service import MemoryService
 from mnemosyned.verbs.memories import Recalled, Remember
-from mnemosyned.verbs.status import Status
+from mnemosyned.verbs.upkeep import Status
 
 WAIT_S = 10.0
 Open = Callable[..., MemoryService]

@@ -10,10 +10,9 @@ from support.mixed_memory import fill
 
 from mnemosyned import Memory
 from mnemosyned.assembly.stores import OpenStore
-from mnemosyned.domain.keeping.retention import Grace
-from mnemosyned.domain.ports.surroundings.agents import AgentCall, AgentSession
-from mnemosyned.domain.ports.surroundings.watching import WatchedFile
-from mnemosyned.domain.timekeeping import Sighting
+from mnemosyned.memory.capture import AgentCall, AgentSession, WatchedFile
+from mnemosyned.memory.clock import Sighting
+from mnemosyned.memory.forgetting import Grace
 from mnemosyned.paths import shipped
 from mnemosyned.storage.sqlite import open_store
 

@@ -22,9 +22,9 @@ from textual.pilot import Pilot
 from textual.widgets import OptionList, Static
 
 from mnemosyned import Client
+from mnemosyned.cli.commands.top_app import Top
 from mnemosyned.client.connection import Connection
-from mnemosyned.domain.errors import DaemonUnreachable, NotFound
-from mnemosyned.top.app import Top
+from mnemosyned.errors import DaemonUnreachable, NotFound
 
 pytestmark = pytest.mark.top
 

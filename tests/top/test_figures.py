@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from mnemosyned.prometheus import Histogram, gauge, gauges, render
-from mnemosyned.top.figures import (
+from mnemosyned.cli.commands.top_view import (
     GROUPS,
     SAMPLES_MAX,
     Figures,
@@ -15,6 +14,7 @@ from mnemosyned.top.figures import (
     percentile,
     read_figures,
 )
+from mnemosyned.daemon.prometheus import Histogram, gauge, gauges, render
 
 INFINITE = float("inf")
 

@@ -8,13 +8,13 @@ from support.fakes import FakeEmbedder
 from support.services import make_service
 from support.vector_service import WAIT_S, Open
 
-from mnemosyned.service.forgetting.retention import RetentionService
+from mnemosyned.search.vectors import indexer as module
+from mnemosyned.search.vectors.indexer import VectorIndexer
+from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.vectors import indexer as module
-from mnemosyned.vectors.indexer import Vectors
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def open_service(
         embedder: FakeEmbedder, *, wait_s: float = WAIT_S, **options: int
     ) -> MemoryService:
         stack.close()
-        vectors = Vectors(
+        vectors = VectorIndexer(
             store=store.vectors,
             embedder=embedder,
             wait_s=wait_s,

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, strategies as st
 from support.vectors import angles, nearby, nearest, pack, sign_differences
 
-from mnemosyned.vectors import binary as module
-from mnemosyned.vectors.binary import Codes
+from mnemosyned.search.vectors import index as module
+from mnemosyned.search.vectors.index import VectorCodes
 
 pytestmark = pytest.mark.numpy
 
@@ -23,7 +23,7 @@ positions = st.integers(1, 3 * ROWS_MAX)
 def test_the_codes_are_the_newest_of_the_span_without_the_forgotten(
     arrivals: list[tuple[set[int], bool]], data: st.DataObject
 ) -> None:
-    codes = Codes(rows_max=ROWS_MAX)
+    codes = VectorCodes(rows_max=ROWS_MAX)
     places: dict[int, int] = {}
     newest = 0
 
@@ -55,12 +55,12 @@ def test_the_codes_are_the_newest_of_the_span_without_the_forgotten(
 def test_the_fewest_differing_signs_are_selected(
     width: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "SIFTED", 50)
-    monkeypatch.setattr(module, "BLOCK", 64)
+    monkeypatch.setattr(module, "SIFTED_MAX", 50)
+    monkeypatch.setattr(module, "CODES_AT_ONCE", 64)
     chance = random.Random(width)
     vectors = {n: pack(nearby([0.1] * width, 1, chance)) for n in range(1, 501)}
     question = pack(nearby([0.1] * width, 1, chance))
-    codes = Codes()
+    codes = VectorCodes()
     for low in range(401, 0, -100):  # as they are loaded: the newest first
         codes.put({n: vectors[n] for n in range(low, low + 100)})
 
@@ -75,7 +75,7 @@ def test_the_fewest_differing_signs_are_selected(
 
 def test_equal_sign_distances_are_decided_by_similarity_to_the_question() -> None:
     large, small = pack((-0.9, 0.1, 0.4)), pack((0.9, -0.1, 0.4))
-    codes = Codes()
+    codes = VectorCodes()
     codes.put({1: large, 2: small})
 
     assert codes.alike(pack((0.9, 0.1, 0.4)), 1, until=END) == [2]
@@ -87,7 +87,7 @@ def test_a_few_of_many_hold_nearly_all_of_the_nearest() -> None:
     vectors = {
         n: pack(nearby(chance.choice(topics), 1, chance)) for n in range(1, 2_001)
     }
-    codes = Codes()
+    codes = VectorCodes()
     codes.put(vectors)
     questions = [pack(nearby(topic, 1, chance)) for topic in topics[:5]]
 
@@ -99,7 +99,7 @@ def test_a_few_of_many_hold_nearly_all_of_the_nearest() -> None:
 
 
 def test_what_is_forgotten_is_overwritten() -> None:
-    codes = Codes()
+    codes = VectorCodes()
     codes.put({1: pack((1, 1, 1)), 2: pack((-1, 1, 1))})
 
     codes.keep_only([], after=0, until=END)
@@ -109,7 +109,7 @@ def test_what_is_forgotten_is_overwritten() -> None:
 
 @given(st.dictionaries(positions, angles, max_size=5))
 def test_an_empty_one_leads_nowhere(forgotten: dict[int, tuple[float, ...]]) -> None:
-    codes = Codes()
+    codes = VectorCodes()
     codes.put({position: pack(numbers) for position, numbers in forgotten.items()})
     codes.keep_only([], after=0, until=END)
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, strategies as st
 from support.vectors import ROUNDING, angles, cosine, nearby, pack
 
-from mnemosyned.vectors import index as module
-from mnemosyned.vectors.index import VectorIndex
+from mnemosyned.search.vectors import index as module
+from mnemosyned.search.vectors.index import VectorIndex
 
 pytestmark = pytest.mark.numpy
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, strategies as st
 from support.vectors import ROUNDING, angles, cosine, pack
 
-from mnemosyned.vectors.exact import Matrix, cosines
+from mnemosyned.search.vectors.index import ExactVectors, cosines
 
 pytestmark = pytest.mark.numpy
 
@@ -19,7 +19,7 @@ def test_the_nearest_are_those_that_looking_at_each_would_find(
 ) -> None:
     vectors = {position: pack(numbers) for position, numbers in given.items()}
     question = pack(asked)
-    matrix = Matrix(rows_max=100)
+    matrix = ExactVectors(rows_max=100)
 
     matrix.put(vectors)
 
@@ -38,7 +38,7 @@ def test_the_nearest_are_those_that_looking_at_each_would_find(
 def test_the_newest_stay_where_there_is_no_room_for_all(
     arrivals: list[set[int]], data: st.DataObject
 ) -> None:
-    matrix = Matrix(rows_max=10)
+    matrix = ExactVectors(rows_max=10)
     held: set[int] = set()
     floor = 0
 
@@ -66,14 +66,14 @@ def test_the_newest_stay_where_there_is_no_room_for_all(
 
 
 def test_what_is_not_near_enough_is_not_found() -> None:
-    matrix = Matrix(rows_max=10)
+    matrix = ExactVectors(rows_max=10)
     matrix.put({1: pack((1.0, 0.0, 0.0)), 2: pack((0.0, 1.0, 0.0))})
 
     assert list(matrix.nearest(pack((1.0, 0.1, 0.0)), 5, least=0.4)) == [1]
 
 
 def test_an_empty_one_finds_nothing() -> None:
-    matrix = Matrix(rows_max=10)
+    matrix = ExactVectors(rows_max=10)
 
     assert matrix.nearest(pack((1.0, 0.0, 0.0)), 5, least=0.0) == {}
     assert matrix.cosines(pack((1.0, 0.0, 0.0)), [1]) == {}

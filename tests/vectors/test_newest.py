@@ -6,9 +6,9 @@ import pytest
 from support.fakes import memory, remember_batch
 from support.vectors import ROUNDING, WIDTH, cosine, nearest, pack
 
+from mnemosyned.search.vectors import index as module
+from mnemosyned.search.vectors.index import NewestVectors
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.vectors import stored as module
-from mnemosyned.vectors.stored import NewestVectors
 
 pytestmark = pytest.mark.numpy
 COUNT = 25

@@ -9,10 +9,10 @@ import pytest
 from support.fakes import FakeEmbedder
 from support.vector_service import WAIT_S, wait_until
 
-from mnemosyned.domain.errors import EmbedderFailed
-from mnemosyned.models.shared_embedder import SharedEmbedder
-from mnemosyned.vectors.question import Question
-from mnemosyned.vectors.turns import OWN_QUESTIONS_MAX, OwnerTurns
+from mnemosyned.errors import EmbedderFailed
+from mnemosyned.models.sharing import SharedEmbedder
+from mnemosyned.search.vectors.embedding import QuestionVector
+from mnemosyned.search.vectors.owners import OWN_QUESTIONS_MAX, OwnerTurns
 
 
 class Busy:
@@ -74,13 +74,15 @@ def test_who_waits_too_long_fails_and_holds_nobody_up() -> None:
 
 def test_owners_ask_in_turn_within_limits() -> None:
     turns = OwnerTurns()
-    questions = [Question(f"a{n}", until=0.0) for n in range(OWN_QUESTIONS_MAX + 1)]
+    questions = [
+        QuestionVector(f"a{n}", until=0.0) for n in range(OWN_QUESTIONS_MAX + 1)
+    ]
 
     assert [turns.ask(1, question) for question in questions[:-1]] == [
         True
     ] * OWN_QUESTIONS_MAX
     assert not turns.ask(1, questions[-1])
-    assert turns.ask(2, Question("b", until=0.0))
+    assert turns.ask(2, QuestionVector("b", until=0.0))
 
     taken = []
     while question := turns.question():

@@ -17,18 +17,16 @@ from support.vector_service import (
     wait_until_embedded,
 )
 
-from mnemosyned.domain.errors import EmbedderFailed, ModelUnavailable
-from mnemosyned.domain.keeping.retention import Retention
-from mnemosyned.domain.ports.records import Draft
-from mnemosyned.domain.statuses import EmbedderState
+from mnemosyned.errors import EmbedderFailed, ModelUnavailable
+from mnemosyned.memory.forgetting import Retention
+from mnemosyned.memory.ports import Draft
+from mnemosyned.memory.values import EmbedderState
 from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.verbs.changes import EditMemory
-from mnemosyned.verbs.memories import Recall, Remember
+from mnemosyned.verbs.memories import EditMemory, Recall, Remember
 from mnemosyned.verbs.retention import Forget, Prune
-from mnemosyned.verbs.sleep import Sleep
-from mnemosyned.verbs.status import Status
+from mnemosyned.verbs.upkeep import Sleep, Status
 
 pytestmark = pytest.mark.numpy
 

@@ -12,12 +12,11 @@ from support.vector_service import (
     wait_until_embedded,
 )
 
+from mnemosyned.search.vectors import indexer as module
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.vectors import indexer as module
 from mnemosyned.verbs.memories import Recall
 from mnemosyned.verbs.retention import Forget, Restore
-from mnemosyned.verbs.sleep import Sleep, Undo
-from mnemosyned.verbs.status import Status
+from mnemosyned.verbs.upkeep import Sleep, Status, Undo
 
 pytestmark = pytest.mark.numpy
 

@@ -1,4 +1,4 @@
-"""`mnem edit`: options change a memory, and without one the editor opens on it."""
+"""`mnem edit`: changes of a memory by options or in an editor."""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ from typing import Any
 
 import click
 
-from mnemosyned.cli.arguments.ids import with_whole_ids
-from mnemosyned.cli.arguments.inputs import standard_input
+from mnemosyned.cli.arguments import standard_input
 from mnemosyned.cli.calls import client_of
+from mnemosyned.cli.ids import with_whole_ids
+from mnemosyned.cli.output.terminal import say
 from mnemosyned.cli.verb_command import command_of
-from mnemosyned.domain.errors import InvalidRequest, MnemosynedError
-from mnemosyned.domain.instants import in_zone
-from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.terminal import say
-from mnemosyned.verbs.changes import EditMemory
-from mnemosyned.verbs.memories import Get
+from mnemosyned.errors import InvalidRequest, MnemosynedError
+from mnemosyned.instants import in_zone
+from mnemosyned.memory.values import MemoryRecord
+from mnemosyned.verbs.memories import EditMemory, Get
 
 WORDS = "say the new words: --text 'We deploy on Mondays.'"
 RULE = "---"

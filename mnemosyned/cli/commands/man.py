@@ -1,7 +1,7 @@
 """Manual pages and completion scripts, made from the commands themselves.
 
-`python -m mnemosyned.cli.commands.man DIR` writes `man/man1/` and the scripts of bash, zsh and fish into the
-folders below DIR where these look for them.
+`python -m mnemosyned.cli.commands.man DIR` writes `man/man1/` and the scripts of bash, zsh and
+fish into the folders below DIR where these shells look for them.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from pathlib import Path
 import click
 from click.shell_completion import get_completion_class
 
-from mnemosyned.cli.exits import EXIT_CODES
-from mnemosyned.cli.group import CommandTable
-from mnemosyned.cli.main import mnem
+from mnemosyned.cli.main import CommandTable, mnem
+from mnemosyned.cli.options import EXIT_CODES
+from mnemosyned.cli.output.terminal import say
 from mnemosyned.cli.registry import COMMANDS, TITLES
 from mnemosyned.version import __version__
 
@@ -194,3 +194,15 @@ def write(folder: Path) -> None:
 
 if __name__ == "__main__":
     write(Path(sys.argv[1]))
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print a shell's completion script.
+
+    `make install` puts them where the shells look. For bash: source <(mnem completion bash)
+    """
+    # Loaded here: it knows all commands, this one too.
+
+    say(completion_script(shell))

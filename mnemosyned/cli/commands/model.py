@@ -8,12 +8,12 @@ from pathlib import Path
 
 import click
 
-from mnemosyned.cli.setting import write_settings
+from mnemosyned.cli.output.terminal import ask, say
+from mnemosyned.cli.settings_file import write_settings
 from mnemosyned.config import NO_MODEL, config_file, load_config
-from mnemosyned.domain.errors import InvalidRequest
+from mnemosyned.errors import InvalidRequest
 from mnemosyned.models.catalog import CATALOG, ModelStore, manual_instructions
 from mnemosyned.paths import config_dir, usable_path
-from mnemosyned.terminal import ask, say
 
 RELOAD = "the daemon takes it up with `systemctl --user reload mnemosyned`, or SIGHUP"
 

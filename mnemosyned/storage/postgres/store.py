@@ -1,29 +1,134 @@
-"""`PostgresStore`: the parts of a memory store over one owner's rows."""
+"""The PostgreSQL store: one owner's rows in a database, connected, of the present schema."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
 
-from mnemosyned.domain.search.words.frequencies import Frequencies
-from mnemosyned.storage.postgres.database.pool import Pool
-from mnemosyned.storage.postgres.stores.archive.exchange import PostgresExchange
-from mnemosyned.storage.postgres.stores.archive.grace import PostgresGrace
-from mnemosyned.storage.postgres.stores.archive.retention import PostgresRetention
-from mnemosyned.storage.postgres.stores.archive.undo import PostgresUndo
-from mnemosyned.storage.postgres.stores.changes import PostgresChanges
-from mnemosyned.storage.postgres.stores.compactions import PostgresCompactions
-from mnemosyned.storage.postgres.stores.deletion import PostgresDeletion
-from mnemosyned.storage.postgres.stores.learnings import PostgresLearnings
-from mnemosyned.storage.postgres.stores.listing import PostgresLists
-from mnemosyned.storage.postgres.stores.maintenance import PostgresMaintenance
-from mnemosyned.storage.postgres.stores.records import PostgresRecords
-from mnemosyned.storage.postgres.stores.rollups import PostgresRollups
-from mnemosyned.storage.postgres.stores.search import PostgresSearch
-from mnemosyned.storage.postgres.stores.sleep import PostgresSleep
-from mnemosyned.storage.postgres.stores.surroundings.agents import PostgresAgents
-from mnemosyned.storage.postgres.stores.surroundings.clock import PostgresClock
-from mnemosyned.storage.postgres.stores.surroundings.watching import PostgresWatches
-from mnemosyned.storage.postgres.stores.vectors import PostgresVectors
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+from mnemosyned.errors import ConfigInvalid, StorageFailed
+from mnemosyned.memory.engine_ports import LOCAL_OWNER
+from mnemosyned.memory.ports import CopyReport, MaintenanceStore
+from mnemosyned.memory.values import Tier, TierTotals
+from mnemosyned.search.words import Frequencies
+from mnemosyned.storage.postgres import health
+from mnemosyned.storage.postgres.archive import PostgresRetention, PostgresUndo
+from mnemosyned.storage.postgres.compactions import PostgresCompactions
+from mnemosyned.storage.postgres.connections import connected_once, storage_failed
+from mnemosyned.storage.postgres.edits import PostgresChanges
+from mnemosyned.storage.postgres.forgetting import PostgresDeletion
+from mnemosyned.storage.postgres.grace import PostgresGrace
+from mnemosyned.storage.postgres.health import check_server
+from mnemosyned.storage.postgres.insert import PostgresRecords
+from mnemosyned.storage.postgres.learnings import PostgresLearnings
+from mnemosyned.storage.postgres.listing import PostgresLists
+from mnemosyned.storage.postgres.owners import PostgresOwners, PostgresServer
+from mnemosyned.storage.postgres.pool import Pool, Transactional, reads, writes
+from mnemosyned.storage.postgres.restore import PostgresExchange
+from mnemosyned.storage.postgres.roles import (
+    ensure_role,
+    part_from_others,
+    request_role,
+    require_table_owner,
+    role_in_use,
+    table_owner,
+)
+from mnemosyned.storage.postgres.rows import ensure_owner, totals
+from mnemosyned.storage.postgres.schema import (
+    has_citus,
+    index_glued_words,
+    prepare_search,
+    upgrade,
+)
+from mnemosyned.storage.postgres.search import PostgresSearch
+from mnemosyned.storage.postgres.session import Session
+from mnemosyned.storage.postgres.sleep import PostgresRollups, PostgresSleep
+from mnemosyned.storage.postgres.surroundings import (
+    PostgresAgents,
+    PostgresClock,
+    PostgresWatches,
+)
+from mnemosyned.storage.postgres.vectors import PostgresVectors
+
+_WORKING_SINCE = "SELECT min(created_at) FROM fresh WHERE owner = %(owner)s"
+_EPISODES_SINCE = "SELECT min(covers_from) FROM episode WHERE owner = %(owner)s"
+_NO_COPY = (
+    "this memory is in PostgreSQL; back up the server with pgBackRest, "
+    "or the database with pg_dump"
+)
+
+
+class PostgresMaintenance(Transactional, MaintenanceStore):
+    """A `MaintenanceStore` of one owner in PostgreSQL."""
+
+    def __init__(self, pool: Pool, owner: int, frequencies: Frequencies) -> None:
+        super().__init__(pool, owner)
+        self._frequencies = frequencies
+
+    @reads
+    def totals(self, session: Session) -> Mapping[Tier, TierTotals]:
+        working = session.scalar(_WORKING_SINCE)
+        episodes = session.scalar(_EPISODES_SINCE)
+        oldest = {
+            Tier.WORKING: working,
+            Tier.EPISODIC: episodes,
+            Tier.ARCHIVE: episodes,
+        }
+        return {
+            tier: TierTotals(count, characters, oldest[tier])
+            for tier, (count, characters) in totals(session).items()
+        }
+
+    # The server is asked as who connects, who may ask more than the role of requests.
+
+    def bytes_on_disk(self) -> int:
+        with self._pool.outside_transactions(self._owner) as session:
+            size: int = session.scalar("SELECT pg_database_size(current_database())")
+        return size
+
+    def problems(self) -> list[str]:
+        with self._pool.outside_transactions(self._owner) as session:
+            return health.problems(session)
+
+    def warnings(self) -> list[str]:
+        with self._pool.outside_transactions(self._owner) as session:
+            return health.warnings(session)
+
+    def longest_write_s(self) -> float:
+        return self._pool.held_max_s
+
+    @reads
+    def ensure_durable(self, session: Session) -> None:
+        # This transaction itself is read-only: what others begin with is the default.
+        if session.scalar(f"SELECT {health.REFUSES_WRITES}"):
+            raise StorageFailed(f"{health.STANDBY}; connect to the primary")
+
+    @writes
+    def flush(self, session: Session) -> None:
+        # A row without a change: its commit takes all before it to the disk.
+        session.execute(
+            "UPDATE owner SET last_record = last_record WHERE owner = %(owner)s"
+        )
+
+    def run_upkeep(self) -> bool:
+        return True
+
+    def run_idle_upkeep(self) -> None:
+        pass
+
+    def release_memory(self, *, words: bool = False) -> None:
+        if words:
+            self._frequencies.clear()
+
+    def back_up(self, target: Path) -> CopyReport:
+        raise StorageFailed(
+            f"no backup was made to {target}: {_NO_COPY}", reason=_NO_COPY
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,3 +203,213 @@ class PostgresStore:
     def close(self) -> None:
         """Close the connections."""
         self._pool.close()
+
+
+class OwnedStores:
+    """The memories of all owners of a database, over the same connections."""
+
+    def __init__(self, pool: Pool, ready: _Prepared) -> None:
+        """`pool` administers the owners; for their memories each statement is held to one owner."""
+        self.owners = PostgresOwners(pool, role=ready.role)
+        self.schema_version = ready.version
+        self.read_only = ready.read_only
+        self._searches_vectors = ready.searches
+        self._pool = Pool(
+            ready.dsn, role=ready.role, has_citus=ready.has_citus, beside=pool
+        )
+
+    def store(self, owner: int) -> PostgresStore:
+        """The memory of an owner; there is nothing to close."""
+        return PostgresStore(
+            self._pool,
+            owner,
+            schema_version=self.schema_version,
+            searches_vectors=self._searches_vectors,
+        )
+
+
+@contextmanager
+def open_store(
+    dsn: str,
+    *,
+    migrations: Path,
+    owner: int = LOCAL_OWNER,
+    guarded: bool = False,
+    embeds: bool = False,
+) -> Iterator[PostgresStore]:
+    """Connect, bring the schema up to date and serve the memory while the block runs.
+
+    `guarded`: the database, too, holds every statement to the owner, which it does anyway where it
+    has many. `embeds`: vectors will be asked for, which the server compares where it can. On a
+    standby the memory is read alone. Raises `ConfigInvalid`, `SchemaTooNew` and `StorageFailed`.
+    """
+    ready = _prepared(
+        dsn,
+        migrations,
+        "the memory was not opened",
+        embeds=embeds,
+        guarded=guarded,
+        owner=owner,
+    )
+    store = PostgresStore(
+        Pool(dsn, schema=ready.version, role=ready.role, has_citus=ready.has_citus),
+        owner,
+        schema_version=ready.version,
+        searches_vectors=ready.searches,
+        read_only=ready.read_only,
+    )
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+@contextmanager
+def open_owned_stores(
+    dsn: str,
+    *,
+    migrations: Path,
+    embeds: bool = False,
+    beside: PostgresStore | None = None,
+) -> Iterator[OwnedStores]:
+    """Connect, bring the schema up to date, and serve owners' memories while the block runs.
+
+    `embeds` as for `open_store`. `beside` is a store of the same database that stays open for
+    longer, whose connections owners use, too. Raises `SchemaTooNew`, and `StorageFailed` also where
+    the user may not separate owners.
+    """
+    ready = _prepared(
+        dsn, migrations, "the owners were not read", embeds=embeds, guarded=True
+    )
+    pool = Pool(dsn, schema=ready.version, beside=beside.pool if beside else None)
+    pool.share_among_owners()
+    try:
+        yield OwnedStores(pool, ready)
+    finally:
+        pool.close()
+
+
+@contextmanager
+def open_owners(dsn: str, *, migrations: Path) -> Iterator[PostgresOwners]:
+    """Connect, bring the schema up to date, and administer owners while the block runs.
+
+    The first owner that is added has the role of requests made. Raises `SchemaTooNew`, and
+    `StorageFailed` also for a login that does not own the tables.
+    """
+    _check(dsn)
+    with _explained("nothing was done"), connected_once(dsn) as connection:
+        require_table_owner(Session(connection, 0))
+    ready = _prepared(dsn, migrations, "the owners were not read")
+    pool = Pool(dsn, schema=ready.version)
+
+    def prepare() -> None:
+        with _explained("the owner was not added"), connected_once(dsn) as connection:
+            ensure_role(connection)
+
+    try:
+        yield PostgresOwners(pool, role=ready.role, prepare=prepare)
+    finally:
+        pool.close()
+
+
+class _Prepared(NamedTuple):
+    """A database that is ready for use."""
+
+    dsn: str
+    version: int
+    role: str | None
+    searches: bool
+    has_citus: bool
+    read_only: bool
+
+
+def _prepared(
+    dsn: str,
+    migrations: Path,
+    consequence: str,
+    *,
+    embeds: bool = False,
+    guarded: bool = False,
+    owner: int | None = None,
+) -> _Prepared:
+    """Prepare a database: its schema, the row of an owner, the role of requests, the search of vectors.
+
+    A login that owns nothing finds all of that prepared, or is told what to do. A standby is left as
+    it is. `consequence` is what a failure means.
+    """
+    _check(dsn)
+    with _explained(consequence):
+        read_only = check_server(dsn)
+        with connected_once(dsn) as connection:
+            session = Session(connection, 0)
+            is_owner, named = table_owner(session)
+            role = role_in_use(session)
+            if role is None and (not is_owner or (guarded and read_only)):
+                user = session.scalar("SELECT current_user")
+                raise StorageFailed(
+                    f"{consequence}: the tables belong to {named}, and {user} may not work with "
+                    f"them; with the login {named}, run mnem db migrate --serving {user}"
+                )
+            exists = session.scalar("SELECT to_regclass('schema_migration')")
+            if is_owner and guarded and exists and not read_only:
+                # Before an upgrade, which daemons of an earlier version would not survive.
+                ensure_role(connection)
+        # This may end the connections of others.
+        version = upgrade(dsn, migrations, read_only=read_only)
+        searches = embeds and prepare_search(dsn, read_only=read_only)
+        if is_owner and not read_only:
+            with connected_once(dsn) as connection:
+                index_glued_words(connection)
+                session = Session(connection, 0)
+                if guarded or role:
+                    ensure_role(connection)
+                    role = request_role(session)
+                else:
+                    part_from_others(session)
+                if owner is not None:
+                    ensure_owner(Session(connection, owner))
+        return _Prepared(dsn, version, role, searches, has_citus(dsn), read_only)
+
+
+@contextmanager
+def _explained(consequence: str) -> Iterator[None]:
+    """Explain the errors of the server."""
+    try:
+        yield
+    except psycopg.Error as error:
+        raise storage_failed(error, consequence) from error
+
+
+def refuses_writes(dsn: str) -> bool:
+    """Whether a server that answers takes no writes; nothing is changed there.
+
+    Raises `ConfigInvalid` where no daemon could use it, and `StorageFailed`.
+    """
+    _check(dsn)
+    with _explained("nothing was looked at"):
+        return check_server(dsn)
+
+
+def open_server(dsn: str, *, migrations: Path) -> PostgresServer:
+    """Return the database as a whole. Raises `ConfigInvalid`."""
+    _check(dsn)
+    return PostgresServer(dsn, migrations=migrations)
+
+
+def exposures(dsn: str) -> list[str]:
+    """Name who may read along or connect without need. Raises `ConfigInvalid` and `StorageFailed`."""
+    _check(dsn)
+    with _explained("nothing was checked"), connected_once(dsn) as connection:
+        return health.exposures(connection)
+
+
+def _check(dsn: str) -> None:
+    try:
+        conninfo_to_dict(dsn)
+    except psycopg.ProgrammingError:
+        # Its words quote the URL, which may hold a password.
+        raise ConfigInvalid(
+            "database: this is no URL of a PostgreSQL database; a % or @ within a password is "
+            "written %25 or %40",
+            field="database",
+        ) from None

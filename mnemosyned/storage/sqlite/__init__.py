@@ -6,16 +6,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mnemosyned.storage.sqlite.database.connections import bound_caches
-    from mnemosyned.storage.sqlite.opening import open_store
-    from mnemosyned.storage.sqlite.store import SqliteStore
+    from mnemosyned.storage.sqlite.connections import bound_caches
+    from mnemosyned.storage.sqlite.store import SqliteStore, open_store
+
 
 __all__ = ["SqliteStore", "bound_caches", "open_store"]
 
 _MODULES = {
     "SqliteStore": "store",
-    "bound_caches": "database.connections",
-    "open_store": "opening",
+    "bound_caches": "connections",
+    "open_store": "store",
 }
 
 

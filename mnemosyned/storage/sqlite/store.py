@@ -1,39 +1,156 @@
-"""`SqliteStore`: the parts of a memory store over one SQLite file."""
+"""The SQLite store: opened as the owner of one file, with totals, health, checkpoints and backups."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
 from pathlib import Path
 
-from mnemosyned.domain.search.words.frequencies import Frequencies
-from mnemosyned.storage.sqlite.database.checkpoints import Checkpoints
-from mnemosyned.storage.sqlite.database.connections import open_writer
-from mnemosyned.storage.sqlite.database.custody import Custody
-from mnemosyned.storage.sqlite.database.file import DatabaseFile
-from mnemosyned.storage.sqlite.database.readers import Readers
-from mnemosyned.storage.sqlite.database.schema import schema_version
-from mnemosyned.storage.sqlite.database.writer import Writer
-from mnemosyned.storage.sqlite.stores.archive.exchange import SqliteExchange
-from mnemosyned.storage.sqlite.stores.archive.grace import SqliteGrace
-from mnemosyned.storage.sqlite.stores.archive.retention import SqliteRetention
-from mnemosyned.storage.sqlite.stores.archive.undo import SqliteUndo
-from mnemosyned.storage.sqlite.stores.changes import SqliteChanges
-from mnemosyned.storage.sqlite.stores.compactions import SqliteCompactions
-from mnemosyned.storage.sqlite.stores.deletion import SqliteDeletion
-from mnemosyned.storage.sqlite.stores.learnings import SqliteLearnings
-from mnemosyned.storage.sqlite.stores.listing import SqliteLists
-from mnemosyned.storage.sqlite.stores.maintenance import SqliteMaintenance
-from mnemosyned.storage.sqlite.stores.records import SqliteRecords
-from mnemosyned.storage.sqlite.stores.rollups import SqliteRollups
-from mnemosyned.storage.sqlite.stores.search import SqliteSearch
-from mnemosyned.storage.sqlite.stores.sleep import SqliteSleep
-from mnemosyned.storage.sqlite.stores.surroundings.agents import SqliteAgents
-from mnemosyned.storage.sqlite.stores.surroundings.clock import SqliteClock
-from mnemosyned.storage.sqlite.stores.surroundings.watching import SqliteWatches
-from mnemosyned.storage.sqlite.stores.vectors import SqliteVectors
-from mnemosyned.storage.sqlite.tables.forgetting.purge import Purge
+from mnemosyned.errors import StorageFailed
+from mnemosyned.logs import logger
+from mnemosyned.memory.ports import CopyReport, MaintenanceStore
+from mnemosyned.memory.values import Tier, TierTotals
+from mnemosyned.search.words import Frequencies
+from mnemosyned.storage.sqlite.archive import SqliteRetention, SqliteUndo
+from mnemosyned.storage.sqlite.compactions import SqliteCompactions
+from mnemosyned.storage.sqlite.connections import (
+    Readers,
+    open_writer,
+    reason,
+    storage_failed,
+)
+from mnemosyned.storage.sqlite.copies import CopyDamaged, back_up
+from mnemosyned.storage.sqlite.edits import SqliteChanges
+from mnemosyned.storage.sqlite.file import DatabaseFile
+from mnemosyned.storage.sqlite.forgetting import SqliteDeletion
+from mnemosyned.storage.sqlite.fulltext import (
+    REINDEXING,
+    failing_indexes,
+    finish_reindexing,
+    heal_indexes,
+)
+from mnemosyned.storage.sqlite.grace import SqliteGrace
+from mnemosyned.storage.sqlite.insert import SqliteRecords
+from mnemosyned.storage.sqlite.learnings import SqliteLearnings
+from mnemosyned.storage.sqlite.listing import SqliteLists
+from mnemosyned.storage.sqlite.ownership import DatabaseFileGuard, owned
+from mnemosyned.storage.sqlite.purge import Purge
+from mnemosyned.storage.sqlite.restore import SqliteExchange
+from mnemosyned.storage.sqlite.rows import optional_instant
+from mnemosyned.storage.sqlite.schema import refuse_foreign, schema_version, upgrade
+from mnemosyned.storage.sqlite.search import SqliteSearch
+from mnemosyned.storage.sqlite.sleep import SqliteRollups, SqliteSleep
+from mnemosyned.storage.sqlite.surroundings import (
+    SqliteAgents,
+    SqliteClock,
+    SqliteWatches,
+)
+from mnemosyned.storage.sqlite.vectors import SqliteVectors
+from mnemosyned.storage.sqlite.wal import Checkpoints, frames_left, lost_transactions
+from mnemosyned.storage.sqlite.writer import Transactional, Writer, reads, writes
+
+
+class SqliteMaintenance(Transactional, MaintenanceStore):
+    """A `MaintenanceStore` on one SQLite file."""
+
+    def __init__(
+        self,
+        writer: Writer,
+        readers: Readers,
+        *,
+        custody: DatabaseFileGuard,
+        checkpoints: Checkpoints,
+        frequencies: Frequencies,
+        warnings: Sequence[str],
+    ) -> None:
+        super().__init__(writer, readers)
+        self._database = custody.path
+        self._custody = custody
+        self._checkpoints = checkpoints
+        self._frequencies = frequencies
+        self._warnings = tuple(warnings)
+
+    @reads
+    def totals(self, connection: sqlite3.Connection) -> Mapping[Tier, TierTotals]:
+        counted = connection.execute("SELECT tier, count, characters FROM tier_totals")
+        sizes = {Tier(tier): (count, chars) for tier, count, chars in counted}
+        return {
+            tier: TierTotals(*sizes[tier], _oldest(connection, tier))
+            for tier in (Tier.WORKING, Tier.EPISODIC, Tier.ARCHIVE)
+        }
+
+    def bytes_on_disk(self) -> int:
+        total = 0
+        for suffix in ("", "-wal", "-shm"):
+            path = self._database.with_name(self._database.name + suffix)
+            with suppress(FileNotFoundError):
+                total += path.stat().st_size
+        return total
+
+    @reads
+    def problems(self, connection: sqlite3.Connection) -> list[str]:
+        return [
+            f"the full-text index {index} does not answer; restart the daemon: it is rebuilt"
+            for index in failing_indexes(connection)
+        ]
+
+    def warnings(self) -> list[str]:
+        problem = self._custody.problem
+        return [*([problem] if problem else []), *self._warnings]
+
+    def longest_write_s(self) -> float:
+        return self._writer.held_max_s
+
+    def ensure_durable(self) -> None:
+        self._writer.secure()
+
+    @writes
+    def flush(self, connection: sqlite3.Connection) -> None:
+        # A page without a change: its commit takes all before it to the disk.
+        connection.execute(
+            "UPDATE tier_totals SET count = count WHERE tier = 'episodic'"
+        )
+
+    def run_upkeep(self) -> bool:
+        return self._checkpoints.run()
+
+    def run_idle_upkeep(self) -> None:
+        self._checkpoints.run_due()
+
+    def release_memory(self, *, words: bool = False) -> None:
+        if words:
+            self._frequencies.clear()
+        self._writer.shrink()
+        self._readers.shrink()
+
+    def back_up(self, target: Path) -> CopyReport:
+        self._writer.secure()
+        self._custody.check()
+        try:
+            return back_up(self._database, target, check=self._custody.check)
+        except CopyDamaged as error:
+            reason = str(error)
+            raise StorageFailed(
+                f"no backup was made: {reason}", reason=reason
+            ) from error
+        except (OSError, sqlite3.Error) as error:
+            raise storage_failed(error, "no backup was made") from error
+
+
+def _oldest(connection: sqlite3.Connection, tier: Tier) -> datetime | None:
+    """Return the earliest time of a tier; for the archive, that of its episodes."""
+    statement = (
+        "SELECT min(created_at) FROM working_memory"
+        if tier is Tier.WORKING
+        else "SELECT min(covers_from) FROM episodic_memory"
+    )
+    (text,) = connection.execute(statement).fetchone()
+    return optional_instant(text)
+
 
 READERS = 4
 
@@ -72,7 +189,7 @@ class SqliteStore:
     ) -> None:
         self.database = database
         self.schema_version = schema_version(connection)
-        self._custody = Custody(file, connect=open_writer)
+        self._custody = DatabaseFileGuard(file, connect=open_writer)
         self._writer = Writer(connection, secured=self._custody.secured)
         self._readers = Readers(database, size=READERS, check=self._check_readable)
         self._checkpoints = Checkpoints(database, check=self._custody.check)
@@ -130,3 +247,64 @@ class SqliteStore:
         """Before a new connection reads: put a deleted file back, refuse another's."""
         self._writer.secure()
         self._custody.check()
+
+
+log = logger()
+
+
+@contextmanager
+def open_store(
+    database: Path, *, migrations: Path, socket: Path | None = None
+) -> Iterator[SqliteStore]:
+    """Own the file, bring it up to date and serve it while the block runs.
+
+    Raises `DatabaseInUse`, `SchemaTooNew` and `StorageFailed`.
+    """
+    with ExitStack() as stack:
+        try:
+            file = stack.enter_context(owned(database, socket=socket))
+            store = _store(file, migrations)
+        except (OSError, sqlite3.Error) as error:
+            raise StorageFailed(
+                f"{database} cannot be opened as a memory: {reason(error)}",
+                reason=reason(error),
+            ) from error
+        stack.callback(store.close)
+        yield store
+
+
+def _store(file: DatabaseFile, migrations: Path) -> SqliteStore:
+    left = frames_left(file.path)
+    connection = open_writer(file.path, check=partial(refuse_foreign, path=file.path))
+    try:
+        warnings = file.warnings()
+        if left and (
+            lost := lost_transactions(left, frames_read=_checkpoint(connection))
+        ):
+            warnings.append(lost)
+        # Before a statement of this connection names an index.
+        warnings += [
+            f"the full-text index {index} could not be read and was rebuilt; no memory was lost"
+            for index in heal_indexes(file.path)
+        ]
+        if upgrade(connection, migrations):
+            _checkpoint(
+                connection
+            )  # the file is a database with tables from its first moment on
+        if schema_version(connection) >= REINDEXING:
+            finish_reindexing(connection)
+        file.know_companions()
+        file.tighten()
+        for warning in warnings:
+            log.warning("database_warning", reason=warning)
+        return SqliteStore(file.path, connection, file=file, warnings=warnings)
+    except BaseException:
+        connection.close()
+        raise
+
+
+def _checkpoint(connection: sqlite3.Connection) -> int:
+    """Checkpoint the log; returns the number of its frames that SQLite can read."""
+    row = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+    frames: int = row[1]
+    return frames

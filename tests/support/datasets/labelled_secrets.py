@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mnemosyned.domain.secrets.masking import mask_secrets
+from mnemosyned.text.secrets.masking import mask_secrets
 
 HERE = Path(__file__).parent
 HALVES = ("tuned", "held out")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from mnemosyned.domain.memory import MemoryRecord
+from mnemosyned.memory.values import MemoryRecord
 
 NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
 

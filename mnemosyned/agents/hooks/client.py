@@ -1,0 +1,268 @@
+"""`mnem-hook`: hands a tool's event to the daemon and prints the answer, or fails in silence.
+
+Its start is paid on every event, so it imports next to nothing. It prints exactly one JSON
+object, writes nothing to standard error and always exits 0: another code shows an error in the
+tool, or blocks it.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import sys
+import time
+
+from mnemosyned.agents.hooks import spool
+from mnemosyned.socket_path import foreign_owner, socket_path
+
+HOOKS_PATH = "/hooks"
+OK = 200
+REFUSED = 400
+FAILED = 500
+ANSWER_BYTES_MAX = 1 << 20
+CREDENTIALS_BYTES = 12
+
+
+def is_refused(status: int) -> bool:
+    """Whether the daemon will never take this, so that it need not be kept."""
+    return REFUSED <= status < FAILED
+
+
+def post(path: str, body: bytes) -> tuple[int, bytes]:
+    """Post to the daemon; return the status and the body of its answer.
+
+    Raises `OSError` without a whole answer. How long it may take is the caller's to limit.
+    """
+    head = (
+        f"POST {HOOKS_PATH} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    )
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.connect(path)
+        _check_peer(connection, path)
+        connection.sendall(head.encode() + body)
+        received = b""
+        while chunk := connection.recv(1 << 16):
+            received += chunk
+            if len(received) > ANSWER_BYTES_MAX:
+                raise OSError("the answer is too long")
+    return _parse_response(received)
+
+
+def _check_peer(connection: socket.socket, path: str) -> None:
+    """Check that the daemon is this user's, or root's. Raises `PermissionError`."""
+    credentials = connection.getsockopt(
+        socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS_BYTES
+    )
+    if foreign_owner(credentials, path) is not None:
+        raise PermissionError("another user listens there")
+
+
+def _parse_response(received: bytes) -> tuple[int, bytes]:
+    head, end, body = received.partition(b"\r\n\r\n")
+    lines = head.lower().split(b"\r\n")
+    lengths = [
+        int(line.partition(b":")[2])
+        for line in lines[1:]
+        if line.startswith(b"content-length:")
+    ]
+    if not end or lengths != [len(body)]:
+        raise OSError("the daemon hung up")
+    return int(lines[0].split()[1]), body
+
+
+STDIN_S = 1.0
+"""Longest wait for the tool's JSON, which a tool on a busy machine may write late."""
+PAUSE_MS = 10
+"""Pause after the end of an object from which on no more is expected: some tools never close
+standard input."""
+LIMIT_S = 0.24
+"""Longest wait for the daemon's answer, unless `WAIT_VARIABLE` says otherwise."""
+LIMIT_MAX_S = 5.0
+"""Longest wait that may be asked for: tools end a hook that takes longer."""
+WAIT_VARIABLE = "MNEMOSYNE_HOOK_WAIT_S"
+FALLBACK_S = 1.0
+"""Longest time to keep a call, which takes milliseconds unless the machine is very busy."""
+HAND_IN_S = 0.25
+"""Time from the start after which no more of the spool is handed in, on a machine at leisure."""
+HAND_IN_MIN_S = 0.1
+"""Time for it on a busy one: the spool must become empty some day."""
+PAYLOAD_BYTES_MAX = 8 << 20
+ENVIRONMENT = (
+    "CLAUDE_PROJECT_DIR",
+    "CLAUDE_CODE_SESSION_ID",
+    "CURSOR_PROJECT_DIR",
+    "CURSOR_TRANSCRIPT_PATH",
+    "DEVIN_PROJECT_DIR",
+    "GEMINI_PROJECT_DIR",
+    "GEMINI_SESSION_ID",
+    "QWEN_PROJECT_DIR",
+    "MNEMOSYNE_PROJECT",
+)
+"""Variables that name the tool, the session or the project."""
+NOTHING = b"{}"
+
+
+class TimeIsUp(Exception):
+    """The hook has taken all the time it may."""
+
+
+def main() -> None:
+    """Run once, and leave without the interpreter's slow farewell."""
+    try:
+        _run(time.monotonic())
+    except BaseException:  # noqa: BLE001 whatever happened, the tool goes on
+        _print(NOTHING)
+    os._exit(0)
+
+
+def _run(started: float) -> None:
+    payload = _payload(started + STDIN_S)
+    if not payload:
+        _print(NOTHING)
+        return
+    started = time.monotonic()
+    signal.signal(signal.SIGALRM, _time_is_up)
+    path = socket_path()
+    status, answer = _delivered(path, _envelope(payload, late=False))
+    if status == OK:
+        _print(answer)
+        _hand_in(path, started)
+        return
+    signal.setitimer(signal.ITIMER_REAL, FALLBACK_S)
+    if is_refused(status):
+        _print(NOTHING)
+        return
+    _print(_put_aside(payload))
+
+
+def _delivered(path: str, envelope: bytes) -> tuple[int, bytes]:
+    """Return the status and the daemon's answer; 0 where none came in time."""
+    try:
+        try:
+            signal.setitimer(signal.ITIMER_REAL, _limit_s())
+            return post(path, envelope)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+    except (OSError, ValueError, TimeIsUp):
+        return 0, NOTHING
+
+
+def _limit_s() -> float:
+    """Return the longest wait for the daemon, in seconds; what is no number is passed over."""
+    try:
+        wanted = float(os.environ.get(WAIT_VARIABLE, LIMIT_S))
+    except ValueError:
+        return LIMIT_S
+    return min(wanted, LIMIT_MAX_S) if wanted > 0 else LIMIT_S
+
+
+def _put_aside(payload: bytes) -> bytes:
+    """Keep a call for later, and return a warning in the tool's own form, now and then."""
+    # Loaded here: with the daemon up nothing of it is needed.
+    from mnemosyned.agents.hooks import (  # noqa: PLC0415
+        fallback,
+    )
+
+    return fallback.put_aside(payload, _envelope(payload, late=True))
+
+
+def _hand_in(path: str, started: float) -> None:
+    """Hand in what waits in the spool, while there is time."""
+    if not spool.is_empty():
+        left = started + HAND_IN_S - time.monotonic()
+        signal.setitimer(signal.ITIMER_REAL, max(left, HAND_IN_MIN_S))
+        spool.hand_in(lambda envelope: post(path, envelope)[0])
+
+
+def _time_is_up(*_: object) -> None:
+    raise TimeIsUp
+
+
+def _print(answer: bytes) -> None:
+    """Print the one object, once."""
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    global _printed  # noqa: PLW0603 a process prints once
+    if _printed:
+        return
+    _printed = True
+    try:
+        left = memoryview(answer + b"\n")
+        while left:
+            left = left[os.write(1, left) :]
+    except OSError:  # nobody reads
+        return
+
+
+_printed = False
+
+
+def _payload(deadline: float) -> bytes:
+    """Read the tool's object, without waiting for an end that may not come; empty if none came."""
+    poll = select.poll()
+    try:
+        if os.isatty(0):
+            return b""
+        poll.register(0, select.POLLIN | select.POLLHUP)
+        return _read_object(poll, deadline)
+    except (OSError, ValueError):  # closed
+        return b""
+
+
+def _read_object(poll: select.poll, deadline: float) -> bytes:
+    data = b""
+    while len(data) <= PAYLOAD_BYTES_MAX:
+        left_ms = int((deadline - time.monotonic()) * 1_000)
+        if left_ms <= 0:
+            return b""
+        may_be_whole = data.rstrip().endswith(b"}")
+        if poll.poll(min(left_ms, PAUSE_MS) if may_be_whole else left_ms):
+            chunk = os.read(0, 1 << 16)
+            if not chunk:
+                return data.strip()
+            data += chunk
+        elif may_be_whole and (whole := _first_object(data)):
+            return whole
+    return b""
+
+
+def _first_object(data: bytes) -> bytes:
+    """Return the first JSON object; empty while it is not complete."""
+    # Loaded here: most tools close standard input, and then nobody need look.
+    import json  # noqa: PLC0415
+
+    text = data.decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
+    try:
+        _, end = json.JSONDecoder().raw_decode(text)
+    except ValueError:
+        return b""
+    return text[:end].encode()
+
+
+def _envelope(payload: bytes, *, late: bool) -> bytes:
+    """Return the tool's JSON with where it was called, written by hand to import nothing."""
+    variables = ",".join(
+        f"{_quoted(name)}:{_quoted(os.environ[name])}"
+        for name in ENVIRONMENT
+        if name in os.environ
+    )
+    arguments = ",".join(map(_quoted, sys.argv[1:3]))
+    try:
+        directory = os.getcwd()
+    except OSError:  # deleted
+        directory = ""
+    head = (
+        f'{{"environment":{{{variables}}},"arguments":[{arguments}],'
+        f'"directory":{_quoted(directory)},"time":{time.time():.3f},'
+        f'"late":{"true" if late else "false"},"payload":'
+    )
+    return head.encode() + payload.removeprefix(b"\xef\xbb\xbf") + b"}"
+
+
+def _quoted(text: str) -> str:
+    """Return a JSON string."""
+    known = text.encode("utf-8", "replace").decode()
+    escaped = known.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + "".join([c for c in escaped if c >= " "]) + '"'

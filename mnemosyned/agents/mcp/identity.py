@@ -1,0 +1,191 @@
+"""Which client asks, in which session and project."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Protocol
+from urllib.parse import parse_qs, quote
+
+from mnemosyned.memory.capture import AgentSession, AgentStore
+from mnemosyned.projects import project_of
+from mnemosyned.verbs.request import TEXT_MAX
+
+ORIGIN_HEADER = "mnemosyne-origin"
+"""Facts that `mnem mcp` reports of the process that started it, as a query string."""
+CLIENT_HEADER = "mnemosyne-client"
+"""The name from `initialize`, which `mnem mcp` repeats with each later message."""
+SESSION_HEADER = "mcp-session-id"
+UNKNOWN_CLIENT = "mcp"
+CLAUDE_CODE = "claude-code"
+CLIENT_CHARS_MAX = 40
+CONVERSATION_CHARS_MAX = 120
+
+_KNOWN_CLIENTS = {
+    "claude-code": CLAUDE_CODE,
+    "claude-ai": "claude-desktop",
+    "codex": "codex",
+    "cursor": "cursor",
+    "visual-studio-code": "vscode",
+    "vscode": "vscode",
+    "github-copilot": "copilot",
+    "copilot": "copilot",
+    "opencode": "opencode",
+    "gemini-cli": "gemini",
+    "antigravity": "antigravity",
+    "windsurf": "devin",
+    "devin": "devin",
+    "zed": "zed",
+    "cline": "cline",
+    "goose": "goose",
+}
+"""Beginnings of the names that clients give themselves, and the names used here."""
+_NOT_NAME = re.compile(r"[^a-z0-9]+")
+_NOT_VISIBLE = re.compile(r"[^!-~]+")
+
+
+class ProjectSessions(Protocol):
+    """Knows which sessions belong to a project."""
+
+    def project_of(self, directory: str, override: str) -> str:
+        """Return the key of a directory's project; empty for none."""
+        ...
+
+    def sessions_of(self, project: str, limit: int) -> Sequence[str]:
+        """Return the sessions of a project, the last seen first."""
+        ...
+
+    def saw(self, identity: ClientIdentity, now: datetime) -> None:
+        """Keep in mind that a session belongs to its project."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientIdentity:
+    """The client, conversation and project on whose behalf a request comes."""
+
+    client: str = UNKNOWN_CLIENT
+    conversation: str = ""
+    project: str = ""
+    """The project's key; empty for none."""
+    directory: str = ""
+
+    @property
+    def session(self) -> str:
+        """The session of what is remembered: never the same for two conversations."""
+        return f"{self.client}:{self.conversation}"[:TEXT_MAX]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Facts of the client that the transport knows."""
+
+    directory: str = ""
+    """The working directory, or the first root."""
+    override: str = ""
+    """The project that the user chose."""
+    life: str = ""
+    """A random word for one life of `mnem mcp`."""
+    claude_session: str = ""
+    claude_directory: str = ""
+    client: str = ""
+    """The name that the client gave at the handshake."""
+    session: str = ""
+    """The `Mcp-Session-Id`, over HTTP."""
+
+
+def origin_of(headers: Mapping[str, str], *, local: bool) -> Origin:
+    """Read what the headers tell. A directory is believed of this machine's own users alone."""
+    words = parse_qs(headers.get(ORIGIN_HEADER, ""), max_num_fields=20)
+    given = {name: values[0] for name, values in words.items()}
+    session = headers.get(SESSION_HEADER, "")
+    client = headers.get(CLIENT_HEADER, "") or session.partition(".")[0]
+    return Origin(
+        directory=given.get("directory", "") if local else "",
+        override=given.get("project", ""),
+        life=given.get("life", ""),
+        claude_session=given.get("claude_session", ""),
+        claude_directory=given.get("claude_directory", "") if local else "",
+        client=client,
+        session=session,
+    )
+
+
+def identify(
+    origin: Origin, *, client_name: str, sessions: ProjectSessions, now: datetime
+) -> ClientIdentity:
+    """Return on whose behalf a request comes.
+
+    Claude Code names its conversation and project in the environment, which programs that it
+    starts inherit: they are believed only where it is the client. A client over HTTP that names no
+    session has one a day.
+    """
+    client = client_of(client_name or origin.client)
+    is_claude = client == CLAUDE_CODE
+    directory = (is_claude and origin.claude_directory) or origin.directory
+    conversation = (
+        (is_claude and origin.claude_session)
+        or origin.life
+        or origin.session
+        or now.date().isoformat()
+    )
+    return ClientIdentity(
+        client=client,
+        conversation=_NOT_VISIBLE.sub("-", conversation)[:CONVERSATION_CHARS_MAX],
+        project=sessions.project_of(directory, origin.override),
+        directory=directory,
+    )
+
+
+def client_of(name: str) -> str:
+    """The name used here for what a client calls itself."""
+    words = _NOT_NAME.sub("-", name.lower()).strip("-")[:CLIENT_CHARS_MAX].strip("-")
+    for beginning, client in _KNOWN_CLIENTS.items():
+        if words == beginning or words.startswith(beginning + "-"):
+            return client
+    return words or UNKNOWN_CLIENT
+
+
+def client_header(name: str) -> str:
+    """The name of a client as the value of a header."""
+    return quote(client_of(name), safe="")
+
+
+class AgentSessions:
+    """`ProjectSessions` on an `AgentStore`, which hooks fill as well."""
+
+    def __init__(self, agents: AgentStore) -> None:
+        self._agents = agents
+
+    def project_of(self, directory: str, override: str) -> str:
+        return project_of(directory, override=override).key
+
+    def sessions_of(self, project: str, limit: int) -> Sequence[str]:
+        return self._agents.sessions_of(project, limit)
+
+    def saw(self, identity: ClientIdentity, now: datetime) -> None:
+        """Add the session where it is new; what hooks know of one stays as it is."""
+        known = self._agents.session(identity.session)
+        if known is None:
+            self._agents.keep_session(
+                AgentSession(
+                    session=identity.session,
+                    client=identity.client,
+                    conversation=identity.conversation,
+                    project=identity.project,
+                    directory=identity.directory,
+                    started_at=now,
+                    seen_at=now,
+                )
+            )
+        elif identity.project and not known.project:
+            self._agents.keep_session(replace(known, project=identity.project))
+
+
+class UnnotedSessions(AgentSessions):
+    """Sessions for a caller who may not write: they are read, and none is added."""
+
+    def saw(self, identity: ClientIdentity, now: datetime) -> None:
+        """Note nothing."""

@@ -1,0 +1,168 @@
+"""Messages of the Model Context Protocol: requests, answers, errors and versions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Any, Self
+
+import msgspec
+
+from mnemosyned.text.frames import neutralize
+
+MODERN_VERSIONS = ("2026-07-28",)
+"""Each request names its version; there is no handshake."""
+LEGACY_VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
+"""The version is agreed upon by `initialize`; the newest first."""
+SUPPORTED_VERSIONS = (*MODERN_VERSIONS, *LEGACY_VERSIONS)
+
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
+HEADER_MISMATCH = -32020
+UNSUPPORTED_VERSION = -32022
+
+META_PREFIX = "io.modelcontextprotocol/"
+VERSION_KEY = META_PREFIX + "protocolVersion"
+CAPABILITIES_KEY = META_PREFIX + "clientCapabilities"
+CLIENT_KEY = META_PREFIX + "clientInfo"
+SERVER_KEY = META_PREFIX + "serverInfo"
+
+METHOD_CHARS_SHOWN = 80
+
+Json = dict[str, Any]
+
+
+class Era(Enum):
+    """The kind of protocol that a request speaks."""
+
+    LEGACY = auto()
+    MODERN = auto()
+
+
+class ProtocolError(Exception):
+    """A fault of the message itself, answered with a JSON-RPC error."""
+
+    def __init__(self, code: int, message: str, data: Json | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.data = data
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McpRequest:
+    """A request or a notification of a client."""
+
+    method: str
+    id: str | int | None = None
+    """None for a notification."""
+    params: Mapping[str, Any] = field(default_factory=dict)
+    era: Era = Era.LEGACY
+
+    @classmethod
+    def of(cls, message: object) -> Self | None:
+        """Read a message; None for a response, which asks for nothing.
+
+        Raises `ProtocolError` where it is not of JSON-RPC's form.
+        """
+        if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
+            raise ProtocolError(
+                INVALID_REQUEST, 'a message is a JSON object with "jsonrpc": "2.0"'
+            )
+        method, id = message.get("method"), message.get("id")
+        if method is None and ("result" in message or "error" in message):
+            return None
+        if not isinstance(method, str):
+            raise ProtocolError(INVALID_REQUEST, "method must be text")
+        if "id" in message and (isinstance(id, bool) or not isinstance(id, str | int)):
+            raise ProtocolError(INVALID_REQUEST, "id must be text or a whole number")
+        params = message.get("params", {})
+        if not isinstance(params, dict):
+            raise ProtocolError(INVALID_PARAMS, "params must be an object")
+        return cls(method=method, id=id, params=params, era=_era(params))
+
+    @property
+    def meta(self) -> Mapping[str, Any]:
+        """The client's remarks on the request itself."""
+        return _object(self.params.get("_meta"))
+
+    @property
+    def version(self) -> object:
+        """The version that a modern request names."""
+        return self.meta.get(VERSION_KEY)
+
+    @property
+    def client_name(self) -> str:
+        """The name by which the client calls itself; empty where it does not."""
+        info = self.params.get("clientInfo") or self.meta.get(CLIENT_KEY)
+        name = _object(info).get("name")
+        return name if isinstance(name, str) else ""
+
+    @property
+    def progress_token(self) -> str | int | None:
+        """The token for notifications of progress, if the client wants some."""
+        token = self.meta.get("progressToken")
+        is_token = isinstance(token, str | int) and not isinstance(token, bool)
+        return token if is_token else None
+
+
+def decode(body: bytes | bytearray) -> object:
+    """Decode a message. Raises `ProtocolError` where it is not JSON."""
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ProtocolError(PARSE_ERROR, f"this is not JSON: {error}") from error
+
+
+def check_version(request: McpRequest) -> None:
+    """Check what a modern request must say about itself. Raises `ProtocolError`."""
+    if request.era is Era.LEGACY:
+        return
+    if CAPABILITIES_KEY not in request.meta:
+        raise ProtocolError(INVALID_PARAMS, f"params._meta lacks {CAPABILITIES_KEY}")
+    if not isinstance(request.version, str):
+        raise ProtocolError(INVALID_PARAMS, f"{VERSION_KEY} must be text")
+    if request.version not in MODERN_VERSIONS:
+        raise unsupported(request.version)
+
+
+def unsupported(version: str) -> ProtocolError:
+    """The error for a version that is not spoken here."""
+    data = {
+        "supported": list(SUPPORTED_VERSIONS),
+        "requested": version[:METHOD_CHARS_SHOWN],
+    }
+    return ProtocolError(UNSUPPORTED_VERSION, "Unsupported protocol version", data)
+
+
+def result_message(request: McpRequest, result: Json) -> Json:
+    """The response to a request."""
+    return {"jsonrpc": "2.0", "id": request.id, "result": result}
+
+
+def error_message(error: ProtocolError, id: str | int | None) -> Json:
+    """The response to a request that failed, or to a message that was none."""
+    problem: Json = {"code": error.code, "message": neutralize(error.message)}
+    if error.data is not None:
+        problem["data"] = error.data
+    return {"jsonrpc": "2.0", "id": id, "error": problem}
+
+
+def readable_id(message: object) -> str | int | None:
+    """The id of a message that may be faulty."""
+    id = message.get("id") if isinstance(message, dict) else None
+    return id if isinstance(id, str | int) and not isinstance(id, bool) else None
+
+
+def _era(params: Mapping[str, Any]) -> Era:
+    """A modern request names its version; no legacy one does."""
+    is_modern = VERSION_KEY in _object(params.get("_meta"))
+    return Era.MODERN if is_modern else Era.LEGACY
+
+
+def _object(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,509 @@
+"""The tools as clients list and call them: each calls verbs and returns its result."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from mnemosyned.agents.mcp.forms import (
+    OVERHEAD_BYTES,
+    RESULT_BYTES_MAX,
+    ExpandTool,
+    Expansion,
+    ForgetReceipt,
+    ForgetTool,
+    GetTool,
+    HitLine,
+    Item,
+    LearnedRule,
+    LearnTool,
+    MemoryStatus,
+    Quotation,
+    RecallAnswer,
+    RecallTool,
+    Remembered,
+    RememberTool,
+    StatusTool,
+    beginning,
+    day_of,
+    fitting,
+    hit_line,
+    input_schema,
+    kind_of,
+    one_line,
+    output_schema,
+    parse_moment,
+    part_of,
+    tokens_of,
+)
+from mnemosyned.agents.mcp.identity import ClientIdentity, ProjectSessions
+from mnemosyned.agents.mcp.protocol import INVALID_PARAMS, Json, ProtocolError
+from mnemosyned.errors import MnemosynedError, NotFound
+from mnemosyned.memory.learning import Learning
+from mnemosyned.search.hits import Hit
+from mnemosyned.text.display import escape_invisible_json
+from mnemosyned.text.frames import neutralize, neutralize_tags
+from mnemosyned.verbs.conversation import Learn, Learnings, RemoveLearning
+from mnemosyned.verbs.facade import Caller
+from mnemosyned.verbs.memories import Expand, Get, Recall, Remember
+from mnemosyned.verbs.request import Request, parse_text, result_type
+from mnemosyned.verbs.retention import Forget, Forgotten
+from mnemosyned.verbs.upkeep import Status
+
+PROJECT_SESSIONS_MAX = 500
+"""Sessions of a project that recall searches first."""
+RECALL_MAX = 100
+PROJECT_SHARE = 3
+"""Hits of this project for each of another, so that it does not hide the rest."""
+PREVIEW_MAX = 12
+RULES_MAX = 1_000
+LINES_BYTES_MAX = RESULT_BYTES_MAX - OVERHEAD_BYTES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """Whom a request comes from, and what answers it."""
+
+    caller: Caller
+    identity: ClientIdentity
+    sessions: ProjectSessions
+    now: datetime
+    """With the zone of this machine."""
+    bytes_max: int = LINES_BYTES_MAX
+    """Bytes of the lines or words of a result."""
+
+
+def remember(exchange: Exchange, tool: RememberTool) -> Remembered:
+    """Store a memory in the session of the client."""
+    identity, now = exchange.identity, exchange.now
+    stored = exchange.caller.call(
+        Remember(
+            tool.content,
+            session=identity.session,
+            source=identity.client,
+            role=tool.role,
+            created_at=parse_moment(tool.when, field="when", now=now),
+            valid_until=parse_moment(tool.valid_until, field="valid_until", now=now),
+            supersedes=tool.supersedes,
+            dedupe=tool.supersedes is None,
+        )
+    )
+    exchange.sessions.saw(identity, now)
+    notes = [] if stored.stored else ["the same text was already there"]
+    if stored.secrets:
+        notes.append(f"a secret in it was {stored.secrets}")
+    return Remembered(
+        id=stored.id,
+        stored=stored.stored,
+        session=identity.session,
+        project=identity.project,
+        note="; ".join(notes),
+    )
+
+
+# -------------------------------------------------------------------- recall
+
+
+def recall(exchange: Exchange, tool: RecallTool) -> RecallAnswer:
+    """Search this project's sessions first, then all."""
+    wanted = tool.offset + tool.limit
+    here = exchange.sessions.sessions_of(
+        exchange.identity.project, PROJECT_SESSIONS_MAX
+    )
+    project_hits, note = _search(exchange, tool, here) if here else ([], "")
+    hits = project_hits
+    if not tool.only_this_project:
+        everywhere, note = _search(exchange, tool, None)
+        hits = merged(project_hits, everywhere)
+    mine = {hit.id for hit in project_hits}
+    lines = [
+        hit_line(hit, zone=exchange.now.tzinfo, this_project=hit.id in mine)
+        for hit in hits[tool.offset : wanted]
+    ]
+    shown = fitting(lines, exchange.bytes_max) if lines else []
+    end = tool.offset + len(shown)
+    return RecallAnswer(
+        hits=shown,
+        next_offset=end if end < min(len(hits), RECALL_MAX) else None,
+        note=note or _empty_note(exchange, tool, shown),
+    )
+
+
+def _search(
+    exchange: Exchange, tool: RecallTool, sessions: Sequence[str] | None
+) -> tuple[list[Hit], str]:
+    now = exchange.now
+    answer = exchange.caller.call(
+        Recall(
+            tool.query,
+            limit=min(RECALL_MAX, tool.offset + tool.limit + 1),
+            session=None if sessions is None else list(sessions),
+            source=tool.source,
+            since=parse_moment(tool.since, field="since", now=now),
+            until=parse_moment(tool.until, field="until", now=now),
+        )
+    )
+    return answer.hits, answer.note
+
+
+def merged(project: Sequence[Hit], everywhere: Iterable[Hit]) -> list[Hit]:
+    """The hits of this project, and after each few one of another; each page continues the last."""
+    mine = {hit.id for hit in project}
+    others = (hit for hit in everywhere if hit.id not in mine)
+    return list(_interleaved(iter(project), others))
+
+
+def _interleaved(project: Iterator[Hit], others: Iterator[Hit]) -> Iterator[Hit]:
+    while batch := list(islice(project, PROJECT_SHARE)):
+        yield from batch
+        yield from islice(others, 1)
+    yield from others
+
+
+def _empty_note(exchange: Exchange, tool: RecallTool, shown: Sequence[HitLine]) -> str:
+    if shown:
+        return ""
+    if tool.only_this_project and not exchange.identity.project:
+        return "this session belongs to no project; leave out only_this_project"
+    return "nothing relevant is known"
+
+
+# ----------------------------------------------------------- get and expand
+
+
+def get(exchange: Exchange, tool: GetTool) -> Item:
+    """Read a memory or summary from an offset on."""
+    got = exchange.caller.call(Get(tool.id))
+    episode, memory = got.episode, got.memory
+    item = episode or memory
+    if item is None:
+        raise NotFound(f"nothing has the id {tool.id}")
+    words = neutralize(item.content)
+    text = beginning(words[tool.offset :], exchange.bytes_max)
+    end = tool.offset + len(text)
+    zone = exchange.now.tzinfo
+    replaced = ""
+    if memory and memory.superseded_at:
+        newer = memory.superseded_by or "a memory that was forgotten"
+        replaced = f"{day_of(memory.superseded_at, zone)} by {newer}"
+    return Item(
+        id=item.id,
+        kind=kind_of(item),
+        date=day_of(item.created_at, zone),
+        text=text,
+        session=item.session,
+        source=one_line(item.source or "", 60),
+        role=one_line(memory.role, 40) if memory else "",
+        tokens=tokens_of(item.content),
+        originals=episode.item_count if episode else 0,
+        replaced=replaced,
+        next_offset=end if end < len(words) else None,
+    )
+
+
+def expand(exchange: Exchange, tool: ExpandTool) -> Expansion:
+    """Show a page of what a summary was made of."""
+    expanded = exchange.caller.call(Expand(tool.id, depth=1))
+    zone = exchange.now.tzinfo
+    below = expanded.summaries or expanded.originals
+    page = below[tool.offset : tool.offset + exchange.bytes_max // 100]
+    parts = [part_of(item, zone) for item in page]
+    shown = fitting(parts, exchange.bytes_max) if parts else []
+    end = tool.offset + len(shown)
+    return Expansion(
+        id=expanded.episode.id,
+        kind=kind_of(expanded.episode),
+        date=day_of(expanded.episode.created_at, zone),
+        parts=shown,
+        next_offset=end if end < len(below) else None,
+    )
+
+
+# ---------------------------------------------------------- learn and forget
+
+
+def learn(exchange: Exchange, tool: LearnTool) -> LearnedRule:
+    """Store a rule, for all agents or for the one that asks."""
+    identity = exchange.identity
+    source = identity.client if tool.only_this_agent else None
+    learned = exchange.caller.call(
+        Learn(tool.rule, session=identity.session, source=source)
+    )
+    exchange.sessions.saw(identity, exchange.now)
+    return LearnedRule(
+        id=learned.learning.id,
+        rule=learned.learning.text,
+        kind=learned.learning.kind.value,
+        replaced=learned.superseded,
+    )
+
+
+def forget(exchange: Exchange, tool: ForgetTool) -> ForgetReceipt:
+    """Preview without `confirm`, delete with it."""
+    now = exchange.now
+    request = Forget(
+        tool.id,
+        query=tool.query,
+        person=tool.person,
+        session=tool.session,
+        source=tool.source,
+        since=parse_moment(tool.since, field="since", now=now),
+        until=parse_moment(tool.until, field="until", now=now),
+        dry_run=not tool.confirm,
+    )
+    try:
+        return _receipt(exchange, exchange.caller.call(request))
+    except NotFound:
+        rule = _rule(exchange, tool.id)
+        if rule is None:
+            raise
+        return _forget_rule(exchange, rule, confirm=tool.confirm)
+
+
+def _receipt(exchange: Exchange, forgotten: Forgotten) -> ForgetReceipt:
+    zone = exchange.now.tzinfo
+    lines = [
+        Quotation(
+            id=line.id,
+            date=day_of(line.created_at, zone),
+            text=one_line(line.snippet),
+            role=one_line(line.role, 40),
+        )
+        for line in forgotten.lines[:PREVIEW_MAX]
+    ]
+    further = forgotten.further + len(forgotten.lines) - len(lines)
+    return ForgetReceipt(
+        deleted=not forgotten.dry_run,
+        memories=forgotten.memories,
+        rules=forgotten.learnings,
+        summaries_deleted=forgotten.episodes_removed,
+        summaries_rewritten=forgotten.episodes_rewritten,
+        lines=lines,
+        further=further if forgotten.dry_run else 0,
+        next_step=_next_step(forgotten),
+    )
+
+
+def _next_step(forgotten: Forgotten) -> str:
+    if forgotten.dry_run:
+        if not forgotten.memories and not forgotten.learnings:
+            return "nothing matches; nothing would be deleted"
+        return (
+            "Nothing was deleted. Show this to the user; if they agree, repeat the call with "
+            "confirm: true."
+        )
+    if forgotten.complete:
+        return ""
+    waiting = "the words leave the database's files shortly"
+    return f"{waiting}: {forgotten.reason}" if forgotten.reason else waiting
+
+
+def _rule(exchange: Exchange, id: str | None) -> Learning | None:
+    """The rule with this id, if there is one."""
+    listed = exchange.caller.call(Learnings(superseded=True, limit=RULES_MAX))
+    return next((rule for rule in listed if rule.id == id), None)
+
+
+def _forget_rule(exchange: Exchange, rule: Learning, *, confirm: bool) -> ForgetReceipt:
+    if confirm:
+        exchange.caller.call(RemoveLearning(rule.id))
+        return ForgetReceipt(deleted=True, memories=0, rules=1)
+    line = Quotation(
+        id=rule.id,
+        date=day_of(rule.created_at, exchange.now.tzinfo),
+        text=one_line(rule.text),
+        role="rule",
+    )
+    return ForgetReceipt(
+        deleted=False,
+        memories=0,
+        rules=1,
+        lines=[line],
+        next_step="Nothing was deleted. If the user agrees, repeat the call with confirm: true.",
+    )
+
+
+# -------------------------------------------------------------------- status
+
+
+def status(exchange: Exchange, _: StatusTool) -> MemoryStatus:
+    """Show the state of the memory, and whom it takes the client for."""
+    stats = exchange.caller.call(Status())
+    identity, last = exchange.identity, stats.sleep.last_cycle
+    return MemoryStatus(
+        version=stats.version,
+        memories={tier.value: totals.count for tier, totals in stats.tiers.items()},
+        client=identity.client,
+        session=identity.session,
+        project=identity.project,
+        last_sleep=day_of(last, exchange.now.tzinfo) if last else "",
+        problems=[*stats.problems, *stats.warnings],
+    )
+
+
+Tool = Callable[[Exchange, Any], Any]
+
+TOOLS: dict[type[Request[Any]], Tool] = {
+    RememberTool: remember,
+    RecallTool: recall,
+    GetTool: get,
+    ExpandTool: expand,
+    LearnTool: learn,
+    ForgetTool: forget,
+    StatusTool: status,
+}
+
+
+ALWAYS_LOADED = "anthropic/alwaysLoad"
+"""Claude Code then shows the tool to the model from the start, and not only its name."""
+
+
+def _paragraphs(docstring: str) -> str:
+    """A docstring as a model reads it: a line for each paragraph."""
+    paragraphs = inspect.cleandoc(docstring).split("\n\n")
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolEntry:
+    """One tool: what it is called, what it takes, and what it does."""
+
+    name: str
+    title: str
+    form: type[Request[Any]]
+    run: Tool
+    reads: bool = False
+    destroys: bool = False
+    repeatable: bool = True
+    """Whether a second call with the same arguments changes nothing more."""
+    always_loaded: bool = False
+    is_long: bool = False
+    """Whether a call may take so long that its client wants to see progress."""
+
+    def listed(self) -> Json:
+        """The entry in the list of tools."""
+        entry: Json = {
+            "name": self.name,
+            "title": self.title,
+            "description": _paragraphs(self.form.__doc__ or ""),
+            "inputSchema": input_schema(self.form),
+            "outputSchema": output_schema(result_type(self.form)),
+            "annotations": {
+                "title": self.title,
+                "readOnlyHint": self.reads,
+                "destructiveHint": self.destroys,
+                "idempotentHint": self.repeatable,
+                "openWorldHint": False,
+            },
+        }
+        if self.always_loaded:
+            entry["_meta"] = {ALWAYS_LOADED: True}
+        return entry
+
+
+ENTRIES = (
+    ToolEntry(
+        name="recall",
+        title="Search memory",
+        form=RecallTool,
+        run=recall,
+        reads=True,
+        always_loaded=True,
+    ),
+    ToolEntry(
+        name="remember",
+        title="Store a fact in memory",
+        form=RememberTool,
+        run=remember,
+        always_loaded=True,
+    ),
+    ToolEntry(
+        name="get",
+        title="Read one memory in full",
+        form=GetTool,
+        run=get,
+        reads=True,
+        always_loaded=True,
+    ),
+    ToolEntry(
+        name="expand",
+        title="Show what a summary was made of",
+        form=ExpandTool,
+        run=expand,
+        reads=True,
+    ),
+    ToolEntry(
+        name="learn",
+        title="Remember a rule for good",
+        form=LearnTool,
+        run=learn,
+        repeatable=False,
+    ),
+    ToolEntry(
+        name="forget",
+        title="Delete memories, after a preview",
+        form=ForgetTool,
+        run=forget,
+        destroys=True,
+        is_long=True,
+    ),
+    ToolEntry(
+        name="status",
+        title="Show the state of memory",
+        form=StatusTool,
+        run=status,
+        reads=True,
+    ),
+)
+BY_NAME = {entry.name: entry for entry in ENTRIES}
+LISTED = [entry.listed() for entry in ENTRIES]
+
+
+def call_tool(exchange: Exchange, name: object, arguments: object) -> Json:
+    """Call a tool. What a model can mend is a result with `isError`.
+
+    Raises `ProtocolError` for a tool that is not there.
+    """
+    entry = BY_NAME.get(name) if isinstance(name, str) else None
+    if entry is None:
+        names = ", ".join(BY_NAME)
+        raise ProtocolError(INVALID_PARAMS, f"Unknown tool; the tools are {names}")
+    if not isinstance(arguments, dict):
+        raise ProtocolError(INVALID_PARAMS, "arguments must be an object")
+    try:
+        result = entry.run(exchange, parse_text(entry.form, arguments))
+    except MnemosynedError as error:
+        return {
+            "content": [{"type": "text", "text": neutralize(error.message)}],
+            "isError": True,
+        }
+    text = text_of(result)
+    return {
+        "content": [{"type": "text", "text": text}],
+        "structuredContent": msgspec.json.decode(text),
+        "isError": False,
+    }
+
+
+def text_of(result: msgspec.Struct) -> str:
+    """A result as JSON for a model to read: a list has a line for each of its members.
+
+    Ids and names are neutralized here, as all that is shown.
+    """
+    fields = [
+        f'"{name}": {_value(getattr(result, name))}'
+        for name in result.__struct_fields__
+    ]
+    return escape_invisible_json(neutralize_tags("{" + ",\n".join(fields) + "}"))
+
+
+def _value(value: object) -> str:
+    if not isinstance(value, list) or not value:
+        return msgspec.json.encode(value).decode()
+    return "[\n" + ",\n".join(msgspec.json.encode(m).decode() for m in value) + "\n]"

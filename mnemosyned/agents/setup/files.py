@@ -1,0 +1,248 @@
+"""Files that a setup writes, with copies of the earlier text, and the journal of its changes."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import msgspec
+
+from mnemosyned.errors import ConfigInvalid
+
+FILE_BYTES_MAX = 64 << 20
+
+
+class FileRefused(Exception):
+    """A file is left as it is; the message says why."""
+
+
+def read_settings_file(file: Path) -> bytes | None:
+    """The content of a file; None if there is none. Raises `FileRefused`."""
+    try:
+        status = file.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise FileRefused("it is not a regular file")
+        if status.st_size > FILE_BYTES_MAX:
+            raise FileRefused(f"it exceeds {FILE_BYTES_MAX:,} bytes")
+        return file.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise FileRefused(f"it cannot be read: {error.strerror}") from error
+
+
+def text_of(content: bytes | None) -> str | None:
+    """The text of a file. Raises `FileRefused` if it is not UTF-8."""
+    try:
+        return None if content is None else content.decode()
+    except UnicodeDecodeError as error:
+        raise FileRefused(f"it is not UTF-8 at byte {error.start}") from error
+
+
+def check_writable(file: Path) -> None:
+    """Raise `FileRefused` unless the file may be replaced, or made."""
+    target = file.resolve()
+    if target.exists() and not (
+        target.stat().st_mode & 0o222 and os.access(target, os.W_OK)
+    ):
+        raise FileRefused("it is read-only")
+    parent = next(folder for folder in target.parents if folder.exists())
+    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
+        raise FileRefused(f"{parent} cannot be written")
+
+
+def missing_folders(file: Path) -> list[Path]:
+    """The directories that have to be made for a file, the outermost first."""
+    folders = [folder for folder in file.resolve().parents if not folder.exists()]
+    return folders[::-1]
+
+
+def replace(file: Path, content: bytes) -> None:
+    """Write a file, or what it links to, in one step; its mode and owner stay.
+
+    Raises `FileRefused`.
+    """
+    target = file.resolve()
+    temporary: str | None = None
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(
+            dir=target.parent, prefix=f".{target.name}."
+        )
+        with os.fdopen(descriptor, "wb") as opened:
+            opened.write(content)
+            _take_over_mode(target, opened.fileno())
+            opened.flush()
+            os.fsync(opened.fileno())
+        Path(temporary).replace(target)
+    except OSError as error:
+        if temporary:
+            Path(temporary).unlink(missing_ok=True)
+        raise FileRefused(f"it cannot be written: {error.strerror}") from error
+    if target.read_bytes() != content:
+        raise FileRefused("it was changed by another program while it was written")
+
+
+def _take_over_mode(target: Path, descriptor: int) -> None:
+    if not target.exists():
+        umask = os.umask(0)
+        os.umask(umask)
+        os.fchmod(descriptor, 0o666 & ~umask)
+        return
+    status = target.stat()
+    os.fchmod(descriptor, stat.S_IMODE(status.st_mode))
+    with suppress(PermissionError):
+        os.fchown(descriptor, status.st_uid, status.st_gid)
+
+
+def delete(file: Path) -> None:
+    """Delete a file we made. Raises `FileRefused`."""
+    try:
+        file.resolve().unlink(missing_ok=True)
+    except OSError as error:
+        raise FileRefused(f"it cannot be deleted: {error.strerror}") from error
+
+
+def delete_empty(folders: list[Path]) -> None:
+    """Delete those of our directories that are empty, the innermost first."""
+    for folder in reversed(folders):
+        with suppress(OSError):
+            folder.rmdir()
+
+
+ABSENT = "absent"
+"""In the place of a digest: there was no file."""
+
+
+class WrittenPart(msgspec.Struct, frozen=True):
+    """A part that setup wrote; `kept` steps of its path were there before."""
+
+    kind: str
+    path: list[str]
+    kept: int
+
+
+class Edit(msgspec.Struct, frozen=True):
+    """A file that setup changed for a tool: digests before and after, and what was written."""
+
+    tool: str
+    scope: str
+    file: str
+    before: str
+    after: str
+    parts: list[WrittenPart]
+    folders: list[str]
+    made: bool
+    """Whether setup made the file."""
+    take_out: list[str] = []
+    """The command of the tool's own program that takes the entry out."""
+
+
+class _Content(msgspec.Struct):
+    version: int = 1
+    edits: list[Edit] = []
+
+
+# Made with the module, as every decoder of a type of ours.
+_CONTENTS = msgspec.json.Decoder(_Content)
+
+
+class SetupJournal:
+    """The edits in force, and the content of each file before them."""
+
+    def __init__(self, folder: Path) -> None:
+        """Open the journal in a directory, which is made with the first edit."""
+        self._folder = folder
+        self.edits = self._read()
+
+    @property
+    def file(self) -> Path:
+        return self._folder / "journal.json"
+
+    def _read(self) -> list[Edit]:
+        try:
+            content = self.file.read_bytes()
+        except FileNotFoundError:
+            return []
+        try:
+            return _CONTENTS.decode(content).edits
+        except msgspec.DecodeError as error:
+            raise ConfigInvalid(f"{self.file} is damaged: {error}") from error
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other setups out, and read what they wrote."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with (self._folder / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self.edits = self._read()
+            yield
+            if not self.edits:
+                shutil.rmtree(self._folder, ignore_errors=True)
+
+    def of(self, tool: str, file: Path) -> Edit | None:
+        """The edit of a file for a tool."""
+        return next((edit for edit in self.of_file(file) if edit.tool == tool), None)
+
+    def of_file(self, file: Path) -> list[Edit]:
+        """The edits of a file, for any tool."""
+        return [edit for edit in self.edits if edit.file == str(file)]
+
+    def add(self, edit: Edit, before: bytes | None) -> None:
+        """Keep an edit in place of an older one, with the file's content before it."""
+        if before is not None:
+            self._keep(before)
+        others = [
+            other
+            for other in self.edits
+            if (other.tool, other.file) != (edit.tool, edit.file)
+        ]
+        self._write([*others, edit])
+
+    def remove(self, edit: Edit) -> None:
+        """Delete an edit that was undone."""
+        self._write([other for other in self.edits if other != edit])
+
+    def before(self, edit: Edit) -> bytes | None:
+        """The content of a file before an edit; None if there was no file or it is lost."""
+        try:
+            return (self._folder / "before" / edit.before).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def _keep(self, content: bytes) -> None:
+        folder = self._folder / "before"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._replace(folder / digest(content), content)
+
+    def _write(self, edits: list[Edit]) -> None:
+        self.edits = edits
+        content = msgspec.json.encode(_Content(edits=edits))
+        self._replace(self.file, msgspec.json.format(content, indent=2))
+        used = {edit.before for edit in edits}
+        for kept in (self._folder / "before").glob("*"):
+            if kept.name not in used:
+                kept.unlink()
+
+    @staticmethod
+    def _replace(file: Path, content: bytes) -> None:
+        """Write a file of the journal in one step, readable for its owner alone."""
+        temporary = file.with_name(f"{file.name}.new")
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "wb") as opened:
+            opened.write(content)
+            opened.flush()
+            os.fsync(opened.fileno())
+        temporary.replace(file)
+
+
+def digest(content: bytes | None) -> str:
+    """The digest of a file's content."""
+    return ABSENT if content is None else hashlib.sha256(content).hexdigest()

@@ -1,0 +1,196 @@
+"""The verbs on a database file, without a daemon: `Memory`, and for asyncio `AsyncMemory`."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Self, TypeVar
+
+from mnemosyned.assembly.build import open_memory
+from mnemosyned.client import Client
+from mnemosyned.config import IN_MEMORY, load_config
+from mnemosyned.errors import DatabaseInUse
+from mnemosyned.memory.clock import Clock
+from mnemosyned.storage.sqlite.ownership import owner_of
+from mnemosyned.verbs.facade import AsyncVerbs, Caller, Verbs
+from mnemosyned.verbs.request import Request, checked
+
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 each directory in it is private, by `mkdtemp`
+"""A file system in memory, on Linux."""
+_PRIVATE = "mnemosyned-memory-"
+_ABANDONED_S = 60.0
+"""Age from which a private directory without a lock is taken for a killed process's."""
+
+
+@contextmanager
+def private_directory() -> Iterator[Path]:
+    """A directory for files that must not outlive the block, in memory where the system has it.
+
+    Without `/dev/shm` it is in the directory for temporary files. One that a killed process left
+    behind is deleted by the next call.
+    """
+    in_memory = SHARED_MEMORY.is_dir() and os.access(SHARED_MEMORY, os.W_OK)
+    parent = SHARED_MEMORY if in_memory else Path(tempfile.gettempdir())
+    _delete_abandoned(parent)
+    directory = Path(tempfile.mkdtemp(prefix=_PRIVATE, dir=parent))
+    descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield directory
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+        os.close(descriptor)
+
+
+def _delete_abandoned(parent: Path) -> None:
+    """Delete the private directories of killed processes, whose locks ended with them."""
+    for directory in parent.glob(f"{_PRIVATE}*"):
+        with suppress(OSError):  # another user's, in use, or deleted by another call
+            if time.time() - directory.stat().st_mtime < _ABANDONED_S:
+                continue
+            descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(directory, ignore_errors=True)
+            finally:
+                os.close(descriptor)
+
+
+R = TypeVar("R")
+
+
+class Memory(Verbs):
+    """Every verb on one database file, without a daemon.
+
+    `Memory(":memory:")` is a database that ends with `close()`. Its files are in a private
+    directory of `/dev/shm`, which is memory; only where a system has none are they in the directory
+    for temporary files. If the process is killed, the next such database deletes them.
+
+    Settings are the keys of the configuration, `Memory(path, wm_max=500)`, and dotted ones by
+    `**{"sleep.ttl_hours": 1}`; the `MNEMOSYNE_…` variables count, the daemon's file does not.
+    It sleeps when `sleep()` is called, when the cap is reached, and with `auto_sleep=True` in
+    the background. Where a daemon owns the file, all calls go through it.
+    Raises `ConfigInvalid`, `DatabaseInUse`, `SchemaTooNew`.
+    """
+
+    def __init__(
+        self,
+        database: str | os.PathLike[str],
+        *,
+        clock: Clock | None = None,
+        **settings: object,
+    ) -> None:
+        asleep = {} if "MNEMOSYNE_AUTO_SLEEP" in os.environ else {"auto_sleep": False}
+        self._stack = ExitStack()
+        self._caller: Caller
+        try:
+            self._open(os.fspath(database), {**asleep, **settings}, clock)
+        except BaseException:
+            self._stack.close()
+            raise
+
+    def _open(
+        self, database: str, settings: dict[str, object], clock: Clock | None
+    ) -> None:
+        if database == IN_MEMORY:
+            directory = self._stack.enter_context(private_directory())
+            database = str(directory / "memory.db")
+        config = load_config(overrides={**settings, "database": database})
+        try:
+            memory = self._stack.enter_context(open_memory(config, clock=clock))
+            self._caller = memory.service
+        except DatabaseInUse:
+            owner = owner_of(config.database_path)
+            if owner is None or owner.socket is None:
+                raise
+            self._caller = self._stack.enter_context(Client(owner.socket))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def call(self, request: Request[R]) -> R:
+        """Run one verb. Raises an error of the domain, never half of the work."""
+        return self._caller.call(checked(request))
+
+    def close(self) -> None:
+        """Stop what runs in the background and close the file."""
+        self._stack.close()
+
+
+THREADS = 4
+
+
+class AsyncMemory(AsyncVerbs):
+    """Every verb of a `Memory` as a coroutine: `async with AsyncMemory(path) as memory`.
+
+    SQLite blocks, so the calls run on up to `threads` threads; further ones wait for their turn. A
+    call that is cancelled once it runs is finished all the same. Settings and errors are those of
+    `Memory`. One event loop uses it.
+    """
+
+    def __init__(
+        self,
+        database: str | os.PathLike[str],
+        *,
+        threads: int = THREADS,
+        clock: Clock | None = None,
+        **settings: object,
+    ) -> None:
+        if threads < 1:
+            raise ValueError("threads must be at least 1")
+        self._database = database
+        self._clock = clock
+        self._settings = settings
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="memory")
+        self._turns = asyncio.Semaphore(threads)
+        self._memory: Memory | None = None
+
+    async def __aenter__(self) -> Self:
+        opening = self._threads.submit(self._open)
+        try:
+            self._memory = await asyncio.shield(asyncio.wrap_future(opening))
+        except BaseException:
+            opening.add_done_callback(_close_opened)
+            self._threads.shutdown(wait=False)
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Let running calls finish, and close the file."""
+        await asyncio.to_thread(self._close)
+
+    async def call(self, request: Request[R]) -> R:
+        """Run one verb. Raises an error of the domain, never half of the work."""
+        if self._memory is None:
+            raise RuntimeError("it is not open; use `async with AsyncMemory(…)`")
+        loop = asyncio.get_running_loop()
+        async with self._turns:
+            return await loop.run_in_executor(self._threads, self._memory.call, request)
+
+    def _open(self) -> Memory:
+        return Memory(self._database, clock=self._clock, **self._settings)
+
+    def _close(self) -> None:
+        self._threads.shutdown()
+        if self._memory is not None:
+            self._memory.close()
+
+
+def _close_opened(opening: Future[Memory]) -> None:
+    """Close a database that nobody waits for anymore."""
+    if not opening.cancelled() and opening.exception() is None:
+        opening.result().close()

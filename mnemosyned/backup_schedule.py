@@ -1,0 +1,105 @@
+"""Backups by date: their names, when the next one is due, and which old ones expire."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from mnemosyned.instants import in_zone
+
+STAMP = "%Y%m%dT%H%M%SZ"
+_NAME = re.compile(r"memory-(\d{8}T\d{6}Z)(\.auto)?\.db")
+_RULE = re.compile(r"(\d{1,4})\s*(newest|hourly|daily|weekly|monthly)?", re.IGNORECASE)
+KEEP_FORM = "7 daily, 4 weekly, 6 monthly"
+
+Period = tuple[int, ...]
+
+_PERIODS: dict[str, Callable[[datetime], Period]] = {
+    "hourly": lambda moment: (moment.year, moment.month, moment.day, moment.hour),
+    "daily": lambda moment: (moment.year, moment.month, moment.day),
+    "weekly": lambda moment: tuple(moment.isocalendar()[:2]),
+    "monthly": lambda moment: (moment.year, moment.month),
+}
+INTERVALS = {
+    "hourly": timedelta(hours=1),
+    "daily": timedelta(days=1),
+    "weekly": timedelta(weeks=1),
+}
+"""The schedules that have a name; a backup was missed when its interval is over."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class DatedBackup:
+    """A file in the backup folder by its name."""
+
+    made_at: datetime
+    name: str
+    scheduled: bool
+    """Whether the schedule made it; no other is ever deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """How many scheduled backups stay: the newest, and the newest of each period."""
+
+    newest: int = 0
+    periods: tuple[tuple[str, int], ...] = ()
+
+    @classmethod
+    def parse(cls, text: str) -> Keep:
+        """Read `10`, or such as `7 daily, 4 weekly`. Raises `ValueError`."""
+        newest = 0
+        periods: list[tuple[str, int]] = []
+        for part in text.split(","):
+            rule = _RULE.fullmatch(part.strip())
+            if rule is None or int(rule[1]) == 0:
+                raise ValueError(f"expected a number of backups, or {KEEP_FORM!r}")
+            unit = (rule[2] or "newest").lower()
+            if unit == "newest":
+                newest = int(rule[1])
+            else:
+                periods.append((unit, int(rule[1])))
+        return cls(newest, tuple(periods))
+
+    def expired(self, backups: Iterable[DatedBackup]) -> list[DatedBackup]:
+        """The scheduled backups that no rule keeps; the newest always stays."""
+        scheduled = sorted((each for each in backups if each.scheduled), reverse=True)
+        kept = set(scheduled[: max(self.newest, 1)])
+        for unit, count in self.periods:
+            kept.update(_newest_of_each(scheduled, _PERIODS[unit])[:count])
+        return [backup for backup in scheduled if backup not in kept]
+
+
+def backup_name(moment: datetime, *, scheduled: bool) -> str:
+    """The file name of a backup made at this moment."""
+    kind = ".auto" if scheduled else ""
+    return f"memory-{in_zone(moment, UTC):{STAMP}}{kind}.db"
+
+
+def dated_backup(name: str) -> DatedBackup | None:
+    """The backup that a file's name describes; None for a name that is not one of ours."""
+    match = _NAME.fullmatch(name)
+    if match is None:
+        return None
+    try:
+        made_at = datetime.strptime(match[1], STAMP).replace(tzinfo=UTC)
+    except ValueError:  # the 31st of February
+        return None
+    return DatedBackup(made_at, name, bool(match[2]))
+
+
+def overdue(last: datetime | None, *, interval: timedelta, now: datetime) -> bool:
+    """Whether the last backup is older than twice the interval of the schedule."""
+    return last is not None and now - last > 2 * interval
+
+
+def _newest_of_each(
+    newest_first: Sequence[DatedBackup], period_of: Callable[[datetime], Period]
+) -> list[DatedBackup]:
+    """The newest backup of each period, the newest period first."""
+    by_period: dict[Period, DatedBackup] = {}
+    for backup in newest_first:
+        by_period.setdefault(period_of(backup.made_at), backup)
+    return list(by_period.values())

@@ -1,1 +1,0 @@
-"""Answers on standard output: forms, records, pager, and which module renders which result."""

@@ -1,0 +1,242 @@
+"""Arguments and options of a verb's command, and a request's fields from what was typed."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from mnemosyned.errors import InvalidRequest
+from mnemosyned.paths import usable_path
+from mnemosyned.verbs.request import Request, fields_of
+
+FILES = {"messages", "tools"}
+"""Fields that are lists of objects: the shell takes a file that holds them, or - for its input."""
+FROM_STDIN = {
+    "content": "say what to remember: mnem {} We deploy on Tuesdays",
+    "query": "ask something: mnem {} when do we deploy",
+    "message": "say what the message is: mnem {} when do we deploy",
+}
+"""Arguments of several words, which need no quotes: left out, or -, they come from standard input.
+
+The words say what to do where that is a terminal.
+"""
+SHORT = {
+    "limit": "-n",
+    "session": "-s",
+    "source": "-S",
+    "tag": "-t",
+    "tags": "-t",
+    "role": "-r",
+}
+"""Options with a letter of their own, the same in all commands."""
+COMPLETION_VARIABLE = "_MNEM_COMPLETE"
+METAVARS = {"supersedes": "ID", "after": "ID"} | dict.fromkeys(
+    ("since", "until", "asked_at", "created_at", "valid_until"), "TIME"
+)
+FIRST = {"tag": "tags", "untag": "tags"}
+"""The field of a verb that is the first argument, although it is given by name elsewhere."""
+
+
+def in_order(verb: type[Request[Any]]) -> list[msgspec.inspect.Field]:
+    """The fields of a verb, with the one first that is its first argument."""
+    first = FIRST.get(verb.verb_name())
+    return sorted(fields_of(verb), key=lambda field: field.name != first)
+
+
+def parameter(
+    verb: type[Request[Any]], field: msgspec.inspect.Field
+) -> click.Parameter:
+    """An argument or option whose value stays a word here: the verb's own rules read it."""
+    kind, description = _unwrapped(field.type)
+    if field.name in (*verb.__match_args__, FIRST.get(verb.verb_name())):
+        argument = _argument(field, kind)
+        suggest_for(argument, verb.verb_name())
+        return argument
+    option: str = field.name.replace("_", "-")
+    if option == "tags" and "tag" not in verb.__struct_fields__:
+        option = "tag"  # given again for each
+    names = [f"--{option}", *_short(field.name, verb), field.name]
+    help_text = f"{description[:1].upper()}{description[1:]}"
+    if isinstance(kind, msgspec.inspect.BoolType):
+        return click.Option(names, is_flag=True, default=None, help=f"{help_text}.")
+    if any(isinstance(member, msgspec.inspect.BoolType) for member in _members(kind)):
+        pair = f"{names[0]}/--no-{names[0].removeprefix('--')}"
+        return click.Option([pair, field.name], default=None, help=f"{help_text}.")
+    if field.name in FILES:
+        return click.Option(names, metavar="FILE|-", help=f"{help_text}, as JSON.")
+    choice = _choice(kind)
+    made = click.Option(
+        names,
+        required=field.required,
+        multiple=_takes_list(kind),
+        type=choice or str,
+        metavar=None if choice else _metavar(field.name, kind),
+        help=f"{help_text}.{_default(field)}",
+    )
+    suggest_for(made, verb.verb_name())
+    return made
+
+
+def _short(name: str, verb: type[Request[Any]]) -> list[str]:
+    """The letter of an option; where two would share one, the first has it."""
+    letter = SHORT.get(name)
+    others = verb.__struct_fields__[: verb.__struct_fields__.index(name)]
+    is_taken = letter in {SHORT.get(other) for other in others}
+    return [letter] if letter and not is_taken else []
+
+
+def suggest_for(parameter: click.Parameter, verb: str = "") -> None:
+    """Let a shell that completes a line ask the daemon for an option's values."""
+    if COMPLETION_VARIABLE not in os.environ:
+        return
+    # Loaded here: a command that runs completes nothing.
+    from mnemosyned.cli.ids import (  # noqa: PLC0415
+        suggestion,
+    )
+
+    setattr(parameter, "shell_complete", suggestion(parameter, verb))  # noqa: B010 a method
+
+
+def _argument(
+    field: msgspec.inspect.Field, kind: msgspec.inspect.Type
+) -> click.Argument:
+    if field.name == "tags":
+        return click.Argument(["tags"], metavar="TAGS")
+    if _takes_list(kind) and field.name not in FILES:
+        several = f"[{field.name.upper()}]…"
+        return click.Argument([field.name], nargs=-1, metavar=several)
+    if field.name in FROM_STDIN:
+        words = f"[{field.name.upper()}]..."
+        return click.Argument([field.name], nargs=-1, metavar=words)
+    required = field.required
+    metavar = f"{field.name.upper()}.json|-" if field.name in FILES else None
+    return click.Argument([field.name], required=required, metavar=metavar)
+
+
+def _unwrapped(kind: msgspec.inspect.Type) -> tuple[msgspec.inspect.Type, str]:
+    """A type without its metadata, and the description that stood there."""
+    description = ""
+    while isinstance(kind, msgspec.inspect.Metadata):
+        extra = kind.extra_json_schema or {}
+        description = description or extra.get("description", "")
+        kind = kind.type
+    return kind, description
+
+
+def _default(field: msgspec.inspect.Field) -> str:
+    """The default as a note to the help; empty where it says nothing."""
+    shown = isinstance(field.default, int | float | str) and field.default != ""
+    return f" [default: {field.default}]" if shown else ""
+
+
+def _members(kind: msgspec.inspect.Type) -> list[msgspec.inspect.Type]:
+    return list(kind.types) if isinstance(kind, msgspec.inspect.UnionType) else [kind]
+
+
+def _takes_list(kind: msgspec.inspect.Type) -> bool:
+    members = [_unwrapped(member)[0] for member in _members(kind)]
+    return any(isinstance(member, msgspec.inspect.ListType) for member in members)
+
+
+def _choice(kind: msgspec.inspect.Type) -> click.Choice[str] | None:
+    for member in _members(kind):
+        if isinstance(member, msgspec.inspect.EnumType):
+            return click.Choice([choice.value for choice in member.cls])
+        if isinstance(member, msgspec.inspect.LiteralType):
+            return click.Choice(list(map(str, member.values)))
+    return None
+
+
+def _metavar(name: str, kind: msgspec.inspect.Type) -> str:
+    for member in _members(kind):
+        if metavar := _METAVARS_OF_TYPES.get(type(member)):
+            return metavar
+    return METAVARS.get(name, name.upper())
+
+
+_METAVARS_OF_TYPES: dict[type, str] = {
+    msgspec.inspect.DateTimeType: "TIME",
+    msgspec.inspect.IntType: "NUMBER",
+    msgspec.inspect.FloatType: "NUMBER",
+    msgspec.inspect.DictType: "JSON",
+}
+
+
+STDIN_BYTES_MAX = 64 << 20
+
+
+def fields_typed(given: dict[str, Any], command: str = "") -> dict[str, Any]:
+    """The fields of a command from what was typed, with files and standard input read."""
+    fields: dict[str, Any] = {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in given.items()
+        if value not in (None, ())
+    }
+    for name in FROM_STDIN.keys() & given.keys():
+        if isinstance(given[name], tuple):  # an option `--query` is left alone
+            fields[name] = _words(given[name], FROM_STDIN[name].format(command))
+    if "metadata" in fields:
+        fields["metadata"] = _object(fields["metadata"], "--metadata", field="metadata")
+    if "tags" in fields:
+        fields["tags"] = _tags(fields["tags"])
+    if "file" in fields:  # the daemon has another working directory
+        fields["file"] = str(usable_path(fields["file"], field="file").absolute())
+    for name in FILES & fields.keys():
+        fields[name] = _listed(fields[name], field=name)
+    return fields
+
+
+def _words(given: tuple[str, ...], otherwise: str) -> str:
+    """The words of an argument; without any, or with `-`, those of standard input."""
+    return " ".join(given) if given and given != ("-",) else standard_input(otherwise)
+
+
+def _tags(given: str | list[str]) -> list[str]:
+    """The tags of an argument or a repeated option, at each comma."""
+    typed = [given] if isinstance(given, str) else given
+    return [tag for part in typed for tag in part.split(",") if tag.strip()]
+
+
+def standard_input(otherwise: str) -> str:
+    """The text of standard input. Raises `click.UsageError`, at a terminal with what to do instead."""
+    if sys.stdin.isatty():
+        raise click.UsageError(f"{otherwise}, or pipe it in")
+    data = sys.stdin.buffer.read(STDIN_BYTES_MAX + 1)
+    if len(data) > STDIN_BYTES_MAX:
+        raise click.UsageError(
+            f"standard input exceeds {STDIN_BYTES_MAX:,} bytes; split it"
+        )
+    try:
+        return data.decode().removesuffix("\n")
+    except UnicodeDecodeError as error:
+        raise click.UsageError(
+            f"standard input is not UTF-8 at byte {error.start}"
+        ) from error
+
+
+def _listed(file: str, *, field: str) -> object:
+    """Return the list in a JSON file; in an object, such as an API request, the list of that name."""
+    if file == "-":
+        text = standard_input(f"{field} are JSON: name a file")
+    else:
+        try:
+            text = Path(file).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise InvalidRequest(
+                f"{file} cannot be read: {reason}", field=field
+            ) from error
+    content = _object(text, file, field=field)
+    return content.get(field) if isinstance(content, dict) else content
+
+
+def _object(text: str, where: str, *, field: str) -> object:
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        raise InvalidRequest(f"{where} is not JSON: {error}", field=field) from error

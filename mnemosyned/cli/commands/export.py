@@ -1,0 +1,395 @@
+"""`mnem export`: everything that is stored, as JSON lines or as Markdown."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Self
+
+import click
+import msgspec
+
+from mnemosyned.cli.arguments import fields_typed, parameter
+from mnemosyned.cli.calls import called, client_of, on_interrupt
+from mnemosyned.cli.commands.backup import PARTIAL, check_target, whole_file
+from mnemosyned.cli.options import refuse_elsewhere
+from mnemosyned.cli.output.terminal import (
+    Advance,
+    counted,
+    progress_line,
+    say,
+    say_json,
+)
+from mnemosyned.client.connection import Connection
+from mnemosyned.errors import InvalidRequest, MnemosynedError
+from mnemosyned.instants import in_zone
+from mnemosyned.memory.exchange import ExportedEpisode, ExportedMemory
+from mnemosyned.memory.values import Detail, DetailKind
+from mnemosyned.paths import usable_path
+from mnemosyned.text.secrets.masking import mask_secrets
+from mnemosyned.verbs.exchange import (
+    CUT_OFF,
+    FOOTER,
+    HEADER,
+    CutOff,
+    Export,
+    Footer,
+    Header,
+    line_kind,
+    parse_record,
+)
+from mnemosyned.verbs.request import decoder_of, fields_of, parse_text
+from mnemosyned.verbs.retention import Backup
+
+NOTHING_WRITTEN = "interrupted; no whole file was written"
+SUFFIXES = {".md": "markdown", ".db": "sqlite", ".sqlite": "sqlite"}
+_FILTERS = [parameter(Export, field) for field in fields_of(Export)]
+
+
+@click.command("export")
+@click.argument("file", default="-", metavar="[FILE|-]")
+@click.option(
+    "--format",
+    "format_name",
+    type=click.Choice(["jsonl", "markdown", "sqlite"]),
+    help="Default: by the file's name, else jsonl.",
+)
+@click.option("--force", is_flag=True, help="Replace a file that exists.")
+@click.option(
+    "--reveal", is_flag=True, help="Markdown: show secrets, masked otherwise."
+)
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print what was exported as JSON."
+)
+@click.pass_context
+def export_command(
+    context: click.Context,
+    /,
+    *,
+    file: str,
+    format_name: str | None,
+    force: bool,
+    reveal: bool,
+    as_json: bool,
+    **given: Any,  # noqa: ANN401
+) -> int:
+    """Write everything that is kept to a file.
+
+    jsonl: one record a line, as it was at one moment; `mnem import FILE` restores it exactly.
+    Secrets are in it as they are stored, so keep it private.
+
+    markdown: to read. A folder gets a file for each day, FILE.md has all days.
+
+    sqlite: a copy of the database, as `mnem backup` makes one.
+    """
+    format_name = format_name or _format_of(file)
+    request = parse_text(Export, fields_typed(given))
+    if reveal and format_name != "markdown":
+        raise InvalidRequest(
+            f"{format_name} has secrets as they are stored; --reveal is for markdown",
+            field="reveal",
+        )
+    if file != "-":
+        usable_path(file, field="file", suffix=PARTIAL)
+    if file != "-" and not _is_folder_of_days(file, format_name):
+        check_target(Path(file), force=force)
+    with on_interrupt(lambda: NOTHING_WRITTEN), client_of(context) as client:
+        if format_name == "sqlite":
+            refuse_elsewhere(context, "export --format sqlite")
+            summary = _copy(client, request, file)
+        elif format_name == "markdown":
+            summary = _markdown(client, request, file, reveal=reveal, force=force)
+        else:
+            summary = _lines(client, request, file)
+    if as_json:
+        say_json(summary, err=file == "-")
+    elif file != "-":
+        say(_summary_text(summary))
+    return 0
+
+
+export_command.params[1:1] = _FILTERS
+
+
+def _format_of(file: str) -> str:
+    """Return the format that a name means where none is named."""
+    if Path(file).is_dir():
+        return "markdown"
+    return SUFFIXES.get(Path(file).suffix, "jsonl")
+
+
+def _is_folder_of_days(file: str, format_name: str) -> bool:
+    return format_name == "markdown" and not file.endswith(".md")
+
+
+def _summary_text(summary: dict[str, Any]) -> str:
+    parts = [
+        counted(summary[name], noun)
+        for name, noun in (
+            ("memory", "memory"),
+            ("episode", "summary"),
+            ("files", "file"),
+        )
+        if name in summary
+    ]
+    size = f", {summary['bytes']:,} bytes" if "bytes" in summary else ""
+    return f"{summary['file']}: {', '.join(parts) or 'a whole copy'}{size}"
+
+
+def _copy(client: Connection, request: Export, file: str) -> dict[str, Any]:
+    """Have the daemon write a copy of the database."""
+    if request != Export():
+        raise InvalidRequest(
+            "a copy of the database is whole; filters are for jsonl and markdown"
+        )
+    if file == "-":
+        raise InvalidRequest("name the file that the copy is written to", field="file")
+    path = str(usable_path(file, field="file").absolute())
+    written = called(client, Backup(path))
+    return {"file": written.file, "bytes": written.bytes}
+
+
+# --------------------------------------------------------------------- lines
+
+
+def _lines(client: Connection, request: Export, file: str) -> dict[str, Any]:
+    """Write the lines; a file gets its name when it is whole."""
+    if file == "-":
+        if sys.stdout.isatty():
+            raise InvalidRequest(
+                "refusing to fill the terminal; name a file, or pipe it", field="file"
+            )
+        counts, size = _stream(client, request, sys.stdout.buffer.write)
+        sys.stdout.buffer.flush()
+    else:
+        with whole_file(Path(file)) as written:
+            counts, size = _stream(client, request, written.write)
+    return {"file": file, "bytes": size, **counts}
+
+
+def _stream(
+    client: Connection, request: Export, write: Callable[[bytes], object]
+) -> tuple[dict[str, int], int]:
+    """Write all lines; the counts in the last one, and the bytes."""
+    size = 0
+    footer = b""
+    digest = hashlib.sha256()
+    with exported_lines(client, request) as lines:
+        for line in lines:
+            write(line)
+            size += len(line)
+            digest.update(footer)
+            footer = line
+    return _checked_footer(footer, digest.hexdigest()), size
+
+
+def _checked_footer(footer: bytes, sha256: str) -> dict[str, int]:
+    """Return the counts in the last line. Raises `MnemosynedError` where it is another."""
+    kind = line_kind(footer).record if footer.endswith(b"\n") else ""
+    if kind == CUT_OFF:
+        reason = decoder_of(CutOff).decode(footer).reason
+        raise MnemosynedError(f"the daemon ended the export early: {reason}; try again")
+    if kind != FOOTER:
+        raise MnemosynedError(
+            "the export ended before its last line; see the daemon's log, then try again"
+        )
+    last = decoder_of(Footer).decode(footer)
+    if last.sha256 != sha256:
+        raise MnemosynedError("the export did not arrive as it was sent; try again")
+    return last.counts
+
+
+@contextmanager
+def exported_lines(client: Connection, request: Export) -> Iterator[Iterable[bytes]]:
+    """Give the lines of an export while the block runs, with a bar at a terminal."""
+    with (
+        closing(client.transfers()) as transfers,
+        transfers.export(request) as lines,
+    ):
+        first = next(iter(lines), b"")
+        with progress_line("exporting", "record", _expected(first)) as advance:
+            yield _counted_on(advance, first, lines)
+
+
+def _counted_on(
+    advance: Advance, first: bytes, lines: Iterable[bytes]
+) -> Iterator[bytes]:
+    yield first
+    for number, line in enumerate(lines, 1):
+        yield line
+        advance(1, number)
+
+
+def _expected(line: bytes) -> int:
+    """Return how many lines a header announces."""
+    if not line or line_kind(line).record != HEADER:
+        return 0
+    return sum(decoder_of(Header).decode(line).expected.values())
+
+
+# ------------------------------------------------------------------ markdown
+
+
+def _markdown(
+    client: Connection, request: Export, file: str, *, reveal: bool, force: bool
+) -> dict[str, Any]:
+    """Write the days as Markdown: to a folder, one file, or standard output."""
+    # Loaded here: the other formats need nothing of it.
+
+    with Days(reveal=reveal) as days:
+        with exported_lines(client, request) as lines:
+            days.collect(lines)
+        if file == "-":
+            for text in days.texts():
+                say(text)
+            return {"file": file, "memory": days.count}
+        if not _is_folder_of_days(file, "markdown"):
+            with whole_file(Path(file)) as written:
+                for text in days.texts():
+                    written.write(text.encode())
+            return {"file": file, "memory": days.count}
+        files = days.write(Path(file), force=force)
+        return {"file": file, "memory": days.count, "files": files}
+
+
+WAITING_BYTES_MAX = 4 << 20
+"""Bytes of memories that wait to be written to their days."""
+DAY_LEVEL = 1
+_MARKUP = ("#", "---", "```", "~~~")
+"""Beginnings of lines that would end a section of ours."""
+
+
+class Days:
+    """The memories of an export by day; on disk until they are written, each day at a time."""
+
+    def __init__(self, *, reveal: bool) -> None:
+        """Mask secrets, unless they are to be revealed."""
+        self._reveal = reveal
+        self._folder = tempfile.TemporaryDirectory(prefix="mnem-export-")
+        self._waiting: dict[str, list[bytes]] = defaultdict(list)
+        self._waiting_bytes = 0
+        self._summaries: dict[str, str] = {}
+        self.count = 0
+        """How many memories there are."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._folder.cleanup()
+
+    def collect(self, lines: Iterable[bytes]) -> None:
+        """Sort the lines of an export by day."""
+        for line in lines:
+            kind = line_kind(line)
+            if kind.record not in ("memory", "episode"):
+                continue
+            record = parse_record(line)
+            if isinstance(record, ExportedMemory) and record.content:
+                self._add(_day_of(record.created_at), line)
+            elif isinstance(record, ExportedEpisode) and record.level == DAY_LEVEL:
+                day = _day_of(record.period_from or record.covers_from)
+                self._summaries[day] = self._shown(record.content)
+        self._flush()
+
+    def texts(self) -> Iterator[str]:
+        """Yield the text of each day, the earliest first."""
+        for day in self._days():
+            yield self._text(day)
+
+    def write(self, folder: Path, *, force: bool) -> int:
+        """Write a file for each day; the number of files.
+
+        Raises `InvalidRequest` before anything is written where one exists, unless forced.
+        """
+        if folder.exists() and not folder.is_dir():
+            raise InvalidRequest(f"{folder} is not a folder", field="file")
+        taken = [day for day in self._days() if (folder / f"{day}.md").exists()]
+        if taken and not force:
+            raise InvalidRequest(
+                f"{folder / taken[0]}.md exists; --force replaces such files",
+                field="file",
+            )
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for day in self._days():
+            with whole_file(folder / f"{day}.md") as file:
+                file.write(self._text(day).encode())
+        return len(self._days())
+
+    def _days(self) -> list[str]:
+        days = {path.name for path in Path(self._folder.name).iterdir()}
+        return sorted(days | self._summaries.keys())
+
+    def _add(self, day: str, line: bytes) -> None:
+        self.count += 1
+        self._waiting[day].append(line)
+        self._waiting_bytes += len(line)
+        if self._waiting_bytes > WAITING_BYTES_MAX:
+            self._flush()
+
+    def _flush(self) -> None:
+        for day, lines in self._waiting.items():
+            with Path(self._folder.name, day).open("ab") as file:
+                file.writelines(lines)
+        self._waiting.clear()
+        self._waiting_bytes = 0
+
+    def _text(self, day: str) -> str:
+        memories = sorted(self._memories(day), key=lambda memory: memory.created_at)
+        sessions = sorted({memory.session for memory in memories})
+        head = (
+            f"---\ndate: {day}\nmemories: {len(memories)}\n"
+            f"sessions: {msgspec.json.encode(sessions).decode()}\n---\n\n# {day}\n"
+        )
+        summary = (
+            f"\n{_quoted(self._summaries[day])}\n" if day in self._summaries else ""
+        )
+        return head + summary + "".join(map(self._section, memories)) + "\n"
+
+    def _memories(self, day: str) -> list[ExportedMemory]:
+        path = Path(self._folder.name, day)
+        if not path.exists():
+            return []
+        with path.open("rb") as file:
+            records = map(parse_record, file)
+            return [each for each in records if isinstance(each, ExportedMemory)]
+
+    def _section(self, memory: ExportedMemory) -> str:
+        """Return a memory under a heading of its time, session, source and role."""
+        time = f"{in_zone(memory.created_at, None):%H:%M}"
+        about = (memory.session, memory.source or "", memory.role)
+        heading = " · ".join(
+            [time, *(" ".join(name.split()) for name in about if name)]
+        )
+        known = [
+            Detail(DetailKind(kind), value, sensitive)
+            for kind, value, sensitive in memory.details
+            if sensitive
+        ]
+        return f"\n## {heading}\n\n{_protected(self._shown(memory.content, known))}\n"
+
+    def _shown(self, text: str, known: Iterable[Detail] = ()) -> str:
+        return text if self._reveal else mask_secrets(text, known)
+
+
+def _day_of(moment: datetime) -> str:
+    """Return the day of an instant here."""
+    return in_zone(moment, None).date().isoformat()
+
+
+def _protected(text: str) -> str:
+    """Return a text whose lines cannot be taken for our headings."""
+    lines = text.rstrip().splitlines()
+    return "\n".join(
+        f"\\{line}" if line.startswith(_MARKUP) else line for line in lines
+    )
+
+
+def _quoted(text: str) -> str:
+    return "\n".join(f"> {line}".rstrip() for line in text.rstrip().splitlines())

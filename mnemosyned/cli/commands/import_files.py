@@ -1,0 +1,281 @@
+"""`mnem import`: memories from files, folders or standard input."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import click
+import msgspec
+
+from mnemosyned.cli.calls import NOTHING, Interrupted, client_of, interrupted_import
+from mnemosyned.cli.options import EXIT_NOTHING, EXIT_OF_KIND
+from mnemosyned.cli.output.terminal import counted, progress_line, say, say_json, when
+from mnemosyned.client.connection import Connection
+from mnemosyned.errors import InvalidRequest, Kind, MnemosynedError
+from mnemosyned.importers.importer import Source
+from mnemosyned.importers.plan import FORMATS, Plan, plan_import
+from mnemosyned.importers.run import (
+    ImportJournal,
+    ImportReport,
+    ImportRun,
+    Preview,
+    Progress,
+    Restorer,
+)
+from mnemosyned.text.display import escape_invisible
+from mnemosyned.verbs.upkeep import Status
+
+SESSIONS_SHOWN = 10
+RESTORED_NOUNS = {
+    "episode": "summary",
+    "supersession": "supersession",
+    "log": "log entry",
+    "compaction": "compaction",
+    "agent_session": "agent session",
+    "forgotten": "forgotten id",
+}
+Carriers = tuple[Connection, Restorer]
+_NAME_COLUMNS = max(len(entry.name) for entry in FORMATS) + 2
+_FORMATS = "\n".join(
+    f"  {entry.name:<{_NAME_COLUMNS}}{entry.summary}" for entry in FORMATS
+)
+
+
+@click.command(
+    "import",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=f"\b\nThe formats:\n{_FORMATS}",
+)
+@click.argument(
+    "paths",
+    nargs=-1,
+    required=True,
+    metavar="PATH…",
+    type=click.Path(exists=True, allow_dash=True),
+)
+@click.option(
+    "--format",
+    "format_name",
+    metavar="NAME",
+    help="The format; by default it is recognized by the content.",
+)
+@click.option(
+    "--dry-run", is_flag=True, help="Show what would be stored; store nothing."
+)
+@click.option(
+    "--bad",
+    type=click.Choice(["skip", "refuse"]),
+    default="skip",
+    show_default=True,
+    help="Bad records: skip and report them, or check all first and store nothing if one is bad.",
+)
+@click.option(
+    "--restart",
+    is_flag=True,
+    help="Read from the beginning, even if an earlier import was interrupted.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def import_command(
+    paths: tuple[str, ...],
+    *,
+    format_name: str | None,
+    dry_run: bool,
+    bad: str,
+    restart: bool,
+    as_json: bool,
+) -> int:
+    """Remember what files, folders or standard input (-) hold.
+
+    Records keep their own times and sessions. An import that was interrupted goes on where it
+    stopped when it is repeated; what is there already is not stored twice.
+    """
+    sources = [_source(path) for path in paths]
+    context = click.get_current_context()
+    with client_of(context) as client, closing(client.transfers()) as transfers:
+        status = client.call(Status())
+        is_empty = not any(tier.count for tier in status.tiers.values())
+        plan = plan_import(sources, format_name)
+        if dry_run:
+            return _show_preview(plan, (client, transfers), as_json=as_json)
+        if bad == "refuse":
+            checked = _checked(plan, (client, transfers), sources)
+            if checked.bad:
+                _print_report(checked, as_json=as_json)
+                return EXIT_OF_KIND[Kind.INVALID]
+        memory = f"{client.identity}{status.database}"
+        journals = _journals(
+            memory, sources, format_name or "", restart=restart or is_empty
+        )
+        run = ImportRun(client, transfers, plan, journals)
+        _run(run, "importing")
+    _print_report(run.report, as_json=as_json)
+    return _exit_code(run.report)
+
+
+def _source(path: str) -> Source:
+    if path == "-":
+        return Source.of_stream(sys.stdin.buffer)
+    named = Path(path)
+    if named.is_file() or named.is_dir():
+        return Source.named(named)
+    try:
+        return Source.of_stream(named.open("rb"), named)
+    except OSError as error:
+        raise InvalidRequest(
+            f"{path} cannot be read: {error.strerror}", field="path"
+        ) from error
+
+
+def _journals(
+    database: str, sources: Sequence[Source], format: str, *, restart: bool
+) -> dict[str, ImportJournal]:
+    """Return a journal for each path; a stream cannot be read from the middle."""
+    journals: dict[str, ImportJournal] = {}
+    for source in sources:
+        if source.stream:
+            continue
+        journal = ImportJournal.of(database, source.root, format)
+        if restart:
+            journal.delete()
+        journals[str(source.root)] = journal
+    return journals
+
+
+def _checked(plan: Plan, carriers: Carriers, sources: Sequence[Source]) -> ImportReport:
+    """Let the daemon check every record and store none."""
+    for source in sources:
+        if source.stream:
+            raise InvalidRequest(
+                f"{source.name} can be read only once; use --bad skip, or name a file",
+                field="bad",
+            )
+    run = ImportRun(*carriers, plan, preview=Preview())
+    _run(run, "checking")
+    return run.report
+
+
+def _exit_code(report: ImportReport) -> int:
+    if not report.bad:
+        return 0
+    return EXIT_NOTHING if report.stored + report.known else EXIT_OF_KIND[Kind.INVALID]
+
+
+# ------------------------------------------------------------------ progress
+
+
+def _run(run: ImportRun, label: str) -> None:
+    """Run an import with its progress; an error or Ctrl-C says how much is stored."""
+    try:
+        with _progress(run, label) as run.progress:
+            run.run()
+    except KeyboardInterrupt as error:
+        kept = run.report.stored + run.report.known
+        raise Interrupted(
+            NOTHING if run.preview else interrupted_import(kept)
+        ) from error
+    except MnemosynedError as error:
+        if run.preview is not None or not run.report.stored + run.report.known:
+            raise
+        stored = interrupted_import(run.report.stored + run.report.known)
+        message = f"{stored}. The next batch failed: {error.message}"
+        raise type(error)(message, field=error.field) from error
+
+
+@contextmanager
+def _progress(run: ImportRun, label: str) -> Iterator[Progress]:
+    """Show how far an import is, the rate and the time left, at a terminal."""
+
+    def things() -> int:
+        if run.preview:
+            return run.preview.memories
+        return run.report.stored + run.report.known
+
+    with progress_line(label, "memory", run.plan.size) as advance:
+        yield lambda amount, _report: advance(amount, things())
+
+
+# -------------------------------------------------------------------- output
+
+
+def _print_report(report: ImportReport, *, as_json: bool) -> None:
+    _print_problems(report)
+    if as_json:
+        say_json(msgspec.to_builtins(report))
+        return
+    if report.unknown_files:
+        files = counted(report.unknown_files, "file")
+        say(f"{files} without a format that can be imported", err=True)
+    if report.bad and not report.stored + report.known + report.forgotten:
+        say("nothing was stored", err=True)
+        return
+    say(
+        f"{report.stored:,} remembered, {report.known:,} already known, "
+        f"{report.learned:,} learned"
+    )
+    if report.forgotten:
+        say(
+            f"{counted(report.forgotten, 'memory')} left out: forgotten before, and so they stay"
+        )
+    others = [
+        counted(report.restored[kind], noun)
+        for kind, noun in RESTORED_NOUNS.items()
+        if kind in report.restored
+    ]
+    if others:
+        say(f"restored with them: {', '.join(others)}")
+    if report.left_out:
+        summaries = counted(report.left_out, "summary")
+        say(
+            f"{summaries} left to the next sleep, as their originals are not all here",
+            err=True,
+        )
+
+
+def _print_problems(report: ImportReport) -> None:
+    for problem in report.problems:
+        say(escape_invisible(problem, one_line=True), err=True)
+    hidden = report.bad - len(report.problems)
+    if hidden > 0:
+        say(f"… and {counted(hidden, 'more bad record')}", err=True)
+
+
+def _show_preview(plan: Plan, carriers: Carriers, *, as_json: bool) -> int:
+    """Show what would be stored."""
+    preview = Preview()
+    run = ImportRun(*carriers, plan, preview=preview)
+    _run(run, "checking")
+    _print_problems(run.report)
+    if as_json:
+        say_json({**msgspec.to_builtins(preview), "bad": run.report.bad})
+    else:
+        say("\n".join(_preview_lines(preview, run.report)))
+    return EXIT_OF_KIND[Kind.INVALID] if run.report.bad and not preview.memories else 0
+
+
+def _preview_lines(preview: Preview, report: ImportReport) -> Iterator[str]:
+    files = counted(report.files, "file")
+    yield f"{counted(preview.memories, 'memory')} in {files}, {report.bad:,} bad; nothing stored"
+    yield f"formats:  {_named_counts(preview.formats)}"
+    yield f"roles:    {_named_counts(preview.roles)}"
+    yield f"sources:  {_named_counts(preview.sources)}"
+    yield f"sessions: {len(preview.sessions):,}: {_named_counts(preview.sessions)}"
+    if preview.earliest:
+        yield f"times:    {when(preview.earliest)} to {when(preview.latest)}"
+    if preview.undated:
+        yield f"no time:  {preview.undated:,}, which get the time of the import"
+    yield f"learned:  {preview.learned:,}"
+    for text in preview.learnings:
+        yield f"  {escape_invisible(text, one_line=True)}"
+
+
+def _named_counts(counts: Counter[str]) -> str:
+    shown = [
+        f"{escape_invisible(name or 'none', one_line=True)} {count:,}"
+        for name, count in counts.most_common(SESSIONS_SHOWN)
+    ]
+    hidden = len(counts) - len(shown)
+    return ", ".join([*shown, f"{hidden:,} more"] if hidden > 0 else shown)

@@ -1,0 +1,101 @@
+"""Commands of a few lines: archive, mcp, top and watch."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.util import find_spec
+
+import click
+
+from mnemosyned.agents.mcp.pump import run
+from mnemosyned.cli.calls import client_of
+from mnemosyned.cli.options import remote_of, socket_typed
+from mnemosyned.cli.output.show import render
+from mnemosyned.cli.output.terminal import say, say_json
+from mnemosyned.cli.verb_command import command_of
+from mnemosyned.errors import InvalidRequest
+from mnemosyned.verbs.retention import Prune
+from mnemosyned.verbs.upkeep import Watch
+from mnemosyned.version import install_command
+
+
+@click.group()
+def archive() -> None:
+    """Limit what the archive keeps."""
+
+
+archive.add_command(command_of("prune", Prune))
+
+
+@click.command()
+@click.pass_context
+def mcp(context: click.Context) -> None:
+    """Serve memory to an agent by the Model Context Protocol, on standard input and output.
+
+    Agents start it by themselves.
+    """
+    run(socket_typed(context), remote_of(context))
+
+
+LOOK_S = 5.0
+"""Longest wait for an answer of the daemon to a look; a sleep may take longer."""
+
+
+@click.command()
+@click.pass_context
+def top(context: click.Context) -> None:
+    """Watch the daemon live, full screen.
+
+    Tiers, requests and their times, sleep, hooks and problems, once a second.
+    Keys: / search, Enter open, s sleep, p pause, ? help, q quit.
+    """
+    if find_spec("textual") is None:
+        raise InvalidRequest(
+            f"the live view needs Textual, which is not installed: {install_command('top')}"
+        )
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise InvalidRequest(
+            "the live view needs a terminal; mnem status prints the state once"
+        )
+    # Loaded here: Textual takes longer to load than most commands run.
+    from mnemosyned.cli.commands.top_app import (  # noqa: PLC0415
+        run,
+    )
+
+    run(client_of(context, timeout_s=LOOK_S), client_of(context))
+
+
+@click.command("watch")
+@click.argument("paths", nargs=-1, metavar="[PATHS]...", type=click.Path())
+@click.option("--list", "only_list", is_flag=True, help="Show what is followed.")
+@click.option(
+    "--remove", is_flag=True, help="Stop following PATHS; their memories stay."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def watch(
+    context: click.Context,
+    paths: tuple[str, ...],
+    *,
+    only_list: bool,
+    remove: bool,
+    as_json: bool,
+) -> None:
+    """Follow folders, and list those that are followed.
+
+    Transcripts of agents' tools, notes in Markdown, JSON lines and shell histories are read, also those
+    that are there already; the daemon goes on with it after every start. An edited note takes the place
+    of its earlier version. Without PATHS, show what is followed.
+    """
+    if only_list and (paths or remove):
+        raise click.UsageError("--list takes no PATHS; leave one of them out")
+    if remove and not paths:
+        raise click.UsageError("--remove needs PATHS; mnem watch --list shows them")
+    absolute = [os.path.realpath(os.path.expanduser(path)) for path in paths]  # noqa: PTH111
+    with client_of(context) as client:
+        watching = client.call(Watch(absolute, remove=remove))
+    if as_json:
+        say_json(watching)
+    else:
+        say(render(watching), styled=True)

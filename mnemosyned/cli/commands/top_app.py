@@ -1,0 +1,523 @@
+"""The full-screen program of `mnem top`: feed, keys and screens. Only this module needs Textual."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import ClassVar, TypeVar
+
+from textual import work
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.message import Message
+from textual.screen import Screen
+from textual.widgets import Footer, Input, OptionList, Static
+from textual.widgets.option_list import Option
+
+from mnemosyned.cli.commands import top_view
+from mnemosyned.cli.commands.top_view import LastMinute, read_figures
+from mnemosyned.cli.output.terminal import counted, when
+from mnemosyned.client.connection import Connection
+from mnemosyned.errors import MnemosynedError, UnknownVerb
+from mnemosyned.memory.consolidation import CycleReport, CycleStatus, LogEntry
+from mnemosyned.memory.values import MemoryRecord
+from mnemosyned.text.display import escape_invisible
+from mnemosyned.verbs.listing import ListMemories
+from mnemosyned.verbs.memories import Expand, Get, Got, Recall, Recalled
+from mnemosyned.verbs.request import Request
+from mnemosyned.verbs.upkeep import Event, Log, Sleep, Stats, Status
+
+LOG_ROWS = 300
+LATEST = 100
+"""Newest memories that are shown."""
+RUNNING_LOG_S = 2.0
+"""Seconds between two looks at the log while a cycle runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Everything the view shows of one moment."""
+
+    stats: Stats
+    cycles: Sequence[LogEntry]
+    latest: Sequence[MemoryRecord]
+    watched_s: float
+    """How long the running cycle has been watched; 0 where none runs."""
+
+
+class Feed:
+    """Reads the daemon's state, one reader at a time.
+
+    The log and the newest memories count as requests, and the daemon puts some work off until
+    there are none: they are only read again where the state says that they changed.
+    """
+
+    def __init__(
+        self, connection: Connection, *, now_s: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.minute = LastMinute()
+        self._connection = connection
+        self._now_s = now_s
+        self._cycles: Sequence[LogEntry] = ()
+        self._latest: Sequence[MemoryRecord] = ()
+        self._seen: dict[str, object] = {}
+        self._running_since: float | None = None
+
+    def read(self) -> Snapshot:
+        """Ask for what is new. Raises `MnemosynedError` where the daemon does not answer."""
+        stats = self._connection.call(Status())
+        self.minute.add(read_figures(self._page(), moment=self._now_s()))
+        watched_s = self._watched_s(stats)
+        looks = int(watched_s // RUNNING_LOG_S)
+        if self._changed("cycles", (stats.pid, stats.sleep.last_cycle, looks)):
+            self._cycles = self._connection.call(Log(limit=LOG_ROWS)).rows
+        totals = {
+            tier: (total.count, total.characters) for tier, total in stats.tiers.items()
+        }
+        if self._changed("latest", (stats.pid, totals)):
+            self._latest = self._connection.call(ListMemories(limit=LATEST)).memories
+        return Snapshot(stats, self._cycles, self._latest, watched_s)
+
+    def _page(self) -> str:
+        """The figures of the daemon; empty where it does not show them, as to one of its owners."""
+        try:
+            return self._connection.page("/metrics")
+        except UnknownVerb:
+            return ""
+
+    def forget_seen(self) -> None:
+        """Read all of it again, whatever the state says."""
+        self._seen.clear()
+
+    def _changed(self, name: str, state: object) -> bool:
+        changed = self._seen.get(name) != state
+        self._seen[name] = state
+        return changed
+
+    def _watched_s(self, stats: Stats) -> float:
+        if not stats.sleep.running:
+            self._running_since = None
+            return 0.0
+        now = self._now_s()
+        if self._running_since is None:
+            self._running_since = now
+        return now - self._running_since
+
+
+AGAIN_S = 2.0
+"""Seconds until events are asked for again after the stream ended or was refused."""
+
+
+class Listener:
+    """Hands each event to a function, until the end."""
+
+    def __init__(self, connection: Connection, tell: Callable[[Event], object]) -> None:
+        self._connection = connection
+        self._tell = tell
+        self._over = threading.Event()
+
+    def start(self) -> None:
+        """Begin; the thread keeps no program from ending, as it waits for the daemon."""
+        threading.Thread(target=self._listen, name="events", daemon=True).start()
+
+    def stop(self) -> None:
+        """Tell of no further event."""
+        self._over.set()
+
+    def _listen(self) -> None:
+        while not self._over.is_set():
+            with suppress(MnemosynedError, OSError):  # the state says that it is gone
+                self._follow()
+            self._over.wait(AGAIN_S)
+
+    def _follow(self) -> None:
+        for event in self._connection.events():
+            if self._over.is_set():
+                return
+            self._tell(event)
+
+
+RESULTS = 50
+STYLES = {"red": "ansi_red", "green": "ansi_green", "yellow": "ansi_yellow"}
+KEYS = """\
+/        search memories and summaries
+Enter    open the selected one; its originals, if it is a summary
+s        run a sleep cycle now
+p        pause automatic sleep for an hour, or resume it
+?        these keys
+Esc      back
+q        quit
+
+The figures are of the last minute. "a second" is of the last five seconds.
+The daemon may restart: this view finds it again."""
+
+
+def styled(line: top_view.Line) -> Content:
+    """A line as Textual shows it."""
+    return Content.assemble(
+        *((span.text, STYLES.get(span.style, span.style)) for span in line)
+    )
+
+
+class Records(OptionList):
+    """Memories or hits, a line each; Enter opens the selected one."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "select", "open")]
+
+
+class Above(Screen[None]):
+    """A screen that Escape leaves."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "app.pop_screen", "back"),
+    ]
+
+
+class HelpScreen(Above):
+    """The keys."""
+
+    def compose(self) -> ComposeResult:
+        yield Static("mnem top: keys", classes="title")
+        yield Static(KEYS, markup=False)
+        yield Footer(compact=True, show_command_palette=False)
+
+
+class SearchScreen(Above):
+    """A question and its hits."""
+
+    CSS = """
+    #hits { height: 1fr; border: none; padding: 0; background: ansi_default;
+            text-wrap: nowrap; text-overflow: ellipsis; }
+    Input { border: none; height: 1; padding: 0; background: ansi_default; }
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__()
+        self._connection = connection
+
+    def compose(self) -> ComposeResult:
+        yield Input(placeholder="words to look for, then Enter", id="question")
+        yield Static("", id="note")
+        yield Records(id="hits", markup=False)
+        yield Footer(compact=True, show_command_palette=False)
+
+    def ask_again(self) -> None:
+        """Go back to the question."""
+        self.query_one("#question", Input).focus()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        if event.value.strip():
+            self._ask(event.value)
+
+    @work(thread=True, exclusive=True)
+    def _ask(self, question: str) -> None:
+        try:
+            recalled = self._connection.call(Recall(question, limit=RESULTS))
+        except MnemosynedError as error:
+            self.app.call_from_thread(self._say, error.message)
+        else:
+            self.app.call_from_thread(self._show, recalled)
+
+    def _say(self, words: str) -> None:
+        shown = Content(escape_invisible(words, one_line=True))
+        self.query_one("#note", Static).update(shown)
+
+    def _show(self, recalled: Recalled) -> None:
+        hits = self.query_one("#hits", OptionList)
+        hits.clear_options()
+        hits.add_options(
+            Option(
+                styled(top_view.record_line(hit.created_at, hit.source, hit.snippet)),
+                id=hit.id,
+            )
+            for hit in recalled.hits
+        )
+        self._say(recalled.note or ("" if recalled.hits else "nothing was found"))
+        if recalled.hits:
+            hits.highlighted = 0
+            hits.focus()
+
+
+class RecordScreen(Above):
+    """One memory or summary in full."""
+
+    def __init__(self, connection: Connection, id: str) -> None:
+        super().__init__()
+        self._connection = connection
+        self._record = id
+
+    def compose(self) -> ComposeResult:
+        yield Static(self._record, classes="title", markup=False)
+        with VerticalScroll(id="record"):
+            yield Static("", id="text", markup=False)
+        yield Footer(compact=True, show_command_palette=False)
+
+    def on_mount(self) -> None:
+        self.query_one("#text").styles.text_wrap = "wrap"
+        self.query_one("#record").focus()
+        self._read()
+
+    @work(thread=True)
+    def _read(self) -> None:
+        try:
+            got = self._connection.call(Get(self._record))
+            text = _in_full(got)
+            if got.episode:
+                text += "\n\n" + _originals(self._connection, self._record)
+        except MnemosynedError as error:
+            text = error.message
+        self.app.call_from_thread(self._show, text)
+
+    def _show(self, text: str) -> None:
+        self.query_one("#text", Static).update(Content(escape_invisible(text)))
+
+
+def _in_full(got: Got) -> str:
+    if got.memory:
+        memory = got.memory
+        names = (memory.tier.value, memory.session, memory.source, memory.role)
+        head = "  ".join([when(memory.created_at), *filter(None, names)])
+        return f"{head}\n\n{memory.content}"
+    if got.episode is None:
+        return ""
+    episode = got.episode
+    covers = f"{when(episode.covers_from)} to {when(episode.covers_until)}"
+    return f"{covers}  {episode.session}  by {episode.summarizer}\n\n{episode.content}"
+
+
+def _originals(connection: Connection, id: str) -> str:
+    """The originals of a summary, a paragraph each."""
+    originals = connection.call(Expand(id)).originals
+    return "\n".join(
+        f"{when(memory.created_at)}  {memory.content}" for memory in originals
+    )
+
+
+R = TypeVar("R")
+
+PAUSE_MINUTES = 60
+EVERY_S = 1.0
+EVENTS_EVERY_S = 0.2
+"""A screen that is drawn for each event could not follow a busy daemon."""
+CYCLES_SHOWN, CYCLES_SHOWN_TALL = 3, 8
+EVENTS_SHOWN, EVENTS_SHOWN_TALL, EVENTS_KEPT = 2, 6, 50
+TALL_ROWS = 36
+
+
+class Read(Message):
+    """The answers of one look."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        super().__init__()
+        self.snapshot = snapshot
+
+
+class Unreachable(Message):
+    """A look that brought nothing, and why."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__()
+        self.reason = reason
+
+
+class Top(App[None]):
+    """The full screen."""
+
+    TITLE = "mnem top"
+    ENABLE_COMMAND_PALETTE = False
+    CSS = """
+    Screen { background: ansi_default; color: ansi_default; }
+    Static { height: auto; text-wrap: nowrap; text-overflow: ellipsis; }
+    .title { text-style: bold underline; }
+    #panels.lost { text-style: dim; }
+    #latest { height: 1fr; min-height: 3; border: none; padding: 0;
+              background: ansi_default; text-wrap: nowrap; text-overflow: ellipsis; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("slash", "search", "search"),
+        Binding("s", "sleep", "sleep"),
+        Binding("p", "pause", "pause"),
+        Binding("question_mark", "help", "help"),
+        Binding("q", "quit", "quit"),
+    ]
+
+    def __init__(self, looks: Connection, calls: Connection) -> None:
+        """Make a view of a daemon: `looks` has a short time limit, as its view is drawn again."""
+        super().__init__(ansi_color=True)
+        self.theme = "ansi-dark"
+        self._looks = looks
+        self._calls = calls
+        self._feed = Feed(self._looks)
+        self._over = threading.Event()
+        self._events: deque[Event] = deque(maxlen=EVENTS_KEPT)
+        self._listener = Listener(self._calls, self._events.append)
+        self._events_shown: list[Event] = []
+        self._paused = False
+        self._shown: Sequence[MemoryRecord] = ()
+
+    def compose(self) -> ComposeResult:
+        yield Static("mnem top", id="heading")
+        with Vertical(id="panels"):
+            for name in ("tiers", "activity", "sleep", "hooks", "problems", "events"):
+                yield Static(id=name)
+        yield Static("latest memories", classes="title")
+        yield Records(id="latest", markup=False)
+        yield Footer(compact=True, show_command_palette=False)
+
+    def on_mount(self) -> None:
+        self.query_one("#panels").styles.height = "auto"
+        self.query_one("#latest").focus()
+        self._look()
+        self._listener.start()
+        self.set_interval(EVENTS_EVERY_S, self._show_events)
+
+    def on_unmount(self) -> None:
+        self._over.set()
+        self._listener.stop()
+        self._looks.close()
+        self._calls.close()
+
+    # ------------------------------------------------------------------ looks
+
+    @work(thread=True, group="looks")
+    def _look(self) -> None:
+        """Read and post what came, until the end."""
+        while not self._over.is_set():
+            try:
+                self.post_message(Read(self._feed.read()))
+            except MnemosynedError as error:
+                self._feed.forget_seen()
+                self.post_message(Unreachable(error.message))
+            self._over.wait(EVERY_S)
+        self._looks.close()  # the last look may have ended after the view
+
+    def on_read(self, message: Read) -> None:
+        snapshot, minute = message.snapshot, self._feed.minute
+        stats = snapshot.stats
+        self._paused = stats.sleep.paused_until is not None
+        self._put_out(lost=False)
+        cycles = CYCLES_SHOWN_TALL if self._tall else CYCLES_SHOWN
+        self._put("heading", [top_view.heading(stats, minute.newest)])
+        self._put("tiers", top_view.tiers(stats, minute.memories_per_s()))
+        self._put("activity", top_view.activity(minute.rows()))
+        self._put(
+            "sleep",
+            [
+                top_view.sleep(stats.sleep, snapshot.watched_s),
+                *top_view.cycles(snapshot.cycles, cycles),
+            ],
+        )
+        self._put("hooks", top_view.hooks(stats.agents, datetime.now(UTC)))
+        self._put("problems", top_view.problems(stats))
+        self._show_latest(snapshot.latest)
+
+    def _show_events(self) -> None:
+        """Show the newest events, however many have come since the last look."""
+        events = list(self._events)
+        if events == self._events_shown:
+            return
+        self._events_shown = events
+        limit = EVENTS_SHOWN_TALL if self._tall else EVENTS_SHOWN
+        self._put("events", top_view.events(events, limit))
+
+    @property
+    def _tall(self) -> bool:
+        """Whether the terminal has room for more lines."""
+        return bool(self.size.height >= TALL_ROWS)
+
+    def on_unreachable(self, message: Unreachable) -> None:
+        self._put("heading", [top_view.lost(message.reason)])
+        self._put_out(lost=True)
+
+    def _put_out(self, *, lost: bool) -> None:
+        """Dim the figures while no daemon answers."""
+        self.screen_stack[0].query_one("#panels").set_class(lost, "lost")
+
+    def _put(self, id: str, lines: Sequence[top_view.Line]) -> None:
+        """Show lines in a panel of the main screen, whatever lies above it."""
+        panel = self.screen_stack[0].query_one(f"#{id}", Static)
+        panel.update(Content("\n").join(styled(line) for line in lines))
+
+    def _show_latest(self, records: Sequence[MemoryRecord]) -> None:
+        if records == self._shown:
+            return
+        self._shown = records
+        latest = self.screen_stack[0].query_one("#latest", OptionList)
+        chosen = latest.highlighted_option
+        latest.clear_options()
+        latest.add_options(
+            Option(
+                styled(
+                    top_view.record_line(
+                        record.created_at, record.source, record.content
+                    )
+                ),
+                id=record.id,
+            )
+            for record in records
+        )
+        ids = [record.id for record in records]
+        known = chosen is not None and chosen.id in ids
+        latest.highlighted = ids.index(chosen.id) if known and chosen.id else 0
+
+    # ------------------------------------------------------------------- keys
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        if event.option_id:
+            self.push_screen(RecordScreen(self._calls, event.option_id))
+
+    def action_search(self) -> None:
+        """Ask for words."""
+        if isinstance(self.screen, SearchScreen):
+            self.screen.ask_again()
+        else:
+            self.push_screen(SearchScreen(self._calls))
+
+    def action_help(self) -> None:
+        """Show the keys."""
+        if not isinstance(self.screen, HelpScreen):
+            self.push_screen(HelpScreen())
+
+    def action_sleep(self) -> None:
+        """Run a cycle; what it did is told when it is over."""
+        self.notify("a sleep cycle was asked for")
+        self._call(Sleep(), _slept)
+
+    def action_pause(self) -> None:
+        """Let no cycle start by itself for an hour, or again."""
+        self._call(Sleep(pause_minutes=0 if self._paused else PAUSE_MINUTES), _paused)
+
+    @work(thread=True, group="calls")
+    def _call(self, request: Request[R], words: Callable[[R], str]) -> None:
+        """Call the daemon and tell what came of it."""
+        try:
+            answer = words(self._calls.call(request))
+        except MnemosynedError as error:
+            self.call_from_thread(self.notify, error.message, severity="error")
+        else:
+            self.call_from_thread(self.notify, answer)
+
+
+def _slept(report: CycleReport) -> str:
+    if report.status is CycleStatus.NOTHING_TO_DO:
+        return "nothing to do: no memory is old enough (mnem sleep --force takes all)"
+    episodes = counted(report.promoted, "episode")
+    return f"{counted(report.evicted, 'memory')} became {episodes}"
+
+
+def _paused(report: CycleReport) -> str:
+    if report.held_until is None:
+        return "cycles start by themselves again"
+    return f"no cycle starts by itself until {when(report.held_until)}"
+
+
+def run(looks: Connection, calls: Connection) -> None:
+    """Show the live view until `q`."""
+    Top(looks, calls).run()

@@ -1,0 +1,465 @@
+"""What `mnem top` shows: figures over time, and the panels drawn from them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import NamedTuple
+
+from mnemosyned.cli.output.terminal import counted, span, when
+from mnemosyned.instants import in_zone
+from mnemosyned.memory.consolidation import GroupStatus, LogEntry, Progress
+from mnemosyned.memory.values import AgentActivity, Tier
+from mnemosyned.text.display import escape_invisible
+from mnemosyned.verbs.upkeep import Event, EventKind, SleepStatus, Stats
+
+SAMPLES_MAX = 61
+"""Samples that are kept: of a minute, one a second."""
+RATE_SAMPLES = 6
+"""Samples that a rate is taken over: some five seconds."""
+PERCENTILES = (0.5, 0.95)
+GROUPS: Mapping[str, frozenset[str]] = {
+    "remember": frozenset({"remember", "remember_many"}),
+    "recall": frozenset({"recall"}),
+    "context": frozenset({"context", "compact"}),
+    "hooks": frozenset({"/hooks"}),
+    "MCP": frozenset({"/mcp"}),
+}
+"""Rows of the view, each with the verbs or paths that it counts."""
+_DURATIONS = "mnemosyned_request_duration_seconds"
+_LINE = re.compile(r"(?P<name>[a-z_]+)(?:\{(?P<labels>.*)\})? (?P<value>\S+)")
+_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """The figures of one moment."""
+
+    moment: float
+    """Seconds of a clock that only goes forward."""
+    started_at: float = 0.0
+    """The start of the daemon's process."""
+    resident_bytes: float = 0.0
+    memories: float = 0.0
+    """Originals kept, in working memory and in the archive."""
+    buckets: Mapping[str, Counter[float]] = field(default_factory=dict)
+    """By group: requests that took at most so many seconds."""
+    requests: Counter[str] = field(default_factory=Counter)
+    failures: Counter[str] = field(default_factory=Counter)
+    """By group: requests that were answered with an error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One group of requests."""
+
+    name: str
+    per_s: float
+    p50_s: float | None
+    """None where none was answered in the last minute."""
+    p95_s: float | None
+    total: int
+    failures: int
+
+
+def read_figures(page: str, *, moment: float) -> Figures:
+    """Read the figures of a page in the text format of Prometheus; unknown ones are left out."""
+    sums = _Sums()
+    for line in page.splitlines():
+        if match := _LINE.fullmatch(line):
+            labels = dict(_LABEL.findall(match["labels"] or ""))
+            sums.add(match["name"], labels, float(match["value"]))
+    return Figures(
+        moment=moment,
+        started_at=sums.plain.get("process_start_time_seconds", 0.0),
+        resident_bytes=sums.plain.get("process_resident_memory_bytes", 0.0),
+        memories=sums.memories,
+        buckets=sums.buckets,
+        requests=sums.requests,
+        failures=sums.failures,
+    )
+
+
+class _Sums:
+    """The figures of a page so far."""
+
+    def __init__(self) -> None:
+        self.plain: dict[str, float] = {}
+        self.memories = 0.0
+        self.buckets: dict[str, Counter[float]] = {name: Counter() for name in GROUPS}
+        self.requests: Counter[str] = Counter()
+        self.failures: Counter[str] = Counter()
+
+    def add(self, name: str, labels: Mapping[str, str], value: float) -> None:
+        """Add a figure to that of its group, or to that of its name."""
+        group = _group(labels.get("verb", ""))
+        if name == f"{_DURATIONS}_bucket" and group:
+            self.buckets[group][float(labels["le"])] += int(value)
+        elif name == f"{_DURATIONS}_count" and group:
+            self.requests[group] += int(value)
+            self.failures[group] += int(value) if labels["status"] >= "400" else 0
+        elif name == "mnemosyned_memories" and labels.get("tier") != "episodic":
+            self.memories += value
+        elif not labels:
+            self.plain[name] = value
+
+
+def _group(verb: str) -> str:
+    return next((name for name, verbs in GROUPS.items() if verb in verbs), "")
+
+
+class LastMinute:
+    """The figures of the last minute, as they were read; a restart of the daemon empties it."""
+
+    def __init__(self) -> None:
+        self._samples: deque[Figures] = deque(maxlen=SAMPLES_MAX)
+
+    def add(self, figures: Figures) -> None:
+        """Add the newest figures."""
+        if self._samples and figures.started_at != self._samples[-1].started_at:
+            self._samples.clear()
+        self._samples.append(figures)
+
+    @property
+    def newest(self) -> Figures | None:
+        """The newest figures."""
+        return self._samples[-1] if self._samples else None
+
+    def rows(self) -> list[Row]:
+        """Each group with its rate and its latencies."""
+        newest = self.newest
+        return [self._row(name, newest) for name in GROUPS] if newest else []
+
+    def memories_per_s(self) -> float:
+        """Memories that came a second, less those that were forgotten."""
+        newest = self.newest
+        if newest is None:
+            return 0.0
+        before = self._before()
+        return _rate(newest.memories - before.memories, before, newest)
+
+    def _before(self) -> Figures:
+        return self._samples[max(0, len(self._samples) - RATE_SAMPLES)]
+
+    def _row(self, name: str, newest: Figures) -> Row:
+        before = self._before()
+        answered = newest.requests[name] - before.requests[name]
+        taken = Counter(newest.buckets[name])
+        if len(self._samples) > 1:
+            taken.subtract(self._samples[0].buckets[name])
+        p50_s, p95_s = (percentile(taken, share) for share in PERCENTILES)
+        return Row(
+            name=name,
+            per_s=_rate(answered, before, newest),
+            p50_s=p50_s,
+            p95_s=p95_s,
+            total=newest.requests[name],
+            failures=newest.failures[name],
+        )
+
+
+def _rate(difference: float, before: Figures, newest: Figures) -> float:
+    seconds = newest.moment - before.moment
+    return difference / seconds if seconds > 0 else 0.0
+
+
+def percentile(buckets: Mapping[float, int], share: float) -> float | None:
+    """The value that this share of a histogram lies below, even within a bucket.
+
+    `buckets` counts the values up to each bound. None where there are no values; the last bound
+    where it lies beyond.
+    """
+    bounds = sorted(buckets)
+    total = buckets[bounds[-1]] if bounds else 0
+    if total <= 0:
+        return None
+    wanted = share * total
+    lower, below = 0.0, 0
+    for bound in bounds:
+        count = buckets[bound]
+        if count >= wanted and bound != float("inf"):
+            within = (wanted - below) / (count - below)
+            return lower + (bound - lower) * within
+        if bound != float("inf"):
+            lower, below = bound, count
+    return lower
+
+
+BAR_CELLS = 24
+HOOKS_SHOWN_MAX = 3
+PROBLEMS_SHOWN_MAX = 4
+VERBATIM = "verbatim"
+"""The summarizer of a group that was kept word for word."""
+
+
+class Span(NamedTuple):
+    """A piece of text; the style is a name such as `bold`, `dim` or `red`, or empty."""
+
+    text: str
+    style: str = ""
+
+
+Line = list[Span]
+
+
+def heading(stats: Stats, figures: Figures | None) -> Line:
+    """The state of the daemon in one line."""
+    sick = bool(stats.problems)
+    warned = bool(stats.warnings or stats.clock)
+    health = ("bad", "red") if sick else ("warning", "yellow") if warned else None
+    state = Span(*health) if health else Span("healthy", "green")
+    resident = figures.resident_bytes if figures else 0.0
+    sizes = [f"up {span(stats.uptime_s)}"]
+    sizes += [f"{resident / 1e6:.0f} MB in memory"] if resident else []
+    sizes += [f"{stats.bytes_on_disk / 1e6:.1f} MB on disk"]
+    return [Span("mnem top", "bold"), Span("  "), state, Span(f"  {'  '.join(sizes)}")]
+
+
+def lost(reason: str) -> Line:
+    """The line in its place while no daemon answers."""
+    return [
+        Span("mnem top", "bold"),
+        Span("  "),
+        Span("no daemon", "red"),
+        Span(f"  {_clean(reason)}"),
+    ]
+
+
+def tiers(stats: Stats, per_s: float) -> list[Line]:
+    """The tiers, a line each; working memory with a bar."""
+    working = stats.tiers[Tier.WORKING]
+    share = working.count / stats.wm_max if stats.wm_max else 0.0
+    coming = f"  {per_s:+.1f} a second" if round(per_s, 1) else ""
+    due = f"  {stats.sleep.due:,} due" if stats.sleep.due else ""
+    rows = [
+        [
+            *_named("working", working.count),
+            Span(f" of {stats.wm_max:,} "),
+            Span(bar(share), "bold"),
+            Span(f"{due}{coming}"),
+        ]
+    ]
+    for tier, noun in ((Tier.EPISODIC, "summary"), (Tier.ARCHIVE, "original")):
+        totals = stats.tiers[tier]
+        things = counted(totals.count, noun).partition(" ")[2]
+        since = f" since {when(totals.oldest)[:10]}" if totals.oldest else ""
+        size = f"{totals.characters / 1e6:.1f} M characters"
+        rows.append(
+            [*_named(tier.value, totals.count), Span(f" {things}, {size}{since}")]
+        )
+    return rows
+
+
+def _named(name: str, count: int) -> Line:
+    return [Span(f"{name:<10}", "dim"), Span(f"{count:>9,}")]
+
+
+def bar(share: float, cells: int = BAR_CELLS) -> str:
+    """A bar that is filled to this share."""
+    filled = round(max(0.0, min(1.0, share)) * cells)
+    return "█" * filled + "░" * (cells - filled)
+
+
+def activity(rows: Sequence[Row]) -> list[Line]:
+    """Rates and latencies of requests, a line for each group."""
+    head = f"{'':<10}{'a second':>9}{'p50':>10}{'p95':>10}{'in all':>12}{'failed':>9}"
+    lines = [[Span(head, "dim")]]
+    for row in rows:
+        shown = (
+            f"{row.per_s:>9.1f}{duration(row.p50_s):>10}{duration(row.p95_s):>10}"
+            f"{row.total:>12,}"
+        )
+        failed = Span(f"{row.failures:>9,}", "red" if row.failures else "")
+        lines.append([Span(f"{row.name:<10}", "dim"), Span(shown), failed])
+    return lines
+
+
+def duration(seconds: float | None) -> str:
+    """A short time; a dash where there is none."""
+    if seconds is None:
+        return "-"
+    if seconds >= 1:
+        return f"{seconds:.1f} s"
+    return f"{seconds * 1_000:.1f} ms"
+
+
+def sleep(status: SleepStatus, progress_s: float) -> Line:
+    """The running cycle with its bar, or when the next one is due.
+
+    `progress_s` is how long the running cycle has been watched.
+    """
+    if status.progress:
+        return [
+            Span("sleeping  ", "bold"),
+            *_progress(status.progress, progress_s),
+        ]
+    if status.running:
+        return [Span("sleeping  ", "bold"), Span("the cycle has just begun")]
+    if status.paused_until:
+        until = when(status.paused_until)
+        return [Span("paused    ", "yellow"), Span(f"until {until}; p resumes")]
+    if status.next_cycle is None:
+        return [Span("next cycle ", "dim"), Span("none: auto_sleep is off")]
+    waits = f"; waits: {_clean(status.waits_for)}" if status.waits_for else ""
+    coming = f"{when(status.next_cycle)}, {status.schedule}{waits}"
+    return [Span("next cycle ", "dim"), Span(coming)]
+
+
+def _progress(progress: Progress, watched_s: float) -> Iterator[Span]:
+    share = progress.done / progress.total if progress.total else 0.0
+    yield Span(f"{progress.done:,} of {progress.total:,} ")
+    yield Span(bar(share), "green")
+    left = watched_s / share * (1 - share) if share > 0 else 0.0
+    yield Span(f" {share:.0%}" + (f", {span(left)} left" if left >= 1 else ""))
+
+
+def cycles(entries: Sequence[LogEntry], limit: int) -> list[Line]:
+    """The last cycles, newest first, with who wrote their summaries."""
+    by_cycle: dict[str, list[LogEntry]] = {}
+    for entry in entries:
+        by_cycle.setdefault(entry.cycle, []).append(entry)
+    lines = [_cycle(groups) for groups in list(by_cycle.values())[:limit]]
+    return lines or [[Span("no cycle yet", "dim")]]
+
+
+def _cycle(groups: Sequence[LogEntry]) -> Line:
+    newest = groups[0]
+    items = sum(group.items_consolidated for group in groups)
+    line = [
+        Span(f"{when(newest.created_at)}  ", "dim"),
+        Span(f"{newest.trigger:<9}{counted(items, 'memory')}"),
+    ]
+    if any(group.undone_at for group in groups):
+        line.append(Span(", undone", "yellow"))
+    line += [Span(f"; {part}") for part in _writers(groups)]
+    failed = sum(group.status is GroupStatus.FAILED for group in groups)
+    if failed:
+        line.append(Span(f"; {counted(failed, 'group')} failed", "red"))
+    return line
+
+
+def _writers(groups: Sequence[LogEntry]) -> Iterator[str]:
+    """How many summaries each wrote: a model, rules, or rules in a model's place."""
+    numbers: dict[str, int] = defaultdict(int)
+    for group in groups:
+        if group.status is not GroupStatus.FAILED:
+            numbers[_writer(group)] += 1
+    for writer, number in numbers.items():
+        noun = "kept" if writer.startswith("word") else counted(number, "summary")
+        yield f"{number:,} kept {writer}" if noun == "kept" else f"{noun} {writer}"
+
+
+def _writer(group: LogEntry) -> str:
+    if group.fallback_reason:
+        return "by rule, as the model failed"
+    if group.status is GroupStatus.VERBATIM or group.summarizer == VERBATIM:
+        return "word for word"
+    return "by the model" if group.model_share else "by rule"
+
+
+def hooks(agents: Sequence[AgentActivity], now: datetime) -> list[Line]:
+    """The activity of the hooks of each agent's tool, the last used first."""
+    by_client: dict[str, list[AgentActivity]] = defaultdict(list)
+    for agent in agents:
+        by_client[agent.client].append(agent)
+    used = sorted(by_client.values(), key=_called_at, reverse=True)
+    lines = [_hook(events, now) for events in used[:HOOKS_SHOWN_MAX]]
+    if len(used) > HOOKS_SHOWN_MAX:
+        lines.append([Span(f"and {len(used) - HOOKS_SHOWN_MAX} more", "dim")])
+    return lines or [[Span("no agent's hook has called yet: mnem setup", "dim")]]
+
+
+def _called_at(events: Sequence[AgentActivity]) -> datetime:
+    return max(event.called_at for event in events)
+
+
+def _hook(events: Sequence[AgentActivity], now: datetime) -> Line:
+    stored = sum(event.stored for event in events)
+    characters = sum(event.characters for event in events)
+    failures = sum(event.failures for event in events)
+    since = max(0.0, (now - _called_at(events)).total_seconds())
+    line = [
+        Span(f"{_clean(events[0].client):<14}", "dim"),
+        Span(f"{stored:,} stored, {characters:,} characters shown, {span(since)} ago"),
+    ]
+    if failures:
+        line.append(Span(f", {failures:,} failed", "red"))
+    return line
+
+
+def events(happened: Sequence[Event], limit: int) -> list[Line]:
+    """The last events, oldest first; of many, those that tell of a failure stay longest."""
+    told = [event for event in happened if event.kind is not EventKind.CYCLE_PROGRESS]
+    failures = [event for event in told if event.kind is EventKind.REFUSED]
+    others = [event for event in told if event.kind is not EventKind.REFUSED]
+    kept_failures = failures[-max(1, limit - 1) :]
+    room = limit - len(kept_failures)
+    shown = sorted(
+        [*kept_failures, *(others[-room:] if room else ())], key=lambda event: event.at
+    )
+    return [_event(event) for event in shown] or [[Span("no events yet", "dim")]]
+
+
+def _event(event: Event) -> Line:
+    time = in_zone(event.at, None).isoformat(" ")[11:19]
+    words = _EVENT_WORDS.get(event.kind, _plain_event)(event)
+    session = event.session or next((new.session for new in event.memories), "")
+    where = f"  {session}" if session else ""
+    style = "red" if event.kind is EventKind.REFUSED else ""
+    return [
+        Span(f"{time}  ", "dim"),
+        Span(_clean(words), style),
+        Span(_clean(where), "dim"),
+    ]
+
+
+def _plain_event(event: Event) -> str:
+    return event.kind.value.replace("_", " ")
+
+
+_EVENT_WORDS: Mapping[EventKind, Callable[[Event], str]] = {
+    EventKind.REMEMBERED: lambda event: f"{counted(event.count, 'memory')} remembered",
+    EventKind.RECALLED: lambda event: f"recall found {event.count:,}",
+    EventKind.FORGOTTEN: lambda event: f"{counted(event.count, 'memory')} forgotten",
+    EventKind.CHANGED: lambda event: event.verb,
+    EventKind.CAPTURED: lambda event: (
+        f"{event.client} {event.hook}: {event.count:,} stored"
+    ),
+    EventKind.CYCLE_BEGUN: lambda event: f"a cycle began ({event.trigger})",
+    EventKind.CYCLE_ENDED: lambda event: (
+        f"the cycle ended ({event.status}): {counted(event.count, 'memory')}, "
+        f"{counted(event.episodes, 'summary')}"
+    ),
+    EventKind.REFUSED: lambda event: f"{event.verb} failed: {event.message}",
+}
+
+
+def problems(stats: Stats) -> list[Line]:
+    """Present problems and warnings; one line where there is none."""
+    shown = [
+        *((problem, "red") for problem in stats.problems),
+        *((warning, "yellow") for warning in stats.warnings),
+        *(((stats.clock, "yellow"),) if stats.clock else ()),
+    ]
+    lines = [[Span(_clean(text), style)] for text, style in shown[:PROBLEMS_SHOWN_MAX]]
+    if len(shown) > PROBLEMS_SHOWN_MAX:
+        lines.append([Span(f"and {len(shown) - PROBLEMS_SHOWN_MAX} more: mnem status")])
+    return lines or [[Span("no problems", "dim")]]
+
+
+def record_line(moment: datetime, source: str | None, content: str) -> Line:
+    """A memory or a hit on one line."""
+    time = in_zone(moment, None).isoformat(" ")[5:16]
+    return [
+        Span(f"{time}  ", "dim"),
+        Span(f"{_clean(source or '-'):<12.12}  ", "dim"),
+        Span(_clean(" ".join(content.split()))),
+    ]
+
+
+def _clean(text: str) -> str:
+    """Text of others, which must not steer the terminal."""
+    return escape_invisible(text, one_line=True)

@@ -1,1 +1,0 @@
-"""Import and export from the shell: files read and written, with their progress."""

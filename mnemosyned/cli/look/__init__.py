@@ -1,1 +1,0 @@
-"""Commands that look: lists, periods, live events, and the state at a glance."""

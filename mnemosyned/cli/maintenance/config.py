@@ -1,0 +1,379 @@
+"""`mnem config`: the settings in force, where each is from, and changes to them."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import click
+import msgspec
+
+from mnemosyned.cli.maintenance.daemon_process import (
+    DaemonProcess,
+    configured_daemon,
+    daemon_environment,
+    daemon_options,
+)
+from mnemosyned.cli.output.terminal import agreed, cut, say, say_json, table
+from mnemosyned.cli.settings_file import Value, replace_settings, write_settings
+from mnemosyned.config import (
+    CONFIG_VARIABLE,
+    KEYS,
+    Config,
+    absolute_paths,
+    changed_keys,
+    config_file,
+    is_server,
+    load_config,
+    load_with_origins,
+    needs_restart,
+    value_from_text,
+    value_of,
+    variable,
+    without_password,
+)
+from mnemosyned.errors import ConfigInvalid, InvalidRequest, MnemosynedError
+from mnemosyned.paths import config_dir, shipped
+
+DEFAULT = "default"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """A setting as it is in force."""
+
+    key: str
+    value: object
+    origin: str
+    """`default`, a file with its line, a variable, or the daemon's command line."""
+    restart: bool
+    """Whether a change takes effect at the next start only."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """From where settings are read: as the running daemon does, or as the next one would."""
+
+    file: Path | None
+    environment: Mapping[str, str]
+    options: Mapping[str, str]
+    """Settings on the daemon's command line, by key."""
+    process: DaemonProcess | None = None
+
+
+def usual_file() -> Path:
+    """The configuration file, which may not exist yet."""
+    return config_file() or config_dir() / "mnemosyned.yaml"
+
+
+def surroundings() -> Surroundings:
+    """The surroundings of the running daemon, if one runs."""
+    present = Surroundings(file=config_file(), environment=os.environ, options={})
+    process = _process(present)
+    if process is None:
+        return present
+    options = daemon_options(process.pid)
+    environment = daemon_environment(process.pid)
+    named = options.pop("--config", None) or environment.get(CONFIG_VARIABLE)
+    return Surroundings(
+        file=Path(named) if named else present.file,
+        environment=environment,
+        options={name.removeprefix("--"): value for name, value in options.items()},
+        process=process,
+    )
+
+
+def settings_in_force(around: Surroundings) -> list[Setting]:
+    """Every setting with its value and origin. Raises `ConfigInvalid`."""
+    config, origins = load_with_origins(
+        around.file, environ=around.environment, overrides=around.options
+    )
+    pid = around.process.pid if around.process else 0
+    return [
+        Setting(
+            key=key,
+            value=shown_value(key, value_of(config, key)),
+            origin=_origin(origins.get(key, DEFAULT), pid),
+            restart=needs_restart(key),
+        )
+        for key in KEYS
+    ]
+
+
+def shown_value(key: str, value: object) -> object:
+    """The value of a setting without the password of a URL."""
+    if key == "database" and isinstance(value, str) and is_server(value):
+        return without_password(value)
+    return value
+
+
+def ask_for_reload() -> DaemonProcess | None:
+    """Have the running daemon read its settings again; None if none runs."""
+    process = surroundings().process
+    if process is None or process.socket is None or not process.pid:
+        return None
+    with suppress(ProcessLookupError):
+        os.kill(process.pid, signal.SIGHUP)
+        return process
+    return None
+
+
+def _process(present: Surroundings) -> DaemonProcess | None:
+    try:
+        config = load_with_origins(present.file, environ=present.environment)[0]
+    except MnemosynedError:
+        config = Config()
+    with suppress(MnemosynedError, OSError):
+        return configured_daemon(config)
+    return None
+
+
+def _origin(origin: str, pid: int) -> str:
+    if origin == "argument":
+        return f"command line of process {pid}"
+    place, _, line = origin.rpartition(", line ")
+    return f"{place}:{line}" if place else origin
+
+
+EDITORS = ("editor", "nano", "vi")
+RESTART_MARK = "restart"
+VALUE_CHARS = 40
+
+
+def _complete_key(_: click.Context, __: click.Parameter, typed: str) -> list[str]:
+    """The settings that begin as what was typed."""
+    return [key for key in KEYS if key.startswith(typed)]
+
+
+@click.group(invoke_without_command=True)
+@click.option(
+    "--changed", is_flag=True, help="Only those that are not at their default."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def config(context: click.Context, *, changed: bool, as_json: bool) -> None:
+    """Show the settings in force, and where each is from; change them.
+
+    Where a daemon runs, they are its own: its file, its environment and its command line. The
+    last column marks settings whose change needs a restart.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    settings = settings_in_force(surroundings())
+    if changed:
+        settings = [each for each in settings if each.origin != DEFAULT]
+    if as_json:
+        say_json([asdict(each) for each in settings])
+    elif settings:
+        say(table(("setting", "value", "from", ""), map(_row, settings)))
+    else:
+        say("every setting is at its default", err=True)
+
+
+@config.command("path")
+def show_path() -> None:
+    """Print the path of the configuration file."""
+    say(str(usual_file()))
+
+
+@config.command()
+@click.argument("key", shell_complete=_complete_key)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def get(key: str, *, as_json: bool) -> None:
+    """Print the value of a setting."""
+    _check_key(key)
+    setting = next(
+        each for each in settings_in_force(surroundings()) if each.key == key
+    )
+    if as_json:
+        say_json(asdict(setting))
+    else:
+        say(_shown(setting.value))
+
+
+@config.command("set", context_settings={"ignore_unknown_options": True})
+@click.argument(
+    "words",
+    nargs=-1,
+    required=True,
+    metavar="KEY VALUE | KEY=VALUE...",
+    shell_complete=_complete_key,
+)
+@click.option("--no-reload", is_flag=True, help="Do not tell the running daemon.")
+def set_values(words: tuple[str, ...], *, no_reload: bool) -> None:
+    """Change a setting in the file, or several at once; `null` is none.
+
+    Comments and all other lines stay. The settings are checked together before anything is written:
+    those that need each other are set in one call, as `tls.certificate=FILE tls.key=FILE`.
+    """
+    pairs = [word.partition("=") for word in words]
+    if len(words) == 2 and not pairs[0][1]:
+        pairs = [(words[0], "=", words[1])]
+    if not all(equals for _, equals, _ in pairs):
+        raise InvalidRequest("write `mnem config set KEY VALUE`, or KEY=VALUE for each")
+    changes: dict[str, Value] = {
+        key: value_from_text(
+            key, absolute_paths(key, value, Path.cwd()), where="command line"
+        )
+        for key, _, value in pairs
+    }
+    file = _change(changes)
+    for key, value in changes.items():
+        say(f"{key} is {_shown(shown_value(key, value))} in {file}")
+        if value != shown_value(key, value):
+            advice = (
+                "the password is in this file: better keep it in ~/.pgpass, and set"
+            )
+            bare = shlex.quote(without_password(str(value), shown=""))
+            say(f"{advice} database {bare}", err=True)
+    _put_in_force(list(changes), reload=not no_reload)
+
+
+@config.command()
+@click.argument("keys", nargs=-1, required=True, shell_complete=_complete_key)
+@click.option("--no-reload", is_flag=True, help="Do not tell the running daemon.")
+def unset(keys: tuple[str, ...], *, no_reload: bool) -> None:
+    """Take settings out of the file, so that they have their defaults."""
+    file = _change(dict.fromkeys(keys, msgspec.UNSET))
+    for key in keys:
+        say(f"{key} is {_shown(value_of(Config(), key))}, its default; not in {file}")
+    _put_in_force(list(keys), reload=not no_reload)
+
+
+def _change(changes: Mapping[str, Value]) -> Path:
+    """Write changes that are valid together; return the file."""
+    for key in changes:
+        _check_key(key)
+    file = usual_file()
+    defaults = Config()
+    _check_whole(
+        load_config(
+            file if file.exists() else None,
+            environ={},
+            overrides={
+                key: value_of(defaults, key) if value is msgspec.UNSET else value
+                for key, value in changes.items()
+            },
+        )
+    )
+    write_settings(file, changes)
+    return file
+
+
+@config.command()
+@click.option("--no-reload", is_flag=True, help="Do not tell the running daemon.")
+def edit(*, no_reload: bool) -> None:
+    """Open the configuration file in an editor ($VISUAL, $EDITOR).
+
+    What you save replaces the file only if it is valid.
+    """
+    file = usual_file()
+    template = shipped("config") / "mnemosyned.yaml"
+    before = (file if file.exists() else template).read_text("utf-8")
+    former = _lenient(file)
+    text = _edited(before, file)
+    if text == before:
+        say("nothing was changed", err=True)
+        return
+    replace_settings(file, text)
+    keys = changed_keys(former, load_config(file, environ={})) if former else []
+    say(f"saved {file}: {', '.join(keys) or 'no setting'} changed")
+    _put_in_force(keys, reload=not no_reload)
+
+
+def _edited(before: str, file: Path) -> str:
+    """The text as the user saved it, once it is valid. Raises `ConfigInvalid`."""
+    with tempfile.TemporaryDirectory(prefix="mnem-") as folder:
+        draft = Path(folder, file.name)
+        draft.write_text(before, encoding="utf-8")
+        draft.chmod(0o600)
+        while True:
+            _open_editor(draft)
+            try:
+                text = draft.read_text("utf-8")
+                if text != before:
+                    _check_whole(load_config(draft, environ={}))
+            except (ConfigInvalid, OSError, UnicodeDecodeError) as error:
+                reason = str(error).replace(str(draft), str(file))
+                if sys.stdin.isatty() and agreed(
+                    f"{reason}. Edit again?", default=True
+                ):
+                    continue
+                raise ConfigInvalid(f"nothing was changed: {reason}") from error
+            return text
+
+
+def _open_editor(draft: Path) -> None:
+    named = os.environ.get("VISUAL") or os.environ.get("EDITOR")
+    words = shlex.split(named) if named else []
+    if not words:
+        words = [name for name in EDITORS if shutil.which(name)][:1]
+    if not words:
+        raise InvalidRequest("no editor is known: set EDITOR, or use `mnem config set`")
+    try:
+        code = subprocess.call([*words, str(draft)])  # noqa: S603 the user's own editor
+    except OSError as error:
+        raise InvalidRequest(f"{words[0]} cannot be run: {error.strerror}") from error
+    if code != 0:
+        raise InvalidRequest(
+            f"nothing was changed: {words[0]} ended with exit code {code}"
+        )
+
+
+def _check_whole(settings: Config) -> None:
+    """Check settings as a start would. Raises `ConfigInvalid`."""
+    # Loaded here: it takes the whole engine, and only a change is checked.
+    from mnemosyned.assembly.build import check_settings  # noqa: PLC0415
+
+    check_settings(settings)
+
+
+def _put_in_force(keys: list[str], *, reload: bool) -> None:
+    """Tell the daemon, and the user what the environment overrides and what needs a restart."""
+    for key in keys:
+        name = variable(key)
+        if name in surroundings().environment:
+            say(f"but {name} overrides it in the environment", err=True)
+    pending = [key for key in keys if needs_restart(key)]
+    process = ask_for_reload() if reload else None
+    if process:
+        say(f"process {process.pid} reads its settings again", err=True)
+    if process and pending:
+        say(f"in force after a restart: {', '.join(pending)} (mnem restart)", err=True)
+
+
+def _lenient(file: Path) -> Config | None:
+    """The settings of the file; None where it has a mistake."""
+    try:
+        return load_config(file if file.exists() else None, environ={})
+    except ConfigInvalid:
+        return None
+
+
+def _check_key(key: str) -> None:
+    if key not in KEYS:
+        value_from_text(key, "", where="command line")  # which suggests a name
+
+
+def _row(setting: Setting) -> tuple[str, str, str, str]:
+    mark = RESTART_MARK if setting.restart else ""
+    origin = setting.origin.removeprefix(f"{usual_file().parent}/")
+    return setting.key, cut(_shown(setting.value), VALUE_CHARS), origin, mark
+
+
+def _shown(value: object) -> str:
+    """A value as YAML has it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if value is None:
+        return "null"
+    return f"{value:g}" if isinstance(value, float) else str(value)

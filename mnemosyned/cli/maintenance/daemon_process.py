@@ -1,0 +1,244 @@
+"""The daemon of this machine as a process: found by its lock, started detached, stopped by a signal."""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from mnemosyned.cli.output.terminal import say
+from mnemosyned.client.address import SocketAddress
+from mnemosyned.client.connection import Connection
+from mnemosyned.config import (
+    ENVIRONMENT_PREFIX,
+    Config,
+    absolute_paths,
+    config_file,
+    load_config,
+    settings_variables,
+)
+from mnemosyned.errors import ConfigInvalid, DaemonUnreachable, DatabaseInUse
+from mnemosyned.paths import state_dir
+from mnemosyned.storage.sqlite.ownership import owner_of
+from mnemosyned.verbs.upkeep import Status
+
+PROGRAM = "mnemosyned"
+READY_S = 60.0
+"""The longest a start may take; a large log that a crash left is read first."""
+POLL_S = 0.1
+ANSWER_S = 10.0
+LINES_SHOWN = 5
+"""Lines of the log shown of a start that failed."""
+OPTIONS_KEPT = ("--config", "--database", "--socket")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DaemonProcess:
+    """A running daemon, or a program that has the memory open."""
+
+    pid: int
+    socket: str | None
+    """Where it answers; None for a program that embeds the memory."""
+
+
+def log_path() -> Path:
+    """The log of a daemon that no service manager started."""
+    return state_dir() / "mnemosyned.log"
+
+
+def configured() -> Config:
+    """The settings as a daemon would read them now. Raises `ConfigInvalid`."""
+    return load_config(config_file())
+
+
+def running_daemon(database: Path) -> DaemonProcess | None:
+    """The process that has a database open; None if none has."""
+    owner = owner_of(database)
+    return DaemonProcess(pid=owner.pid, socket=owner.socket) if owner else None
+
+
+def configured_daemon(config: Config) -> DaemonProcess | None:
+    """The daemon of these settings; None if none runs.
+
+    The lock of the configured file names it, whether or not it answers. Otherwise it is whoever
+    listens on the configured socket, with whatever memory: `mnem` asks that one.
+    """
+    with suppress(
+        ConfigInvalid
+    ):  # the daemon may run with settings that it read before
+        if (file := config.location.file) and (process := running_daemon(file)):
+            return process
+    with suppress(ConfigInvalid, OSError):
+        address = SocketAddress(config.socket_path)
+        with address.connect(ANSWER_S) as connection:
+            level, option = socket.SOL_SOCKET, socket.SO_PEERCRED
+            pid = int.from_bytes(connection.getsockopt(level, option, 4), sys.byteorder)
+        return DaemonProcess(pid=pid, socket=str(address))
+    return None
+
+
+def database_of(process: DaemonProcess) -> str | None:
+    """The database that a daemon says it has; None if it does not answer."""
+    with (
+        suppress(DaemonUnreachable),
+        Connection(process.socket, timeout_s=ANSWER_S) as client,
+    ):
+        return client.call(Status()).database
+    return None
+
+
+def daemon_options(pid: int) -> dict[str, str]:
+    """The options of a running daemon that another start must repeat, with absolute paths."""
+    options: dict[str, str] = {}
+    with suppress(OSError):
+        folder = Path(f"/proc/{pid}/cwd").readlink()
+        words = map(os.fsdecode, Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0"))
+        for word in words:
+            name, given, value = word.partition("=")
+            if name in OPTIONS_KEPT:
+                value = value if given else next(words, "")
+                options[name] = absolute_paths(name.removeprefix("--"), value, folder)
+    return options
+
+
+def daemon_environment(pid: int) -> dict[str, str]:
+    """The settings in the environment of a running daemon; empty where they cannot be read."""
+    with suppress(OSError):
+        entries = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        pairs = (os.fsdecode(entry).partition("=") for entry in entries)
+        values = {name: value for name, _, value in pairs}
+        return settings_variables(values, Path(f"/proc/{pid}/cwd").readlink())
+    return {}
+
+
+def start_detached(
+    arguments: Sequence[str] = (), *, environment: Mapping[str, str] | None = None
+) -> int:
+    """Start a daemon that outlives this process, and return its id once it answers.
+
+    Raises `DaemonUnreachable` with the end of its log if it ends instead.
+    """
+    others = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(ENVIRONMENT_PREFIX)
+    }
+    if environment is None:
+        environment = settings_variables(os.environ, Path.cwd())
+    log = log_path()
+    log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    begins = log.stat().st_size if log.exists() else 0
+    with TemporaryDirectory(prefix="mnem-") as folder, _listening(folder) as inbox:
+        process = subprocess.Popen(  # noqa: S603 our own program
+            [program(), "--log-file", str(log), *arguments],
+            env={
+                **others,
+                **environment,
+                "NOTIFY_SOCKET": str(Path(folder, "notify")),
+            },
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            cwd="/",
+        )
+        if _is_ready(inbox, process):
+            if process.stdout:
+                process.stdout.close()
+            return process.pid
+        if process.poll() is None:
+            raise DaemonUnreachable(
+                f"process {process.pid} started and is not ready after {READY_S:g} s: it goes on "
+                f"by itself; its log is {log}"
+            )
+        output = (
+            process.stdout.read().decode(errors="replace") if process.stdout else ""
+        )
+    lines = [*_lines_from(log, begins), *output.splitlines()][-LINES_SHOWN:]
+    raise DaemonUnreachable(
+        f"the daemon did not start; it said: {' '.join(lines) or 'nothing'}"
+    )
+
+
+def stop_process(
+    process: DaemonProcess, *, wait_s: float, watch: Callable[[], object]
+) -> bool:
+    """Ask a daemon to stop, and wait for its end; False if it goes on for longer.
+
+    `watch` is called again and again meanwhile.
+    """
+    try:
+        handle = os.pidfd_open(process.pid)
+    except ProcessLookupError:
+        return True
+    try:
+        signal.pidfd_send_signal(handle, signal.SIGTERM)
+        deadline = time.monotonic() + wait_s
+        while time.monotonic() < deadline:
+            if select.select([handle], [], [], POLL_S)[0]:
+                return True
+            watch()
+    except ProcessLookupError:
+        return True
+    except PermissionError as error:
+        raise DatabaseInUse(
+            f"process {process.pid} belongs to another user, who has to stop it"
+        ) from error
+    finally:
+        os.close(handle)
+    return False
+
+
+def program() -> str:
+    """The path of `mnemosyned`: that of this installation. Raises `ConfigInvalid`."""
+    beside = Path(sys.argv[0]).resolve().with_name(PROGRAM)
+    for candidate in (beside, Path(sys.executable).with_name(PROGRAM)):
+        if os.access(candidate, os.X_OK):
+            return str(candidate)
+    path = shutil.which(PROGRAM)
+    if path is None:
+        raise ConfigInvalid(f"{PROGRAM} is not on the PATH; install it again")
+    return path
+
+
+def _listening(folder: str) -> socket.socket:
+    """A socket on which the daemon says that it is ready."""
+    inbox = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    inbox.bind(str(Path(folder, "notify")))
+    inbox.settimeout(POLL_S)
+    return inbox
+
+
+def _is_ready(inbox: socket.socket, process: subprocess.Popen[bytes]) -> bool:
+    """Wait until the daemon is ready, and say each thing that it waits for meanwhile."""
+    deadline, told = time.monotonic() + READY_S, ""
+    while time.monotonic() < deadline:
+        with suppress(TimeoutError):
+            states = inbox.recv(4_096).decode(errors="replace")
+            if "READY=1" in states:
+                return True
+            status = states.partition("STATUS=")[2].partition("\n")[0]
+            if status and status != told:
+                told = status
+                say(f"not ready yet, {status}", err=True)
+        if process.poll() is not None:
+            return False
+    return False
+
+
+def _lines_from(log: Path, begins: int) -> list[str]:
+    """The lines of a log from this byte on."""
+    with suppress(OSError), log.open("rb") as file:
+        file.seek(begins)
+        return file.read(1 << 16).decode(errors="replace").splitlines()
+    return []

@@ -1,0 +1,293 @@
+"""`mnem doctor`: all checks of an installation, and the repair of what they find."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mnemosyned.assembly.build import check_settings as check_rules
+from mnemosyned.backup_schedule import STAMP
+from mnemosyned.cli.maintenance.daemon_process import configured_daemon
+from mnemosyned.cli.maintenance.file_checks import (
+    check_backups,
+    check_database,
+    check_leftovers,
+    check_models,
+    check_permissions,
+    check_server,
+    check_space,
+    check_spool,
+)
+from mnemosyned.cli.maintenance.findings import (
+    Finding,
+    Installation,
+    Remedy,
+    Severity,
+    warning,
+)
+from mnemosyned.cli.maintenance.process_checks import (
+    check_clock,
+    check_daemon,
+    check_programs,
+    check_settings,
+    check_socket,
+    check_tools,
+    check_unit,
+)
+from mnemosyned.cli.output.terminal import counted, hanging, say, say_json
+from mnemosyned.client.connection import Connection
+from mnemosyned.config import (
+    CONFIG_VARIABLE,
+    Config,
+    config_file,
+    is_server,
+    load_config,
+)
+from mnemosyned.errors import ConfigInvalid, MnemosynedError
+from mnemosyned.logs import logger
+from mnemosyned.paths import config_dir, default_socket, shipped, state_dir
+from mnemosyned.storage.sqlite.copies import copy_beside, flush, open_to_read
+from mnemosyned.storage.sqlite.ownership import locked
+from mnemosyned.storage.sqlite.repair import extract_again, repair_database
+from mnemosyned.verbs.upkeep import Status
+
+ANSWER_S = 10.0
+CHECKS: tuple[Callable[[Installation], Iterator[Finding]], ...] = (
+    check_programs,
+    check_settings,
+    check_daemon,
+    check_socket,
+    check_unit,
+    check_server,
+    check_database,
+    check_leftovers,
+    check_permissions,
+    check_space,
+    check_backups,
+    check_models,
+    check_clock,
+    check_spool,
+    check_tools,
+)
+
+log = logger()
+
+
+ABOUT_FILES = (
+    check_database,
+    check_leftovers,
+    check_permissions,
+    check_space,
+    check_backups,
+    check_clock,
+)
+"""Checks of a memory in a file; one on a server is looked after there."""
+
+
+def examine(installation: Installation) -> list[Finding]:
+    """Run every check; one that cannot run is a finding itself."""
+    findings: list[Finding] = []
+    on_server = is_server(installation.config.database)
+    for check in CHECKS:
+        if on_server and check in ABOUT_FILES:
+            continue
+        name = check.__name__.removeprefix("check_")
+        try:
+            findings += check(installation)
+        except (MnemosynedError, OSError) as error:
+            findings.append(warning(name, f"this could not be checked: {error}"))
+    return findings
+
+
+def present_installation(*, deep: bool = False) -> Installation:
+    """The installation of this user, whatever is wrong with it."""
+    file = config_file() or config_dir() / "mnemosyned.yaml"
+    config, trouble = _settings(file)
+    installation = Installation(
+        config=config,
+        config_file=file,
+        config_problem=trouble,
+        database=_path_or(lambda: config.database_path, state_dir() / "memory.db"),
+        socket=_path_or(lambda: config.socket_path, default_socket()),
+        state=state_dir(),
+        deep=deep,
+    )
+    return _with_daemon(installation)
+
+
+def _settings(file: Path) -> tuple[Config, str]:
+    """The settings, or the defaults, and why a daemon could not use them."""
+    named = os.environ.get(CONFIG_VARIABLE)
+    try:
+        config = load_config(file if named or file.exists() else None)
+    except ConfigInvalid as error:
+        return Config(), error.message
+    try:
+        check_rules(config)
+    except ConfigInvalid as error:  # by the rules of one part
+        return config, error.message
+    return config, ""
+
+
+def _path_or(path: Callable[[], Path], otherwise: Path) -> Path:
+    try:
+        return path()
+    except ConfigInvalid:  # check_settings says so, or the file check does
+        return otherwise
+
+
+def _with_daemon(installation: Installation) -> Installation:
+    """The installation with the process that has the database open, and its status."""
+    try:
+        process = configured_daemon(installation.config)
+    except (MnemosynedError, OSError):  # check_daemon looks at the lock itself
+        return installation
+    if process is None:
+        return installation
+    if process.socket is None:
+        reason = "it is a program with the memory in it, not a daemon"
+        return replace(installation, process=process, unreachable=reason)
+    try:
+        with Connection(process.socket, timeout_s=ANSWER_S) as client:
+            status = client.call(Status())
+    except MnemosynedError as error:
+        return replace(installation, process=process, unreachable=error.message)
+    socket = Path(process.socket)
+    return replace(installation, process=process, status=status, socket=socket)
+
+
+def repair(findings: Sequence[Finding], installation: Installation) -> Iterator[str]:
+    """Make every repair that the findings call for; yields what was done, or why not."""
+    for finding in findings:
+        mending = _OF_FILES.get(finding.remedy) if finding.remedy else None
+        if mending and finding.path:
+            try:
+                yield mending(finding.path)
+            except OSError as error:
+                yield f"not done: {finding.path}: {error.strerror}"
+    remedies = {finding.remedy for finding in findings}
+    if remedies & {Remedy.RESTORE, Remedy.DATABASE, Remedy.VALUES}:
+        yield from _repaired(installation.database, remedies)
+
+
+def _repaired(database: Path, remedies: set[Remedy | None]) -> Iterator[str]:
+    """Mend the database, which no daemon may have open."""
+    try:
+        if Remedy.RESTORE in remedies:
+            with locked(database):  # which finishes it
+                yield f"finished the restore of {database}"
+        if remedies & {Remedy.DATABASE, Remedy.VALUES}:
+            with locked(database):
+                backup = back_up_for_repair(database)
+                yield f"backed up the database to {backup}"
+                if Remedy.DATABASE in remedies:
+                    yield from repair_database(database, shipped("migrations"))
+                if Remedy.VALUES in remedies:
+                    yield from extract_again(database)
+    except MnemosynedError as error:
+        yield (
+            f"not done: {error.message} Stop the daemon with mnem stop, then repair again"
+        )
+    except (OSError, sqlite3.Error) as error:
+        yield f"not done: {error}"
+
+
+def back_up_for_repair(database: Path) -> Path:
+    """A copy of the database as it is, with its faults."""
+    folder = database.with_name("backups")
+    folder.mkdir(mode=0o700, exist_ok=True)
+    # No dated backup: it has the faults that are about to be mended.
+    target = folder / f"before-repair-{datetime.now(UTC):{STAMP}}.db"
+    with closing(open_to_read(database)) as source:
+        copy_beside(source, target).replace(target)
+    flush(folder)
+    return target
+
+
+def _close_to_others(path: Path) -> str:
+    mode = 0o700 if path.is_dir() else 0o600
+    path.chmod(mode)
+    return f"closed {path} to others (mode {mode:04o})"
+
+
+def _remove_socket(path: Path) -> str:
+    path.unlink(missing_ok=True)
+    return f"removed the dead socket {path}"
+
+
+def _remove_leftover(path: Path) -> str:
+    path.unlink(missing_ok=True)
+    return f"removed {path}"
+
+
+_OF_FILES: dict[Remedy, Callable[[Path], str]] = {
+    Remedy.PERMISSIONS: _close_to_others,
+    Remedy.SOCKET: _remove_socket,
+    Remedy.LEFTOVER: _remove_leftover,
+}
+
+
+EXIT_FOUND = 1
+INDENT_CELLS = 21
+"""Cells of a finding before its text."""
+_STYLES: dict[Severity, dict[str, Any]] = {
+    Severity.OK: {"dim": True},
+    Severity.NOTE: {},
+    Severity.WARNING: {"bold": True},
+    Severity.PROBLEM: {"fg": "red"},
+}
+
+
+@click.command()
+@click.option("--repair", "mends", is_flag=True, help="Mend what is safe to mend.")
+@click.option("--deep", is_flag=True, help="Also check what takes long.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def doctor(*, mends: bool, deep: bool, as_json: bool) -> int:
+    """Check the installation, and say what mends each fault.
+
+    It changes nothing and needs no daemon. With --repair it mends what is safe: permissions, a
+    dead socket, indexes, counts, rows that belong to nothing. The database is backed up before it
+    is touched. The exit code is 1 while something is wrong.
+    """
+    findings = examine(present_installation(deep=deep))
+    done: list[str] = []
+    if mends:
+        done = list(repair(findings, present_installation(deep=deep)))
+        findings = examine(present_installation(deep=deep))
+    if as_json:
+        say_json({"findings": [asdict(each) for each in findings], "repairs": done})
+    else:
+        for line in done:
+            say(f"repair: {line}")
+        _show(findings)
+    return EXIT_FOUND if any(each.severity.is_bad for each in findings) else 0
+
+
+def _show(findings: Sequence[Finding]) -> None:
+    # The gravest come last, next to the prompt.
+    for finding in sorted(
+        findings, key=lambda each: list(Severity).index(each.severity)
+    ):
+        severity = click.style(
+            f"{finding.severity.value:<9}", **_STYLES[finding.severity]
+        )
+        text = finding.text.replace(f"{Path.home()}/", "~/")
+        head = f"{severity}{finding.check:<12}"
+        say(hanging(head, text, INDENT_CELLS), styled=True)
+        if finding.command:
+            say(f"{'':<{INDENT_CELLS}}{finding.command}")
+    bad = [finding for finding in findings if finding.severity.is_bad]
+    mended = [finding for finding in bad if finding.remedy]
+    if not bad:
+        say("nothing is wrong")
+        return
+    hint = "; mnem doctor --repair mends what is safe" if mended else ""
+    say(f"{counted(len(bad), 'finding')}{hint}")

@@ -1,0 +1,414 @@
+"""Checks of the doctor on the database, its backups and other files."""
+
+from __future__ import annotations
+
+import glob
+import os
+import shutil
+import sqlite3
+import stat
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from importlib.util import find_spec
+from itertools import islice
+from pathlib import Path
+
+from mnemosyned.agents.hooks import spool
+from mnemosyned.assembly.policies import backup_policy
+from mnemosyned.assembly.stores import refuses_writes, server_exposures
+from mnemosyned.backup_schedule import overdue
+from mnemosyned.cli.maintenance.findings import (
+    Finding,
+    Installation,
+    Remedy,
+    note,
+    ok,
+    problem,
+    warning,
+)
+from mnemosyned.cli.maintenance.restore import check_restorable
+from mnemosyned.cli.output.terminal import counted, when
+from mnemosyned.config import NO_MODEL, is_server, with_default_model
+from mnemosyned.errors import MnemosynedError, SchemaTooNew
+from mnemosyned.models.catalog import ModelStore
+from mnemosyned.paths import models_dir, shipped, token_path
+from mnemosyned.service.backup_files import dated_backups, file_bytes, holds_database
+from mnemosyned.service.backups import interval_of
+from mnemosyned.storage.sqlite.copies import PARTIAL, SQLITE, open_to_read
+from mnemosyned.storage.sqlite.repair import lacking_values
+from mnemosyned.storage.sqlite.schema import (
+    latest_version,
+    refuse_foreign,
+    refuse_newer,
+    schema_version,
+)
+from mnemosyned.storage.sqlite.verification import (
+    Fault,
+    FaultKind,
+    counts,
+    faults,
+    schema_faults,
+    structure_faults,
+)
+from mnemosyned.storage.sqlite.wal import frames_left
+
+CHECK = "database"
+REPAIR = "mnem doctor --repair"
+DEEP_BYTES = 200_000_000
+"""Size up to which a copy in memory is made, to compare the index with the texts."""
+VALUES_CHECKED = 500
+"""Newest originals whose exact values are compared with their words, unless the check is deep."""
+MENDABLE = {
+    FaultKind.INDEX,
+    FaultKind.ORPHAN,
+    FaultKind.TOTALS,
+    FaultKind.SCHEMA,
+    FaultKind.FOREIGN_KEY,
+}
+
+
+def check_server(installation: Installation) -> Iterator[Finding]:
+    """Whether the server answers, can hold every text and takes writes, and who may connect or read along."""
+    if not is_server(installation.config.database):
+        return
+    try:
+        if refuses_writes(installation.config.location):
+            text = (
+                "the server is a standby, or refuses all writes: nothing can be stored"
+            )
+            yield warning(CHECK, text, "connect to the primary, or promote this one")
+        else:
+            yield ok(CHECK, f"{installation.config.location} answers")
+        for text in server_exposures(installation.config.location):
+            yield warning("server", text)
+    except MnemosynedError as error:
+        yield problem(CHECK, error.message, "mnem config edit")
+
+
+def check_database(installation: Installation) -> Iterator[Finding]:
+    """The file, then what is in it."""
+    path = installation.database
+    refusals = [*_file_findings(path)]
+    yield from refusals
+    if refusals:
+        return
+    try:
+        with closing(
+            open_to_read(path, foreign=installation.process is None)
+        ) as connection:
+            yield from _version_findings(connection, path)
+            present_faults = schema_faults(connection, shipped("migrations"))
+            missing = {fault.subject for fault in present_faults}
+            lost = [each for each in present_faults if each.kind not in MENDABLE]
+            if lost:
+                yield from (_finding(fault, installation) for fault in lost)
+                return
+            present_faults += [
+                fault for fault in faults(connection) if fault.subject not in missing
+            ]
+            if not present_faults or installation.deep:
+                present_faults += _compared(connection, path, deep=installation.deep)
+            held = counts(connection)
+            newest = held[0] if installation.deep else VALUES_CHECKED
+            lacking = 0
+            if not present_faults:
+                lacking = lacking_values(connection, limit=newest)
+    except SchemaTooNew as error:
+        yield problem(CHECK, error.message, "install the version that wrote it")
+    except MnemosynedError as error:
+        yield problem(CHECK, error.message, "mnem config set database FILE")
+    except sqlite3.Error as error:
+        yield _damaged(f"{path} cannot be read: {error}", installation)
+    else:
+        yield from (_finding(fault, installation) for fault in present_faults)
+        if lacking:
+            text = (
+                f"{lacking:,} of the newest originals lack exact values that their words hold; "
+                "Python before 3.11.6 lost some"
+            )
+            yield warning(CHECK, text, REPAIR, Remedy.VALUES, path)
+        if not present_faults:
+            memories, episodes = held
+            yield ok(
+                CHECK,
+                f"{path} is whole: {counted(memories, 'memory')}, "
+                f"{counted(episodes, 'summary')}",
+            )
+
+
+def check_leftovers(installation: Installation) -> Iterator[Finding]:
+    """Find what a crash or a restore left next to the database."""
+    database = installation.database
+    name = glob.escape(database.name)
+    if installation.process is None:
+        yield from _left_log(database)
+        for waiting in sorted(database.parent.glob(f"{name}.restore-*Z")):
+            text = f"a restore was interrupted: {waiting.name} waits to be the database"
+            yield warning(CHECK, text, "mnem start", Remedy.RESTORE, waiting)
+        for part in _parts(database.parent, installation.backup_folder):
+            text = f"{part} is a part of a copy that was never finished"
+            yield warning(CHECK, text, REPAIR, Remedy.LEFTOVER, part)
+    asides = [
+        *database.parent.glob(f"{name}.before-restore-*Z"),
+        *database.parent.glob(f"{name}.replaced-*Z"),
+    ]
+    if asides:
+        size = sum(map(file_bytes, asides)) / 1e6
+        text = f"{counted(len(asides), 'former database')} set aside, {size:,.1f} MB"
+        yield note(CHECK, text, f"ls -l {database}.*-*Z")
+
+
+def _parts(*folders: Path) -> list[Path]:
+    """Parts of copies; the unfinished download of another program is none."""
+    files = {file for folder in folders for file in folder.glob(f"*{PARTIAL}")}
+    return sorted(file for file in files if file.is_file() and holds_database(file))
+
+
+def newest_backup(installation: Installation) -> Path | None:
+    """The newest dated backup, which a damaged database can be restored from."""
+    folder = installation.backup_folder
+    newest = max(dated_backups(folder), default=None)
+    return folder / newest.name if newest else None
+
+
+def _file_findings(path: Path) -> Iterator[Finding]:
+    """Findings that keep the file from being read at all."""
+    if not path.exists():
+        yield note(CHECK, f"there is no database yet: {path}", "mnem start")
+        return
+    if not path.is_file():
+        yield problem(CHECK, f"{path} is no file", "mnem config set database FILE")
+        return
+    status = path.stat()
+    if status.st_nlink > 1:
+        yield problem(
+            CHECK,
+            f"{path} has {status.st_nlink} names (hard links); SQLite damages such a file",
+            f"find {path.parent} -samefile {path}",
+        )
+    try:
+        with path.open("rb") as file:
+            header = file.read(len(SQLITE))
+    except OSError as error:
+        yield problem(
+            CHECK, f"{path} cannot be read: {error.strerror}", f"ls -l {path}"
+        )
+        return
+    if header and header != SQLITE:
+        yield problem(
+            CHECK, f"{path} is not an SQLite database", "mnem restore-db BACKUP"
+        )
+
+
+def _version_findings(connection: sqlite3.Connection, path: Path) -> Iterator[Finding]:
+    refuse_foreign(connection, path)
+    latest = latest_version(shipped("migrations"))
+    refuse_newer(connection, latest)
+    version = schema_version(connection)
+    if version < latest:
+        text = f"schema version {version}; the next start brings it to {latest}"
+        yield note("schema", text, "mnem start")
+
+
+def _compared(
+    connection: sqlite3.Connection, path: Path, *, deep: bool
+) -> Iterator[Fault]:
+    """Faults of indexes that only comparing them with the texts shows."""
+    if file_bytes(path) > DEEP_BYTES and not deep:
+        return
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as copy:
+        connection.backup(copy)
+        yield from structure_faults(copy)
+
+
+def _finding(fault: Fault, installation: Installation) -> Finding:
+    if fault.kind in MENDABLE:
+        return problem(
+            CHECK, fault.text, REPAIR, Remedy.DATABASE, installation.database
+        )
+    return _damaged(f"{installation.database} is damaged: {fault.text}", installation)
+
+
+def _damaged(text: str, installation: Installation) -> Finding:
+    backup = newest_backup(installation)
+    words = f"mnem restore-db {backup}" if backup else "mnem restore-db BACKUP"
+    return problem(CHECK, text, words)
+
+
+def _left_log(database: Path) -> Iterator[Finding]:
+    left = frames_left(database)
+    if left is None:
+        return
+    frames = counted(len(left.commits), "transaction")
+    text = f"a crash left a log with {frames}; the next start reads it"
+    yield note(CHECK, text, "mnem start")
+
+
+FREE_MIN_BYTES = 50_000_000
+FREE_WARNING = 2.0
+"""Times the size of the database that should be free: a purge and a backup each write it anew."""
+FILES_MAX = 10_000
+SPOOL_OLD_S = 600.0
+"""Calls wait a moment while a daemon restarts; for longer, something keeps them."""
+MAGIC = b"GGUF"
+BY_HAND = timedelta(days=7)
+"""Interval of backups where none are scheduled."""
+
+
+def check_permissions(installation: Installation) -> Iterator[Finding]:
+    """Whether the files of the memory belong to this user, and are closed to all others."""
+    database = installation.database
+    files = [
+        database,
+        *(database.with_name(database.name + suffix) for suffix in ("-wal", "-shm")),
+        installation.config_file,
+        token_path(),
+    ]
+    folders = [database.parent, installation.config_file.parent, models_dir()]
+    findings = [_closed(path, 0o077) for path in files]
+    # A folder of others may be looked into, but not written to.
+    findings += [_closed(path, 0o022) for path in dict.fromkeys(folders)]
+    bad = [finding for finding in findings if finding]
+    yield from bad
+    if not bad:
+        yield ok("permissions", "the files of the memory are open to you alone")
+
+
+def check_space(installation: Installation) -> Iterator[Finding]:
+    """Whether the disk has room for a purge and a backup."""
+    folder = installation.database.parent
+    if not folder.exists():
+        return
+    free = shutil.disk_usage(folder).free
+    size = file_bytes(installation.database)
+    wanted = max(FREE_MIN_BYTES, FREE_WARNING * size)
+    text = f"{free / 1e6:,.0f} MB are free for a database of {size / 1e6:,.0f} MB"
+    if free < FREE_MIN_BYTES:
+        yield problem("disk", f"the disk is almost full: {text}", f"df -h {folder}")
+    elif free < wanted:
+        yield warning(
+            "disk", f"{text}: a purge or a backup may fail", f"df -h {folder}"
+        )
+    else:
+        yield ok("disk", text)
+
+
+def check_backups(installation: Installation) -> Iterator[Finding]:
+    """Whether there is a backup, how old it is, and whether the newest is whole."""
+    policy = backup_policy(installation.config)
+    folder, scheduled = installation.backup_folder, policy.scheduled
+    if scheduled and folder.exists() and not os.access(folder, os.W_OK):
+        yield problem(
+            "backups",
+            f"{folder} cannot be written to",
+            "mnem config set backup.dir DIR",
+        )
+    newest = max(dated_backups(folder), default=None)
+    if newest is None:
+        if installation.database.exists():
+            yield _no_backup(folder, scheduled=scheduled)
+        return
+    try:
+        check_restorable(folder / newest.name, installation.database)
+    except MnemosynedError as error:
+        yield problem("backups", f"the newest backup: {error.message}", "mnem backup")
+        return
+    text = f"the newest backup is of {when(newest.made_at)}, in {folder}"
+    now = datetime.now(UTC)
+    interval = interval_of(policy, now) if scheduled else BY_HAND
+    if overdue(newest.made_at, interval=interval, now=now):
+        yield warning("backups", f"{text}, and old", "mnem backup")
+    else:
+        yield ok("backups", f"{text}, and whole")
+
+
+def check_models(installation: Installation) -> Iterator[Finding]:
+    """Whether the models of the settings are there, whole, and can be run."""
+    config = with_default_model(installation.config)
+    named = {
+        "llm.model_path": config.llm.model_path,
+        "embedding.model_path": config.embedding.model_path,
+    }
+    for key, name in named.items():
+        if name and name != NO_MODEL:
+            yield from _model_findings(key, name, deep=installation.deep)
+
+
+def check_spool(_: Installation) -> Iterator[Finding]:
+    """Whether calls of hooks wait for the daemon."""
+    folder = Path(spool.folder())
+    try:
+        files = list(islice(folder.iterdir(), FILES_MAX))
+    except OSError:
+        return
+    if odd := [file.name for file in files if file.name.startswith(spool.SET_ASIDE)]:
+        text = f"{counted(len(odd), 'entry')} of {folder} cannot be handed in: {odd[0]}"
+        yield warning("hooks", text, f"ls -la {folder}")
+    calls = [file for file in files if not file.name.startswith(".")]
+    if not calls:
+        return
+    oldest = min(file.lstat().st_mtime for file in calls)
+    age_s = datetime.now(UTC).timestamp() - oldest
+    text = f"{counted(len(calls), 'call')} of agents' hooks wait in {folder}"
+    if age_s < SPOOL_OLD_S:
+        yield note("hooks", f"{text}; the next hook hands them in")
+    else:
+        yield warning(
+            "hooks", f"{text}, the oldest for {age_s / 86_400:,.1f} days", "mnem start"
+        )
+
+
+def _closed(path: Path, mask: int) -> Finding | None:
+    """The fault in who may use a file; None if there is none, or no such file."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    mode = stat.S_IMODE(status.st_mode)
+    if status.st_uid != os.geteuid():
+        command = f"sudo chown {os.geteuid()} {path}"
+        return problem("permissions", f"{path} belongs to another user", command)
+    if not mode & mask or (path.is_dir() and mode & stat.S_ISVTX):
+        return None
+    wanted = 0o700 if path.is_dir() else 0o600
+    action = "write to" if path.is_dir() else "read or write"
+    return warning(
+        "permissions",
+        f"others can {action} {path} (mode {mode:04o})",
+        f"chmod {wanted:o} {path}",
+        Remedy.PERMISSIONS,
+        path,
+    )
+
+
+def _no_backup(folder: Path, *, scheduled: bool) -> Finding:
+    text = f"there is no backup in {folder}"
+    if scheduled:
+        return warning("backups", text, "mnem backup")
+    return note("backups", text, f"mnem config set backup.dir {folder}")
+
+
+def _model_findings(key: str, name: str, *, deep: bool) -> Iterator[Finding]:
+    path = Path(name).expanduser()
+    if not path.is_file():
+        yield problem("model", f"{key}: there is no file {path}", "mnem model list")
+        return
+    with path.open("rb") as file:
+        if file.read(len(MAGIC)) != MAGIC:
+            text = f"{key}: {path} is not a model in GGUF format"
+            yield problem("model", text, "mnem model list")
+            return
+    if deep:
+        verdict = ModelStore().verify(path)
+        for text in verdict.problems:
+            yield problem("model", f"{path}: {text}", f"mnem model pull {path.name}")
+        if verdict.problems:
+            return
+    if find_spec("llama_cpp") is None:
+        text = (
+            f"{key} names a model, but llama.cpp is not installed: rules write instead"
+        )
+        yield warning("model", text, "make install-llm")
+        return
+    yield ok("model", f"{key}: {path.name} is there")

@@ -1,0 +1,106 @@
+"""Findings of the doctor, and what its checks are given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+
+from mnemosyned.cli.maintenance.daemon_process import DaemonProcess
+from mnemosyned.config import Config
+from mnemosyned.service.backup_files import backup_folder
+from mnemosyned.verbs.upkeep import Stats
+
+
+class Severity(StrEnum):
+    """How grave a finding is."""
+
+    OK = "ok"
+    NOTE = "note"
+    """Worth knowing; nothing is wrong."""
+    WARNING = "warning"
+    PROBLEM = "problem"
+
+    @property
+    def is_bad(self) -> bool:
+        """Whether something should be done."""
+        return self in (Severity.WARNING, Severity.PROBLEM)
+
+
+class Remedy(StrEnum):
+    """A repair that `mnem doctor --repair` can make."""
+
+    PERMISSIONS = "permissions"
+    SOCKET = "socket"
+    LEFTOVER = "leftover"
+    RESTORE = "restore"
+    DATABASE = "database"
+    VALUES = "values"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One line of the report."""
+
+    check: str
+    severity: Severity
+    text: str
+    command: str = ""
+    """The command that mends it; empty if there is none."""
+    remedy: Remedy | None = None
+    path: Path | None = None
+    """What the remedy is for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installation:
+    """The installation that is looked at, as it is, also where it is broken."""
+
+    config: Config
+    """The settings, or the defaults where they cannot be read."""
+    config_file: Path
+    config_problem: str = ""
+    database: Path
+    socket: Path
+    state: Path
+    process: DaemonProcess | None = None
+    status: Stats | None = None
+    """What the daemon says of itself; None if it does not answer."""
+    unreachable: str = ""
+    """Why it does not answer."""
+    deep: bool = False
+    """Whether checks may take long."""
+
+    @property
+    def backup_folder(self) -> Path:
+        """The folder of dated backups, which may not exist."""
+        return backup_folder(self.database, self.config.backup_folder)
+
+
+def _finding(  # noqa: PLR0917 read as a sentence where a check yields it
+    severity: Severity,
+    check: str,
+    text: str,
+    command: str = "",
+    remedy: Remedy | None = None,
+    path: Path | None = None,
+) -> Finding:
+    return Finding(
+        check=check,
+        severity=severity,
+        text=text,
+        command=command,
+        remedy=remedy,
+        path=path,
+    )
+
+
+ok = partial(_finding, Severity.OK)
+"""A check that found nothing wrong."""
+note = partial(_finding, Severity.NOTE)
+"""Something worth knowing."""
+warning = partial(_finding, Severity.WARNING)
+"""Something that should be mended."""
+problem = partial(_finding, Severity.PROBLEM)
+"""Something that keeps the memory from working, or endangers it."""

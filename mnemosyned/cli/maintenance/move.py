@@ -1,0 +1,284 @@
+"""`mnem move`: everything that is stored, from a file to a server or back."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import click
+
+from mnemosyned.assembly.stores import OpenStore, open_store_of
+from mnemosyned.cli.calls import Interrupted
+from mnemosyned.cli.maintenance import daemon_process
+from mnemosyned.cli.maintenance.daemon_process import (
+    configured_daemon,
+    database_of,
+    running_daemon,
+)
+from mnemosyned.cli.output.terminal import counted, progress_line, say, say_json
+from mnemosyned.config import Config, DatabaseLocation, without_password
+from mnemosyned.config.settings import is_server
+from mnemosyned.errors import DatabaseInUse, InvalidRequest, PartlyDone, StorageFailed
+from mnemosyned.memory.engine_ports import LOCAL_NAME
+from mnemosyned.paths import DATABASE_PATH_BYTES_MAX, DATABASE_SUFFIX, usable_path
+from mnemosyned.service.move import (
+    Advance,
+    Answers,
+    Compared,
+    Delivered,
+    Moving,
+    compare_answers,
+    size_of,
+)
+
+LEFT_OUT = (
+    "what waits to be purged of the old database, as that concerns its own pages alone"
+)
+Watched = Callable[[str, int], AbstractContextManager[Advance]]
+"""Shows the progress of a step out of so many memories and summaries."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """A move that was done."""
+
+    source: DatabaseLocation
+    target: DatabaseLocation
+    delivered: Delivered
+    compared: Compared
+    answers: Answers
+    owner: str
+
+
+def location_of(text: str, *, field: str | None = None) -> DatabaseLocation:
+    """The place that an argument names. Raises `InvalidRequest`."""
+    if is_server(text):
+        return DatabaseLocation(url=text)
+    path = usable_path(
+        text,
+        field=field,
+        suffix=DATABASE_SUFFIX,
+        bytes_max=DATABASE_PATH_BYTES_MAX,
+    )
+    return DatabaseLocation(path.absolute())
+
+
+def move(
+    source: DatabaseLocation,
+    target: DatabaseLocation,
+    *,
+    config: Config,
+    watched: Watched,
+    owner: str = LOCAL_NAME,
+) -> Move:
+    """Bring all that the source keeps into the target, which is empty or was begun to be filled.
+
+    `owner` is whose memory it is on the server. Raises `NotFound` where there is no such owner,
+    `InvalidRequest`, `DatabaseInUse`, `ConfigInvalid`, `SleepInProgress`, `PartlyDone` and
+    `StorageFailed`.
+    """
+    _check(source, target)
+    for location in (source, target):
+        _refuse_in_use(location, config, owner)
+    with ExitStack() as stack:
+        old = stack.enter_context(_opened(source, owner))
+        size = size_of(old.archive.exchange)
+        if size is None:
+            raise InvalidRequest(f"{source} keeps nothing to move", field="from")
+        new = stack.enter_context(_opened(target, owner))
+        moving = Moving(old.archive.exchange, new.archive.exchange)
+        with watched("moving", size) as advance:
+            _deliver(moving, advance)
+        with watched("comparing", size) as advance:
+            compared = moving.compare(advance)
+        answers = compare_answers(
+            old.search, new.search, compared.sample, now=datetime.now(UTC)
+        )
+    return Move(
+        source=source,
+        target=target,
+        delivered=moving.delivered,
+        compared=compared,
+        answers=answers,
+        owner=owner,
+    )
+
+
+def _deliver(moving: Moving, advance: Advance) -> None:
+    """Deliver all; a failure amid it says how to go on. Raises `PartlyDone`."""
+    try:
+        moving.deliver(advance)
+    except StorageFailed as error:
+        raise PartlyDone(
+            f"{error.message}. What was moved stays: repeat the command to go on from there",
+            reason=error.reason,
+        ) from error
+
+
+def _check(source: DatabaseLocation, target: DatabaseLocation) -> None:
+    """Raise `InvalidRequest` for places between which nothing is moved."""
+    if source.file and target.file:
+        raise InvalidRequest(
+            f"{source} and {target} are both files: `mnem backup` copies one into the other",
+            field="to",
+        )
+    if source.url and target.url:
+        raise InvalidRequest(
+            f"{source} and {target} are both on a server: pg_dump and pg_restore copy a database",
+            field="to",
+        )
+    if source.file and not source.file.is_file():
+        raise InvalidRequest(f"there is no database {source}", field="from")
+    if target.file and not target.file.parent.is_dir():
+        raise InvalidRequest(f"there is no folder {target.file.parent}", field="to")
+
+
+def _refuse_in_use(location: DatabaseLocation, config: Config, owner: str) -> None:
+    """Raise `DatabaseInUse` while a process of this machine has a memory open.
+
+    Daemons that serve many owners go on: what one of them stores meanwhile is noticed in the end.
+    """
+    process = None
+    if location.file:
+        process = running_daemon(location.file) if location.file.exists() else None
+    elif owner == LOCAL_NAME and (daemon := configured_daemon(config)):
+        process = daemon if database_of(daemon) == str(location) else None
+    if process:
+        raise DatabaseInUse(
+            f"process {process.pid} has {location} open: stop it with `mnem stop`, so that "
+            "nothing changes while it is moved"
+        )
+
+
+@contextmanager
+def _opened(location: DatabaseLocation, owner: str) -> Iterator[OpenStore]:
+    """Open a store in which no daemon consolidates meanwhile."""
+    with ExitStack() as stack:
+        store = stack.enter_context(open_store_of(location, owner))
+        stack.enter_context(store.sleep.claim())
+        yield store
+
+
+EXIT_DIFFERING = 1
+_NOUNS = {
+    "memory": "memory",
+    "episode": "summary",
+    "supersession": "supersession",
+    "learning": "learning",
+    "log": "log entry",
+    "compaction": "compaction",
+    "agent_session": "agent session",
+    "forgotten": "forgotten id",
+    "recoverable": "recoverable item",
+    "watched_folder": "watched folder",
+    "watched_file": "watched file",
+    "hook_activity": "hook count",
+    "vector": "vector",
+    "clock": "clock reading",
+}
+
+
+@click.command("move")
+@click.option(
+    "--to",
+    "to",
+    required=True,
+    metavar="DATABASE",
+    help="A PostgreSQL URL, or a file; empty, or begun by the same move.",
+)
+@click.option(
+    "--from",
+    "source",
+    metavar="DATABASE",
+    help="The memory to move; default: that of the settings.",
+)
+@click.option(
+    "--owner",
+    default=LOCAL_NAME,
+    metavar="NAME",
+    show_default=True,
+    help="Whose memory it is on the server.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def move_command(to: str, source: str | None, owner: str, *, as_json: bool) -> int:
+    """Move all that is kept from a file to a PostgreSQL server, or back.
+
+    The old database stays as it is. A move that was interrupted goes on where it stopped when it is
+    repeated. In the end both are compared record by record, and asked the same questions. The
+    daemon must be stopped, unless only the memory of an owner moves that it serves over TCP.
+    """
+    config = daemon_process.configured()
+    origin = location_of(source, field="from") if source else config.location
+    target = location_of(to, field="to")
+    try:
+        done = move(
+            origin,
+            target,
+            config=config,
+            owner=owner,
+            watched=lambda label, size: progress_line(label, "record", size),
+        )
+    except KeyboardInterrupt as error:
+        words = "interrupted; repeat the command to go on from there"
+        raise Interrupted(words) from error
+    if as_json:
+        say_json(_answer(done))
+    else:
+        say("\n".join(_lines(done)))
+    if done.answers.differing:
+        ids = ", ".join(done.answers.differing)
+        say(f"recall answers otherwise for the words of {ids}", err=True)
+        return EXIT_DIFFERING
+    return 0
+
+
+def _answer(done: Move) -> dict[str, object]:
+    return {
+        "source": str(done.source),
+        "target": str(done.target),
+        "owner": done.owner,
+        "stored": done.delivered.stored,
+        "known": done.delivered.known,
+        "counts": done.compared.counts,
+        "sha256": done.compared.hashes,
+        "asked": done.answers.asked,
+        "differing": done.answers.differing,
+        "left_out": LEFT_OUT,
+    }
+
+
+def _lines(done: Move) -> Iterator[str]:
+    known = sum(done.delivered.known.values())
+    yield f"moved {_named(done.compared.counts)} from {done.source} to {done.target}"
+    if known:
+        yield f"{known:,} of these records had been moved before"
+    yield "compared: each record is the same in both, in the same order"
+    alike = done.answers.asked - len(done.answers.differing)
+    if done.answers.asked:
+        asked = counted(done.answers.asked, "question")
+        yield f"recall: {alike:,} of {asked} answered alike"
+    yield f"to use it: {_use(done)}"
+    yield f"not moved: {LEFT_OUT}"
+
+
+def _use(done: Move) -> str:
+    """The command with which the new database is used."""
+    if done.target.url and done.owner != LOCAL_NAME:
+        return f"mnem owner token add {done.owner}"
+    if not done.target.url:
+        return f"mnem config set database {shlex.quote(str(done.target.file))}"
+    bare = without_password(done.target.url, shown="")
+    command = f"mnem config set database {shlex.quote(bare)}"
+    if bare == done.target.url:
+        return command
+    return f"{command}\nwithout the password, which libpq takes from ~/.pgpass"
+
+
+def _named(counts: Mapping[str, int]) -> str:
+    named = [
+        counted(counts[kind], noun) for kind, noun in _NOUNS.items() if kind in counts
+    ]
+    return ", ".join(named) or "an empty memory"

@@ -1,0 +1,232 @@
+"""`mnem restore-db`: a backup put in the place of the database."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import click
+
+from mnemosyned.assembly.build import open_memory
+from mnemosyned.cli.maintenance import daemon_process
+from mnemosyned.cli.maintenance.daemon_process import running_daemon
+from mnemosyned.cli.maintenance.service import start_again, stop_daemon
+from mnemosyned.cli.output.terminal import counted, say, say_json, when
+from mnemosyned.config import Config
+from mnemosyned.config.settings import BackupConfig
+from mnemosyned.errors import DatabaseInUse, InvalidRequest
+from mnemosyned.memory.ports import CopyReport
+from mnemosyned.paths import (
+    DATABASE_PATH_BYTES_MAX,
+    DATABASE_SUFFIX,
+    shipped,
+    usable_path,
+)
+from mnemosyned.service.backup_files import ForgottenSince, forgotten_since
+from mnemosyned.service.intake import chunks
+from mnemosyned.storage.sqlite.copies import (
+    check_backup,
+    finish_restore,
+    flush,
+    open_to_read,
+    stage_copy,
+)
+from mnemosyned.storage.sqlite.ownership import locked
+from mnemosyned.verbs.request import NAMES_MAX
+from mnemosyned.verbs.retention import Forget
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoredDatabase:
+    """A backup that is the database now."""
+
+    backup: Path
+    database: Path
+    copy: CopyReport
+    set_aside: Path | None
+    """Where the former database is; None if there was none."""
+    forgotten: int | None
+    """Memories in the backup that were forgotten after it was made; None where no list tells."""
+    forgotten_again: bool
+    """Whether those were forgotten again; otherwise they are back."""
+    list_begins: datetime | None
+    """What was forgotten between the backup and this time may be back; None if nothing can be."""
+
+
+def check_restorable(backup: Path, database: Path) -> None:
+    """Raise where a file cannot become the database, before anything is stopped or moved."""
+    if backup.exists() and database.exists() and backup.samefile(database):
+        raise InvalidRequest(f"{backup} is the database itself", field="file")
+    check_backup(backup, shipped("migrations"))
+
+
+def restore_database(
+    backup: Path,
+    database: Path,
+    *,
+    folder: Path | None = None,
+    forget_again: bool = False,
+) -> RestoredDatabase:
+    """Put a copy of a backup in the place of the database, and set that aside.
+
+    What was forgotten after the backup was made is counted, by the list next to the backup or in
+    the `folder` of backups; with `forget_again` it is forgotten in the copy too.
+    Raises `InvalidRequest`, `SchemaTooNew`, `DatabaseInUse` and `StorageFailed`; the database is
+    as it was then.
+    """
+    check_restorable(backup, database)
+    folders = dict.fromkeys([backup.parent, folder or database.with_name("backups")])
+    lists = list(filter(None, (forgotten_since(backup, each) for each in folders)))
+    forgotten: list[str] = []
+
+    def look_or_forget(copy: Path) -> None:
+        forgotten.extend(_forgotten_in(copy, lists))
+        if forgotten and forget_again:
+            _forget(copy, forgotten)
+
+    with locked(database):
+        copy = stage_copy(backup, database, change=look_or_forget)
+        aside = finish_restore(database)
+    begins = [each.begins for each in lists if each.begins]
+    return RestoredDatabase(
+        backup=backup,
+        database=database,
+        copy=copy,
+        set_aside=aside,
+        forgotten=len(forgotten) if lists else None,
+        forgotten_again=bool(forgotten) and forget_again,
+        list_begins=min(begins) if begins and len(begins) == len(lists) else None,
+    )
+
+
+def _forgotten_in(copy: Path, lists: Sequence[ForgottenSince]) -> list[str]:
+    with closing(open_to_read(copy)) as connection:
+        rows = connection.execute(
+            "SELECT id FROM working_memory UNION ALL SELECT id FROM archive"
+        ).fetchall()
+    ids = [id for (id,) in rows]
+    return list(dict.fromkeys(id for each in lists for id in each.among(ids)))
+
+
+def _forget(copy: Path, ids: Sequence[str]) -> None:
+    """Forget memories in a database that nobody else opens, and leave no file next to it."""
+    # The list of the backup folder has it already, from the time when it was forgotten.
+    config = Config(
+        database=str(copy),
+        auto_sleep=False,
+        backup=BackupConfig(dir=f"{copy}.backups"),
+    )
+    with open_memory(config) as memory:
+        for chunk in chunks(ids, NAMES_MAX):
+            memory.service.call(Forget(id=list(chunk), now=True))
+    copy.with_name(f"{copy.name}.lock").unlink(missing_ok=True)
+    flush(copy)
+
+
+@click.command("restore-db")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--restart", is_flag=True, help="Stop the daemon for it, and start it again."
+)
+@click.option(
+    "--database",
+    type=click.Path(path_type=Path),
+    help="The database to replace; default: that of the settings.",
+)
+@click.option(
+    "--forget-again",
+    is_flag=True,
+    help="Forget again what was forgotten after the backup was made.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def restore_db(
+    file: Path,
+    database: Path | None,
+    *,
+    restart: bool,
+    forget_again: bool,
+    as_json: bool,
+) -> None:
+    """Put a backup in the place of the database.
+
+    The backup is checked first. The present database is set aside under a name with the date,
+    and never deleted. The daemon must be stopped, or --restart does that.
+
+    What was forgotten after the backup was made comes back with it, and the command says how many
+    memories that are; --forget-again forgets them again, by a list in the folder of backups.
+    """
+    config = daemon_process.configured()
+    target = _target(database) if database else config.database_path
+    backup = usable_path(str(file), field="file").absolute()
+    process = running_daemon(target)
+    if process and not restart:
+        raise DatabaseInUse(
+            f"process {process.pid} has {target} open: stop it with `mnem stop`, or add --restart"
+        )
+    stopped = None
+    if process:
+        check_restorable(backup, target)  # before anything is stopped
+        stopped = stop_daemon(config, database=target)
+    try:
+        restored = restore_database(
+            backup,
+            target,
+            folder=config.backup_folder,
+            forget_again=forget_again,
+        )
+    finally:
+        if stopped:
+            start_again(stopped)
+    if as_json:
+        say_json(restored)
+    else:
+        say(words_of(restored))
+
+
+def _target(database: Path) -> Path:
+    """The database that is replaced, and set aside under a longer name."""
+    return usable_path(
+        str(database),
+        field="database",
+        suffix=DATABASE_SUFFIX,
+        bytes_max=DATABASE_PATH_BYTES_MAX,
+    ).absolute()
+
+
+def words_of(restored: RestoredDatabase) -> str:
+    """Say what was restored, what was forgotten again, and how to take it back."""
+    copy = restored.copy
+    held = f"{counted(copy.memories, 'memory')}, {counted(copy.episodes, 'summary')}"
+    lines = [f"restored {restored.database}: {held}; checked, complete and on disk"]
+    if restored.set_aside:
+        lines.append(f"the former database is set aside as {restored.set_aside}")
+        lines.append(f"to take this back: mnem restore-db {restored.set_aside}")
+    if restored.forgotten is None:
+        lines.append(
+            "no list of what was forgotten is kept with the backups: what was forgotten after this "
+            "one was made may be back"
+        )
+    elif restored.forgotten_again:
+        lines.append(
+            "forgotten again, as it was after the backup was made: "
+            f"{counted(restored.forgotten, 'memory')}"
+        )
+    elif restored.forgotten:
+        lines.append(
+            "back, although forgotten after the backup was made: "
+            f"{counted(restored.forgotten, 'memory')}; to forget again: "
+            f"mnem restore-db --forget-again {restored.backup}"
+        )
+    if restored.list_begins:
+        lines.append(
+            f"the list of what was forgotten begins at {when(restored.list_begins)}: what was "
+            "forgotten between the backup and that time may be back"
+        )
+    lines += [
+        f"the backup has a fault: {problem}; mnem doctor --repair mends it"
+        for problem in copy.problems
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,346 @@
+"""`mnem owner` and `mnem db`: owners of a database on a server, their tokens, and its upkeep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+import click
+
+from mnemosyned.assembly.stores import open_owners, open_server
+from mnemosyned.cli.maintenance import daemon_process
+from mnemosyned.cli.output.terminal import (
+    ask,
+    counted,
+    say,
+    say_json,
+    span,
+    table,
+    when,
+)
+from mnemosyned.config import DatabaseLocation
+from mnemosyned.memory.engine_ports import (
+    DatabaseServer,
+    Distribution,
+    IssuedToken,
+    Owner,
+    OwnerStore,
+    RemovedOwner,
+    Scope,
+    ServerPurge,
+    Token,
+)
+
+DAYS_MAX = 36_600
+HOURS_MAX = 24 * 366
+ALL_SCOPES = ",".join(Scope)
+
+
+@click.group()
+def owner() -> None:
+    """Add, list and remove owners of a database on a server, and issue their tokens.
+
+    It works on the database that the settings name, with or without a daemon.
+    """
+
+
+@owner.command()
+@click.argument("name")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def add(name: str, *, as_json: bool) -> None:
+    """Add an owner, whose memory no other owner sees."""
+    with _owners() as owners:
+        added = owners.add(name)
+    if as_json:
+        say_json(added)
+    else:
+        say(f"added {added.name}; for a token: mnem owner token add {added.name}")
+
+
+@owner.command("list")
+@click.option(
+    "--bytes", "measured", is_flag=True, help="Measure the bytes, row by row."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def list_owners(*, measured: bool, as_json: bool) -> None:
+    """List all owners with what they keep and how many valid tokens they have."""
+    with _owners() as owners:
+        listed = owners.owners(measured=measured)
+    if as_json:
+        say_json(listed)
+    else:
+        say(table(_HEADERS, map(_row, listed), optional=("added", "summaries")))
+
+
+@owner.command()
+@click.argument("name")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def remove(name: str, *, yes: bool, as_json: bool) -> None:
+    """Delete an owner with all its memory; nothing brings it back.
+
+    Its tokens are revoked first. The answer says where words still are, and until when.
+    """
+    if not yes:
+        ask(f"delete {name} and everything that it keeps?")
+    with _owners() as owners:
+        removed = owners.remove(name)
+    if as_json:
+        say_json(removed)
+    else:
+        say(_words(removed))
+
+
+@owner.group()
+def token() -> None:
+    """Issue, list, rotate and revoke the tokens of an owner."""
+
+
+@token.command("add")
+@click.argument("owner")
+@click.option("--name", default="token", show_default=True, help="What it is for.")
+@click.option(
+    "--scopes",
+    default=ALL_SCOPES,
+    show_default=True,
+    help="What it allows, with commas between.",
+)
+@click.option(
+    "--days",
+    type=click.IntRange(1, DAYS_MAX),
+    help="How long it is valid; else for ever.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def add_token(
+    owner: str, name: str, scopes: str, days: int | None, *, as_json: bool
+) -> None:
+    """Issue a token and print it: the only time that it is shown."""
+    allowed = _scopes(scopes)
+    valid_for = timedelta(days=days) if days else None
+    with _owners() as owners:
+        issued = owners.issue(owner, name, allowed, valid_for=valid_for)
+    _say_issued(issued, as_json=as_json)
+
+
+@token.command("list")
+@click.argument("owner")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def list_tokens(owner: str, *, as_json: bool) -> None:
+    """List an owner's tokens, the newest first; the tokens themselves are not kept."""
+    with _owners() as owners:
+        listed = owners.tokens(owner)
+    if as_json:
+        say_json(listed)
+    elif listed:
+        say(table(("id", "name", "scopes", "issued", "state"), map(_token_row, listed)))
+    else:
+        say(f"{owner} has no token; mnem owner token add {owner} issues one", err=True)
+
+
+@token.command()
+@click.argument("owner")
+@click.argument("token")
+@click.option(
+    "--keep-hours",
+    type=click.FloatRange(0, HOURS_MAX),
+    default=0,
+    show_default=True,
+    help="How long the old one is valid yet.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def rotate(owner: str, token: str, keep_hours: float, *, as_json: bool) -> None:
+    """Replace a token, named by its id or name, by a new one of the same kind."""
+    with _owners() as owners:
+        issued = owners.rotate(owner, token, keep_for=timedelta(hours=keep_hours))
+    _say_issued(issued, as_json=as_json)
+
+
+@token.command()
+@click.argument("owner")
+@click.argument("token")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def revoke(owner: str, token: str, *, as_json: bool) -> None:
+    """Revoke a token by its id, or all of a name; daemons refuse it within a second."""
+    with _owners() as owners:
+        count = owners.revoke(owner, token)
+    if as_json:
+        say_json({"revoked": count})
+    else:
+        say(f"revoked {counted(count, 'token')} of {owner}")
+
+
+_HEADERS = ("owner", "memories", "summaries", "characters", "bytes", "tokens", "added")
+
+
+@contextmanager
+def _owners() -> Iterator[OwnerStore]:
+    """Open the owners of the database that is configured. Raises `ConfigInvalid`."""
+    with open_owners(daemon_process.configured().location) as owners:
+        yield owners
+
+
+def _scopes(text: str) -> list[Scope]:
+    words = [word.strip() for word in text.split(",")]
+    unknown = [word for word in words if word not in tuple(Scope)]
+    if unknown:
+        raise click.BadParameter(
+            f"{unknown[0]!r} is none of {', '.join(Scope)}", param_hint="--scopes"
+        )
+    return [Scope(word) for word in words]
+
+
+def _row(each: Owner) -> tuple[object, ...]:
+    size = "" if each.bytes is None else each.bytes
+    counts = (each.memories, each.summaries, each.characters, size, each.tokens)
+    return (each.name, *counts, when(each.created_at))
+
+
+def _token_row(each: Token) -> tuple[str, ...]:
+    return (
+        each.id,
+        each.name,
+        ",".join(each.scopes),
+        when(each.created_at),
+        _state(each),
+    )
+
+
+def _state(each: Token) -> str:
+    if each.revoked_at:
+        return f"revoked {when(each.revoked_at)}"
+    if each.expires_at is None:
+        return "valid"
+    return f"{'valid until' if each.valid else 'expired'} {when(each.expires_at)}"
+
+
+def _say_issued(issued: IssuedToken, *, as_json: bool) -> None:
+    """Print a new token to standard output, and what is to be said of it to standard error."""
+    if as_json:
+        say_json(issued)
+        return
+    say(issued.secret)
+    until = issued.token.expires_at
+    lasts = f"valid until {when(until)}" if until else "valid until it is revoked"
+    say(f"keep it now, it is not shown again; {lasts}", err=True)
+
+
+def _words(removed: RemovedOwner) -> str:
+    held = f"{counted(removed.memories, 'memory')}, {counted(removed.summaries, 'summary')}"
+    lines = [f"deleted {removed.name}: {held}"]
+    if not removed.purged:
+        lines.append(
+            "another program still looks at the tables: until VACUUM has run, their pages keep words"
+        )
+    lines += [f"words are left in {place}" for place in removed.left]
+    return "\n".join(lines)
+
+
+EXIT_UNDONE = 1
+SHARDS = 128
+SHARDS_MAX = 4_096
+
+
+@click.group()
+def db() -> None:
+    """Bring a database server up to date, purge its files, or spread it over a cluster.
+
+    These commands work on the database that the settings name, for all of its owners, with or
+    without a daemon, and need the login that owns the tables.
+    """
+
+
+@db.command()
+@click.option(
+    "--url",
+    help="The database, with the login that owns the tables; default: that of the settings.",
+)
+@click.option(
+    "--serving",
+    metavar="LOGIN",
+    help="A login that owns nothing, to be given what a daemon needs to serve.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def migrate(url: str | None, serving: str | None, *, as_json: bool) -> None:
+    """Bring the tables up to date, and the rights of the role in which requests work.
+
+    A daemon whose login owns the tables does the same at its start. May be repeated at any time.
+    """
+    location = (
+        DatabaseLocation(url=url) if url else daemon_process.configured().location
+    )
+    migrated = open_server(location).migrate(serving=serving)
+    if as_json:
+        say_json(migrated)
+        return
+    for statement in migrated.statements:
+        say(f"{statement};")
+    before, after = migrated.before, migrated.after
+    say(
+        f"schema version {after}"
+        + (f", before {before}" if after != before else ", as it was")
+    )
+
+
+@db.command()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def purge(*, as_json: bool) -> int:
+    """Write tables and log anew, so that no deleted word is left in the server's files.
+
+    Each table is locked while it is written: requests wait. The answer says what is left, and
+    until when; the exit code is 1 where a step was not done.
+    """
+    purged = _server().purge()
+    if as_json:
+        say_json(purged)
+    else:
+        say("\n".join(_purged_lines(purged)))
+    return EXIT_UNDONE if purged.undone else 0
+
+
+@db.command()
+@click.option(
+    "--shards",
+    type=click.IntRange(1, SHARDS_MAX),
+    default=SHARDS,
+    show_default=True,
+    help="Parts of each table, which the nodes share: a few for each node there will ever be.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def distribute(shards: int, *, as_json: bool) -> None:
+    """Spread the tables over the nodes of Citus, all that is an owner's on one node.
+
+    Stop the daemons meanwhile. Run it again after an upgrade: what is distributed stays as it is.
+    """
+    distributed = _server().distribute(shards)
+    if as_json:
+        say_json(distributed)
+    else:
+        say("\n".join(_distributed_lines(distributed)))
+
+
+def _server() -> DatabaseServer:
+    """The server of the database that is configured. Raises `ConfigInvalid`."""
+    return open_server(daemon_process.configured().location)
+
+
+def _purged_lines(purged: ServerPurge) -> Iterator[str]:
+    yield (
+        f"written anew: {counted(purged.tables, 'table')} in {span(purged.duration_s)}; "
+        f"the longest was locked for {purged.longest_s:.1f} s"
+    )
+    if purged.log_files:
+        files = counted(purged.log_files, "file")
+        yield f"write-ahead log: {files} written over"
+    yield from (f"not done: {step}" for step in purged.undone)
+    yield from (f"words may be left in {place}" for place in purged.left)
+
+
+def _distributed_lines(distributed: Distribution) -> Iterator[str]:
+    nodes = counted(distributed.nodes, "node")
+    if distributed.tables:
+        tables = counted(len(distributed.tables), "table")
+        yield f"distributed {tables} by their owner over {nodes}"
+    else:
+        yield f"all tables were distributed before, over {nodes}"
+    yield from distributed.advice

@@ -1,0 +1,399 @@
+"""`mnem start`, `stop`, `restart` and `logs`, with systemd's unit where there is one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from mnemosyned.cli.calls import configured_socket, on_interrupt
+from mnemosyned.cli.maintenance import daemon_process
+from mnemosyned.cli.maintenance.daemon_process import (
+    DaemonProcess,
+    configured_daemon,
+    running_daemon,
+)
+from mnemosyned.cli.output.terminal import is_terminal, say, show_progress
+from mnemosyned.client.connection import Connection
+from mnemosyned.config import KEYS, Config, settings_variables, variable
+from mnemosyned.errors import (
+    ConfigInvalid,
+    DaemonUnreachable,
+    DatabaseInUse,
+    MnemosynedError,
+    NotFound,
+)
+from mnemosyned.instants import in_zone
+from mnemosyned.verbs.upkeep import Status
+
+_LEVELS_LEFT_OUT = {"info", "debug"}
+
+
+def readable(line: str) -> str:
+    """Return a line of JSON as time, event and values; another line as it is."""
+    try:
+        entry = msgspec.json.decode(line)
+    except msgspec.DecodeError:
+        return line
+    if not isinstance(entry, dict) or "event" not in entry:
+        return line
+    level = entry.pop("level", "info")
+    head = [
+        _time(entry.pop("timestamp", "")),
+        "" if level in _LEVELS_LEFT_OUT else f"{level}:",
+        str(entry.pop("event")).replace("_", " "),
+    ]
+    values = [f"{name}={_value(value)}" for name, value in entry.items()]
+    return "  ".join([" ".join(filter(None, head)), *values])
+
+
+def _time(timestamp: object) -> str:
+    """Return the local time of an entry, with its date."""
+    try:
+        moment = datetime.fromisoformat(str(timestamp))
+    except ValueError:
+        return str(timestamp)
+    return f"{in_zone(moment, None):%Y-%m-%d %H:%M:%S}"
+
+
+def _value(value: Any) -> str:  # noqa: ANN401 whatever JSON holds
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+UNIT = "mnemosyned.service"
+ASK_TIMEOUT_S = 10.0
+"""systemd answers such questions at once, or is not well."""
+CHANGE_TIMEOUT_S = 120.0
+_PROPERTIES = ("LoadState", "ActiveState", "UnitFileState", "MainPID", "Result")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """The user unit as systemd sees it."""
+
+    loaded: bool
+    active: str
+    """Such as active, inactive, failed."""
+    enabled: bool
+    pid: int
+    result: str
+
+    @property
+    def running(self) -> bool:
+        """Whether systemd runs the daemon or is about to."""
+        return self.active in ("active", "activating", "reloading")
+
+
+def unit_file() -> Path:
+    """The place where `make install` puts the user unit."""
+    config = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    return Path(config) / "systemd" / "user" / UNIT
+
+
+def present_unit() -> Unit | None:
+    """The user unit, or None where no systemd of this user answers."""
+    shown = systemctl("show", UNIT, *(f"--property={name}" for name in _PROPERTIES))
+    if shown is None or shown.returncode != 0:
+        return None
+    values = dict(line.partition("=")[::2] for line in shown.stdout.splitlines())
+    return Unit(
+        loaded=values.get("LoadState") == "loaded",
+        active=values.get("ActiveState", ""),
+        enabled=values.get("UnitFileState") in ("enabled", "enabled-runtime"),
+        pid=int(values.get("MainPID") or 0),
+        result=values.get("Result", ""),
+    )
+
+
+def systemctl(
+    *words: str, timeout_s: float = ASK_TIMEOUT_S
+) -> subprocess.CompletedProcess[str] | None:
+    """Ask the user's systemd; None where there is none, or it does not answer."""
+    program = shutil.which("systemctl")
+    if program is None:
+        return None
+    try:
+        return subprocess.run(  # noqa: S603 our own words
+            [program, "--user", "--no-pager", *words],
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+
+
+def lingers() -> bool | None:
+    """Whether this user's services run without a login; None where nobody knows."""
+    program = shutil.which("loginctl")
+    if program is None:
+        return None
+    try:
+        shown = subprocess.run(  # noqa: S603 our own words
+            [program, "show-user", str(os.geteuid()), "--property=Linger"],
+            capture_output=True,
+            text=True,
+            timeout=ASK_TIMEOUT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    if shown.returncode != 0:
+        return None
+    return shown.stdout.strip() == "Linger=yes"
+
+
+STOP_SLACK_S = 60.0
+"""How much longer than its last consolidation a daemon may take to stop."""
+FOLLOW_S = 0.5
+LINES_MAX = 100_000
+
+
+@click.command()
+def start() -> None:
+    """Start the daemon, and wait until it answers.
+
+    With systemd it starts the user unit; without, a process of its own with a log in the state
+    directory.
+    """
+    start_daemon(daemon_process.configured())
+
+
+@click.command()
+def stop() -> None:
+    """Stop the daemon, after its last consolidation.
+
+    A mistake in the settings is ignored: the daemon may run with those it read before.
+    """
+    try:
+        config = daemon_process.configured()
+    except ConfigInvalid as error:
+        say(f"mnem: a mistake in the settings was ignored: {error.message}", err=True)
+        config = Config(socket=configured_socket())
+    stop_daemon(config)
+
+
+@click.command()
+def restart() -> None:
+    """Stop the daemon and start it again with the same options."""
+    restart_daemon(daemon_process.configured())
+
+
+@click.command()
+@click.option(
+    "-n",
+    "--lines",
+    default=50,
+    show_default=True,
+    type=click.IntRange(1, LINES_MAX),
+    help="How many of the last lines.",
+)
+@click.option("-f", "--follow", is_flag=True, help="Go on as lines are written.")
+def logs(lines: int, *, follow: bool) -> None:
+    """Show the daemon's log: systemd's journal, or the file of `mnem start`."""
+    file = daemon_process.log_path()
+    unit = present_unit()
+    journal = shutil.which("journalctl")
+    if journal and unit and unit.loaded and (unit.running or not file.exists()):
+        words = ["--user", "--no-pager", "--unit", UNIT, "--output=cat", f"-n{lines}"]
+        sys.stdout.flush()
+        os.execv(journal, [journal, *words, *(["--follow"] if follow else [])])  # noqa: S606
+    if not file.exists():
+        raise NotFound(
+            f"there is no log: the daemon was not started by `mnem start` ({file})"
+        )
+    _show_file(file, lines, follow=follow)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stopped:
+    """How a daemon ran, so that it can be started again as it was."""
+
+    by_systemd: bool
+    arguments: Sequence[str]
+    environment: Mapping[str, str]
+
+
+def start_daemon(config: Config) -> None:
+    """Start the daemon by systemd, or detached; says so where it runs already.
+
+    Raises `ConfigInvalid` for a database that cannot be.
+    """
+    wanted = str(config.location)
+    if process := configured_daemon(config):
+        _refuse_program(process)
+        database = daemon_process.database_of(process)
+        if database and database != wanted:
+            raise DatabaseInUse(
+                f"the daemon runs already, as process {process.pid}, with {database}, and these "
+                f"settings name {wanted}: run `mnem stop`, then `mnem start`"
+            )
+        say(f"the daemon runs already, as process {process.pid}", err=True)
+        return
+    unit = present_unit()
+    if not (unit and unit.loaded):
+        _start_detached()
+        return
+    pid = _start_unit()
+    theirs = daemon_process.daemon_environment(pid)
+    ours = settings_variables(os.environ, Path.cwd())
+    known = map(variable, (*KEYS, "config"))
+    unread = [name for name in known if name in ours and ours[name] != theirs.get(name)]
+    if unread:
+        names = ", ".join(unread)
+        remedy = f"`mnem config set`, or systemctl --user edit {UNIT}"
+        say(f"it does not read {names} of this shell: {remedy}", err=True)
+
+
+def stop_daemon(config: Config, *, database: Path | None = None) -> Stopped | None:
+    """Stop the daemon and wait for its end; None if none ran."""
+    process = running_daemon(database) if database else configured_daemon(config)
+    if process is None:
+        say("no daemon runs", err=True)
+        return None
+    _refuse_program(process)
+    if not process.pid:
+        raise DaemonUnreachable(
+            "the lock of the database does not say which process has it; mnem doctor says more"
+        )
+    unit = present_unit()
+    stopped = Stopped(
+        by_systemd=bool(unit and unit.pid == process.pid),
+        arguments=[*chain(*daemon_process.daemon_options(process.pid).items())],
+        environment=daemon_process.daemon_environment(process.pid),
+    )
+    if stopped.by_systemd:  # else systemd would take its end for a failure
+        systemctl("stop", "--no-block", UNIT)
+    began = time.monotonic()
+    wait_s = config.sleep.shutdown_deadline_s + STOP_SLACK_S
+    progress = _Progress(process)
+    words = f"process {process.pid} goes on with its last consolidation, then ends"
+    with on_interrupt(lambda: words):
+        ended = daemon_process.stop_process(process, wait_s=wait_s, watch=progress.show)
+    progress.end()
+    if not ended:
+        raise DaemonUnreachable(
+            f"process {process.pid} still works on its last consolidation after {wait_s:g} s; it "
+            "ends by itself, and another `mnem stop` cuts it short"
+        )
+    took = time.monotonic() - began
+    say(f"stopped process {process.pid} in {took:.1f} s", err=True)
+    return stopped
+
+
+def _refuse_program(process: DaemonProcess) -> None:
+    """Raise `DatabaseInUse` for a program that has the memory open and is no daemon."""
+    if process.pid and process.socket is None:
+        raise DatabaseInUse(
+            f"process {process.pid} is not a daemon, but a program that has the memory open: end it "
+            "first"
+        )
+
+
+def start_again(stopped: Stopped) -> None:
+    """Start a daemon as it ran before it was stopped."""
+    if stopped.by_systemd:
+        _start_unit()
+    else:
+        _start_detached(stopped)
+
+
+def restart_daemon(config: Config) -> None:
+    """Stop the daemon if it runs, and start it as it was started.
+
+    Raises `ConfigInvalid`, before it is stopped, for a database that cannot be.
+    """
+    _ = config.location
+    if stopped := stop_daemon(config):
+        start_again(stopped)
+    else:
+        start_daemon(config)
+
+
+def _start_detached(former: Stopped | None = None) -> None:
+    pid = daemon_process.start_detached(
+        former.arguments if former else (),
+        environment=former.environment if former else None,
+    )
+    log = daemon_process.log_path()
+    say(f"started, as process {pid}; its log: {log}", err=True)
+
+
+def _start_unit() -> int:
+    """Have systemd start the daemon; its process."""
+    answer = systemctl("start", UNIT, timeout_s=CHANGE_TIMEOUT_S)
+    unit = present_unit()
+    if answer is None or answer.returncode != 0 or unit is None or not unit.running:
+        reason = " ".join((answer.stderr if answer else "").split())
+        raise DaemonUnreachable(
+            f"systemd did not start {UNIT}: {reason or 'it does not answer'}; mnem logs shows why"
+        )
+    say(f"started by systemd, as process {unit.pid}", err=True)
+    return unit.pid
+
+
+class _Progress:
+    """The progress of the last consolidation, on one line of a terminal."""
+
+    def __init__(self, process: DaemonProcess) -> None:
+        self._socket = process.socket
+        self._shown = False
+
+    def show(self) -> None:
+        """Show how far it is, where the daemon still says."""
+        if not (self._socket and sys.stderr.isatty()):
+            return
+        with suppress(MnemosynedError), Connection(self._socket, timeout_s=1) as client:
+            progress = client.call(Status()).sleep.progress
+            if progress:
+                show_progress(
+                    f"last consolidation: {progress.done:,} of {progress.total:,}"
+                )
+                self._shown = True
+
+    def end(self) -> None:
+        """Take the line away."""
+        if self._shown:
+            show_progress("")
+
+
+def _show_file(file: Path, lines: int, *, follow: bool) -> None:
+    with file.open(encoding="utf-8", errors="replace") as opened:
+        for line in deque(opened, lines):
+            _say_line(line)
+        while follow:
+            line = opened.readline()
+            if line:
+                _say_line(line)
+            elif _was_turned_over(file, opened.fileno()):
+                _show_file(file, LINES_MAX, follow=True)
+                return
+            else:
+                time.sleep(FOLLOW_S)
+
+
+def _say_line(line: str) -> None:
+    """Print a line of the log: as it is in a pipe, in words at a terminal."""
+    line = line.rstrip("\n")
+    say(readable(line) if is_terminal(sys.stdout) else line)
+
+
+def _was_turned_over(file: Path, descriptor: int) -> bool:
+    """Whether another file has the log's name by now."""
+    with suppress(OSError):
+        return file.stat().st_ino != os.fstat(descriptor).st_ino
+    return False

@@ -1,0 +1,268 @@
+"""Options of every command: the daemon's address and the format of answers; exit codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+
+from mnemosyned.cli.registry import COMMANDS
+from mnemosyned.errors import InvalidRequest, Kind
+from mnemosyned.socket_path import URL_VARIABLE, url_from_environment
+
+if TYPE_CHECKING:
+    from mnemosyned.client.remote import RemoteDaemon
+
+
+SOCKET, URL, TOKEN_FILE, CA = "--socket", "--url", "--token-file", "--ca"
+_HELP = {
+    SOCKET: "The daemon's socket; default: $MNEMOSYNE_SOCKET or the usual one.",
+    URL: "A daemon behind https://HOST:PORT; default: $MNEMOSYNE_URL.",
+    TOKEN_FILE: "A file with its token, for you alone to read; default: $MNEMOSYNE_TOKEN, or the "
+    "file in $MNEMOSYNE_TOKEN_FILE.",
+    CA: "A PEM file with the authority of its certificate; default: $MNEMOSYNE_CA, or those that "
+    "this machine knows.",
+}
+_METAVARS = {SOCKET: "PATH", URL: "URL", TOKEN_FILE: "FILE", CA: "FILE"}
+_TYPED = "mnemosyned.address"
+"""The key under which a command line's address is kept, whatever part of it was typed where."""
+
+
+def address_options(*, hidden: bool, taken: Sequence[str] = ()) -> list[click.Option]:
+    """The options of an address, which are understood anywhere on the line, except those `taken`."""
+    return [
+        click.Option(
+            [name],
+            expose_value=False,
+            hidden=hidden,
+            metavar=_METAVARS[name],
+            callback=_keep,
+            help=words,
+        )
+        for name, words in _HELP.items()
+        if name not in taken
+    ]
+
+
+def _keep(context: click.Context, parameter: click.Parameter, value: Any) -> None:  # noqa: ANN401
+    if value is not None:
+        _typed(context)[parameter.opts[0]] = value
+
+
+def _typed(context: click.Context) -> dict[str, str]:
+    return cast("dict[str, str]", context.meta.setdefault(_TYPED, {}))
+
+
+def socket_typed(context: click.Context) -> str | None:
+    """The socket that was typed."""
+    return _typed(context).get(SOCKET)
+
+
+def url_of(context: click.Context) -> str | None:
+    """The URL that was typed or that the environment names; None where a socket is asked.
+
+    Raises `InvalidRequest` for options that do not belong together.
+    """
+    typed = _typed(context)
+    if SOCKET in typed:
+        if others := sorted(typed.keys() - {SOCKET}):
+            raise InvalidRequest(f"--socket and {others[0]} do not go together")
+        return None
+    try:
+        url = typed.get(URL) or url_from_environment()
+    except ValueError as error:
+        raise InvalidRequest(str(error)) from error
+    if url is None and typed:
+        raise InvalidRequest(f"{min(typed)} goes with --url, or {URL_VARIABLE}")
+    return url
+
+
+def remote_of(context: click.Context) -> RemoteDaemon | None:
+    """The daemon behind a URL that a command line asks; None where it asks a socket.
+
+    Raises `InvalidRequest`.
+    """
+    url = url_of(context)
+    if url is None:
+        return None
+    # Loaded here: most commands ask the socket.
+    from mnemosyned.client.remote import (  # noqa: PLC0415
+        remote_daemon,
+    )
+
+    typed = _typed(context)
+    try:
+        return remote_daemon(url, token_file=typed.get(TOKEN_FILE), ca=typed.get(CA))
+    except ValueError as error:
+        raise InvalidRequest(str(error)) from error
+
+
+def refuse_elsewhere(context: click.Context, form: str = "") -> None:
+    """Refuse a command, or a form of it, that works on the daemon's own machine alone.
+
+    Raises `InvalidRequest`.
+    """
+    url = url_of(context)
+    if url is None:
+        return
+    remedy = "leave out --url" if URL in _typed(context) else f"unset {URL_VARIABLE}"
+    name = f"mnem {form}" if form else context.command_path
+    raise InvalidRequest(
+        f"{name} works on the daemon's own machine alone, not over {url}; run it there, or {remedy}"
+    )
+
+
+FORMATS = ("table", "tsv", "jsonl", "json", "ids")
+FORMATS_OF_FILES = ("export", "import")
+"""Commands whose `--format` is that of a file; before their name it is that of the answer."""
+VARIABLE = "MNEM_FORMAT"
+_FORMAT = "mnemosyned.format"
+_NO_PAGER = "mnemosyned.no_pager"
+FORMAT_HELP = (
+    "How to print the answer: table, as at a terminal; tsv, a line for each record, as in a "
+    "pipe; jsonl; json; ids."
+)
+
+
+def chosen_format() -> str:
+    """The form chosen by an option or MNEM_FORMAT; a table for people, lines for a pipe."""
+    chosen: str = _meta().get(_FORMAT) or os.environ.get(VARIABLE, "")
+    if not chosen:
+        # Loaded here: the help page prints without it.
+        from mnemosyned.cli.output.terminal import (  # noqa: PLC0415
+            is_terminal,
+        )
+
+        return "table" if is_terminal(sys.stdout) else "tsv"
+    if chosen not in FORMATS:
+        raise click.UsageError(
+            f"{VARIABLE}={chosen} is not a format; choose one of {', '.join(FORMATS)}"
+        )
+    return chosen
+
+
+def prints_json() -> bool:
+    """Whether JSON was chosen, for commands that know no other form."""
+    context = click.get_current_context(silent=True)
+    completes = context is not None and context.resilient_parsing
+    return not completes and chosen_format() in ("json", "jsonl")
+
+
+def may_page() -> bool:
+    """Whether a pager may show what is longer than the screen."""
+    return not _meta().get(_NO_PAGER)
+
+
+def asks_for_json(words: Sequence[str]) -> bool:
+    """Whether a command line asks for JSON, also where it is too wrong to be read."""
+    command = next(filter(COMMANDS.__contains__, words[1:]), "")
+    if command in FORMATS_OF_FILES:
+        return "--json" in words or asks_for_json(words[: words.index(command)])
+    named = [after for word, after in pairwise(words) if word == "--format"]
+    named += [word.partition("=")[2] for word in words if word.startswith("--format=")]
+    return "--json" in words or bool({"json", "jsonl"} & set(named))
+
+
+class AnswerCommand(click.Command):
+    """A command whose answer `output.show` prints: it understands the options for that."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 those of click
+        super().__init__(*args, **kwargs)
+        self.params += format_options()
+
+
+def format_options(*, hidden: bool = False) -> list[click.Parameter]:
+    """The options that choose a form of the answer, and whether a pager shows it."""
+    return [
+        click.Option(
+            ["--format"],
+            type=click.Choice(FORMATS),
+            expose_value=False,
+            is_eager=True,
+            hidden=hidden,
+            callback=_use_format,
+            help=FORMAT_HELP,
+        ),
+        click.Option(
+            ["--json"],
+            is_flag=True,
+            expose_value=False,
+            hidden=hidden,
+            callback=_use_json,
+            help="The same as --format json.",
+        ),
+        click.Option(
+            ["--no-pager"],
+            is_flag=True,
+            expose_value=False,
+            hidden=hidden,
+            callback=_use_no_pager,
+            help="Start no pager for a long answer.",
+        ),
+    ]
+
+
+def understand_json_format(command: click.Command) -> None:
+    """Let a command that prints JSON by itself understand the other ways to ask for it too."""
+    as_json = [each for each in command.params if each.name == "as_json"]
+    for parameter in as_json:
+        parameter.default = prints_json
+    options = {option for parameter in command.params for option in parameter.opts}
+    if as_json and "--format" not in options:
+        command.params.append(format_options(hidden=True)[0])
+
+
+def _use_format(
+    context: click.Context,
+    _parameter: click.Parameter,
+    value: str | None,
+) -> None:
+    if value is not None:
+        context.find_root().meta[_FORMAT] = value
+
+
+def _use_json(
+    context: click.Context,
+    _parameter: click.Parameter,
+    value: object,
+) -> None:
+    """Choose JSON, as the callback of `--json`."""
+    if value:
+        context.find_root().meta[_FORMAT] = "json"
+
+
+def _use_no_pager(
+    context: click.Context,
+    _parameter: click.Parameter,
+    value: object,
+) -> None:
+    if value:
+        context.find_root().meta[_NO_PAGER] = True
+
+
+def _meta() -> dict[str, Any]:
+    context = click.get_current_context(silent=True)
+    return context.find_root().meta if context else {}
+
+
+EXIT_OF_KIND = {
+    Kind.INVALID: 2,
+    Kind.UNAVAILABLE: 3,
+    Kind.NOT_FOUND: 4,
+    Kind.CONFLICT: 5,
+    Kind.METHOD: 2,
+    Kind.INTERNAL: 6,
+    Kind.UNAUTHORIZED: 7,
+    Kind.FORBIDDEN: 7,
+}
+EXIT_NOTHING = 1
+EXIT_INTERRUPTED = 130
+EXIT_CODES = (
+    "Exit codes: 0 done; 1 nothing found, or part of it failed; 2 bad input; 3 no daemon "
+    "answers; 4 unknown id; 5 conflict, such as a running sleep cycle; 6 the daemon failed; "
+    "7 the token is refused, or does not allow it."
+)

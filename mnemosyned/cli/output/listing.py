@@ -1,0 +1,205 @@
+"""Lists of memories, sessions and sources in words, and the line of one memory in any list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, date, datetime, timedelta
+
+import click
+
+from mnemosyned.cli.output.terminal import counted, cut, level_name, table, when, width
+from mnemosyned.instants import in_zone
+from mnemosyned.memory.values import Episode, MemoryRecord
+from mnemosyned.text.display import cell_count
+from mnemosyned.verbs.listing import Listed, SessionList, SourceList
+
+TEXT_CELLS_MIN = 20
+"""Cells that a text keeps, however narrow the terminal is."""
+
+
+def day_title(day: date) -> str:
+    """A day as a title: `Monday 23 November 2026`."""
+    return f"{day:%A} {day.day} {day:%B} {day.year:04}"
+
+
+def period_name(unit: str, first: date) -> str:
+    """The name of a day, a week or a month by its first day."""
+    if unit == "day":
+        return day_title(first)
+    if unit == "month":
+        return f"{first:%B} {first.year:04}"
+    last = first + timedelta(days=6)
+    begin = f"{first.day}"
+    if first.month != last.month:
+        begin += f" {first:%B}"
+    if first.year != last.year:
+        begin += f" {first.year:04}"
+    number = first.isocalendar().week
+    return f"{begin} to {last.day} {last:%B} {last.year:04} (week {number})"
+
+
+def local_day(moment: datetime) -> date:
+    """The day of an instant on this machine's calendar."""
+    return in_zone(moment, None).date()
+
+
+def rows_by_day(memories: Sequence[MemoryRecord], first: int) -> Iterator[str]:
+    """Rows of memories, under a title for each day."""
+    start = 0
+    for index in range(len(memories) + 1):
+        day = local_day(memories[start].created_at) if memories else None
+        ends = index == len(memories)
+        if memories and (ends or local_day(memories[index].created_at) != day):
+            if day:
+                yield click.style(day_title(day), bold=True)
+            yield from rows_by_origin(memories[start:index], first + start)
+            start = index
+
+
+def rows_by_origin(memories: Sequence[MemoryRecord], first: int) -> Iterator[str]:
+    """Rows of memories, under their session and source where these change."""
+    before: str | None = None
+    for number, memory in enumerate(memories, first):
+        origin = origin_of(memory.session, memory.source)
+        if origin != before:
+            yield click.style(f"  {cut(origin, max(width() - 2, 1))}", dim=True)
+            before = origin
+        yield memory_row(memory, number)
+
+
+def origin_of(session: str, source: str | None) -> str:
+    """Session and source as one text."""
+    return f"{session} · {source}" if source else session
+
+
+def memory_row(memory: MemoryRecord, number: int) -> str:
+    """A memory on one line: its number, its time, and as much of it as fits."""
+    head = f"{number:>4}  {in_zone(memory.created_at, None):%H:%M}  "
+    speaker = f"{memory.role}: " if memory.role else ""
+    text = "(its words were pruned)" if memory.pruned_at else memory.content
+    shown = cut(f"{_mark(memory)}{speaker}{text}", room_after(head))
+    return f"{click.style(head, dim=True)}{shown}"
+
+
+def room_after(head: str) -> int:
+    """The cells that are left on a line."""
+    return max(width() - cell_count(head), TEXT_CELLS_MIN)
+
+
+def _mark(memory: MemoryRecord) -> str:
+    """The mark of a memory that is pinned or archived."""
+    if memory.superseded_at:
+        return "(superseded) "
+    return "(pinned) " if memory.pinned else ""
+
+
+NO_SOURCE = "(none)"
+TIMES_COLUMNS_MIN = 100
+"""Columns from which a table has the first time next to the last."""
+PROJECT_COLUMNS_MIN = 80
+INDENT = " " * 6
+
+
+def listed(result: Listed, first: int = 1) -> str:
+    """Memories under their days, a line each; summaries with their times."""
+    memories = rows_by_day(result.memories, first)
+    summaries = _summaries(result.episodes, first + len(result.memories))
+    return "\n".join([*memories, *summaries])
+
+
+def _summaries(episodes: Sequence[Episode], first: int) -> Iterator[str]:
+    for number, episode in enumerate(episodes, first):
+        head = click.style(f"{number:>4}  {period(episode)}", bold=True)
+        count = counted(episode.item_count, "memory")
+        yield f"{head}  {click.style(f'{level_name(episode.level)}, {count}', dim=True)}"
+        yield f"{INDENT}{cut(episode.content, room_after(INDENT))}"
+
+
+def period(episode: Episode) -> str:
+    """The day, week or month of a summary; of an episode, the times that it covers."""
+    if episode.level and episode.period_from:
+        first = in_zone(episode.period_from, UTC).date()
+        return period_name(level_name(episode.level), first)
+    start, end = when(episode.covers_from), when(episode.covers_until)
+    if start == end:
+        return start
+    return f"{start} to {end[11:] if start[:10] == end[:10] else end}"
+
+
+def on_listed(result: Listed) -> str:
+    """Remarks on what the page leaves out."""
+    if not len(result):
+        return "nothing matches"
+    if not result.next:
+        return ""
+    return f"more follow: add --all, a larger -n, or --after {result.next}"
+
+
+def session_list(result: SessionList) -> str:
+    """A table of sessions."""
+    if not result.sessions:
+        return ""
+    headers = ["session", "source", "memories", "first", "last", "project"]
+    rows = [
+        [
+            total.session,
+            ", ".join(total.sources),
+            f"{total.count:,}",
+            *_times(total.first, total.last),
+            "" if width() < PROJECT_COLUMNS_MIN else total.project,
+        ]
+        for total in result.sessions
+    ]
+    return table(*_without_empty(headers, rows))
+
+
+def on_session_list(result: SessionList) -> str:
+    """How many sessions the table leaves out."""
+    return _left_out(len(result), result.total, "session")
+
+
+def source_list(result: SourceList) -> str:
+    """A table of sources."""
+    if not result.sources:
+        return ""
+    rows = [
+        [
+            total.source or NO_SOURCE,
+            f"{total.count:,}",
+            f"{total.sessions:,}",
+            *_times(total.first, total.last),
+        ]
+        for total in result.sources
+    ]
+    headers = ["source", "memories", "sessions", "first", "last"]
+    return table(*_without_empty(headers, rows))
+
+
+def on_source_list(result: SourceList) -> str:
+    """How many sources the table leaves out."""
+    return _left_out(len(result), result.total, "source")
+
+
+def _without_empty(
+    headers: Sequence[str], rows: Sequence[Sequence[str]]
+) -> tuple[list[str], list[list[str]]]:
+    """A table without the columns in which no row has anything."""
+    kept = [index for index in range(len(headers)) if any(row[index] for row in rows)]
+    return [headers[index] for index in kept], [
+        [row[index] for index in kept] for row in rows
+    ]
+
+
+def _left_out(shown: int, total: int, noun: str) -> str:
+    if not total:
+        return f"no {noun} matches"
+    if shown == total:
+        return ""
+    return f"{shown:,} of {counted(total, noun)}; -n shows more"
+
+
+def _times(first: datetime, last: datetime) -> tuple[str, str]:
+    """The first and the last time; where there is little room, the last day alone."""
+    if width() < TIMES_COLUMNS_MIN:
+        return "", when(last)[:10]
+    return when(first)[:10], when(last)

@@ -1,0 +1,138 @@
+"""Results of forget, restore, prune and backup in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mnemosyned.cli.output.memories import preview_lines
+from mnemosyned.cli.output.terminal import counted, span, when
+from mnemosyned.verbs.retention import BackedUp, Forgotten, Pruned, Restored
+
+REMEDY = "If the date is right: mnem archive prune --believe-clock"
+REWRITTEN_BYTES_PER_S = 100e6
+SHOWN_IDS = 5
+SLOW_REWRITE_BYTES = 200e6
+"""Size from which the rewriting of the file is worth a remark."""
+
+
+def forgotten(result: Forgotten) -> str:
+    """The receipt or preview of a forget, with its consequences."""
+    where = f"({result.working:,} working, {result.archived:,} archived)"
+    gone = [
+        f"{counted(result.memories, 'memory')} {where}",
+        counted(result.details, "exact detail"),
+    ]
+    if result.learnings:
+        gone.append(counted(result.learnings, "learning"))
+    verb = "would forget" if result.dry_run else "forgotten"
+    head = "nothing to forget: no memory matches"
+    if result.memories or result.learnings:
+        head = (
+            f"{verb}: {', '.join(gone)}; summaries: {result.episodes_removed:,} removed, "
+            f"{result.episodes_rewritten:,} rewritten"
+        )
+    lines = [head]
+    lines += preview_lines(result)
+    return "\n".join([*lines, *_losses(result), *_what_stays(result)])
+
+
+def _losses(result: Forgotten) -> Iterator[str]:
+    """Other things that a forget takes, or takes time for, a line each."""
+    if result.dry_run and result.learnings:
+        yield "mnem learnings shows what was learned"
+    if result.pruned_losing_summary:
+        losing = counted(result.pruned_losing_summary, "pruned original")
+        their = "its" if result.pruned_losing_summary == 1 else "their"
+        yield (
+            f"{losing} would lose {their} part of the summary; only {their} exact details stay"
+        )
+    if result.dry_run and result.file_bytes >= SLOW_REWRITE_BYTES:
+        seconds = span(result.file_bytes / REWRITTEN_BYTES_PER_S)
+        yield (
+            f"the file ({result.file_bytes / 1e6:,.0f} MB) is then rewritten: writes wait "
+            f"about {seconds}"
+        )
+
+
+def _what_stays(result: Forgotten) -> Iterator[str]:
+    """What holds again, copies, and until when what can be put back, a line each."""
+    if ids := result.in_force_again:
+        more = f" and {len(ids) - SHOWN_IDS:,} more" if len(ids) > SHOWN_IDS else ""
+        holds = "would hold" if result.dry_run else "holds"
+        yield f"what it superseded {holds} again: {', '.join(ids[:SHOWN_IDS])}{more}"
+    pruned = result.memories - result.recoverable if result.final_at else 0
+    if result.final_at and result.call:
+        part = f"{result.recoverable:,} of them" if pruned else "all of it"
+        yield (
+            f"mnem restore {result.call} puts {part} back until {when(result.final_at)}"
+        )
+    if pruned:
+        yield (
+            f"{counted(pruned, 'pruned original')} among them: nothing is kept of it, and it is "
+            "deleted for good at once"
+        )
+    if result.reason:
+        yield f"not finished: {result.reason}"
+    elif not (result.final_at or result.complete):
+        yield _words_left(result.purge_in_s)
+    if result.backups:
+        yield "nothing was deleted from these copies:"
+        yield from (f"   {copy}" for copy in result.backups)
+
+
+def _words_left(purge_in_s: float | None) -> str:
+    """The note on words that are still in the database's files: until when."""
+    if purge_in_s is None:
+        return (
+            "another program reads the database: until it is done, and the daemon has slept or "
+            "stopped after that, the words can still be read in the database's files"
+        )
+    seconds = span(max(1.0, purge_in_s))
+    return (
+        f"the words leave the database's files in about {seconds}: "
+        "a purge takes them out, and the last one was a moment ago"
+    )
+
+
+def backed_up(result: BackedUp) -> str:
+    """The path and size of a backup, and faults that it shares with the database."""
+    whole = (
+        f"{result.file}: {result.bytes / 1e6:,.1f} MB, {counted(result.memories, 'memory')}, "
+        f"{counted(result.episodes, 'summary')}; checked, complete and on disk"
+    )
+    faults = [
+        f"the database has a fault, and so has the copy: {fault}; mnem doctor says more"
+        for fault in result.problems
+    ]
+    return "\n".join([whole, *faults])
+
+
+def restored(result: Restored) -> str:
+    """The restored original, and the change of its episode."""
+    if not result.episode:
+        return f"{counted(result.memories, 'memory')} back in working memory"
+    change = "was rewritten without it"
+    if result.episode_removed:
+        change = "had no other original and was removed"
+    return f"{result.id} is back in working memory, pinned; episode {result.episode} {change}"
+
+
+def pruned(result: Pruned) -> str:
+    """The result or preview of a prune, with doubts about the clock."""
+    doubt = f"\n{result.doubt} {REMEDY}" if result.doubt else ""
+    return _pruned(result) + doubt
+
+
+def _pruned(result: Pruned) -> str:
+    if not result.memories:
+        return (
+            "nothing to prune: no original is older than archive.keep_days, and the archive is within "
+            "archive.characters_max (unset, they keep everything)"
+        )
+    verb = "would prune" if result.dry_run else "pruned"
+    originals = counted(result.memories, "original")
+    more = "; call again for the rest" if result.more else ""
+    return (
+        f"{verb}: the words of {originals}, {result.characters:,} characters, "
+        f"from {when(result.oldest)} to {when(result.newest)}{more}"
+    )

@@ -1,0 +1,479 @@
+"""Printing and layout: only `say` prints, so that no control character reaches a terminal."""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from typing import Protocol, TextIO
+
+import click
+import msgspec
+
+from mnemosyned.instants import in_zone
+from mnemosyned.text.display import (
+    cell_count,
+    chars_that_fit,
+    escape_invisible,
+    escape_invisible_json,
+    wrap,
+)
+
+WIDTH_MAX = 120
+"""Columns that running text fills at most."""
+COLUMNS = 80
+"""Columns of a terminal that does not know its own."""
+ENDLESS = 1_000_000
+LINE_CHARS = 400
+CELLS_MIN = 8
+"""Cells that a column of text keeps at least, if it has as many."""
+TAB_CELLS = 4
+INDENT = " " * 3
+_STYLED = re.compile("((?:\x1b\\[\\d+m)+)(.*?)((?:\x1b\\[0m)+)", re.DOTALL)
+_STYLE = re.compile("(\x1b\\[(?:0|1|2|4|31)m)")
+"""Sequences that `click.style` writes here: reset, bold, dim, underlined, red."""
+_IN_ASCII = str.maketrans(
+    {"…": "...", "“": '"', "”": '"', "„": '"', "’": "'", "–": "-", "—": "-", "→": "->"}
+    | {"×": "x", "·": "-", "✓": "v", "✗": "x", "▁": "_", "█": "#", "░": "."}
+)
+
+
+def say(text: str, *, err: bool = False, styled: bool = False) -> None:
+    """Print without terminal control characters; a reader that closes the pipe is no failure.
+
+    `styled` keeps our own styles: then values must have been made `seen` before.
+    """
+    parts = _STYLE.split(text) if styled else [text]
+    parts[::2] = map(escape_invisible, parts[::2])  # between them are the styles
+    shown = "".join(parts)
+    _print(folded(shown, columns_of(sys.stderr)) if err else shown, err=err)
+
+
+def say_json(value: object, *, err: bool = False) -> None:
+    """Print as JSON, with terminal control characters escaped."""
+    _print(escape_invisible_json(msgspec.json.encode(value).decode()).encode(), err=err)
+
+
+def ask(question: str) -> None:
+    """Ask on standard error whether to go on; where not, end with exit code 1 and a word."""
+    if not agreed(question, default=False):
+        say("nothing was changed", err=True)
+        raise click.exceptions.Exit(1)
+
+
+def agreed(question: str, *, default: bool) -> bool:
+    """Ask a question on standard error; the answer."""
+    shown = _encodable(escape_invisible(question, one_line=True), sys.stderr)
+    return click.confirm(shown, default=default, err=True)
+
+
+class Sink(Protocol):
+    """A pager, or another place for what goes to standard output."""
+
+    def write(self, text: str) -> None:
+        """Take a piece of text."""
+        ...
+
+
+_sinks: list[Sink] = []
+"""Where standard output goes instead, the last first; see `printing_to`."""
+
+
+@contextmanager
+def printing_to(sink: Sink) -> Iterator[None]:
+    """Hand over what is printed on standard output meanwhile."""
+    _sinks.append(sink)
+    try:
+        yield
+    finally:
+        _sinks.pop()
+
+
+def is_terminal(stream: TextIO) -> bool:
+    """Whether a person looks at a stream; a closed one has no reader."""
+    try:
+        return stream.isatty()
+    except (AttributeError, ValueError):
+        return False
+
+
+def reader_left() -> bool:
+    """Whether whoever read standard output through a pipe has gone."""
+    poll = select.poll()
+    with suppress(AttributeError, OSError, ValueError):
+        poll.register(sys.stdout.fileno(), select.POLLERR)
+        return any(flags & select.POLLERR for _, flags in poll.poll(0))
+    return False
+
+
+def has_styles(stream: TextIO) -> bool:
+    """Whether styles are shown: at a terminal that knows them, or where FORCE_COLOR is set."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    return is_terminal(stream) or os.environ.get("FORCE_COLOR", "0") not in ("", "0")
+
+
+def _print(text: str | bytes, *, err: bool) -> None:
+    stream = sys.stderr if err else sys.stdout
+    styled = has_styles(stream)
+    if isinstance(text, str):
+        text = _encodable(text if styled else click.unstyle(text), stream)
+        if _sinks and not err:
+            _sinks[-1].write(f"{text}\n")
+            return
+    _write(text, stream, end=True)
+
+
+def print_as_is(text: str) -> None:
+    """Print what a sink was given, which `say` has made safe."""
+    _write(text, sys.stdout, end=False)
+
+
+def show_progress(text: str) -> None:
+    """Replace the line at the terminal of standard error; an empty text takes it away."""
+    columns = min(columns_of(sys.stderr), WIDTH_MAX) - 1
+    shown = escape_invisible(text, one_line=True)[:columns]
+    line = _encodable(f"\r{shown:<{columns}}\r{shown}", sys.stderr)
+    _write(line, sys.stderr, end=False)
+
+
+def _write(text: str | bytes, stream: TextIO, *, end: bool) -> None:
+    try:
+        click.echo(text, file=stream, nl=end, color=True)
+    except OSError as error:
+        _drop(stream)
+        if not isinstance(error, BrokenPipeError):
+            problem = f"the answer could not be written: {error.strerror}"
+            raise OSError(error.errno, problem) from error
+
+
+def _drop(stream: TextIO) -> None:
+    """Let what a stream still holds go nowhere, so that the end of the program succeeds."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _encodable(text: str, stream: TextIO) -> str:
+    """A text in the characters that a stream has; our own signs have ASCII in their place."""
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        plain = text.translate(_IN_ASCII)
+        return plain.encode(encoding, "replace").decode(encoding)
+    except LookupError:
+        pass
+    return text
+
+
+def ellipsis() -> str:
+    """The sign for what is left out, in the characters of standard output."""
+    return _encodable("…", sys.stdout)
+
+
+# --------------------------------------------------------------------- layout
+
+
+def width() -> int:
+    """The number of columns there are; without a terminal, lines have no end.
+
+    COLUMNS names another number, as everywhere.
+    """
+    named = os.environ.get("COLUMNS", "")
+    if named.isdecimal() and int(named):
+        return int(named)
+    return columns_of(sys.stdout)
+
+
+def columns_of(stream: TextIO) -> int:
+    """The number of columns of a terminal; lines have no end elsewhere."""
+    if not is_terminal(stream):
+        return ENDLESS
+    with suppress(OSError):
+        return os.get_terminal_size(stream.fileno()).columns or COLUMNS
+    return COLUMNS
+
+
+def folded(text: str, columns: int) -> str:
+    """A text whose long lines go on below, broken at blanks and under their own beginning."""
+    return "\n".join(_folded_line(line, columns) for line in text.split("\n"))
+
+
+def _folded_line(line: str, columns: int) -> str:
+    before, inner, after = _styles_of(line)
+    if cell_count(inner) <= columns or "\x1b" in inner:
+        return line
+    lead = inner[: len(inner) - len(inner.lstrip())][: columns // 2]
+    room = columns - len(lead)
+    parts = wrap(inner, room, room)
+    return "\n".join(f"{before}{lead}{part}{after}" for part in parts)
+
+
+def prose_width() -> int:
+    """The number of columns that running text fills: long lines are hard to read."""
+    columns = width()
+    return columns if columns == ENDLESS else min(columns, WIDTH_MAX)
+
+
+def pairs(rows: Iterable[tuple[str, str]]) -> str:
+    """A line for each key that has a value; a long value goes on under itself."""
+    return "\n".join(
+        hanging(click.style(f"{key:<12}", dim=True), value, 12)
+        for key, value in rows
+        if value
+    )
+
+
+def hanging(head: str, text: str, indent: int) -> str:
+    """A text next to its head, with further lines under its first."""
+    room = max(width() - indent, CELLS_MIN)
+    before, inner, after = _styles_of(text)
+    is_one_word = inner.isascii() and " " not in inner.strip()  # a path stays whole
+    if cell_count(inner) <= room or is_one_word:
+        return head + text
+    lines = [f"{before}{line}{after}" for line in wrap(inner, room, room)]
+    return head + f"\n{' ' * indent}".join(lines)
+
+
+def _styles_of(text: str) -> tuple[str, str, str]:
+    """The style that a text begins with, the text, and the end of the style."""
+    match = _STYLED.fullmatch(text)
+    return (match[1], match[2], match[3]) if match else ("", text, "")
+
+
+def when(moment: datetime | None) -> str:
+    """Local time, to the minute."""
+    return in_zone(moment, None).isoformat(" ")[:16] if moment else ""
+
+
+def span(seconds: float) -> str:
+    """A length of time, to the second or the minute."""
+    minutes, whole_seconds = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {whole_seconds} s"
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things: `1 memory`, `1,200 memories`."""
+    if number == 1:
+        return f"1 {noun}"
+    plural = f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}s"
+    return f"{number:,} {plural}"
+
+
+def cut(text: str, room: int) -> str:
+    """A text on one line, cut to the cells there are; a style that covers all of it stays."""
+    before, inner, after = _styles_of(text)
+    return f"{before}{cut_line(' '.join(inner.split()), room)}{after}"
+
+
+def cut_line(line: str, room: int) -> str:
+    """A line with its blanks, cut to the cells there are."""
+    if len(line) * 2 <= room or cell_count(line) <= room:
+        return line
+    sign = ellipsis()
+    return line[: chars_that_fit(line, max(room - len(sign), 0))] + sign[:room]
+
+
+def wrapped(text: str) -> str:
+    """A text as an indented paragraph."""
+    room = max(prose_width() - len(INDENT), CELLS_MIN)
+    return "\n".join(f"{INDENT}{line}" for line in wrap(text, room, room))
+
+
+def wrapped_lines(text: str) -> str:
+    """A text with its own line breaks and indents, each line wrapped where it is too long."""
+    room = max(prose_width() - len(INDENT), CELLS_MIN)
+    lines: list[str] = []
+    for line in text.expandtabs(TAB_CELLS).splitlines() or [""]:
+        lead = line[: len(line) - len(line.lstrip())][: room // 2]
+        if cell_count(line) <= room:
+            lines.append(line.rstrip())
+            continue
+        space = room - len(lead)
+        lines += [lead + part for part in wrap(line, space, space)]
+    return "\n".join(f"{INDENT}{line}".rstrip() for line in lines)
+
+
+def flowed(text: str) -> str:
+    """A text as it is; lines of prose that are too long are wrapped at words, code is not."""
+    room = width()
+    lines: list[str] = []
+    for line in text.splitlines():
+        is_prose = cell_count(line) > room and not line[:1].isspace()
+        lines += wrap(line, room, room) if is_prose else [line]
+    return "\n".join(lines)
+
+
+def indented(text: str) -> str:
+    """A text with its line breaks, indented."""
+    return "\n".join(f"{INDENT}{line}" for line in text.splitlines() or [""])
+
+
+def level_name(level: int) -> str:
+    """The name of a summary of this level."""
+    return ("episode", "day", "week", "month")[level]
+
+
+GAP = "  "
+_NUMBER = re.compile(r"(?:about )?[-+]?[\d,.]+%?")
+
+
+def table(
+    headers: Iterable[str],
+    rows: Iterable[Iterable[object]],
+    *,
+    optional: Sequence[str] = (),
+    room: Mapping[str, int] | None = None,
+) -> str:
+    """Rows under their headers, columns aligned, within the columns of the terminal.
+
+    Where they do not fit, `optional` columns are left out, the first one first; then the widest
+    are cut. Where even that does not fit, each row is a block with a line for each column. `room`
+    is what columns of long texts can do with before others are left out for them.
+    """
+    texts = (map(str, row) for row in rows)
+    columns: list[tuple[str, ...]] = list(zip(headers, *texts, strict=True))
+    columns = _without_optional(columns, optional, room or {})
+    minima = [min(_cells(column[0]), CELLS_MIN) for column in columns]
+    sizes = _fitted(_sizes(columns), minima)
+    names, *cells = (list(row) for row in zip(*columns, strict=True))
+    if sizes is None:
+        return "\n\n".join(pairs(zip(names, row, strict=True)) for row in cells)
+    right = [_is_numeric(column[1:]) for column in columns]
+    lines = [list(map(cut, row, sizes)) for row in (names, *cells)]
+    lines.insert(1, ["-" * size for size in sizes])
+    return "\n".join(_aligned(line, sizes, right) for line in lines)
+
+
+def _without_optional(
+    columns: list[tuple[str, ...]], optional: Sequence[str], room: Mapping[str, int]
+) -> list[tuple[str, ...]]:
+    """Leave out optional columns until the others fit."""
+    for name in optional:
+        if _surplus(_least(columns, room)) > 0:
+            columns = [column for column in columns if column[0] != name]
+    return columns
+
+
+def _sizes(columns: Iterable[Iterable[str]]) -> list[int]:
+    return [max(map(_cells, column)) for column in columns]
+
+
+def _least(columns: Sequence[Sequence[str]], room: Mapping[str, int]) -> list[int]:
+    """The sizes of columns, those of long texts as small as they may be."""
+    return [
+        min(size, room.get(column[0], size))
+        for size, column in zip(_sizes(columns), columns, strict=True)
+    ]
+
+
+def _surplus(sizes: Sequence[int]) -> int:
+    """The cells that a line of such columns has beyond the terminal's."""
+    return sum(sizes) + len(GAP) * (len(sizes) - 1) - width()
+
+
+def _fitted(wanted: Sequence[int], headers: Sequence[int]) -> list[int] | None:
+    """The columns' sizes, the widest cut first; None where the table does not fit."""
+    sizes = list(wanted)
+    for _ in range(max(_surplus(sizes), 0)):
+        widest = max(range(len(sizes)), key=sizes.__getitem__)
+        if sizes[widest] <= max(CELLS_MIN, headers[widest]):
+            return None
+        sizes[widest] -= 1
+    return sizes
+
+
+def _aligned(cells: Sequence[str], sizes: Sequence[int], right: Sequence[bool]) -> str:
+    parts: list[str] = []
+    for cell, size, is_right in zip(cells, sizes, right, strict=True):
+        blanks = " " * max(size - _cells(cell), 0)
+        parts.append(blanks + cell if is_right else cell + blanks)
+    return GAP.join(parts).rstrip()
+
+
+def _is_numeric(cells: Sequence[str]) -> bool:
+    """Whether a column has numbers alone, which are easier to compare at the right."""
+    return any(cells) and all(_NUMBER.fullmatch(cell) for cell in cells if cell)
+
+
+def _cells(text: str) -> int:
+    return cell_count(click.unstyle(text) if "\x1b" in text else text)
+
+
+SHOWN_EVERY_S = 0.2
+RATE_AFTER_S = 1.0
+"""Seconds after which a rate means something."""
+
+Advance = Callable[[int, int], object]
+"""Called with the amount done since the last call, and the things done in all."""
+
+
+class ProgressLine:
+    """The line of one task."""
+
+    def __init__(self, label: str, noun: str, total: int) -> None:
+        """Show progress out of a total amount, such as bytes; 0 where it is unknown."""
+        self._label = label
+        self._noun = noun
+        self._total = total
+        self._done = 0
+        self._things = 0
+        self._skipped = 0
+        """The amount that was done in no time, by an earlier run."""
+        self._began = time.monotonic()
+        self._shown = 0.0
+
+    def advance(self, amount: int, things: int) -> None:
+        """Note what was done, and show it now and then."""
+        self._done += amount
+        self._things = things
+        if not things:
+            self._skipped = self._done
+        now = time.monotonic()
+        if now - self._shown >= SHOWN_EVERY_S:
+            self._shown = now
+            show_progress(self.text(now - self._began))
+
+    def text(self, elapsed_s: float) -> str:
+        """Return the line after so many seconds."""
+        parts = [self._label]
+        if self._total:
+            parts.append(f"{min(100, 100 * self._done // self._total)} %")
+        parts.append(counted(self._things, self._noun))
+        if elapsed_s >= RATE_AFTER_S:
+            parts.append(f"{self._things / elapsed_s:,.0f}/s")
+            parts += self._left(elapsed_s)
+        return " · ".join(parts)
+
+    def _left(self, elapsed_s: float) -> list[str]:
+        worked = self._done - self._skipped
+        remaining = self._total - self._done
+        if worked <= 0 or remaining <= 0:
+            return []
+        return [f"{span(remaining * elapsed_s / worked)} left"]
+
+    def close(self) -> None:
+        """Take the line away."""
+        if self._shown:
+            show_progress("")
+
+
+@contextmanager
+def progress_line(label: str, noun: str, total: int) -> Iterator[Advance]:
+    """Give what advances the line; nothing is shown where standard error is no terminal."""
+    if not sys.stderr.isatty():
+        yield lambda _amount, _things: None
+        return
+    line = ProgressLine(label, noun, total)
+    try:
+        yield line.advance
+    finally:
+        line.close()

@@ -1,0 +1,493 @@
+"""Sleep cycles, the consolidation log, the daemon's status and its watched folders in words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import click
+
+from mnemosyned.cli.output.retention import REMEDY
+from mnemosyned.cli.output.terminal import (
+    counted,
+    cut,
+    level_name,
+    pairs,
+    span,
+    table,
+    when,
+    wrapped,
+)
+from mnemosyned.ids import made_at
+from mnemosyned.instants import in_zone
+from mnemosyned.memory.consolidation import (
+    CycleReport,
+    CycleStatus,
+    GroupReport,
+    GroupStatus,
+    LogEntry,
+)
+from mnemosyned.memory.values import (
+    EmbedderState,
+    SummarizerState,
+    SummarizerStatus,
+    Tier,
+)
+from mnemosyned.verbs.upkeep import Logged, SleepStatus, Stats, WatchedFolder, Watching
+
+GROUPS_SHOWN_MAX = 12
+LOG_LIMIT_MAX = 1_000
+ALL_SESSIONS = "(all)"
+"""In place of the session of a day, week or month."""
+WHOLE_SHARE = 0.995
+"""Share of a model's words from which a summary counts as its own."""
+OF_AN_UNDO = (GroupStatus.UNDONE, GroupStatus.KEPT)
+
+
+def cycle(report: CycleReport) -> str:
+    """The report or plan of a cycle, group by group."""
+    if report.status is CycleStatus.NOTHING_TO_DO:
+        return (
+            "nothing to do: every memory is too new, pinned or held back after an undo "
+            "(--force ignores age and undo)"
+        )
+    if report.status is CycleStatus.PAUSED:
+        return _paused(report)
+    if report.status is CycleStatus.NOT_RUNNING:
+        return f"no sleep cycle is running; {report.problem}".removesuffix("; ")
+    if _is_undo(report):
+        return _undone(report)
+    lines = [_planned(report) if report.dry_run else _done(report), _groups(report)]
+    if not report.dry_run:
+        limit = min(len(report.groups), LOG_LIMIT_MAX)
+        lines.append(f"every group: mnem log --cycle {report.cycle} --limit {limit}")
+    if report.evicted:
+        lines.append(f"to take it back: mnem undo {report.cycle}")
+    if report.problem:
+        problem = f"it ended early; what is shown is done. {report.problem}"
+        lines.append(click.style(problem, fg="red"))
+    return "\n".join(lines)
+
+
+def _paused(report: CycleReport) -> str:
+    if report.held_until is None:
+        return "not paused: cycles start by themselves again"
+    return (
+        f"no cycle starts by itself until {when(report.held_until)}; "
+        "mnem sleep --pause-minutes 0 ends the pause"
+    )
+
+
+def _is_undo(report: CycleReport) -> bool:
+    """Whether a report is of an undo: a cycle that is only planned has no id yet."""
+    planned_undo = report.dry_run and bool(report.cycle)
+    return planned_undo or any(group.status in OF_AN_UNDO for group in report.groups)
+
+
+def _groups(report: CycleReport) -> str:
+    """The table of groups, or of their sources where they are many."""
+    many = len(report.groups) > GROUPS_SHOWN_MAX
+    together = _by_source(report) if many else [[group] for group in report.groups]
+    names = "session source into covers groups items chars".split()
+    if not report.dry_run:
+        names += ["after", "status"]
+    rows = [_cycle_row(groups)[: len(names)] for groups in together]
+    return table(names, rows, optional=("covers", "groups", "after", "source"))
+
+
+def _undone(report: CycleReport) -> str:
+    """The report or plan of an undo, with the reasons for what could not return."""
+    if report.dry_run:
+        groups = [each for each in report.groups if each.status is not GroupStatus.KEPT]
+        back = sum(group.items for group in groups)
+        chars = sum(group.chars_before for group in groups)
+        began = made_at(report.cycle)
+        head = f"cycle {report.cycle}{f' of {when(began)}' if began else ''}: would put back "
+        head += f"{counted(back, 'memory')} of {counted(len(groups), 'group')}, {chars:,} characters"
+        stay = "would stay"
+    else:
+        back = report.restored
+        head = f"cycle {report.cycle} undone: {counted(back, 'memory')} back in working memory"
+        stay = "stay"
+    lines = [head + _left_alone(report), *_undo_problems(report)]
+    if back and report.held_until:
+        lines.append(
+            f"they {stay} until {when(report.held_until)}, then a cycle takes what is old enough; "
+            "--keep-hours says how long, mnem pin ID keeps one for good"
+        )
+    return "\n".join(lines)
+
+
+def _left_alone(report: CycleReport) -> str:
+    """The number of groups that an undo left as they were; empty for none."""
+    kept = sum(group.status is GroupStatus.KEPT for group in report.groups)
+    if not kept:
+        return ""
+    alone = "as it is" if report.dry_run else "as it was"
+    return f"; {counted(kept, 'group')} left {alone if kept == 1 else 'as before'}"
+
+
+def _undo_problems(report: CycleReport) -> Iterator[str]:
+    """Reasons why groups could not return, each once."""
+    problems = Counter(
+        f"{group.session}, {group.source or '-'}: {group.error}"
+        for group in report.groups
+        if group.error
+    )
+    hidden = problems.total()
+    for problem, times in problems.most_common(GROUPS_SHOWN_MAX):
+        hidden -= times
+        many = f" ({times} groups)" if times > 1 else ""
+        yield f"   {problem}{many}"
+    if hidden:
+        yield f"   … and {counted(hidden, 'more group')}"
+
+
+def _planned(report: CycleReport) -> str:
+    groups = [group for group in report.groups if not group.level]
+    items = sum(group.items for group in groups)
+    memories, into = counted(items, "memory"), counted(len(groups), "group")
+    head = f"would consolidate {memories} in {into}"
+    if len(report.groups) > len(groups):
+        head += f" and write {_periods(report)}"
+    if report.model_s is not None:
+        head += f"; the model would write for about {span(report.model_s)}"
+    if waiting := report.candidates - items:
+        head += f"; {waiting:,} would wait for the next cycle (sleep.cycle_tokens)"
+    return head
+
+
+def _done(report: CycleReport) -> str:
+    head = (
+        f"{report.status.value} in {report.duration_s:.2f} s: "
+        f"{counted(report.evicted, 'memory')} became {counted(report.promoted, 'episode')}, "
+        f"{report.chars_before:,} characters became "
+        f"{report.chars_after:,}"
+    )
+    if report.rolled_up:
+        head += f"; {_periods(report)} written"
+    if report.remaining and not report.failed:
+        wait = "waits" if report.remaining == 1 else "wait"
+        head += f"; {report.remaining:,} {wait} for the next cycle"
+    if report.failed:
+        failed = counted(report.failed, "group")
+        head += click.style(f"; {failed} failed and will be tried again", fg="red")
+    if fallbacks := sum(bool(group.fallback_reason) for group in report.groups):
+        summaries = counted(fallbacks, "summary")
+        head += f"; {summaries} written by rule because the model failed (mnem log says why)"
+    return head
+
+
+def _periods(report: CycleReport) -> str:
+    """Numbers of days, weeks and months: `6 days, 1 week`."""
+    written: Counter[int] = Counter()
+    for group in report.groups:
+        written[group.level] += 1 if report.dry_run else len(group.episodes)
+    del written[0]
+    levels = sorted(written)
+    return ", ".join(counted(written[level], level_name(level)) for level in levels)
+
+
+def _by_source(report: CycleReport) -> list[list[GroupReport]]:
+    """The groups of each source and outcome: a week has too many groups to read."""
+    together: dict[tuple[int, str, str | None, str], list[GroupReport]] = {}
+    for group in report.groups:
+        key = (group.level, group.session, group.source, group.status)
+        together.setdefault(key, []).append(group)
+    return list(together.values())
+
+
+def _cycle_row(groups: list[GroupReport]) -> tuple[object, ...]:
+    kind = groups[0]
+    first = in_zone(min(group.covers_from for group in groups), None)
+    last = in_zone(max(group.covers_until for group in groups), None)
+    until = "%H:%M" if last.date() == first.date() else "%m-%d %H:%M"
+    chars_after = sum(group.chars_after for group in groups)
+    return (
+        ALL_SESSIONS if kind.level else cut(kind.session, 20),
+        cut(kind.source or "", 14),
+        _into(groups),
+        f"{when(first)} to {last:{until}}",
+        len(groups),
+        sum(group.items for group in groups),
+        _size(groups),
+        f"{chars_after:,}",
+        _status(kind.status),
+    )
+
+
+def _size(groups: list[GroupReport]) -> str:
+    """Characters; of summaries that are not written yet, about how many."""
+    chars = f"{sum(group.chars_before for group in groups):,}"
+    planned = groups[0].level and groups[0].status is GroupStatus.PLANNED
+    return f"about {chars}" if planned else chars
+
+
+def logged(result: Logged, first: int = 1) -> str:
+    """Rows of the consolidation log, numbered."""
+    if not result.rows:
+        return ""
+    headers = ["no.", "id", "session", "source", "status", "items", "by", "summary"]
+    rows = [
+        [str(number), *_log_cells(entry), _log_summary(entry)]
+        for number, entry in enumerate(result.rows, first)
+    ]
+    text = table(headers, rows, optional=("by", "items", "id"), room={"summary": 24})
+    return "\n".join([*_by_cycle(result, text), *_fallbacks(result)])
+
+
+def _log_summary(entry: LogEntry) -> str:
+    return " ".join((entry.error or entry.summary_preview).split()) or _gone(entry)
+
+
+def _log_cells(entry: LogEntry) -> list[str]:
+    """The cells of a row of the log, up to its summary."""
+    cells = [
+        entry.episode or "",
+        cut(entry.session, 16),
+        cut(entry.source or "", 12),
+        _status(entry.status),
+        str(entry.items_consolidated),
+        _writer(entry),
+    ]
+    if entry.level:
+        cells[1] = ALL_SESSIONS
+        cells[4] = level_name(entry.level)
+    if entry.undone_at:
+        cells[3] = "undone"
+    return cells
+
+
+def _writer(row: LogEntry) -> str:
+    """Who wrote a summary, and how much of it where rules wrote the rest."""
+    if row.summarizer == row.status:  # nothing was written
+        return ""
+    if row.model_share is None or row.model_share > WHOLE_SHARE:
+        return row.summarizer
+    return f"{row.summarizer} ({row.model_share:.0%})"
+
+
+def on_logged(result: Logged) -> str:
+    """A remark on an empty log."""
+    none = (
+        "no entries: nothing was consolidated yet, or nothing of this session or cycle"
+    )
+    return "" if result.rows else none
+
+
+def _gone(row: LogEntry) -> str:
+    """The note on a row without a summary, whose originals were forgotten or restored."""
+    return (
+        "" if row.undone_at else click.style("(forgotten or restored since)", dim=True)
+    )
+
+
+def _by_cycle(result: Logged, text: str) -> Iterator[str]:
+    """The table's lines, and over the rows of each cycle its id, time and trigger."""
+    lines = text.splitlines()
+    if len(lines) != len(result.rows) + 2:  # blocks, where a table does not fit
+        yield from lines
+        return
+    yield from lines[:2]
+    cycle = ""
+    for line, row in zip(lines[2:], result.rows, strict=True):
+        if row.cycle != cycle:
+            cycle = row.cycle
+            about = f"cycle {cycle}  {when(row.created_at)}  {row.trigger}"
+            yield click.style(about, dim=True)
+        yield line
+
+
+def _fallbacks(result: Logged) -> list[str]:
+    """Reasons why rules wrote in place of the model, each once."""
+    reasons = Counter(row.fallback_reason for row in result.rows if row.fallback_reason)
+    return [
+        wrapped(f"{counted(count, 'summary')} written by rule: {reason}")
+        for reason, count in reasons.most_common()
+    ]
+
+
+def _status(status: str) -> str:
+    return (
+        click.style(status, fg="red") if status == GroupStatus.FAILED else str(status)
+    )
+
+
+def _into(groups: list[GroupReport]) -> str:
+    """The day, week or month that is written, or that an episode goes into; or how many."""
+    periods = {group.period for group in groups}
+    if len(periods) == 1:
+        return groups[0].period
+    return f"{len(periods)} {level_name(max(groups[0].level, 1))}s"
+
+
+BY_THE_SERVER = "those of the server: mnem export writes a copy besides"
+
+
+def on_disk(stats: Stats) -> str:
+    """The size of the database; empty where that is not known."""
+    return f"{stats.bytes_on_disk / 1e6:.1f} MB on disk" if stats.bytes_on_disk else ""
+
+
+def watching(watching: Watching) -> str:
+    """A line for each folder."""
+    if not watching.folders:
+        return "nothing is watched; mnem watch DIR follows a folder"
+    rows = [
+        (
+            folder.path,
+            f"{folder.files:,}",
+            f"{folder.stored:,}",
+            when(folder.read_at) or "not yet",
+            folder.added_by,
+        )
+        for folder in watching.folders
+    ]
+    lines = [table(("folder", "files", "memories", "last read", "by"), rows)]
+    lines += [
+        click.style(f"{folder.path}: {folder.problem}", fg="red")
+        for folder in watching.folders
+        if folder.problem
+    ]
+    if watching.waiting:
+        lines.append("reading goes on")
+    return "\n".join(lines)
+
+
+def status_line(folders: list[WatchedFolder]) -> str:
+    """The line of them in `status`; empty where nothing is followed."""
+    if not folders:
+        return ""
+    files = sum(folder.files for folder in folders)
+    stored = sum(folder.stored for folder in folders)
+    problems = sum(bool(folder.problem) for folder in folders)
+    trouble = (
+        f"; {counted(problems, 'problem')}, see mnem watch --list" if problems else ""
+    )
+    return (
+        f"{counted(len(folders), 'folder')}, {counted(files, 'file')}, "
+        f"{counted(stored, 'memory')}{trouble}"
+    )
+
+
+def stats(stats: Stats) -> str:
+    """Counts, sizes, cycles and the summarizer."""
+    tiers = table(
+        ("tier", "memories", "characters", "oldest"),
+        [
+            (
+                tier.value,
+                f"{total.count:,}",
+                f"{total.characters:,}",
+                when(total.oldest),
+            )
+            for tier, total in stats.tiers.items()
+        ],
+    )
+    sleep = stats.sleep
+    last = when(sleep.last_cycle) or "never"
+    coming = when(sleep.next_cycle) or "not scheduled (auto_sleep is off)"
+    size = f" ({known})" if (known := on_disk(stats)) else ""
+    rows = [
+        ("database", f"{stats.database}{size}"),
+        ("today", counted(stats.today, "memory")),
+        ("working cap", counted(stats.wm_max, "memory")),
+        ("sleep", f"{sleep.schedule}{_running(sleep)}"),
+        ("waits for", sleep.waits_for),
+        ("last cycle", last),
+        ("next cycle", "" if sleep.paused_until else coming),
+        ("due", f"{counted(sleep.due, 'memory')} old enough for the next cycle"),
+        ("summarizer", f"{stats.summarizer.name}: {stats.summarizer.reason}"),
+        ("summaries", _summaries(stats.summarizer)),
+        ("tokens by", stats.counter),
+        ("embedder", _embedder(stats)),
+        (
+            "clock",
+            f"{stats.clock} Pruning by age waits. {REMEDY}" if stats.clock else "",
+        ),
+        ("daemon", f"{stats.version}, process {stats.pid}, up {span(stats.uptime_s)}"),
+        ("schema", str(stats.schema_version)),
+        ("backups", _backups(stats)),
+        ("restart", _restart(stats)),
+        ("watching", status_line(stats.watched)),
+        (
+            "forgotten",
+            "words are still to be purged from the file" if stats.purge_due else "",
+        ),
+        ("recoverable", _recoverable(stats)),
+        *(("problem", click.style(problem, fg="red")) for problem in stats.problems),
+        *(("warning", click.style(warning, fg="red")) for warning in stats.warnings),
+    ]
+    return f"{tiers}\n\n{pairs(rows)}"
+
+
+def _recoverable(stats: Stats) -> str:
+    """Forgotten memories that can be put back."""
+    kept = stats.recoverable
+    if not kept.memories:
+        return ""
+    memories = counted(kept.memories, "forgotten memory")
+    return f"{memories}, the first for good at {when(kept.final_at)}"
+
+
+def _restart(stats: Stats) -> str:
+    """Settings that were changed and wait for a restart."""
+    keys = ", ".join(stats.restart_needed)
+    return f"needed for {keys}: mnem restart" if keys else ""
+
+
+def _backups(stats: Stats) -> str:
+    """Number and age of the dated backups, and when the next one is due."""
+    if stats.on_server:
+        return BY_THE_SERVER
+    backup = stats.backup
+    if not backup.count and not backup.scheduled:
+        return "none: mnem backup makes one; set backup.dir for one each day"
+    last = f", the last of {when(backup.last)}" if backup.last else ""
+    due = f"; next {when(backup.next)}" if backup.next else "; none scheduled"
+    return f"{counted(backup.count, 'backup')} in {backup.folder}{last}{due}"
+
+
+def _running(sleep: SleepStatus) -> str:
+    if sleep.progress:
+        return f", running now: {sleep.progress.done:,} of {sleep.progress.total:,} memories"
+    if sleep.running:
+        return ", running now"
+    return f", paused until {when(sleep.paused_until)}" if sleep.paused_until else ""
+
+
+def _summaries(status: SummarizerStatus) -> str:
+    """Counts of the model's work since the start; empty without a model."""
+    if status.state is SummarizerState.RULES:
+        return ""
+    counts = (
+        f"{status.accepted:,} by the model ({status.retried:,} asked twice), "
+        f"{status.rejected:,} of its own refused, {status.fallbacks:,} by rule instead"
+    )
+    if not status.sentences:
+        return counts
+    return (
+        f"{counts}; a small model: {status.sentences_kept:,} of the {status.sentences:,} "
+        "sentences it wrote were kept"
+    )
+
+
+def _embedder(stats: Stats) -> str:
+    """State of the embedding model, and the share of memories that have a vector."""
+    status = stats.embedder
+    if status.state is EmbedderState.OFF:
+        return "none: recall goes by words alone (embedding.model_path names a model)"
+    if status.state is not EmbedderState.READY:
+        reason = f": {status.reason}" if status.reason else ""
+        return (
+            f"{status.name} is {status.state.value}{reason}; recall goes by words alone"
+        )
+    total = sum(stats.tiers[tier].count for tier in (Tier.WORKING, Tier.ARCHIVE))
+    parts = [f"{status.name}: {status.embedded:,} of {total:,} memories embedded"]
+    if status.searched < status.embedded:
+        parts.append(f"the newest {status.searched:,} found without a word in common")
+    if status.failed:
+        parts.append(f"{status.failed:,} that it could not read")
+    if status.missed:
+        parts.append(f"{status.missed:,} questions answered by words alone")
+    return ", ".join(parts)

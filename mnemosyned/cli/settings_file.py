@@ -1,0 +1,142 @@
+"""Changes to the configuration file that keep its comments and its other lines."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+from collections.abc import Iterable, Mapping
+from itertools import takewhile
+from pathlib import Path
+
+import msgspec
+
+from mnemosyned.config import load_config
+from mnemosyned.errors import ConfigInvalid
+
+Value = str | int | float | bool | list[str] | msgspec.UnsetType | None
+"""The value of a setting; UNSET takes the setting out of the file."""
+
+VALUE = r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^\s#"'][^#\n]*?)?"""
+_IN_SECTION = re.compile(r"[ \t]|#|\r?\n")
+_CHILD = re.compile(r"([ \t]+)[^\s#]")
+
+
+def write_settings(file: Path, changes: Mapping[str, Value]) -> None:
+    """Set settings by their dotted keys, on their lines where there are any; all or nothing.
+
+    Raises `ConfigInvalid` where the file is not valid, or would not be.
+    """
+    file = file.resolve()
+    before = after = ""
+    if file.exists():
+        load_config(file, environ={})
+        with file.open(encoding="utf-8", newline="") as opened:
+            before = after = opened.read()
+    for key, value in changes.items():
+        text, after = after, with_setting(after, key, value)
+        if not _differs_only_there(text, after, key, value):
+            raise ConfigInvalid(
+                f"{file}: its form is not one that can be edited here; set {key} to "
+                f"{_yaml(value)} by hand",
+                field=key,
+            )
+    if after != before:
+        replace_settings(file, after)
+
+
+def replace_settings(file: Path, text: str) -> None:
+    """Give the file this text if it is valid, in one step. Raises `ConfigInvalid`."""
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    mode = file.stat().st_mode & 0o777 if file.exists() else 0o600
+    handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="") as opened:
+            opened.write(text)
+            opened.flush()
+            os.fchmod(opened.fileno(), mode)
+            os.fsync(opened.fileno())
+        load_config(Path(temporary), environ={})
+        Path(temporary).replace(file)
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+
+
+def with_setting(text: str, key: str, value: Value) -> str:
+    """The text of a file with this setting in it."""
+    before, newline = text, "\r\n" if "\r\n" in text else "\n"
+    if text and not text.endswith("\n"):
+        text += newline
+    section, _, name = key.rpartition(".")
+    lines = text.splitlines(keepends=True)
+    begin, children, indent = _place(lines, section)
+    setting = f"{name}: {_yaml(value)}{newline}"
+    if begin < 0:
+        if value is msgspec.UNSET:
+            return before
+        return f"{text}{section}:{newline}  {setting}"
+    margin = r"[ \t]+" if section else ""
+    line_of_key = re.compile(
+        rf"({margin}{re.escape(name)}[ \t]*:)([ \t]*){VALUE}([ \t]+#.*|[ \t]*)(\r?\n?)"
+    )
+    matches = list(map(line_of_key.fullmatch, children))
+    for number in reversed(range(len(children))):
+        if match := matches[number]:
+            label, space, comment, ending = match.groups()
+            line = f"{label}{space or ' '}{_yaml(value)}{comment}{ending}"
+            lines[begin + number] = "" if value is msgspec.UNSET else line
+            return "".join(lines)
+    if value is msgspec.UNSET:
+        return before
+    lines.insert(begin if section else len(lines), f"{indent}{setting}")
+    return "".join(lines)
+
+
+def _place(lines: list[str], section: str) -> tuple[int, list[str], str]:
+    """The first line of a section, its lines and their indent; -1 where there is none."""
+    if not section:
+        return 0, lines, ""
+    head = re.compile(rf"{re.escape(section)}[ \t]*:[ \t]*(#.*)?\r?\n?")
+    heads = [number for number, line in enumerate(lines) if head.fullmatch(line)]
+    if not heads:
+        return -1, [], ""
+    begin = heads[0] + 1
+    children = list(takewhile(_IN_SECTION.match, lines[begin:]))
+    return begin, children, _indent(children)
+
+
+def _indent(children: Iterable[str]) -> str:
+    """The indent of the first setting of a section."""
+    for line in children:
+        if child := _CHILD.match(line):
+            return child[1]
+    return "  "
+
+
+def _yaml(value: Value) -> str:
+    """A value as YAML has it: JSON is also that, but for null, which reads better in words."""
+    return (
+        "null"
+        if value in (None, msgspec.UNSET)
+        else json.dumps(value, ensure_ascii=False)
+    )
+
+
+def _differs_only_there(before: str, after: str, key: str, value: Value) -> bool:
+    # Loaded here: only a change of settings needs it.
+    import yaml  # noqa: PLC0415
+
+    section, _, name = key.rpartition(".")
+    try:
+        wanted, found = (yaml.safe_load(text) or {} for text in (before, after))
+        values = wanted
+        if section:  # it may be there without a setting
+            values = wanted[section] = {**(wanted.get(section) or {})}
+            found[section] = found.get(section) or {}
+        values[name] = value
+        if value is msgspec.UNSET:
+            del values[name]
+        return bool(found == wanted)
+    except (yaml.YAMLError, TypeError):
+        return False

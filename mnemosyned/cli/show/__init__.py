@@ -1,1 +1,0 @@
-"""Results in words, a module for each kind."""

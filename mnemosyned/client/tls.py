@@ -1,0 +1,211 @@
+"""Connections to a daemon behind a URL: TCP, and TLS with the certificate and its name checked."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import time
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mnemosyned.client.remote import RemoteFault
+
+if TYPE_CHECKING:
+    from mnemosyned.client.remote import RemoteDaemon
+
+
+CONNECT_S = 10.0
+"""Longest wait for a connection, over all addresses of a host."""
+HANDSHAKE_S = 10.0
+ADDRESSES_MAX = 8
+_KEEPALIVE = (
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 60),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 15),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 4),
+    (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
+)
+"""A machine that vanished is noticed within two minutes, whatever the call's limit."""
+_EXPIRED, _NOT_YET = 10, 9
+_UNKNOWN_AUTHORITY = frozenset({2, 18, 19, 20, 21})
+_OTHER_NAME = frozenset({62, 64})
+"""Codes of OpenSSL's verification."""
+_NO_TLS = frozenset(
+    {"WRONG_VERSION_NUMBER", "UNKNOWN_PROTOCOL", "HTTP_REQUEST", "RECORD_LAYER_FAILURE"}
+)
+"""Reasons that OpenSSL gives where the bytes are no TLS at all."""
+
+Target = tuple[socket.AddressFamily, Any]
+
+
+class TlsSocket(ssl.SSLSocket):
+    """A TLS connection whose failures are those of a connection, as its users know them."""
+
+    def sendall(self, data: Any, flags: int = 0) -> None:  # noqa: ANN401 as its parent
+        """Send all. Raises `ConnectionResetError` where the connection is gone."""
+        try:
+            super().sendall(data, flags)
+        except ssl.SSLError as error:
+            raise ConnectionResetError(str(error)) from error
+
+    def recv(self, buflen: int = 1024, flags: int = 0) -> bytes:
+        """Receive. Raises `ConnectionAbortedError` for what is no whole record."""
+        try:
+            return super().recv(buflen, flags)
+        except ssl.SSLError as error:
+            raise ConnectionAbortedError(str(error)) from error
+
+
+def tls_context(ca: str | None) -> ssl.SSLContext:
+    """A context that checks certificate and name, by the authority in a file or the machine's own.
+
+    Raises `ValueError` for a file that cannot be used.
+    """
+    try:
+        context = ssl.create_default_context(cafile=ca)
+    except OSError as error:  # which a mistake in the file is, too
+        is_garbled = isinstance(error, ssl.SSLError)
+        reason = "it has no certificate in PEM" if is_garbled else error.strerror
+        raise ValueError(f"ca: {ca} cannot be used: {reason}") from error
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    context.sslsocket_class = TlsSocket
+    return context
+
+
+def connect(
+    remote: RemoteDaemon, context: ssl.SSLContext, timeout_s: float
+) -> socket.socket:
+    """Connect to a daemon with TLS, each wait within its limit. Raises `RemoteFault`."""
+    try:
+        addresses = socket.getaddrinfo(
+            remote.host, remote.port, type=socket.SOCK_STREAM
+        )
+    except (OSError, UnicodeError) as error:
+        raise unknown_host(remote, error) from error
+    plain = _connected(targets(addresses), min(timeout_s, CONNECT_S), remote)
+    try:
+        plain.settimeout(min(timeout_s, HANDSHAKE_S))
+        sealed = context.wrap_socket(
+            plain, server_hostname=remote.host, do_handshake_on_connect=False
+        )
+    except BaseException:
+        plain.close()
+        raise
+    try:
+        sealed.do_handshake()
+    except OSError as error:
+        sealed.close()
+        raise handshake_fault(remote, error) from error
+    except BaseException:
+        sealed.close()
+        raise
+    return sealed
+
+
+def targets(addresses: Iterable[Any]) -> list[Target]:
+    """The addresses to try, of those that `getaddrinfo` gives."""
+    return [(family, place) for family, *_, place in addresses][:ADDRESSES_MAX]
+
+
+def _connected(
+    tried: Sequence[Target], limit_s: float, remote: RemoteDaemon
+) -> socket.socket:
+    """Connect to the first address that answers; each gets its share of the time."""
+    deadline = time.monotonic() + limit_s
+    failure: OSError = OSError("the host has no address")
+    for position, (family, place) in enumerate(tried):
+        plain = tcp_socket(family)
+        try:
+            share = (deadline - time.monotonic()) / (len(tried) - position)
+            plain.settimeout(max(share, 0.001))
+            plain.connect(place)
+        except OSError as error:
+            plain.close()
+            failure = error
+        except BaseException:
+            plain.close()
+            raise
+        else:
+            return plain
+    raise connect_fault(remote, failure) from failure
+
+
+def tcp_socket(family: int) -> socket.socket:
+    """A socket for one address, which notices a machine that vanished."""
+    plain = socket.socket(family, socket.SOCK_STREAM)
+    for level, option, value in _KEEPALIVE:
+        plain.setsockopt(level, option, value)
+    return plain
+
+
+def unknown_host(remote: RemoteDaemon, error: Exception) -> RemoteFault:
+    """The fault of a host without an address."""
+    reason = getattr(error, "strerror", None) or str(error)
+    return RemoteFault(
+        f"the host of {remote} is not known ({reason}); check its name, and this machine's network"
+    )
+
+
+def connect_fault(remote: RemoteDaemon, error: OSError) -> RemoteFault:
+    """The fault of an address on which no connection was made."""
+    if isinstance(error, TimeoutError):
+        return RemoteFault(
+            f"{remote} does not answer; check the address, and the firewalls on the way"
+        )
+    return RemoteFault(
+        f"no daemon answers on {remote} ({error.strerror or error}); check the address, and that "
+        "the daemon there has `listen` set and runs"
+    )
+
+
+def handshake_fault(remote: RemoteDaemon, error: OSError) -> RemoteFault:
+    """The fault of a connection on which TLS did not begin."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return RemoteFault(_certificate_words(remote, error), is_foreign=True)
+    if isinstance(error, TimeoutError):
+        return RemoteFault(
+            f"{remote} took the connection, but began no TLS in time; check that this port is the "
+            "daemon's, and that it has `tls.certificate` set"
+        )
+    reason = getattr(error, "reason", None)
+    if reason in _NO_TLS:
+        return RemoteFault(
+            f"{remote} speaks no TLS; check the port, and that the daemon there has "
+            "`tls.certificate` set"
+        )
+    words = str(reason or error.strerror or error).replace("_", " ").lower()
+    return RemoteFault(
+        f"{remote} ended the TLS handshake ({words}); check that this port is the daemon's, and "
+        "its log"
+    )
+
+
+def _certificate_words(
+    remote: RemoteDaemon, error: ssl.SSLCertVerificationError
+) -> str:
+    code = error.verify_code
+    said = "nothing was sent"
+    if code in _UNKNOWN_AUTHORITY and remote.ca:
+        return (
+            f"the certificate of {remote} is not signed by the authority in {remote.ca}: {said}; "
+            "ask whoever runs the daemon for the file of its authority"
+        )
+    if code in _UNKNOWN_AUTHORITY:
+        return (
+            f"the certificate of {remote} is signed by an authority that this machine does not "
+            f"know: {said}; name the PEM file of that authority (ca, --ca or MNEMOSYNE_CA)"
+        )
+    if code in _OTHER_NAME:
+        return (
+            f"the certificate of {remote} is for another name than {remote.host}: {said}; use a "
+            "name that the certificate has"
+        )
+    if code == _EXPIRED:
+        return f"the certificate of {remote} has expired: {said}; whoever runs the daemon renews it"
+    if code == _NOT_YET:
+        return f"the certificate of {remote} is not valid yet: {said}; check this machine's clock"
+    return (
+        f"the certificate of {remote} is refused ({error.verify_message}): {said}; whoever runs "
+        "the daemon has to replace it"
+    )

@@ -1,0 +1,378 @@
+"""Reads the settings: the file, then the environment, then the caller's own, each with its origin."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
+
+import msgspec
+
+from mnemosyned.backup_schedule import Keep
+from mnemosyned.config.settings import (
+    BACKUP_SCHEDULES,
+    ENVIRONMENT_PREFIX,
+    IN_MEMORY,
+    KEYS,
+    MODEL_TOKENIZER,
+    NO_MODEL,
+    PATHS,
+    Config,
+    is_server,
+    variable,
+)
+from mnemosyned.errors import ConfigInvalid
+from mnemosyned.paths import config_dir, form_fault, models_dir, shown_path
+from mnemosyned.socket_path import CLIENT_VARIABLES
+from mnemosyned.validation import rephrase
+
+if TYPE_CHECKING:
+    from yaml.nodes import Node
+
+
+CONFIG_VARIABLE = "MNEMOSYNE_CONFIG"
+DEFAULT_MODEL = "tinyllama-1.1b-chat-v1.0.Q4_K_M.gguf"
+API_KEY_VARIABLE = "MNEMOSYNE_LLM_API_KEY"
+"""Not a setting: settings are shown and logged."""
+PROJECT_VARIABLE = "MNEMOSYNE_PROJECT"
+"""Not a setting: hooks and `mnem mcp` read it."""
+HOOK_WAIT_VARIABLE = "MNEMOSYNE_HOOK_WAIT_S"
+"""Not a setting: `mnem-hook` reads it."""
+
+
+@dataclass(slots=True)
+class _Values:
+    """Values read so far, nested as the settings are, and where each is from."""
+
+    nested: dict[str, Any] = field(default_factory=dict)
+    origins: dict[str, str] = field(default_factory=dict)
+
+    def set(self, key: str, value: object, origin: str) -> None:
+        *sections, name = key.split(".")
+        values = self.nested
+        for section in sections:
+            values = values.setdefault(section, {})
+        values[name] = value
+        self.origins[key] = origin
+
+
+def with_default_model(config: Config) -> Config:
+    """The daemon's settings: TinyLlama is its model once `mnem model pull` has put it there."""
+    file = models_dir() / DEFAULT_MODEL
+    if config.llm.model_path or config.llm.endpoint or not file.exists():
+        return config
+    llm = msgspec.structs.replace(config.llm, model_path=str(file))
+    return msgspec.structs.replace(config, llm=llm)
+
+
+def config_file() -> Path | None:
+    """The daemon's configuration file, if there is one."""
+    if named := os.environ.get(CONFIG_VARIABLE):
+        return Path(named)
+    usual = config_dir() / "mnemosyned.yaml"
+    return usual if usual.exists() else None
+
+
+def absolute_paths(key: str, value: str, folder: Path) -> str:
+    """The text of a setting, or of `config`, with its relative paths below a folder.
+
+    A daemon has another working directory than the shell in which they were written.
+    """
+    value = value.strip()
+    if key not in {*PATHS, *_LISTS, "config"} or "://" in value or value in _NO_PATHS:
+        return value
+    paths = value.split(os.pathsep) if key in _LISTS else [value]
+    return os.pathsep.join(
+        path if path.startswith("~") else str(folder / path) for path in paths
+    )
+
+
+def settings_variables(environ: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """The variables that a daemon reads, with their relative paths below a folder."""
+    by_variable = {variable(key): key for key in (*KEYS, "config")}
+    return {
+        name: absolute_paths(by_variable.get(name, ""), value, folder)
+        for name, value in environ.items()
+        if name.startswith(ENVIRONMENT_PREFIX)
+    }
+
+
+def load_config(
+    file: Path | None = None,
+    *,
+    environ: Mapping[str, str] | None = None,
+    overrides: Mapping[str, Any] | None = None,
+) -> Config:
+    """Read the settings: the file, then the environment, then overrides by dotted key.
+
+    Raises `ConfigInvalid`, which names the file, line and key.
+    """
+    return load_with_origins(file, environ=environ, overrides=overrides)[0]
+
+
+def load_with_origins(
+    file: Path | None = None,
+    *,
+    environ: Mapping[str, str] | None = None,
+    overrides: Mapping[str, Any] | None = None,
+) -> tuple[Config, dict[str, str]]:
+    """Read the settings, and where each is from that is not a default. Raises `ConfigInvalid`."""
+    environ = os.environ if environ is None else environ
+    values = _Values()
+    if file:
+        _read_file(file, values)
+    _read_environment(environ, values)
+    for key, value in (overrides or {}).items():
+        checked = checked_value(key, value, where="argument", strict=True)
+        values.set(key, checked, "argument")
+    config = msgspec.convert(values.nested, Config)
+    if config.llm.model_path and config.llm.endpoint:
+        raise ConfigInvalid(
+            "llm.model_path and llm.endpoint are both set; choose one and set the other to null",
+            field="llm.endpoint",
+        )
+    _check_listen(config, values.origins)
+    _check_owners(config, values.origins)
+    return config, values.origins
+
+
+def _check_listen(config: Config, origins: Mapping[str, str]) -> None:
+    """Check the address for TCP against the settings of TLS. Raises `ConfigInvalid`."""
+    try:
+        _ = config.listen_address
+    except ConfigInvalid as error:
+        where = origins.get(error.field or "", origins["listen"])
+        raise ConfigInvalid(f"{where}: {error.message}", field=error.field) from error
+
+
+def _check_owners(config: Config, origins: Mapping[str, str]) -> None:
+    """Check what serving owners needs. Raises `ConfigInvalid`."""
+    if not config.owners.serve:
+        return
+    missing = ""
+    if not is_server(config.database):
+        missing = "a database on a server: set database to postgresql://…"
+    elif not config.listen:
+        missing = 'an address: set listen, such as "0.0.0.0:7464"'
+    if missing:
+        where = origins["owners.serve"]
+        raise ConfigInvalid(
+            f"{where}: owners.serve needs {missing}", field="owners.serve"
+        )
+
+
+def _read_file(path: Path, values: _Values) -> None:
+    # Loaded here: without a file the start need not wait for it.
+    import yaml  # noqa: PLC0415
+
+    root = _compose(path)
+    if root is None:
+        return
+    seen: set[str] = set()
+    for key, node in _flatten(path, root, ""):
+        where = f"{path}, line {node.start_mark.line + 1}"
+        if key in seen:
+            raise ConfigInvalid(f"{where}: {key} is set twice", field=key)
+        seen.add(key)
+        try:
+            value = yaml.SafeLoader("").construct_object(node, deep=True)
+        except (yaml.YAMLError, ValueError, RecursionError) as error:
+            # A tag of another program, 31 February.
+            problem = getattr(error, "problem", None) or error
+            raise ConfigInvalid(f"{where}: {key}: {problem}", field=key) from error
+        values.set(key, checked_value(key, value, where=where, strict=True), where)
+
+
+def _compose(path: Path) -> Node | None:
+    """The nodes of a YAML file; None where it is empty."""
+    # Loaded here: without a file the start need not wait for it.
+    import yaml  # noqa: PLC0415
+
+    try:
+        text = path.read_text(encoding="utf-8")
+        return yaml.compose(text, Loader=yaml.SafeLoader)
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigInvalid(f"{path}: cannot be read: {error}") from error
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f", line {mark.line + 1}" if mark else ""
+        problem = getattr(error, "problem", None) or "not YAML"
+        raise ConfigInvalid(f"{path}{line}: {problem}") from error
+    except RecursionError as error:
+        raise ConfigInvalid(
+            f"{path}: it is nested too deeply; no setting is"
+        ) from error
+
+
+def _flatten(path: Path, node: Node, prefix: str) -> Iterator[tuple[str, Node]]:
+    if node.tag == "tag:yaml.org,2002:null":  # every key in it is commented out
+        return
+    if node.tag != "tag:yaml.org,2002:map":
+        where = f"{path}, line {node.start_mark.line + 1}"
+        raise ConfigInvalid(
+            f"{where}: {prefix.rstrip('.') or 'the file'} must be a mapping"
+        )
+    for name, value in node.value:
+        key = prefix + str(name.value)
+        if key in _SECTIONS:
+            yield from _flatten(path, value, key + ".")
+        elif key not in KEYS:
+            where = f"{path}, line {name.start_mark.line + 1}"
+            raise ConfigInvalid(
+                f"{where}: unknown key {key}{_suggestion(key)}", field=key
+            )
+        else:
+            yield key, value
+
+
+def _read_environment(environ: Mapping[str, str], values: _Values) -> None:
+    by_variable = {variable(key): key for key in KEYS}
+    for name, text in environ.items():
+        if not name.startswith(ENVIRONMENT_PREFIX) or name in _NO_SETTINGS:
+            continue
+        key = by_variable.get(name)
+        if key is None:
+            raise ConfigInvalid(
+                f"environment: unknown variable {name}{_suggestion(name)}"
+            )
+        where = f"environment, {name}"
+        values.set(key, value_from_text(key, text, where=where), where)
+
+
+def value_from_text(key: str, text: str, *, where: str) -> Any:  # noqa: ANN401
+    """A setting's value as typed. Raises `ConfigInvalid`."""
+    value: Any = text.strip()
+    if KEYS.get(key) is bool:
+        value = _YES_AND_NO.get(value.casefold(), value)
+    if value in ("", "null"):
+        value = None
+    return checked_value(key, value, where=where, strict=False)
+
+
+def checked_value(key: str, value: Any, *, where: str, strict: bool) -> Any:  # noqa: ANN401
+    """A value as its setting has it. Raises `ConfigInvalid`."""
+    if key not in KEYS:
+        raise ConfigInvalid(f"{where}: unknown key {key}{_suggestion(key)}", field=key)
+    if key in _LISTS and isinstance(value, str):
+        value = [part for part in value.split(os.pathsep) if part]
+    try:
+        converted = msgspec.convert(value, KEYS[key], strict=strict)
+    except msgspec.ValidationError as error:
+        problem = rephrase(
+            str(error), choices=_choices(KEYS[key]), form=_FORMS.get(key, "")
+        )
+        says = f"it says {_as_yaml(value)}"
+        raise ConfigInvalid(f"{where}: {key} {problem}; {says}", field=key) from error
+    check = _FURTHER_CHECKS.get(key)
+    if check and converted is not None and (problem := check(converted)):
+        raise ConfigInvalid(
+            f"{where}: {key}: {problem}; it says {converted!r}", field=key
+        )
+    return converted
+
+
+def _cron_problem(value: str) -> str:
+    return (
+        "" if len(value.split()) == 5 else "expected five fields such as '30 3 * * *'"
+    )
+
+
+def _backup_schedule_problem(value: str) -> str:
+    if value in BACKUP_SCHEDULES or not _cron_problem(value):
+        return ""
+    return f"expected one of {', '.join(BACKUP_SCHEDULES)}, or five cron fields"
+
+
+def _keep_problem(value: str | int) -> str:
+    try:
+        Keep.parse(str(value))
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def _listen_problem(value: str) -> str:
+    # Loaded here: most settings name no address.
+    from mnemosyned.config.settings import (  # noqa: PLC0415
+        tcp_address,
+    )
+
+    try:
+        tcp_address(value, tls=True)  # TLS is another setting: see `_check_listen`
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def _path_problem(value: str) -> str:
+    if "://" in value:
+        return "expected a path, not a URL"
+    return form_fault(value)
+
+
+def _database_problem(value: str) -> str:
+    if is_server(value):
+        return ""
+    if "://" in value:
+        return "expected a file or postgresql://user@host/name"
+    return form_fault(value)
+
+
+def _paths_problem(values: list[str]) -> str:
+    faults = ((path, form_fault(path)) for path in values)
+    return next((f"{shown_path(path)}: {fault}" for path, fault in faults if fault), "")
+
+
+def _choices(kind: object) -> list[str]:
+    """The values a setting is limited to; empty if any is allowed."""
+    if get_origin(kind) is not Literal:
+        return []
+    return [str(choice) for choice in get_args(kind)]
+
+
+def _as_yaml(value: object) -> str:
+    """A value as a file has it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "null" if value is None else repr(value)
+
+
+def _suggestion(wrong: str) -> str:
+    # Loaded here: only a mistake needs it.
+    from difflib import get_close_matches  # noqa: PLC0415
+
+    known = [*KEYS, *_SECTIONS, *(variable(key) for key in KEYS)]
+    close = get_close_matches(wrong, known, n=1)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+_FURTHER_CHECKS: dict[str, Callable[[Any], str]] = {
+    **dict.fromkeys(PATHS, _path_problem),
+    "database": _database_problem,
+    "watch.paths": _paths_problem,
+    "listen": _listen_problem,
+    "sleep.cron": _cron_problem,
+    "backup.schedule": _backup_schedule_problem,
+    "backup.keep": _keep_problem,
+}
+"""Checks of the text of a setting: each returns what is wrong, or nothing."""
+_LISTS = {"watch.paths"}
+"""Settings with several values, which may also be a text with colons between them."""
+_NO_PATHS = {"", "null", NO_MODEL, MODEL_TOKENIZER, IN_MEMORY}
+"""Texts of settings for a path that are none."""
+_FORMS = {"sleep.quiet_hours": '"22:00-07:00"'}
+"""An example of each value that a pattern checks."""
+_YES_AND_NO = {"yes": True, "on": True, "no": False, "off": False}
+"""Words for a yes or no in the environment, besides those of JSON."""
+_NO_SETTINGS = {
+    CONFIG_VARIABLE,
+    API_KEY_VARIABLE,
+    PROJECT_VARIABLE,
+    HOOK_WAIT_VARIABLE,
+    *CLIENT_VARIABLES,
+}
+_BUILT = msgspec.json.Decoder(Config)
+"""Made at import for what it leaves with the types: at first use, two threads would crash."""
+_SECTIONS = {key.rsplit(".", 1)[0] for key in KEYS if "." in key}

@@ -1,0 +1,474 @@
+"""Every setting with its type, its limits and its default, and the values of `database` and `listen`."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from urllib.parse import parse_qsl, urlencode
+
+import msgspec
+from msgspec import Meta
+
+from mnemosyned.backup_schedule import INTERVALS, KEEP_FORM
+from mnemosyned.errors import ConfigInvalid
+from mnemosyned.paths import (
+    DATABASE_PATH_BYTES_MAX,
+    DATABASE_SUFFIX,
+    PATH_BYTES_MAX,
+    default_socket,
+    path_fault,
+    shown_path,
+    state_dir,
+)
+
+SCHEMES = ("postgresql://", "postgres://")
+HIDDEN = "***"
+_SECRET_KEYS = ("password", "sslpassword")
+_URL = re.compile(r"(\w+://)(?:([^/:@]*)(:[^/]*)?@)?([^?]*)(?:\?(.*))?", re.DOTALL)
+"""Scheme, user, password, place and options as libpq parts them: a password may contain # and ?."""
+_URL_AS_PATH = re.compile(r"(?:^|/)postgres(?:ql)?:/+([^?]*)(.*)")
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseLocation:
+    """A SQLite file, or else the URL of a PostgreSQL database."""
+
+    file: Path | None = None
+    url: str = ""
+
+    def __str__(self) -> str:
+        return str(self.file) if self.file else without_password(self.url)
+
+
+def is_server(database: str | None) -> bool:
+    """Whether a setting names a server and no file."""
+    return database is not None and database.startswith(SCHEMES)
+
+
+def url_in_path(path: str) -> str | None:
+    """The URL that was stored as a path, such as `/home/ann/postgresql:/ann@host/name`."""
+    match = _URL_AS_PATH.search(path)
+    if match is None:
+        return None
+    place, options = match.groups()
+    is_name = "@" not in place and "/" not in place  # its slashes were merged
+    return f"postgresql://{'/' if is_name else ''}{place}{options}"
+
+
+def without_password(url: str, *, shown: str = HIDDEN) -> str:
+    """The URL of a database with `shown` in the place of a password; without one if it is empty."""
+    match = _URL.fullmatch(url)
+    if match is None:
+        return shown or HIDDEN
+    scheme, user, password, place, options = match.groups()
+    hidden = f":{shown}" if password and shown else ""
+    pairs = [
+        (key, shown if key in _SECRET_KEYS else value)
+        for key, value in parse_qsl(options or "", keep_blank_values=True)
+        if shown or key not in _SECRET_KEYS
+    ]
+    query = f"?{urlencode(pairs, safe='/*')}" if pairs else ""
+    return f"{scheme}{'' if user is None else f'{user}{hidden}@'}{place}{query}"
+
+
+IN_MEMORY = ":memory:"
+"""The path of a `Memory` that keeps nothing; a daemon needs a file."""
+ENVIRONMENT_PREFIX = "MNEMOSYNE_"
+NO_MODEL = "none"
+"""The `llm.model_path` for rules, although the default model is installed."""
+MODEL_TOKENIZER = "model"
+"""The `context.tokenizer` for counts by the model that writes summaries."""
+BACKUP_SCHEDULES = ("off", *INTERVALS)
+"""The values of `backup.schedule` besides cron fields."""
+RESTART = {
+    "database",
+    "socket",
+    "listen",
+    "tls.certificate",
+    "tls.key",
+    "owners.serve",
+    "owners.open_max",
+    "llm.concurrency",
+    "sleep.tick_s",
+    "limits.body_bytes_max",
+    "limits.threads",
+    "limits.connections_max",
+}
+"""Settings that take effect at the next start; besides them, all of `RESTART_SECTION`."""
+RESTART_SECTION = "embedding"
+PATHS = {
+    "backup.dir",
+    "context.tokenizer",
+    "database",
+    "embedding.model_path",
+    "llm.api_key_file",
+    "llm.model_path",
+    "socket",
+    "tls.certificate",
+    "tls.key",
+}
+"""Settings that name a file or a folder."""
+
+Hours = Annotated[float, Meta(gt=0, le=24 * 366)]
+Minutes = Annotated[float, Meta(gt=0, le=60 * 24 * 366)]
+QuietHours = Annotated[
+    str, Meta(pattern=r"^([01]\d|2[0-3]):[0-5]\d-([01]\d|2[0-3]):[0-5]\d$")
+]
+Count = Annotated[int, Meta(ge=1, le=100_000_000)]
+Tokens = Annotated[int, Meta(ge=0, le=100_000_000)]
+Fraction = Annotated[float, Meta(ge=0, le=1)]
+Bytes = Annotated[int, Meta(ge=1, le=1 << 30)]
+
+
+class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    pass
+
+
+class SleepConfig(_Section, frozen=True):
+    """When and how the daemon sleeps."""
+
+    ttl_hours: Hours = 24.0
+    interval_minutes: Annotated[float, Meta(ge=0.01, le=60 * 24 * 366)] = 60.0
+    cron: str | None = None
+    group_entries_max: Annotated[int, Meta(ge=3, le=500)] = 30
+    group_chars_max: Annotated[int, Meta(ge=200, le=1_000_000)] = 8_000
+    group_pause_hours: Hours = 6.0
+    summary_ratio: Annotated[float, Meta(ge=0.05, le=0.9)] = 0.33
+    on_age: bool = True
+    age_slack_minutes: Minutes = 60.0
+    on_count: Annotated[int, Meta(ge=3, le=1_000_000)] | None = None
+    on_bytes: Annotated[int, Meta(ge=1_000)] | None = None
+    on_idle_minutes: Minutes | None = None
+    on_session_tokens: Annotated[int, Meta(ge=100)] | None = None
+    idle_min_entries: Annotated[int, Meta(ge=1, le=1_000_000)] = 10
+    min_age_minutes: Minutes = 10.0
+    tick_s: Annotated[float, Meta(ge=0.01, le=3_600)] = 30.0
+    model_policy: Literal["any", "idle", "ac_power"] = "any"
+    quiet_hours: QuietHours | None = None
+    load_max: Annotated[float, Meta(gt=0, le=1_000)] | None = None
+    cycle_minutes: Minutes | None = 60.0
+    cycle_tokens: Annotated[int, Meta(ge=1_000)] | None = None
+    rollup_delay_hours: Annotated[float, Meta(ge=0, le=24 * 366)] = 6.0
+    rollup_min_items: Annotated[int, Meta(ge=2, le=100)] = 3
+    on_shutdown: bool = True
+    shutdown_deadline_s: Annotated[float, Meta(ge=0, le=3_600)] = 60.0
+
+
+class ArchiveConfig(_Section, frozen=True):
+    """Retention of the originals in the archive."""
+
+    keep_days: Annotated[float, Meta(gt=0, le=366_000)] | None = None
+    characters_max: Annotated[int, Meta(ge=0)] | None = None
+
+
+class ForgetConfig(_Section, frozen=True):
+    """How forgetting becomes final."""
+
+    grace_hours: Annotated[float, Meta(ge=0, le=8_784)] = 0
+
+
+class BackupConfig(_Section, frozen=True):
+    """Backups that the daemon makes by itself."""
+
+    dir: str | None = None
+    schedule: str | None = None
+    keep: Annotated[int, Meta(ge=1, le=9_999)] | str = KEEP_FORM
+
+
+class LlmConfig(_Section, frozen=True):
+    """The language model that writes summaries, if any."""
+
+    model_path: str | None = None
+    endpoint: str | None = None
+    endpoint_model: str | None = None
+    context_tokens: Annotated[int, Meta(ge=512, le=1 << 20)] | None = None
+    threads: Annotated[int, Meta(ge=1, le=256)] | None = None
+    gpu_layers: Annotated[int, Meta(ge=-1, le=1_000)] = 0
+    nice: Annotated[int, Meta(ge=0, le=19)] = 19
+    time_limit_s: Annotated[float, Meta(ge=0.1, le=3_600)] = 120.0
+    cycle_budget_s: Annotated[float, Meta(gt=0, le=86_400 * 7)] = 1_800.0
+    idle_s: Annotated[float, Meta(ge=1, le=86_400)] = 300.0
+    api_key_file: str | None = None
+    local_only: bool = True
+    max_tokens: Annotated[int, Meta(ge=16, le=32_768)] = 512
+    concurrency: Annotated[int, Meta(ge=1, le=64)] = 1
+
+
+class ContextConfig(_Section, frozen=True):
+    """Defaults of `context` and `compact`, which a request may override."""
+
+    total: Tokens = 30_000
+    system_reserve: Tokens = 2_000
+    tools_reserve: Tokens = 2_000
+    memory_fraction: Fraction = 0.15
+    learnings_fraction: Fraction = 0.05
+    fresh_tail: Annotated[int, Meta(ge=0, le=100_000)] = 16
+    tokenizer: str | None = None
+    model_limit_s: Annotated[float, Meta(gt=0, le=50)] = 20.0  # clients wait for 60 s
+
+
+class LearningsConfig(_Section, frozen=True):
+    """Recognition of standing instructions."""
+
+    recognize: bool = True
+
+
+class HooksConfig(_Section, frozen=True):
+    """Hooks of agents' tools."""
+
+    capture: bool = True
+    tell: bool = True
+
+
+class WatchConfig(_Section, frozen=True):
+    """Folders that are followed, besides those of `mnem watch`."""
+
+    paths: Annotated[list[str], Meta(max_length=100)] = msgspec.field(
+        default_factory=list
+    )
+    files_max: Annotated[int, Meta(ge=1, le=200_000)] = 20_000
+    settle_s: Annotated[float, Meta(ge=0, le=600)] = 5.0
+
+
+class EmbeddingConfig(_Section, frozen=True):
+    """The embedding model that recall uses besides words, if any."""
+
+    model_path: str | None = None
+    query_prefix: str = ""
+    memory_prefix: str = ""
+    similarity_min: Annotated[float, Meta(ge=0, le=1)] = 0.4
+    wait_ms: Annotated[int, Meta(ge=1, le=60_000)] = 300
+    rows_max: Annotated[int, Meta(ge=100, le=10_000_000)] = 100_000
+    threads: Annotated[int, Meta(ge=1, le=256)] = 1
+    nice: Annotated[int, Meta(ge=0, le=19)] = 10
+    time_limit_s: Annotated[float, Meta(ge=0.1, le=3_600)] = 60.0
+    idle_s: Annotated[float, Meta(ge=1, le=86_400)] = 3_600.0
+
+
+class LimitsConfig(_Section, frozen=True):
+    """Limits of requests and connections."""
+
+    content_bytes_max: Bytes = 1 << 20
+    body_bytes_max: Bytes = 32 << 20
+    threads: Annotated[int, Meta(ge=1, le=256)] = 16
+    connections_max: Annotated[int, Meta(ge=1, le=10_000)] = 200
+
+
+class TlsConfig(_Section, frozen=True):
+    """TLS of the clients over TCP; both files, or none."""
+
+    certificate: str | None = None
+    key: str | None = None
+
+
+class OwnersConfig(_Section, frozen=True):
+    """Whether the memories of many owners are served."""
+
+    serve: bool = False
+    open_max: Annotated[int, Meta(ge=1, le=100_000)] = 500
+
+
+class LogConfig(_Section, frozen=True):
+    """Level and format of the log."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    format: Literal["auto", "json", "console"] = "auto"
+
+
+class Config(_Section, frozen=True):
+    """Every setting; `config/mnemosyned.yaml` has the same defaults and a line on each."""
+
+    auto_sleep: bool = True
+    wm_max: Count = 10_000
+    database: str | None = None
+    socket: str | None = None
+    listen: str | None = None
+    secrets: Literal["keep", "mask", "refuse"] = "keep"
+    sleep: SleepConfig = msgspec.field(default_factory=SleepConfig)
+    archive: ArchiveConfig = msgspec.field(default_factory=ArchiveConfig)
+    forget: ForgetConfig = msgspec.field(default_factory=ForgetConfig)
+    backup: BackupConfig = msgspec.field(default_factory=BackupConfig)
+    llm: LlmConfig = msgspec.field(default_factory=LlmConfig)
+    context: ContextConfig = msgspec.field(default_factory=ContextConfig)
+    learnings: LearningsConfig = msgspec.field(default_factory=LearningsConfig)
+    hooks: HooksConfig = msgspec.field(default_factory=HooksConfig)
+    watch: WatchConfig = msgspec.field(default_factory=WatchConfig)
+    embedding: EmbeddingConfig = msgspec.field(default_factory=EmbeddingConfig)
+    limits: LimitsConfig = msgspec.field(default_factory=LimitsConfig)
+    tls: TlsConfig = msgspec.field(default_factory=TlsConfig)
+    owners: OwnersConfig = msgspec.field(default_factory=OwnersConfig)
+    log: LogConfig = msgspec.field(default_factory=LogConfig)
+
+    @property
+    def location(self) -> DatabaseLocation:
+        """The place of the memory. Raises `ConfigInvalid`."""
+        if self.database and is_server(self.database):
+            return DatabaseLocation(url=self.database)
+        return DatabaseLocation(self.database_path)
+
+    @property
+    def database_path(self) -> Path:
+        """The database file, as an absolute path. Raises `ConfigInvalid`."""
+        if is_server(self.database):
+            raise ConfigInvalid(
+                "the memory is on a PostgreSQL server, and this is for one in a file",
+                field="database",
+            )
+        if self.database == IN_MEMORY:
+            raise ConfigInvalid(
+                f'database: "{IN_MEMORY}" is for `Memory` in a program; name a file',
+                field="database",
+            )
+        if self.database and (url := url_in_path(self.database)):
+            raise ConfigInvalid(
+                "database: the URL of a server was stored as the path of a file; store it again: "
+                f"mnem config set database {shlex.quote(without_password(url, shown=''))}",
+                field="database",
+            )
+        path = _usable(
+            self.database or str(state_dir() / "memory.db"),
+            key="database",
+            suffix=DATABASE_SUFFIX,
+            bytes_max=DATABASE_PATH_BYTES_MAX,
+        )
+        if path.is_dir():
+            raise ConfigInvalid(
+                f"database: {shown_path(str(path))} is a folder; name a file in it",
+                field="database",
+            )
+        return path
+
+    @property
+    def backup_folder(self) -> Path | None:
+        """The folder of backups, as an absolute path; None: next to the database."""
+        if not self.backup.dir:
+            return None
+        return _usable(self.backup.dir, key="backup.dir")
+
+    @property
+    def tls_files(self) -> tuple[Path, Path] | None:
+        """The files of the certificate and of its key. Raises `ConfigInvalid` for one alone."""
+        certificate, key = self.tls.certificate, self.tls.key
+        if not (certificate or key):
+            return None
+        if not (certificate and key):
+            missing = "key" if certificate else "certificate"
+            raise ConfigInvalid(
+                "tls: set both tls.certificate and tls.key, or neither; both at once: mnem config set "
+                "tls.certificate=FILE tls.key=FILE",
+                field=f"tls.{missing}",
+            )
+        return (
+            _usable(certificate, key="tls.certificate"),
+            _usable(key, key="tls.key"),
+        )
+
+    @property
+    def listen_address(self) -> tuple[str, int] | None:
+        """The host and port for TCP. Raises `ConfigInvalid` for other machines without TLS."""
+        if not self.listen:
+            return None
+        # Loaded here: most settings name no address.
+
+        try:
+            return tcp_address(self.listen, tls=self.tls_files is not None)
+        except ValueError as error:
+            raise ConfigInvalid(
+                f"listen: {error}; it says {self.listen!r}", field="listen"
+            ) from error
+
+    @property
+    def socket_path(self) -> Path:
+        """The daemon's socket."""
+        if not self.socket:
+            return default_socket()
+        return _expanded(self.socket, key="socket")
+
+
+def _usable(
+    name: str, *, key: str, suffix: str = "", bytes_max: int = PATH_BYTES_MAX
+) -> Path:
+    """A path without links in it. Raises `ConfigInvalid` for one that leads nowhere."""
+    return _expanded(name, key=key, suffix=suffix, bytes_max=bytes_max).resolve()
+
+
+def _expanded(
+    name: str, *, key: str, suffix: str = "", bytes_max: int = PATH_BYTES_MAX
+) -> Path:
+    """A path with `~` replaced. Raises `ConfigInvalid`."""
+    fault = path_fault(name, suffix=suffix, bytes_max=bytes_max)
+    if fault:
+        raise ConfigInvalid(
+            f"{key}: {shown_path(name)} cannot be used: {fault}", field=key
+        )
+    return Path(name).expanduser()
+
+
+def keys(
+    section: type[_Section] = Config, prefix: str = ""
+) -> Iterator[tuple[str, Any]]:
+    """Every key, dotted, with its type."""
+    for field in msgspec.structs.fields(section):
+        if isinstance(field.type, type) and issubclass(field.type, _Section):
+            yield from keys(field.type, f"{prefix}{field.name}.")
+        else:
+            yield prefix + field.name, field.type
+
+
+def variable(key: str) -> str:
+    """The environment variable of a key."""
+    return ENVIRONMENT_PREFIX + key.replace(".", "_").upper()
+
+
+def needs_restart(key: str) -> bool:
+    """Whether a change of a setting takes effect at the next start only."""
+    return key in RESTART or key.startswith(f"{RESTART_SECTION}.")
+
+
+def changed_keys(former: Config, present: Config) -> list[str]:
+    """The settings in which two differ."""
+    return [key for key in KEYS if value_of(former, key) != value_of(present, key)]
+
+
+def value_of(config: Config, key: str) -> Any:  # noqa: ANN401
+    """The value of a setting by its dotted key."""
+    value: Any = config
+    for name in key.split("."):
+        value = getattr(value, name)
+    return value
+
+
+KEYS: dict[str, Any] = dict(keys())
+"""Every key with its type."""
+
+
+LOCALHOST = "localhost"
+
+
+def tcp_address(setting: str, *, tls: bool = False) -> tuple[str, int]:
+    """The host and port that `listen` names. Raises `ValueError` with what is wrong."""
+    name, colon, digits = setting.rpartition(":")
+    port = int(digits) if digits.isdecimal() and digits.isascii() else -1
+    if not colon or not 0 <= port <= 65_535:
+        raise ValueError('write it as "127.0.0.1:7464"')
+    if name.lower() == LOCALHOST:
+        return "127.0.0.1", port
+    try:
+        address = ipaddress.ip_address(name.removeprefix("[").removesuffix("]"))
+    except ValueError:
+        raise ValueError(
+            "the host must be localhost or an address of this machine"
+        ) from None
+    if (address.version == 6) != name.startswith("["):
+        raise ValueError('write an IPv6 address as "[::1]:7464"')
+    if not (tls or address.is_loopback):
+        raise ValueError(
+            "only loopback is allowed without TLS: set tls.certificate and tls.key, or forward "
+            "the socket or this port with ssh"
+        )
+    return str(address), port

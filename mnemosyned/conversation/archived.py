@@ -1,0 +1,242 @@
+"""Archived messages: as memories, as parts of a compaction, and as stubs of long tool results."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from mnemosyned.conversation.key_facts import NAMELESS, result_beginning, result_ending
+from mnemosyned.conversation.messages import (
+    SHORTENED,
+    STUB,
+    TOOL_ROLES,
+    Message,
+    MessagePart,
+    PartKind,
+    is_plain,
+    message_id,
+    message_parts,
+    message_time,
+    strip_stub_mark,
+)
+from mnemosyned.conversation.summary_message import VALUE_SEPARATOR, VALUES
+from mnemosyned.instants import in_zone
+from mnemosyned.memory.values import TELLING_KINDS, MemoryRecord
+from mnemosyned.text.exact_values import extract_details
+from mnemosyned.text.frames import neutralize_line
+
+REST, WHOLE = "rest_of_message", "message"
+"""Metadata keys: fields of a message besides role and content, or the whole message."""
+NAMELESS_CALL = "tool"
+WORDLESS = "∅"
+"""Content of the memory of a message without words, such as the result of `mkdir`.
+
+An empty content would mean a pruned memory. No search finds the sign, as it is no word.
+"""
+
+
+def as_memory(
+    message: Message, *, id: str, said: datetime, session: str, source: str | None
+) -> MemoryRecord:
+    """Return the memory of a message; `as_message` restores the message."""
+    role, content = message.get("role"), message.get("content")
+    plain = all(isinstance(one, str) and "\0" not in one for one in (role, content))
+    shown = str(content) if plain else readable_text(message)
+    wordless = not shown.strip()
+    rest = {key: one for key, one in message.items() if key not in ("role", "content")}
+    if wordless:
+        rest = {"content": content, **rest}
+    metadata = {REST: rest} if rest else {}
+    return MemoryRecord(
+        id=id,
+        content=WORDLESS if wordless else shown,
+        created_at=said,
+        session=session,
+        source=source,
+        role=_role_without_nul(role),
+        metadata=metadata if plain else {WHOLE: dict(message)},
+    )
+
+
+def as_message(memory: MemoryRecord) -> dict[str, Any]:
+    """Return the message a memory was made of; for any other memory, its role and content."""
+    whole, rest = memory.metadata.get(WHOLE), memory.metadata.get(REST)
+    if isinstance(whole, Mapping):
+        return dict(whole)
+    plain = {"role": memory.role, "content": memory.content}
+    return {**plain, **rest} if isinstance(rest, Mapping) else plain
+
+
+def as_original(memory: MemoryRecord) -> MemoryRecord:
+    """Return the memory with the original content of its message, even one without words."""
+    if memory.content != WORDLESS:
+        return memory
+    content = as_message(memory).get("content")
+    return replace(memory, content=content) if isinstance(content, str) else memory
+
+
+def readable_text(message: Message) -> str:
+    """Return all readable text of a message, without NUL."""
+    return "\n".join(_readable_lines(message)).replace(
+        "\0", "\N{REPLACEMENT CHARACTER}"
+    )
+
+
+def message_times(messages: Sequence[Message], *, now: datetime) -> list[datetime]:
+    """Return the time of each message; without a timestamp, the time of the one before.
+
+    A time in the future, by another clock, becomes `now`.
+    """
+    timestamps = [_instant_of(message) for message in messages]
+    last = next(filter(None, timestamps), now)
+    times: list[datetime] = []
+    for timestamp in timestamps:
+        last = timestamp or last
+        times.append(min(last, now))
+    return times
+
+
+def _role_without_nul(role: object) -> str:
+    """Return the role without NUL."""
+    return (
+        role.replace("\0", "\N{REPLACEMENT CHARACTER}") if isinstance(role, str) else ""
+    )
+
+
+def _instant_of(message: Message) -> datetime | None:
+    said = message_time(message)
+    instant = in_zone(said, UTC) if said else None
+    return (
+        instant if instant and instant.year > 1 else None
+    )  # Go's unset time is in year 1
+
+
+def _readable_lines(message: Message) -> Iterator[str]:
+    for part in message_parts(message):
+        if part.kind is PartKind.CALL:
+            yield f"calls {part.name or NAMELESS_CALL} {part.text}".rstrip()
+        elif part.kind is PartKind.MEDIA:
+            yield "[media]"
+        elif part.text:
+            yield part.text
+
+
+ABOUT = timedelta(hours=1)
+"""So far apart an agent's own clock and ours may put the same words."""
+
+
+def archived_memory_ids(below: Mapping[str, Sequence[str]], id: str) -> Iterator[str]:
+    """Yield the memories of a compaction, in order; an id that is its own part is a memory's."""
+    opened = {id}
+    waiting = list(reversed(below.get(id, [])))
+    while waiting:
+        part = waiting.pop()
+        if part in opened or part not in below:
+            yield part
+        if part in below and part not in opened:
+            opened.add(part)
+            waiting += reversed(below[part])
+
+
+STUBBED_CHARS_MIN = 800
+"""Minimum length of a result to stub; a stub is never longer."""
+ENDING_CHARS = 240
+VALUES_CHARS = 160
+_NAME = re.compile(r"[^\w.-]+")
+_POINTER = re.compile(re.escape(STUB) + r"[^\n\]]{0,100}; expand ([^\s\]]{1,200})\]")
+
+
+def stub_results(
+    message: Message, names: Mapping[str, str], *, archived: bool = True
+) -> dict[str, Any] | None:
+    """Stub the long tool results of a message; None where it has none.
+
+    A stub begins like its result, so that its key fact stays the same. It names the id of the
+    archived original, unless the original is not `archived`.
+    """
+    if is_plain(message):
+        return None
+    long = list(filter(_is_long_result, message_parts(message)))
+    if not long:
+        return None
+    id = message_id(message) if archived else ""
+    if message.get("role") in TOOL_ROLES:
+        name = long[0].name or names.get(long[0].id, NAMELESS)
+        return {**message, "content": _stub_text(long[0].text, name, id)}
+    stubs = {
+        part.id: _stub_text(part.text, names.get(part.id, NAMELESS), id)
+        for part in long
+    }
+    content = [
+        {**block, "content": stubs[block["tool_use_id"]]}
+        if isinstance(block, Mapping) and block.get("tool_use_id") in stubs
+        else block
+        for block in message["content"]
+    ]
+    return {**message, "content": content}
+
+
+def _is_long_result(part: MessagePart) -> bool:
+    return part.kind is PartKind.RESULT and len(part.text.strip()) > STUBBED_CHARS_MIN
+
+
+def stub_pointer(message: Message) -> str:
+    """Return the id that a stub names for its original; empty for any other message."""
+    if is_plain(message):
+        return ""
+    marks = (
+        _POINTER.match(part.text)
+        for part in message_parts(message)
+        if part.kind is PartKind.RESULT
+    )
+    return next((mark[1] for mark in marks if mark), "")
+
+
+def is_stub_of(message: Message, original: Message) -> bool:
+    """Whether a message is a stub of this original; a tool could write a pointer itself."""
+    stub = stub_results(original, {})
+    return stub is not None and _comparable_parts(message) == _comparable_parts(stub)
+
+
+def _comparable_parts(message: Message) -> list[tuple[PartKind, str, str]]:
+    return [
+        (
+            part.kind,
+            strip_stub_mark(part.text) if part.kind is PartKind.RESULT else part.text,
+            part.id,
+        )
+        for part in message_parts(message)
+    ]
+
+
+def _stub_text(result: str, name: str, id: str) -> str:
+    result = result.strip()
+    head = result_beginning(result)
+    end = result_ending(result, after=len(head), chars=ENDING_CHARS)
+    shown = (head, _values_line(result, shown=f"{head}\n{end}"), end)
+    called = _NAME.sub("_", name)[:40]
+    size = f"{len(result):,} characters"
+    mark = (
+        f"{STUB}{called}, {size}; expand {id}]"
+        if id
+        else f"{SHORTENED}{called}, {size}]"
+    )
+    return f"{mark} " + "\n…\n".join(filter(None, shown))
+
+
+def _values_line(result: str, *, shown: str) -> str:
+    """Return the line of exact values that the stub does not show, empty if there is none."""
+    values: list[str] = []
+    room = VALUES_CHARS
+    for detail in extract_details(result):
+        telling = detail.kind in TELLING_KINDS and not detail.sensitive
+        if not telling or detail.value in shown:
+            continue
+        room -= len(detail.value) + len(VALUE_SEPARATOR)
+        if room < 0:
+            break
+        values.append(detail.value)
+    return VALUES + neutralize_line(VALUE_SEPARATOR.join(values)) if values else ""

@@ -1,0 +1,346 @@
+"""Default policy of compaction: stub old tool results first, then summarize the oldest messages.
+
+The oldest messages go into one summary, merged with the earlier one. Compaction begins at a
+threshold and goes down to a target well below it, so that the next message does not start it
+again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from mnemosyned.conversation.archived import stub_results
+from mnemosyned.conversation.budget import share_of
+from mnemosyned.conversation.compaction import (
+    KEEP_RECENT,
+    MAX_TOKENS,
+    THRESHOLD,
+    Compaction,
+    CompactionDecision,
+    RemovedMessage,
+    SplitConversation,
+    SummarizeMessages,
+    at_threshold,
+    summarize_with_model,
+)
+from mnemosyned.conversation.key_facts import (
+    SHORT_CHARS,
+    facts_of,
+    result_highlights,
+    round_conclusions,
+    select_facts,
+    without_repetitions,
+)
+from mnemosyned.conversation.messages import (
+    FullCounter,
+    Message,
+    MessageCounter,
+    PartKind,
+    message_id,
+    message_parts,
+    message_text,
+    message_time,
+    tool_names,
+)
+from mnemosyned.conversation.summary_message import (
+    SummaryContent,
+    SummaryLayout,
+    archive_pointer,
+    merge_summaries,
+    render_summary,
+    summary_body,
+    summary_message,
+)
+from mnemosyned.memory.values import TELLING_KINDS, Detail, MemoryRecord
+from mnemosyned.summary.extract import extract
+from mnemosyned.text.dates.formatting import (
+    annotate_relative_dates,
+    may_have_relative_dates,
+)
+from mnemosyned.text.exact_values import extract_details
+from mnemosyned.text.frames import neutralize
+from mnemosyned.text.secrets.masking import KnownSecrets
+from mnemosyned.text.token_counts import TokenEstimator
+
+TARGET = 0.6
+SUMMARY_FRACTION = 0.15
+"""Share of the window for a summary; further facts stay in its metadata and the archive."""
+PROSE_SHARE = 0.6
+"""Share of the summary for a model's prose; a longer answer is rejected."""
+VALUES_SHARE = 0.25
+"""Share of the summary for exact values that its facts do not show."""
+EXTRACT_RATIO = 0.25
+"""Share of long prose kept as its best sentences, where no model summarizes it."""
+_SPOKEN = (PartKind.TEXT, PartKind.RESULT)
+
+
+class AutoPolicy:
+    """Policy that makes room by rule, and by a model where given; summaries hold no secrets."""
+
+    name: ClassVar[str] = "auto"
+
+    def __init__(
+        self,
+        max_tokens: int = MAX_TOKENS,
+        *,
+        threshold: float = THRESHOLD,
+        target: float = TARGET,
+        keep_recent: int = KEEP_RECENT,
+        summarize: SummarizeMessages | None = None,
+        counter: MessageCounter | None = None,
+    ) -> None:
+        self.max_tokens = max_tokens
+        self.threshold = threshold
+        self.target = min(target, threshold)
+        self.keep_recent = max(0, keep_recent)
+        self._summarize = summarize
+        self._counter = counter or FullCounter(TokenEstimator())
+
+    def due(self, usage: int) -> CompactionDecision:
+        return at_threshold(usage, self.threshold, self.max_tokens)
+
+    def compact(
+        self, messages: Sequence[Message], *, keep_recent: int | None = None
+    ) -> Compaction:
+        keep = self.keep_recent if keep_recent is None else keep_recent
+        split = SplitConversation(messages, keep=keep)
+        costs = [self._counter.message(message) for message in messages]
+        earlier = merge_summaries(split.earlier)
+        unchanged = Compaction(
+            messages=list(messages),
+            policy=self.name,
+            counter=self._counter.name,
+            tokens_before=sum(costs),
+            tokens_after=sum(costs),
+            limit=max(0, self.max_tokens),
+            facts=earlier.facts,
+            orphans=split.groups.orphans,
+        )
+        if not self.due(unchanged.tokens_before).due:
+            return unchanged
+        stubbed = _StubbedConversation(split, self._stubs(split, costs), costs)
+        if sum(costs) <= share_of(self.max_tokens, self.target) or not split.old:
+            return _stub_old_results(unchanged, stubbed)
+        done = self._with_summary(unchanged, stubbed, earlier)
+        return done if done.tokens_after < unchanged.tokens_before else unchanged
+
+    def _stubs(self, split: SplitConversation, costs: list[int]) -> dict[int, Message]:
+        """Stub old tool results, oldest first, until the target is met; update `costs`."""
+        goal = share_of(self.max_tokens, self.target)
+        names = tool_names(split.messages)
+        stubs: dict[int, Message] = {}
+        total = sum(costs)
+        for position in split.old:
+            if total <= goal:
+                break
+            stub = stub_results(split.messages[position], names)
+            cost = self._counter.message(stub) if stub else costs[position]
+            if stub and cost < costs[position]:
+                total += cost - costs[position]
+                stubs[position], costs[position] = stub, cost
+        return stubs
+
+    def _with_summary(
+        self,
+        unchanged: Compaction,
+        stubbed: _StubbedConversation,
+        earlier: SummaryContent,
+    ) -> Compaction:
+        """Replace the oldest messages by a summary; stub later ones."""
+        split = stubbed.split
+        end = self._summary_end(split, stubbed.costs)
+        summarized = [position for position in split.old if position < end]
+        left = [position for position in split.live if position >= end]
+        late_stubs = [position for position in stubbed.stubs if position >= end]
+        originals = split.take(summarized)
+        values = _exact_values(originals)
+        content, reason = self._content(originals, values, earlier)
+        summary = self._summary(content)
+        kept = [
+            *split.messages[: split.pinned],
+            summary,
+            *(stubbed.at(position) for position in left),
+        ]
+        return replace(
+            unchanged,
+            messages=kept,
+            tokens_after=sum(map(self._counter.message, kept)),
+            archived=_removed_message([*originals, *split.take(late_stubs)]),
+            summaries=(summary_body(summary["content"]),),
+            facts=content.facts,
+            details=(*values, *_exact_values(split.take(late_stubs))),
+            fallback_reason=reason,
+        )
+
+    def _content(
+        self,
+        originals: Sequence[Message],
+        values: Sequence[Detail],
+        earlier: SummaryContent,
+    ) -> tuple[SummaryContent, str]:
+        """Return the content of a summary, and the reason where a model wrote no prose."""
+        secrets = [value for value in values if value.sensitive]
+        prose, reason = summarize_with_model(
+            self._summarize,
+            originals,
+            fits=self._fits,
+            earlier=earlier.prose,
+            secrets=secrets,
+        )
+        sentences = [] if prose else _extract_prose(originals, secrets)
+        facts = [*earlier.facts, *_key_facts(originals, secrets), *sentences]
+        shown = (value.value for value in values if not value.sensitive)
+        ids = map(message_id, originals)
+        content = SummaryContent(
+            facts=tuple(without_repetitions(facts)),
+            values=tuple(without_repetitions([*earlier.values, *shown])),
+            prose=prose or earlier.prose,
+            summary_of=tuple(without_repetitions([*earlier.summary_of, *ids])),
+        )
+        return content, reason
+
+    def _fits(self, prose: str) -> bool:
+        room = share_of(self.max_tokens, SUMMARY_FRACTION)
+        return self._counter.text(prose) <= share_of(room, PROSE_SHARE)
+
+    def _summary_end(self, split: SplitConversation, costs: Sequence[int]) -> int:
+        """Return the end of the oldest messages to summarize: as few as make room, groups whole."""
+        window = self.max_tokens
+        room = share_of(window, self.target) - share_of(window, SUMMARY_FRACTION)
+        left = sum(costs[: split.pinned]) + sum(costs[at] for at in split.live)
+        live = set(split.live)
+        end = split.pinned
+        for cut in split.groups.cuts:
+            if left <= room or cut > split.tail_start:
+                break
+            left -= sum(costs[at] for at in range(end, cut) if at in live)
+            end = max(end, cut)
+        return end
+
+    def _summary(self, content: SummaryContent) -> dict[str, Any]:
+        """Write the summary message: all facts in its metadata, those that fit in its text."""
+        room = share_of(self.max_tokens, SUMMARY_FRACTION)
+        count = self._counter.text
+        prose = content.prose
+        layout = SummaryLayout(pointer=archive_pointer(content))
+        room -= count(render_summary((), shape=layout, prose=prose))
+        facts = select_facts(content.facts, int(room * (1 - VALUES_SHARE)), count)
+        room -= sum(count(f"- {fact}\n") for fact in facts)
+        shown = "\n".join((prose, *facts))
+        missing = [value for value in content.values if value not in shown]
+        values = select_facts(list(filter(_is_self_explanatory, missing)), room, count)
+        body = render_summary(
+            facts,
+            shape=replace(layout, values=values),
+            prose=prose,
+            left_out=len(content.facts) - len(facts),
+        )
+        return summary_message(body, content, policy=self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class _StubbedConversation:
+    """A conversation whose old tool results are stubbed, with the cost of each message."""
+
+    split: SplitConversation
+    stubs: Mapping[int, Message]
+    """Stubs by the positions of their originals."""
+    costs: Sequence[int]
+
+    def at(self, position: int) -> Message:
+        return self.stubs.get(position, self.split.messages[position])
+
+
+def _stub_old_results(
+    unchanged: Compaction, stubbed: _StubbedConversation
+) -> Compaction:
+    originals = stubbed.split.take(list(stubbed.stubs))
+    return replace(
+        unchanged,
+        messages=[stubbed.at(at) for at in range(len(stubbed.split.messages))],
+        tokens_after=sum(stubbed.costs),
+        archived=_removed_message(originals),
+        details=tuple(_exact_values(originals)),
+    )
+
+
+def _removed_message(messages: Iterable[Message]) -> tuple[RemovedMessage, ...]:
+    return tuple(RemovedMessage(message_id(message), message) for message in messages)
+
+
+def _exact_values(messages: Iterable[Message]) -> list[Detail]:
+    """Return the exact values of messages; a value secret in one message is secret in all."""
+    values = [value for message in messages for value in _values_of_message(message)]
+    secrets = [value for value in values if value.sensitive]
+    if not secrets:
+        return values
+    known = KnownSecrets(secrets)
+    return [
+        replace(value, sensitive=True)
+        if known.mask(value.value) != value.value
+        else value
+        for value in values
+    ]
+
+
+def _is_self_explanatory(value: str) -> bool:
+    """Whether an exact value says something without its sentence."""
+    return any(detail.kind in TELLING_KINDS for detail in extract_details(value))
+
+
+def _values_of_message(message: Message) -> Iterator[Detail]:
+    id = message_id(message)
+    for part in message_parts(message):
+        if part.kind in _SPOKEN:
+            yield from extract_details(part.text, memory=id)
+
+
+def _key_facts(messages: Sequence[Message], secrets: Sequence[Detail]) -> Iterator[str]:
+    """Yield the key facts without secrets, relative dates made absolute where the time is known."""
+    names = tool_names(messages)
+    known = KnownSecrets(secrets)
+    concluding = round_conclusions(messages)
+    for position, message in enumerate(messages):
+        said = message_time(message)
+        facts = list(facts_of(message, names, excerpt=result_highlights))
+        if position in concluding:
+            facts.append(concluding[position])
+        for fact in facts:
+            shown = known.mask(fact)
+            yield (
+                annotate_relative_dates(shown, said)
+                if said and may_have_relative_dates(shown)
+                else shown
+            )
+
+
+def _extract_prose(messages: Sequence[Message], secrets: Sequence[Detail]) -> list[str]:
+    """Return the best sentences of long messages that have a time.
+
+    Without a time, "yesterday" would come to mean some other day.
+    """
+    known = KnownSecrets(secrets)
+    memories = [
+        MemoryRecord(
+            id="",
+            content=known.mask(neutralize(message_text(message).strip())),
+            created_at=said,
+            role=_role_of(message),
+        )
+        for message in messages
+        if _has_prose(message) and (said := message_time(message))
+    ]
+    return list(extract(memories, ratio=EXTRACT_RATIO).lines) if memories else []
+
+
+def _has_prose(message: Message) -> bool:
+    """Whether a message has prose: any of the agent's, more than a few words of the user's."""
+    words = message_text(message).strip()
+    return bool(words) and (len(words) > SHORT_CHARS or message.get("role") != "user")
+
+
+def _role_of(message: Message) -> str:
+    role = message.get("role")
+    return role if isinstance(role, str) else ""

@@ -1,0 +1,359 @@
+"""Compaction of a conversation: results, the key-facts policy, and summaries by a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Protocol
+
+from mnemosyned.conversation.budget import exact_fraction
+from mnemosyned.conversation.key_facts import (
+    NAMELESS,
+    extract_facts,
+    to_bullets,
+    without_repetitions,
+)
+from mnemosyned.conversation.messages import (
+    TIME_KEYS,
+    CharsCounter,
+    Message,
+    MessageCounter,
+    MessagePart,
+    PartKind,
+    count_pinned,
+    estimate_tokens,
+    group_messages,
+    message_id,
+    message_parts,
+    tool_names,
+)
+from mnemosyned.conversation.summary_message import (
+    NO_FACTS,
+    SESSION_HEADER,
+    SummaryContent,
+    is_summary,
+    merge_summaries,
+    prose_to_facts,
+    read_summary,
+    summary_body,
+    summary_message,
+)
+from mnemosyned.errors import reason_of
+from mnemosyned.memory.values import Detail
+from mnemosyned.text.frames import neutralize
+from mnemosyned.text.secrets.masking import KnownSecrets
+
+KEEP_RECENT = 4
+THRESHOLD = 0.8
+MAX_TOKENS = 30_000
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedMessage:
+    """A message that a compaction removed, and the id that brings it back."""
+
+    id: str
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class ConsolidationAudit:
+    """Record of a compaction that removed something."""
+
+    messages_removed: int
+    summary_length: int
+    """Characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionDecision:
+    """Decision whether to compact now, and the rule behind it."""
+
+    due: bool
+    rule: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compaction:
+    """Result of a compaction."""
+
+    messages: list[Message]
+    """Kept messages are the same objects; a summary has `metadata.kind == "summary"`."""
+    policy: str
+    counter: str
+    """Name of the token counter."""
+    tokens_before: int
+    tokens_after: int
+    limit: int = 0
+    """Token limit applied, 0 for none."""
+    archived: tuple[RemovedMessage, ...] = ()
+    """Messages removed or stubbed, oldest first; `expand` with their ids restores them."""
+    summaries: tuple[str, ...] = ()
+    """Text of each summary written, without its header."""
+    facts: tuple[str, ...] = ()
+    """All facts of the summaries, earlier ones included."""
+    details: tuple[Detail, ...] = ()
+    """Exact values of the archived messages, secrets marked."""
+    orphans: tuple[int, ...] = ()
+    """Positions, in the input, of tool calls without result and results without call."""
+    fallback_reason: str = ""
+    """Reason why a rule wrote a summary that a model was asked for."""
+
+    @property
+    def changed(self) -> bool:
+        return bool(self.archived or self.summaries)
+
+    @property
+    def over_budget(self) -> bool:
+        """Whether the messages that must stay exceed the limit."""
+        return 0 < self.limit < self.tokens_after
+
+    @property
+    def expand(self) -> tuple[str, ...]:
+        """Ids of the removed messages."""
+        return tuple(removed.id for removed in self.archived)
+
+    @property
+    def audit(self) -> ConsolidationAudit | None:
+        if not self.archived:
+            return None
+        return ConsolidationAudit(len(self.archived), sum(map(len, self.summaries)))
+
+
+class CompactionPolicy(Protocol):
+    """Rule for when and how to compact a conversation; pure."""
+
+    name: ClassVar[str]
+
+    def due(self, usage: int) -> CompactionDecision:
+        """Decide whether a number of tokens is too many."""
+        ...
+
+    def compact(
+        self, messages: Sequence[Message], *, keep_recent: int | None = None
+    ) -> Compaction:
+        """Compact the conversation; return it unchanged where there is nothing to do.
+
+        The `keep_recent` newest messages stay, by default the policy's own number.
+        """
+        ...
+
+
+def should_compact(policy: CompactionPolicy, usage: int) -> CompactionDecision:
+    """Decide whether the policy would compact at a number of tokens, and by which rule."""
+    return policy.due(usage)
+
+
+def at_threshold(usage: int, fraction: float, max_tokens: int) -> CompactionDecision:
+    """Decide whether usage reached a fraction of a window; never with a window of 0 or less."""
+    reached = max_tokens > 0 and usage >= exact_fraction(fraction) * max_tokens
+    return CompactionDecision(
+        reached, f"{fraction:.0%} of {max_tokens:,}" if reached else ""
+    )
+
+
+class SplitConversation:
+    """A conversation split into pinned messages, old ones, and the tail that stays."""
+
+    def __init__(self, messages: Sequence[Message], *, keep: int) -> None:
+        self.messages = messages
+        self.groups = group_messages(messages)
+        self.pinned = count_pinned(messages)
+        unpinned = range(self.pinned, len(messages))
+        summaries = [at for at in unpinned if is_summary(messages[at])]
+        self.earlier = [read_summary(messages[at]) for at in summaries]
+        """Contents of the summaries that earlier compactions wrote."""
+        known = set(summaries)
+        self.live = [at for at in unpinned if at not in known]
+        """Positions of messages that are neither pinned nor summaries."""
+        self.tail_start = self._tail_start(keep)
+        self.old = [at for at in self.live if at < self.tail_start]
+        self.tail = [at for at in self.live if at >= self.tail_start]
+
+    def _tail_start(self, keep: int) -> int:
+        """Return where the tail begins: no call parted from its results, or still pending."""
+        if len(self.live) <= keep:
+            return self.pinned
+        start = self.live[-keep] if keep > 0 else len(self.messages)
+        pending = self.groups.pending_call
+        if pending is not None:
+            start = min(start, pending)
+        return self.groups.cut_before(start)
+
+    def take(self, positions: Sequence[int]) -> list[Message]:
+        return [self.messages[position] for position in positions]
+
+
+class MemoryConsolidator:
+    """Policy that replaces all but the newest messages by one summary of their key facts.
+
+    `on_audit` is called after each consolidation that removed something. Facts of an earlier
+    summary come first in the new one; with nothing new to consolidate, nothing changes.
+    """
+
+    name: ClassVar[str] = "facts"
+
+    def __init__(
+        self,
+        threshold_pct: float = THRESHOLD,
+        max_tokens: int = MAX_TOKENS,
+        *,
+        keep_recent: int = KEEP_RECENT,
+        on_audit: Callable[[ConsolidationAudit], object] | None = None,
+        counter: MessageCounter | None = None,
+    ) -> None:
+        self.threshold_pct = threshold_pct
+        self.max_tokens = max_tokens
+        self.keep_recent = max(0, keep_recent)
+        self._on_audit = on_audit
+        self._counter = counter or CharsCounter()
+
+    def should_consolidate(self, current_tokens: int) -> bool:
+        """Whether usage reached the threshold; never with a budget of 0 or less."""
+        return self.due(current_tokens).due
+
+    def due(self, usage: int) -> CompactionDecision:
+        return at_threshold(usage, self.threshold_pct, self.max_tokens)
+
+    def consolidate(
+        self,
+        messages: Sequence[Message],
+        system_prompt: str = "",  # noqa: ARG002 never consolidated
+    ) -> tuple[list[Message], str]:
+        """Return the compacted conversation and the summary's text, empty where nothing was due."""
+        done = self.compact(messages)
+        return done.messages, done.summaries[0] if done.summaries else ""
+
+    def compact(
+        self, messages: Sequence[Message], *, keep_recent: int | None = None
+    ) -> Compaction:
+        keep = self.keep_recent if keep_recent is None else keep_recent
+        split = SplitConversation(messages, keep=keep)
+        before = sum(map(self._counter.message, messages))
+        unchanged = Compaction(
+            messages=list(messages),
+            policy=self.name,
+            counter=self._counter.name,
+            tokens_before=before,
+            tokens_after=before,
+            limit=max(0, self.max_tokens),
+            facts=merge_summaries(split.earlier).facts,
+            orphans=split.groups.orphans,
+        )
+        if not split.old:
+            return unchanged
+        old = split.take(split.old)
+        archived = tuple(
+            RemovedMessage(message_id(message), message) for message in old
+        )
+        earlier = prose_to_facts(merge_summaries(split.earlier))
+        summary = self._summary(earlier, old, archived)
+        kept = [*messages[: split.pinned], summary, *split.take(split.tail)]
+        done = replace(
+            unchanged,
+            messages=kept,
+            tokens_after=sum(map(self._counter.message, kept)),
+            archived=archived,
+            summaries=(summary_body(summary["content"]),),
+            facts=tuple(summary["metadata"]["facts"]),
+        )
+        if self._on_audit and done.audit:
+            self._on_audit(done.audit)
+        return done
+
+    def _summary(
+        self,
+        earlier: SummaryContent,
+        old: Sequence[Message],
+        archived: Sequence[RemovedMessage],
+    ) -> dict[str, Any]:
+        ids = (removed.id for removed in archived)
+        content = SummaryContent(
+            facts=tuple(without_repetitions([*earlier.facts, *extract_facts(old)])),
+            summary_of=tuple(without_repetitions([*earlier.summary_of, *ids])),
+        )
+        listed = (
+            to_bullets(map(neutralize, content.facts))
+            or f"- {NO_FACTS} [expand {content.id}]"
+        )
+        text = f"{SESSION_HEADER}\n\n{listed}"
+        return summary_message(text, content, policy=self.name)
+
+    @staticmethod
+    def estimate_tokens(messages: Sequence[Message]) -> int:
+        """Estimate tokens: the characters of all messages over four."""
+        return estimate_tokens(messages)
+
+
+EARLIER_ROLE = "summary"
+PART_CHARS_MAX = 4_000
+"""Characters shown of one tool result or call; the rest adds little."""
+
+SummarizeMessages = Callable[[Sequence[Message]], str]
+"""Summarizer of plain messages; the first may be an earlier summary, with the role `summary`.
+
+Where it raises or answers nothing, a rule writes the summary.
+"""
+
+
+def summarize_with_model(
+    summarize: SummarizeMessages | None,
+    messages: Sequence[Message],
+    *,
+    fits: Callable[[str], bool],
+    earlier: str = "",
+    secrets: Sequence[Detail] = (),
+) -> tuple[str, str]:
+    """Return a model's summary, or an empty text and the reason for it."""
+    if summarize is None or not messages:
+        return "", ""
+    plain = plain_messages(messages, earlier=earlier, secrets=secrets)
+    try:
+        prose = summarize(plain)
+    except Exception as error:  # noqa: BLE001 a rule writes the summary instead
+        return "", reason_of(error)
+    prose = prose.strip() if isinstance(prose, str) else ""
+    if not prose:
+        return "", "the model answered nothing"
+    return (prose, "") if fits(prose) else ("", "the model's summary is too long")
+
+
+def plain_messages(
+    messages: Sequence[Message], *, earlier: str = "", secrets: Sequence[Detail] = ()
+) -> list[Message]:
+    """Return the messages as plain text without secrets, tool calls and results in words.
+
+    `secrets` are known from elsewhere, and masked everywhere.
+    """
+    names = tool_names(messages)
+    known = KnownSecrets(secrets)
+    plain: list[Message] = []
+    if earlier:
+        plain.append({"role": EARLIER_ROLE, "content": known.mask(earlier)})
+    for message in messages:
+        lines = [
+            line for part in message_parts(message) if (line := _part_line(part, names))
+        ]
+        if lines:
+            plain.append(_plain_message(message, known.mask("\n".join(lines))))
+    return plain
+
+
+def _part_line(part: MessagePart, names: Mapping[str, str]) -> str:
+    """Return a text, call or result in words; empty for anything else."""
+    if part.kind is PartKind.TEXT:
+        line = part.text
+    elif part.kind in (PartKind.CALL, PartKind.RESULT):
+        name = part.name or names.get(part.id) or NAMELESS
+        words = part.text[:PART_CHARS_MAX]
+        called = part.kind is PartKind.CALL
+        line = f"calls {name} {words}" if called else f"{name} answers: {words}"
+    else:
+        line = ""
+    return line if line.strip() else ""
+
+
+def _plain_message(message: Message, content: str) -> Message:
+    role = message.get("role")
+    times = {key: message[key] for key in TIME_KEYS if key in message}
+    return {"role": role if isinstance(role, str) else "", "content": content, **times}

@@ -1,0 +1,458 @@
+"""Assembly of an agent's context within its token budget: system prompt, memory, summaries and messages."""
+
+from __future__ import annotations
+
+import json
+import sys
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from mnemosyned.conversation.archived import stub_results
+from mnemosyned.conversation.budget import Breakdown, MemoryPlace, TokenBudget
+from mnemosyned.conversation.compaction import Compaction, CompactionPolicy
+from mnemosyned.conversation.messages import (
+    CharsCounter,
+    Message,
+    MessageCounter,
+    count_pinned,
+    tool_names,
+)
+from mnemosyned.conversation.sections import (
+    LEARNINGS_HEADING,
+    MEMORY_HEADING,
+    PastSummary,
+    Quoted,
+    learnings_section,
+    memory_section,
+)
+from mnemosyned.conversation.window import WindowSelection
+from mnemosyned.errors import InvalidRequest
+
+JOINT_TOKENS = 8
+"""Tokens that joining a section to its prompt, or sending it as a message, can add."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextWindow:
+    """Assembled context; it unpacks into the system prompt and the messages."""
+
+    system: str
+    messages: list[Message]
+    """Summaries, kept messages of the history (the same objects), and the new message."""
+    breakdown: Breakdown
+    kept: tuple[int, ...]
+    """Positions in the history given, from 0."""
+    dropped: tuple[int, ...]
+    memory_shown: int
+    """Number of snippets shown, from the first."""
+    learnings_shown: int
+    summaries_shown: int
+    """Number of summaries among the messages, of any origin."""
+    orphans: tuple[int, ...]
+    """Positions of tool calls without a result and of results without a call."""
+    compaction: Compaction | None = None
+
+    @property
+    def over_budget(self) -> bool:
+        """Whether the mandatory parts alone exceed the budget."""
+        parts = self.breakdown
+        return parts.conversation > parts.history_budget or parts.total > parts.budget
+
+    def __iter__(self) -> Iterator[Any]:
+        yield self.system
+        yield self.messages
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChosenWindow:
+    """The messages chosen for a context, before memory and learnings are added."""
+
+    system: str
+    history: Sequence[Message]
+    selection: WindowSelection
+    compaction: Compaction | None
+    kept: Sequence[int]
+    """Positions in the history given, ascending."""
+    spare_tokens: int | None = None
+    """Limit for memory and learnings together, where the window must fit its total."""
+
+
+class ContextManager:
+    """Assembler of contexts within a budget; equal input gives equal contexts. Pure.
+
+    `consolidator` first compacts a conversation that is due. `memory_place="message"` puts
+    recalled memory before the new message instead of into the system prompt, which then stays the
+    same from call to call, as prompt caches need. `reclaim_unused` lends the history the tokens
+    that memory and learnings leave of their shares, and `shrink_learnings` shows as many
+    learnings as fit instead of all or none.
+    """
+
+    def __init__(
+        self,
+        budget: TokenBudget | None = None,
+        *,
+        consolidator: CompactionPolicy | None = None,
+        counter: MessageCounter | None = None,
+        memory_place: MemoryPlace = "system",
+        reclaim_unused: bool = False,
+        shrink_learnings: bool = False,
+    ) -> None:
+        self.budget = budget or TokenBudget()
+        self._consolidator = consolidator
+        self._counter = counter or CharsCounter()
+        self._memory_place = memory_place
+        self._reclaim_unused = reclaim_unused
+        self._shrink_learnings = shrink_learnings
+
+    def build_messages(
+        self,
+        system: str = "",
+        new_message: str | Message = "",
+        history: Sequence[Message] = (),
+        *,
+        memory_results: Sequence[str | Quoted] | None = None,
+        learnings: Sequence[str] | None = None,
+        tool_definitions: Sequence[Any] | None = None,
+        summaries: Sequence[PastSummary | Mapping[str, Any]] | None = None,
+    ) -> ContextWindow:
+        """Build the system prompt with memory and learnings, and choose the messages that fit.
+
+        The fresh tail is kept whatever it costs; summaries follow where they fit, then older
+        messages, newest first, up to the first that does not fit. Raises nothing: parts that
+        cannot fit are reported.
+        """
+        sections = self._sections(memory_results or (), learnings or ())
+        lent = sections.unused if self._reclaim_unused else 0
+        window = self.select_window(
+            system, new_message, history, summaries=summaries or (), lent_tokens=lent
+        )
+        return self._assemble(window, sections, tool_definitions)
+
+    def select_window(
+        self,
+        system: str,
+        new_message: str | Message,
+        history: Sequence[Message],
+        *,
+        summaries: Sequence[PastSummary | Mapping[str, Any]] = (),
+        lent_tokens: int = 0,
+    ) -> ChosenWindow:
+        """Choose the messages that fit: the fresh tail, summaries, then older messages.
+
+        `lent_tokens` come on top of the history's share.
+        """
+        new = user_message(new_message)
+        compaction = self._compact(system, history, new)
+        selection = WindowSelection(
+            compaction.messages if compaction else history,
+            new,
+            counter=self._counter,
+            tail=self.budget.fresh_tail_count,
+            room=self.budget.history + lent_tokens,
+        )
+        selection.add(PastSummary.of(summary) for summary in summaries)
+        return ChosenWindow(
+            system=system,
+            history=history,
+            selection=selection,
+            compaction=compaction,
+            kept=_kept_positions(history, selection) if compaction else selection.kept,
+        )
+
+    def assemble(
+        self,
+        window: ChosenWindow,
+        *,
+        memory_results: Sequence[str | Quoted] = (),
+        learnings: Sequence[str] = (),
+        tool_definitions: Sequence[Any] | None = None,
+    ) -> ContextWindow:
+        """Put memory and learnings, as far as they fit, around a window chosen before."""
+        sections = self._sections(memory_results, learnings, window.spare_tokens)
+        return self._assemble(window, sections, tool_definitions)
+
+    def _assemble(
+        self,
+        window: ChosenWindow,
+        sections: _AddedSections,
+        tool_definitions: Sequence[Any] | None,
+    ) -> ContextWindow:
+        selection, compaction = window.selection, window.compaction
+        in_message = self._memory_place == "message"
+        prompt = (
+            window.system,
+            "" if in_message else sections.memory,
+            sections.learnings,
+        )
+        dropped = set(range(len(window.history))).difference(window.kept)
+        return ContextWindow(
+            system="\n\n".join(part for part in prompt if part),
+            messages=selection.messages(memory=sections.memory if in_message else ""),
+            breakdown=self._breakdown(window, sections, tool_definitions),
+            kept=tuple(window.kept),
+            dropped=tuple(sorted(dropped)),
+            memory_shown=sections.memory_shown,
+            learnings_shown=sections.learnings_shown,
+            summaries_shown=len(selection.summaries),
+            orphans=compaction.orphans if compaction else selection.groups.orphans,
+            compaction=compaction,
+        )
+
+    def _breakdown(
+        self,
+        window: ChosenWindow,
+        sections: _AddedSections,
+        tool_definitions: Sequence[Any] | None,
+    ) -> Breakdown:
+        counter, budget, selection = self._counter, self.budget, window.selection
+        system = counter.text(window.system) if window.system else 0
+        tools = tool_definition_tokens(tool_definitions, counter)
+        return Breakdown(
+            counter=counter.name,
+            system=system + selection.pinned_tokens,
+            memory=sections.memory_tokens,
+            learnings=sections.learnings_tokens,
+            summaries=sum(map(counter.message, selection.summaries)),
+            history=selection.history_tokens,
+            new_message=selection.new_tokens,
+            tools=max(budget.tool_definitions_reserve, tools),
+            history_budget=selection.room,
+            budget=budget.total,
+        )
+
+    def _sections(
+        self,
+        snippets: Sequence[str | Quoted],
+        learnings: Sequence[str],
+        spare_tokens: int | None = None,
+    ) -> _AddedSections:
+        """Write both sections within their shares, and within the tokens left, if these are fewer.
+
+        Learnings come first: they are instructions.
+        """
+        counter, budget = self._counter, self.budget
+        spare = sys.maxsize if spare_tokens is None else spare_tokens
+        headings = counter.text(LEARNINGS_HEADING) + JOINT_TOKENS
+        lessons, learnings_shown = learnings_section(
+            learnings,
+            tokens=min(budget.learnings, spare - headings),
+            counter=counter,
+            shrink=self._shrink_learnings,
+        )
+        learnings_tokens = counter.text(lessons) if lessons else 0
+        spare -= learnings_tokens + JOINT_TOKENS
+        headings = counter.text(MEMORY_HEADING) + JOINT_TOKENS
+        memory, memory_shown = memory_section(
+            snippets, tokens=min(budget.memory, spare - headings), counter=counter
+        )
+        memory_tokens = counter.text(memory) if memory else 0
+        return _AddedSections(
+            memory=memory,
+            memory_shown=memory_shown,
+            memory_tokens=memory_tokens,
+            learnings=lessons,
+            learnings_shown=learnings_shown,
+            learnings_tokens=learnings_tokens,
+            unused=max(0, budget.memory - memory_tokens)
+            + max(0, budget.learnings - learnings_tokens),
+        )
+
+    def _compact(
+        self, system: str, history: Sequence[Message], new: Message
+    ) -> Compaction | None:
+        """Compact the history, where the consolidator finds it due and changes something."""
+        if self._consolidator is None:
+            return None
+        usage = self._counter.total([{"content": system}, *history, new])
+        if not self._consolidator.due(usage).due:
+            return None
+        done = self._consolidator.compact(
+            history, keep_recent=self.budget.fresh_tail_count
+        )
+        return done if done.changed else None
+
+
+class _AddedSections(NamedTuple):
+    """Memory and learnings as shown, and the tokens they take."""
+
+    memory: str
+    memory_shown: int
+    memory_tokens: int
+    learnings: str
+    learnings_shown: int
+    learnings_tokens: int
+    unused: int
+    """Tokens of their shares that memory and learnings leave free."""
+
+
+def user_message(new: str | Message) -> Message:
+    """Return a new message given as a text as a message of the user."""
+    return {"role": "user", "content": new} if isinstance(new, str) else new
+
+
+def tool_definition_tokens(
+    definitions: Sequence[Any] | None, counter: MessageCounter
+) -> int:
+    """Tokens of the tools' definitions, written as JSON."""
+    if not definitions:
+        return 0
+    return counter.text(json.dumps(list(definitions), ensure_ascii=False, default=str))
+
+
+def _kept_positions(
+    history: Sequence[Message], selection: WindowSelection
+) -> list[int]:
+    """Positions in the history given of the messages kept, matched by identity."""
+    positions: dict[int, list[int]] = {}
+    for position, message in enumerate(history):
+        positions.setdefault(id(message), []).append(position)
+    kept = [id(selection.history[index]) for index in reversed(selection.kept)]
+    return sorted(positions[key].pop() for key in kept if positions.get(key))
+
+
+class WindowFitter:
+    """Selector of messages for one context that must not exceed its total."""
+
+    def __init__(
+        self,
+        system: str,
+        new_message: str | Message,
+        history: Sequence[Message],
+        *,
+        budget: TokenBudget,
+        counter: MessageCounter,
+        tools: Sequence[Any] = (),
+    ) -> None:
+        self._system = system
+        self._new = user_message(new_message)
+        self._history = history
+        self._budget = budget
+        self._counter = counter
+        self._fixed = self._fixed_tokens(tools)
+        self._room = budget.total - self._fixed
+        """Tokens for everything but the system prompt and the tools."""
+
+    def fit(self) -> ChosenWindow:
+        """Choose the messages that fit. Raises `InvalidRequest` where the context cannot fit.
+
+        What the system prompt and the tools take beyond their reserves, the history gives up.
+        Where the fresh tail is too long, its long tool results are shown in part, oldest first;
+        then memory and learnings give up their shares.
+        """
+        budget = self._budget
+        reserved = budget.system_reserve + budget.tool_definitions_reserve
+        share = budget.history - max(0, self._fixed - reserved)
+        shortened = _ShortenedTail(self._history, self._new, counter=self._counter)
+        for room in (share, self._room):
+            window = self._select(shortened, room=room)
+            if self._conversation(window) <= room:
+                spare = self._room - self._conversation(window)
+                return replace(window, history=self._history, spare_tokens=spare)
+        raise self._too_long(self._conversation(window) - self._room)
+
+    def _select(self, shortened: _ShortenedTail, *, room: int) -> ChosenWindow:
+        """Select a window; shorten tool results of its tail as long as it does not fit."""
+        while True:
+            window = self._window(shortened, self._budget, room=room)
+            excess = self._conversation(window) - room
+            if excess <= 0 or not shortened.save(excess, since=window.selection.start):
+                return window
+
+    def _window(
+        self, shortened: _ShortenedTail, budget: TokenBudget, *, room: int
+    ) -> ChosenWindow:
+        return ContextManager(budget, counter=self._counter).select_window(
+            self._system,
+            shortened.new,
+            shortened.history,
+            lent_tokens=room - budget.history,
+        )
+
+    def _conversation(self, window: ChosenWindow) -> int:
+        """Return the tokens of summaries, history and new message."""
+        selection = window.selection
+        summaries = sum(map(self._counter.message, selection.summaries))
+        return summaries + selection.history_tokens + selection.new_tokens
+
+    def _fixed_tokens(self, tools: Sequence[Any]) -> int:
+        """Return the tokens of the system prompt, pinned messages and tools with their reserve."""
+        pinned = self._history[: count_pinned(self._history)]
+        tokens = sum(map(self._counter.message, pinned))
+        if self._system:
+            tokens += self._counter.text(self._system) + JOINT_TOKENS
+        reserve = self._budget.tool_definitions_reserve
+        return tokens + max(reserve, tool_definition_tokens(tools, self._counter))
+
+    def _too_long(self, excess: int) -> InvalidRequest:
+        """Return the error that says by how much the context is too long, and what to do."""
+        total = self._budget.total
+        claim = (
+            f"the context takes {total + excess:,} tokens, {excess:,} more than total "
+            f"({total:,})"
+        )
+        tail = self._longest_tail()
+        advice = (
+            f"raise total, or lower fresh_tail to {tail}"
+            if tail is not None
+            else "raise total, or shorten the new message, the system prompt or the tools"
+        )
+        return InvalidRequest(f"{claim}; {advice}", field="total")
+
+    def _longest_tail(self) -> int | None:
+        """Return the longest fresh tail that fits, its long tool results shown in part."""
+        shortened = _ShortenedTail(self._history, self._new, counter=self._counter)
+        shortened.save(sys.maxsize, since=0)
+
+        def tokens(tail: int) -> int:
+            budget = replace(self._budget, fresh_tail_count=tail)
+            return self._conversation(self._window(shortened, budget, room=0))
+
+        longest = min(self._budget.fresh_tail_count, len(self._history))
+        fitting = bisect_right(range(longest + 1), self._room, key=tokens)
+        return fitting - 1 if fitting else None
+
+
+class _ShortenedTail:
+    """A conversation whose long tool results can be shown in part, oldest first."""
+
+    def __init__(
+        self, history: Sequence[Message], new: Message, *, counter: MessageCounter
+    ) -> None:
+        self.history = list(history)
+        self.new = new
+        self._counter = counter
+        self._next = 0
+        """Position of the first message not tried yet; the new one comes after the history."""
+
+    def save(self, tokens: int, *, since: int) -> bool:
+        """Shorten results from a position on until the tokens are saved; tell if any were."""
+        saved = 0
+        self._next = max(self._next, since)
+        while saved < tokens and self._next <= len(self.history):
+            saved += self._shorten(self._next)
+            self._next += 1
+        return saved > 0
+
+    @cached_property
+    def _tool_names(self) -> dict[str, str]:
+        """Names of the tools by the ids of their calls; most contexts shorten nothing."""
+        return tool_names(self.history)
+
+    def _shorten(self, position: int) -> int:
+        """Shorten the results of one message; return the tokens saved."""
+        is_new = position == len(self.history)
+        message = self.new if is_new else self.history[position]
+        stub = stub_results(message, self._tool_names, archived=False)
+        if stub is None:
+            return 0
+        saved = self._counter.message(message) - self._counter.message(stub)
+        if saved <= 0:
+            return 0
+        if is_new:
+            self.new = stub
+        else:
+            self.history[position] = stub
+        return saved

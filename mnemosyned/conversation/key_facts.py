@@ -1,0 +1,337 @@
+"""Key facts of a conversation, extracted by rule, and excerpts of tool results."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from mnemosyned.conversation.messages import (
+    Message,
+    PartKind,
+    is_intent,
+    is_plain,
+    message_parts,
+    message_text,
+    strip_stub_mark,
+    tool_names,
+)
+from mnemosyned.text.frames import neutralize, neutralize_tags, origin
+from mnemosyned.text.sentences import sentences
+from mnemosyned.text.tokens import EXACT_KINDS, UNTELLING_KINDS, emphasis, tokens
+
+RESULT_CHARS = 200
+CLEANED_CHARS = 2_000
+"""Characters of a result that are cleaned to take its beginning from."""
+READ_CHARS = 40_000
+"""Characters read at the end of a result, and half as many at its beginning."""
+LINE_CHARS = 120
+"""Characters shown of one line."""
+GAP = " … "
+"""Mark of what is left out between two lines."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExcerptWeights:
+    """Worth of the lines of a tool result."""
+
+    failure: float = 3.0
+    """A line that tells of a failure."""
+    total: float = 2.0
+    """A line with totals: "3 failed, 12 passed in 4.1 s"."""
+    last: float = 1.5
+    """The last line."""
+    first: float = 1.0
+    other: float = 0.2
+
+
+WEIGHTS = ExcerptWeights()
+
+_FAILURE = re.compile(
+    r"\b(?:error|errors|fail|failed|failure|failures|exception|fatal|panic(?:ked)?|denied"
+    r"|refused|time[d ]?out|not found|cannot|unable|aborted|killed|assert\w*)\b|\w+Error\b",
+    re.IGNORECASE,
+)
+_TOTAL = re.compile(
+    r"\b(?:passed|failed|skipped|total|totals|summary|succeeded|success|completed?|finished"
+    r"|done|built|installed|updated|created|changed|exit(?:ed)?|rows?|warnings?)\b",
+    re.IGNORECASE,
+)
+_NONE_FAILED = re.compile(
+    r"\b(?:0|no) (?:errors?|fail(?:ed|ures?)|exceptions?)\b", re.IGNORECASE
+)
+
+
+def result_beginning(result: str) -> str:
+    """Return the beginning of a tool's result, neutralized."""
+    return neutralize_tags(neutralize(result.strip()[:CLEANED_CHARS])[:RESULT_CHARS])
+
+
+def result_highlights(result: str, *, chars: int = RESULT_CHARS) -> str:
+    """Return the lines of a tool's result that say how it went, in their order, neutralized.
+
+    Failures and totals come before the last line, and that before the first; lines without a
+    letter are left out. A result that fits is returned whole.
+    """
+    result = result.strip()
+    if len(result) <= chars:
+        return neutralize_tags(neutralize(result)[:chars])
+    lines = _lines_with_words(result)
+    if len(lines) == 1:
+        return neutralize_tags(_both_ends(lines[0], chars))
+    return neutralize_tags(_join_lines(lines, _choose_lines(lines, chars)))
+
+
+def result_ending(result: str, *, after: int, chars: int) -> str:
+    """Return the highlights of what follows the first `after` characters of a result."""
+    remainder = result.strip()[after:]
+    return result_highlights(remainder, chars=chars) if remainder.strip() else ""
+
+
+def clip_at_word(text: str, chars: int) -> str:
+    """Return the beginning of a text, cut between words, with an ellipsis if it was cut."""
+    if len(text) <= chars:
+        return text
+    head = text[: max(chars - 1, 0)]
+    space = head.rfind(" ")
+    return (head[:space] if space > chars // 2 else head).rstrip(" ,;:") + "…"
+
+
+def _lines_with_words(result: str) -> list[str]:
+    """Return the lines with a letter; of a very long result those near its two ends."""
+    if len(result) > READ_CHARS * 3 // 2:
+        result = f"{result[: READ_CHARS // 2]}\n{result[-READ_CHARS:]}"
+    lines = neutralize(result).split("\n")
+    telling = [line.strip() for line in lines if any(map(str.isalpha, line))]
+    return telling or [" ".join(result.split())]
+
+
+def _choose_lines(lines: Sequence[str], chars: int) -> list[int]:
+    """Return the positions of the worthiest lines that fit, ascending; at least one."""
+    worth = [_line_worth(line, position, lines) for position, line in enumerate(lines)]
+    order = sorted(
+        range(len(lines)), key=lambda position: (-worth[position], -position)
+    )
+    chosen: list[int] = []
+    for position in order:
+        cost = min(len(lines[position]), LINE_CHARS) + len(GAP)
+        if cost <= chars or not chosen:
+            chosen.append(position)
+            chars -= cost
+    return sorted(chosen)
+
+
+def _line_worth(line: str, position: int, lines: Sequence[str]) -> float:
+    fails = _FAILURE.search(line) and not _NONE_FAILED.search(line)
+    totals = _TOTAL.search(line) and any(map(str.isdigit, line))
+    worth = WEIGHTS.failure if fails else WEIGHTS.other
+    if totals:
+        worth = max(worth, WEIGHTS.total)
+    if position == len(lines) - 1:
+        worth = max(worth, WEIGHTS.last)
+    elif position == 0:
+        worth = max(worth, WEIGHTS.first)
+    return worth
+
+
+def _join_lines(lines: Sequence[str], chosen: Sequence[int]) -> str:
+    """Join chosen lines; a mark shows where lines between them are left out."""
+    text = ""
+    previous = None
+    for position in chosen:
+        if previous is not None:
+            text += "\n" if position == previous + 1 else GAP
+        text += clip_at_word(lines[position], LINE_CHARS)
+        previous = position
+    return text
+
+
+def _both_ends(line: str, chars: int) -> str:
+    """Return the two ends of one long line, the end at least as long as the beginning."""
+    room = chars - len(GAP)
+    head = clip_at_word(line, room // 2).rstrip("…")
+    tail = line[-(room - len(head)) :]
+    space = tail.find(" ")
+    tail = tail[space + 1 :] if 0 <= space < len(tail) // 2 else tail
+    return f"{head}{GAP}{tail}"
+
+
+KEYWORDS = (
+    "result:", "decided:", "found:", "error:", "success:",
+    "created:", "updated:", "deleted:", "confirmed:", "output:",
+)  # fmt: skip
+SHORT_CHARS = 120
+"""Maximum length of a user's message that is kept whole: often an instruction or decision."""
+NAMELESS = "tool"
+
+EXACT_WORTH = 2.0
+RESULT_SHARE = 0.5
+"""Factor of a tool's result, which begins with the tool's name in brackets."""
+COST_CHARS = 16
+LENGTH_POWER = 0.55
+"""Exponent of the length a score is divided by, below one as for sentences of an extract."""
+
+CONCLUSION = "In the end: "
+"""Beginning of the fact that holds an agent's last sentences in a round."""
+CONCLUSION_CHARS = 240
+CONCLUSION_SENTENCES = 2
+CONCLUSION_WORDS_MIN = 4
+CONCLUSION_FACTOR = 3.0
+"""Factor of a conclusion, which must outlast the results that led to it."""
+
+Excerpt = Callable[[str], str]
+
+_LINE_END = re.compile(r"\r\n|\n|\r")
+_INDENT = "  "
+
+
+def extract_facts(
+    messages: Sequence[Message], *, excerpt: Excerpt = result_beginning
+) -> list[str]:
+    """Extract tool results, lines with a keyword and short messages of the user, each once.
+
+    Other prose of the assistant holds no facts. `excerpt` shortens a tool's result.
+    """
+    names = tool_names(messages)
+    return without_repetitions(
+        fact
+        for message in messages
+        for fact in facts_of(message, names, excerpt=excerpt)
+    )
+
+
+def without_repetitions(facts: Iterable[str]) -> list[str]:
+    """Remove repetitions, keeping first occurrences."""
+    return list(dict.fromkeys(facts))
+
+
+def to_bullets(facts: Iterable[str]) -> str:
+    """Write facts as a bullet list; continuation lines are indented."""
+    return "\n".join("- " + fact.replace("\n", "\n" + _INDENT) for fact in facts)
+
+
+def from_bullets(lines: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Parse a bullet list; return its facts, and the lines that belong to no bullet."""
+    facts: list[str] = []
+    others: list[str] = []
+    inside = False
+    for line in lines:
+        if line.startswith("- "):
+            facts.append(line[2:])
+            inside = True
+        elif inside and line.startswith(_INDENT):
+            facts[-1] += "\n" + line.removeprefix(_INDENT)
+        else:
+            others.append(line)
+            inside = inside and not line.strip()
+    return facts, others
+
+
+def facts_of(
+    message: Message, names: Mapping[str, str], *, excerpt: Excerpt = result_beginning
+) -> Iterator[str]:
+    """Yield the key facts of one message; `names` maps ids of calls to tools.
+
+    `excerpt` shortens a tool's result.
+    """
+    yield from _result_facts(message, names, excerpt)
+    words = neutralize(message_text(message))
+    for line in _LINE_END.split(words):
+        lower = line.lower()
+        if any(keyword in lower for keyword in KEYWORDS):
+            yield line.strip()
+    if message.get("role") == "user" and 0 < len(words) <= SHORT_CHARS:
+        yield words
+
+
+def _result_facts(
+    message: Message, names: Mapping[str, str], excerpt: Excerpt
+) -> Iterator[str]:
+    """Yield excerpts of a message's tool results, with the names of the tools."""
+    if is_plain(message):
+        return
+    for part in message_parts(message):
+        if part.kind is not PartKind.RESULT:
+            continue
+        if shown := excerpt(strip_stub_mark(part.text)):
+            name = origin(part.name or names.get(part.id) or NAMELESS)
+            yield f"[{name}] {shown}"
+
+
+def round_conclusions(messages: Sequence[Message]) -> dict[int, str]:
+    """Return the last sentences of the agent in each round with tools, by position.
+
+    A round is the agent's work between two messages of the user.
+    """
+    concluding: dict[int, str] = {}
+    requests = [index for index, message in enumerate(messages) if is_intent(message)]
+    for start, stop in pairwise([-1, *requests, len(messages)]):
+        work = messages[start + 1 : stop]
+        spoken = list(map(_is_spoken, work))
+        if any(spoken) and any(map(_uses_tools, work)):
+            last = stop - 1 - spoken[::-1].index(True)
+            closing = last_sentences(message_text(messages[last]))
+            if _has_content(closing):
+                concluding[last] = CONCLUSION + closing
+    return concluding
+
+
+def _is_spoken(message: Message) -> bool:
+    """Whether the agent says something in a message."""
+    return message.get("role") == "assistant" and bool(message_text(message).strip())
+
+
+def last_sentences(words: str) -> str:
+    """Return the last sentences of a text, neutralized: two, or one where two are too long."""
+    spoken = [sentence for sentence, _ in sentences(neutralize(words))]
+    spoken = [sentence for sentence in spoken if any(map(str.isalpha, sentence))]
+    closing = spoken[-CONCLUSION_SENTENCES:]
+    while len(closing) > 1 and len(" ".join(closing)) > CONCLUSION_CHARS:
+        closing.pop(0)
+    return clip_at_word(" ".join(closing), CONCLUSION_CHARS)
+
+
+def _has_content(closing: str) -> bool:
+    """Whether a closing has enough telling words; "I read it." has not."""
+    stems = {word.stem for word in tokens(closing) if word.kind not in UNTELLING_KINDS}
+    return len(stems) >= CONCLUSION_WORDS_MIN
+
+
+def _uses_tools(message: Message) -> bool:
+    if is_plain(message):
+        return False
+    return any(
+        part.kind in (PartKind.CALL, PartKind.RESULT) for part in message_parts(message)
+    )
+
+
+def select_facts(
+    facts: Sequence[str], room: int, count: Callable[[str], int]
+) -> list[str]:
+    """Select the facts that fit into `room` tokens, by score; return them in their order."""
+    costs = [count(f"- {fact}\n") for fact in facts]
+    if sum(costs) <= room:
+        return list(facts)
+    scores = [fact_score(fact) for fact in facts]
+    selected: set[int] = set()
+    for index in sorted(range(len(facts)), key=lambda at: (-scores[at], -at)):
+        if costs[index] <= room:
+            selected.add(index)
+            room -= costs[index]
+    return [facts[index] for index in sorted(selected)]
+
+
+def fact_score(fact: str) -> float:
+    """Score a fact by its content for its length: decisions and exact values first."""
+    words = tokens(" ".join(fact.split()))
+    content = sum(
+        EXACT_WORTH if word.kind in EXACT_KINDS else 1.0
+        for word in {word.stem: word for word in words}.values()
+        if word.kind not in UNTELLING_KINDS
+    )
+    factor = RESULT_SHARE if fact.startswith("[") else 1.0
+    if fact.startswith(CONCLUSION):
+        factor = CONCLUSION_FACTOR
+    length = float((len(fact) + COST_CHARS) ** LENGTH_POWER)
+    return factor * emphasis(words) * content / length

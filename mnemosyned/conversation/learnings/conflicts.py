@@ -1,0 +1,445 @@
+"""Comparison of learnings: subjects, contradictions, repetitions, and which learning supersedes which."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from bisect import insort
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import chain
+
+from mnemosyned.memory.learning import Learning, LearningKind
+from mnemosyned.text.terms import Terms, terms
+from mnemosyned.text.words import FUNCTION_WORDS
+
+MEANINGS_CACHED_MAX = 2_000
+SUBJECT_OVERLAP_MIN = 0.6
+"""Share of their words that two instructions on one subject have in common, at least."""
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """The words of an instruction by the part they play in it."""
+
+    negative: bool
+    subject: frozenset[str]
+    """The words left without those that only make it an instruction."""
+    choices: Mapping[int, int]
+    """The one alternative it names, by the group in `CHOICES` it is from."""
+    choice_words: frozenset[str]
+    """Words of the subject that name an alternative."""
+    preferred: frozenset[str]
+    """The subject of A in "A over B" or "A instead of B"."""
+    rejected: frozenset[str]
+    """The subject of B in "A over B" or "A instead of B"."""
+    numbers: frozenset[str]
+    """Words of the subject that begin with a digit."""
+    slot: str
+    """The attribute with a single value, such as "editor" in "my favorite editor is"."""
+
+
+@lru_cache(maxsize=MEANINGS_CACHED_MAX)
+def parse_meaning(text: str) -> Meaning:
+    """Parse an instruction or a preference; cached, as each is compared with many."""
+    low = text.casefold().replace("’", "'")
+    statement, _, alternative = _INSTEAD.sub("\n", low, count=1).partition("\n")
+    subject = _parse_subject(statement)
+    choices = _parse_choices(statement)
+    slot = _SLOT.search(low)
+    return Meaning(
+        negative=bool(_NOT.search(statement)),
+        subject=subject,
+        choices=choices,
+        choice_words=frozenset(
+            word
+            for group, choice in choices.items()
+            for word in subject
+            if CHOICES[group][choice].search(word)
+        ),
+        preferred=subject if alternative else frozenset(),
+        rejected=_parse_subject(alternative) if alternative else frozenset(),
+        numbers=frozenset(word for word in subject if word[:1].isdigit()),
+        slot=slot[1] if slot else "",
+    )
+
+
+def _parse_choices(statement: str) -> dict[int, int]:
+    """Return the alternative that a statement names, for each group it names just one of."""
+    if not _ANY_CHOICE.search(statement):
+        return {}
+    choices: dict[int, int] = {}
+    for group, alternatives in enumerate(CHOICES):
+        named = [
+            index for index, words in enumerate(alternatives) if words.search(statement)
+        ]
+        if len(named) == 1:
+            choices[group] = named[0]
+    return choices
+
+
+def is_same_subject(new: frozenset[str], old: frozenset[str]) -> bool:
+    """Tell whether two subjects have most of their words in common."""
+    shared = len(new & old)
+    return shared > 0 and shared >= SUBJECT_OVERLAP_MIN * len(new | old)
+
+
+def content_words(parsed: Terms) -> frozenset[str]:
+    """Return words in lower case and the singular, without function words, and all grams."""
+    words = {word.casefold() for word in parsed.words} - FUNCTION_WORDS
+    return frozenset([*(_PLURAL.sub("", word) for word in words), *parsed.grams])
+
+
+def without_cues(text: str) -> str:
+    """Return a text without the words that only make it an instruction or a preference."""
+    low = text.casefold().replace("’", "'")
+    return _CUES.sub(" ", _NOT.sub(" ", _ELIDED.sub("", low)))
+
+
+def _parse_subject(text: str) -> frozenset[str]:
+    return content_words(terms(without_cues(text)))
+
+
+def _alternatives(*alternatives: str) -> tuple[re.Pattern[str], ...]:
+    return tuple(re.compile(words) for words in alternatives)
+
+
+CHOICES = (
+    _alternatives(  # languages, as they are called in several
+        r"\b(?:english|englisch|anglais|inglés|inglese|inglês|по-английски)\b|英语|英文|英語",
+        r"\b(?:german|deutsch|allemand|alemán|tedesco|alemão|по-немецки)\b|德语|德文|ドイツ語",
+        r"\b(?:french|französisch|français|francés|francese|francês|по-французски)\b|法语|フランス語",
+        r"\b(?:spanish|spanisch|espagnol|español|spagnolo|espanhol|по-испански)\b|西班牙语|スペイン語",
+        r"\b(?:italian|italienisch|italien|italiano|по-итальянски)\b|意大利语|イタリア語",
+        r"\b(?:portuguese|portugiesisch|portugais|portugués|portoghese|português)\b|葡萄牙语",
+        r"\b(?:russian|russisch|russe|ruso|russo|по-русски)\b|俄语|ロシア語",
+        r"\b(?:chinese|chinesisch|chinois|chino|cinese|chinês|по-китайски)\b|中文|中国語",
+        r"\b(?:japanese|japanisch|japonais|japonés|giapponese|japonês|по-японски)\b|日语|日本語",
+    ),
+    _alternatives(r"\btab(?:s|ulations?)?\b|tabulator", r"\bspaces?\b|leerzeichen|espaces|espacios"),
+    _alternatives(r"\bmetric\b|metrisch|métrique|métric[oa]", r"\bimperial\b"),
+    _alternatives(r"\bcelsius\b|°c\b", r"\bfahrenheit\b|°f\b", r"\bkelvin\b"),
+    _alternatives(r"\b(?:24|twenty-four)[- ]?h", r"\b(?:12|twelve)[- ]?h|\b[ap]\.?m\b"),
+    _alternatives(r"\bduze?\b|\btutoie", r"\bsieze?\b|\bvouvoie"),
+    _alternatives(r"\bwindow\b|fenster|fenêtre|ventan|窓", r"\baisle\b|gang|couloir|pasillo|通路"),
+    _alternatives(r"\bdark\b|dunkel|sombre|oscur", r"\blight\b|\bhell|clair\b|clar[oa]\b"),
+    _alternatives(
+        r"\bshort|\bbrief|\bconcise|kurz|kürz|\bcourt|\bcort[oa]|\bbrev",
+        r"\blong|\bdetail|\blange?[nrs]?\b|ausführ|\blarg[oa]",
+    ),
+    _alternatives(r"\bformal\b|förmlich", r"\b(?:informal|casual)\b|locker"),
+    _alternatives(r"\bbritish\b", r"\bamerican\b"),
+    _alternatives(r"\bsingle quotes?\b", r"\bdouble quotes?\b"),
+)  # fmt: skip
+"""Groups of alternatives; only one of a group can apply at a time."""
+_ANY_CHOICE = re.compile(
+    "|".join(words.pattern for group in CHOICES for words in group)
+)
+CHOICES_OF_A_SUBJECT = frozenset({6, 7, 8, 9})
+"""Groups that need the same subject to conflict: a long answer does not rule out a short walk."""
+
+_INSTEAD = re.compile(
+    r", not |,? \b(?:instead of|rather than|over|statt|anstatt|anstelle von|plutôt que|au lieu de"
+    r"|en lugar de|en vez de|invece di|piuttosto che|em vez de|вместо|а не)\b |而不是|ではなく"
+    r"|(?<=\w) to (?=\w+[.!]?$)|(?<=\w) than (?!\d)|(?<=\w) (?:framför|boven|zamiast|niż) "
+)
+_NOT = re.compile(
+    r"\b(?:never|don't|doesn't|can't|not|no|stop|avoids?|without|hates?|dislikes?|loathes?|detests?"
+    r"|hasst|déteste|odia|odeia|haat|hatar|gillar inte|nienawidzi|ненавидит|geen|niet|inte"
+    r"|ing(?:a|en|et)|bez"
+    r"|zonder|utan|sin|sans|senza|sem|ohne|без|any ?more|nie|niemals|nicht|keine?n?|hör"
+    r"|jamais|ne|n'|plus|arrête|arrêtez|nunca|jamás|deja|mai|non|smetti|smettila|não|pare"
+    r"|никогда|не|перестань)\b"
+    r"|不要|别|不再|ないで|しない"
+)
+_SLOT = re.compile(
+    r"(?:^|\bmy )(?:preferred|favou?rite|default) (\w+(?: \w+)?) (?:is|are)\b"
+    r"|\bmy (pronouns) are\b"
+)
+_CUES = re.compile(
+    r"\b(?:always|never|ever|again|from (?:now|here|today) on\w*|going forward|in (?:the )?future"
+    r"|please|(?:do|does)(?:n't)?|no more|any ?more|remember|keep in mind|make sure|us(?:e|es|ing)"
+    r"|writ(?:e|es|ing)|answer(?:ing)?|reply(?:ing)?|respond(?:ing)?|speak(?:ing)?|talk(?:ing)?"
+    r"|add(?:ing)?|includ(?:e|ing)|put(?:ting)?|mak(?:e|ing)|giv(?:e|ing)|prefers?|likes?|wants?|rather"
+    r"|loves?|enjoys?|hates?|dislikes?|favou?rs?|tends to|leans towards?|usually|much|strongly"
+    r"|personally|generally|stand|uses|goes with|is|fan of|to|bevorzugt|mag|hasst|nimmt|nutzt|benutzt"
+    r"|verwendet|normalerweise|meistens|lieber|préfère|aime|déteste|prefiere|odia|preferisce|prefere|odeia|heeft|liever|haat|houdt|van"
+    r"|föredrar|gillar|hatar|woli|lubi|предпочитает|любит|ненавидит"
+    r"|really|should|must|would|keep|when|instead"
+    r"|immer|wieder|bitte|ab jetzt|ab sofort|von nun an|künftig|in zukunft|benutze?|verwende|nutze?"
+    r"|antworte|schreibe?|sprich|bevorzuge|lieber|mehr|auf|mit"
+    r"|toujours|désormais|à partir de maintenant|s'il te plaît|utilise[sz]?|réponds|écris|parle"
+    r"|préfère|en|siempre|a partir de ahora|de ahora en adelante|por favor|us[ae]s?|responde"
+    r"|escribe|prefiero|sempre|d'ora in poi|per favore|usa(?:re)?|rispondi|scrivi|preferisco|in"
+    r"|a partir de agora|responda|escreva|prefiro"
+    r"|der|die|das|den|des|du|les|le|la|el|los|las|del|de|il|lo|gli|um|uma"
+    r"|всегда|больше|с этого момента|впредь|пожалуйста|используй\w*|отвечай|пиши|предпочитаю)\b"
+    r"|请|始终|总是|永远|从现在开始|以后|今后|使用|用|回答|记住|我更?喜欢"
+    r"|常に|いつも|必ず|絶対に?|これからは?|今後は?|ください|使わ|使って|答えて|は|を|で"
+)
+"""Words that make a sentence an instruction, whatever its subject; and articles, prepositions."""
+_ELIDED = re.compile(r"\b[cdjlmnst]'(?=\w{2})")
+_PLURAL = re.compile(r"(?<=[a-zà-ÿ]{3})(?:(?<!s)s)$")
+
+
+_WORD = re.compile(r"\w+")
+
+REPEAT_SHARE_MIN = 0.75
+"""Share of their words that two wordings of the same have in common, at least."""
+
+
+class ActiveLearnings:
+    """The active learnings of one source, indexed by what a newer one may contradict.
+
+    A text may state hundreds of instructions, so that each is not compared with all others.
+    """
+
+    def __init__(self, learnings: Iterable[Learning], *, limit: int) -> None:
+        """Index the newest learnings, up to `limit`."""
+        self._limit = limit
+        self._newest_last: list[Learning] = []
+        self._by_key: dict[Hashable, dict[str, Learning]] = {}
+        for learning in learnings:
+            self.add(learning)
+
+    def add(self, learning: Learning) -> None:
+        """Add an active learning; above the limit the oldest is dropped."""
+        insort(self._newest_last, learning, key=lambda known: known.created_at)
+        for key in _index_keys(learning):
+            self._by_key.setdefault(key, {})[learning.id] = learning
+        if len(self._newest_last) > self._limit:
+            self.remove(self._newest_last[0])
+
+    def remove(self, learning: Learning) -> None:
+        """Remove a learning that is no longer active."""
+        self._newest_last.remove(learning)
+        for key in _index_keys(learning):
+            del self._by_key[key][learning.id]
+
+    def same_wording(self, learning: Learning) -> list[Learning]:
+        """Return the learnings with the same words, case and punctuation aside."""
+        return list(self._under(_wording_key(learning)))
+
+    def find_conflicts(self, learning: Learning) -> list[Learning]:
+        """Return the learnings that a newer one supersedes: it contradicts or repeats them.
+
+        The rules are cautious: two learnings that may both apply both stay.
+        """
+        meaning = parse_meaning(learning.text)
+        conflicts = {other.id: other for other in self.same_wording(learning)}
+        for other in self._candidates(learning, meaning):
+            if do_contradict(learning, other) or do_repeat(learning, other):
+                conflicts[other.id] = other
+        return list(conflicts.values())
+
+    def _candidates(self, learning: Learning, meaning: Meaning) -> Iterator[Learning]:
+        """Yield every learning that may contradict this one, and few others."""
+        for key in _conflict_keys(learning, meaning):
+            yield from self._under(key)
+        for negative in (True, False):
+            yield from self._on_subject(meaning, negative=negative)
+
+    def _on_subject(self, meaning: Meaning, *, negative: bool) -> Iterator[Learning]:
+        """Yield learnings of one sense that share enough words of the subject."""
+        by_word = [
+            self._by_key.get(("subject", word, negative), {})
+            for word in meaning.subject
+        ]
+        shared_words = Counter(chain.from_iterable(by_word))
+        learnings = {id: other for ids in by_word for id, other in ids.items()}
+        shared_min = SUBJECT_OVERLAP_MIN * len(meaning.subject)
+        for id, count in shared_words.items():
+            if count >= shared_min:
+                yield learnings[id]
+
+    def _under(self, key: Hashable) -> Iterable[Learning]:
+        return self._by_key.get(key, {}).values()
+
+
+def _index_keys(learning: Learning) -> Iterator[Hashable]:
+    """Yield the keys under which a learning is indexed."""
+    meaning = parse_meaning(learning.text)
+    yield _wording_key(learning)
+    if learning.kind is LearningKind.NAME:
+        yield "name"
+    if meaning.slot:
+        yield "slot", meaning.slot
+    for word in meaning.preferred:
+        yield "preferred", word
+    for group, choice in meaning.choices.items():
+        yield "choice", group, choice, meaning.negative
+    for word in meaning.subject:
+        yield "subject", word, meaning.negative
+
+
+def _conflict_keys(learning: Learning, meaning: Meaning) -> Iterator[Hashable]:
+    """Yield the keys of learnings that may conflict, those on the same subject apart."""
+    if learning.kind is LearningKind.NAME:
+        yield "name"
+    if meaning.slot:
+        yield "slot", meaning.slot
+    for word in meaning.rejected:
+        yield "preferred", word
+    for group, choice in meaning.choices.items():
+        yield "choice", group, choice, not meaning.negative
+        for other in range(len(CHOICES[group])):
+            if other != choice:
+                yield "choice", group, other, meaning.negative
+
+
+def _wording_key(learning: Learning) -> Hashable:
+    return "wording", *_WORD.findall(learning.text.casefold())
+
+
+def do_contradict(new: Learning, old: Learning) -> bool:
+    """Tell whether only one of two learnings can apply; the order does not matter."""
+    if LearningKind.LESSON in (new.kind, old.kind) and new.kind is not old.kind:
+        return False
+    if new.kind is old.kind is LearningKind.NAME:
+        return True
+    ours, theirs = parse_meaning(new.text), parse_meaning(old.text)
+    return (
+        _is_negation_of(ours, theirs)
+        or _is_reversal_of(ours, theirs)
+        or _set_other_limit(ours, theirs)
+        or bool(ours.slot and ours.slot == theirs.slot)
+        or any(
+            _choose_differently(ours, theirs, group)
+            for group in ours.choices.keys() & theirs.choices
+        )
+    )
+
+
+def do_repeat(new: Learning, old: Learning) -> bool:
+    """Tell whether two learnings say the same in other words or another order.
+
+    One may have a word more than the other; a learning that says more is another one.
+    """
+    if LearningKind.NAME in (new.kind, old.kind):
+        return False
+    if LearningKind.LESSON in (new.kind, old.kind) and new.kind is not old.kind:
+        return False
+    ours, theirs = parse_meaning(new.text), parse_meaning(old.text)
+    if ours.negative != theirs.negative or ours.choices != theirs.choices:
+        return False
+    if ours.preferred & theirs.rejected or not _share_most(
+        ours.subject, theirs.subject
+    ):
+        return False
+    words, other_words = ours.subject | ours.rejected, theirs.subject | theirs.rejected
+    within = words <= other_words or other_words <= words
+    return within and len(words & other_words) >= REPEAT_SHARE_MIN * len(
+        words | other_words
+    )
+
+
+def _is_negation_of(ours: Meaning, theirs: Meaning) -> bool:
+    """Tell whether one forbids what the other asks for."""
+    if ours.negative == theirs.negative:
+        return False
+    return is_same_subject(ours.subject, theirs.subject)
+
+
+def _is_reversal_of(ours: Meaning, theirs: Meaning) -> bool:
+    """Tell whether one prefers "A over B" and the other "B over A"."""
+    return bool(ours.preferred & theirs.rejected and ours.rejected & theirs.preferred)
+
+
+def _set_other_limit(ours: Meaning, theirs: Meaning) -> bool:
+    """Tell whether they set one limit to different numbers: "under 100 KB", "under 200 KB"."""
+    if ours.negative != theirs.negative or ours.subject == theirs.subject:
+        return False
+    if len(ours.numbers) != 1 or len(theirs.numbers) != 1:
+        return False
+    same = ours.subject - ours.numbers == theirs.subject - theirs.numbers
+    return same and _share_most(ours.subject, theirs.subject)
+
+
+def _share_most(subject: frozenset[str], other_subject: frozenset[str]) -> bool:
+    shared = len(subject & other_subject)
+    longer = max(len(subject), len(other_subject))
+    return shared > 0 and shared >= SUBJECT_OVERLAP_MIN * longer
+
+
+def _choose_differently(ours: Meaning, theirs: Meaning, group: int) -> bool:
+    """Tell whether they choose different alternatives of a group for the same subject."""
+    agree = ours.choices[group] == theirs.choices[group]
+    if agree != (ours.negative != theirs.negative):
+        return False
+    subject = ours.subject - ours.choice_words
+    other_subject = theirs.subject - theirs.choice_words
+    if is_same_subject(subject, other_subject):
+        return True
+    return group not in CHOICES_OF_A_SUBJECT and not subject and not other_subject
+
+
+COMPARED_MAX = 300
+"""A new learning is held against this many of its source, the newest."""
+
+
+class LearningKeeper(ABC):
+    """Inserts the learnings of one transaction, reading those in force once."""
+
+    def __init__(self) -> None:
+        self._holding: dict[str | None, ActiveLearnings] = {}
+        self._kept: set[str] = set()
+
+    @abstractmethod
+    def read(self, source: str | None, *, limit: int) -> Sequence[Learning]:
+        """Return the learnings of a source that are in force, the newest first."""
+
+    @abstractmethod
+    def insert(self, learning: Learning, *, gone: Sequence[str]) -> None:
+        """Insert a learning, and mark others as superseded by it."""
+
+    @property
+    def learned(self) -> int:
+        """How many of the learnings that it inserted are in force."""
+        return len(self._kept)
+
+    def keep(self, learning: Learning) -> tuple[Learning, list[str]]:
+        """Insert a learning and mark those it supersedes; returns their ids.
+
+        A statement repeated by an agent in the same words is the existing learning. A learning that
+        comes in late, as from an import, may itself be superseded by a newer one.
+        """
+        holding = self._holding_of(learning.source)
+        stated = _find_stated(learning, holding)
+        if stated is not None:
+            return stated, []
+        older: list[Learning] = []
+        newer: list[Learning] = []
+        for other in holding.find_conflicts(learning):
+            (newer if other.created_at > learning.created_at else older).append(other)
+        if newer:
+            newest = max(newer, key=lambda other: other.created_at)
+            learning = replace(learning, superseded_by=newest.id)
+        else:
+            learning = replace(learning, superseded_by=None)
+        superseded = [other.id for other in older]
+        self.insert(learning, gone=superseded)
+        for other in older:
+            holding.remove(other)
+            self._kept.discard(other.id)
+        if not newer:
+            holding.add(learning)
+            self._kept.add(learning.id)
+        return learning, superseded
+
+    def _holding_of(self, source: str | None) -> ActiveLearnings:
+        if source not in self._holding:
+            newest = reversed(self.read(source, limit=COMPARED_MAX))
+            self._holding[source] = ActiveLearnings(newest, limit=COMPARED_MAX)
+        return self._holding[source]
+
+
+def _find_stated(learning: Learning, holding: ActiveLearnings) -> Learning | None:
+    """Return the learning that an agent already stated in the same words, if any."""
+    if learning.memory is not None:
+        return None
+    for other in holding.same_wording(learning):
+        if other.memory is None and other.kind is learning.kind:
+            return other
+    return None

@@ -1,0 +1,410 @@
+"""Recognition of instructions, preferences and names in the words of a user, by rule.
+
+A prefilter skips texts without any hint: each language has its own hints, and a rule matches only
+where a hint of its language occurs, which a test proves for every rule. A new rule may need a new
+hint.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from datetime import datetime
+from functools import cache
+from itertools import islice
+from typing import NamedTuple
+
+from mnemosyned.conversation.learnings.passing import PASSING_LANGUAGES, find_passing
+from mnemosyned.conversation.learnings.rule_tables import (
+    LANGUAGES,
+    SharedPatterns,
+    rules_of,
+    shared_patterns,
+)
+from mnemosyned.ids import new_id
+from mnemosyned.memory.learning import Learning, LearningKind
+from mnemosyned.memory.values import MemoryRecord
+from mnemosyned.text.secrets.masking import mask_secrets
+from mnemosyned.text.sentences import SPACED_ENDS, UNSPACED_ENDS
+
+REQUEST = "request"
+"""Key among the languages for the hints of lasting requests, whatever their language."""
+
+_HINTS = {
+    "english": (
+        "always|never|do not|don't|no |remember|prefer|favourite|favorit|rather|default|avoid |"
+        "call me|address me|refer to me|my name|go by|in mind|pronouns|allerg|vegan|vegetarian|"
+        "appreciate it| hate |can't stand|like it |you to only|only |every time|each time|"
+        "any time|anytime|when i |if i |like my|like all|like your|want my|want all|want your|"
+        "take my|take all|take your|you write|you send|you make|you produce|going forward|"
+        "henceforth|future|from now on|from here on|from today on|from this point|starting now|"
+        "starting today|as a rule|stop |you propose|you suggest|you recommend|you explain|with each |"
+        "with every |when something|when anything|when we |whenever"
+    ),
+    "german": (
+        "immer|stets|ab jetzt|ab heute|ab sofort|in zukunft|künftig|von nun an|von jetzt an|"
+        "grundsätzlich| mehr|nur noch|nie|hör|duz|siez|fortan|nenn|ich heisse|mein name|merk|denk|"
+        "vergiss|lieblings|bevorzug|am liebsten|lieber|gern|ziehe |mag es|allerg"
+    ),
+    "french": (
+        "jamais|plus|toujours|appelle|appelez|m'appel|nom est|souviens|souvenez|n'oubli|retiens|"
+        "préf|j'aime|n'aime|cesse|arrête|chaque fois|à partir d|dorénavant|désormais|à l'avenir|"
+        "allerg"
+    ),
+    "spanish": (
+        "no |nunca|jamás|siempre|llámame|llámeme|llamarme|me llamo|mi nombre|recuerda|acuérdate|"
+        "ten en cuenta|prefiero|preferi|me gusta|favorit|cada vez|a partir de|desde ahora|futuro|"
+        "en adelante|deja |deje |para de|para ya|alérgic"
+    ),
+    "italian": (
+        "chiamami|chiamarmi|mi chiamo|mio nome|ricorda|preferi|mi piace|allerg|non |sempre|"
+        "ogni volta|ora in|adesso in|futuro|smett|basta con"
+    ),
+    "portuguese": (
+        "chame|chama|chamo|meu |lembr|não |prefiro|preferi|gosto|alérgic|nunca|jamais|sempre|"
+        "a partir de|agora em|hoje em|daqui p|futuro|pare de|para de|deixe de|deixa de"
+    ),
+    "russian": (
+        "называй|зови|зовут|имя|помни|имей в виду|учти|аллерги|предпоч|нравится|всегда|никогда|"
+        "больше не|этого момента|отныне|впредь|в будущем|сегодняшнего|теперь|перестань|прекрати|"
+        "хватит|каждый раз"
+    ),
+    "chinese": (
+        "叫|称呼我|名字|记住|忘|过敏|喜欢|偏好|倾向|希望|始终|总是|一直|永远|每次|务必|一律|绝对|"
+        "千万|以后|今后|再|从现在|从今|每当|只要"
+    ),
+    "japanese": (
+        "呼んで|名前は|覚えて|忘|ほうが|方が|常に|いつも|必ず|毎回|絶対|二度と|決して|これから|"
+        "今後|以後|以降|もう"
+    ),
+    "korean": (
+        "불러|이름은|선호|더 좋아|기억해|알아|항상|언제나|절대|앞으로|이제부터|다시는|매번"
+    ),
+    REQUEST: (
+        "always|never|stop |default|going forward|henceforth|future|from now on|from here on|"
+        "from today on|from this point|starting now|starting today|as a rule|immer|nie|ab jetzt|"
+        "künftig|in zukunft|toujours|jamais|plus|siempre|dejar de|no "
+    ),
+}
+
+PASSING_SUFFIX = " in passing"
+"""Ending of the keys of hints at preferences said in passing."""
+_HINTS |= {
+    language + PASSING_SUFFIX: table.hints
+    for language, table in PASSING_LANGUAGES.items()
+}
+
+
+def passing_languages(keys: Collection[str]) -> frozenset[str]:
+    """Return those languages whose rules of preferences in passing could match."""
+    return frozenset(
+        key.removesuffix(PASSING_SUFFIX) for key in keys if key.endswith(PASSING_SUFFIX)
+    )
+
+
+class _Hints(NamedTuple):
+    first: re.Pattern[str]
+    """Finds one hint."""
+    each: re.Pattern[str]
+    """Finds every hint as its first group, also those that overlap, without its longer forms."""
+    longer: dict[str, list[tuple[str, frozenset[str]]]]
+    """Hints that begin with one that `each` finds, itself included, with their languages."""
+
+
+def may_match_rule(text: str) -> bool:
+    """Tell whether any rule could match in a text; for most texts this takes 8 µs."""
+    low = _normalize(text)
+    return _hint_set(low.isascii()).first.search(low) is not None
+
+
+def candidate_languages(text: str) -> frozenset[str]:
+    """Return the languages, or `REQUEST`, of which a rule could match within the text."""
+    low = _normalize(text)
+    hints = _hint_set(low.isascii())
+    languages: set[str] = set()
+    for beginning in set(hints.each.findall(low)):
+        for hint, hinted in hints.longer[beginning]:
+            if hint in low:
+                languages |= hinted
+    return frozenset(languages)
+
+
+def _normalize(text: str) -> str:
+    low = text.casefold()
+    if low.isascii():
+        return low
+    # A rule takes these for the letters and marks that the hints are written with.
+    return low.replace("’", "'").replace("ı", "i").replace("i\u0307", "i")
+
+
+@cache
+def _hint_set(ascii_only: bool) -> _Hints:  # noqa: FBT001 a cache knows no names
+    """Return the hints that can occur in a text: an ASCII text needs only those in ASCII.
+
+    A hint that begins with another is looked for where the shorter one occurs. One pattern that
+    branches by letter takes a third of the time of one search per hint.
+    """
+    languages: dict[str, set[str]] = {}
+    for language, table in _HINTS.items():
+        for hint in table.split("|"):
+            if hint.isascii() or not ascii_only:
+                languages.setdefault(hint, set()).add(language)
+    longer = {
+        beginning: [(hint, frozenset(languages[hint])) for hint in hints]
+        for beginning, hints in _by_beginning(languages).items()
+    }
+    pattern = _trie_pattern(list(longer))
+    return _Hints(
+        first=re.compile(pattern),
+        each=re.compile(f"(?=({pattern}))"),
+        longer=longer,
+    )
+
+
+def _by_beginning(hints: Iterable[str]) -> dict[str, list[str]]:
+    """Return the hints of which no other is the beginning, in order, each with those it begins."""
+    by_beginning: dict[str, list[str]] = {}
+    beginning = None
+    for hint in sorted(hints):  # what begins with a hint follows it
+        if beginning is None or not hint.startswith(beginning):
+            beginning = hint
+        by_beginning.setdefault(beginning, []).append(hint)
+    return by_beginning
+
+
+def _trie_pattern(words: list[str]) -> str:
+    """Return a pattern of these sorted words, none of which begins with another."""
+    by_letter: dict[str, list[str]] = {}
+    for word in words:
+        by_letter.setdefault(word[:1], []).append(word[1:])
+    branches = [
+        re.escape(letter) + (_trie_pattern(endings) if endings != [""] else "")
+        for letter, endings in by_letter.items()
+    ]
+    return branches[0] if len(branches) == 1 else f"(?:{'|'.join(branches)})"
+
+
+USER_ROLES = frozenset({"user", "human"})
+"""Roles whose words can be instructions; those of an agent or a tool cannot."""
+TEXT_CHARS_MAX = 400
+"""Longer sentences are documents, not instructions."""
+PASSAGE_CHARS_MAX = 1_000
+"""Longer sentences are not searched for preferences in passing either."""
+SENTENCES_MAX = 200
+"""Sentences of a text that are read; what follows is a document, not speech."""
+STATED_MAX = 50
+"""A text with more rules is a document: the others are recalled, but not learned."""
+CLAUSES_MAX = 8
+"""Clauses after which an instruction may begin; later ones are not tried."""
+
+PAGE_MARKS_MIN = 3
+"""Headings, links, rows or tags from which on a text is laid out as a page."""
+PAGE_SHARE_MAX = 0.2
+"""Share of statements up to which such a text is a page, and not a list of a user's rules."""
+PAGE_CHARS = 1_500
+PAGE_LINES_MIN = 6
+PLAIN_PAGE_SHARE_MAX = 0.1
+"""The same for a long text of several lines without that layout. What users say for good stands, in
+300 messages of technical talks, in texts of at most 640 characters and two paragraphs."""
+
+_PAGE_TAG = re.compile(
+    r"</?(?:html|head|body|title|meta|link|script|style|div|p|span|h[1-6]|[uo]l|li|table|t[rdh]|a|img"
+    r"|section|article|header|footer|nav|main|br|form|button)\b[^<>\n]{0,300}>",
+    re.IGNORECASE,
+)
+_PAGE_MARK = re.compile(
+    r"^#{1,6} \S|^[=-]{3,}$|\]\(|^\|.*\|$|©|^(?:[^\n]{0,40} )?(?:all rights reserved|subscribe|sign in"
+    r"|share this|read more|\d+ min read|cookie)\b",
+    re.MULTILINE | re.IGNORECASE,
+)
+_BLANK_LINE = re.compile(r"\n\s*\n")
+_INTRODUCTION_ENDS = (":", "：", "?", "？")
+_FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_CODE_LINE = re.compile(
+    r"^[ \t]*(?:>|#|//|/\*|\*\s|--|\$ |@@|[+-]{3} | {4}\S|\t).*$", re.MULTILINE
+)
+_QUOTED = re.compile(
+    r"\"[^\"\n]{0,300}\"|“[^”\n]{0,300}”|„[^“”\n]{0,300}[“”]|«[^»\n]{0,300}»|「[^」\n]{0,300}」|『[^』\n]{0,300}』"
+    r"|`[^`\n]{0,300}`|(?<!\w)'[^'\n]{2,300}'(?!\w)|(?<!\w)‘[^’\n]{2,300}’(?!\w)"
+)
+_QUOTE = re.compile("[\"“„«「『`'‘]")
+"""Quotation marks: a text without one is not searched for quotations, at a tenth of the time."""
+_BLANK = re.compile('"_+"')
+# The titles are tested after the mark: before it, every character would be tried.
+_SENTENCE = re.compile(
+    rf"[{SPACED_ENDS}](?<!\bDr.)(?<!\bMr.)(?<!\bMs.)(?<!\bMrs.)[{SPACED_ENDS}]*(?=\s|$)"
+    rf"|[{UNSPACED_ENDS}]+|\n"
+)
+_CLAUSE = re.compile(
+    r"[;；,，、]\s*|\s[–—-]\s|\b(?:and|but) (?=please|call me|don't|do not)",
+    re.IGNORECASE,
+)
+_QUESTION_ENDS = ("?", "？", "か。", "か")
+_COLON = re.compile(r"^.{0,24}[:：]\s+")
+
+
+class LearningStatement(NamedTuple):
+    """A sentence that states a learning, word for word, with straight apostrophes."""
+
+    kind: LearningKind
+    text: str
+
+
+def extract_learnings(
+    memory: MemoryRecord, *, now: datetime, may_have_secrets: bool = True
+) -> tuple[Learning, ...]:
+    """Return the learnings that a user states in a memory, with secrets masked.
+
+    `now` goes into the ids: a memory may be stored long after it was created.
+    """
+    text = memory.content
+    if memory.role.casefold() not in USER_ROLES or not may_match_rule(text):
+        return ()
+    if may_have_secrets:
+        text = mask_secrets(text)
+    return tuple(
+        Learning(
+            id=new_id(now),
+            kind=statement.kind,
+            text=statement.text,
+            created_at=memory.created_at,
+            session=memory.session,
+            source=memory.source,
+            memory=memory.id,
+        )
+        for statement in find_statements(text)
+    )
+
+
+def find_statements(text: str) -> list[LearningStatement]:
+    """Return the statements among a user's words in order, each once, `STATED_MAX` at most.
+
+    Of a message with a pasted page, only the words that introduce the page are read.
+    """
+    tags = list(_PAGE_TAG.finditer(text))
+    if len(tags) >= PAGE_MARKS_MIN:
+        text = f"{text[: tags[0].start()]}\n{text[tags[-1].end() :]}"
+    statements, sentences = _read_statements(text)
+    if not statements:
+        return []
+    own, shared = text.strip().replace("’", "'"), shared_patterns()
+    told = shared.to_agent.search(own)
+    if "\n" not in own:
+        return _read_statements(own, until=told[0])[0] if told else statements
+    if told or shared.override.search(own):
+        first = own.partition("\n")[0].rstrip()
+        return _read_statements(first)[0] if first.endswith(_INTRODUCTION_ENDS) else []
+    first = _BLANK_LINE.split(own, maxsplit=1)[0]
+    before = _read_statements(first)[0] if first != own else []
+    if _is_page(own, share=(len(statements) - len(before)) / sentences):
+        is_own = len(first) <= TEXT_CHARS_MAX and not _PAGE_MARK.search(first)
+        return before if is_own else []
+    return statements
+
+
+def _read_statements(
+    text: str, *, until: str | None = None
+) -> tuple[list[LearningStatement], int]:
+    """Return the statements up to a sentence with the words `until`, and the sentences' number."""
+    statements: dict[str, LearningStatement] = {}
+    count = 0
+    for sentence, blanked in _sentences_of(text):
+        if until is not None and until in sentence:
+            break
+        count += 1
+        for statement in _statements_of(sentence, blanked):
+            statements.setdefault(statement.text.casefold(), statement)
+        if len(statements) >= STATED_MAX:
+            break
+    return list(statements.values())[:STATED_MAX], count
+
+
+def _is_page(text: str, *, share: float) -> bool:
+    """Whether a text of several lines is a page: much prose, and a small share of it statements."""
+    if len(text) >= PAGE_CHARS and share <= PLAIN_PAGE_SHARE_MAX:
+        return text.count("\n") >= PAGE_LINES_MIN
+    marks = len(list(islice(_PAGE_MARK.finditer(text), PAGE_MARKS_MIN)))
+    return marks >= PAGE_MARKS_MIN and share <= PAGE_SHARE_MAX
+
+
+def _statements_of(sentence: str, blanked: str) -> list[LearningStatement]:
+    """Return a sentence that is an instruction as it is, else the preferences stated in it."""
+    quoted = _BLANK.sub('"_"', blanked)
+    languages = candidate_languages(quoted)
+    if not languages:
+        return []
+    kind = None
+    if len(quoted) <= TEXT_CHARS_MAX:
+        kind = _classify(quoted, languages)
+    whole = [LearningStatement(kind, sentence)] if kind else []
+    if kind not in (None, LearningKind.PREFERENCE):
+        return whole
+    if shared_patterns().attribution.search(quoted):
+        return whole
+    in_passing = [
+        LearningStatement(passing.kind, passing.text)
+        for passing in find_passing(sentence, blanked, passing_languages(languages))
+    ]
+    return in_passing or whole
+
+
+def _sentences_of(text: str) -> Iterator[tuple[str, str]]:
+    """Yield each sentence, and the same with quoted text blanked out at the same length."""
+    plain = _CODE_LINE.sub("", _FENCE.sub("\n", text.replace("’", "'")))
+    blanked = plain
+    if _QUOTE.search(plain):
+        blanked = _QUOTED.sub(
+            lambda quote: '"' + "_" * (len(quote[0]) - 2) + '"', plain
+        )
+    start = 0
+    ends = [match.end() for match in _SENTENCE.finditer(blanked)][:SENTENCES_MAX]
+    for end in [*ends, len(blanked)]:
+        sentence = plain[start:end].strip()
+        if 2 < len(sentence) <= PASSAGE_CHARS_MAX:
+            yield sentence, blanked[start:end].strip()
+        start = end
+
+
+def _classify(sentence: str, languages: Collection[str]) -> LearningKind | None:
+    """Return the kind of learning a sentence states, by the rules of these languages."""
+    shared = shared_patterns()
+    if sentence.endswith(_QUESTION_ENDS):
+        if REQUEST not in languages:
+            return None
+        request = shared.request.match(_without_lead(sentence, shared))
+        return LearningKind.INSTRUCTION if request else None
+    spoken = [language for language in LANGUAGES if language in languages]
+    earlier: list[str] = []
+    for before, clause in _instruction_starts(sentence, shared):
+        earlier.append(before)
+        kind = _kind_of(clause, spoken)
+        if kind:
+            # Looked for last, as few sentences come so far.
+            reported = any(map(shared.reported.search, earlier))
+            return None if reported or shared.attribution.search(sentence) else kind
+    return None
+
+
+def _kind_of(clause: str, languages: Sequence[str]) -> LearningKind | None:
+    """Return the kind of the first rule of these languages that a clause matches."""
+    for language in languages:
+        rules = rules_of(language)
+        if rules.any.match(clause):
+            return next(kind for kind, rule in rules.each if rule.match(clause))
+    return None
+
+
+def _instruction_starts(
+    sentence: str, shared: SharedPatterns
+) -> Iterator[tuple[str, str]]:
+    """Yield each place where an instruction may begin: the text before it and from it on."""
+    yield "", _without_lead(sentence, shared)
+    if lead := _COLON.match(sentence):
+        yield lead[0], _without_lead(sentence[lead.end() :], shared)
+    for pause in islice(_CLAUSE.finditer(sentence), CLAUSES_MAX):
+        yield sentence[: pause.start()], _without_lead(sentence[pause.end() :], shared)
+
+
+def _without_lead(clause: str, shared: SharedPatterns) -> str:
+    lead = shared.lead.match(clause)
+    return clause[lead.end() :] if lead else clause

@@ -1,0 +1,477 @@
+"""Messages of a conversation: their parts, tool calls with their results, ids and token counts.
+
+Messages may have OpenAI's form, Anthropic's, or a plain role and content. None is ever changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, NamedTuple, Protocol
+
+from mnemosyned.text.token_counts import CHARS_PER_TOKEN, Chars4, TokenCounter
+
+Message = Mapping[str, Any]
+"""Message as a model's API takes it; unknown fields are kept."""
+
+ID_CHARS = 16
+TOOL_ROLES = (
+    "tool",
+    "function",
+)  # tuples: a role may be anything, even what has no hash
+SYSTEM_ROLES = ("system", "developer")
+TIME_KEYS = ("created_at", "timestamp")
+STUB = "[archived tool result: "
+"""Beginning of an archived tool result; the rest of the mark says how to get it back."""
+
+SHORTENED = "[shortened tool result: "
+"""Beginning of a tool result that a context shows in part."""
+
+_CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
+_MEDIA = frozenset(
+    "image image_url input_image document file input_file audio input_audio video".split()
+)
+_STUBBED = re.compile(
+    f"(?:{re.escape(STUB)}|{re.escape(SHORTENED)})" + r"[^\n\]]{0,200}\]"
+)
+_ID = re.compile(r"[\w.:@/+-]{1,200}")
+
+
+class PartKind(StrEnum):
+    """Kind of one part of a message."""
+
+    TEXT = "text"
+    CALL = "call"
+    RESULT = "result"
+    MEDIA = "media"
+    OTHER = "other"
+
+
+class MessagePart(NamedTuple):
+    """One part of a message: a text, a tool call, its result, or something that is no text."""
+
+    kind: PartKind
+    text: str = ""
+    """A call's arguments as JSON, a result's text; empty for media."""
+    id: str = ""
+    """Id that a call and its result share."""
+    name: str = ""
+
+
+def message_parts(message: Message) -> Iterator[MessagePart]:
+    """Yield all parts of a message, in order. Never raises on malformed messages."""
+    content, role = message.get("content"), message.get("role")
+    if role in TOOL_ROLES:
+        name = _word_or_empty(message.get("name")) or _word_or_empty(
+            message.get("tool_name")
+        )
+        yield MessagePart(
+            PartKind.RESULT, _text_in(content), _answered_call_id(message), name
+        )
+        yield from _media_in(content)
+    elif isinstance(content, str):
+        yield MessagePart(PartKind.TEXT, content)
+    else:
+        for block in _content_blocks(content):
+            yield from _block_part(block)
+    yield from _tool_calls(message)
+
+
+def message_text(message: Message) -> str:
+    """Return the text of a message, without tool calls and results."""
+    content = message.get("content")
+    if isinstance(content, str) and message.get("role") not in TOOL_ROLES:
+        return content
+    return "\n".join(
+        part.text for part in message_parts(message) if part.kind is PartKind.TEXT
+    )
+
+
+def is_plain(message: Message) -> bool:
+    """Whether a message is text alone."""
+    return (
+        isinstance(message.get("content"), str)
+        and "tool_calls" not in message
+        and "function_call" not in message
+        and message.get("role") not in TOOL_ROLES
+    )
+
+
+def is_system(message: Message) -> bool:
+    """Whether it instructs the model."""
+    return message.get("role") in SYSTEM_ROLES
+
+
+def is_intent(message: Message) -> bool:
+    """Whether the user says something: a message of the user with more than tool results.
+
+    An image in a tool's result belongs to the tool.
+    """
+    if message.get("role") != "user":
+        return False
+    content = message.get("content")
+    if not isinstance(content, str):
+        blocks = _content_blocks(content)
+        own = [block for block in blocks if not _is_result(block)]
+        message = {**message, "content": own}
+        if blocks and not own:
+            return False
+    found = list(message_parts(message))
+    return not found or any(
+        part.kind in (PartKind.TEXT, PartKind.MEDIA, PartKind.OTHER) for part in found
+    )
+
+
+def count_pinned(messages: Sequence[Message]) -> int:
+    """Count the leading system messages, which are never compacted nor counted."""
+    return next(
+        (at for at, message in enumerate(messages) if not is_system(message)),
+        len(messages),
+    )
+
+
+class MessageGroups(NamedTuple):
+    """Groups of messages: a tool call, its results and the messages between."""
+
+    cuts: Sequence[int]
+    """Positions where the conversation can be cut between groups, ascending."""
+    orphans: tuple[int, ...]
+    """Positions of results without a call, and of calls that were never answered."""
+    pending_call: int | None
+    """Position of the first call whose results are still to come."""
+
+    def cut_before(self, position: int) -> int:
+        """Return the nearest harmless cut at or before a position."""
+        return self.cuts[bisect_right(self.cuts, position) - 1]
+
+
+def group_messages(messages: Sequence[Message]) -> MessageGroups:
+    """Find the groups. Calls without an id are answered by the results after them."""
+    found = _Pairing(len(messages))
+    for at, message in enumerate(messages):
+        if is_plain(message):
+            found.nameless, found.spoken = -1, at
+        else:
+            found.take(at, message)
+    cuts: Sequence[int] = range(len(messages) + 1)
+    if any(found.joined):
+        cuts = [at for at in cuts if not found.joined[at]]
+    waits = [at for at in found.unanswered.values() if at >= found.spoken]
+    orphans = {*found.orphans, *found.unanswered.values()} - set(waits)
+    return MessageGroups(cuts, tuple(sorted(orphans)), min(waits, default=None))
+
+
+class _Pairing:
+    """Calls and results seen so far."""
+
+    def __init__(self, count: int) -> None:
+        self.joined = bytearray(count + 1)
+        """1 where a cut would part what belongs together."""
+        self.unanswered: dict[str, int] = {}
+        self.orphans: list[int] = []
+        self.nameless = -1
+        """Position of the call that results without an id answer."""
+        self.spoken = -1
+        """Position of the last message that is no tool result."""
+        self._calls: dict[str, int] = {}
+
+    def take(self, at: int, message: Message) -> None:
+        answers = False
+        for kind, id in _calls_and_results(message):
+            if kind is PartKind.CALL:
+                self.nameless = at
+                if id:
+                    self._calls[id] = self.unanswered[id] = at
+            else:
+                answers = True
+                self._answered(at, id)
+        if not answers:
+            self.spoken = at
+
+    def _answered(self, at: int, id: str) -> None:
+        call = self._calls.get(id, -1) if id else self.nameless
+        if call >= 0:
+            self.joined[call + 1 : at + 1] = b"\x01" * (at - call)
+            self.unanswered.pop(id, None)
+        elif id:
+            self.orphans.append(at)
+
+
+def _calls_and_results(message: Message) -> list[tuple[PartKind, str]]:
+    """Return the calls and results of a message with their ids, as `message_parts` does, without texts."""
+    if message.get("role") in TOOL_ROLES:
+        return [(PartKind.RESULT, _answered_call_id(message))]
+    links: list[tuple[PartKind, str]] = []
+    content = message.get("content")
+    if content is not None and not isinstance(content, str):
+        links += _block_ids(content)
+    links += [
+        (PartKind.CALL, _word_or_empty(call.get("id")))
+        for call in _as_list(message.get("tool_calls"))
+        if isinstance(call, Mapping)
+    ]
+    legacy = message.get("function_call")
+    if isinstance(legacy, Mapping):
+        links.append((PartKind.CALL, f"function:{_word_or_empty(legacy.get('name'))}"))
+    return links
+
+
+def _block_ids(content: object) -> Iterator[tuple[PartKind, str]]:
+    for block in _content_blocks(content):
+        if not isinstance(block, Mapping):
+            continue
+        kind = _word_or_empty(block.get("type"))
+        if kind in _CALLS:
+            yield PartKind.CALL, _word_or_empty(block.get("id"))
+        elif kind.endswith("tool_result"):
+            yield PartKind.RESULT, _word_or_empty(block.get("tool_use_id"))
+
+
+def tool_names(messages: Iterable[Message]) -> dict[str, str]:
+    """Return the names of the tools called, by the ids of the calls."""
+    return {
+        part.id: part.name
+        for message in messages
+        if not is_plain(message)
+        for part in message_parts(message)
+        if part.kind is PartKind.CALL and part.id and part.name
+    }
+
+
+def message_id(message: Message) -> str:
+    """Return a message's id: its own `id`, else a digest of its content.
+
+    The same message has the same id wherever it stands, so that archiving it twice is harmless.
+    """
+    own = message.get("id")
+    return (
+        own
+        if isinstance(own, str) and _ID.fullmatch(own)
+        else short_digest("m", message)
+    )
+
+
+def message_time(message: Message) -> datetime | None:
+    """Return a message's timestamp as an aware instant, UTC by default; None without one."""
+    for key in TIME_KEYS:
+        value = message.get(key)
+        if isinstance(value, str):
+            try:
+                value = datetime.fromisoformat(value)
+            except ValueError:
+                continue
+        if isinstance(value, datetime):
+            return value if value.tzinfo else value.replace(tzinfo=UTC)
+    return None
+
+
+def short_digest(prefix: str, value: object) -> str:
+    """Return a short id for a JSON value: equal ids for equal values."""
+    written = json.dumps(_canonical_json(value), sort_keys=True)
+    return f"{prefix}-{hashlib.sha256(written.encode()).hexdigest()[:ID_CHARS]}"
+
+
+def strip_stub_mark(result: str) -> str:
+    """Return a tool result without the mark of an archived or shortened one."""
+    mark = _STUBBED.match(result)
+    return result[mark.end() :] if mark else result
+
+
+def _canonical_json(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {str(key): _canonical_json(member) for key, member in value.items()}
+    if isinstance(value, list | tuple):
+        return [_canonical_json(member) for member in value]
+    return (
+        value
+        if value is None or isinstance(value, str | int | float)
+        else _json_fallback(value)
+    )
+
+
+def _json_fallback(value: object) -> str:
+    """Return a stand-in for a value that JSON lacks."""
+    return value.hex() if isinstance(value, bytes) else type(value).__name__
+
+
+def _word_or_empty(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    return str(value) if isinstance(value, int) else ""
+
+
+def _answered_call_id(message: Message) -> str:
+    """Return the id of the call that a tool's message answers, or the function's name before ids."""
+    id = _word_or_empty(message.get("tool_call_id"))
+    legacy = message.get("role") == "function" and not id
+    return f"function:{_word_or_empty(message.get('name'))}" if legacy else id
+
+
+def _as_list(value: object) -> Sequence[object]:
+    return value if isinstance(value, list | tuple) else ()
+
+
+def _content_blocks(content: object) -> Sequence[object]:
+    if isinstance(content, list | tuple):
+        return content
+    return [content] if isinstance(content, Mapping) else []
+
+
+def _is_result(block: object) -> bool:
+    return isinstance(block, Mapping) and _word_or_empty(block.get("type")).endswith(
+        "tool_result"
+    )
+
+
+def _block_part(block: object) -> Iterator[MessagePart]:
+    if isinstance(block, str):
+        yield MessagePart(PartKind.TEXT, block)
+    if not isinstance(block, Mapping):
+        return
+    kind = _word_or_empty(block.get("type"))
+    if kind in _CALLS:
+        id, name = _word_or_empty(block.get("id")), _word_or_empty(block.get("name"))
+        yield MessagePart(PartKind.CALL, _json_text(block.get("input")), id, name)
+    elif _is_result(block):
+        content = block.get("content")
+        yield MessagePart(
+            PartKind.RESULT, _text_in(content), _word_or_empty(block.get("tool_use_id"))
+        )
+        yield from _media_in(content)
+    elif kind in _MEDIA:
+        yield MessagePart(PartKind.MEDIA)
+    elif isinstance(block.get("text"), str):
+        yield MessagePart(PartKind.TEXT, block["text"])
+    else:
+        yield MessagePart(PartKind.OTHER, _json_text(block))
+
+
+def _tool_calls(message: Message) -> Iterator[MessagePart]:
+    for call in _as_list(message.get("tool_calls")):
+        if isinstance(call, Mapping):
+            function = call.get("function")
+            source = function if isinstance(function, Mapping) else call
+            arguments = source.get("arguments")
+            yield MessagePart(
+                PartKind.CALL,
+                arguments if isinstance(arguments, str) else _json_text(arguments),
+                _word_or_empty(call.get("id")),
+                _word_or_empty(source.get("name")),
+            )
+    legacy = message.get("function_call")
+    if isinstance(legacy, Mapping):
+        name, arguments = _word_or_empty(legacy.get("name")), legacy.get("arguments")
+        yield MessagePart(
+            PartKind.CALL,
+            arguments if isinstance(arguments, str) else _json_text(arguments),
+            f"function:{name}",
+            name,
+        )
+
+
+def _text_in(content: object) -> str:
+    """Return the text of a tool's result, whose blocks are texts and media."""
+    if isinstance(content, str):
+        return content
+    found = [part for block in _content_blocks(content) for part in _block_part(block)]
+    return "\n".join(part.text for part in found if part.kind is PartKind.TEXT)
+
+
+def _media_in(content: object) -> Iterator[MessagePart]:
+    if isinstance(content, str):
+        return
+    for block in _content_blocks(content):
+        if isinstance(block, Mapping) and _word_or_empty(block.get("type")) in _MEDIA:
+            yield MessagePart(PartKind.MEDIA)
+
+
+def _json_text(value: object) -> str:
+    if value is None:
+        return ""
+    return json.dumps(value, ensure_ascii=False, skipkeys=True, default=_json_fallback)
+
+
+MEDIA_TOKENS = 1_600
+"""Flat cost: Anthropic documents about 1,568 for the largest picture it does not scale down."""
+MESSAGE_TOKENS = 4
+"""Tokens that a chat template adds to a message."""
+
+_WORDS = (PartKind.TEXT, PartKind.RESULT)
+
+
+class MessageCounter(Protocol):
+    """Counter of tokens in texts and messages; pure, and never raising."""
+
+    @property
+    def name(self) -> str:
+        """Name of the counter, as answers show it."""
+        ...
+
+    def text(self, text: str) -> int:
+        """Count the tokens of a text."""
+        ...
+
+    def message(self, message: Message) -> int:
+        """Count the tokens of a message of any form."""
+        ...
+
+    def total(self, messages: Iterable[Message]) -> int:
+        """Count the tokens of a conversation, for comparison with a threshold."""
+        ...
+
+
+class CharsCounter:
+    """Counter by characters: four to a token, at least one token a message; media at a flat cost."""
+
+    name = Chars4.name
+
+    def text(self, text: str) -> int:
+        return max(1, len(text) // CHARS_PER_TOKEN)
+
+    def message(self, message: Message) -> int:
+        content = message.get("content")
+        if isinstance(content, str):
+            return max(1, len(content) // CHARS_PER_TOKEN)
+        media = sum(part.kind is PartKind.MEDIA for part in message_parts(message))
+        return max(1, text_chars(message) // CHARS_PER_TOKEN) + media * MEDIA_TOKENS
+
+    def total(self, messages: Iterable[Message]) -> int:
+        return estimate_tokens(messages)
+
+
+class FullCounter:
+    """Counter of everything sent: texts, calls with their arguments, media, and the template."""
+
+    def __init__(self, counter: TokenCounter) -> None:
+        self.name = counter.name
+        self.text = counter.count
+
+    def message(self, message: Message) -> int:
+        if is_plain(message):
+            return MESSAGE_TOKENS + self.text(message["content"])
+        total = MESSAGE_TOKENS
+        for part in message_parts(message):
+            total += MEDIA_TOKENS if part.kind is PartKind.MEDIA else 0
+            total += sum(self.text(words) for words in (part.name, part.text) if words)
+        return total
+
+    def total(self, messages: Iterable[Message]) -> int:
+        return sum(map(self.message, messages))
+
+
+def estimate_tokens(messages: Iterable[Message]) -> int:
+    """Estimate tokens: the characters of all messages over four, divided once."""
+    return sum(map(text_chars, messages)) // CHARS_PER_TOKEN
+
+
+def text_chars(message: Message) -> int:
+    """Count the characters of a message's texts."""
+    content = message.get("content")
+    if isinstance(content, str):
+        return len(content)
+    return sum(len(part.text) for part in message_parts(message) if part.kind in _WORDS)

@@ -1,0 +1,275 @@
+"""Rounds policy of compaction: messages of the user stay, the agent's work between them is summarized.
+
+A round is the work of the agent between two messages of the user. Each finished round becomes one
+summary in its place; the last is compacted only if the conversation is still over the limit.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any, ClassVar, NamedTuple
+
+from mnemosyned.conversation.compaction import (
+    KEEP_RECENT,
+    Compaction,
+    CompactionDecision,
+    RemovedMessage,
+    SummarizeMessages,
+    summarize_with_model,
+)
+from mnemosyned.conversation.key_facts import (
+    CONCLUSION,
+    extract_facts,
+    last_sentences,
+    result_highlights,
+    without_repetitions,
+)
+from mnemosyned.conversation.messages import (
+    FullCounter,
+    Message,
+    MessageCounter,
+    MessageGroups,
+    PartKind,
+    count_pinned,
+    group_messages,
+    is_intent,
+    is_system,
+    message_id,
+    message_parts,
+    message_text,
+)
+from mnemosyned.conversation.summary_message import (
+    ROUND_HEADER,
+    SummaryContent,
+    SummaryLayout,
+    is_summary,
+    merge_summaries,
+    read_summary,
+    render_summary,
+    summary_body,
+    summary_message,
+)
+from mnemosyned.text.token_counts import TokenEstimator
+
+TOKEN_LIMIT = 80_000
+
+
+class RoundsPolicy:
+    """Policy that keeps messages of system and user, and compacts those between them."""
+
+    name: ClassVar[str] = "rounds"
+
+    def __init__(
+        self,
+        token_limit: int = TOKEN_LIMIT,
+        *,
+        keep_last: int = KEEP_RECENT,
+        summarize: SummarizeMessages | None = None,
+        counter: MessageCounter | None = None,
+    ) -> None:
+        self.token_limit = token_limit
+        self.keep_last = max(0, keep_last)
+        self._summarize = summarize
+        self._counter = counter or FullCounter(TokenEstimator())
+
+    def due(self, usage: int) -> CompactionDecision:
+        """Decide: due above the limit, not at it."""
+        over = usage > self.token_limit
+        return CompactionDecision(over, f"over {self.token_limit:,}" if over else "")
+
+    def compact(
+        self, messages: Sequence[Message], *, keep_recent: int | None = None
+    ) -> Compaction:
+        keep = self.keep_last if keep_recent is None else keep_recent
+        tokens = sum(map(self._counter.message, messages))
+        groups = group_messages(messages)
+        unchanged = Compaction(
+            messages=list(messages),
+            policy=self.name,
+            counter=self._counter.name,
+            tokens_before=tokens,
+            tokens_after=tokens,
+            limit=max(0, self.token_limit),
+            facts=_facts_of_summaries(messages),
+            orphans=groups.orphans,
+        )
+        if not self.due(tokens).due:
+            return unchanged
+        immovable = _immovable_messages(messages, groups)
+        last_round = _last_round_start(messages, immovable)
+        done = self._summarize_runs(
+            unchanged, _compactable_runs(immovable, 0, last_round)
+        )
+        if not self.due(done.tokens_after).due:
+            return done
+        open_round = range(last_round, len(messages))
+        begin, end = _compactable_range(
+            messages, groups, immovable, open_round, keep=keep
+        )
+        removed = len(messages) - len(done.messages)
+        runs = _compactable_runs(immovable[removed:], begin - removed, end - removed)
+        return self._summarize_runs(done, runs)
+
+    def _summarize_runs(self, done: Compaction, runs: Iterator[range]) -> Compaction:
+        """Replace each run of messages by its summary, where that is shorter."""
+        messages = done.messages
+        kept: list[Message] = []
+        made: list[_RoundSummary] = []
+        copied = 0
+        for run in runs:
+            summary = self._summarize_run(messages[run.start : run.stop])
+            if summary:
+                kept += [*messages[copied : run.start], summary.message]
+                copied = run.stop
+                made.append(summary)
+        kept += messages[copied:]
+        removed = (message for summary in made for message in summary.archived)
+        bodies = (summary_body(summary.message["content"]) for summary in made)
+        reasons = (summary.fallback_reason for summary in made)
+        return replace(
+            done,
+            messages=kept,
+            tokens_after=sum(map(self._counter.message, kept)),
+            archived=(*done.archived, *removed),
+            summaries=(*done.summaries, *bodies),
+            facts=_facts_of_summaries(kept),
+            fallback_reason=done.fallback_reason or next(filter(None, reasons), ""),
+        )
+
+    def _summarize_run(self, run: Sequence[Message]) -> _RoundSummary | None:
+        """Summarize a run; None where nothing in it is new, or the summary is not shorter."""
+        old = [message for message in run if not is_summary(message)]
+        if not old:
+            return None
+        earlier = merge_summaries(map(read_summary, filter(is_summary, run)))
+        archived = tuple(
+            RemovedMessage(message_id(message), message) for message in old
+        )
+        ids = (removed.id for removed in archived)
+        content = SummaryContent(
+            facts=tuple(
+                without_repetitions(
+                    [*earlier.facts, *extract_facts(old, excerpt=result_highlights)]
+                )
+            ),
+            values=earlier.values,
+            summary_of=tuple(without_repetitions([*earlier.summary_of, *ids])),
+        )
+        room = sum(map(self._counter.message, run))
+
+        def with_prose(prose: str) -> dict[str, Any] | None:
+            layout = SummaryLayout(header=ROUND_HEADER)
+            body = render_summary(content.facts, shape=layout, prose=prose)
+            message = summary_message(
+                body, replace(content, prose=prose), policy=self.name
+            )
+            return message if self._counter.message(message) < room else None
+
+        if with_prose("") is None:
+            return None
+        prose, reason = summarize_with_model(
+            self._summarize,
+            old,
+            earlier=earlier.prose,
+            fits=lambda prose: with_prose(prose) is not None,
+        )
+        by_rule = (earlier.prose, describe_actions(old))
+        message = with_prose(prose or "\n".join(filter(None, by_rule)))
+        return _RoundSummary(message, archived, reason) if message else None
+
+
+class _RoundSummary(NamedTuple):
+    message: dict[str, Any]
+    archived: tuple[RemovedMessage, ...]
+    fallback_reason: str
+
+
+def describe_actions(messages: Sequence[Message]) -> str:
+    """Describe an agent's work by rule: number of messages, tools called, last words."""
+    tools = Counter(
+        part.name or "tool"
+        for message in messages
+        for part in message_parts(message)
+        if part.kind is PartKind.CALL
+    )
+    called = ", ".join(
+        f"{name} ×{count}" if count > 1 else name for name, count in tools.items()
+    )
+    heading = f"{len(messages)} messages"
+    if called:
+        heading += f", tools called: {called}"
+    closing = _last_words(messages)
+    return f"{heading}\n{CONCLUSION}{closing}" if closing else heading
+
+
+def _last_words(messages: Sequence[Message]) -> str:
+    """Return the last sentences of the last message with a text."""
+    texts = (message_text(message).strip() for message in reversed(messages))
+    return last_sentences(next(filter(None, texts), ""))
+
+
+def _facts_of_summaries(messages: Iterable[Message]) -> tuple[str, ...]:
+    """Return the facts of the summaries among messages."""
+    return merge_summaries(map(read_summary, filter(is_summary, messages))).facts
+
+
+def _immovable_messages(
+    messages: Sequence[Message], groups: MessageGroups
+) -> list[bool]:
+    """Mark messages that stay in place: of system and user, and those tied to them."""
+    marks = [
+        is_system(message) or (is_intent(message) and not is_summary(message))
+        for message in messages
+    ]
+    for begin, end in pairwise(groups.cuts):
+        if end - begin > 1 and any(marks[begin:end]):
+            marks[begin:end] = [True] * (end - begin)
+    return marks
+
+
+def _last_round_start(messages: Sequence[Message], immovable: Sequence[bool]) -> int:
+    """Return the position after the last message of the user, or after the pinned ones."""
+    intents = [
+        position
+        for position, stays in enumerate(immovable)
+        if stays and is_intent(messages[position])
+    ]
+    return intents[-1] + 1 if intents else count_pinned(messages)
+
+
+def _compactable_range(
+    messages: Sequence[Message],
+    groups: MessageGroups,
+    immovable: Sequence[bool],
+    last_round: range,
+    *,
+    keep: int,
+) -> tuple[int, int]:
+    """Return the range of the last round without its newest messages, tool calls kept whole."""
+    live = [
+        position
+        for position in last_round
+        if not immovable[position] and not is_summary(messages[position])
+    ]
+    begin = last_round.start
+    if len(live) <= keep:
+        return begin, begin
+    end = live[-keep] if keep else len(messages)
+    if groups.pending_call is not None:
+        end = min(end, groups.pending_call)
+    return begin, max(begin, groups.cut_before(end))
+
+
+def _compactable_runs(
+    immovable: Sequence[bool], begin: int, end: int
+) -> Iterator[range]:
+    """Yield the longest ranges between two positions without an immovable message."""
+    start = begin
+    for position in range(begin, end + 1):
+        if position == end or immovable[position]:
+            if position > start:
+                yield range(start, position)
+            start = position + 1

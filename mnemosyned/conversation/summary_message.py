@@ -1,0 +1,246 @@
+"""The summary message of a compaction: writing it, recognizing it, reading it back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import Any
+
+from mnemosyned.conversation.key_facts import (
+    from_bullets,
+    select_facts,
+    to_bullets,
+    without_repetitions,
+)
+from mnemosyned.conversation.messages import (
+    Message,
+    PartKind,
+    message_parts,
+    message_text,
+    short_digest,
+)
+from mnemosyned.text.frames import neutralize, neutralize_line
+
+SESSION_HEADER = "[Session context consolidated]"
+ROUND_HEADER = "[Summary]:"
+HEADERS = (
+    SESSION_HEADER,
+    ROUND_HEADER,
+    "[Summary: depth",
+    "[Conversation Summary",
+    "[Assistant Execution Summary]",
+)
+"""Headers of summaries, by this and other programs; all are recognized."""
+NO_FACTS = "(previous conversation context — no key facts extracted)"
+VALUES = "Exact values: "
+VALUE_SEPARATOR = " · "
+POINTER = "Archived word for word: "
+LEFT_OUT = "earlier facts are in the archive)"
+KIND = "summary"
+MEMORY_KIND = "memory"
+"""Kind of the message with recalled memory that precedes the new message."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryContent:
+    """Content of a summary message."""
+
+    facts: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
+    """Exact values, word for word."""
+    prose: str = ""
+    """Prose of a model or a rule."""
+    summary_of: tuple[str, ...] = ()
+    """Ids of the messages summarized, oldest first."""
+
+    @property
+    def id(self) -> str:
+        """Id of the archived messages as a group."""
+        return short_digest("c", self.summary_of)
+
+
+def is_summary(message: Message) -> bool:
+    """Whether an earlier compaction wrote it, by its metadata or its first words.
+
+    The result of a tool is never a summary, whatever it says.
+    """
+    content = message.get("content")
+    if isinstance(content, str) and "[" not in content[:64]:
+        return False
+    if message.get("role") not in ("user", "assistant"):
+        return False
+    if any(part.kind is not PartKind.TEXT for part in message_parts(message)):
+        return False
+    metadata = message.get("metadata")
+    if isinstance(metadata, Mapping) and metadata.get("kind") == KIND:
+        return True
+    return message_text(message).lstrip().startswith(HEADERS)
+
+
+def summary_message(
+    content: str, condensed: SummaryContent, *, policy: str
+) -> dict[str, Any]:
+    """Make the message, in the role of the user, marked as a summary in its metadata."""
+    metadata = {
+        "kind": KIND,
+        "policy": policy,
+        "id": condensed.id,
+        "summary_of": list(condensed.summary_of),
+        "facts": list(condensed.facts),
+        "values": list(condensed.values),
+        "prose": condensed.prose,
+    }
+    return {"role": "user", "content": content, "metadata": metadata}
+
+
+def read_summary(message: Message) -> SummaryContent:
+    """Read the content of a summary message from its metadata, else from its text."""
+    metadata = message.get("metadata")
+    if (
+        isinstance(metadata, Mapping)
+        and metadata.get("kind") == KIND
+        and "facts" in metadata
+    ):
+        prose = metadata.get("prose")
+        return SummaryContent(
+            facts=_string_list(metadata.get("facts")),
+            values=_string_list(metadata.get("values")),
+            prose=prose if isinstance(prose, str) else "",
+            summary_of=_string_list(metadata.get("summary_of")),
+        )
+    return _parse_summary(message_text(message).strip())
+
+
+def merge_summaries(earlier: Iterable[SummaryContent]) -> SummaryContent:
+    """Merge several contents, oldest first; only repetition is lost."""
+    contents = list(earlier)
+    return SummaryContent(
+        facts=_merge_lists(content.facts for content in contents),
+        values=_merge_lists(content.values for content in contents),
+        prose="\n".join(filter(None, (content.prose for content in contents))),
+        summary_of=_merge_lists(content.summary_of for content in contents),
+    )
+
+
+def _merge_lists(lists: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    return tuple(without_repetitions(chain.from_iterable(lists)))
+
+
+def prose_to_facts(earlier: SummaryContent) -> SummaryContent:
+    """Turn prose and values into facts, for policies that keep facts alone."""
+    shown = "\n".join((*earlier.facts, earlier.prose))
+    missing = [value for value in earlier.values if value not in shown]
+    values = VALUES + VALUE_SEPARATOR.join(missing) if missing else ""
+    facts = without_repetitions(
+        [*earlier.facts, *filter(None, (earlier.prose, values))]
+    )
+    return replace(earlier, facts=tuple(facts), values=(), prose="")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryLayout:
+    """Layout of a summary's text."""
+
+    header: str = SESSION_HEADER
+    pointer: str = ""
+    """Line that says how to get the originals."""
+    values: Sequence[str] = field(default_factory=tuple)
+
+
+def render_summary(
+    facts: Sequence[str], *, shape: SummaryLayout, prose: str = "", left_out: int = 0
+) -> str:
+    """Write a summary's text: header, prose, facts as bullets, values and the pointer.
+
+    Quoted text is neutralized, as the summary becomes a message of the conversation.
+    """
+    prose = neutralize(prose)
+    listed = to_bullets(map(neutralize, facts)) or ("" if prose else f"- {NO_FACTS}")
+    body = [prose, listed]
+    if left_out:
+        body.append(f"({left_out:,} {LEFT_OUT}")
+    if shape.values:
+        body.append(VALUES + neutralize_line(VALUE_SEPARATOR.join(shape.values)))
+    body.append(shape.pointer)
+    separator = " " if shape.header == ROUND_HEADER else "\n\n"
+    return shape.header + separator + "\n".join(part for part in body if part)
+
+
+def archive_pointer(content: SummaryContent) -> str:
+    """Return the line that says under which id the originals are archived."""
+    count = len(content.summary_of)
+    return f"{POINTER}{count:,} messages, expand {content.id}"
+
+
+def summary_body(content: str) -> str:
+    """Return a summary's text without its header."""
+    header = next(filter(content.startswith, HEADERS), "")
+    if header in (SESSION_HEADER, ROUND_HEADER):
+        return content.removeprefix(header).strip()
+    first, _, rest = content.partition("\n")
+    return rest.strip() if first.rstrip().endswith("]") else content
+
+
+def shrink_summary(
+    message: Message, room: int, count: Callable[[str], int]
+) -> dict[str, Any]:
+    """Shorten a summary message to about `room` tokens; its metadata keeps all facts."""
+    content = read_summary(message)
+    shape = SummaryLayout(pointer=archive_pointer(content))
+    room -= count(render_summary((), shape=shape, left_out=1))
+    prose = content.prose if count(content.prose) <= room // 2 else ""
+    facts = select_facts(content.facts, room - count(prose), count)
+    left_out = len(content.facts) - len(facts)
+    body = render_summary(facts, shape=shape, prose=prose, left_out=left_out)
+    metadata = message.get("metadata")
+    policy = metadata.get("policy") if isinstance(metadata, Mapping) else None
+    return summary_message(
+        body, content, policy=policy if isinstance(policy, str) else ""
+    )
+
+
+def sendable(messages: Iterable[Message], *, alternate: bool = False) -> list[Message]:
+    """Return the messages as an API takes them: our own without their metadata.
+
+    With `alternate`, a summary that would follow a message of the user gets the role `assistant`.
+    """
+    sent: list[Message] = []
+    for message in messages:
+        metadata = message.get("metadata")
+        if isinstance(metadata, Mapping) and metadata.get("kind") in (
+            KIND,
+            MEMORY_KIND,
+        ):
+            after_user = bool(sent) and sent[-1].get("role") == "user"
+            role = "assistant" if alternate and after_user else message.get("role")
+            sent.append({"role": role, "content": message.get("content")})
+        else:
+            sent.append(message)
+    return sent
+
+
+def _parse_summary(content: str) -> SummaryContent:
+    facts, others = from_bullets(summary_body(content).split("\n"))
+    values: list[str] = []
+    prose: list[str] = []
+    ids: list[str] = []
+    for line in others:
+        if line.startswith(VALUES):
+            values += line.removeprefix(VALUES).split(VALUE_SEPARATOR)
+        elif line.startswith(POINTER):
+            ids += [word for word in line.split() if word.startswith("c-")]
+        elif not line.endswith(LEFT_OUT):
+            prose.append(line)
+    return SummaryContent(
+        facts=tuple(fact for fact in facts if not fact.startswith(NO_FACTS)),
+        values=tuple(values),
+        prose="\n".join(prose).strip(),
+        summary_of=tuple(ids),
+    )
+
+
+def _string_list(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple):
+        return ()
+    return tuple(item for item in value if isinstance(item, str))

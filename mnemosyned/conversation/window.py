@@ -1,0 +1,253 @@
+"""Selection of messages for a window: the fresh tail always, then older ones, newest first."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, date, datetime, time
+from itertools import takewhile
+from typing import Any
+
+from mnemosyned.conversation.messages import (
+    Message,
+    MessageCounter,
+    count_pinned,
+    group_messages,
+    message_id,
+    message_time,
+)
+from mnemosyned.conversation.sections import PastSummary
+from mnemosyned.conversation.summary_message import (
+    KIND,
+    MEMORY_KIND,
+    is_summary,
+    shrink_summary,
+)
+
+SUMMARY_TOKENS_MIN = 200
+"""Tokens that a leading summary gets, even where the fresh tail takes all the room."""
+
+
+class WindowSelection:
+    """One conversation and its new message, held to a number of tokens.
+
+    Leading system messages stay and count toward no share. The newest summary of messages
+    compacted before stays too, shortened where it does not fit.
+    """
+
+    def __init__(
+        self,
+        history: Sequence[Message],
+        new: Message,
+        *,
+        counter: MessageCounter,
+        tail: int,
+        room: int,
+    ) -> None:
+        self.history = history
+        self.room = room
+        self.groups = group_messages([*history, new])
+        self._new = new
+        self._counter = counter
+        self._costs: dict[int, int] = {}
+        self._pinned = count_pinned(history)
+        self._tail_start = self._start_of_tail(tail)
+        """No tool call of the tail is parted from its results."""
+        older = range(self._pinned, self._tail_start)
+        self._leading = list(takewhile(lambda at: is_summary(history[at]), older))
+        self._floor = self._pinned + len(self._leading)
+        self.new_tokens = counter.message(new)
+        tail_tokens = sum(map(self._cost, range(self._tail_start, len(history))))
+        self._tokens_left = room - self.new_tokens - tail_tokens
+        self._kept_leading: dict[int, Message] = {}
+        """Leading summaries that are kept, as they are or shortened, by position."""
+        self._keep_leading()
+        self._past: list[Message] = []
+        """Summaries of earlier conversations that are shown."""
+        self.start = self._reach(self._tokens_left)
+        """Position of the first older message that is kept."""
+
+    def add(self, summaries: Iterable[PastSummary]) -> None:
+        """Add summaries of earlier conversations, at the cost of the oldest messages.
+
+        Summaries that were rolled up into another are left out, and so are those of messages that
+        are all kept. The others are added where they fit, in the order of what they cover.
+        """
+        top = sort_by_time(summary for summary in summaries if summary.parent is None)
+        if not top:
+            return
+        chosen: set[int] = set()
+        coverage = _Coverage(self.history)
+        while True:
+            is_covered = coverage.by_messages_from(self.start)
+            further = {
+                index
+                for index, summary in enumerate(top)
+                if index not in chosen and not is_covered(summary)
+            }
+            if not further:
+                return
+            chosen |= further
+            self._show_past(top[index] for index in sorted(chosen))
+
+    @property
+    def kept(self) -> list[int]:
+        """Positions in the history, ascending."""
+        return [
+            *range(self._pinned),
+            *self._kept_leading,
+            *range(self.start, len(self.history)),
+        ]
+
+    def messages(self, *, memory: str = "") -> list[Message]:
+        """Messages of the window; `memory` goes before the new message and its tool call."""
+        place = max(self.start, self.groups.cut_before(len(self.history)))
+        metadata = {"kind": MEMORY_KIND}
+        recalled = {"role": "user", "content": memory, "metadata": metadata}
+        return [
+            *self.history[: self._pinned],
+            *self._past,
+            *self._kept_leading.values(),
+            *self.history[self.start : place],
+            *([recalled] if memory else []),
+            *self.history[place:],
+            self._new,
+        ]
+
+    @property
+    def pinned_tokens(self) -> int:
+        return sum(map(self._cost, range(self._pinned)))
+
+    @property
+    def summaries(self) -> list[Message]:
+        return [*self._past, *self._kept_leading.values()]
+
+    @property
+    def history_tokens(self) -> int:
+        return sum(map(self._cost, range(self.start, len(self.history))))
+
+    def _start_of_tail(self, tail: int) -> int:
+        count = len(self.history)
+        begin = min(count - tail, self.groups.cut_before(count))
+        return max(self._pinned, self.groups.cut_before(max(self._pinned, begin)))
+
+    def _cost(self, position: int) -> int:
+        cost = self._costs.get(position)
+        if cost is None:
+            cost = self._counter.message(self.history[position])
+            self._costs[position] = cost
+        return cost
+
+    def _keep_leading(self) -> None:
+        """Keep the newest leading summary, shortened if need be, and the others that fit."""
+        for position in reversed(self._leading):
+            message, cost = self.history[position], self._cost(position)
+            if cost > self._tokens_left:
+                if self._kept_leading:
+                    continue
+                message, cost = self._shorten(message, cost)
+            self._kept_leading = {position: message, **self._kept_leading}
+            self._tokens_left -= cost
+
+    def _shorten(self, message: Message, cost: int) -> tuple[Message, int]:
+        """Shorten a summary to the tokens left, unless that saves nothing."""
+        tokens = max(self._tokens_left, SUMMARY_TOKENS_MIN)
+        shorter = shrink_summary(message, tokens, self._counter.text)
+        shorter_cost = self._counter.message(shorter)
+        return (shorter, shorter_cost) if shorter_cost < cost else (message, cost)
+
+    def _show_past(self, summaries: Iterable[PastSummary]) -> None:
+        """Show the summaries that fit, and older messages in the room they leave."""
+        tokens_left = self._tokens_left
+        self._past = []
+        for summary in summaries:
+            message = _past_summary_message(summary)
+            cost = self._counter.message(message)
+            if cost <= tokens_left:
+                self._past.append(message)
+                tokens_left -= cost
+        self.start = self._reach(tokens_left)
+
+    def _reach(self, tokens: int) -> int:
+        """Position down to which whole groups fit, newest first, up to the first that does not."""
+        start = self._tail_start
+        cuts = self.groups.cuts
+        index = bisect_left(cuts, start)
+        while start > self._floor:
+            index -= 1
+            cut = max(cuts[index], self._floor)
+            tokens -= sum(map(self._cost, range(cut, start)))
+            if tokens < 0:
+                break
+            start = cut
+        return start
+
+
+def sort_by_time(summaries: Iterable[PastSummary]) -> list[PastSummary]:
+    """Sort by the time covered; summaries without one come last, in the order given."""
+    last = datetime.max.replace(tzinfo=UTC)
+    return sorted(
+        summaries,
+        key=lambda summary: (
+            _parse_moment(summary.start) or last,
+            _parse_moment(summary.end) or last,
+        ),
+    )
+
+
+class _Coverage:
+    """Test of whether a summary covers nothing but messages that are kept themselves."""
+
+    def __init__(self, history: Sequence[Message]) -> None:
+        self._history = history
+        self._times = [message_time(message) for message in history]
+        self._first = min(filter(None, self._times), default=None)
+
+    def by_messages_from(self, start: int) -> Callable[[PastSummary], bool]:
+        """Return a test for messages kept from position `start` on."""
+        ids: set[str] = set()
+
+        def is_covered(summary: PastSummary) -> bool:
+            if summary.summary_of:
+                if not ids:
+                    ids.update(map(message_id, self._history[start:]))
+                return ids.issuperset(summary.summary_of)
+            return self._is_dated_after(summary, start)
+
+        return is_covered
+
+    def _is_dated_after(self, summary: PastSummary, start: int) -> bool:
+        begin, end = _parse_moment(summary.start), _parse_moment(summary.end, last=True)
+        if begin is None or end is None or self._first is None:
+            return False
+        if self._first.date() > begin.date():
+            return False  # part of it is older than the conversation given
+        within = (
+            position
+            for position, time_said in enumerate(self._times)
+            if time_said and begin <= time_said <= end
+        )
+        return next(within, -1) >= start
+
+
+def _past_summary_message(summary: PastSummary) -> dict[str, Any]:
+    metadata = {"kind": KIND, "depth": summary.depth, "messages": summary.messages}
+    return {"role": "user", "content": summary.shown(), "metadata": metadata}
+
+
+def _parse_moment(value: str | date | None, *, last: bool = False) -> datetime | None:
+    """Parse an instant; a day means its beginning, or with `last` its end."""
+    if isinstance(value, str):
+        try:
+            value = (
+                date.fromisoformat(value)
+                if len(value) == 10
+                else datetime.fromisoformat(value)
+            )
+        except ValueError:
+            return None
+    if isinstance(value, datetime):
+        return value if value.tzinfo else value.replace(tzinfo=UTC)
+    if value is None:
+        return None
+    return datetime.combine(value, time.max if last else time.min, tzinfo=UTC)

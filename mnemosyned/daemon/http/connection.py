@@ -1,0 +1,209 @@
+"""One client's connection.
+
+Received bytes, pending responses, deadlines, and its share of the memory for request bodies.
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+from collections import deque
+from enum import Enum, auto
+from typing import TYPE_CHECKING
+
+from mnemosyned.daemon.http.protocol import HttpProtocol
+from mnemosyned.http_messages import Response
+
+if TYPE_CHECKING:
+    from mnemosyned.daemon.http.tcp import TlsChannel
+
+
+RECEIVE_BYTES = 64 * 1024
+"""Read at a time, so that a fast sender does not keep others waiting."""
+
+
+class State(Enum):
+    """The state of a connection: the event it waits for."""
+
+    IDLE = auto()  # a request
+    HEAD = auto()  # the rest of a request's head
+    BODY = auto()  # the rest of its body
+    QUEUED = auto()  # memory for its body
+    WORKING = auto()  # a thread that answers it
+    WRITING = auto()  # its client to read the answer
+    CLOSED = auto()
+
+
+class Connection:
+    """One client. It belongs to the event loop, and while WORKING to the thread that answers."""
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        protocol: HttpProtocol,
+        *,
+        now: float,
+        tls: TlsChannel | None = None,
+    ) -> None:
+        self.sock = sock
+        self.fd = sock.fileno()
+        self.protocol = protocol
+        self.local = protocol.local
+        """Whether its client came over the Unix socket."""
+        self.state = State.IDLE
+        self.since = now
+        """Start of the state."""
+        self.progress = now
+        """Time of the last bytes."""
+        self.grace_s = 0.05
+        """Time it may stay in its state while others wait for a connection."""
+        self.reserved = 0
+        """Bytes it has reserved of the budget for bodies."""
+        self.broken = False
+        """Whether its client has hung up."""
+        self._output: deque[memoryview] = deque()
+        self._tls = tls
+
+    @property
+    def output_bytes(self) -> int:
+        """Output its client has not read yet."""
+        return sum(len(part) for part in self._output)
+
+    def receive(self) -> bytes | None:
+        """The bytes that have come; none at the end, None where there are no more for now."""
+        try:
+            data = self.sock.recv(RECEIVE_BYTES)
+        except BlockingIOError:
+            return None
+        except OSError:
+            return b""
+        if self._tls is None or not data:
+            return data
+        said = self._tls.open(data)
+        if answer := self._tls.unsent():
+            self._output.append(memoryview(answer))
+            self.send()
+        return said
+
+    def has_input(self) -> bool:
+        """Whether its client has sent something, or has left."""
+        try:
+            self.sock.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+        return True
+
+    def respond(self, response: Response, *, last: bool = False) -> None:
+        """Send an answer, as far as the client takes it now."""
+        head, body = self.protocol.answer(response, last=last)
+        if len(body) <= RECEIVE_BYTES:
+            self._queue(head + body)
+        else:
+            self._queue(head)
+            self._queue(body)
+        self.send()
+
+    def begin(self, response: Response) -> bool:
+        """Send the head of a streamed answer; whether a body may follow."""
+        self._queue(self.protocol.begin(response))
+        self.send()
+        return not self.protocol.bodiless
+
+    def send_chunk(self, data: bytes) -> None:
+        """Send a chunk of a streamed answer, as far as the client takes it now."""
+        self._queue(self.protocol.chunk(data))
+        self.send()
+
+    def finish(self) -> None:
+        """Send the end of a streamed answer."""
+        if end := self.protocol.finish():
+            self._queue(end)
+            self.send()
+
+    def has_left(self) -> bool:
+        """Whether its client has closed its side of the connection."""
+        poll = select.poll()
+        poll.register(self.fd, select.POLLRDHUP)
+        return bool(poll.poll(0))
+
+    def invite_body(self) -> None:
+        """Tell the client to send the body it announced, if it waits for that."""
+        if interim := self.protocol.expectation():
+            self._queue(interim)
+            self.send()
+
+    def _queue(self, data: bytes) -> None:
+        """Add to what is owed to the client."""
+        if self._tls:
+            try:
+                data = self._tls.seal(data)
+            except OSError:
+                self.broken = True
+                return
+        self._output.append(memoryview(data))
+
+    def send(self) -> bool:
+        """Send what the client takes without waiting; whether bytes moved."""
+        moved = False
+        while self._output:
+            try:
+                count = self.sock.send(self._output[0], socket.MSG_NOSIGNAL)
+            except BlockingIOError:
+                return moved
+            except OSError:
+                self.broken = True
+                self._output.clear()
+                return moved
+            moved = True
+            if count == len(self._output[0]):
+                self._output.popleft()
+            else:
+                self._output[0] = self._output[0][count:]
+        return moved
+
+    def close(self) -> None:
+        """Hang up."""
+        self.state = State.CLOSED
+        self._output.clear()
+        self.sock.close()
+
+
+SMALL_BYTES = 64 * 1024
+"""A body up to this size needs no budget."""
+LARGEST = 4
+"""Number of bodies of the largest size that fit."""
+
+
+class BodyBudget:
+    """Reserves room for a body before it is read, until its request is answered."""
+
+    def __init__(self, *, body_bytes_max: int) -> None:
+        self._most = body_bytes_max
+        self._free = LARGEST * body_bytes_max
+        self.freed = False
+        """Whether room was given back since the last call."""
+
+    def wanted(self, connection: Connection) -> int:
+        """The room that a connection needs and does not have."""
+        size = connection.protocol.body_bytes
+        if connection.reserved or size <= SMALL_BYTES:
+            return 0
+        # Of a body in chunks nobody knows how much is to come.
+        return self._most if connection.protocol.in_chunks else size
+
+    def reserve(self, connection: Connection) -> bool:
+        """Reserve what the connection needs; False where there is no room for it."""
+        wanted = self.wanted(connection)
+        if wanted > self._free:
+            return False
+        self._free -= wanted
+        connection.reserved += wanted
+        return True
+
+    def release(self, connection: Connection) -> None:
+        """Give back what the connection has reserved."""
+        self._free += connection.reserved
+        self.freed = self.freed or connection.reserved > 0
+        connection.reserved = 0

@@ -1,0 +1,419 @@
+"""HTTP/1.1 as one client speaks it: h11 reads the bytes and keeps the states of the exchange.
+
+Errors as they look on the wire, and access by headers, before a body is read, belong to it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import NoReturn, Protocol
+from urllib.parse import unquote
+
+import h11
+import msgspec
+
+from mnemosyned.errors import (
+    ContentTooLarge,
+    ForeignOrigin,
+    Kind,
+    MalformedRequest,
+    MnemosynedError,
+    Unauthorized,
+)
+from mnemosyned.http_messages import HttpRequest, Response
+
+STATUS_OF_KIND = {
+    Kind.INVALID: HTTPStatus.BAD_REQUEST,
+    Kind.UNAUTHORIZED: HTTPStatus.UNAUTHORIZED,
+    Kind.FORBIDDEN: HTTPStatus.FORBIDDEN,
+    Kind.NOT_FOUND: HTTPStatus.NOT_FOUND,
+    Kind.METHOD: HTTPStatus.METHOD_NOT_ALLOWED,
+    Kind.CONFLICT: HTTPStatus.CONFLICT,
+    Kind.UNAVAILABLE: HTTPStatus.SERVICE_UNAVAILABLE,
+    Kind.INTERNAL: HTTPStatus.INTERNAL_SERVER_ERROR,
+}
+
+Headers = tuple[tuple[str, str], ...]
+
+
+def refusal(
+    error: MnemosynedError, status: HTTPStatus | None = None, headers: Headers = ()
+) -> Response:
+    """Answer with an error: `{"error": {"code", "message", "field"}}`."""
+    body = {"code": error.code, "message": error.message, "field": error.field}
+    if error.retry_after_s is not None:
+        headers = (*headers, ("Retry-After", str(error.retry_after_s)))
+    return Response(
+        status or STATUS_OF_KIND[error.kind],
+        msgspec.json.encode({"error": body}),
+        headers=headers,
+    )
+
+
+class RequestRefused(Exception):
+    """The request cannot be answered. Before its body is read, the connection must be closed, too."""
+
+    def __init__(
+        self,
+        error: MnemosynedError,
+        status: HTTPStatus | None = None,
+        headers: Headers = (),
+    ) -> None:
+        super().__init__(error.message)
+        self.response = refusal(error, status, headers)
+        self.status = self.response.status
+        self.message = error.message
+
+
+def token_refused(reason: str, *, given: bool) -> RequestRefused:
+    """Refuse who may ask nothing; `given` is whether a token came."""
+    challenge = 'Bearer realm="mnemosyned"'
+    if given:
+        challenge += ', error="invalid_token"'
+    return RequestRefused(
+        Unauthorized(reason),
+        HTTPStatus.UNAUTHORIZED,
+        (("WWW-Authenticate", challenge),),
+    )
+
+
+_LOOPBACK_ORIGIN = re.compile(
+    r"https?://(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d{1,5})?", re.ASCII
+)
+
+
+class Access(Protocol):
+    """The rules of one listener."""
+
+    @property
+    def local(self) -> bool:
+        """Whether its clients come over the Unix socket."""
+        ...
+
+    def check(self, headers: Mapping[str, str], authority: str | None) -> None:
+        """Check a request by its headers, and the host of its target if that names one.
+
+        Raises `RequestRefused`.
+        """
+        ...
+
+
+class SocketAccess:
+    """Access over the Unix socket, which the kernel opens to its owner alone.
+
+    Clients write any `Host` there. An `Origin` is sent by browsers, which reach a socket through a
+    relay alone.
+    """
+
+    local = True
+
+    def check(self, headers: Mapping[str, str], authority: str | None) -> None:  # noqa: ARG002
+        """Refuse a page of another machine."""
+        if "origin" in headers:
+            check_origin(headers["origin"])
+
+
+def bearer_token(headers: Mapping[str, str]) -> str | None:
+    """The token that a request brings; None without one."""
+    scheme, _, given = headers.get("authorization", "").partition(" ")
+    return given.strip() if scheme.lower() == "bearer" else None
+
+
+def check_origin(origin: str) -> None:
+    """Refuse an origin that is not on this machine. Raises `RequestRefused`."""
+    if not _LOOPBACK_ORIGIN.fullmatch(origin):
+        raise RequestRefused(
+            ForeignOrigin(
+                "requests from web pages of other machines are refused; leave out the Origin header"
+            )
+        )
+
+
+HEAD_BYTES_MAX = 256 * 1024
+"""A question of 4,096 characters in a URL is 48 KB; a list of names is longer."""
+REASON_CHARS_MAX = 200
+"""h11 quotes the line it could not read, however long."""
+CHUNKED_BYTES = 1024
+"""Bytes of the longest line between chunks, and of all trailers together."""
+BLANKS = b" " * 64
+"""This many in a row are refused: h11's pattern for headers takes quadratic time."""
+
+_BLANK_LINE = re.compile(rb"\n\r?\n")
+_FOLD = re.compile(rb"\n[ \t]")
+_CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]{1,16})(?:;[^\r\n]*)?\r\n")
+"""h11 takes blanks after the size, which other servers read in other ways."""
+_NOT_ASCII = re.compile(rb"[\x80-\xff]")
+_TABS_AS_SPACES = bytes.maketrans(b"\t", b" ")
+_HOST = re.compile(r"https?://([^/?]*)", re.IGNORECASE)
+SOCKET = SocketAccess()
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    method: str
+    path: str
+    query: str
+    headers: Mapping[str, str]
+    length: int | None
+    """The bytes of the body; None where it comes in chunks."""
+
+
+class HttpProtocol:
+    """The requests of one client, one after the other, and the bytes of their answers."""
+
+    def __init__(self, *, body_bytes_max: int, access: Access = SOCKET) -> None:
+        self._most = body_bytes_max
+        self._access = access
+        self.local = access.local
+        """Whether the client came over the Unix socket."""
+        self._http = h11.Connection(h11.SERVER)
+        self._incoming = bytearray()
+        """Input for h11, which gets complete heads only, once they are checked."""
+        self._searched = 0
+        """Bytes in which the end of a head was not found."""
+        self._head: _Head | None = None
+        """The head of the request whose body is coming."""
+        self._body = bytearray()
+        self._chunk_left: int | None = 0
+        """Bytes to come of a chunk and its end; 0 before a size, None after the last chunk."""
+        self.bodiless = False
+        """Whether the answer ends with its head, as the request is HEAD."""
+
+    @property
+    def started(self) -> bool:
+        """Whether a part of a request has come."""
+        return self._head is not None or bool(self._incoming)
+
+    @property
+    def in_body(self) -> bool:
+        """Whether the head is complete and the body is not."""
+        return self._head is not None
+
+    @property
+    def in_chunks(self) -> bool:
+        """Whether the body comes in chunks, without a length."""
+        return self._head is not None and self._head.length is None
+
+    @property
+    def body_bytes(self) -> int:
+        """The bytes that the body will take; of one in chunks, those that have come."""
+        if self._head is None:
+            return 0
+        return len(self._body) if self._head.length is None else self._head.length
+
+    @property
+    def reusable(self) -> bool:
+        """Whether both sides are done with a request and another may follow."""
+        return self._http.our_state is h11.DONE and self._http.their_state is h11.DONE
+
+    def feed(self, data: bytes) -> None:
+        """Add what has come."""
+        self._incoming += data
+
+    def next(self) -> HttpRequest | None:
+        """The next whole request; None until its last byte has come. Raises `RequestRefused`."""
+        if self.reusable:
+            self._incoming[:0] = self._http.trailing_data[0]
+            self._http = h11.Connection(h11.SERVER)
+        try:
+            return self._next()
+        except h11.RemoteProtocolError as error:
+            _refuse(_reason(error), HTTPStatus(error.error_status_hint))
+
+    def _next(self) -> HttpRequest | None:
+        while True:  # each turn takes bytes, or returns
+            event = self._http.next_event()
+            if isinstance(event, h11.Request):
+                self.bodiless = event.method == b"HEAD"
+                self._head = self._read_head(event)
+            elif isinstance(event, h11.Data):
+                if len(self._body) + len(event.data) > self._most:
+                    _refuse_body(self._most)
+                self._body += event.data
+            elif isinstance(event, h11.EndOfMessage) and self._head:
+                head, self._head = self._head, None
+                body, self._body = self._body, bytearray()
+                return HttpRequest(
+                    head.method,
+                    head.path,
+                    head.query,
+                    body,
+                    head.headers,
+                    self.local,
+                )
+            elif event is not h11.NEED_DATA or not self._hand_over():
+                return None
+
+    def _hand_over(self) -> bool:
+        """Give h11 what it may read next; False where that has not come."""
+        if self._head is None:
+            part = self._whole_head()
+        elif self.in_chunks:
+            part = self._chunk_part()
+        else:
+            part = self._taken(len(self._incoming))
+        if part:
+            self._http.receive_data(part)
+        return bool(part)
+
+    def _taken(self, count: int) -> bytes:
+        part = bytes(self._incoming[:count])
+        del self._incoming[:count]
+        return part
+
+    def _chunk_part(self) -> bytes:
+        """The next size, or what has come of its chunk, or of the trailers."""
+        if self._chunk_left is None or self._chunk_left > 0:
+            if len(self._http.trailing_data[0]) > CHUNKED_BYTES:
+                _refuse_head("its trailers are", CHUNKED_BYTES)
+            part = self._taken(self._chunk_left or CHUNKED_BYTES)
+            if self._chunk_left is not None:
+                self._chunk_left -= len(part)
+            return part
+        end = self._incoming.find(b"\n", 0, CHUNKED_BYTES)
+        if end < 0:
+            if len(self._incoming) >= CHUNKED_BYTES:
+                _refuse_head("a line between its chunks is", CHUNKED_BYTES)
+            return b""
+        line = self._taken(end + 1)
+        size = _CHUNK_SIZE.fullmatch(line)
+        if size is None:
+            _refuse("the size of a chunk is not in hexadecimal digits alone")
+        count = int(size[1], 16)
+        if len(self._body) + count > self._most:
+            _refuse_body(self._most)
+        self._chunk_left = count + len(b"\r\n") if count else None
+        return line
+
+    def _whole_head(self) -> bytes:
+        """The next head, letters in its target percent-encoded; nothing before its last byte."""
+        if self._incoming and self._incoming[0] <= ord(" "):
+            _refuse("it begins with a blank")
+        end = _BLANK_LINE.search(self._incoming, max(0, self._searched - 2))
+        self._searched = 0 if end else len(self._incoming)
+        if (end.end() if end else self._searched) > HEAD_BYTES_MAX:
+            _refuse_head("its headers are", HEAD_BYTES_MAX)
+        if end is None:
+            return b""
+        head = self._taken(end.end())
+        if BLANKS in head.translate(_TABS_AS_SPACES):
+            _refuse(f"its headers have {len(BLANKS)} blanks in a row")
+        if _FOLD.search(head):
+            _refuse("a header goes on in another line")
+        line, feed, headers = head.partition(b"\n")
+        return (
+            _NOT_ASCII.sub(lambda byte: b"%%%02X" % byte[0][0], line) + feed + headers
+        )
+
+    def _read_head(self, request: h11.Request) -> _Head:
+        if not request.http_version.startswith(b"1."):
+            _refuse("it is not in HTTP/1.1", HTTPStatus.HTTP_VERSION_NOT_SUPPORTED)
+        if request.method == b"CONNECT":
+            _refuse("it asks for a tunnel")
+        target = request.target.decode()
+        headers = _headers(request)
+        host = _HOST.match(target)
+        self._access.check(headers, host[1] if host else None)
+        path, _, query = target[host.end() if host else 0 :].partition("?")
+        try:
+            path = unquote(path, errors="strict")
+        except UnicodeDecodeError:
+            _refuse("its path is not UTF-8")
+        length = None
+        if "transfer-encoding" in headers:
+            if "content-length" in headers:
+                _refuse("it has both a Content-Length and a Transfer-Encoding")
+            self._chunk_left = 0
+        else:
+            length = int(headers.get("content-length", "0"))
+            if length > self._most:
+                _refuse_body(self._most)
+        return _Head(request.method.decode(), path or "/", query, headers, length)
+
+    def expectation(self) -> bytes:
+        """`100 Continue`, if the client waits for it before it sends the body; once a request."""
+        if not self._http.they_are_waiting_for_100_continue:
+            return b""
+        proceed = HTTPStatus.CONTINUE
+        return self._http.send(
+            h11.InformationalResponse(
+                status_code=proceed, reason=proceed.phrase, headers=[]
+            )
+        )
+
+    def answer(self, response: Response, *, last: bool) -> tuple[bytes, bytes]:
+        """The head and the body of an answer, as they are sent; `last` where a hang-up follows."""
+        body = response.body
+        headers = [("Content-Length", str(len(body)))]
+        if last:
+            headers.append(("Connection", "close"))
+        head = self._send_head(response, headers)
+        if self.bodiless:
+            body = b""
+        if body:
+            self._http.send_with_data_passthrough(h11.Data(data=body))
+        self._http.send(h11.EndOfMessage())
+        return head, body
+
+    def begin(self, response: Response) -> bytes:
+        """The head of a streamed answer, whose chunks follow."""
+        return self._send_head(response, [])
+
+    def chunk(self, data: bytes) -> bytes:
+        """A chunk of a streamed answer, as it is sent."""
+        return self._http.send(h11.Data(data=data)) or b""
+
+    def finish(self) -> bytes:
+        """The end of a streamed answer."""
+        return self._http.send(h11.EndOfMessage()) or b""
+
+    def _send_head(self, response: Response, headers: list[tuple[str, str]]) -> bytes:
+        if response.content_type:
+            headers.insert(0, ("Content-Type", response.content_type))
+        headers.extend(response.headers)
+        return self._http.send(
+            h11.Response(
+                status_code=response.status,
+                reason=response.status.phrase,
+                headers=headers,
+            )
+        )
+
+
+def _headers(request: h11.Request) -> dict[str, str]:
+    """The headers by name; h11 has them in lower case."""
+    headers: dict[str, str] = {}
+    for raw_name, raw_value in request.headers:
+        name, value = raw_name.decode(), raw_value.decode("latin-1")
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    return headers
+
+
+def _reason(error: h11.RemoteProtocolError) -> str:
+    """The reason for a refusal, as a client can act on it."""
+    text = str(error)
+    if text.startswith("illegal request line"):
+        return "its first line is not METHOD PATH HTTP/1.1"
+    return text[:REASON_CHARS_MAX]
+
+
+def _refuse(reason: str, status: HTTPStatus = HTTPStatus.BAD_REQUEST) -> NoReturn:
+    message = f"this is not an HTTP request that the daemon accepts: {reason}"
+    raise RequestRefused(MalformedRequest(message), status)
+
+
+def _refuse_head(what: str, most: int) -> NoReturn:
+    _refuse(
+        f"{what} longer than {most:,} bytes; send fewer, or send a body",
+        HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+    )
+
+
+def _refuse_body(most: int) -> NoReturn:
+    too_large = ContentTooLarge(
+        f"the body exceeds {most:,} bytes; split it, or raise limits.body_bytes_max"
+    )
+    raise RequestRefused(too_large, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)

@@ -1,0 +1,252 @@
+"""Threads that answer requests, and send the responses that are made while they are sent."""
+
+from __future__ import annotations
+
+import queue
+import select
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from math import inf
+from typing import NamedTuple
+
+from mnemosyned.daemon.http.connection import Connection
+from mnemosyned.daemon.http.protocol import refusal
+from mnemosyned.daemon.prometheus import ServerActivity
+from mnemosyned.errors import DaemonBusy
+from mnemosyned.fairness import FairTurns
+from mnemosyned.http_messages import HttpRequest, Response, Route
+from mnemosyned.logs import logger
+
+WAITING_MAX = 64
+"""Requests of one owner that may wait for a thread, where many are served."""
+STREAMS_MAX = 64
+"""Streams of all owners; each has a thread, which waits most of the time."""
+STREAM_S = 3_600.0
+"""Time limit of a stream."""
+STREAM_STALL_S = 30.0
+"""Time limit for a client to take some of a chunk."""
+POLL_S = 0.5
+STREAM_END_S = 1.0
+"""Time for a stream to end by itself when the server stops, as one does that tells of the stop."""
+
+OwnerOf = Callable[[HttpRequest], int]
+"""Tells the number of the owner whose a request is."""
+
+log = logger()
+
+
+class Task(NamedTuple):
+    """A request that waits for a thread, or is being answered."""
+
+    owner: int
+    connection: Connection
+    request: HttpRequest
+
+
+class Workers:
+    """A bounded number of threads, each with one request at a time, and a thread for each stream.
+
+    Where many owners are served, one has a part of the threads, the smaller the more owners are at
+    work; the requests of each wait in a queue of their own, and take turns.
+    """
+
+    def __init__(
+        self,
+        answer: Route,
+        *,
+        threads: int,
+        done: Callable[[Connection], None],
+        activity: ServerActivity,
+        owner_of: OwnerOf | None = None,
+    ) -> None:
+        """`owner_of` tells whose a request is; None where all are one owner's."""
+        self._activity = activity
+        self._answer = answer
+        self._done = done
+        self._owner_of = owner_of
+        self._turns = FairTurns()
+        self._tasks: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
+        """Requests that a thread is free for."""
+        self._changing = threading.Lock()
+        self._waiting: dict[int, deque[Task]] = {}
+        """By owner, in the order of their turns."""
+        self._running: Counter[int] = Counter()
+        self._streams: Counter[int] = Counter()
+        self._stream_threads: set[threading.Thread] = set()
+        self._owner_streams_max = max(1, threads // 2)
+        self._streams_end = inf
+        """When streams are cut off, by the monotonic clock."""
+        self._threads = [
+            threading.Thread(target=self._work, name=f"http-{number}", daemon=True)
+            for number in range(threads)
+        ]
+
+    def start(self) -> None:
+        """Start the threads."""
+        for thread in self._threads:
+            thread.start()
+
+    def put(self, connection: Connection, request: HttpRequest) -> bool:
+        """Have a request answered; the connection belongs to its thread until `done`.
+
+        False where its owner has as many that wait as one may have.
+        """
+        owner = self._owner_of(request) if self._owner_of else 0
+        with self._changing:
+            waiting = self._waiting.setdefault(owner, deque())
+            if self._owner_of and len(waiting) >= WAITING_MAX:
+                return False
+            waiting.append(Task(owner, connection, request))
+            self._hand_out()
+        return True
+
+    def drain(self) -> None:
+        """End all streams that have not ended within `STREAM_END_S`, at their next chunk."""
+        self._streams_end = time.monotonic() + STREAM_END_S
+
+    def stop(self, deadline: float) -> None:
+        """Let the threads end, until the deadline."""
+        for _ in self._threads:
+            self._tasks.put(None)
+        with self._changing:
+            threads = [*self._threads, *self._stream_threads]
+        for thread in threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+
+    def _hand_out(self) -> None:
+        """Give free threads requests, one of each owner in turn."""
+        part = free = len(self._threads)
+        free -= self._running.total()
+        if self._owner_of:
+            active = len(self._running.keys() | self._waiting.keys())
+            part = max(1, part // (active + 1))
+        is_given = True
+        while free > 0 and is_given:  # ends, as the free threads do
+            is_given = False
+            for owner, waiting in list(self._waiting.items()):
+                if free <= 0 or self._running[owner] >= part:
+                    continue
+                self._tasks.put(waiting.popleft())
+                self._running[owner] += 1
+                free, is_given = free - 1, True
+                del self._waiting[owner]
+                if waiting:  # after the others now
+                    self._waiting[owner] = waiting
+        self._running += Counter()  # without those that have none
+
+    def _work(self) -> None:
+        while (task := self._tasks.get()) is not None:
+            try:
+                with self._turn(task.owner):
+                    response = self._answer(task.request)
+                if response.stream is None:
+                    task.connection.respond(response)
+                    is_answered = True
+                else:
+                    is_answered = not self._began_stream(
+                        task, response, response.stream
+                    )
+            except Exception:
+                log.exception("connection_failed")
+                is_answered = task.connection.broken = True
+            with self._changing:
+                self._running[task.owner] -= 1
+                self._hand_out()
+            if is_answered:
+                self._done(task.connection)
+
+    def _turn(
+        self, owner: int, *, is_awaited: bool = True
+    ) -> AbstractContextManager[None]:
+        if self._owner_of is None:
+            return nullcontext()
+        return self._turns.working(owner, is_awaited=is_awaited)
+
+    def _began_stream(
+        self, task: Task, response: Response, stream: Iterator[bytes]
+    ) -> bool:
+        """Begin to send a stream in a thread of its own; False where there may be no other one."""
+        with self._changing:
+            is_last = self._streams[task.owner] >= self._owner_streams_max
+            is_free = not is_last and self._streams.total() < STREAMS_MAX
+            self._streams[task.owner] += is_free
+        if is_free:
+            thread = threading.Thread(
+                target=self._send_stream,
+                args=(task, response, stream),
+                name="http-stream",
+                daemon=True,
+            )
+            with self._changing:
+                self._stream_threads.add(thread)
+            thread.start()
+            return True
+        _close(stream)
+        busy = DaemonBusy(
+            f"this memory has {self._owner_streams_max} streams (live events, exports), as many "
+            "as it may; end one of them"
+            if is_last
+            else "the daemon sends as many streams as it can; ask again in a moment"
+        )
+        task.connection.respond(refusal(busy))
+        return False
+
+    def _send_stream(
+        self, task: Task, response: Response, stream: Iterator[bytes]
+    ) -> None:
+        try:
+            # Most of the time a stream waits: nobody rests for it.
+            with self._activity.streaming(), self._turn(task.owner, is_awaited=False):
+                self._stream(task.connection, response, stream)
+        except Exception:
+            log.exception("connection_failed")
+            task.connection.broken = True
+        finally:
+            _close(stream)
+            with self._changing:
+                self._streams[task.owner] -= 1
+                self._streams += Counter()
+                self._stream_threads.discard(threading.current_thread())
+            self._done(task.connection)
+
+    def _stream(
+        self, connection: Connection, response: Response, stream: Iterator[bytes]
+    ) -> None:
+        """Send chunk after chunk, each once the client has taken the one before."""
+        deadline = time.monotonic() + STREAM_S
+        if connection.begin(response):
+            goes_on = self._flushed(connection, deadline)
+            while goes_on and (chunk := next(stream, None)) is not None:
+                if chunk:
+                    connection.send_chunk(chunk)
+                goes_on = self._flushed(connection, deadline)
+            if not goes_on:  # its end is missing, so that the client can tell
+                connection.broken = True
+                return
+        connection.finish()
+
+    def _flushed(self, connection: Connection, deadline: float) -> bool:
+        """Wait until the client has taken all; False where the stream has to end instead."""
+        progress = time.monotonic()
+        ready = select.poll()
+        ready.register(connection.fd, select.POLLOUT)
+        while not connection.broken:
+            now = time.monotonic()
+            if connection.send():
+                progress = now
+            if now > min(deadline, self._streams_end):
+                return False
+            if not connection.output_bytes:
+                return not connection.has_left()
+            if now - progress > STREAM_STALL_S:
+                return False
+            ready.poll(POLL_S * 1_000)
+        return False
+
+
+def _close(stream: Iterator[bytes]) -> None:
+    if close := getattr(stream, "close", None):
+        close()

@@ -1,0 +1,559 @@
+"""The description of the HTTP API, made from the verbs.
+
+As OpenAPI 3.1, and as one page for people that loads nothing from elsewhere.
+"""
+
+from __future__ import annotations
+
+import html
+import inspect
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from mnemosyned.daemon.http.protocol import STATUS_OF_KIND
+from mnemosyned.daemon.http.server import VERB_PREFIX
+from mnemosyned.daemon.prometheus import CONTENT_TYPE
+from mnemosyned.daemon.resources import EVENT_STREAM
+from mnemosyned.errors import (
+    DaemonBusy,
+    DatabaseReplaced,
+    DatabaseUnreachable,
+    ForeignOrigin,
+    InvalidRequest,
+    InvalidText,
+    MalformedJson,
+    MalformedRequest,
+    MemoryBusy,
+    MethodNotAllowed,
+    MnemosynedError,
+    ShuttingDown,
+    StorageFailed,
+    Unauthorized,
+)
+from mnemosyned.http_messages import JSON
+from mnemosyned.verbs.facade import ALIASES, VERBS
+from mnemosyned.verbs.request import Request, result_type
+from mnemosyned.version import __version__
+
+Schema = dict[str, Any]
+Errors = Iterable[type[MnemosynedError]]
+
+REF = "#/components/schemas/{name}"
+UNEXPECTED = "Unexpected; the daemon's log has the traceback."
+NULL = {"type": "null"}
+OF_EVERY_ROUTE = (
+    MalformedRequest,
+    Unauthorized,
+    ForeignOrigin,
+    MethodNotAllowed,
+    MnemosynedError,
+)
+OF_EVERY_VERB = (
+    *OF_EVERY_ROUTE,
+    InvalidRequest,
+    InvalidText,
+    MalformedJson,
+    StorageFailed,
+    DatabaseReplaced,
+    DatabaseUnreachable,
+    MemoryBusy,
+    DaemonBusy,
+)
+OF_THE_SERVER = {
+    "408": "The request did not arrive in time.",
+    "413": "The body exceeds `limits.body_bytes_max`.",
+    "431": "The headers are too long.",
+}
+"""Statuses of requests that could not be read."""
+DESCRIPTION = """A memory for AI agents: it remembers, sleeps and recalls.
+
+Over the Unix socket no token is needed. Over TCP, where the setting `listen` switches it on, every
+request needs the token of the daemon, and a `Host` that is this machine."""
+IN_WORDS: Schema = {
+    "type": "string",
+    "description": "a time as people write it, in the zone of the daemon; as an end, a day is included",
+    "examples": ["yesterday", "7d", "18 Nov", "10:00", "last week", "3 weeks ago"],
+}
+"""What a request may have for a time next to RFC 3339."""
+_RAISES = re.compile(r"\n\s*Raises (.*)", re.DOTALL)
+
+
+@cache
+def openapi_json() -> bytes:
+    """The description as JSON."""
+    return msgspec.json.encode(openapi())
+
+
+@cache
+def openapi() -> Schema:
+    """The description."""
+    types = [*VERBS.values(), *(result_type(verb) for verb in VERBS.values())]
+    _, schemas = msgspec.json.schema_components(types, ref_template=REF)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "mnemosyned",
+            "version": __version__,
+            "description": DESCRIPTION,
+        },
+        "servers": [
+            {"url": "http://localhost", "description": "over the Unix socket"},
+            {"url": "http://127.0.0.1:7464", "description": "as `listen` says"},
+        ],
+        "security": [{}, {"token": []}],
+        "paths": {**_verb_paths(schemas), **_other_paths()},
+        "components": {
+            "schemas": {**_described(schemas), "Error": _error_schema()},
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def errors_of(verb: type[Request[Any]]) -> set[type[MnemosynedError]]:
+    """The errors that a verb's docstring names, and those of every verb."""
+    errors: set[type[MnemosynedError]] = set(OF_EVERY_VERB)
+    if verb.writes:
+        errors.add(ShuttingDown)
+    named = _RAISES.search(verb.__doc__ or "")
+    known = {each.__name__: each for each in _tree(MnemosynedError)}
+    for name in re.findall(r"`(\w+)`", named[1] if named else ""):
+        if name in known:
+            errors.add(known[name])
+        elif name in VERBS:  # "what `remember` raises"
+            errors |= errors_of(VERBS[name])
+    return errors
+
+
+def _tree(error: type[MnemosynedError]) -> list[type[MnemosynedError]]:
+    tree = [error]
+    for each in tree:
+        tree.extend(each.__subclasses__())
+    return tree
+
+
+def summary_of(verb: type[Request[Any]]) -> tuple[str, str]:
+    """The first sentence of a verb's docstring, and the rest without its errors."""
+    text = _RAISES.sub("", inspect.cleandoc(verb.__doc__ or "") + "\n")
+    first, _, rest = text.partition("\n")
+    return first.rstrip("."), rest.strip()
+
+
+# -------------------------------------------------------------------- paths
+
+
+def _verb_paths(schemas: Mapping[str, Schema]) -> dict[str, Schema]:
+    paths: dict[str, Schema] = {}
+    for name in (*VERBS, *ALIASES):
+        verb = VERBS[ALIASES.get(name, name)]
+        path = {"post": _post(name, verb)}
+        if not verb.writes:
+            path["get"] = _get(name, verb, schemas)
+        paths[VERB_PREFIX + name] = path
+    return paths
+
+
+def _post(name: str, verb: type[Request[Any]]) -> Schema:
+    required = any(field.required for field in msgspec.structs.fields(verb))
+    body = {
+        "required": required,
+        "content": {JSON: {"schema": _reference(verb.__name__)}},
+    }
+    return {**_operation(name, verb), "operationId": name, "requestBody": body}
+
+
+def _get(name: str, verb: type[Request[Any]], schemas: Mapping[str, Schema]) -> Schema:
+    schema = schemas[verb.__name__]
+    required = schema.get("required", [])
+    parameters = [
+        _parameter(field, described, required=field in required)
+        for field, described in schema["properties"].items()
+        if _fits_a_url(described)
+    ]
+    operation = _operation(name, verb)
+    return {**operation, "operationId": f"{name}_by_url", "parameters": parameters}
+
+
+def _operation(name: str, verb: type[Request[Any]]) -> Schema:
+    summary, description = summary_of(verb)
+    if name in ALIASES:
+        description = f"The same as `{ALIASES[name]}`. {description}"
+    result = result_type(verb).__name__
+    return {
+        "summary": summary,
+        "description": description,
+        "responses": {
+            "200": _response("Done.", _reference(result)),
+            **_refusals(errors_of(verb), body=True),
+        },
+    }
+
+
+def _other_paths() -> dict[str, Schema]:
+    """The routes that describe the daemon."""
+    return {
+        "/v1/events": _page("events", "Show what happens, as it happens", EVENT_STREAM),
+        "/v1/health": _page("health", "Tell that the daemon answers", JSON),
+        "/metrics": _page("metrics", "Show figures for Prometheus", CONTENT_TYPE),
+        "/openapi.json": _page("openapi", "Show this description", JSON),
+        "/docs": _page("docs", "Show this description to people", "text/html"),
+    }
+
+
+def _page(name: str, summary: str, content_type: str) -> Schema:
+    kind = "object" if content_type == JSON else "string"
+    content = {content_type: {"schema": {"type": kind}}}
+    return {
+        "get": {
+            "operationId": name,
+            "summary": summary,
+            "responses": {
+                "200": {"description": "Done.", "content": content},
+                **_refusals(OF_EVERY_ROUTE, body=False),
+            },
+        }
+    }
+
+
+def _parameter(name: str, schema: Schema, *, required: bool) -> Schema:
+    """A field of a request in the URL."""
+    described = {key: value for key, value in schema.items() if key != "description"}
+    if "anyOf" in described:
+        described["anyOf"] = list(filter(_fits_a_url, described["anyOf"]))
+    return {
+        "name": name,
+        "in": "query",
+        "required": required,
+        "description": schema.get("description", ""),
+        "schema": _with_items(described),
+    }
+
+
+def _fits_a_url(schema: Schema) -> bool:
+    """Whether a field is a word, a number or a list of words."""
+    if "anyOf" in schema:
+        return any(each != NULL and _fits_a_url(each) for each in schema["anyOf"])
+    if schema.get("type") == "array":
+        return bool(schema.get("items", {}).get("type") == "string")
+    return bool(schema.get("type") != "object")
+
+
+# ---------------------------------------------------------------- responses
+
+
+def _refusals(errors: Errors, *, body: bool) -> dict[str, Schema]:
+    """The responses of errors, by status, with the codes of each."""
+    by_status: dict[str, list[type[MnemosynedError]]] = defaultdict(list)
+    for error in sorted(errors, key=lambda each: each.code):
+        by_status[str(STATUS_OF_KIND[error.kind].value)].append(error)
+    texts = {
+        status: "\n".join(f"- `{each.code}`: {_sentence(each)}" for each in members)
+        for status, members in by_status.items()
+    }
+    texts |= {
+        status: text
+        for status, text in OF_THE_SERVER.items()
+        if body or status != "413"
+    }
+    refusals = {
+        status: _response(texts[status], _reference("Error"))
+        for status in sorted(texts)
+    }
+    for status, header in (("401", "WWW-Authenticate"), ("405", "Allow")):
+        refusals[status]["headers"] = {header: {"schema": {"type": "string"}}}
+    return refusals
+
+
+def _sentence(error: type[MnemosynedError]) -> str:
+    if error is MnemosynedError:
+        return UNEXPECTED
+    return inspect.cleandoc(error.__doc__ or "").partition("\n")[0]
+
+
+def _response(description: str, schema: Schema) -> Schema:
+    return {"description": description, "content": {JSON: {"schema": schema}}}
+
+
+def _reference(name: str) -> Schema:
+    return {"$ref": REF.format(name=name)}
+
+
+# ------------------------------------------------------------------ schemas
+
+
+def _error_schema() -> Schema:
+    codes = sorted(error.code for error in _tree(MnemosynedError))
+    error = {
+        "type": "object",
+        "required": ["code", "message", "field"],
+        "properties": {
+            "code": {"type": "string", "enum": codes},
+            "message": {"type": "string", "description": "what to do next"},
+            "field": {
+                "type": ["string", "null"],
+                "description": "the field at fault",
+            },
+        },
+    }
+    return {
+        "title": "Error",
+        "description": "Why a request was refused.",
+        "type": "object",
+        "required": ["error"],
+        "properties": {"error": error},
+    }
+
+
+def _described(schemas: Mapping[str, Schema]) -> dict[str, Schema]:
+    """The schemas with their docstrings as text of one paragraph each, without errors."""
+    return {name: _with_items(_with_text(schemas[name])) for name in sorted(schemas)}
+
+
+def _with_items(schema: Any) -> Any:  # noqa: ANN401 any part of a schema
+    """A schema in which each list says what it holds, and each time that it may be in words."""
+    if isinstance(schema, list):
+        return [_with_items(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    whole = {key: _with_items(value) for key, value in schema.items()}
+    if {"type": "string", "format": "date-time"} in whole.get("anyOf", ()):
+        whole["anyOf"].insert(1, IN_WORDS)
+    if whole.get("type") == "array" and not {"items", "prefixItems"} & whole.keys():
+        whole["items"] = {}
+    return whole
+
+
+def _with_text(schema: Schema) -> Schema:
+    if "description" not in schema:
+        return schema
+    text = inspect.cleandoc(schema["description"]) + "\n"
+    return {**schema, "description": _RAISES.sub("", text).strip()}
+
+
+STYLE = """
+:root { color-scheme: light dark; --line: #8884; --soft: #8881; --link: #06c; }
+@media (prefers-color-scheme: dark) { :root { --link: #6bf; } }
+* { box-sizing: border-box; }
+body { margin: 0; font: 16px/1.5 system-ui, sans-serif; display: grid;
+  grid-template-columns: 15rem minmax(0, 1fr); }
+nav { position: sticky; top: 0; height: 100vh; overflow: auto; padding: 1.5rem 1rem;
+  border-right: 1px solid var(--line); font-size: .9rem; }
+nav a { display: block; padding: .1rem 0; }
+nav h2 { font-size: .8rem; margin: 1rem 0 .3rem; border: 0; padding: 0; opacity: .7; }
+main { padding: 1.5rem 2rem 6rem; max-width: 60rem; }
+a { color: var(--link); text-decoration: none; } a:hover { text-decoration: underline; }
+h1 { margin-top: 0; }
+h2 { margin: 3rem 0 .5rem; padding-top: 1rem; border-top: 1px solid var(--line); }
+h3 { font-size: 1rem; margin: 1.2rem 0 .3rem; }
+code, pre { font: .9em/1.45 ui-monospace, monospace; }
+code { background: var(--soft); padding: .1em .3em; border-radius: 3px; }
+pre { background: var(--soft); padding: .8rem 1rem; border-radius: 6px; overflow-x: auto; }
+pre code { background: none; padding: 0; }
+table { border-collapse: collapse; width: 100%; font-size: .92rem; }
+th, td { text-align: left; vertical-align: top; padding: .3rem .8rem .3rem 0;
+  border-bottom: 1px solid var(--line); }
+th { font-weight: 600; opacity: .7; }
+.method { font: 600 .75rem ui-monospace, monospace; border: 1px solid var(--line);
+  border-radius: 4px; padding: .1rem .4rem; margin-right: .3rem; }
+ul { margin: 0; padding-left: 1.2rem; }
+details summary { cursor: pointer; margin-top: 1rem; font-weight: 600; }
+@media (max-width: 50rem) { body { display: block; }
+  nav { position: static; height: auto; border: 0; columns: 2; } main { padding: 1rem; } }
+"""
+SOCKET = "$XDG_RUNTIME_DIR/mnemosyned/mnemosyned.sock"
+EXAMPLES = {"string": "…", "integer": 1, "number": 0.5, "boolean": True}
+
+
+@cache
+def docs_page() -> str:
+    """The page."""
+    description = openapi()
+    paths, schemas = description["paths"], description["components"]["schemas"]
+    bodies = {_body_of(path) for path in paths.values()}
+    parts = set(re.findall(r'schemas/(\w+)"', json.dumps(schemas)))
+    results = [name for name in schemas if name in parts or name not in bodies]
+    body = "".join(
+        [
+            _navigation(paths, results),
+            "<main>",
+            f"<h1>{_text(description['info']['title'])}</h1>",
+            f"<p>Version {_text(description['info']['version'])}. ",
+            'Also as <a href="/openapi.json">OpenAPI 3.1</a>.</p>',
+            _prose(description["info"]["description"]),
+            *(_path(path, paths[path], schemas) for path in paths),
+            "<h2>Objects</h2>",
+            *(_schema(name, schemas[name]) for name in results),
+            "</main>",
+        ]
+    )
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>mnemosyned HTTP API</title><style>{STYLE}</style></head>"
+        f"<body>{body}</body></html>"
+    )
+
+
+def _body_of(path: Schema) -> str:
+    """The name of the object that a path takes; empty where it takes none."""
+    body = path.get("post", {}).get("requestBody")
+    return _name(body["content"]["application/json"]["schema"]) if body else ""
+
+
+def _navigation(paths: Mapping[str, Schema], results: list[str]) -> str:
+    links = [f'<a href="#{_anchor(path)}">{_text(path)}</a>' for path in paths]
+    objects = [f'<a href="#{name}">{name}</a>' for name in results]
+    return (
+        f"<nav><h2>Routes</h2>{''.join(links)}<h2>Objects</h2>{''.join(objects)}</nav>"
+    )
+
+
+def _path(path: str, methods: Schema, schemas: Mapping[str, Schema]) -> str:
+    operation = methods.get("post") or methods["get"]
+    badges = "".join(f'<span class="method">{name.upper()}</span>' for name in methods)
+    parts = [
+        f'<h2 id="{_anchor(path)}">{badges}{_text(path)}</h2>',
+        f"<p>{_inline(operation['summary'])}.</p>",
+        _prose(operation.get("description", "")),
+    ]
+    if body := _body_of(methods):
+        parts += [_example(path, schemas[body]), _fields(schemas[body])]
+    parts.append(_result(operation))
+    parts.append(_errors(operation))
+    return "".join(parts)
+
+
+def _example(path: str, schema: Schema) -> str:
+    """A call with the fields that are required."""
+    properties = schema.get("properties", {})
+    values = {
+        name: EXAMPLES.get(str(properties[name].get("type")), [])
+        for name in schema.get("required", [])
+    }
+    data = json.dumps(values, ensure_ascii=False)
+    call = f"curl --unix-socket \"{SOCKET}\" \\\n  http://localhost{path} -d '{data}'"
+    return f"<pre><code>{_text(call)}</code></pre>"
+
+
+def _fields(schema: Schema) -> str:
+    rows = "".join(_rows(schema))
+    if not rows:
+        return "<p>It takes no fields.</p>"
+    head = "<tr><th>field<th>type<th>default<th></tr>"
+    return f"<table>{head}{rows}</table>"
+
+
+def _rows(schema: Schema) -> Iterator[str]:
+    required = schema.get("required", [])
+    for name, field in schema.get("properties", {}).items():
+        default = "required" if name in required else _default(field)
+        meaning = _inline(field.get("description", ""))
+        yield (
+            f"<tr><td><code>{_text(name)}</code><td>{_type(field)}"
+            f"<td>{default}<td>{meaning}</tr>"
+        )
+
+
+def _default(field: Schema) -> str:
+    if "default" not in field:
+        return ""
+    return f"<code>{_text(json.dumps(field['default']))}</code>"
+
+
+def _result(operation: Schema) -> str:
+    content = operation["responses"]["200"]["content"]
+    ((kind, media),) = content.items()
+    schema = media["schema"]
+    shown = _type(schema) if "$ref" in schema else f"<code>{_text(kind)}</code>"
+    return f"<p>Result: {shown}</p>"
+
+
+def _errors(operation: Schema) -> str:
+    rows = "".join(
+        f"<tr><td>{status}<td>{_list(response['description'])}</tr>"
+        for status, response in operation["responses"].items()
+        if status != "200"
+    )
+    return f"<details><summary>Errors</summary><table>{rows}</table></details>"
+
+
+def _schema(name: str, schema: Schema) -> str:
+    heading = f'<h3 id="{name}">{name}</h3>{_prose(schema.get("description", ""))}'
+    if "enum" in schema:
+        values = ", ".join(
+            f"<code>{_text(str(each))}</code>" for each in schema["enum"]
+        )
+        return f"{heading}<p>One of {values}.</p>"
+    return heading + _fields(schema)
+
+
+def _type(schema: Schema) -> str:
+    """A type in words, with links to the objects it names."""
+    if "$ref" in schema:
+        name = _name(schema)
+        return f'<a href="#{name}">{name}</a>'
+    if "anyOf" in schema:
+        return " or ".join(map(_type, schema["anyOf"]))
+    if "enum" in schema:
+        return " or ".join(
+            f"<code>{_text(str(each))}</code>" for each in schema["enum"]
+        )
+    return _plain_type(schema)
+
+
+def _plain_type(schema: Schema) -> str:
+    kind = schema.get("type", "any")
+    if kind == "array":
+        return f"list of {_type(schema.get('items') or {})}"
+    members = schema.get("additionalProperties")
+    if kind == "object" and isinstance(members, dict) and members:
+        return f"object of {_type(members)}"
+    if schema.get("format") == "date-time":
+        return "time"
+    if schema == IN_WORDS:
+        return "time in words"
+    return " or ".join(kind) if isinstance(kind, list) else str(kind) + _range(schema)
+
+
+def _range(schema: Schema) -> str:
+    low, high = schema.get("minimum"), schema.get("maximum")
+    if low is None and high is None:
+        return ""
+    if high is None:
+        return f", {low} or more"
+    return f", {low if low is not None else '…'} to {high}"
+
+
+def _name(schema: Schema) -> str:
+    return str(schema["$ref"]).rpartition("/")[2]
+
+
+def _anchor(path: str) -> str:
+    return re.sub(r"\W+", "-", path).strip("-")
+
+
+def _list(text: str) -> str:
+    """Lines that begin with a hyphen as a list."""
+    lines = text.split("\n")
+    if not lines[0].startswith("- "):
+        return _inline(text)
+    items = "".join(f"<li>{_inline(line[2:])}" for line in lines)
+    return f"<ul>{items}</ul>"
+
+
+def _prose(text: str) -> str:
+    paragraphs = [part for part in re.split(r"\n\s*\n", text) if part.strip()]
+    return "".join(f"<p>{_inline(part)}</p>" for part in paragraphs)
+
+
+def _inline(text: str) -> str:
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", _text(text))
+
+
+def _text(text: Any) -> str:  # noqa: ANN401 a value of the description
+    return html.escape(str(text))

@@ -1,0 +1,249 @@
+"""Resources of owners: each request over TCP is about the memory of its token's owner."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple, Protocol
+from weakref import WeakKeyDictionary
+
+import msgspec
+
+from mnemosyned.daemon.http.protocol import RequestRefused, bearer_token, token_refused
+from mnemosyned.daemon.resources import (
+    EVENTS_PATH,
+    MCP_PATH,
+    POLL_S,
+    ScopedCaller,
+    events_route,
+    exchange_resources,
+    mcp_resource,
+    require_scope,
+    verb_resources,
+    written,
+)
+from mnemosyned.errors import MnemosynedError, ScopeMissing, StorageFailed, Unauthorized
+from mnemosyned.http_messages import HttpRequest, Resource, Response, Route
+from mnemosyned.memory.capture import AgentStore
+from mnemosyned.memory.engine_ports import OwnerStore, Scope, TokenHolder, owner_of
+from mnemosyned.service.service import MemoryService
+from mnemosyned.sleep.sleeper import Sleeper
+from mnemosyned.verbs.exchange import EXPORT_PATH, CutOff
+from mnemosyned.verbs.upkeep import EventKind
+
+KEPT_S = 1.0
+"""A token that was revoked is refused so long after, at the latest."""
+KEPT_MAX = 10_000
+UNKNOWN_MAX = 1_000
+"""Of those that are none: they take no place from tokens, however many are tried."""
+
+
+class OwnerTokens:
+    """The form of owners' tokens: whose one is, a thread that answers looks up."""
+
+    file: Path | None = None
+    advice = "send a token of an owner: Authorization: Bearer mnt_…"
+
+    def may_be(self, token: str) -> bool:
+        """Whether a text has the form of a token."""
+        return owner_of(token) is not None
+
+
+class _Kept(NamedTuple):
+    holder: TokenHolder | None
+    until: float
+
+
+class TokenCache:
+    """Holders of tokens, by the SHA-256 of each; the database is asked once a second."""
+
+    def __init__(
+        self, owners: OwnerStore, *, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._owners = owners
+        self._now = now
+        self._lock = threading.Lock()
+        self._known: OrderedDict[bytes, _Kept] = OrderedDict()
+        self._unknown: OrderedDict[bytes, _Kept] = OrderedDict()
+
+    def holder(self, secret: str) -> TokenHolder | None:
+        """Whose a token is; None where it is none, or is valid no more. Raises `StorageFailed`."""
+        digest = hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
+        asked = self._now()
+        with self._lock:
+            kept = self._known.get(digest) or self._unknown.get(digest)
+        if kept and asked < kept.until:
+            return kept.holder
+        holder = self._owners.holder(secret)
+        # From when it was asked: the answer may be older than its arrival.
+        self._keep(digest, _Kept(holder, asked + KEPT_S))
+        return holder
+
+    def _keep(self, digest: bytes, kept: _Kept) -> None:
+        with self._lock:
+            self._known.pop(digest, None)
+            self._unknown.pop(digest, None)
+            table = self._unknown if kept.holder is None else self._known
+            table[digest] = kept
+            if len(table) > (UNKNOWN_MAX if kept.holder is None else KEPT_MAX):
+                table.popitem(last=False)
+
+
+Table = Mapping[str, Resource]
+REFUSED = "this token is none, has expired or was revoked; ask who runs the server for another"
+
+
+class ServedMemory(Protocol):
+    """A memory, as it is served."""
+
+    @property
+    def service(self) -> MemoryService:
+        """The verbs."""
+        ...
+
+    @property
+    def sleeper(self) -> Sleeper:
+        """The runner of its cycles."""
+        ...
+
+    @property
+    def agents(self) -> AgentStore:
+        """The sessions of its agents."""
+        ...
+
+
+class OwnerResources:
+    """Finds whose a request is, and the resources that its token allows. Safe from any thread."""
+
+    def __init__(
+        self,
+        *,
+        tokens: TokenCache,
+        memory_of: Callable[[int], ServedMemory],
+        common: Table,
+    ) -> None:
+        """`common` is what describes the daemon, the same for all."""
+        self._tokens = tokens
+        self._memory_of = memory_of
+        self._common = common
+        self._tables: WeakKeyDictionary[ServedMemory, dict[frozenset[Scope], Table]] = (
+            WeakKeyDictionary()
+        )
+
+    def __call__(self, request: HttpRequest) -> Table:
+        """Return the resources of a request, by path. Raises `RequestRefused`."""
+        holder = self._holder(request)
+        memory = self._memory_of(holder.owner)
+        tables = self._tables.setdefault(memory, {})
+        table = tables.get(holder.scopes)
+        if table is None:
+            table = tables[holder.scopes] = {
+                **self._common,
+                **self._resources(memory, holder.scopes),
+            }
+        return table
+
+    def _holder(self, request: HttpRequest) -> TokenHolder:
+        given = bearer_token(request.headers)
+        holder = self._tokens.holder(given) if given else None
+        if holder is None:
+            raise token_refused(
+                REFUSED if given else OwnerTokens.advice, given=bool(given)
+            )
+        return holder
+
+    def _resources(
+        self, memory: ServedMemory, scopes: frozenset[Scope]
+    ) -> dict[str, Resource]:
+        """Return the resources of one memory, as far as scopes allow."""
+        caller, bus = ScopedCaller(memory.service, scopes), memory.service.events
+        progress = memory.sleeper.cycle
+        exchange = exchange_resources(memory.service, scopes=scopes)
+
+        def last_event(error: MnemosynedError) -> bytes:
+            return written(
+                bus.event(EventKind.DROPPED, code=error.code, message=error.message)
+            )
+
+        def last_line(error: MnemosynedError) -> bytes:
+            return msgspec.json.encode(CutOff(reason=error.message)) + b"\n"
+
+        return {
+            **verb_resources(caller),
+            **exchange,
+            EXPORT_PATH: self._reading(
+                exchange[EXPORT_PATH].route, "export", last_line
+            ),
+            EVENTS_PATH: self._reading(
+                events_route(bus, lambda: progress.progress),
+                "reading events",
+                last_event,
+            ),
+            MCP_PATH: mcp_resource(caller, memory.agents, scopes=scopes),
+        }
+
+    def _reading(
+        self, route: Route, what: str, last: Callable[[MnemosynedError], bytes]
+    ) -> Resource:
+        """Return a stream as a resource, which ends with `last` when its token may not read any more."""
+
+        def check(request: HttpRequest) -> None:
+            require_scope(Scope.READ, self._holder(request).scopes, what)
+
+        def answer(request: HttpRequest) -> Response:
+            check(request)
+            response = route(request)
+            if response.stream is None:
+                return response
+            stream = _CheckedStream(response.stream, lambda: check(request), last)
+            return dataclasses.replace(response, stream=stream)
+
+        return Resource(answer)
+
+
+class _CheckedStream:
+    """A stream that looks before each chunk whether its reader may still read."""
+
+    def __init__(
+        self,
+        stream: Iterator[bytes],
+        check: Callable[[], None],
+        last: Callable[[MnemosynedError], bytes],
+    ) -> None:
+        self._stream = stream
+        self._check = check
+        self._last = last
+        self._waiting = b""
+        """The chunk that could not be checked, as the database was not there."""
+        self._is_over = False
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        if self._is_over:
+            raise StopIteration
+        chunk, self._waiting = self._waiting or next(self._stream), b""
+        try:
+            self._check()
+        except StorageFailed:
+            if chunk:
+                self._waiting = chunk
+                time.sleep(POLL_S)
+            return b""
+        except (RequestRefused, ScopeMissing) as refused:
+            self._is_over = True
+            return self._last(
+                refused if isinstance(refused, ScopeMissing) else Unauthorized(REFUSED)
+            )
+        return chunk
+
+    def close(self) -> None:
+        """Close the stream."""
+        if close := getattr(self._stream, "close", None):
+            close()

@@ -1,1 +1,0 @@
-"""The HTTP server: listeners, connections, threads and who may ask."""

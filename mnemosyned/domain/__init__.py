@@ -1,1 +1,0 @@
-"""The domain: values and pure rules of memory, standard library only, no I/O."""

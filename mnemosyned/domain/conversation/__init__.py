@@ -1,1 +1,0 @@
-"""A conversation and its context, made to fit a window of tokens."""

@@ -1,1 +1,0 @@
-"""Policies of compaction: what a conversation keeps when it is made shorter."""

@@ -1,1 +1,0 @@
-"""Times in words: of a question, a sentence, a translation."""

@@ -1,1 +1,0 @@
-"""How long things are kept: forgetting, pruning, undo, backups by date."""

@@ -1,1 +1,0 @@
-"""Standing instructions: recognized, compared, chosen for a context."""

@@ -1,1 +1,0 @@
-"""Preferences said in passing: tables by language, and how they are read."""

@@ -1,1 +1,0 @@
-"""Ports: a store, models and a clock, as the domain needs them."""

@@ -1,1 +1,0 @@
-"""Ports of the archive: restoring, pruning, undo, grace times, export and exact import."""

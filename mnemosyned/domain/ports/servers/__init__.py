@@ -1,1 +1,0 @@
-"""Ports that a database server has besides: owners, and the upkeep of the server."""

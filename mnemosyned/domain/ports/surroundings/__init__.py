@@ -1,1 +1,0 @@
-"""Ports of what surrounds memory: sessions of agents, watched folders."""

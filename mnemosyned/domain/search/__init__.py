@@ -1,1 +1,0 @@
-"""Search: questions, candidates, ranking, de-duplication, hits."""

@@ -1,1 +1,0 @@
-"""Demands of a question besides its words: a time, a speaker, a source."""

@@ -1,1 +1,0 @@
-"""Sleep: the plan of a cycle, its report, the periods of roll-ups."""

@@ -1,1 +1,0 @@
-"""Reads text: words, sentences, stems, languages, token counts."""

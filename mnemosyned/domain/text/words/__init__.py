@@ -1,1 +1,0 @@
-"""Tables of words: stop words, cues, irregular forms, spellings."""

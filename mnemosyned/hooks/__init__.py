@@ -1,1 +1,0 @@
-"""Hooks of agents' tools: what they are told, and what is captured of their conversations."""

@@ -1,0 +1,343 @@
+"""Exports of ChatGPT and Claude."""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, BinaryIO
+
+from mnemosyned.importers.importer import (
+    HEAD_BYTES,
+    Bad,
+    Format,
+    ImportItem,
+    Source,
+    moment_from,
+    sendable,
+    stable_id,
+    text_in,
+)
+from mnemosyned.importers.reading import (
+    ZIP_SIGNATURE,
+    ArchiveRefused,
+    JsonBroken,
+    JsonReader,
+    Member,
+    Outline,
+    as_utf8,
+    members_of,
+    open_member,
+    outline_of,
+)
+from mnemosyned.verbs.memories import Remember
+
+Json = Mapping[str, Any]
+CONVERSATIONS = re.compile(r"conversations(?:-\d+)?\.json")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """A message of a conversation."""
+
+    id: str
+    role: str
+    text: str
+    created_at: datetime | None
+    metadata: Json = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversation:
+    """The fields that all messages of a conversation share."""
+
+    id: str
+    title: str
+    messages: Iterable[Said]
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """How far an import has come: archive member, conversation, message."""
+
+    member: int = 0
+    conversation: int = 0
+    message: int = 0
+
+    @classmethod
+    def read(cls, position: str) -> _Place:
+        return cls(*map(int, position.split("/"))) if position else cls()
+
+    def __str__(self) -> str:
+        return f"{self.member}/{self.conversation}/{self.message}"
+
+
+class ChatExport(Format):
+    """An export of a chat service."""
+
+    @abstractmethod
+    def has_form(self, outline: Outline) -> bool:
+        """Whether conversations of this service have these keys."""
+
+    @abstractmethod
+    def conversation(self, value: Json) -> Conversation:
+        """Read one conversation. Raises `KeyError`, `TypeError` or `ValueError`."""
+
+    def recognizes(self, source: Source) -> bool:
+        try:
+            outline = outline_of(_archive_head(source))
+        except ArchiveRefused:
+            return False
+        return outline is not None and outline.is_list and self.has_form(outline)
+
+    def size(self, source: Source) -> int:
+        if not source.head.startswith(ZIP_SIGNATURE):
+            return source.size()
+        try:
+            return sum(member.size for member in _members(source))
+        except ArchiveRefused:
+            return source.size()
+
+    def read(self, source: Source, position: str) -> Iterator[ImportItem | Bad]:
+        start = _Place.read(position)
+        if not source.head.startswith(ZIP_SIGNATURE):
+            with source.open() as opened, as_utf8(opened) as text:
+                yield from self._document(source.name, text, start, 0)
+            return
+        try:
+            for number, member in enumerate(_members(source)):
+                if number >= start.member:
+                    name = f"{source.name}/{member.name}"
+                    with (
+                        open_member(source.path, member) as opened,
+                        as_utf8(opened) as text,
+                    ):
+                        yield from self._document(name, text, start, number)
+                    start = _Place()
+        except ArchiveRefused as refused:
+            yield Bad(source.name, str(refused))
+
+    def _document(
+        self, name: str, opened: BinaryIO, start: _Place, member: int
+    ) -> Iterator[ImportItem | Bad]:
+        reader = JsonReader(opened)
+        read = 0
+        try:
+            for element in reader.elements():
+                size, read = reader.bytes_read - read, reader.bytes_read
+                if element.index < start.conversation:
+                    continue
+                done = start.message if element.index == start.conversation else 0
+                place = f"{name}, conversation {element.index + 1}"
+                position = _Place(member, element.index, done)
+                for record in self._records(element.value, place, position):
+                    yield _sized(record, size)
+                    size = 0
+        except JsonBroken as broken:
+            yield Bad(name, str(broken))
+
+    def _records(
+        self,
+        value: Any,  # noqa: ANN401 any JSON
+        name: str,
+        start: _Place,
+    ) -> Iterator[ImportItem | Bad]:
+        if not isinstance(value, Mapping):
+            yield Bad(name, "it is not a conversation")
+            return
+        try:
+            conversation = self.conversation(value)
+            for number, said in enumerate(conversation.messages, 1):
+                if number > start.message:
+                    position = _Place(start.member, start.conversation, number)
+                    place = f"{name}, message {number}"
+                    yield ImportItem(
+                        self._memory(conversation, said), place, str(position)
+                    )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            yield Bad(name, f"it has not the form of a conversation: {error!r}")
+
+    def _memory(self, conversation: Conversation, said: Said) -> Remember:
+        return sendable(
+            Remember(
+                said.text,
+                id=stable_id(self.name, conversation.id, said.id),
+                session=f"{self.name}:{conversation.id}",
+                source=self.name,
+                role=said.role,
+                created_at=said.created_at,
+                metadata={"title": conversation.title, **said.metadata},
+            )
+        )
+
+
+def _members(source: Source) -> list[Member]:
+    return members_of(source.path, CONVERSATIONS)
+
+
+def _archive_head(source: Source) -> bytes:
+    """The first bytes of the conversations. Raises `ArchiveRefused`."""
+    if source.stream or not source.head.startswith(ZIP_SIGNATURE):
+        return source.head
+    for member in _members(source)[:1]:
+        with open_member(source.path, member) as opened:
+            return opened.read(HEAD_BYTES)
+    return b""
+
+
+def _sized(record: ImportItem | Bad, size: int) -> ImportItem | Bad:
+    if isinstance(record, Bad):
+        return Bad(record.place, record.reason, record.position, size)
+    return ImportItem(record.memory, record.place, record.position, size)
+
+
+CHATGPT_ROLES = frozenset({"user", "assistant"})
+CHATGPT_TEXT_KINDS = frozenset({"text", "multimodal_text"})
+"""Kinds of content that were said; others are a tool's, a plan, or instructions."""
+_PART_NAMES: Mapping[str, str] = {
+    "image_asset_pointer": "[image]",
+    "audio_asset_pointer": "",
+    "real_time_user_audio_video_asset_pointer": "",
+}
+"""Parts without words; what was spoken is a part of its own."""
+
+
+class ChatGptExport(ChatExport):
+    """`conversations.json` of ChatGPT's data export, alone or in its archive."""
+
+    name = "chatgpt"
+
+    def has_form(self, outline: Outline) -> bool:
+        return bool({"mapping", "current_node"} & outline.keys)
+
+    def conversation(self, value: Json) -> Conversation:
+        mapping = value["mapping"]
+        first = next(iter(mapping), "")
+        id = value.get("conversation_id") or value.get("id") or first
+        return Conversation(
+            id=str(id),
+            title=text_in(value.get("title")),
+            messages=_chatgpt_messages(value, mapping),
+        )
+
+
+def _chatgpt_messages(conversation: Json, mapping: Json) -> Iterator[Said]:
+    begun = conversation.get("create_time")
+    for node in _branch(conversation, mapping):
+        message = mapping[node].get("message")
+        if not isinstance(message, Mapping) or not _was_said(message):
+            continue
+        text = _chatgpt_text(message["content"])
+        if text.strip():
+            yield Said(
+                id=text_in(message.get("id")) or node,
+                role=message["author"]["role"],
+                text=text,
+                created_at=moment_from(message.get("create_time") or begun),
+                metadata={"model": (message.get("metadata") or {}).get("model_slug")},
+            )
+
+
+def _branch(conversation: Json, mapping: Json) -> list[str]:
+    """Return the nodes from the root to the one that was shown last."""
+    node = conversation.get("current_node")
+    if node not in mapping:
+        node = _last_leaf(mapping)
+    branch: dict[str, None] = {}
+    while isinstance(node, str) and node in mapping and node not in branch:
+        branch[node] = None
+        node = mapping[node].get("parent")
+    return list(reversed(branch))
+
+
+def _last_leaf(mapping: Json) -> str | None:
+    leaves = [name for name, node in mapping.items() if not node.get("children")]
+    return leaves[-1] if leaves else None
+
+
+def _was_said(message: Json) -> bool:
+    """Whether a person or the model said it to the other, and it was shown."""
+    content, author = message.get("content"), message.get("author") or {}
+    if not isinstance(content, Mapping) or author.get("role") not in CHATGPT_ROLES:
+        return False
+    metadata = message.get("metadata") or {}
+    is_hidden = metadata.get("is_visually_hidden_from_conversation") or (
+        metadata.get("is_user_system_message") or message.get("weight") == 0
+    )
+    is_to_all = message.get("recipient") in (None, "all")
+    return (
+        not is_hidden
+        and is_to_all
+        and content.get("content_type") in CHATGPT_TEXT_KINDS
+    )
+
+
+def _chatgpt_text(content: Json) -> str:
+    parts = content.get("parts") or [content.get("text")]
+    return "\n".join(filter(None, map(_part, parts)))
+
+
+def _part(part: Any) -> str:  # noqa: ANN401 any JSON
+    if isinstance(part, str):
+        return part
+    if not isinstance(part, Mapping):
+        return ""
+    kind = text_in(part.get("content_type"))
+    return text_in(part.get("text")) or _PART_NAMES.get(kind, "")
+
+
+CLAUDE_ROLES: Mapping[str, str] = {"human": "user", "assistant": "assistant"}
+EXTRACT_CHARS_MAX = 20_000
+"""Characters kept of a file that was pasted into a message."""
+
+
+class ClaudeExport(ChatExport):
+    """`conversations.json` of Claude's data export, alone or in its archive."""
+
+    name = "claude"
+
+    def has_form(self, outline: Outline) -> bool:
+        return "chat_messages" in outline.keys
+
+    def conversation(self, value: Json) -> Conversation:
+        return Conversation(
+            id=text_in(value["uuid"]),
+            title=text_in(value.get("name")),
+            messages=_claude_messages(value),
+        )
+
+
+def _claude_messages(conversation: Json) -> Iterator[Said]:
+    begun = conversation.get("created_at")
+    for message in conversation["chat_messages"]:
+        role = CLAUDE_ROLES.get(text_in(message.get("sender")))
+        text = _claude_text(message)
+        if role and text.strip():
+            yield Said(
+                id=text_in(message["uuid"]),
+                role=role,
+                text=text,
+                created_at=moment_from(message.get("created_at") or begun),
+            )
+
+
+def _claude_text(message: Json) -> str:
+    """Return what was said, and the files that came with it; not thoughts and tools' results."""
+    parts = message.get("content")
+    texts = [
+        text_in(part.get("text"))
+        for part in (parts if isinstance(parts, list) else ())
+        if isinstance(part, Mapping) and part.get("type") == "text"
+    ]
+    said = "\n".join(filter(None, texts)) or text_in(message.get("text"))
+    return "\n\n".join(filter(None, [said, *_attached_files(message)]))
+
+
+def _attached_files(message: Json) -> Iterator[str]:
+    attached = [*(message.get("attachments") or ()), *(message.get("files") or ())]
+    for file in attached:
+        name = text_in(file.get("file_name")) or "a file"
+        extract = text_in(file.get("extracted_content"))[:EXTRACT_CHARS_MAX]
+        yield f"[{name}]\n{extract}".strip()

@@ -1,1 +1,0 @@
-"""Conversations: exports of ChatGPT and Claude, and transcripts of agents' tools."""

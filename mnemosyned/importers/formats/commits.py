@@ -1,0 +1,248 @@
+"""Commits of a git repository, or of the saved output of `git log`."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import BinaryIO
+
+from mnemosyned.importers.importer import (
+    Bad,
+    Format,
+    ImportItem,
+    Source,
+    moment_from,
+    sendable,
+    stable_id,
+)
+from mnemosyned.importers.reading import TextLine, as_utf8, decoded, lines_of
+from mnemosyned.projects import project_of
+from mnemosyned.verbs.memories import Remember
+
+COMMIT_BYTES_MAX = 1 << 20
+BODY_CHARS_MAX = 100_000
+COMMITS_MAX = 5_000_000
+VAULT_FOLDER = ".obsidian"
+"""A vault of notes that is kept in git is read as notes."""
+_FORM = "%x1e%H%x1f%an%x1f%ae%x1f%aI%x1f%B"
+"""What git prints of a commit; the marks are no part of text."""
+_RECORD, _FIELD = b"\x1e", "\x1f"
+_SAFE = (
+    "--no-pager",
+    "-c", "core.fsmonitor=false",
+    "-c", "core.hooksPath=/dev/null",
+    "-c", "protocol.allow=never",
+    "-c", "log.showSignature=false",
+)  # fmt: skip
+"""A repository's own configuration names programs; with these git starts none and fetches nothing."""
+_ENVIRONMENT = {
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_NO_LAZY_FETCH": "1",
+    "LC_ALL": "C.UTF-8",
+}
+_SAVED_HASH = re.compile(r"commit ([0-9a-f]{7,64})\b")
+_SAVED_FIELD = re.compile(r"(Author|Date|AuthorDate):\s+(.*)")
+_DATE_FORMS = (
+    "%a %b %d %H:%M:%S %Y %z",
+    "%Y-%m-%d %H:%M:%S %z",
+    "%a, %d %b %Y %H:%M:%S %z",
+)
+"""The forms default, iso and rfc of git's dates."""
+
+
+@dataclass(slots=True)
+class _Commit:
+    hash: str
+    author: str = ""
+    address: str = ""
+    date: str = ""
+    lines: list[str] = field(default_factory=list)
+    number: int = 0
+    end: int = 0
+
+
+class GitRepository(Format):
+    """The history of a repository's present branch."""
+
+    name = "git"
+    needs_file = True
+
+    def recognizes(self, source: Source) -> bool:
+        path = source.path
+        is_bare = (path / "HEAD").is_file() and (path / "objects").is_dir()
+        is_vault = (path / VAULT_FOLDER).is_dir()
+        is_repository = (path / ".git").exists() or is_bare
+        return source.is_folder and is_repository and not is_vault
+
+    def size(self, _source: Source) -> int:
+        return 0  # unknown before git ran
+
+    def read(self, source: Source, position: str) -> Iterator[ImportItem | Bad]:
+        done = int(position or 0)
+        project = project_of(source.path).key
+        try:
+            with TemporaryFile() as errors, _git_log(source.path, errors) as process:
+                for number, text in enumerate(_records(process), 1):
+                    if number > done:
+                        place = f"{source.name}, commit {number}"
+                        yield _from_git(text, place, project, str(number))
+                if process.wait():
+                    errors.seek(0)
+                    reason = decoded(errors.read(4_096)).strip().splitlines()
+                    yield Bad(source.name, f"git says: {[*reason, 'nothing'][0]}")
+        except FileNotFoundError:
+            yield Bad(source.name, "git is not installed")
+
+
+@contextmanager
+def _git_log(path: Path, errors: BinaryIO) -> Iterator[subprocess.Popen[bytes]]:
+    """Run `git log`, and end it with the block. Raises `FileNotFoundError` without git."""
+    with subprocess.Popen(  # noqa: S603 fixed arguments
+        _arguments(path),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=errors,  # a pipe that nobody reads would hold git up
+        env={**os.environ, **_ENVIRONMENT},
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def _arguments(path: Path) -> list[str]:
+    return [
+        "git", "-C", str(path.absolute()), *_SAFE, "log", "--reverse", "--topo-order",
+        "--no-color", "--no-show-signature", "--no-notes", "--no-mailmap", "--encoding=UTF-8",
+        "--no-patch", f"--max-count={COMMITS_MAX}", f"--format={_FORM}", "HEAD", "--",
+    ]  # fmt: skip
+
+
+def _records(process: subprocess.Popen[bytes]) -> Iterator[str]:
+    """Yield what git prints of each commit, cut to a limit."""
+    waiting = b""
+    output = process.stdout
+    while output and (data := output.read(1 << 16)):
+        *complete, waiting = (waiting + data).split(_RECORD)
+        for record in complete:
+            if record.strip():
+                yield decoded(record[:COMMIT_BYTES_MAX])
+        if len(waiting) > COMMIT_BYTES_MAX:
+            waiting = waiting[:COMMIT_BYTES_MAX]
+    if waiting.strip():
+        yield decoded(waiting[:COMMIT_BYTES_MAX])
+
+
+def _from_git(text: str, place: str, project: str, position: str) -> ImportItem | Bad:
+    fields = text.split(_FIELD, 4)
+    if len(fields) < 5:
+        return Bad(place, "git printed no commit", position)
+    hash, author, address, date, message = fields
+    commit = _Commit(hash.strip(), author, address, date, [message])
+    return _item(commit, place, project, position, len(text))
+
+
+class SavedLog(Format):
+    """The output of `git log` in a file."""
+
+    name = "git-log"
+
+    def recognizes(self, source: Source) -> bool:
+        lines = decoded(source.head[:8_192]).lstrip("\ufeff").splitlines()
+        return bool(lines) and bool(
+            _SAVED_HASH.match(lines[0])
+            and any(_SAVED_FIELD.match(line) for line in lines[1:6])
+        )
+
+    def read(self, source: Source, position: str) -> Iterator[ImportItem | Bad]:
+        offset = int(position or 0)
+        project = source.shown.stem
+        with source.open() as opened, as_utf8(opened) as text:
+            for commit in _saved(lines_of(text, offset=offset)):
+                size, offset = commit.end - offset, commit.end
+                place = f"{source.name}, commit {commit.hash[:12]}"
+                yield _item(commit, place, project, str(offset), size)
+
+
+def _saved(lines: Iterator[TextLine]) -> Iterator[_Commit]:
+    commit: _Commit | None = None
+    for line in lines:
+        if begins := _SAVED_HASH.match(line.text):
+            if commit:
+                yield commit
+            commit = _Commit(begins[1])
+        elif commit:
+            _note_line(commit, line.text)
+        if commit:
+            commit.end = line.end
+    if commit:
+        yield commit
+
+
+def _note_line(commit: _Commit, text: str) -> None:
+    """Note a line of a commit: a field above its message, or the message, which is indented."""
+    if not commit.lines and (named := _SAVED_FIELD.match(text)):
+        _note_field(commit, named[1], named[2])
+    elif text.startswith("    "):
+        commit.lines.append(text[4:])
+    elif commit.lines and not text:
+        commit.lines.append("")
+
+
+def _note_field(commit: _Commit, name: str, value: str) -> None:
+    if name == "Author":
+        author, _, address = value.partition(" <")
+        commit.author, commit.address = author.strip(), address.rstrip("> ")
+    else:
+        commit.date = value.strip()
+
+
+def _item(
+    commit: _Commit, place: str, project: str, position: str, size: int
+) -> ImportItem | Bad:
+    text = "\n".join(commit.lines).strip()[:BODY_CHARS_MAX]
+    moment = _moment(commit.date)
+    if not text:
+        return Bad(place, "the commit has no message", position, size)
+    if moment is None:
+        return Bad(place, f"its date {commit.date!r} cannot be read", position, size)
+    return ImportItem(_memory(commit, text, moment, project), place, position, size)
+
+
+def _memory(commit: _Commit, text: str, moment: datetime, project: str) -> Remember:
+    return sendable(
+        Remember(
+            text,
+            id=stable_id("git", commit.hash),
+            session=f"git:{project}",
+            source="git",
+            role=commit.author,
+            created_at=moment,
+            metadata={
+                "commit": commit.hash,
+                "address": commit.address,
+                "project": project,
+            },
+        )
+    )
+
+
+def _moment(text: str) -> datetime | None:
+    """Return a date in one of the forms that git prints."""
+    if moment := moment_from(text):
+        return moment
+    for form in _DATE_FORMS:
+        try:
+            return datetime.strptime(text, form)  # noqa: DTZ007 each form has a zone
+        except ValueError:
+            continue
+    return None

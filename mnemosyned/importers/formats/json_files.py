@@ -1,0 +1,339 @@
+"""Memories as JSON lines or as a JSON list, and the files that `mnem export` writes."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO
+
+import msgspec
+
+from mnemosyned.errors import MnemosynedError
+from mnemosyned.importers.importer import (
+    HEAD_BYTES,
+    Bad,
+    Format,
+    Group,
+    ImportItem,
+    Source,
+    stable_id,
+)
+from mnemosyned.importers.reading import (
+    LINE_BYTES_MAX,
+    JsonBroken,
+    JsonReader,
+    Occurrences,
+    TextLine,
+    as_utf8,
+    decoded,
+    lines_of,
+    outline_of,
+)
+from mnemosyned.verbs.exchange import (
+    CUT_OFF,
+    FOOTER,
+    FORMAT,
+    HEADER,
+    VERSION,
+    Footer,
+    LineKind,
+    line_kind,
+)
+from mnemosyned.verbs.memories import Remember
+from mnemosyned.verbs.request import decoder_of, parse
+
+
+class _Identity(msgspec.Struct):
+    """The fields that tell a line from others with the same words."""
+
+    content: object = None
+    id: object = None
+    created_at: object = None
+
+
+_identity = msgspec.json.Decoder(_Identity)
+
+
+class JsonLines(Format):
+    """A file with a JSON object a line."""
+
+    name = "jsonl"
+
+    def recognizes(self, source: Source) -> bool:
+        head = as_utf8(io.BytesIO(source.head)).read()
+        lines = head.split(b"\n")
+        return any(map(_is_memory, lines)) or _begins_memory(lines[0])
+
+    def read(self, source: Source, position: str) -> Iterator[ImportItem | Bad]:
+        # Ids depend on the lines before: these are read again, without storing them.
+        start = int(position or 0)
+        occurrences = Occurrences()
+        with source.open() as opened, as_utf8(opened) as text:
+            for line in _filled_lines(text):
+                identity = _identity_of(line)
+                id = _id_of(line, identity, occurrences)
+                if line.end > start:
+                    yield _parse_line(line, source, id)
+
+
+def _filled_lines(text: BinaryIO) -> Iterator[TextLine]:
+    return (line for line in lines_of(text) if line.data.strip() or line.too_long)
+
+
+def _identity_of(line: TextLine) -> _Identity:
+    try:
+        return _identity.decode(line.data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _Identity()
+
+
+def _is_memory(line: bytes) -> bool:
+    try:
+        return isinstance(_identity.decode(line).content, str)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+
+
+def _begins_memory(line: bytes) -> bool:
+    """Tell whether the beginning of a line that is longer than a head may be a memory."""
+    is_cut = len(line) >= HEAD_BYTES - 3
+    return is_cut and line.startswith(b"{") and b'"content"' in line
+
+
+def _id_of(line: TextLine, identity: _Identity, occurrences: Occurrences) -> str:
+    """Return the id of a line without one; equal lines without a time are different memories."""
+    if identity.id or identity.content is None:
+        return ""
+    text = decoded(line.data.strip())
+    if identity.created_at:
+        return stable_id("jsonl", text)
+    return stable_id("jsonl", text, str(occurrences.next(text)))
+
+
+def _parse_line(line: TextLine, source: Source, id: str) -> ImportItem | Bad:
+    place, position = f"{source.name}:{line.number}", str(line.end)
+    size = line.end - line.offset
+    if line.too_long:
+        reason = f"the line is longer than {LINE_BYTES_MAX:,} bytes"
+        return Bad(place, reason, position, size)
+    try:
+        memory = parse(Remember, line.data)
+    except MnemosynedError as error:
+        reason = error.message.replace("the body", "the line")
+        return Bad(place, f"{reason} ({error.code})", position, size)
+    identified = msgspec.structs.replace(memory, id=memory.id or id)
+    return ImportItem(identified, place, position, size)
+
+
+class JsonArray(Format):
+    """A file with one JSON list, of any length."""
+
+    name = "json"
+
+    def recognizes(self, source: Source) -> bool:
+        outline = outline_of(source.head)
+        return outline is not None and outline.is_list and "content" in outline.keys
+
+    def read(self, source: Source, position: str) -> Iterator[ImportItem | Bad]:
+        done = int(position or 0)
+        occurrences = Occurrences()
+        with source.open() as opened, as_utf8(opened) as text:
+            reader = JsonReader(text)
+            read = 0
+            try:
+                for element in reader.elements():
+                    size, read = reader.bytes_read - read, reader.bytes_read
+                    written = json.dumps(element.value)
+                    number = occurrences.next(written)
+                    if element.index < done:
+                        continue
+                    place = f"{source.name}, entry {element.index + 1}"
+                    id = stable_id("json", written, str(number))
+                    yield _parse_element(
+                        written, id, place, str(element.index + 1), size
+                    )
+            except JsonBroken as broken:
+                yield Bad(source.name, str(broken))
+
+
+def _parse_element(
+    text: str, id: str, place: str, position: str, size: int
+) -> ImportItem | Bad:
+    try:
+        memory = parse(Remember, text.encode())
+    except MnemosynedError as error:
+        reason = error.message.replace("the body", "the entry")
+        return Bad(place, f"{reason} ({error.code})", position, size)
+    identified = msgspec.structs.replace(memory, id=memory.id or id)
+    return ImportItem(identified, place, position, size)
+
+
+EXPORT_LINE_BYTES_MAX = 64 << 20
+"""A month's summary names what it was made of; a memory has a megabyte and its metadata."""
+GROUP_LINES_MAX = 10_000
+GROUP_BYTES_MAX = 16 << 20
+"""An episode with more originals is restored in parts; a request has room for one."""
+
+
+@dataclass(slots=True)
+class _Line:
+    number: int
+    data: bytes
+    end: int
+
+
+@dataclass(slots=True)
+class _Seen:
+    """The sums of the lines so far, to be compared with the footer."""
+
+    digest: Any = field(default_factory=hashlib.sha256)
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def add(self, line: _Line, kind: str) -> None:
+        self.digest.update(line.data)
+        self.counts[kind] += 1
+
+    def problem_of(self, footer: bytes) -> str:
+        """Return what a footer says against the lines before it."""
+        try:
+            expected = decoder_of(Footer).decode(footer)
+        except msgspec.DecodeError as error:
+            return f"the last line is damaged: {error}"
+        if expected.counts != dict(self.counts):
+            return "lines are missing or were added: the counts in the last line differ"
+        if expected.sha256 != self.digest.hexdigest():
+            return "lines were changed since the export: its hash differs"
+        return ""
+
+
+class ExportFile(Format):
+    """The file that `mnem export` writes."""
+
+    name = "export"
+
+    def recognizes(self, source: Source) -> bool:
+        first = source.head.partition(b"\n")[0]
+        try:
+            kind = line_kind(first)
+        except MnemosynedError:
+            return False
+        return kind.record == HEADER and kind.format == FORMAT
+
+    def read(self, source: Source, position: str) -> Iterator[Group | Bad]:
+        """Yield an episode with its originals, or any other line, each as one group.
+
+        The lines before the position are read again, for the hash in the last line.
+        """
+        reader = _Reader(source, start=int(position or 0))
+        with source.open() as opened:
+            yield from reader.read(opened)
+
+
+class _Reader:
+    """Reads the lines of one export, and puts them into groups."""
+
+    def __init__(self, source: Source, *, start: int) -> None:
+        self._source = source
+        self._start = start
+        self._seen = _Seen()
+        self._group: list[_Line] = []
+        self._group_bytes = 0
+        self._begins_with_episode = False
+        self._missing = 0
+        """Originals that the group still lacks."""
+
+    def read(self, file: BinaryIO) -> Iterator[Group | Bad]:
+        """Yield the groups, and what is wrong with the file."""
+        ended = ""
+        for line in _lines(file):
+            try:
+                kind = line_kind(line.data)
+            except MnemosynedError as error:
+                yield self._bad(line, error.message)
+                continue
+            if kind.record in (FOOTER, CUT_OFF):
+                ended = kind.record
+                yield from self._end(line, kind)
+                continue
+            self._seen.add(line, kind.record)
+            if problem := _problem_of_header(line.data, kind):
+                yield self._bad(line, problem)
+                return
+            if kind.record != HEADER and line.end > self._start:
+                yield from self._grouped(line, kind)
+        if ended != FOOTER:
+            yield from self._cut_group()
+            reason = "the export was cut off here: it has no last line"
+            yield Bad(self._source.name, reason)
+
+    def _grouped(self, line: _Line, kind: LineKind) -> Iterator[Group | Bad]:
+        """Add a line to the group, and yield the group if it is complete."""
+        if self._missing and kind.record != "memory":
+            yield from self._cut_group()
+        if kind.record == "episode":
+            self._missing = kind.originals
+            self._begins_with_episode = True
+        elif self._missing:
+            self._missing -= 1
+        self._group.append(line)
+        self._group_bytes += len(line.data)
+        is_full = (
+            len(self._group) >= GROUP_LINES_MAX or self._group_bytes >= GROUP_BYTES_MAX
+        )
+        if is_full or not self._missing:
+            yield self._take()
+
+    def _take(self) -> Group:
+        group, self._group = self._group, []
+        self._group_bytes, self._begins_with_episode = 0, False
+        data = b"".join(line.data.rstrip(b"\n") + b"\n" for line in group)
+        end = group[-1].end
+        size = sum(len(line.data) for line in group)
+        place = f"{self._source.name}:{group[0].number}"
+        return Group(data, len(group), place, str(end), size)
+
+    def _cut_group(self) -> Iterator[Group | Bad]:
+        """Yield the originals of an episode that lacks others, without the episode."""
+        self._missing = 0
+        if self._begins_with_episode:
+            yield self._bad(
+                self._group.pop(0), "the summary lacks originals and is left out"
+            )
+        if self._group:
+            yield self._take()
+        self._begins_with_episode = False
+
+    def _end(self, line: _Line, kind: LineKind) -> Iterator[Group | Bad]:
+        yield from self._cut_group()
+        if kind.record == CUT_OFF:
+            yield self._bad(line, "the export was ended early by the daemon")
+            return
+        if problem := self._seen.problem_of(line.data):
+            yield self._bad(line, problem)
+        self._group = [line]
+        yield self._take()
+
+    def _bad(self, line: _Line, reason: str) -> Bad:
+        return Bad(f"{self._source.name}:{line.number}", reason)
+
+
+def _problem_of_header(line: bytes, kind: LineKind) -> str:
+    """Return why an export with this header cannot be read."""
+    if kind.record != HEADER:
+        return ""
+    version = msgspec.json.decode(line).get("version")
+    if version == VERSION:
+        return ""
+    return f"the export is of version {version}; this program reads {VERSION}"
+
+
+def _lines(file: BinaryIO) -> Iterator[_Line]:
+    number = end = 0
+    while data := file.readline(EXPORT_LINE_BYTES_MAX):
+        number += 1
+        end += len(data)
+        yield _Line(number, data, end)

@@ -1,0 +1,193 @@
+"""Mail in an mbox file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from email import message_from_bytes, policy
+from email.message import EmailMessage
+from email.utils import parseaddr, parsedate_to_datetime
+from functools import partial
+from html.parser import HTMLParser
+from typing import BinaryIO
+
+from mnemosyned.importers.importer import (
+    PARSE_ERRORS,
+    Bad,
+    Format,
+    ImportItem,
+    Source,
+    clean_name,
+    moment_from,
+    parsed,
+    sendable,
+    stable_id,
+)
+from mnemosyned.importers.reading import RecordPosition, TextLine, lines_of
+from mnemosyned.verbs.memories import Remember
+
+MAIL_BYTES_MAX = 8 << 20
+"""Bytes read of one mail; what follows is attached."""
+TEXT_CHARS_MAX = 50_000
+_BEGIN = re.compile(rb"From \S+ .*\d{4}|From - ")
+_QUOTED_BEGIN = re.compile(rb"^>(>*From )", re.MULTILINE)
+_REPLY = re.compile(
+    r"\A(?:(?:re|fwd?|aw|wg|antw|sv|vs|rv|tr)(?:\[\d+\])?\s*:\s*)+", re.IGNORECASE
+)
+
+
+@dataclass(slots=True)
+class _Mail:
+    number: int
+    data: bytearray = field(default_factory=bytearray)
+    end: int = 0
+
+
+class Mailbox(Format):
+    """An mbox file."""
+
+    name = "mbox"
+
+    def recognizes(self, source: Source) -> bool:
+        lines = source.head.split(b"\n", 20)
+        has_fields = any(b": " in line for line in lines[1:20])
+        return bool(_BEGIN.match(lines[0])) and has_fields
+
+    def read(self, source: Source, position: str) -> Iterator[ImportItem | Bad]:
+        start = RecordPosition.read(position)
+        end = start.offset
+        with source.open() as opened:
+            for mail in _mails(opened, start):
+                size, end = mail.end - end, mail.end
+                place = f"{source.name}, mail {mail.number}"
+                after = str(RecordPosition(end, mail.number))
+                record = parsed(partial(_read_mail, mail.data), place, after, size)
+                if record:
+                    yield record
+
+
+def _mails(opened: BinaryIO, start: RecordPosition) -> Iterator[_Mail]:
+    """Yield the mails; each begins with a line "From …" after an empty one."""
+    mail: _Mail | None = None
+    number, after_empty = start.number, True
+    for line in lines_of(opened, offset=start.offset):
+        if after_empty and _BEGIN.match(line.data):
+            if mail:
+                yield mail
+            number += 1
+            mail = _Mail(number)
+        elif mail and len(mail.data) < MAIL_BYTES_MAX:
+            mail.data += _kept(line)
+        if mail:
+            mail.end = line.end
+        after_empty = not line.data.strip()
+    if mail:
+        yield mail
+
+
+def _kept(line: TextLine) -> bytes:
+    return b"\n" if line.too_long else line.data[:MAIL_BYTES_MAX]
+
+
+def _read_mail(written: bytes | bytearray) -> Remember:
+    """Make the memory of a mail as it is written. Raises `PARSE_ERRORS`."""
+    data = _QUOTED_BEGIN.sub(rb"\1", bytes(written))
+    return _memory(message_from_bytes(data, policy=policy.default))
+
+
+def _memory(message: EmailMessage) -> Remember:
+    """Make the memory of a mail. Raises `PARSE_ERRORS`."""
+    subject = clean_name(_header(message, "subject"))
+    name, address = parseaddr(_header(message, "from"))
+    topic = _REPLY.sub("", subject) or "without subject"
+    date = _date(message)
+    text = _text(message)
+    if not (subject or text):
+        raise ValueError("it has neither subject nor text")
+    own_id = _header(message, "message-id") or f"{date}\n{address}\n{subject}\n{text}"
+    return sendable(
+        Remember(
+            f"{subject}\n\n{text}".strip(),
+            id=stable_id("mail", own_id),
+            session=f"mail:{topic}",
+            source="mail",
+            role=name or address,
+            created_at=date,
+            metadata={
+                "subject": subject,
+                "from": clean_name(_header(message, "from")),
+                "to": clean_name(_header(message, "to")),
+            },
+            tags=_header(message, "x-gmail-labels").split(","),
+        )
+    )
+
+
+def _header(message: EmailMessage, name: str) -> str:
+    """Return a header, decoded; empty where it is missing or broken."""
+    try:
+        return str(message.get(name) or "")
+    except PARSE_ERRORS:
+        return ""
+
+
+def _date(message: EmailMessage) -> datetime | None:
+    try:
+        return moment_from(parsedate_to_datetime(_header(message, "date")))
+    except (ValueError, TypeError, IndexError):
+        return None
+
+
+def _text(message: EmailMessage) -> str:
+    """Return what the mail says itself, without what it quotes at its end."""
+    part = message.get_body(preferencelist=("plain", "html"))
+    if part is None:
+        return ""
+    try:
+        content = part.get_content()
+    except (LookupError, ValueError, KeyError):
+        payload = part.get_payload(decode=True)
+        content = payload.decode("latin-1") if isinstance(payload, bytes) else ""
+    if not isinstance(content, str):
+        return ""
+    if part.get_content_type() == "text/html":
+        content = _words(content[: 4 * TEXT_CHARS_MAX])
+    text = content.replace("\r\n", "\n").strip()
+    lines = text.split("\n")
+    while lines and (lines[-1].startswith(">") or not lines[-1].strip()):
+        lines.pop()
+    return ("\n".join(lines).strip() or text)[:TEXT_CHARS_MAX]
+
+
+class _Words(HTMLParser):
+    """The words of a page."""
+
+    HIDDEN = frozenset({"script", "style", "head", "title"})
+    BREAKS = frozenset({"p", "br", "div", "tr", "li", "h1", "h2", "h3"})
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.parts: list[str] = []
+        self._hidden = 0
+
+    def handle_starttag(self, tag: str, _attrs: object) -> None:
+        self._hidden += tag in self.HIDDEN
+        if tag in self.BREAKS:
+            self.parts.append("\n")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._hidden = max(0, self._hidden - (tag in self.HIDDEN))
+
+    def handle_data(self, data: str) -> None:
+        if not self._hidden:
+            self.parts.append(" ".join(data.split()) + " " if data.strip() else "")
+
+
+def _words(page: str) -> str:
+    words = _Words()
+    words.feed(page)
+    words.close()
+    lines = (line.strip() for line in "".join(words.parts).split("\n"))
+    return "\n".join(filter(None, lines))

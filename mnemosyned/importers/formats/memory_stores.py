@@ -1,0 +1,497 @@
+"""Stores of other memory programs: basic-memory, mcp-memory-service, mem0 and mnemosyne-memory."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC
+from typing import Any, BinaryIO
+
+from mnemosyned.importers.importer import (
+    Bad,
+    Format,
+    ImportItem,
+    Source,
+    moment_from,
+    sendable,
+    stable_id,
+    tags_in,
+    text_in,
+)
+from mnemosyned.importers.reading import (
+    ZIP_SIGNATURE,
+    ArchiveRefused,
+    JsonBroken,
+    JsonReader,
+    SqliteRefused,
+    as_utf8,
+    columns_of,
+    members_of,
+    open_member,
+    outline_of,
+    reading,
+    tables_of,
+)
+from mnemosyned.verbs.memories import Remember
+
+Row = Mapping[str, Any]
+Convert = Callable[[Row], Remember | None]
+"""Makes a memory of a row; None for one that was deleted. Raises `TypeError` or `ValueError`."""
+ROWS_AT_A_TIME = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Rows that are memories."""
+
+    name: str
+    columns: tuple[str, ...]
+    """Those that are read, as far as the table has them; the first ones must be there."""
+    required: int
+    convert: Convert
+    select: str = ""
+    """A query with the columns of a row after its number, in place of all rows of the table; it
+    takes the number of the last row."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Export:
+    """A JSON document that the program writes."""
+
+    keys: frozenset[str]
+    """Keys of the document, or of the objects in its list, by which it is known."""
+    lists: Mapping[str, Convert]
+    """What each list under a key has; under "" the document's own."""
+    member: re.Pattern[str] | None = None
+    """The document's name where it is in an archive."""
+
+
+class Store(Format):
+    """A database or an export of another memory program."""
+
+    tables: tuple[Table, ...] = ()
+    exports: tuple[Export, ...] = ()
+
+    def recognizes(self, source: Source) -> bool:
+        if source.is_folder:
+            return False
+        if self._tables_in(source):
+            return True
+        return self._export_of(source) is not None
+
+    def read(self, source: Source, position: str) -> Iterator[ImportItem | Bad]:
+        if self._tables_in(source):
+            yield from self._rows(source, position)
+            return
+        export = self._export_of(source)
+        if export is None:
+            yield Bad(source.name, "it has not the form of a store that can be read")
+            return
+        try:
+            yield from self._document(source, export, int(position or 0))
+        except (ArchiveRefused, JsonBroken) as refused:
+            yield Bad(source.name, str(refused))
+
+    # ------------------------------------------------------------- database
+
+    def _tables_in(self, source: Source) -> list[Table]:
+        present = tables_of(source)
+        named = [table for table in self.tables if table.name in present]
+        if not named:
+            return []
+        try:
+            with reading(source.path) as database:
+                return [
+                    table
+                    for table in named
+                    if columns_of(database, table.name).issuperset(
+                        table.columns[: table.required]
+                    )
+                ]
+        except SqliteRefused:
+            return []
+
+    def _rows(self, source: Source, position: str) -> Iterator[ImportItem | Bad]:
+        begun, _, row = position.partition("/")
+        try:
+            with reading(source.path) as database:
+                for number, table in enumerate(self._tables_in(source)):
+                    if number < int(begun or 0):
+                        continue
+                    present = columns_of(database, table.name)
+                    columns = [each for each in table.columns if each in present]
+                    rows = database.execute(
+                        table.select
+                        or f"SELECT rowid, {', '.join(columns)} FROM {table.name} "
+                        "WHERE rowid > ? ORDER BY rowid",
+                        (int(row or 0),),
+                    )
+                    row = ""
+                    names = [each[0] for each in rows.description[1:]]
+                    for rowid, *values in rows:
+                        place = f"{source.name}, {table.name} {rowid}"
+                        fields = dict(zip(names, values, strict=True))
+                        record = _stored_record(table.convert, fields, place)
+                        if record:
+                            yield _placed(record, f"{number}/{rowid}")
+        except SqliteRefused as refused:
+            yield Bad(source.name, str(refused))
+
+    # --------------------------------------------------------------- export
+
+    def _export_of(self, source: Source) -> Export | None:
+        is_archive = source.head.startswith(ZIP_SIGNATURE) and not source.stream
+        for export in self.exports:
+            try:
+                head = source.head
+                if is_archive:
+                    head = _member_head(source, export)
+            except ArchiveRefused:
+                continue
+            outline = outline_of(head)
+            if outline is None or not export.keys <= outline.keys:
+                continue
+            if not (outline.is_list and "" not in export.lists):
+                return export
+        return None
+
+    def _document(
+        self, source: Source, export: Export, done: int
+    ) -> Iterator[ImportItem | Bad]:
+        if export.member and source.head.startswith(ZIP_SIGNATURE):
+            for member in members_of(source.path, export.member)[:1]:
+                with (
+                    open_member(source.path, member) as opened,
+                    as_utf8(opened) as text,
+                ):
+                    yield from _elements(text, source.name, export, done)
+            return
+        with source.open() as opened, as_utf8(opened) as text:
+            yield from _elements(text, source.name, export, done)
+
+
+def _member_head(source: Source, export: Export) -> bytes:
+    if export.member is None:
+        return b""
+    for member in members_of(source.path, export.member)[:1]:
+        with open_member(source.path, member) as opened:
+            return opened.read(65_536)
+    return b""
+
+
+def _elements(
+    text: BinaryIO, name: str, export: Export, done: int
+) -> Iterator[ImportItem | Bad]:
+    reader = JsonReader(text)
+    read = 0
+    for number, element in enumerate(reader.elements(), 1):
+        size, read = reader.bytes_read - read, reader.bytes_read
+        convert = export.lists.get(element.key)
+        if convert is None or number <= done:
+            continue
+        place = f"{name}, {element.key or 'entry'} {element.index + 1}"
+        if not isinstance(element.value, Mapping):
+            yield Bad(place, "it is not an object", str(number), size)
+        elif record := _stored_record(convert, element.value, place):
+            yield _placed(record, str(number), size)
+
+
+def _stored_record(convert: Convert, row: Row, place: str) -> ImportItem | Bad | None:
+    try:
+        memory = convert(row)
+    except ValueError as error:
+        return Bad(place, str(error))
+    except (TypeError, KeyError, AttributeError) as error:
+        return Bad(place, f"it has not the form of a memory: {error!r}")
+    return ImportItem(memory, place) if memory else None
+
+
+def _placed(record: ImportItem | Bad, position: str, size: int = 0) -> ImportItem | Bad:
+    if isinstance(record, Bad):
+        return Bad(record.place, record.reason, position, size)
+    size = size or len(record.memory.content)
+    return ImportItem(record.memory, record.place, position, size)
+
+
+def content_in(row: Row, *keys: str) -> str:
+    """Return the first text under these keys. Raises `ValueError` where there is none."""
+    for key in keys:
+        if text := text_in(row.get(key)).strip():
+            return text
+    raise ValueError(f"{keys[0]} is empty")
+
+
+def object_in(value: object) -> dict[str, Any]:
+    """Return an object, also one that is written as JSON; an empty one for anything else."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return {}
+    return dict(value) if isinstance(value, Mapping) else {}
+
+
+BASIC_MEMORY_NAME = "basic-memory"
+LINES_MAX = 2_000
+
+
+def _basic_memory(row: Row) -> Remember:
+    title = content_in(row, "title")
+    lines = [title, ""]
+    for category, content, context in json.loads(row["observations"])[:LINES_MAX]:
+        addition = f" ({context})" if context else ""
+        lines.append(f"- [{category}] {content}{addition}")
+    for kind, target in json.loads(row["relations"])[:LINES_MAX]:
+        lines.append(f"- {kind} [[{target}]]")
+    text = "\n".join(lines)
+    return sendable(
+        Remember(
+            text,
+            id=stable_id(
+                BASIC_MEMORY_NAME,
+                text_in(row["project"]),
+                text_in(row["file_path"]),
+                text,
+            ),
+            session=f"notes:{text_in(row['project']) or BASIC_MEMORY_NAME}",
+            source=BASIC_MEMORY_NAME,
+            # It writes local time.
+            created_at=moment_from(row["created_at"]),
+            metadata={
+                **object_in(row["entity_metadata"]),
+                "title": title,
+                "permalink": text_in(row["permalink"]),
+                "file": text_in(row["file_path"]),
+            },
+        )
+    )
+
+
+_ENTITIES = (
+    "SELECT e.rowid, e.title, e.permalink, e.file_path, e.entity_metadata, e.created_at, "
+    "p.name AS project, (SELECT json_group_array(json_array(category, content, context)) "
+    "FROM observation WHERE entity_id = e.id) AS observations, "
+    "(SELECT json_group_array(json_array(relation_type, to_name)) FROM relation "
+    "WHERE from_id = e.id) AS relations FROM entity AS e "
+    "LEFT JOIN project AS p ON p.id = e.project_id WHERE e.rowid > ? ORDER BY e.rowid"
+)
+
+
+class BasicMemory(Store):
+    """`memory.db` of basic-memory."""
+
+    name = BASIC_MEMORY_NAME
+    tables = (
+        Table(
+            name="entity",
+            columns=(
+                "id", "title", "permalink", "file_path", "entity_metadata", "created_at",
+                "project_id",
+            ),
+            required=7,
+            convert=_basic_memory,
+            select=_ENTITIES,
+        ),
+    )  # fmt: skip
+
+
+MCP_SERVICE_NAME = "mcp-memory-service"
+
+
+def _mcp_service_memory(row: Row) -> Remember | None:
+    if row.get("deleted_at"):
+        return None
+    created_at = moment_from(row.get("created_at")) or moment_from(
+        row.get("created_at_iso"), zone=UTC
+    )
+    return sendable(
+        Remember(
+            content_in(row, "content"),
+            id=stable_id(MCP_SERVICE_NAME, str(row["content_hash"])),
+            session=MCP_SERVICE_NAME,
+            source=MCP_SERVICE_NAME,
+            created_at=created_at,
+            metadata={
+                **object_in(row.get("metadata")),
+                "type": text_in(row.get("memory_type")),
+            },
+            tags=tags_in(row.get("tags")),
+        )
+    )
+
+
+class McpMemoryService(Store):
+    """A database or an export of `mcp-memory-service`."""
+
+    name = MCP_SERVICE_NAME
+    tables = (
+        Table(
+            name="memories",
+            columns=(
+                "content_hash", "content", "tags", "memory_type", "metadata", "created_at",
+                "created_at_iso", "deleted_at",
+            ),
+            required=6,
+            convert=_mcp_service_memory,
+        ),
+    )  # fmt: skip
+    exports = (
+        Export(
+            keys=frozenset({"export_metadata", "memories"}),
+            lists={"memories": _mcp_service_memory},
+        ),
+    )
+
+
+MEM0_NAME = "mem0"
+_GONE = frozenset({"deleted"})
+
+
+def _mem0_memory(row: Row) -> Remember | None:
+    if text_in(row.get("state")).lower() in _GONE:
+        return None
+    user = text_in(row.get("user_id"))
+    run = text_in(row.get("run_id"))
+    # A database has naive times in UTC.
+    created_at = moment_from(row.get("created_at"), zone=UTC) or moment_from(
+        row.get("updated_at"), zone=UTC
+    )
+    id = text_in(row.get("memory_id")) or str(row["id"])
+    content = content_in(row, "memory", "content", "new_memory")
+    return sendable(
+        Remember(
+            content,
+            # With its words: they may be others when it is imported again.
+            id=stable_id(MEM0_NAME, id.replace("-", "").lower(), content),
+            session=f"{MEM0_NAME}:{run or user}" if run or user else MEM0_NAME,
+            source=text_in(row.get("app")) or text_in(row.get("agent_id")) or MEM0_NAME,
+            role=text_in(row.get("role")) or text_in(row.get("actor_id")),
+            created_at=created_at,
+            metadata={
+                **object_in(row.get("metadata")),
+                "user": user,
+            },
+            tags=tags_in(row.get("categories")),
+        )
+    )
+
+
+_LAST_STATES = (
+    "SELECT h.rowid, h.memory_id, h.new_memory, h.created_at, h.updated_at, h.actor_id, h.role "
+    "FROM history AS h JOIN (SELECT max(rowid) AS last FROM history GROUP BY memory_id) "
+    "ON last = h.rowid WHERE h.rowid > ? AND h.event != 'DELETE' AND NOT ifnull(h.is_deleted, 0) "
+    "ORDER BY h.rowid"
+)
+"""mem0 keeps its memories in a vector store, and every change of them in this table."""
+_WITH_NAMES = (
+    "SELECT m.rowid, m.id, m.content, m.metadata, m.state, m.created_at, m.updated_at, "
+    "a.name AS app, u.user_id AS user_id FROM memories AS m "
+    "LEFT JOIN apps AS a ON a.id = m.app_id LEFT JOIN users AS u ON u.id = m.user_id "
+    "WHERE m.rowid > ? ORDER BY m.rowid"
+)
+
+
+class Mem0(Store):
+    """A store of mem0 or OpenMemory."""
+
+    name = MEM0_NAME
+    tables = (
+        Table(
+            name="history",
+            columns=(
+                "memory_id", "new_memory", "event", "created_at", "updated_at", "is_deleted",
+                "actor_id", "role",
+            ),
+            required=8,
+            convert=_mem0_memory,
+            select=_LAST_STATES,
+        ),
+        Table(
+            name="memories",
+            columns=("id", "content", "app_id", "state", "user_id"),
+            required=5,
+            convert=_mem0_memory,
+            select=_WITH_NAMES,
+        ),
+    )  # fmt: skip
+    exports = (
+        Export(
+            keys=frozenset({"user", "apps", "memories"}),
+            lists={"memories": _mem0_memory},
+            member=re.compile(r"memories\.json"),
+        ),
+        Export(keys=frozenset({"results"}), lists={"results": _mem0_memory}),
+        Export(keys=frozenset({"id", "memory"}), lists={"": _mem0_memory}),
+    )
+
+
+_COLUMNS = (
+    "id", "content", "source", "timestamp", "session_id", "importance", "metadata_json",
+    "created_at", "memory_type", "author_id",
+)  # fmt: skip
+
+
+def _mnemosyne_memory(row: Row) -> Remember:
+    content = content_in(row, "content")
+    importance = row.get("importance")
+    is_fraction = isinstance(importance, int | float) and 0 <= importance <= 1
+    # It writes `timestamp` in local time, and SQLite wrote `created_at` in UTC.
+    created_at = moment_from(row.get("timestamp")) or moment_from(
+        row.get("created_at"), zone=UTC
+    )
+    return sendable(
+        Remember(
+            content,
+            id=stable_id("mnemosyne-memory", str(row["id"]), content),
+            session=text_in(row.get("session_id")) or "default",
+            source=text_in(row.get("source")) or "mnemosyne-memory",
+            role=text_in(row.get("author_id")),
+            created_at=created_at,
+            metadata={
+                **object_in(row.get("metadata_json")),
+                "type": text_in(row.get("memory_type")),
+            },
+            importance=float(importance or 0) if is_fraction else 0.5,
+        )
+    )
+
+
+_OF_GONE_ORIGINALS = (
+    "SELECT e.rowid, e.id, e.content, e.source, e.timestamp, e.session_id, e.importance, "
+    "e.metadata_json, e.created_at FROM episodic_memory AS e WHERE e.rowid > ? AND NOT EXISTS ("
+    "SELECT 1 FROM working_memory AS w "
+    "WHERE w.id = substr(e.summary_of, 1, instr(e.summary_of || ',', ',') - 1)) ORDER BY e.rowid"
+)
+"""Its summaries, where the memories that they are made of were deleted."""
+
+
+class MnemosyneMemory(Store):
+    """A database or an export of `mnemosyne-memory`."""
+
+    name = "mnemosyne-memory"
+    tables = (
+        Table(
+            name="working_memory",
+            columns=_COLUMNS,
+            required=8,
+            convert=_mnemosyne_memory,
+        ),
+        Table(
+            name="episodic_memory",
+            columns=("id", "content", "session_id", "timestamp", "summary_of"),
+            required=5,
+            convert=_mnemosyne_memory,
+            select=_OF_GONE_ORIGINALS,
+        ),
+    )
+    exports = (
+        Export(
+            keys=frozenset({"mnemosyne_export"}),
+            lists={
+                "working_memory": _mnemosyne_memory,
+                "legacy_memories": _mnemosyne_memory,
+            },
+        ),
+    )

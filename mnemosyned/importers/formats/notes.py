@@ -1,0 +1,287 @@
+"""Notes in Markdown: front matter, sections, and the folders that hold them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from mnemosyned.importers.importer import (
+    Bad,
+    Format,
+    ImportItem,
+    Source,
+    moment_from,
+    sendable,
+    stable_id,
+    tags_in,
+    text_in,
+)
+from mnemosyned.importers.reading import as_utf8, decoded, is_binary
+from mnemosyned.paths import printable_path
+from mnemosyned.verbs.memories import Remember
+
+FRONT_MATTER_CHARS_MAX = 64 * 1024
+_BLOCK = re.compile(
+    r"\A---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A note's fields and its text."""
+
+    body: str
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    """By their names in lower case."""
+    problem: str = ""
+    """Why the front matter could not be read; the body then begins with it."""
+
+
+class _LoaderWithoutAliases(yaml.SafeLoader):
+    """A loader that refuses aliases, of which a few lines make gigabytes."""
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            event = self.peek_event()  # type: ignore[no-untyped-call]
+            raise yaml.constructor.ConstructorError(
+                None, None, "aliases are not read", event.start_mark
+            )
+        return super().compose_node(parent, index)
+
+
+def split_note(text: str) -> Note:
+    """Part a note into fields and text."""
+    text = text.replace("\r\n", "\n")
+    block = _BLOCK.match(text[:FRONT_MATTER_CHARS_MAX])
+    if block is None:
+        return Note(text)
+    try:
+        fields = yaml.load(block[1], Loader=_LoaderWithoutAliases)  # noqa: S506 a SafeLoader
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        problem = getattr(error, "problem", None) or str(error)
+        return Note(text, problem=f"the front matter is not YAML: {problem}")
+    if not isinstance(fields, dict):
+        return Note(text[block.end() :])
+    named = {str(key).strip().lower(): value for key, value in fields.items()}
+    return Note(text[block.end() :], named)
+
+
+SECTION_CHARS_MAX = 4_000
+"""A longer note is parted, as is a longer section."""
+_HEADING = re.compile(r"(#{1,6})[ \t]+(\S.*)")
+_FENCE = re.compile(r"^[ \t]{0,3}(```|~~~)")
+
+
+@dataclass(frozen=True, slots=True)
+class NoteSection:
+    """A part of a note, with the headings it stands under."""
+
+    text: str
+    headings: tuple[str, ...] = ()
+    line: int = 1
+    """The line of the body on which it begins."""
+
+
+def sections_of(body: str) -> list[NoteSection]:
+    """Return a short note whole, and the parts of a long one."""
+    if len(body) <= SECTION_CHARS_MAX:
+        return [NoteSection(body.strip())] if body.strip() else []
+    parts: list[NoteSection] = []
+    for section in _at_headings(body):
+        last = parts[-1] if parts else section
+        is_near = section.headings[: len(last.headings) - 1] == last.headings[:-1]
+        has_room = len(last.text) + len(section.text) < SECTION_CHARS_MAX
+        if parts and is_near and has_room:
+            text = f"{last.text}\n\n{section.text}"
+            parts[-1] = NoteSection(text, last.headings, last.line)
+        else:
+            parts += _cut(section)
+    return parts
+
+
+def heading_of(line: str) -> tuple[int, str] | None:
+    """Return a heading's level and title; None for another line."""
+    match = _HEADING.match(line)
+    if match is None:
+        return None
+    title = match[2].rstrip()
+    return len(match[1]), title.rstrip("#").rstrip() or title
+
+
+def _at_headings(body: str) -> Iterator[NoteSection]:
+    """Yield the text from each heading to the next; headings in code do not count."""
+    path: dict[int, str] = {}
+    lines: list[str] = []
+    begin, fence = 1, ""
+    for number, line in enumerate(body.split("\n"), 1):
+        mark = _FENCE.match(line)
+        if mark:
+            fence = "" if fence == mark[1] else fence or mark[1]
+        heading = None if fence else heading_of(line)
+        if heading:
+            yield from _section(lines, path, begin)
+            level, title = heading
+            path = {each: name for each, name in path.items() if each < level}
+            path[level] = title
+            lines, begin = [], number
+        lines.append(line)
+    yield from _section(lines, path, begin)
+
+
+def _section(
+    lines: list[str], path: dict[int, str], begin: int
+) -> Iterator[NoteSection]:
+    text = "\n".join(lines).strip()
+    if text:
+        yield NoteSection(text, tuple(path[level] for level in sorted(path)), begin)
+
+
+def _cut(section: NoteSection) -> Iterator[NoteSection]:
+    """Yield a section, or pieces of it that end between paragraphs, lines or words."""
+    text, line = section.text, section.line
+    while len(text) > SECTION_CHARS_MAX:
+        end = _cut_place(text)
+        piece, text = text[:end], text[end:]
+        yield NoteSection(piece.strip(), section.headings, line)
+        line += piece.count("\n")
+    if text.strip():
+        yield NoteSection(text.strip(), section.headings, line)
+
+
+def _cut_place(text: str) -> int:
+    for mark in ("\n\n", "\n", " "):
+        place = text.rfind(mark, SECTION_CHARS_MAX // 2, SECTION_CHARS_MAX)
+        if place > 0:
+            return place + len(mark)
+    return SECTION_CHARS_MAX
+
+
+NOTE_SUFFIXES = (".md", ".markdown", ".mdown")
+NOTE_BYTES_MAX = 16 << 20
+SOURCE = "notes"
+VAULT_FOLDER = ".obsidian"
+PARENTS_MAX = 64
+_DATE_FIELDS = (
+    "date", "created", "created_at", "date created", "creation date", "created-at", "datetime",
+    "updated", "modified",
+)  # fmt: skip
+_DATE_IN_NAME = re.compile(r"(?<!\d)(\d{4})[-_.]?(\d{2})[-_.]?(\d{2})(?!\d)")
+_INLINE_TAG = re.compile(r"(?<![\w#/&])#([^\W\d_][\w/-]*)")
+
+
+@dataclass(frozen=True, slots=True)
+class _About:
+    """The fields that all sections of a note share."""
+
+    session: str
+    title: str
+    created_at: datetime
+    metadata: Mapping[str, Any]
+    tags: list[str]
+
+
+class Notes(Format):
+    """A note in Markdown."""
+
+    name = "notes"
+    needs_file = True
+
+    def recognizes(self, source: Source) -> bool:
+        is_note = source.path.name.lower().endswith(NOTE_SUFFIXES)
+        return is_note and not source.stream and not source.is_folder
+
+    def read(self, source: Source, position: str) -> Iterator[ImportItem | Bad]:
+        size = source.size()
+        if position:
+            return
+        if size > NOTE_BYTES_MAX:
+            yield Bad(source.name, f"it exceeds {NOTE_BYTES_MAX:,} bytes")
+            return
+        if is_binary(source.head):
+            yield Bad(source.name, "it is not text")
+            return
+        with source.open() as opened, as_utf8(opened) as text:
+            note = split_note(decoded(text.read()))
+        if note.problem:
+            yield Bad(source.name, note.problem)
+        sections = sections_of(note.body)
+        about = _about(source, note)
+        for number, section in enumerate(sections, 1):
+            position = "end" if number == len(sections) else ""
+            yield _item(source, about, section, position, size if number == 1 else 0)
+
+
+def session_of(path: Path) -> str:
+    """Return the session of a note: its vault, or else its folder, whatever link leads there."""
+    folder = path.resolve().parent
+    for parent in [folder, *folder.parents][:PARENTS_MAX]:
+        if (parent / VAULT_FOLDER).is_dir():
+            return f"notes:{printable_path(parent.name)}"
+    return f"notes:{printable_path(folder.name)}"
+
+
+def _about(source: Source, note: Note) -> _About:
+    path = source.path
+    title = text_in(note.fields.get("title")).strip() or source.shown.stem
+    tags = [*tags_in(note.fields.get("tags")), *tags_in(note.fields.get("tag"))]
+    tags += _INLINE_TAG.findall(note.body[:NOTE_BYTES_MAX])
+    return _About(
+        session=session_of(path),
+        title=title,
+        created_at=_created_at(path, note),
+        metadata={
+            "title": title,
+            "file": str(source.shown.absolute()),
+            "permalink": text_in(note.fields.get("permalink")),
+            "type": text_in(note.fields.get("type")),
+        },
+        tags=tags,
+    )
+
+
+def _created_at(path: Path, note: Note) -> datetime:
+    """Return the date in the front matter, else in the file's name, else of the file."""
+    now = datetime.now(UTC)
+    named = _DATE_IN_NAME.search(path.stem)
+    in_name = "-".join(named.groups()) if named else None
+    for value in [*map(note.fields.get, _DATE_FIELDS), in_name]:
+        moment = moment_from(value)
+        if moment and moment <= now:
+            return moment
+    modified = datetime.fromtimestamp(path.stat().st_mtime, tz=UTC)
+    return min(modified, now)
+
+
+def _item(
+    source: Source, about: _About, section: NoteSection, position: str, size: int
+) -> ImportItem:
+    text = _with_title(about.title, section)
+    stored = sendable(
+        Remember(
+            text,
+            id=stable_id(SOURCE, about.session, text),
+            session=about.session,
+            source=SOURCE,
+            created_at=about.created_at,
+            metadata=dict(about.metadata),
+            tags=about.tags,
+        )
+    )
+    return ImportItem(stored, f"{source.name}:{section.line}", position, size)
+
+
+def _with_title(title: str, section: NoteSection) -> str:
+    """Return a section under the note's title and the headings above it, where it lacks them."""
+    first = heading_of(section.text.partition("\n")[0])
+    own = first[1] if first else ""
+    above = [title, *section.headings]
+    if own:
+        above = above[:-1] if section.headings else above
+    path = [name for name in dict.fromkeys(above) if name != own]
+    return f"{' › '.join(path)}\n\n{section.text}" if path else section.text

@@ -1,1 +1,0 @@
-"""Records of a person: shell history, git logs, mail, calendars, contacts."""

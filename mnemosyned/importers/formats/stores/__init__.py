@@ -1,1 +1,0 @@
-"""Stores of other memory programs."""

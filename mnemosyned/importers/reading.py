@@ -1,0 +1,521 @@
+"""Files read a piece at a time: lines, JSON values, members of archives, rows of SQLite."""
+
+from __future__ import annotations
+
+import codecs
+import hashlib
+import io
+import json
+import lzma
+import re
+import shutil
+import sqlite3
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, BinaryIO, cast
+from urllib.parse import quote
+
+from mnemosyned.importers.importer import Source
+
+DIFFERENT_MAX = 200_000
+"""Different records of which repetitions are counted; later ones count as the first."""
+
+
+class Occurrences:
+    """Counts equal texts, in bounded memory."""
+
+    def __init__(self) -> None:
+        self._seen: Counter[bytes] = Counter()
+
+    def next(self, text: str) -> int:
+        """Return how often this text has come, this time included."""
+        key = hashlib.sha256(text.encode("utf-8", "replace")).digest()[:8]
+        if key not in self._seen and len(self._seen) >= DIFFERENT_MAX:
+            return 1
+        self._seen[key] += 1
+        return self._seen[key]
+
+
+ZIP_SIGNATURE = b"PK\x03\x04"
+MEMBERS_MAX = 100_000
+ARCHIVE_BYTES_MAX = 16 << 30
+"""The largest member, unpacked."""
+RATIO_MAX = 300
+"""Bytes unpacked of one packed; conversations have 3 to 20, and a bomb has 1,000."""
+RATIO_FROM_BYTES = 64 << 20
+ARCHIVE_ERRORS = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+    ValueError,
+    OSError,
+)
+"""What broken, cut off and encrypted archives raise, at their opening and while they are read."""
+
+
+class ArchiveRefused(Exception):
+    """The archive is broken, or unpacks to more than any of its kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A file in an archive."""
+
+    name: str
+    size: int
+    packed: int
+
+
+def members_of(path: Path, names: re.Pattern[str]) -> list[Member]:
+    """Return the members whose name without folders matches, by name. Raises `ArchiveRefused`."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            listed = archive.infolist()
+    except ARCHIVE_ERRORS as error:
+        raise _refused(error) from error
+    if len(listed) > MEMBERS_MAX:
+        raise ArchiveRefused(f"the archive has more than {MEMBERS_MAX:,} members")
+    return sorted(
+        (
+            Member(each.filename, each.file_size, each.compress_size)
+            for each in listed
+            if names.fullmatch(each.filename.rpartition("/")[2])
+        ),
+        key=lambda member: member.name,
+    )
+
+
+@contextmanager
+def open_member(path: Path, member: Member) -> Iterator[BinaryIO]:
+    """Open a member. Raises `ArchiveRefused`, also where its content turns out to be broken."""
+    largest = max(RATIO_FROM_BYTES, RATIO_MAX * max(member.packed, 1))
+    if member.size > min(largest, ARCHIVE_BYTES_MAX):
+        raise ArchiveRefused(
+            f"{member.name} unpacks from {member.packed:,} to {member.size:,} bytes, "
+            "which no export does"
+        )
+    try:
+        with (
+            zipfile.ZipFile(path) as archive,
+            archive.open(member.name) as stream,
+        ):
+            yield cast("BinaryIO", stream)
+    except ARCHIVE_ERRORS as error:
+        raise _refused(error) from error
+
+
+def _refused(error: Exception) -> ArchiveRefused:
+    reason = str(error) or type(error).__name__
+    return ArchiveRefused(f"the archive cannot be read: {reason}")
+
+
+LINE_BYTES_MAX = 16 << 20
+"""A longer line is passed over, and said to be too long."""
+CHUNK_BYTES = 1 << 18
+BEGINNING_BYTES = 8_192
+_WIDE = {
+    codecs.BOM_UTF16_LE: "utf-16-le",
+    codecs.BOM_UTF16_BE: "utf-16-be",
+}
+LENIENT = "mnemosyned-latin"
+"""The error handler that reads bytes which are no UTF-8 as Latin-1."""
+
+
+def _as_latin(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    return error.object[error.start : error.end].decode("cp1252", "replace"), error.end
+
+
+codecs.register_error(LENIENT, _as_latin)
+
+
+@dataclass(frozen=True, slots=True)
+class TextLine:
+    """A line, with where it begins and where the next one does, in bytes of UTF-8."""
+
+    number: int
+    offset: int
+    end: int
+    data: bytes
+    too_long: bool = False
+
+    @property
+    def text(self) -> str:
+        """The line without its end."""
+        return decoded(self.data).rstrip("\r\n")
+
+
+class _Transcoded(io.RawIOBase):
+    """UTF-16 read as UTF-8."""
+
+    def __init__(self, source: BinaryIO, encoding: str) -> None:
+        super().__init__()
+        self._source = source
+        self._decoder = codecs.getincrementaldecoder(encoding)("replace")
+        self._waiting = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        view = memoryview(cast("bytearray", buffer))
+        while not self._waiting:
+            data = self._source.read(CHUNK_BYTES)
+            text = self._decoder.decode(data, final=not data)
+            self._waiting = text.encode("utf-8", "replace")
+            if not data and not self._waiting:
+                return 0
+        size = min(len(view), len(self._waiting))
+        view[:size], self._waiting = self._waiting[:size], self._waiting[size:]
+        return size
+
+    def close(self) -> None:
+        self._source.close()
+        super().close()
+
+
+def as_utf8(stream: BinaryIO) -> BinaryIO:
+    """Return a stream's text as UTF-8 without a byte order mark."""
+    source = io.BufferedReader(cast("io.RawIOBase", stream), CHUNK_BYTES)
+    mark = source.peek(4)[:4]
+    for signature, encoding in _WIDE.items():
+        if mark.startswith(signature):
+            source.read(len(signature))
+            wide = _Transcoded(cast("BinaryIO", source), encoding)
+            return cast("BinaryIO", io.BufferedReader(wide, CHUNK_BYTES))
+    if mark.startswith(codecs.BOM_UTF8):
+        source.read(len(codecs.BOM_UTF8))
+    return cast("BinaryIO", source)
+
+
+def is_binary(head: bytes) -> bool:
+    """Whether the first bytes of a file are no text."""
+    beginning = head[:BEGINNING_BYTES]
+    return b"\0" in beginning and not beginning.startswith(tuple(_WIDE))
+
+
+def decoded(data: bytes) -> str:
+    """Return UTF-8 as text, and what is none as Latin-1."""
+    return data.decode("utf-8", LENIENT)
+
+
+def lines_of(stream: BinaryIO, *, offset: int = 0) -> Iterator[TextLine]:
+    """Yield the lines from a byte on; numbers count from there."""
+    skip(stream, offset)
+    number = 0
+    while data := stream.readline(LINE_BYTES_MAX):
+        number += 1
+        end = offset + len(data)
+        too_long = len(data) >= LINE_BYTES_MAX and not data.endswith(b"\n")
+        while too_long and (rest := stream.readline(CHUNK_BYTES)):
+            end += len(rest)
+            if rest.endswith(b"\n"):
+                break
+        yield TextLine(number, offset, end, b"" if too_long else data, too_long)
+        offset = end
+
+
+def skip(stream: BinaryIO, size: int) -> None:
+    """Read past so many bytes."""
+    while size > 0 and (data := stream.read(min(size, CHUNK_BYTES))):
+        size -= len(data)
+
+
+JSON_CHUNK_BYTES = 1 << 18
+KEYS_MAX = 1_000
+VALUE_CHARS_MAX = 64 << 20
+"""The longest single value."""
+_NEAR_END = 1_024
+"""Where an error lies this close to the end of what was read, more text may mend it."""
+_SPACE = re.compile(r"[ \t\r\n]*")
+_scan = json.JSONDecoder().raw_decode
+
+
+class JsonBroken(Exception):
+    """The text stops being JSON; nothing after it can be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """A member of the document: of its list, or of the list or object under a key."""
+
+    key: str
+    """The key at the top; empty where the document is a list."""
+    index: int
+    """The number of the element within its list, from 0."""
+    value: Any
+
+
+class JsonReader:
+    """Reads one document once, from its beginning."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._decoder = codecs.getincrementaldecoder("utf-8")(LENIENT)
+        self._text = ""
+        self._place = 0
+        self._consumed = 0
+        self._ended = False
+        self.keys: list[str] = []
+        """The keys at the top, as far as it was read."""
+        self.bytes_read = 0
+
+    def elements(self) -> Iterator[Element]:
+        """Yield the elements of a list; of an object, its values, and the elements of its lists.
+
+        Raises `JsonBroken`.
+        """
+        opening = self._next()
+        if opening == "[":
+            yield from self._list("")
+        elif opening == "{":
+            yield from self._object()
+        else:
+            raise self._broken("neither a list nor an object begins")
+        if self._next():
+            raise self._broken("more text follows the end of the document")
+
+    def _object(self) -> Iterator[Element]:
+        self._take()
+        if self._next() == "}":
+            self._take()
+            return
+        while True:
+            key = self._value()
+            if not isinstance(key, str) or self._next() != ":":
+                raise self._broken("a key is expected")
+            self._take()
+            self.keys.append(key)
+            if self._next() == "[":
+                yield from self._list(key)
+            else:
+                yield Element(key, 0, self._value())
+            if self._ends("}"):
+                return
+
+    def _list(self, key: str) -> Iterator[Element]:
+        self._take()
+        if self._next() == "]":
+            self._take()
+            return
+        index = 0
+        while True:
+            yield Element(key, index, self._value())
+            index += 1
+            if self._ends("]"):
+                return
+
+    def _ends(self, closing: str) -> bool:
+        """Whether the container ends here; else a comma leads to the next member."""
+        mark = self._next()
+        if mark not in (closing, ","):
+            raise self._broken("the document is cut off" if not mark else "not JSON")
+        self._take()
+        return mark == closing
+
+    def _next(self) -> str:
+        """Return the next character that is no space; empty at the end."""
+        while True:
+            match = _SPACE.match(self._text, self._place)
+            self._place = match.end() if match else self._place
+            if self._place < len(self._text):
+                return self._text[self._place]
+            if self._ended:
+                return ""
+            self._read(JSON_CHUNK_BYTES)
+
+    def _take(self) -> None:
+        self._place += 1
+
+    def _value(self) -> Any:  # noqa: ANN401 any JSON
+        if not self._next():
+            raise self._broken("the document is cut off")
+        while True:
+            waiting = len(self._text) - self._place
+            if scanned := self._scanned():
+                value, self._place = scanned
+                return value
+            if waiting > VALUE_CHARS_MAX:
+                raise self._broken(f"a value exceeds {VALUE_CHARS_MAX:,} characters")
+            self._read(max(JSON_CHUNK_BYTES, waiting))
+
+    def _scanned(self) -> tuple[Any, int] | None:
+        """The value that begins here and its end; None where more has to be read for it."""
+        try:
+            value, end = _scan(self._text, self._place)
+        except json.JSONDecodeError as error:
+            is_cut = error.msg.startswith("Unterminated string") or (
+                error.pos >= len(self._text) - _NEAR_END
+            )
+            if is_cut and not self._ended:
+                return None
+            reason = "the document is cut off" if is_cut else f"not JSON: {error.msg}"
+            raise self._broken(reason) from error
+        except (RecursionError, ValueError) as error:
+            raise self._broken(f"it cannot be read: {error}") from error
+        # A number at the end of the text may go on.
+        return (value, end) if end < len(self._text) or self._ended else None
+
+    def _read(self, size: int) -> None:
+        data = self._stream.read(size)
+        self._ended = not data
+        self.bytes_read += len(data)
+        self._consumed += self._place
+        text = self._decoder.decode(data, final=self._ended)
+        self._text = self._text[self._place :] + text
+        self._place = 0
+
+    def _broken(self, reason: str) -> JsonBroken:
+        place = self._consumed + self._place
+        return JsonBroken(f"{reason}, at character {place + 1:,}")
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """The beginning of a document."""
+
+    is_list: bool
+    keys: frozenset[str]
+    """The keys of the document, or of the first object in its list."""
+
+
+@lru_cache(maxsize=4)
+def outline_of(head: bytes) -> Outline | None:
+    """Describe a document by its first bytes; None where it is no JSON list or object."""
+    with as_utf8(io.BytesIO(head)) as stream:
+        text = stream.read().lstrip()
+    is_list = text.startswith(b"[")
+    inner = text[1:].lstrip() if is_list else text
+    if not inner.startswith(b"{"):
+        return Outline(is_list, frozenset()) if is_list else None
+    reader = JsonReader(io.BytesIO(inner))
+    try:
+        for _ in zip(reader.elements(), range(KEYS_MAX), strict=False):
+            pass
+    except JsonBroken:
+        pass  # the head ends within it
+    return Outline(is_list, frozenset(reader.keys)) if reader.keys else None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordPosition:
+    """The byte to go on from, and the records before it, which go on being counted."""
+
+    offset: int = 0
+    number: int = 0
+
+    @classmethod
+    def read(cls, position: str) -> RecordPosition:
+        """Return what a position says; that of the beginning is empty."""
+        return cls(*map(int, position.split("/"))) if position else cls()
+
+    def __str__(self) -> str:
+        return f"{self.offset}/{self.number}"
+
+
+SQLITE_SIGNATURE = b"SQLite format 3\0"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SqliteLimits:
+    """Limits of one reading, beyond which a broken or hostile file is given up."""
+
+    value_bytes: int = 64 << 20
+    steps: int = 2_000_000_000
+    """Instructions of SQLite's machine."""
+    steps_at_a_time: int = 10_000_000
+
+
+SQLITE_LIMITS = SqliteLimits()
+
+
+class SqliteRefused(Exception):
+    """The file cannot be read as a database."""
+
+
+@contextmanager
+def reading(
+    path: Path, limits: SqliteLimits = SQLITE_LIMITS
+) -> Iterator[sqlite3.Connection]:
+    """Open a database read-only. Raises `SqliteRefused`, also for what is broken in it.
+
+    A file without a write-ahead log is opened as one that never changes, which needs no lock and
+    writes nothing next to it. With one, SQLite reads the log too, in a copy if no program has both open.
+    """
+    log, index = Path(f"{path}-wal"), Path(f"{path}-shm")
+    has_log = log.exists() and log.stat().st_size > 0
+    if has_log and not index.exists():
+        with TemporaryDirectory(prefix="mnem-import-") as folder:
+            copy = Path(folder, path.name)
+            shutil.copyfile(path, copy)
+            shutil.copyfile(log, f"{copy}-wal")
+            with _open_read_only(copy, "mode=rw", limits) as database:
+                yield database
+        return
+    mode = "mode=ro" if has_log else "mode=ro&immutable=1"
+    with _open_read_only(path, mode, limits) as database:
+        yield database
+
+
+@contextmanager
+def _open_read_only(
+    path: Path, mode: str, limits: SqliteLimits
+) -> Iterator[sqlite3.Connection]:
+    """Open a database. Raises `SqliteRefused`, also for what is broken in it."""
+    steps = 0
+
+    def count() -> bool:
+        nonlocal steps
+        steps += limits.steps_at_a_time
+        return steps > limits.steps
+
+    try:
+        uri = f"file:{quote(str(path.absolute()))}?{mode}"
+        with closing(sqlite3.connect(uri, uri=True, timeout=5.0)) as database:
+            database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, limits.value_bytes)
+            database.execute("PRAGMA query_only = ON")
+            database.execute("PRAGMA trusted_schema = OFF")
+            database.text_factory = _decode_text
+            database.set_progress_handler(count, limits.steps_at_a_time)
+            yield database
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # names may be no text
+        raise SqliteRefused(f"the database cannot be read: {error}") from error
+
+
+def tables_of(source: Source) -> frozenset[str]:
+    """Return the names of a database's tables; none for another file."""
+    if (
+        source.stream
+        or source.is_folder
+        or not source.head.startswith(SQLITE_SIGNATURE)
+    ):
+        return frozenset()
+    try:
+        with reading(source.path) as database:
+            rows = database.execute(
+                "SELECT name FROM sqlite_master WHERE type = 'table' LIMIT 10000"
+            )
+            return frozenset(name for (name,) in rows)
+    except SqliteRefused:
+        return frozenset()
+
+
+def columns_of(database: sqlite3.Connection, table: str) -> frozenset[str]:
+    """Return the names of a table's columns."""
+    rows = database.execute("SELECT name FROM pragma_table_info(?)", (table,))
+    return frozenset(name for (name,) in rows)
+
+
+def _decode_text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")

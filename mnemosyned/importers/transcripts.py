@@ -1,0 +1,304 @@
+"""Transcripts that agents keep of their conversations, read from any offset on."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from mnemosyned.importers.transcript_formats import (
+    Head,
+    Parsed,
+    TranscriptMessage,
+    head_of,
+    parse_document,
+    parse_line,
+)
+from mnemosyned.text.frames import HARNESS_TAGS, OWN_TAG, PRIVATE_TAG, WRAPPER_TAGS
+
+CHARS_MAX = 50_000
+"""Characters kept of one message; longer ones are pasted logs."""
+READ_CHARS_MAX = 4 * CHARS_MAX
+
+_HIDDEN_TAGS = (OWN_TAG, PRIVATE_TAG)
+"""A block without an end hides all that follows."""
+_OPENING = re.compile(
+    rf"<({'|'.join((*_HIDDEN_TAGS, *HARNESS_TAGS))})\b[^<>]{{0,1000}}>", re.IGNORECASE
+)
+_WRAPPER = re.compile(rf"</?(?:{'|'.join(WRAPPER_TAGS)})>")
+_IDE_CONTEXT, _IDE_REQUEST = "# Context from my IDE setup:", "## My request for Codex:"
+_NOT_SAID = re.compile(
+    r"\A(?:\[Request interrupted by user[^\]]*\]|\(no content\)|No response requested\.?"
+    r"|/[\w:-]+|# AGENTS\.md instructions for .*|Caveat: The messages below .*"
+    r"|This session is being continued from a previous conversation .*)\Z",
+    re.DOTALL,
+)
+"""Notes of the tools in place of a message, and commands to them."""
+_ANNOUNCEMENT = re.compile(
+    r"\A(?:(?:ok(?:ay)?|good|great|perfect|now|next|first|then|so|alright)[,.!:]?\s+)*"
+    r"(?:let me|let's|i'll|i’ll|i will|i'm going to|i need to)\b[^.!?\n]{0,140}[.:…]?\Z",
+    re.IGNORECASE,
+)
+"""One sentence of an agent that says which tool it calls next."""
+_REASON = re.compile(
+    r"\b(?:because|since|instead|rather|decid|so that|not|never)", re.IGNORECASE
+)
+
+
+def clean(text: str) -> str:
+    """Return the words that were said; empty where the message holds nothing else."""
+    text = text[:READ_CHARS_MAX]
+    if "<" in text:
+        text = _WRAPPER.sub("", without_blocks(text))
+    if text.startswith(_IDE_CONTEXT) and _IDE_REQUEST in text:
+        text = text.partition(_IDE_REQUEST)[2]
+    text = text.replace("\0", "").encode("utf-8", "replace").decode().strip()
+    if not any(map(str.isalnum, text)) or _NOT_SAID.match(text):
+        return ""
+    return text if len(text) <= CHARS_MAX else text[:CHARS_MAX] + "…"
+
+
+def without_blocks(text: str) -> str:
+    """Remove private blocks, our own, and those of tools; in one pass, however many there are."""
+    kept: list[str] = []
+    position = 0
+    unended: set[str] = set()
+    while opening := _OPENING.search(text, position):
+        tag = opening[1].lower()
+        closing = None if tag in unended else _closing(tag).search(text, opening.end())
+        if closing is None and tag in _HIDDEN_TAGS:
+            return "".join([*kept, text[position : opening.start()]])
+        if closing is None:  # a person's own angle brackets
+            unended.add(tag)
+            kept.append(text[position : opening.end()])
+            position = opening.end()
+            continue
+        kept.append(text[position : opening.start()])
+        position = closing.end()
+    return "".join([*kept, text[position:]])
+
+
+@lru_cache(maxsize=128)
+def _closing(tag: str) -> re.Pattern[str]:
+    return re.compile(rf"</{tag}\s{{0,9}}>", re.IGNORECASE)
+
+
+def announces_tool(text: str) -> bool:
+    """Whether an agent only says that it will use a tool, without a reason or a decision."""
+    return _ANNOUNCEMENT.match(text) is not None and not _REASON.search(text)
+
+
+BYTES_MAX = 1 << 20
+"""Bytes read at a time."""
+LINE_BYTES_MAX = 16 << 20
+"""A longer line is a tool's result, and passed over."""
+DOCUMENT_BYTES_MAX = 16 << 20
+HEAD_BYTES_MAX = 256 * 1024
+NO_TRANSCRIPT = "the path is not that of a transcript"
+
+_PLACES = re.compile(
+    r"/(?:\.claude|\.codex|\.cursor|\.gemini|\.copilot|\.qwen|projects|sessions"
+    r"|archived_sessions|chats|agent-transcripts|session-state|logs|chatSessions)/"
+)
+"""Folders in which tools keep transcripts, wherever their own folder was moved."""
+_NAME = re.compile(r"[\w.@ +-]{1,200}\.jsonl?")
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+class TranscriptRefused(Exception):
+    """The path names no transcript of this user."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """Result of reading a transcript."""
+
+    messages: tuple[TranscriptMessage, ...] = ()
+    position: int = 0
+    """The byte to go on from."""
+    file: str = ""
+    """Device and inode."""
+    complete: bool = True
+    """Whether nothing is left but a line that is still being written."""
+    conversation: str = ""
+    """The conversation this one is a copy of, where the transcript says so."""
+    broken: int = 0
+    """Lines that were passed over because they are too long, or not JSON."""
+
+
+def is_plausible(path: str) -> bool:
+    """Whether a path looks like a transcript's."""
+    if not path.startswith("/") or "\0" in path or "/../" in path:
+        return False
+    folder, _, name = path.rpartition("/")
+    return bool(_NAME.fullmatch(name) and _PLACES.search(f"{folder}/"))
+
+
+def size_of(path: str) -> int:
+    """Return the size of a transcript; 0 where there is none."""
+    try:
+        status = os.lstat(path)
+    except (OSError, ValueError):
+        return 0
+    return status.st_size if stat.S_ISREG(status.st_mode) else 0
+
+
+def read_transcript(
+    path: str,
+    *,
+    position: int = 0,
+    file: str = "",
+    bytes_max: int = BYTES_MAX,
+    anywhere: bool = False,
+    finished: bool = False,
+) -> Reading:
+    """Read on from a position; from the beginning where the file was replaced or cut.
+
+    With `anywhere` the user named the file, which may have any name and owner; with `finished`
+    nobody writes to it any more, so that its last line needs no end. Raises `TranscriptRefused`.
+    """
+    descriptor, status = _opened(path, anywhere=anywhere)
+    try:
+        identity = f"{status.st_dev}:{status.st_ino}"
+        size = status.st_size
+        is_document = path.endswith(".json")
+        if file != identity or not _is_line_start(descriptor, position, size):
+            position = 0
+        if is_document:
+            reading = _read_document(descriptor, size, position)
+        else:
+            reading = _read_lines(
+                descriptor, size, position, bytes_max, finished=finished
+            )
+    finally:
+        os.close(descriptor)
+    modified = datetime.fromtimestamp(status.st_mtime, tz=UTC)
+    messages = tuple(
+        message if message.created_at else replace(message, created_at=modified)
+        for message in _said(reading.messages)
+    )
+    return replace(reading, messages=messages, file=identity)
+
+
+def _opened(path: str, *, anywhere: bool) -> tuple[int, os.stat_result]:
+    """Open a regular file of this user, which is no link. Raises `TranscriptRefused`."""
+    if not (anywhere or is_plausible(path)):
+        raise TranscriptRefused(NO_TRANSCRIPT)
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+    flags |= 0 if anywhere else os.O_NOFOLLOW
+    try:
+        descriptor = os.open(path, flags)
+    except OSError as error:
+        raise TranscriptRefused(f"no transcript there: {error.strerror}") from error
+    status = os.fstat(descriptor)
+    is_own = anywhere or status.st_uid in (os.geteuid(), os.getuid())
+    if stat.S_ISREG(status.st_mode) and is_own:
+        return descriptor, status
+    os.close(descriptor)
+    raise TranscriptRefused("the transcript is not a regular file of this user")
+
+
+def _is_line_start(descriptor: int, position: int, size: int) -> bool:
+    """Whether a file that grows by lines has one beginning there."""
+    if position > size:
+        return False
+    return position == 0 or os.pread(descriptor, 1, position - 1) in (b"\n", b"}")
+
+
+def _read_document(descriptor: int, size: int, position: int) -> Reading:
+    """Read a conversation that is rewritten whole, unless its size is the same."""
+    if size in (0, position) or size > DOCUMENT_BYTES_MAX:
+        return Reading(position=position)
+    document = _decoded(os.pread(descriptor, size, 0))
+    if document is None:  # it is being written
+        return Reading(position=position)
+    return Reading(messages=tuple(parse_document(document)), position=size)
+
+
+def _read_lines(
+    descriptor: int, size: int, position: int, bytes_max: int, *, finished: bool
+) -> Reading:
+    head = _head(descriptor)
+    if head.by_subagent:
+        return Reading(position=size, conversation=head.conversation)
+    room = bytes_max
+    while True:  # ends with the longest line
+        data = os.pread(descriptor, room, position)
+        is_last = position + len(data) >= size
+        end = len(data) if finished and is_last else data.rfind(b"\n") + 1
+        if end or is_last:
+            break
+        if room >= LINE_BYTES_MAX:
+            return Reading(
+                position=_next_line(descriptor, position, size),
+                complete=False,
+                broken=1,
+            )
+        room *= 4
+    texts = [text for text in data[:end].split(b"\n") if text.strip()]
+    lines = [line for line in map(_decoded, texts) if line is not None]
+    parsed = list(map(parse_line, lines))
+    return Reading(
+        messages=_with_tools(parsed),
+        position=position + end,
+        complete=is_last,
+        conversation=head.conversation,
+        broken=len(texts) - len(lines),
+    )
+
+
+def _next_line(descriptor: int, position: int, size: int) -> int:
+    """Return where the line after a giant one begins."""
+    while position < size:
+        data = os.pread(descriptor, BYTES_MAX, position)
+        end = data.find(b"\n") + 1
+        if end or not data:
+            return position + end
+        position += len(data)
+    return size
+
+
+def _head(descriptor: int) -> Head:
+    first = os.pread(descriptor, HEAD_BYTES_MAX, 0).partition(b"\n")[0]
+    line = _decoded(first)
+    return head_of(line) if line is not None else Head()
+
+
+def _decoded(text: bytes) -> dict[str, Any] | None:
+    if not text.strip():
+        return None
+    try:
+        return _decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def _with_tools(parsed: Sequence[Parsed]) -> tuple[TranscriptMessage, ...]:
+    """Return the messages in order, marked where a tool call follows; copies only if need be."""
+    has_events = any(each.messages and not each.is_copy for each in parsed)
+    messages: list[TranscriptMessage] = []
+    for each in parsed:
+        if not (each.is_copy and has_events):
+            messages += each.messages
+        if each.calls_tool and messages:
+            messages[-1] = replace(messages[-1], before_tool=True)
+    return tuple(messages)
+
+
+def _said(messages: Sequence[TranscriptMessage]) -> Iterator[TranscriptMessage]:
+    """Yield what was said, cleaned; of a message that is repeated by its id, the last."""
+    latest: dict[str, TranscriptMessage] = {}
+    for position, message in enumerate(messages):
+        latest[message.unique_id or str(position)] = message
+    for message in latest.values():
+        text = clean(message.text)
+        announces = message.before_tool and message.role == "assistant"
+        if text and not (announces and announces_tool(text)):
+            yield replace(message, text=text)

@@ -1,0 +1,331 @@
+"""The log: events, ids, sizes and durations; JSON unless on a terminal, never a memory's text.
+
+Lines go to standard error in order; a reader that stalls delays no caller. structlog loads rich
+where it finds it, for tracebacks with local variables, which are never shown here: that would
+take a tenth of a second of each start, and some megabytes.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import os
+import select
+import signal
+import sqlite3
+import sys
+import threading
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from copy import copy
+from typing import Any, Literal, TextIO
+
+from mnemosyned.errors import DatabaseUnreachable, MemoryBusy, MnemosynedError
+
+RICH = "rich"
+
+
+@contextmanager
+def without_rich() -> Iterator[None]:
+    """Let no module find rich while the block runs, unless it is loaded."""
+    if RICH in sys.modules:
+        yield
+        return
+    sys.modules[RICH] = None  # type: ignore[assignment]  # Python's way to say: not to be found
+    try:
+        yield
+    finally:
+        del sys.modules[RICH]
+
+
+QUEUE_BYTES_MAX = 1 << 20
+WAIT_S = 0.1
+"""Time a caller waits for its line to be written, so that a crash right after loses none."""
+FLUSH_S = 1.0
+
+
+class LineWriter:
+    """Writes lines to a descriptor in a thread of its own.
+
+    While lines go out, `write` returns once its line is out. While the pipe
+    is not read, callers no longer wait, and beyond `queue_bytes_max` lines are dropped and counted;
+    `dropped_line` makes the line that says how many, which is written where they are missing.
+    """
+
+    def __init__(
+        self,
+        descriptor: int,
+        *,
+        dropped_line: Callable[[int], str],
+        queue_bytes_max: int = QUEUE_BYTES_MAX,
+    ) -> None:
+        self._descriptor = descriptor
+        self._dropped_line = dropped_line
+        self._most = queue_bytes_max
+        self._changed = threading.Condition()
+        self._lines: deque[bytes] = deque()
+        self._bytes = 0
+        self._queued = 0
+        self._written = 0
+        self._dropped = 0
+        self._stalled = False
+        thread = threading.Thread(target=self._run, name="log", daemon=True)
+        # The thread inherits the mask: signals are for the main thread, which waits for them.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        try:
+            thread.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+    def write(self, line: str) -> None:
+        """Write a line; see the class for how long that takes."""
+        data = line.encode("utf-8", "backslashreplace") + b"\n"
+        with self._changed:
+            if self._bytes + len(data) > self._most:
+                self._dropped += 1
+                return
+            if self._dropped:
+                self._queue(self._dropped_line(self._dropped).encode() + b"\n")
+                self._dropped = 0
+            self._queue(data)
+            if not self._stalled:
+                self._stalled = not self._wait(WAIT_S)
+
+    def flush(self) -> None:
+        """Wait until all is written, for `FLUSH_S` at most."""
+        with self._changed:
+            if self._dropped:
+                self._queue(self._dropped_line(self._dropped).encode() + b"\n")
+                self._dropped = 0
+            self._wait(FLUSH_S)
+
+    def _queue(self, data: bytes) -> None:
+        self._lines.append(data)
+        self._bytes += len(data)
+        self._queued += 1
+        self._changed.notify_all()
+
+    def _wait(self, timeout_s: float) -> bool:
+        """Wait until what is queued now is written; False where that takes longer."""
+        number = self._queued
+        return self._changed.wait_for(lambda: self._written >= number, timeout_s)
+
+    def _run(self) -> None:
+        while True:  # the thread ends with the process
+            with self._changed:
+                self._changed.wait_for(lambda: self._lines)
+                data = self._lines.popleft()
+            self._put(data)
+            with self._changed:
+                self._bytes -= len(data)
+                self._written += 1
+                self._stalled = False
+                self._changed.notify_all()
+
+    def _put(self, data: bytes) -> None:
+        left = memoryview(data)
+        while left:
+            try:
+                left = left[os.write(self._descriptor, left) :]
+            except BlockingIOError:  # another program made the pipe non-blocking
+                select.select([], [self._descriptor], [])
+            except OSError:
+                return  # the reader is gone: there is nowhere to report it
+
+
+class LineHandler(logging.Handler):
+    """Sends formatted records to standard error through a `LineWriter`."""
+
+    def __init__(self, descriptor: int) -> None:
+        super().__init__()
+        self._writer = LineWriter(descriptor, dropped_line=self._dropped_line)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one record."""
+        try:
+            self._writer.write(self.format(record))
+        except Exception:  # noqa: BLE001 what logging does with an error of a handler
+            self.handleError(record)
+
+    def flush(self) -> None:
+        """Wait, a second at most, until all is written; `logging` does so at the end."""
+        self._writer.flush()
+
+    def _dropped_line(self, count: int) -> str:
+        record = logging.LogRecord(
+            "mnemosyned", logging.WARNING, __file__, 0, "log_lines_dropped", None, None
+        )
+        record.count = count
+        return self.format(record)
+
+
+with without_rich():
+    import structlog
+    from structlog.stdlib import (
+        BoundLogger,
+        ExtraAdder,
+        ProcessorFormatter,
+        add_log_level,
+    )
+    from structlog.typing import ExcInfo, Processor
+
+
+ROOT = "mnemosyned"
+ERRORS_MAX = 10
+"""Errors of a chain or a group that are shown."""
+FRAMES_MAX = 50
+
+
+def logger() -> BoundLogger:
+    """The product's logger; silent below warnings until `configure_logs` gives it a form."""
+    bound: BoundLogger = structlog.wrap_logger(
+        logging.getLogger(ROOT),
+        processors=[
+            structlog.stdlib.filter_by_level,
+            structlog.stdlib.render_to_log_kwargs,
+        ],
+        wrapper_class=BoundLogger,
+    )
+    return bound
+
+
+def log_failure(event: str, error: Exception, /, **fields: object) -> None:
+    """Log an error with its traceback; a lost or busy database, no bug of ours, by its reason."""
+    if isinstance(error, DatabaseUnreachable | MemoryBusy):
+        logger().warning(event, reason=error.reason, **fields)
+    else:
+        logger().error(event, exc_info=error, **fields)
+
+
+def configure_logs(*, level: str, form: Literal["auto", "json", "console"]) -> None:
+    """Send all logs to standard error in one form."""
+    on_terminal = (
+        bool(sys.stderr) and sys.stderr.isatty()
+        if form == "auto"
+        else form == "console"
+    )
+    shared: list[Processor] = [
+        add_log_level,
+        ExtraAdder(),
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    last: list[Processor] = [ProcessorFormatter.remove_processors_meta]
+    if on_terminal:
+        last.append(structlog.dev.ConsoleRenderer(exception_formatter=_print_errors))
+    else:
+        last.append(structlog.processors.ExceptionRenderer(_errors))
+        last.append(structlog.processors.JSONRenderer(ensure_ascii=False))
+    handler = _handler()
+    handler.setFormatter(ProcessorFormatter(processors=last, foreign_pre_chain=shared))
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.WARNING)
+    logging.setLogRecordFactory(_record)
+    logging.getLogger(ROOT).setLevel(level.upper())
+
+
+_TEMPLATE = logging.LogRecord(ROOT, logging.INFO, __file__, 0, "", None, None)
+
+
+def _record(  # noqa: PLR0917 the form of `logging`
+    name: str,
+    level: int,
+    pathname: str,
+    lineno: int,
+    message: object,
+    arguments: Any,  # noqa: ANN401 whatever a call of `logging` has
+    exc_info: Any,  # noqa: ANN401
+    function: str | None = None,
+    stack: str | None = None,
+    **_: object,
+) -> logging.LogRecord:
+    """A record also where the clock is past 2262, which `time.time()` cannot tell."""
+    try:
+        return logging.LogRecord(
+            name, level, pathname, lineno, message, arguments, exc_info, function, stack
+        )
+    except OverflowError:  # raised before the record holds anything
+        record = copy(_TEMPLATE)
+        record.name, record.levelno, record.levelname = (
+            name,
+            level,
+            logging.getLevelName(level),
+        )
+        record.pathname, record.lineno, record.funcName = (
+            pathname,
+            lineno,
+            function or "",
+        )
+        record.msg, record.args = str(message), arguments
+        record.exc_info, record.stack_info = exc_info, stack
+        return record
+
+
+def _handler() -> logging.Handler:
+    """The handler for standard error: the one in use, or a new one."""
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler, LineHandler):
+            return handler
+    if not sys.stderr:  # closed before the start
+        return logging.NullHandler()
+    try:
+        return LineHandler(sys.stderr.fileno())
+    except io.UnsupportedOperation:  # no file of the system: a test, or a program's own
+        return logging.StreamHandler(sys.stderr)
+
+
+def _errors(exc_info: ExcInfo) -> list[dict[str, Any]]:
+    """An error and what led to it, for JSON."""
+    return [
+        {
+            "exc_type": type(error).__name__,
+            "exc_value": _words(error),
+            "frames": [
+                {"filename": frame.filename, "lineno": frame.lineno, "name": frame.name}
+                for frame in _frames(error)
+            ],
+        }
+        for error in _chain(exc_info[1])
+    ]
+
+
+def _print_errors(out: TextIO, exc_info: ExcInfo) -> None:
+    """Print an error after its causes, for a person."""
+    for error in reversed(_chain(exc_info[1])):
+        out.write("".join(traceback.format_list(_frames(error))))
+        out.write(f"{type(error).__name__}: {_words(error)}\n")
+
+
+def _chain(error: BaseException) -> Sequence[BaseException]:
+    """The error, its causes and the members of groups."""
+    chain = [error]
+    for link in chain:
+        members = link.exceptions if isinstance(link, BaseExceptionGroup) else ()
+        cause = link.__cause__ or (
+            None if link.__suppress_context__ else link.__context__
+        )
+        chain.extend(
+            found for found in (*members, cause) if found and found not in chain
+        )
+        if len(chain) >= ERRORS_MAX:
+            break
+    return chain[:ERRORS_MAX]
+
+
+def _frames(error: BaseException) -> list[traceback.FrameSummary]:
+    """The frames of an error, without local variables: they may hold memories."""
+    return traceback.extract_tb(error.__traceback__)[-FRAMES_MAX:]
+
+
+def _words(error: BaseException) -> str:
+    """The message of an error of a kind that never quotes a memory.
+
+    Parsers and models often quote what they could not read.
+    """
+    if isinstance(error, MnemosynedError | sqlite3.Error):
+        return str(error)
+    if isinstance(error, OSError):
+        return error.strerror or ""
+    return "(message left out: it may quote a memory)"

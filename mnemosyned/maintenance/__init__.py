@@ -1,1 +1,0 @@
-"""The installation looked after from the shell, with and without a daemon."""

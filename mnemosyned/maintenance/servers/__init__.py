@@ -1,1 +1,0 @@
-"""Commands of a database server: owners, and its upkeep."""

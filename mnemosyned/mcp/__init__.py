@@ -1,1 +1,0 @@
-"""The Model Context Protocol: memory as tools, resources and prompts of any agent."""

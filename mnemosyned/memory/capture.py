@@ -1,0 +1,191 @@
+"""Values and ports of captured conversations and files: sessions of agents, watched folders."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+from mnemosyned.memory.values import AgentActivity, Episode, MemoryRecord
+
+CAPTURED_PREFIX = "a-"
+"""The beginning of the id of every memory that was captured from an agent's conversation."""
+IMPORTED_PREFIX = "import-"
+"""The beginning of the id of every memory that was imported and brought no id of its own."""
+SESSIONS_MAX = 10_000
+"""The sessions that are kept, the last seen ones."""
+SHOWN_MAX = 500
+"""The ids that are kept of what a session was told, the last ones."""
+CLIENTS_MAX = 200
+"""The rows of activity that are kept."""
+FAILURE_CHARS_MAX = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentSession:
+    """One conversation with an agent."""
+
+    session: str
+    """The session of its memories: client and conversation, as in "codex:0199"."""
+    client: str
+    conversation: str
+    started_at: datetime
+    seen_at: datetime
+    project: str = ""
+    directory: str = ""
+    transcript: str = ""
+    file: str = ""
+    """Device and inode of the transcript when it was last read."""
+    position: int = 0
+    """Bytes of the transcript that were read."""
+    informed_at: datetime | None = None
+    """When the start of the conversation was told what matters."""
+    shown: tuple[str, ...] = ()
+    """Ids that were told in it, the oldest first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentCall:
+    """One call of a hook, or one of several from the same client."""
+
+    client: str
+    event: str
+    called_at: datetime
+    duration_ms: float
+    stored: int = 0
+    """Memories stored."""
+    characters: int = 0
+    """Characters told to the agent."""
+    failure: str = ""
+
+
+class AgentStore(Protocol):
+    """Keeps the sessions of agents, the newest thousands, and counts their hooks' calls."""
+
+    def session(self, session: str) -> AgentSession | None:
+        """Return one session, if it is known."""
+        ...
+
+    def keep_session(self, session: AgentSession) -> None:
+        """Add a session, or replace its project, directory, transcript and when it was seen."""
+        ...
+
+    def advance(self, session: str, position: int, file: str) -> None:
+        """Keep how far the transcript of a session was read."""
+        ...
+
+    def note_shown(
+        self, session: str, ids: Sequence[str], *, informed_at: datetime | None = None
+    ) -> None:
+        """Keep what a session was told, and when its start was."""
+        ...
+
+    def latest(self, sessions: Sequence[str], limit: int) -> list[MemoryRecord]:
+        """Return the newest memories of these sessions, from every tier, the newest first."""
+        ...
+
+    def latest_episode(self, session: str) -> Episode | None:
+        """Return the newest episode of a session, without provenance and details."""
+        ...
+
+    def sessions_of(self, project: str, limit: int) -> list[str]:
+        """Return the sessions of a project that have memories, the last seen first.
+
+        A tool starts many in which nothing is said. There are none for no project.
+        """
+        ...
+
+    def projects_of(self, sessions: Sequence[str]) -> dict[str, str]:
+        """Return the projects of those sessions that are known."""
+        ...
+
+    def recent(self, limit: int) -> list[AgentSession]:
+        """Return the sessions with a transcript, the last seen first."""
+        ...
+
+    def unknown(self, ids: Sequence[str]) -> list[str]:
+        """Return those ids of which nothing is stored and nothing was forgotten."""
+        ...
+
+    def count(self, call: AgentCall) -> None:
+        """Add a call to the activity of its client and event."""
+        ...
+
+    def activity(self) -> list[AgentActivity]:
+        """Return what the hooks of each client did, by client and event."""
+        ...
+
+
+FOLDERS_MAX = 1_000
+FILES_MAX = 200_000
+"""Files of a folder whose state is read; `watch.files_max` allows no more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchedFile:
+    """A file as it was when it was last read."""
+
+    path: str
+    file: str
+    """Device and inode."""
+    size: int
+    modified_ns: int
+    read_at: datetime
+    format: str = ""
+    """Empty where it has none that is followed."""
+    position: str = ""
+    """Where the format goes on."""
+    memories: Mapping[str, str] = field(default_factory=dict)
+    """The parts of a note by the hash of their words, and the memory each was stored as."""
+    stored: int = 0
+    """Memories stored of it so far."""
+
+
+@dataclass(frozen=True, slots=True)
+class FolderTotals:
+    """Counts of the files below a folder."""
+
+    files: int
+    stored: int
+    read_at: datetime | None
+
+
+class WatchStore(Protocol):
+    """Keeps watched folders and files."""
+
+    def folders(self) -> list[str]:
+        """Return the folders that were added, by name."""
+        ...
+
+    def add_folder(self, path: str, added_at: datetime) -> None:
+        """Add a folder; nothing changes if it is there."""
+        ...
+
+    def remove_folder(self, path: str) -> bool:
+        """Remove a folder, and the state of its files; whether it was there."""
+        ...
+
+    def file(self, path: str) -> WatchedFile | None:
+        """Return a file's state, if it was read."""
+        ...
+
+    def moved_from(self, file: str) -> Sequence[WatchedFile]:
+        """Return the states of files with this device and inode."""
+        ...
+
+    def keep_file(self, state: WatchedFile) -> None:
+        """Keep a file's state."""
+        ...
+
+    def drop_files(self, paths: Sequence[str]) -> None:
+        """Drop the state of files."""
+        ...
+
+    def states(self, folder: str) -> dict[str, tuple[int, int]]:
+        """Return size and time of change of the files below a folder, by path."""
+        ...
+
+    def totals(self, folder: str) -> FolderTotals:
+        """Count the files below a folder that have a format."""
+        ...

@@ -1,0 +1,107 @@
+"""The clock: its port, and whether its reading can be right by the time that has passed.
+
+Work that cannot be undone asks here before it trusts the date.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Protocol
+
+TOLERANCE = timedelta(hours=1)
+"""Smaller steps are corrections that cost nobody's words more than an hour."""
+OFF_MAX = timedelta(days=7)
+"""A machine may have been off so long without being asked about it."""
+SLACK_FOR = timedelta(days=1)
+"""A clock that may still catch up, after a start or a step back, does so within this time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sighting:
+    """The wall clock as it was last believed, and how much of the machine's time had passed."""
+
+    moment: datetime
+    boot: str
+    """Which start of the machine it was in."""
+    uptime_s: float
+    """Seconds since that start, time asleep included."""
+    slack: timedelta = timedelta()
+    """How much further ahead than the time that passed the clock may be found."""
+    slack_from_s: float = 0.0
+    """When that was granted, in seconds since the start."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgment:
+    """Judgment of the clock: how far it can be trusted."""
+
+    sighting: Sighting
+    """The next one is judged by this."""
+    ahead: timedelta = timedelta()
+    """How far the clock is ahead of what can be; nothing where it is believed."""
+
+    @property
+    def now(self) -> datetime:
+        """The present instant, as far as it is believed."""
+        return self.sighting.moment
+
+
+def judge(
+    last: Sighting | None, *, now: datetime, boot: str, uptime_s: float
+) -> Judgment:
+    """Compare the clock with the time that has passed since it was last believed.
+
+    Within one start of the machine that is known exactly. Across starts it is known at least, and
+    up to `OFF_MAX` more is believed. A clock that is set back is believed at once, and may return
+    to where it was within `SLACK_FOR`. One that is further ahead is not, however long it stays so:
+    only its owner can tell whether the machine was off that long.
+    """
+    if last is None:
+        return Judgment(sighting=Sighting(moment=now, boot=boot, uptime_s=uptime_s))
+    last = _of_this_start(last, boot=boot, uptime_s=uptime_s)
+    expected = last.moment + timedelta(seconds=uptime_s - last.uptime_s)
+    ahead = now - expected
+    seen = replace(last, uptime_s=uptime_s)
+    if ahead > last.slack + TOLERANCE:
+        return Judgment(sighting=replace(seen, moment=expected), ahead=ahead)
+    if ahead < -TOLERANCE:
+        back = replace(
+            seen, moment=now, slack=last.slack - ahead, slack_from_s=uptime_s
+        )
+        return Judgment(sighting=back)
+    over = timedelta(seconds=uptime_s - last.slack_from_s) > SLACK_FOR
+    slack = timedelta() if over else last.slack - max(ahead, timedelta())
+    return Judgment(sighting=replace(seen, moment=now, slack=max(slack, timedelta())))
+
+
+def _of_this_start(last: Sighting, *, boot: str, uptime_s: float) -> Sighting:
+    """A sighting as if it had been made when the machine started, where that was after it."""
+    if last.boot == boot and last.uptime_s <= uptime_s:
+        return last
+    slack = max(last.slack, OFF_MAX)
+    return replace(last, boot=boot, uptime_s=0.0, slack=slack, slack_from_s=uptime_s)
+
+
+class Clock(Protocol):
+    """The present time; tests hand in one they can move."""
+
+    def now(self) -> datetime:
+        """Return the present instant, aware, in UTC."""
+        ...
+
+
+class ClockStore(Protocol):
+    """Keeps the last believed clock reading, and which memories lie ahead of it."""
+
+    def last_sighting(self) -> Sighting | None:
+        """Return the clock as it was last believed; None in a new store."""
+        ...
+
+    def keep_sighting(self, sighting: Sighting) -> None:
+        """Replace the last believed clock reading."""
+        ...
+
+    def note_future(self, *, now: datetime) -> None:
+        """Record for working memories dated in the future since when that is known."""
+        ...

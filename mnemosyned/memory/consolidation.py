@@ -1,0 +1,411 @@
+"""Consolidation: the plan of a sleep cycle, its reports, and the rows of the consolidation log."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from math import ceil
+from typing import NamedTuple
+
+from mnemosyned.memory.values import Detail, Episode, MemoryRecord
+
+VERBATIM = "verbatim"
+"""The summarizer's name in the log where a group was too small to summarize."""
+BY_RULE = "aaak"
+"""What the log calls the rules that summarize."""
+UNSPOKEN = (
+    "Kept word for word: what no summary speaks of, as it is superseded or will expire."
+)
+"""What an episode says that holds nothing else."""
+WORDLESS = "The words of its originals were pruned, and no summary of them is left."
+"""What one says whose summary went with a forgotten original when the others had no words."""
+PREVIEW_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pending:
+    """A working memory that waits for consolidation, without its words."""
+
+    id: str
+    session: str
+    source: str | None
+    created_at: datetime
+    chars: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Which working memories a cycle takes; pinned ones never."""
+
+    before: datetime | None = None
+    """Only what was created strictly before this."""
+    session: str | None = None
+    sources: tuple[str | None, ...] = ()
+    """Only these sources, None being no source; all where empty."""
+    oldest: int | None = None
+    """At most so many, the oldest."""
+    now: datetime | None = None
+    """The present: what an undo holds back beyond it is left out. None ignores that."""
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether it is a whole cycle, not one for a session, a source or a count."""
+        return self.session is None and not self.sources and self.oldest is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Activity:
+    """Activity in working memory, for triggers to judge."""
+
+    rows: int
+    movable: int
+    """Without those that are pinned."""
+    bytes: int
+    """Of UTF-8, the words alone."""
+    oldest: datetime | None
+    """Of those that are not pinned."""
+    by_source: Mapping[str | None, int]
+    """Movable memories by source, those of the last few minutes left out."""
+    by_session: Mapping[str, tuple[int, int]]
+    """Movable memories by session, and their characters."""
+    quiet: timedelta = timedelta()
+    """So long nothing was asked or remembered; by a clock that nobody sets."""
+
+
+class ActivityGroup(NamedTuple):
+    """Memories of one session and source that are movable, or that are not."""
+
+    session: str
+    source: str | None
+    stays: bool
+    memories: int
+    characters: int
+    bytes: int
+    oldest: datetime
+    seasoned: int
+    """How many are older than the last few minutes."""
+
+
+def activity_of(groups: Iterable[ActivityGroup]) -> Activity:
+    """Sum up the activity of groups."""
+    rows = movable = size = 0
+    oldest: list[datetime] = []
+    by_source: dict[str | None, int] = defaultdict(int)
+    by_session: dict[str, tuple[int, int]] = {}
+    for group in groups:
+        rows += group.memories
+        size += group.bytes
+        if group.stays:
+            continue
+        movable += group.memories
+        oldest.append(group.oldest)
+        by_source[group.source] += group.seasoned
+        count, characters = by_session.get(group.session, (0, 0))
+        by_session[group.session] = (
+            count + group.memories,
+            characters + group.characters,
+        )
+    return Activity(
+        rows=rows,
+        movable=movable,
+        bytes=size,
+        oldest=min(oldest, default=None),
+        by_source=dict(by_source),
+        by_session=by_session,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Memories of one session and source that become one episode, oldest first."""
+
+    members: tuple[Pending, ...]
+
+    @property
+    def session(self) -> str:
+        return self.members[0].session
+
+    @property
+    def source(self) -> str | None:
+        return self.members[0].source
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        return tuple(member.id for member in self.members)
+
+    @property
+    def chars(self) -> int:
+        return sum(member.chars for member in self.members)
+
+    @property
+    def covers_from(self) -> datetime:
+        return self.members[0].created_at
+
+    @property
+    def covers_until(self) -> datetime:
+        return self.members[-1].created_at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupLimits:
+    """Limits of an episode (a batch never mixes sessions or sources)."""
+
+    entries_max: int = 30
+    chars_max: int = 8_000
+    pause: timedelta = timedelta(hours=6)
+    """A silence at least this long starts a new episode."""
+    summarize_min: int = 3
+    """Smaller groups are promoted word for word, each memory by itself, while they are short."""
+    verbatim_chars_max: int = 600
+    """Characters from which a smaller group is summarized too."""
+
+    def are_summarized(self, count: int, chars: int) -> bool:
+        """Tell whether so many memories with so many characters become one summary."""
+        return count >= self.summarize_min or chars > self.verbatim_chars_max
+
+
+def plan(pending: Sequence[Pending], *, limits: GroupLimits) -> list[Batch]:
+    """Part the pending memories into batches, the batch with the oldest memory first.
+
+    Groups by source, bounded so that one summary covers one episode of a readable size.
+    Every memory is in exactly one batch.
+    """
+    groups: dict[tuple[str, str | None], list[Pending]] = {}
+    for memory in sorted(pending, key=lambda memory: memory.created_at):
+        groups.setdefault((memory.session, memory.source), []).append(memory)
+    batches: list[Batch] = []
+    for group in groups.values():
+        for run in _split_at_pauses(group, limits.pause):
+            parts = _split_by_size(run, limits)
+            batches.extend(Batch(tuple(part)) for part in parts)
+    return sorted(batches, key=lambda batch: batch.covers_from)
+
+
+def closed_batches(
+    batches: Sequence[Batch], *, until: datetime, limits: GroupLimits
+) -> list[Batch]:
+    """Return the batches of a plan that no memory created after `until` could join.
+
+    If there are none, all but those of the scope in which the plan was cut off; if that is the
+    only scope, all. A plan of part of a backlog always makes progress.
+    """
+    latest: dict[tuple[str, str | None], datetime] = {}
+    for batch in batches:
+        scope = _scope(batch)
+        latest[scope] = max(latest.get(scope, batch.covers_until), batch.covers_until)
+    closed: list[Batch] = []
+    for batch in batches:
+        followed = batch.covers_until < latest[_scope(batch)]
+        paused = until - batch.covers_until >= limits.pause
+        if followed or paused:
+            closed.append(batch)
+    if closed or not batches:
+        return closed
+    last = max(reversed(batches), key=lambda batch: batch.covers_until)
+    others = [batch for batch in batches if _scope(batch) != _scope(last)]
+    return others or list(batches)
+
+
+def _scope(batch: Batch) -> tuple[str, str | None]:
+    return batch.session, batch.source
+
+
+def _split_at_pauses(
+    group: Sequence[Pending], pause: timedelta
+) -> Iterator[list[Pending]]:
+    run = [group[0]]
+    for memory in group[1:]:
+        if memory.created_at - run[-1].created_at >= pause:
+            yield run
+            run = []
+        run.append(memory)
+    yield run
+
+
+def _split_by_size(run: list[Pending], limits: GroupLimits) -> Iterator[list[Pending]]:
+    """Cut a run into parts of even length, so that no stump is left at the end."""
+    size, chars = len(run), sum(memory.chars for memory in run)
+    parts = max(ceil(size / limits.entries_max), ceil(chars / limits.chars_max))
+    parts = min(parts, size)
+    if parts <= 1:
+        yield run
+        return
+    middle = size * (parts // 2) // parts
+    yield from _split_by_size(run[:middle], limits)
+    yield from _split_by_size(run[middle:], limits)
+
+
+def make_episode(
+    memories: Sequence[MemoryRecord],
+    *,
+    id: str,
+    content: str,
+    summarizer: str,
+    now: datetime,
+    details: tuple[Detail, ...] = (),
+) -> Episode:
+    """The episode that these memories, oldest first, become."""
+    return Episode(
+        id=id,
+        content=content,
+        created_at=now,
+        session=memories[0].session,
+        source=memories[0].source,
+        level=0,
+        item_count=len(memories),
+        covers_from=memories[0].created_at,
+        covers_until=memories[-1].created_at,
+        summarizer=summarizer,
+        summary_of=tuple(memory.id for memory in memories),
+        details=details,
+    )
+
+
+def preview(content: str) -> str:
+    """The beginning of a summary on one line, for the log."""
+    line = " ".join(content[: PREVIEW_CHARS * 2].split())
+    return line if len(line) <= PREVIEW_CHARS else line[: PREVIEW_CHARS - 1] + "…"
+
+
+class Trigger(StrEnum):
+    """Cause of a sleep cycle."""
+
+    EXPLICIT = "explicit"
+    SCHEDULE = "schedule"
+    AGE = "age"
+    COUNT = "count"
+    SIZE = "size"
+    IDLE = "idle"
+    TOKENS = "tokens"
+    CAP = "cap"
+    """Working memory holds more than `wm_max`, and whoever remembered something noticed."""
+    SHUTDOWN = "shutdown"
+
+
+class GroupStatus(StrEnum):
+    """Outcome of one group."""
+
+    PROMOTED = "promoted"
+    VERBATIM = "verbatim"
+    FAILED = "failed"
+    PLANNED = "planned"
+    UNDONE = "undone"
+    """Its originals are back in working memory."""
+    KEPT = "kept"
+    """An undo left it as it is; `error` says why."""
+
+
+class CycleStatus(StrEnum):
+    """Outcome of one cycle."""
+
+    DONE = "done"
+    NOTHING_TO_DO = "nothing_to_do"
+    UNDONE = "undone"
+    STOPPED = "stopped"
+    """Somebody stopped it; the rest waits for the next cycle."""
+    NOT_RUNNING = "not_running"
+    """Somebody wanted to stop a cycle, and none ran."""
+    PAUSED = "paused"
+    """No cycle: until `held_until` none starts in the background; null where a pause was ended."""
+    PARTIAL = "partial"
+    """Some groups failed or the deadline came; the rest waits for the next cycle. Of an undo:
+    not all could be put back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a cycle is: memories dealt with, of those it found."""
+
+    done: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogEntry:
+    """One row of `consolidation_log`: a group that a cycle tried."""
+
+    id: int = 0
+    """Given by the store; 0 until then."""
+    cycle: str
+    created_at: datetime
+    session: str
+    source: str | None
+    trigger: str
+    status: GroupStatus
+    items_consolidated: int
+    """Memories promoted; 0 where summaries were rolled up, so that the sum counts each once."""
+    episode: str | None
+    summarizer: str
+    """Who wrote the summary as it reads now; empty where nothing was written."""
+    summary_preview: str
+    error: str | None = None
+    duration_s: float
+    chars_before: int
+    chars_after: int
+    fallback_reason: str | None = None
+    """Why the summary is a fallback's."""
+    model_share: float | None = None
+    """Share of its characters that a model wrote; None where no model wrote any."""
+    undone_at: datetime | None = None
+    """When its originals were put back."""
+    level: int = 0
+    """0 where originals became an episode; above, summaries became a day, week or month."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupReport:
+    """One group of a cycle: memories that become episodes, or summaries that are rolled up."""
+
+    session: str
+    source: str | None
+    status: GroupStatus
+    items: int
+    covers_from: datetime
+    covers_until: datetime
+    episodes: tuple[str, ...] = ()
+    chars_before: int
+    chars_after: int = 0
+    error: str | None = None
+    fallback_reason: str | None = None
+    level: int = 0
+    """0 where memories became an episode; above, summaries became a day, week or month."""
+    period: str = ""
+    """That day, week or month; for an episode, the day it will be rolled up into."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CycleReport:
+    """Report of a sleep cycle: its results, or with `dry_run` its plan."""
+
+    cycle: str
+    status: CycleStatus
+    trigger: Trigger
+    dry_run: bool
+    candidates: int
+    groups: tuple[GroupReport, ...]
+    duration_s: float
+
+    promoted: int
+    """Episodes written."""
+    evicted: int
+    """Originals moved from working memory to the archive."""
+    failed: int
+    """Groups that failed and stay as they were."""
+    rolled_up: int = 0
+    """Days, weeks and months written."""
+    remaining: int = 0
+    """Memories that were to be consolidated and wait for the next cycle."""
+    model_s: float | None = None
+    """In a dry run, about how long a model would write; None where none is in force."""
+    chars_before: int
+    chars_after: int
+    restored: int = 0
+    """Originals that an undo put back into working memory."""
+    held_until: datetime | None = None
+    """Until then no cycle takes what an undo put back, but one with `force`; or, paused, until then
+    no cycle starts in the background."""
+    problem: str = ""
+    """What ended it early, such as a full disk; what the report counts is on disk all the same."""

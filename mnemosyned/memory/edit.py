@@ -1,0 +1,398 @@
+"""Edits of memories: revisions, stale summaries, originals that leave their episode, supersession."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from mnemosyned.errors import BatchChanged, InvalidRequest, NotFound
+from mnemosyned.memory.learning import Learning
+from mnemosyned.memory.values import Detail, DetailKind, MemoryRecord, Revision
+from mnemosyned.text.exact_values import mask_memories
+from mnemosyned.text.secrets.masking import mask_metadata, mask_secrets
+
+REVISIONS_MAX = 100
+"""Earlier states kept of one memory, the latest."""
+EDITABLE = ("session", "source", "role", "created_at", "importance", "tags")
+"""Fields that an edit may change, besides the text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryEdit:
+    """A memory as it was read, as it shall be, and what was learned of the change."""
+
+    before: MemoryRecord
+    after: MemoryRecord
+    learnings: tuple[Learning, ...] = ()
+    """Learnings that only the new words state."""
+    restated: frozenset[str] | None = None
+    """Texts of the learnings that the new words state; None where none is lost."""
+
+    @property
+    def is_reworded(self) -> bool:
+        """Whether what it says, or who says it, changes: then what was made of it is stale."""
+        return (self.before.content, self.before.role) != (
+            self.after.content,
+            self.after.role,
+        )
+
+    @property
+    def is_moved(self) -> bool:
+        """Whether it belongs elsewhere: to another session, source or time."""
+        return self.before.created_at != self.after.created_at or self.is_renamed
+
+    @property
+    def is_renamed(self) -> bool:
+        """Whether it belongs to another session or source."""
+        return (self.before.session, self.before.source) != (
+            self.after.session,
+            self.after.source,
+        )
+
+    @property
+    def changed_fields(self) -> tuple[str, ...]:
+        """The fields that change, without the text."""
+        return tuple(
+            name
+            for name in EDITABLE
+            if getattr(self.before, name) != getattr(self.after, name)
+        )
+
+    def earlier_state(self, *, drop: bool) -> tuple[str | None, dict[str, Any]]:
+        """Return what is kept of how it was: words that change, and fields; with `drop` neither."""
+        if drop:
+            return None, {}
+        text = self.before.content
+        return (
+            text if text != self.after.content else None,
+            {name: getattr(self.before, name) for name in self.changed_fields},
+        )
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether the memory stays as it is."""
+        return not self.changed_fields and self.before.content == self.after.content
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edition:
+    """Result of edits."""
+
+    positions: tuple[int, ...] = ()
+    """Memories with other words, as the store knows them."""
+    changed: int = 0
+    restored: tuple[str, ...] = ()
+    """Originals that are back in working memory, as they belong into another episode now."""
+    kept: tuple[str, ...] = ()
+    """Originals left as they are: with pruned ones, a summary is all that is left of the words."""
+    working: int = 0
+    """The size of the working tier."""
+
+
+def mask_revision(revision: Revision) -> Revision:
+    """Return the revision with the secrets in its words and fields masked."""
+    text = None if revision.text is None else mask_secrets(revision.text)
+    return Revision(
+        changed_at=revision.changed_at,
+        text=text,
+        fields=mask_metadata(revision.fields),
+    )
+
+
+HISTORY_MAX = 100
+"""How far a chain of memories that superseded each other is followed."""
+
+Position = tuple[int, int | None]
+"""Where a memory is kept, and where its episode is, if it has one."""
+
+
+def latest_in_chain(
+    old: str,
+    new: str,
+    *,
+    position_of: Callable[[str], Position | None],
+    successor_of: Callable[[int], Position | None],
+) -> tuple[Position, int] | None:
+    """Return the memory that is to be superseded in the place of `old`, and where `new` is kept.
+
+    None where it is superseded by it already. Raises `NotFound` and `InvalidRequest`.
+    """
+    position, newer = position_of(old), position_of(new)
+    if position is None:
+        raise NotFound(f"no memory has the id {old!r}", field="supersedes")
+    if newer is None:
+        raise NotFound(f"no memory has the id {new!r}", field="id")
+    for _ in range(HISTORY_MAX):
+        if position[0] == newer[0]:  # the same call again
+            return None
+        successor = successor_of(position[0])
+        if successor is None:
+            return position, newer[0]
+        position = successor
+    raise InvalidRequest(
+        f"{old} was superseded over {HISTORY_MAX} times; forget it first",
+        field="supersedes",
+    )
+
+
+def in_force_again(
+    successors: Mapping[int, int | None], gone: Collection[int]
+) -> frozenset[int]:
+    """Return the superseded memories that nothing supersedes once some others are gone.
+
+    `successors` has all that the others supersede, and those of them that are superseded.
+    """
+    again = set()
+    for older, successor in successors.items():
+        newer = successor
+        while newer is not None and newer in gone and newer in successors:
+            newer = successors[newer]
+        if newer in gone and older not in gone:
+            again.add(older)
+    return frozenset(again)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptMemory:
+    """A memory as it is kept: where, and what an edit may change."""
+
+    seq: int
+    episode: int | None
+    """The position of its episode; None in working memory."""
+    content: str
+    session: str
+    source: str | None
+    role: str
+    importance: float
+    created_at: datetime
+
+    def has_fields_of(self, memory: MemoryRecord) -> bool:
+        """Whether it is still as it was read; tags are not compared."""
+        return (
+            self.content == memory.content
+            and self.session == memory.session
+            and self.source == memory.source
+            and self.role == memory.role
+            and self.importance == memory.importance
+            and self.created_at == memory.created_at
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class EditTarget:
+    """A memory to be edited, where it is now."""
+
+    edit: MemoryEdit
+    seq: int
+    episode: int | None
+
+
+@dataclass(slots=True)
+class _Effects:
+    """The effects of the edits of one transaction so far."""
+
+    stale: set[int] = field(default_factory=set)
+    positions: list[int] = field(default_factory=list)
+    restored: list[str] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
+    changed: int = 0
+
+
+class Editing(ABC):
+    """The edits of one transaction."""
+
+    def __init__(self) -> None:
+        self._effects = _Effects()
+
+    @abstractmethod
+    def find(self, id: str) -> KeptMemory | None:
+        """Return a memory as it is kept; None if it was forgotten."""
+
+    @abstractmethod
+    def count_originals(self, episode: int) -> int:
+        """Count the originals of an episode."""
+
+    @abstractmethod
+    def covers(self, episode: int, moment: datetime) -> bool:
+        """Whether a time lies within that of an episode."""
+
+    @abstractmethod
+    def has_pruned(self, episode: int) -> bool:
+        """Whether the words of some of an episode's originals are gone."""
+
+    @abstractmethod
+    def write(self, target: EditTarget) -> None:
+        """Keep what a memory was, and write what it is with everything that is kept of it."""
+
+    @abstractmethod
+    def move_back(self, seq: int, episode: int) -> None:
+        """Move an original back to working memory, from where sleep finds its episode."""
+
+    @abstractmethod
+    def rename_episode(self, episode: int, edit: MemoryEdit) -> None:
+        """Give an episode the session and source of its originals, and those above it what all have."""
+
+    @abstractmethod
+    def finish(self, stale: Collection[int], *, changed: int) -> int:
+        """Empty stale summaries; returns the size of working memory."""
+
+    def edit(self, edits: Iterable[MemoryEdit]) -> Edition:
+        """Edit memories; see `ChangeStore.edit`."""
+        groups: dict[int | None, list[EditTarget]] = defaultdict(list)
+        for edit in edits:
+            target = self._target(edit)
+            if target:
+                groups[target.episode].append(target)
+        for episode, targets in groups.items():
+            if episode is None:
+                for target in targets:
+                    self._edit(target)
+            else:
+                self._edit_originals(episode, targets)
+        effects = self._effects
+        return Edition(
+            positions=tuple(effects.positions),
+            changed=effects.changed,
+            restored=tuple(effects.restored),
+            kept=tuple(effects.kept),
+            working=self.finish(effects.stale, changed=effects.changed),
+        )
+
+    def _target(self, edit: MemoryEdit) -> EditTarget | None:
+        """The place of a memory; None if it was forgotten. Raises `BatchChanged`."""
+        kept = self.find(edit.before.id)
+        if kept is None:
+            return None
+        if not kept.has_fields_of(edit.before):
+            raise BatchChanged("the memory was changed concurrently; retry")
+        return EditTarget(edit, kept.seq, kept.episode)
+
+    def _edit_originals(self, episode: int, targets: Sequence[EditTarget]) -> None:
+        """Edit originals of one episode, which is renamed with them if all move together."""
+        edits = [target.edit for target in targets]
+        renamed = _are_renamed_alike(edits) and self.count_originals(episode) == len(
+            edits
+        )
+        changed = self._effects.changed
+        for target in targets:
+            self._edit_original(episode, target, renamed=renamed)
+        if renamed and self._effects.changed > changed:
+            self.rename_episode(episode, edits[0])
+
+    def _edit_original(
+        self, episode: int, target: EditTarget, *, renamed: bool
+    ) -> None:
+        """Edit one original, unless its summary would lose pruned words."""
+        edit = target.edit
+        leaves = not renamed and self._leaves(episode, edit)
+        is_stale = edit.is_reworded or (edit.is_moved and not renamed)
+        if is_stale and self.has_pruned(episode):
+            self._effects.kept.append(edit.before.id)
+            return
+        if is_stale:
+            self._effects.stale.add(episode)
+        self._edit(target)
+        if leaves:
+            self.move_back(target.seq, episode)
+            self._effects.restored.append(edit.before.id)
+
+    def _edit(self, target: EditTarget) -> None:
+        self.write(target)
+        if target.edit.is_reworded:
+            self._effects.positions.append(target.seq)
+        self._effects.changed += 1
+
+    def _leaves(self, episode: int, edit: MemoryEdit) -> bool:
+        """Whether an original no longer belongs to its episode."""
+        if edit.is_renamed:
+            return True
+        return edit.is_moved and not self.covers(episode, edit.after.created_at)
+
+
+def edit_groups(
+    ids: Iterable[str], positions: Mapping[str, Position], *, size: int
+) -> list[list[str]]:
+    """Part memories into groups of about a size, with the originals of an episode together."""
+    members: dict[int, list[str]] = defaultdict(list)
+    for id in ids:
+        if id in positions:
+            seq, episode = positions[id]
+            members[episode or -seq].append(id)
+    groups: list[list[str]] = []
+    for together in members.values():
+        if not groups or len(groups[-1]) + len(together) > size:
+            groups.append([])
+        groups[-1] += together
+    return groups
+
+
+def unstated(edit: MemoryEdit, learnings: Iterable[tuple[str, str]]) -> list[str]:
+    """Return the ids of those learnings, by id and text, that the new words no longer state."""
+    if edit.restated is None:
+        return []
+    return [id for id, text in learnings if text not in edit.restated]
+
+
+def details_with(
+    memory: MemoryRecord, secrets: Iterable[tuple[str, str]]
+) -> Sequence[Detail]:
+    """Return the exact values of an original; secrets of its episode, by kind and value, stay so."""
+    known = [Detail(DetailKind(kind), value, sensitive=True) for kind, value in secrets]
+    _, details = mask_memories([memory], known=known)
+    return details
+
+
+def _are_renamed_alike(edits: Sequence[MemoryEdit]) -> bool:
+    """Whether all move to one session and source, and none in time."""
+    places = {(edit.after.session, edit.after.source) for edit in edits}
+    return (
+        len(places) == 1
+        and all(edit.before.created_at == edit.after.created_at for edit in edits)
+        and any(edit.is_renamed for edit in edits)
+    )
+
+
+class Standing(NamedTuple):
+    """A summary, and how much is left of what it was made of."""
+
+    id: str
+    parent: int | None
+    """The position of the summary above it."""
+    originals: int
+    has_children: bool
+
+
+def invalidate_upward(
+    summaries: Iterable[int],
+    *,
+    standing_of: Callable[[int], Standing | None],
+    blank: Callable[[int, Standing], None],
+    delete: Callable[[int, Standing], None],
+) -> tuple[frozenset[int], frozenset[int]]:
+    """Empty summaries by their positions and all above them; delete those that nothing is left of.
+
+    Answers with the deleted and the emptied. No words of what is gone stay readable, however long
+    the rewriting takes and whatever becomes of this process meanwhile.
+    """
+    deleted: set[int] = set()
+    emptied: set[int] = set()
+    waiting = set(summaries)
+    while waiting:  # ends, as each step goes up a level
+        seq = waiting.pop()
+        standing = standing_of(seq)
+        if standing is None:
+            continue
+        if standing.originals or standing.has_children:
+            blank(seq, standing)
+            emptied.add(seq)
+        else:
+            delete(seq, standing)
+            deleted.add(seq)
+            emptied.discard(seq)
+        if standing.parent is not None:
+            waiting.add(standing.parent)
+    return frozenset(deleted), frozenset(emptied)

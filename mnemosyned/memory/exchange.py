@@ -1,0 +1,308 @@
+"""Records of an export, an exact import and a move, and the port that reads and writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
+
+from mnemosyned.memory.capture import AgentSession, WatchedFile
+from mnemosyned.memory.clock import Sighting
+from mnemosyned.memory.consolidation import LogEntry
+from mnemosyned.memory.learning import Learning
+
+Outcome = bool | str | None
+"""Whether a record was stored; the reason where something else has its place; None where neither."""
+OTHER_WORDS = "something else has its id here, which was kept"
+WORDS_PRUNED = "its words were pruned, and the summary of them is not here"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportFilter:
+    """The filter of an export; it holds everything where nothing is set."""
+
+    sessions: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    since: datetime | None = None
+    until: datetime | None = None
+
+    @property
+    def is_of_memories(self) -> bool:
+        """Whether it chooses by what only memories have."""
+        return bool(self.sessions or self.sources or self.tags)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing is left out."""
+        return self == ExportFilter()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportedEpisode:
+    """A summary of any level."""
+
+    id: str
+    seq: int
+    """Its place in the order of storing; kept where an import finds it free."""
+    session: str
+    source: str | None = None
+    level: int
+    content: str
+    item_count: int
+    covers_from: datetime
+    covers_until: datetime
+    summarizer: str
+    created_at: datetime
+    period_from: datetime | None = None
+    index_terms: str = ""
+    stale: bool = False
+    """Whether it waits to be composed again."""
+    emptied: bool = False
+    """Whether it was emptied, and waits to be written again."""
+    originals: int = 0
+    """How many originals follow it, at level 0."""
+    summary_of: tuple[str, ...] = ()
+    """Above level 0, the summaries it was made of."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportedRevision:
+    """A memory as it was before it was edited."""
+
+    changed_at: datetime
+    content: str | None = None
+    """None where the words stayed, or were to be dropped."""
+    content_hash: int
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportedMemory:
+    """A memory of the working tier or the archive; without words where it was pruned."""
+
+    id: str
+    seq: int
+    """Its place in the order of storing; kept where an import finds it free."""
+    session: str
+    source: str | None = None
+    role: str = ""
+    content: str
+    content_hash: int | None = None
+    """Of the words before they were pruned."""
+    importance: float = 0.5
+    pinned: bool = False
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    tags: tuple[str, ...] = ()
+    created_at: datetime
+    episode: str | None = None
+    """The summary it went into; None in working memory."""
+    valid_until: datetime | None = None
+    superseded_at: datetime | None = None
+    pruned_at: datetime | None = None
+    held_until: datetime | None = None
+    """Until when an undo keeps it in working memory."""
+    future_since: datetime | None = None
+    """Since when its time is known to lie ahead of the clock."""
+    details: tuple[tuple[str, str, bool], ...] = ()
+    """Exact values in it: kind, value, and whether it is a secret."""
+    revisions: tuple[ExportedRevision, ...] = ()
+    """What it was before, the oldest first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportedSupersession:
+    """A memory, and the newer one that took its place."""
+
+    memory: str
+    superseded_by: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportedCompaction:
+    """The ids of what a compaction took out of a conversation, in order."""
+
+    id: str
+    session: str
+    source: str | None = None
+    policy: str
+    text_hash: int
+    created_at: datetime
+    parts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgottenCapture:
+    """The id of a captured message that was forgotten: it is not to be read again."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreConflict:
+    """A record that was not restored, as something else has its place."""
+
+    kind: str
+    id: str
+    reason: str
+
+
+@dataclass(slots=True, kw_only=True)
+class Restored:
+    """The outcome of restoring records."""
+
+    stored: dict[str, int] = field(default_factory=dict)
+    """By kind of record."""
+    known: dict[str, int] = field(default_factory=dict)
+    """Records that were there already, by kind."""
+    working: int = 0
+    """Originals put into working memory, as their summary could not be restored."""
+    left_out: int = 0
+    """Summaries that the next sleep writes, as some of what they were made of is not here."""
+    conflicts: list[RestoreConflict] = field(default_factory=list)
+
+    def count(self, kind: str, id: str, outcome: Outcome) -> None:
+        """Count what became of a record."""
+        if isinstance(outcome, str):
+            conflict = RestoreConflict(kind=kind, id=id, reason=outcome)
+            self.conflicts.append(conflict)
+        elif outcome is not None:
+            counts = self.stored if outcome else self.known
+            counts[kind] = counts.get(kind, 0) + 1
+
+
+def known_memory(memory: ExportedMemory, content: str | None) -> Outcome:
+    """Tell whether it is the memory that is here; one of both may have been pruned."""
+    was_pruned = content is not None and "" in (content, memory.content)
+    return False if content == memory.content or was_pruned else OTHER_WORDS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoverableRecord:
+    """A memory or a learning that was forgotten with a grace time."""
+
+    id: str
+    """The key under which it is kept."""
+    call: str
+    final_at: datetime
+    memory: ExportedMemory | None = None
+    """None where learnings were forgotten by themselves."""
+    superseded_by: int | None = None
+    """The position of the newer memory."""
+    supersedes: tuple[int, ...] = ()
+    """The positions of the memories that it had replaced."""
+    learnings: tuple[Learning, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowedFolder:
+    """A folder that is followed."""
+
+    path: str
+    added_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookActivity:
+    """Sums of what the hooks of one client did on one kind of event."""
+
+    client: str
+    event: str
+    calls: int
+    stored: int
+    characters: int
+    failures: int
+    total_ms: float
+    slowest_ms: float
+    called_at: datetime
+    stored_at: datetime | None = None
+    informed_at: datetime | None = None
+    failed_at: datetime | None = None
+    failure: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptVector:
+    """The vector of a memory."""
+
+    memory: str
+    model: str
+    """The name of the model that made it."""
+    digest: str
+    """The identity of that model."""
+    vector: bytes
+
+
+MovedRecord = (
+    RecoverableRecord
+    | FollowedFolder
+    | WatchedFile
+    | HookActivity
+    | KeptVector
+    | Sighting
+)
+"""Anything that a move carries and an export leaves out."""
+
+
+Record = (
+    ExportedEpisode
+    | ExportedMemory
+    | ExportedSupersession
+    | Learning
+    | LogEntry
+    | ExportedCompaction
+    | AgentSession
+    | ForgottenCapture
+)
+"""Anything an export holds."""
+AnyRecord = Record | MovedRecord
+KIND_NAMES: Mapping[type[AnyRecord], str] = {
+    ExportedEpisode: "episode",
+    ExportedMemory: "memory",
+    ExportedSupersession: "supersession",
+    Learning: "learning",
+    LogEntry: "log",
+    ExportedCompaction: "compaction",
+    AgentSession: "agent_session",
+    ForgottenCapture: "forgotten",
+    RecoverableRecord: "recoverable",
+    FollowedFolder: "watched_folder",
+    WatchedFile: "watched_file",
+    HookActivity: "hook_activity",
+    KeptVector: "vector",
+    Sighting: "clock",
+}
+
+
+class ExchangeStore(Protocol):
+    """Everything that is kept, out of the store and in again."""
+
+    def export(
+        self, chosen: ExportFilter
+    ) -> AbstractContextManager[tuple[dict[str, int], Iterator[Record]]]:
+        """Open one snapshot: how many memories and summaries it has, and all records.
+
+        An episode is followed by its originals, a roll-up by nothing it is made of: that came
+        before. The records are read as they are asked for, while the block runs.
+        """
+        ...
+
+    def everything(
+        self,
+    ) -> AbstractContextManager[tuple[dict[str, int], Iterator[AnyRecord]]]:
+        """Open one snapshot as `export` does, and after its records what that leaves out.
+
+        The order is the same in every store: a store that holds the beginning of another one yields
+        the beginning of its records.
+        """
+        ...
+
+    def restore(self, records: Sequence[AnyRecord]) -> Restored:
+        """Store those records that are not here yet, in one transaction.
+
+        An episode is stored with originals of this call, or not at all: then they go to working
+        memory. A roll-up is stored if all that it was made of is here.
+        """
+        ...

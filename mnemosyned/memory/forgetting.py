@@ -1,0 +1,255 @@
+"""Values and rules of forgetting, restoring, pruning and undoing: filters, previews, receipts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from mnemosyned.memory.consolidation import GroupReport, GroupStatus, LogEntry
+from mnemosyned.memory.values import Episode, MemoryRecord
+from mnemosyned.text.sentences import WORD_END, WORD_START
+from mnemosyned.text.stems import fold_case
+from mnemosyned.text.terms import Terms, has_unspaced_script
+
+
+@dataclass(frozen=True, slots=True)
+class Grace:
+    """How long what one call forgets can be put back."""
+
+    call: str
+    """The id of the call."""
+    final_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Recoverable:
+    """Memories that are forgotten and can still be put back."""
+
+    memories: int = 0
+    final_at: datetime | None = None
+    """When the first of them is final."""
+
+
+@dataclass(frozen=True, slots=True)
+class Newest:
+    """The last memory and the last learning, as the store numbers them."""
+
+    memory: int
+    learning: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgetFilter:
+    """Which memories are meant: those for which all that is given holds."""
+
+    terms: Terms | None = None
+    """They have all of these words."""
+    sessions: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    since: datetime | None = None
+    until: datetime | None = None
+    tags: tuple[str, ...] = ()
+    """They have one of these."""
+    newest: Newest | None = None
+    """They were there at this point."""
+    person: str | None = None
+    """They mention this name anywhere, or are spoken by it."""
+
+
+def naming(name: str) -> Callable[[str], bool]:
+    """Tells whether a text mentions a name: as whole words, in any case, with accents or without.
+
+    In a script without spaces a name has no borders that could be seen, so any occurrence counts.
+    """
+    words = [re.escape(word) for word in _plain(name).split()]
+    pattern = r"\s+".join(words)
+    if not has_unspaced_script(name):
+        pattern = f"{WORD_START}{pattern}{WORD_END}"
+    found = re.compile(pattern).search
+    return lambda text: found(_plain(text)) is not None
+
+
+def is_named_in(texts: Iterable[str], named: Callable[[str], bool] | None) -> bool:
+    """Whether one of the texts mentions a name; all do where none is asked for."""
+    return named is None or any(map(named, texts))
+
+
+def _plain(text: str) -> str:
+    return fold_case(text.casefold())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Removal:
+    """Counts of what a change deleted, and the summaries that it made stale."""
+
+    working: int = 0
+    archived: int = 0
+    details: int = 0
+    """Exact values that went with them."""
+    learnings: int = 0
+    pruned: int = 0
+    """Memories among them whose words were pruned before."""
+    in_force: frozenset[str] = frozenset()
+    """Ids of older memories that hold again, as what superseded them is gone."""
+    pruned_losing_summary: int = 0
+    """Pruned originals that stay, but lose their summary; only counted by a preview."""
+    removed: frozenset[int] = frozenset()
+    """The episodes that nothing was left of, as the store knows them."""
+    emptied: frozenset[int] = frozenset()
+    """The episodes that are to be rewritten from what remains."""
+
+    def __or__(self, other: Removal) -> Removal:
+        removed = self.removed | other.removed
+        return Removal(
+            working=self.working + other.working,
+            archived=self.archived + other.archived,
+            details=self.details + other.details,
+            learnings=self.learnings + other.learnings,
+            pruned=self.pruned + other.pruned,
+            in_force=self.in_force | other.in_force,
+            pruned_losing_summary=self.pruned_losing_summary
+            + other.pruned_losing_summary,
+            removed=removed,
+            emptied=(self.emptied | other.emptied) - removed,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retention:
+    """How much of the archive keeps its words; None is all."""
+
+    keep: timedelta | None = None
+    """Originals older than this go."""
+    characters_max: int | None = None
+    """Beyond so many characters the oldest go."""
+
+    @property
+    def prunes(self) -> bool:
+        """Whether anything goes."""
+        return self.keep is not None or self.characters_max is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prunable:
+    """Originals whose words a retention gives up, oldest first."""
+
+    ids: tuple[str, ...] = ()
+    characters: int = 0
+    oldest: datetime | None = None
+    newest: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StaleSummary:
+    """An emptied summary and what it is to be rewritten from."""
+
+    token: int
+    """Which emptying it is; a later one has another."""
+    episode: Episode
+    originals: tuple[MemoryRecord, ...] = ()
+    """Of an episode, oldest first."""
+    children: tuple[Episode, ...] = ()
+    """Of a day, a week or a month: the summaries below it, oldest first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Returned:
+    """Result of an undo for one episode."""
+
+    episode: str
+    originals: int = 0
+    """Those that are left of it, with or without their words."""
+    restored: int = 0
+    """Originals put back into working memory."""
+    pruned: int = 0
+    """Originals whose words are gone; with one of them, the episode stays as it is."""
+    covers: tuple[datetime, datetime] | None = None
+    """When the first and the last of them happened; None where the episode is gone."""
+
+
+def returned(
+    episode: str, covers: tuple[datetime, datetime], *, originals: int, pruned: int
+) -> Returned:
+    """The result of an undo for an episode that is there; with a pruned original it stays."""
+    return Returned(
+        episode=episode,
+        originals=originals,
+        restored=0 if pruned else originals,
+        pruned=pruned,
+        covers=covers,
+    )
+
+
+def undone_group(entry: LogEntry, returned: Returned, *, dry_run: bool) -> GroupReport:
+    """Report the undo of one group, or its plan, with the reason where some of it stays."""
+    status = GroupStatus.PLANNED if dry_run else GroupStatus.UNDONE
+    missing = entry.items_consolidated - returned.originals
+    problems = []
+    if returned.pruned:
+        status = GroupStatus.KEPT
+        problems.append(f"the words of {_originals(returned.pruned)} were pruned")
+    if missing:
+        was = "was" if missing == 1 else "were"
+        problems.append(f"{_originals(missing)} {was} forgotten or restored before")
+    begins, ends = returned.covers or (entry.created_at, entry.created_at)
+    return GroupReport(
+        session=entry.session,
+        source=entry.source,
+        status=status,
+        items=returned.restored,
+        covers_from=begins,
+        covers_until=ends,
+        episodes=(entry.episode,) if entry.episode else (),
+        chars_before=entry.chars_before,
+        error="; ".join(problems) or None,
+    )
+
+
+def _originals(count: int) -> str:
+    return f"{count:,} original{'' if count == 1 else 's'}"
+
+
+class EpisodeWords(NamedTuple):
+    """An episode's time, and those of its originals that have words: id, time, characters."""
+
+    begins: datetime
+    ends: datetime
+    originals: Iterable[tuple[str, datetime, int]]
+
+
+def choose_prunable(
+    episodes: Iterable[EpisodeWords],
+    *,
+    before: datetime | None,
+    excess: int,
+    limit: int,
+) -> Prunable:
+    """Choose originals of whole episodes, given the oldest first, up to about a limit.
+
+    They are over `before` that time, or the first of `excess` characters.
+    """
+    ids: list[str] = []
+    times: list[datetime] = []
+    characters = 0
+    for begins, ends, originals in episodes:
+        too_much = characters < excess
+        if len(ids) >= limit or not (too_much or _is_earlier(begins, before)):
+            break
+        if too_much or _is_earlier(ends, before):
+            for id, created_at, size in originals:
+                ids.append(id)
+                times.append(created_at)
+                characters += size
+    return Prunable(
+        ids=tuple(ids),
+        characters=characters,
+        oldest=min(times, default=None),
+        newest=max(times, default=None),
+    )
+
+
+def _is_earlier(moment: datetime, before: datetime | None) -> bool:
+    return before is not None and moment < before

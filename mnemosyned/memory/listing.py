@@ -1,0 +1,226 @@
+"""Lists of memories and summaries in the order of time: filters, cursors, totals of sessions and sources."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import NamedTuple
+
+from mnemosyned.errors import InvalidRequest
+from mnemosyned.instants import in_zone
+from mnemosyned.memory.values import Episode, MemoryRecord, Tier
+
+_WRITTEN = re.compile(r"(-?[0-9]{1,18})~([ms])([0-9]{1,19})")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+SEQ_MAX = 2**62
+"""More than any row's number, and within what a database takes."""
+SPELLINGS_MAX = 200
+"""Spellings of a prefix that are followed; ids that differ in case alone are few."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListLimits:
+    """Bounds of one page's work."""
+
+    few: int = 2_000
+    """So many rows of a session or a prefix are sorted; more are met in the order of time."""
+    episodes_first: int = 16
+    """Episodes read at first; each further step reads twice as many."""
+    episodes_max: int = 1_024
+
+
+LIST_LIMITS = ListLimits()
+
+
+class ListOrder(StrEnum):
+    """Direction of a list in time."""
+
+    NEWEST = "newest"
+    OLDEST = "oldest"
+
+
+class RecordKind(StrEnum):
+    """Kind of a record in a list; at the same time memories come first in this order."""
+
+    MEMORY = "m"
+    SUMMARY = "s"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A record's place in the order of a list: the keyset from which the next page begins."""
+
+    moment: datetime
+    kind: RecordKind
+    seq: int
+
+    def written(self) -> str:
+        """Return the place as a cursor."""
+        micros = (in_zone(self.moment, UTC) - _EPOCH) // _MICROSECOND
+        return f"{micros}~{self.kind.value}{self.seq}"
+
+    def seq_among(self, kind: RecordKind) -> int:
+        """Return the number after which records of a kind follow at the same moment."""
+        if kind is self.kind:
+            return self.seq
+        return SEQ_MAX if kind < self.kind else -1
+
+
+def read_place(cursor: str) -> Place:
+    """Read a cursor. Raises `InvalidRequest`."""
+    written = _WRITTEN.fullmatch(cursor)
+    try:
+        if written:
+            return Place(
+                moment=_EPOCH + int(written[1]) * _MICROSECOND,
+                kind=RecordKind(written[2]),
+                seq=min(int(written[3]), SEQ_MAX),
+            )
+    except OverflowError:
+        pass  # a time that no calendar has
+    raise InvalidRequest(
+        f"{cursor!r} is not a cursor; pass `next` of the page before as `after`",
+        field="after",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListFilter:
+    """Which records a page of a list shows; empty fields select all."""
+
+    limit: int
+    order: ListOrder = ListOrder.NEWEST
+    after: Place | None = None
+    sessions: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    roles: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    """Memories with one of these; summaries have none."""
+    tier: Tier | None = None
+    level: int | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    pinned: bool | None = None
+    id_prefix: str = ""
+    valid_at: datetime | None = None
+    """Leaves out what was superseded, or had expired at this time; None shows both."""
+
+    @property
+    def selects_memories(self) -> bool:
+        """Whether memories may match, in working memory or in the archive."""
+        return self.level is None and self.tier is not Tier.EPISODIC
+
+    @property
+    def selects_summaries(self) -> bool:
+        """Whether summaries may match: where asked for, or where an id may be any record's."""
+        if self.roles or self.tags or self.pinned is not None:
+            return False
+        asked = self.level is not None or self.tier is Tier.EPISODIC
+        return asked or (self.tier is None and bool(self.id_prefix))
+
+
+@dataclass(frozen=True, slots=True)
+class ListPage:
+    """One page of a list."""
+
+    memories: list[MemoryRecord]
+    summaries: list[Episode]
+    next: Place | None
+    """The place of the last record, if more follow."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionTotals:
+    """One session: how much it holds, and when."""
+
+    session: str
+    sources: tuple[str, ...]
+    """Its sources, the names in order; a session without a source has none."""
+    count: int
+    first: datetime
+    last: datetime
+    project: str = ""
+    """The project of an agent's session; empty where it is not known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceTotals:
+    """One source: how much came from it, and when."""
+
+    source: str | None
+    """None for memories without a source."""
+    count: int
+    sessions: int
+    first: datetime
+    last: datetime
+
+
+class MemoryGroup(NamedTuple):
+    """Memories of one session and source in one tier."""
+
+    session: str
+    source: str | None
+    memories: int
+    first: datetime
+    last: datetime
+
+
+def session_totals(
+    groups: Iterable[MemoryGroup], projects: Mapping[str, str]
+) -> list[SessionTotals]:
+    """Return the sessions of these groups, the one with the newest memory first."""
+    members: dict[str, list[MemoryGroup]] = {}
+    for group in groups:
+        members.setdefault(group.session, []).append(group)
+    totals = [
+        SessionTotals(
+            session=session,
+            sources=tuple(sorted({group.source for group in own if group.source})),
+            count=sum(group.memories for group in own),
+            first=min(group.first for group in own),
+            last=max(group.last for group in own),
+            project=projects.get(session, ""),
+        )
+        for session, own in members.items()
+    ]
+    return sorted(totals, key=lambda total: (total.last, total.session), reverse=True)
+
+
+def source_totals(groups: Iterable[MemoryGroup]) -> list[SourceTotals]:
+    """Return the sources of these groups, the one with the newest memory first."""
+    members: dict[str | None, list[MemoryGroup]] = {}
+    for group in groups:
+        members.setdefault(group.source, []).append(group)
+    totals = [
+        SourceTotals(
+            source=source,
+            count=sum(group.memories for group in own),
+            sessions=len({group.session for group in own}),
+            first=min(group.first for group in own),
+            last=max(group.last for group in own),
+        )
+        for source, own in members.items()
+    ]
+    return sorted(totals, key=lambda total: total.last, reverse=True)
+
+
+def spellings(
+    prefix: str, beginning: Callable[[Sequence[str]], list[str]]
+) -> list[str]:
+    """Return the spellings of a prefix in upper and lower case with which an id begins.
+
+    `beginning` keeps those of several that begin an id. Letter by letter, and only those go on with
+    which an id begins, so that the index is asked a few times for each letter.
+    """
+    known = [""]
+    for letter in prefix:
+        cases = {letter, letter.lower(), letter.upper()}
+        longer = [spelling + case for spelling in known for case in sorted(cases)]
+        if len(cases) > 1:
+            longer = beginning(longer)
+        known = longer[:SPELLINGS_MAX]
+    return beginning(known)

@@ -1,0 +1,157 @@
+"""Roll-ups: the days, weeks and months that the episodes of a period become."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import IntEnum
+
+from mnemosyned.instants import in_zone, shift, shift_months
+from mnemosyned.memory.values import Detail
+
+
+class Level(IntEnum):
+    """The level of a summary above the original memories."""
+
+    EPISODE = 0
+    DAY = 1
+    WEEK = 2
+    MONTH = 3
+
+
+PERIOD_DAYS = {1: Level.DAY, 7: Level.WEEK} | dict.fromkeys(range(28, 32), Level.MONTH)
+"""The level of a period by its length."""
+ROLLUP_MIN = 3
+"""A day of fewer episodes keeps all that they say, while that is little."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Child:
+    """A summary that can be rolled up into the next level, without its text."""
+
+    id: str
+    covers_from: datetime
+    """The time of its first original, for an episode; else the beginning of its period. Aware."""
+    item_count: int = 1
+    """Originals below it, at any depth."""
+    details: tuple[Detail, ...] = ()
+    parent: str | None = None
+    """The summary of the next level that already includes it."""
+    chars: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """A day, week or month with the summaries to roll up into it, oldest first."""
+
+    level: Level
+    begins: datetime
+    members: tuple[Child, ...]
+
+    @property
+    def key(self) -> str:
+        """`2026-03-14`, `2026-W11` or `2026-03`."""
+        return key_of(self.level, self.begins)
+
+    @property
+    def ends(self) -> datetime:
+        """The first instant after it."""
+        return end_of(self.level, self.begins)
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        return tuple(member.id for member in self.members)
+
+    @property
+    def item_count(self) -> int:
+        """Originals below it, at any depth."""
+        return sum(member.item_count for member in self.members)
+
+    @property
+    def chars(self) -> int:
+        return sum(member.chars for member in self.members)
+
+    @property
+    def details(self) -> tuple[Detail, ...]:
+        """The distinct exact values of all members."""
+        return distinct(detail for member in self.members for detail in member.details)
+
+
+def periods(
+    children: Iterable[Child],
+    *,
+    to_level: int,
+    minimum: int = ROLLUP_MIN,
+    reopened: frozenset[str] = frozenset(),
+) -> list[Period]:
+    """Return the periods of a level that have enough children, the oldest first.
+
+    A child belongs to the one UTC day, ISO week or month in which its coverage begins. Children
+    that already have a parent are left out, unless that parent is `reopened`.
+    """
+    level = Level(to_level)
+    together: dict[datetime, list[Child]] = {}
+    for child in sorted(children, key=lambda child: child.covers_from):
+        if child.parent is None or child.parent in reopened:
+            together.setdefault(begin_of(level, child.covers_from), []).append(child)
+    return [
+        Period(level, begins, tuple(members))
+        for begins, members in together.items()
+        if len(members) >= minimum
+    ]
+
+
+def distinct(details: Iterable[Detail]) -> tuple[Detail, ...]:
+    """Return each kind and value once, at its first place."""
+    first: dict[tuple[str, str], Detail] = {}
+    for detail in details:
+        first.setdefault((detail.kind, detail.value), detail)
+    return tuple(first.values())
+
+
+def begin_of(level: Level, moment: datetime) -> datetime:
+    """Return the first instant of the UTC day, ISO week or month around a moment."""
+    day = in_zone(moment, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    if level is Level.WEEK:
+        # Not a difference of days: the first week of year 1 would begin before time does.
+        back = min(day.weekday(), (day - datetime.min.replace(tzinfo=UTC)).days)
+        return day - timedelta(days=back)
+    return day.replace(day=1) if level is Level.MONTH else day
+
+
+def end_of(level: Level, begins: datetime) -> datetime:
+    """Return the first instant after the period; at most the last instant of the calendar."""
+    if level is Level.MONTH:
+        return shift_months(begins, 1)
+    return shift(begins, timedelta(days=7 if level is Level.WEEK else 1))
+
+
+def closed_before(level: Level, closed_by: datetime) -> datetime:
+    """Return the instant before which a period must begin to be over by `closed_by`.
+
+    All periods below it are over too: a month ends with the last week that begins in it.
+    """
+    if level is Level.MONTH:
+        closed_by = begin_of(Level.WEEK, closed_by)
+    return begin_of(level, closed_by)
+
+
+def period_of(since: datetime, until: datetime) -> tuple[Level, datetime] | None:
+    """Return the level and the first instant of the period that is this stretch, in some zone."""
+    days = round((until - since) / timedelta(days=1))
+    middle_of_first_day = shift(since, timedelta(hours=12))
+    level = PERIOD_DAYS.get(days)
+    if level is None:
+        return None
+    begins = begin_of(level, middle_of_first_day)
+    is_whole = abs(begins - since) < timedelta(days=1)
+    return (level, begins) if is_whole else None
+
+
+def key_of(level: Level, begins: datetime) -> str:
+    """Return the name of a period: `2026-03-14`, `2026-W11` or `2026-03`."""
+    if level is Level.WEEK:
+        year, week, _ = begins.isocalendar()
+        return f"{year:04}-W{week:02}"
+    return begins.date().isoformat()[: 7 if level is Level.MONTH else 10]

@@ -1,0 +1,286 @@
+"""Export of all records from one snapshot, and their restoration.
+
+Each record is restored once, and no summary without its sources.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from mnemosyned.memory.exchange import (
+    KIND_NAMES,
+    OTHER_WORDS,
+    WORDS_PRUNED,
+    AnyRecord,
+    ExportedEpisode,
+    ExportedMemory,
+    ExportedSupersession,
+    ExportFilter,
+    Outcome,
+    Record,
+    Restored,
+    known_memory,
+)
+from mnemosyned.memory.intake import Known
+
+
+class Exporting(ABC):
+    """The records of one snapshot; each part is read as it is asked for."""
+
+    def __init__(self, chosen: ExportFilter) -> None:
+        self._chosen = chosen
+
+    @abstractmethod
+    def expected(self) -> dict[str, int]:
+        """Count the memories and episodes."""
+
+    @abstractmethod
+    def episodes(self) -> Iterator[Record]:
+        """Episodes whose originals are all exported, each followed by them."""
+
+    @abstractmethod
+    def loose_originals(self) -> Iterator[Record]:
+        """Originals whose episode is left out, as a filter leaves others of its originals out."""
+
+    @abstractmethod
+    def working(self) -> Iterator[Record]:
+        """Working memory, in the order it was stored."""
+
+    @abstractmethod
+    def rollups(self) -> Iterator[Record]:
+        """Days, weeks and months, after all that they were made of."""
+
+    @abstractmethod
+    def supersessions(self) -> Iterator[Record]:
+        """Links of superseded memories to newer ones."""
+
+    @abstractmethod
+    def learnings(self) -> Iterator[Record]:
+        """Learnings, in the order they were learned."""
+
+    @abstractmethod
+    def log(self) -> Iterator[Record]:
+        """The consolidation log."""
+
+    @abstractmethod
+    def compactions(self) -> Iterator[Record]:
+        """Compactions, the oldest first."""
+
+    @abstractmethod
+    def agent_sessions(self) -> Iterator[Record]:
+        """Agents' sessions."""
+
+    @abstractmethod
+    def forgotten(self) -> Iterator[Record]:
+        """Captured messages that are not to be read again."""
+
+    def records(self) -> Iterator[Record]:
+        """Read all records, each as it is asked for."""
+        yield from self.episodes()
+        if not self._chosen.is_whole:
+            yield from self.loose_originals()
+        yield from self.working()
+        if not self._chosen.is_of_memories:
+            yield from self.rollups()
+        yield from self.supersessions()
+        if not self._chosen.tags:
+            yield from self.learnings()
+            yield from self.log()
+        if self._chosen.is_whole:
+            yield from self.compactions()
+            yield from self.agent_sessions()
+            yield from self.forgotten()
+
+
+class PlacedMemory(NamedTuple):
+    """A memory with its number, and the episode whose original it is, if any."""
+
+    memory: ExportedMemory
+    seq: int
+    home: int | None
+
+
+@dataclass(slots=True)
+class Home:
+    """An episode that is here, and how many of its originals are not."""
+
+    position: int
+    room: int
+
+
+class Restoring(ABC):
+    """The restoring of records in one transaction."""
+
+    def __init__(self, single: Mapping[type[Any], Callable[[Any], Outcome]]) -> None:
+        """Take `single`: how each kind is stored that is restored record by record."""
+        self._single = single
+        self._outcome = Restored()
+        self._taken: set[int] = set()
+        self._last_seq = 0
+
+    @abstractmethod
+    def known_records(self, ids: Sequence[str]) -> dict[str, Known]:
+        """Return existing records with these ids."""
+
+    @abstractmethod
+    def homes(self, episodes: Sequence[str]) -> dict[str, Home]:
+        """Return those episodes that are here, by id."""
+
+    @abstractmethod
+    def taken_numbers(self, seqs: Sequence[int]) -> set[int]:
+        """Return which of these numbers memories have here."""
+
+    @abstractmethod
+    def last_number(self) -> int:
+        """Return the highest number that was given to a memory."""
+
+    @abstractmethod
+    def insert_memories(
+        self, memories: Sequence[PlacedMemory], *, last_number: int
+    ) -> None:
+        """Insert memories with all that is kept of them; new ones are numbered above the last."""
+
+    @abstractmethod
+    def insert_episode(self, episode: ExportedEpisode) -> None:
+        """Insert a summary, and mark it to be rewritten if it was."""
+
+    @abstractmethod
+    def can_adopt(self, rollup: ExportedEpisode) -> bool:
+        """Whether all it was made of is here and belongs to no other, nor its period."""
+
+    @abstractmethod
+    def adopt(self, rollup: ExportedEpisode) -> None:
+        """Put what a roll-up was made of below it."""
+
+    @abstractmethod
+    def link(self, supersession: ExportedSupersession) -> Outcome:
+        """Link a superseded memory to the newer one, where both are here."""
+
+    def restore(self, records: Iterable[AnyRecord]) -> Restored:
+        """Store what is not here yet."""
+        by_kind: dict[type[Any], list[Any]] = defaultdict(list)
+        for record in records:
+            by_kind[type(record)].append(record)
+        episodes: list[ExportedEpisode] = by_kind[ExportedEpisode]
+        self._restore_groups(
+            [episode for episode in episodes if episode.level == 0],
+            by_kind[ExportedMemory],
+        )
+        rollups = [episode for episode in episodes if episode.level > 0]
+        self._each(sorted(rollups, key=lambda rollup: rollup.level), self._rollup)
+        self._each(by_kind[ExportedSupersession], self.link)
+        for kind, store in self._single.items():
+            self._each(by_kind[kind], store)
+        return self._outcome
+
+    def _each(self, records: Iterable[Any], store: Callable[[Any], Outcome]) -> None:
+        """Store records one by one, and count what became of them."""
+        for record in records:
+            id = str(getattr(record, "id", ""))
+            self._outcome.count(KIND_NAMES[type(record)], id, store(record))
+
+    # ------------------------------------------------- episodes and memories
+
+    def _restore_groups(
+        self, episodes: Sequence[ExportedEpisode], memories: Sequence[ExportedMemory]
+    ) -> None:
+        ids = [episode.id for episode in episodes] + [memory.id for memory in memories]
+        known = {id: record[0] for id, record in self.known_records(ids).items()}
+        originals: dict[str | None, set[str]] = defaultdict(set)
+        for memory in memories:
+            originals[memory.episode].add(memory.id)
+        self._restore_episodes(episodes, originals, known)
+        self._reserve([memory.seq for memory in memories if memory.id not in known])
+        self._restore_memories(memories, self.homes([*filter(None, originals)]), known)
+
+    def _restore_episodes(
+        self,
+        episodes: Sequence[ExportedEpisode],
+        originals: Mapping[str | None, set[str]],
+        known: Mapping[str, str | None],
+    ) -> None:
+        """Store episodes whose originals come with them and are new."""
+
+        def store(episode: ExportedEpisode) -> Outcome:
+            if episode.id in known:
+                return _known_summary(known[episode.id])
+            members = originals.get(episode.id, set())
+            if not members or not members.isdisjoint(known):
+                self._outcome.left_out += 1
+                return None
+            self.insert_episode(episode)
+            return True
+
+        self._each(episodes, store)
+
+    def _restore_memories(
+        self,
+        memories: Sequence[ExportedMemory],
+        homes: Mapping[str, Home],
+        known: dict[str, str | None],
+    ) -> None:
+        """Store memories that are new: into the archive, where their episode lacks them."""
+        placed: list[PlacedMemory] = []
+
+        def store(memory: ExportedMemory) -> Outcome:
+            if memory.id in known:
+                return known_memory(memory, known[memory.id])
+            known[memory.id] = memory.content
+            home = _taken_home(homes, memory.episode)
+            if memory.episode and home is None and not memory.content:
+                return WORDS_PRUNED
+            placed.append(PlacedMemory(memory, self._number(memory.seq), home))
+            self._outcome.working += home is None and memory.episode is not None
+            return True
+
+        self._each(memories, store)
+        self.insert_memories(placed, last_number=self._last_seq)
+
+    def _reserve(self, seqs: Sequence[int]) -> None:
+        """Note which of these numbers are taken; new ones are given above all of them."""
+        self._taken = self.taken_numbers(seqs)
+        self._last_seq = max([self.last_number(), *seqs])
+
+    def _number(self, seq: int) -> int:
+        """Return the number of a memory: the one it had, if that is free."""
+        if seq in self._taken:
+            self._last_seq += 1
+            return self._last_seq
+        self._taken.add(seq)
+        return seq
+
+    def _rollup(self, rollup: ExportedEpisode) -> Outcome:
+        """Store a day, week or month, if all it was made of is here and belongs to no other."""
+        known = self.known_records([rollup.id])
+        if rollup.id in known:
+            return _known_summary(known[rollup.id][0])
+        if not self.can_adopt(rollup):
+            self._outcome.left_out += 1
+            return None
+        self.insert_episode(rollup)
+        self.adopt(rollup)
+        return True
+
+
+def _taken_home(homes: Mapping[str, Home], episode: str | None) -> int | None:
+    """Take a place among the originals of an episode; None where it lacks none.
+
+    One that was forgotten here has no place any more: the summary was written without it.
+    """
+    home = homes.get(episode) if episode else None
+    if home is None or home.room <= 0:
+        return None
+    home.room -= 1
+    return home.position
+
+
+def _known_summary(content: str | None) -> Outcome:
+    """Tell whether it is the summary that is here.
+
+    Of summaries no words are known, as they may have been written again; a memory has some.
+    """
+    return False if content is None else OTHER_WORDS

@@ -1,0 +1,334 @@
+"""Values of memory: memories, episodes, tiers, tags, content hashes, and the status of models and agents."""
+
+from __future__ import annotations
+
+import hashlib
+import unicodedata
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Literal
+
+from mnemosyned.errors import InvalidRequest
+
+DEFAULT_SESSION = "default"
+
+
+class Tier(StrEnum):
+    """Tier that keeps a memory."""
+
+    WORKING = "working"
+    EPISODIC = "episodic"
+    ARCHIVE = "archive"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryRecord:
+    """One thing remembered, word for word, in the working tier or the archive."""
+
+    id: str
+    content: str
+    created_at: datetime
+    """When it happened, as an aware UTC instant."""
+    session: str = DEFAULT_SESSION
+    source: str | None = None
+    role: str = ""
+    importance: float = 0.5
+    pinned: bool = False
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    tier: Tier = Tier.WORKING
+    episode: str | None = None
+    """The episode it went into, once it has left the working tier."""
+    valid_until: datetime | None = None
+    """Past this instant it is not recalled."""
+    superseded_at: datetime | None = None
+    """When a newer memory took its place."""
+    superseded_by: str | None = None
+    """The newer one's id; None where that one was forgotten."""
+    pruned_at: datetime | None = None
+    """When the archive's retention gave its words up."""
+    tags: tuple[str, ...] = ()
+    edited_at: datetime | None = None
+    """When it was last edited; `get` shows its earlier words on request."""
+
+    @property
+    def lasting(self) -> bool:
+        """Whether a summary may speak of it: it is in force, with no end in sight."""
+        return self.valid_until is None and self.superseded_at is None
+
+
+class DetailKind(StrEnum):
+    """Kind of an exact value; the second half are secrets.
+
+    PostgreSQL stores kinds as numbers in this order, so a new one is added at the end, and the order
+    of those that are here stays.
+    """
+
+    DATE = "date"
+    TIME = "time"
+    DURATION = "duration"
+    MONEY = "money"
+    NUMBER = "number"
+    EMAIL = "email"
+    URL = "url"
+    PATH = "path"
+    VERSION = "version"
+    HASH = "hash"
+    IDENTIFIER = "identifier"
+
+    PASSWORD = "password"  # noqa: S105 a name, not a value
+    PRIVATE_KEY = "private_key"
+    AWS_KEY = "aws_key"
+    GITHUB_TOKEN = "github_token"  # noqa: S105 a name, not a value
+    GITLAB_TOKEN = "gitlab_token"  # noqa: S105 a name, not a value
+    SLACK_TOKEN = "slack_token"  # noqa: S105 a name, not a value
+    JWT = "jwt"
+    API_KEY = "api_key"
+    TOKEN = "token"  # noqa: S105 a name, not a value
+    ACCESS_CODE = "access_code"
+    LOGIN_CODE = "login_code"
+    SEED_PHRASE = "seed_phrase"
+    COOKIE = "cookie"
+    SIGNATURE = "signature"
+    CARD_NUMBER = "card_number"
+    IBAN = "iban"
+    SSN = "ssn"
+
+
+TELLING_KINDS = frozenset(
+    {DetailKind.EMAIL, DetailKind.URL, DetailKind.PATH, DetailKind.IDENTIFIER}
+)
+"""Kinds of exact values that say something without their sentence; a bare number does not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """An exact value, word for word as a memory has it."""
+
+    kind: DetailKind
+    value: str
+    sensitive: bool = False
+    """A secret, or a value with a secret inside, such as a URL with a password."""
+    memory: str = ""
+    """The id of the memory it stands in."""
+    superseded: bool = False
+    """Whether that memory was superseded, so that the value is one of the past."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Episode:
+    """A summary with its provenance."""
+
+    id: str
+    content: str
+    created_at: datetime
+    session: str
+    source: str | None
+    level: int
+    """0 episode, 1 day, 2 week, 3 month."""
+    item_count: int
+    """Originals under it, at whatever depth."""
+    covers_from: datetime
+    covers_until: datetime
+    summarizer: str
+    summary_of: tuple[str, ...] = ()
+    """Ids of what it was made of, oldest first: originals, above level 0 summaries."""
+    parent: str | None = None
+    """The day, week or month it was rolled up into."""
+    period_from: datetime | None = None
+    """The first instant of the day, week or month that it is the summary of."""
+    tier: Tier = Tier.EPISODIC
+    details: tuple[Detail, ...] = ()
+    """The exact values of its originals, oldest original first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revision:
+    """A memory as it was until it was edited."""
+
+    changed_at: datetime
+    text: str | None = None
+    """The earlier words; None where the edit left them alone, or dropped them."""
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    """The other fields that changed, with their earlier values."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acknowledged:
+    """The answer to one memory handed in: it is on disk."""
+
+    id: str
+    created_at: datetime
+    stored: bool
+    """False where the memory was already known: the same id again, or `dedupe` found its text; and
+    where it was `forgotten`."""
+    secrets: Literal["", "kept", "masked"] = ""
+    """What became of the secrets in it, where it has some."""
+    forgotten: bool = False
+    """True where it was captured or imported before and then forgotten: it stays so."""
+
+
+@dataclass(frozen=True, slots=True)
+class TierTotals:
+    """How much a tier holds."""
+
+    count: int
+    characters: int
+    oldest: datetime | None
+
+
+def content_hash(content: str) -> int:
+    """The first 64 bits of SHA-256 as a signed integer, to find what was said before.
+
+    Whoever finds a match compares the contents themselves.
+    """
+    return int.from_bytes(
+        hashlib.sha256(content.encode()).digest()[:8], "big", signed=True
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreviewLine:
+    """A memory that would be changed or deleted, as a preview shows it."""
+
+    id: str
+    tier: Tier
+    created_at: datetime
+    session: str
+    role: str
+    snippet: str
+
+
+TAG_CHARS_MAX = 100
+TAGS_MAX = 100
+"""Tags of one memory."""
+_HIDDEN_KINDS = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
+_JOINERS = "\u200c\u200d"
+"""Characters without a shape of their own that words of some scripts, and emoji, need."""
+
+
+def tag_name(given: str, *, field: str = "tags") -> str:
+    """Return a tag as it is kept: in lower case, with single spaces, without a leading `#`.
+
+    Raises `InvalidRequest`.
+    """
+    name = unicodedata.normalize("NFC", given.strip().removeprefix("#").lower())
+    name = " ".join(name.split())
+    if not name:
+        raise InvalidRequest(f"{field}: a tag must not be empty", field=field)
+    if "," in name:
+        raise InvalidRequest(
+            f"{field}: a tag must not contain a comma; a comma separates tags",
+            field=field,
+        )
+    if any(map(_is_hidden, name)):
+        raise InvalidRequest(
+            f"{field}: a tag must not contain invisible characters", field=field
+        )
+    if len(name) > TAG_CHARS_MAX:
+        raise InvalidRequest(
+            f"{field}: a tag must have at most {TAG_CHARS_MAX} characters", field=field
+        )
+    return name
+
+
+def tag_names(given: Iterable[str], *, field: str = "tags") -> tuple[str, ...]:
+    """Return tags as they are kept, in order and each once. Raises `InvalidRequest`."""
+    names = sorted({tag_name(name, field=field) for name in given})
+    if len(names) > TAGS_MAX:
+        raise InvalidRequest(
+            f"{field}: a memory has at most {TAGS_MAX} tags", field=field
+        )
+    return tuple(names)
+
+
+def _is_hidden(character: str) -> bool:
+    return character not in _JOINERS and (
+        unicodedata.category(character) in _HIDDEN_KINDS
+    )
+
+
+class SummarizerState(StrEnum):
+    """Who writes the next summary."""
+
+    RULES = "rules"
+    """No model is configured."""
+    MODEL = "model"
+    FALLBACK = "fallback"
+    """A model is configured and left alone for a while, or for good."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummarizerStatus:
+    """The summarizer in force as `status` shows it, with its counts since the start."""
+
+    name: str
+    reason: str
+    """Why it is in force, in one sentence."""
+    state: SummarizerState = SummarizerState.RULES
+    accepted: int = 0
+    """Summaries of the model that were kept."""
+    retried: int = 0
+    """Groups the model was asked twice about, as its first answer was not kept."""
+    rejected: int = 0
+    """Groups of which no answer of the model was kept."""
+    fallbacks: int = 0
+    """Summaries by rule in the place of the model's, for whatever reason."""
+    sentences: int = 0
+    """Sentences that a small model wrote."""
+    sentences_kept: int = 0
+    """Those of them that stand in summaries."""
+
+
+class EmbedderState(StrEnum):
+    """Whether recall goes by meaning too."""
+
+    OFF = "off"
+    """No model is configured."""
+    LOADING = "loading"
+    READY = "ready"
+    UNAVAILABLE = "unavailable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbedderStatus:
+    """The embedding model as `status` shows it."""
+
+    state: EmbedderState = EmbedderState.OFF
+    name: str = ""
+    reason: str = ""
+    """Why it is unavailable, in one sentence."""
+    embedded: int = 0
+    """Memories that have a vector of this model."""
+    searched: int = 0
+    """Those of them that are found without a word in common: the newest, where memory is full."""
+    failed: int = 0
+    """Memories it made no vector of since the start; the next start tries them again."""
+    missed: int = 0
+    """Questions answered by words alone since the start, as it was not ready in time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentActivity:
+    """Activity of one client's hooks on one kind of event."""
+
+    client: str
+    event: str
+    calls: int
+    stored: int
+    """Memories stored."""
+    characters: int
+    """Characters told to the agent."""
+    failures: int
+    mean_ms: float
+    slowest_ms: float
+    called_at: datetime
+    """When it was last called."""
+    stored_at: datetime | None = None
+    """When it last stored something."""
+    informed_at: datetime | None = None
+    """When it last told the agent something."""
+    failed_at: datetime | None = None
+    failure: str = ""
+    """Why it last failed."""

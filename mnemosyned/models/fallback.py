@@ -1,0 +1,309 @@
+"""Summarizer that asks a model first and falls back to the extractive one, with a circuit breaker."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from itertools import chain
+from typing import Protocol, TypeVar
+
+from mnemosyned.errors import ModelUnavailable, SummarizerFailed, reason_of
+from mnemosyned.instants import in_zone
+from mnemosyned.logs import logger
+from mnemosyned.memory.clock import Clock
+from mnemosyned.memory.engine_ports import Summarizer, Summary, TextModel
+from mnemosyned.memory.values import MemoryRecord, SummarizerState, SummarizerStatus
+
+COOL_DOWN = timedelta(minutes=1)
+COOL_DOWN_MAX = timedelta(hours=1)
+REJECTED_IN_A_ROW_MAX = 5
+"""Groups in a row without an accepted answer that open the circuit breaker."""
+INTERRUPT_S = 2.0
+"""Time that an interrupt keeps trying; a call that hangs longer ends with the process."""
+INSIST_EVERY_S = 0.05
+STOPPING = "the daemon is stopping, and asks no model any more"
+WAITED_FOR = "somebody waits for it, so no model was asked"
+
+CYCLE_BUDGET_S = 1_800.0
+
+K = TypeVar("K")
+log = logger()
+
+
+class CountingSummarizer(Protocol):
+    """Summarizer with a model, which counts its accepted and rejected answers."""
+
+    accepted: int
+    retried: int
+    rejected: int
+
+    @property
+    def sentences(self) -> tuple[int, int]:
+        """Sentences that a small model wrote, and how many of them were kept."""
+        ...
+
+    def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
+        """Summarize. Raises `SummarizerFailed`, or `ModelUnavailable` where a retry is useless."""
+        ...
+
+
+class CircuitBreaker:
+    """Circuit breaker of a model: opens for a time that doubles, until a summary is accepted."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.why = ""
+        """Reason of the last failure; empty while the model works."""
+        self._clock = clock
+        self._opened: datetime | None = None
+        self._cool_down = COOL_DOWN
+        self._rejected = 0
+
+    @property
+    def until(self) -> datetime | None:
+        """Time from which the model may be asked again; None where it may be now."""
+        if self._opened is None:
+            return None
+        now, until = self._clock.now(), self._opened + self._cool_down
+        # A clock that was set back must not keep a model out for a day.
+        return until if self._opened <= now < until else None
+
+    def record_success(self) -> bool:
+        """Record an accepted summary; return whether that ends a failure."""
+        ended = self._opened is not None
+        self.why, self._opened, self._cool_down, self._rejected = "", None, COOL_DOWN, 0
+        return ended
+
+    def record_rejection(self, why: str) -> bool:
+        """Record a rejected answer; return whether that opens the breaker."""
+        self._rejected += 1
+        if (
+            self._rejected < REJECTED_IN_A_ROW_MAX
+        ):  # and it answers, whatever was before
+            self.why, self._opened, self._cool_down = "", None, COOL_DOWN
+            return False
+        self.record_failure(
+            f"{self._rejected} groups in a row had to be refused, the last as: {why}"
+        )
+        return True
+
+    def record_failure(self, why: str) -> None:
+        """Record a failure of the model: open the breaker."""
+        if self._opened is not None:
+            self._cool_down = min(self._cool_down * 2, COOL_DOWN_MAX)
+        self.why, self._opened = why, self._clock.now()
+
+
+class FallbackSummarizer(Summarizer):
+    """Summarizer that asks the model, and the fallback where the model fails.
+
+    A failure of the model opens the breaker; so do several rejected answers in a row. A slow
+    model gets `cycle_budget_s` of each cycle. Every summary of the fallback gives its reason.
+    """
+
+    def __init__(
+        self,
+        *,
+        primary: CountingSummarizer,
+        model: TextModel,
+        fallback: Summarizer,
+        clock: Clock,
+        cycle_budget_s: float = CYCLE_BUDGET_S,
+    ) -> None:
+        self.name = model.name
+        self.reason = f"{model.name} is configured"
+        self._primary = primary
+        self.model = self._model = model
+        self._fallback = fallback
+        self._breaker = CircuitBreaker(clock)
+        self._fallbacks = 0
+        self._cycle_budget_s = cycle_budget_s
+        self._used_up = ""
+        """Reason, while a cycle continues without the model that used up its time."""
+        self._spent_s = 0.0
+        """Time that the model took of the cycle so far, in all its steps."""
+        self._stopping = False
+        self._idle = threading.Event()
+        self._idle.set()
+
+    def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
+        """Return the model's summary, or the fallback's with the reason."""
+        if reason := self._reason_to_skip(spent_s=0):
+            return self._by_rule(memories, reason)
+        accepted = self._primary.accepted
+        try:
+            summary = self._ask(memories)
+        except Exception as error:  # noqa: BLE001 whatever the model does, the group is summarized
+            # A stop of the daemon is no failure of the model.
+            reason = STOPPING if self._stopping else self._record_failure(error)
+            return self._by_rule(memories, reason)
+        # A group too short for the model is no success of it.
+        if self._primary.accepted > accepted and self._breaker.record_success():
+            log.info("model_back", model=self.name)
+        return summary
+
+    def summarize_each(
+        self, groups: Iterable[tuple[K, Sequence[MemoryRecord]]], *, expected: int
+    ) -> Iterator[tuple[K, Summary | Exception]]:
+        """Yield the summaries of a cycle, which `release_workers` ends.
+
+        Once the model is out, the rest goes to the fallback, which may work in parallel.
+        """
+        rest = iter(groups)
+        for done, (key, memories) in enumerate(rest):
+            if reason := self._reason_to_skip(self._spent_s):
+                others = chain([(key, memories)], rest)
+                yield from self._each_by_rule(others, reason, expected=expected - done)
+                return
+            began = time.monotonic()
+            outcome = self.outcome(memories)
+            self._spent_s += time.monotonic() - began
+            yield key, outcome
+
+    def status(self) -> SummarizerStatus:
+        until = self._breaker.until
+        if self._stopping:
+            state, reason = SummarizerState.FALLBACK, STOPPING
+        elif until:
+            state = SummarizerState.FALLBACK
+            reason = (
+                f"it failed ({self._breaker.why}); the rule-made fallback is in force "
+                f"until {in_zone(until, None):%H:%M}"
+            )
+        elif self._used_up:
+            state, reason = SummarizerState.FALLBACK, self._used_up
+        elif self._breaker.why:
+            state = SummarizerState.MODEL
+            reason = f"it failed ({self._breaker.why}) and is tried again with the next group"
+        else:
+            state, reason = SummarizerState.MODEL, "in force, as configured"
+        return SummarizerStatus(
+            name=self.name,
+            reason=reason,
+            state=state,
+            accepted=self._primary.accepted,
+            retried=self._primary.retried,
+            rejected=self._primary.rejected,
+            fallbacks=self._fallbacks,
+            sentences=self._primary.sentences[0],
+            sentences_kept=self._primary.sentences[1],
+        )
+
+    def rule_based(self) -> Summarizer:
+        return _RuleBased(self)
+
+    def interrupt(self) -> None:
+        self._stopping = True
+        ends = time.monotonic() + INTERRUPT_S
+        # More than once: it may be just about to ask, or to ask again.
+        while not self._idle.is_set() and time.monotonic() < ends:
+            self._model.close()
+            self._idle.wait(INSIST_EVERY_S)
+
+    def resume(self) -> None:
+        self._stopping = False
+
+    def release_workers(self) -> None:
+        """End the cycle; the next one has its whole time again."""
+        self._spent_s, self._used_up = 0.0, ""
+        self._fallback.release_workers()
+
+    def close(self) -> None:
+        self._model.close()
+        self._fallback.close()
+
+    def by_rule_each(
+        self, groups: Iterable[tuple[K, Sequence[MemoryRecord]]], *, expected: int
+    ) -> Iterator[tuple[K, Summary | Exception]]:
+        """Summarize all groups by the fallback, because a caller waits."""
+        reason = STOPPING if self._stopping else WAITED_FOR
+        return self._each_by_rule(groups, reason, expected=expected)
+
+    def _each_by_rule(
+        self,
+        groups: Iterable[tuple[K, Sequence[MemoryRecord]]],
+        reason: str,
+        *,
+        expected: int,
+    ) -> Iterator[tuple[K, Summary | Exception]]:
+        for key, outcome in self._fallback.summarize_each(groups, expected=expected):
+            if isinstance(outcome, Exception):
+                yield key, outcome
+            else:
+                yield key, self._with_reason(outcome, reason)
+
+    def _reason_to_skip(self, spent_s: float) -> str:
+        """Return the reason not to ask the model; empty where it is asked."""
+        if self._stopping:
+            return STOPPING
+        if self._breaker.until:
+            return self._breaker.why
+        if spent_s < self._cycle_budget_s:
+            return ""
+        if not self._used_up:
+            log.info("model_budget_used", model=self.name, spent_s=round(spent_s, 1))
+        self._used_up = (
+            f"{self.name} had its {self._cycle_budget_s:g} s of this cycle "
+            "(llm.cycle_budget_s); the rest goes by rule"
+        )
+        return self._used_up
+
+    def _ask(self, memories: Sequence[MemoryRecord]) -> Summary:
+        self._idle.clear()
+        try:
+            if (
+                self._stopping
+            ):  # said before `_idle` could tell that there is something to end
+                raise ModelUnavailable(STOPPING)
+            return self._primary.summarize(memories)
+        finally:
+            self._idle.set()
+
+    def _record_failure(self, error: Exception) -> str:
+        """Record a failure; return the reason for the fallback."""
+        why = reason_of(error)
+        if isinstance(error, SummarizerFailed) and not isinstance(
+            error, ModelUnavailable
+        ):
+            if not self._breaker.record_rejection(why):
+                return why
+        else:
+            self._breaker.record_failure(why)
+        until = self._breaker.until
+        log.warning(
+            "model_left_alone",
+            model=self.name,
+            reason=self._breaker.why,
+            until=until.isoformat(timespec="seconds") if until else None,
+            exc_info=None if isinstance(error, SummarizerFailed) else error,
+        )
+        return self._breaker.why
+
+    def _by_rule(self, memories: Sequence[MemoryRecord], reason: str) -> Summary:
+        return self._with_reason(self._fallback.summarize(memories), reason)
+
+    def _with_reason(self, summary: Summary, reason: str) -> Summary:
+        self._fallbacks += 1
+        return replace(summary, fallback_reason=reason)
+
+
+class _RuleBased(Summarizer):
+    """Fallback alone, for a caller that waits."""
+
+    def __init__(self, chain: FallbackSummarizer) -> None:
+        self.name = chain.name
+        self.reason = WAITED_FOR
+        self._chain = chain
+
+    def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
+        ((_, outcome),) = self.summarize_each([(None, memories)], expected=1)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    def summarize_each(
+        self, groups: Iterable[tuple[K, Sequence[MemoryRecord]]], *, expected: int
+    ) -> Iterator[tuple[K, Summary | Exception]]:
+        yield from self._chain.by_rule_each(groups, expected=expected)

@@ -1,0 +1,272 @@
+"""Extractive summaries made in parallel by worker processes during long cycles."""
+
+from __future__ import annotations
+
+import os
+import queue
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import count
+from typing import TypeAlias, TypeVar
+from zoneinfo import ZoneInfo
+
+import msgspec
+
+from mnemosyned.errors import SummarizerFailed
+from mnemosyned.logs import logger
+from mnemosyned.memory.engine_ports import Digest, Summary
+from mnemosyned.memory.values import MemoryRecord
+from mnemosyned.models.frames import read_frame, write_frame
+from mnemosyned.models.parallel_worker import DIGEST_ANSWERS, DigestAnswer, DigestTask
+from mnemosyned.summary.extract import ExtractiveSummarizer
+
+PARALLEL_GROUPS_MIN = 60
+"""Number of groups from which workers start; starting one takes a tenth of a second."""
+WORKERS_MAX = min(2, max(1, (os.cpu_count() or 1) - 1))
+"""Maximum number of workers. Requests wait while this process summarizes, as Python runs one thread
+at a time: with workers, p95 of recall during a cycle halves. Two processors get one worker, as
+another costs more to start than it saves; more than two would take the machine from its user.
+While requests are in flight one works, as a second would take the processor from them."""
+IN_FLIGHT = 16
+"""Groups in flight per worker: enough to last through a commit, and few enough to wait for when the
+cycle ends."""
+WORKER_WAIT_S = 0.3
+"""Time to wait for a busy worker while requests are in flight. On a busy machine, which starves the
+workers, the cycle then continues by itself."""
+PIPE_BYTES = 1 << 20
+"""Pipe size for the groups in flight, so that writing does not block; the default of 64 KiB holds ten."""
+WORKER_TIMEOUT_S = 60.0
+
+K = TypeVar("K")
+_InFlight: TypeAlias = dict[int, tuple[K, DigestTask]]
+"""Groups in flight by number, each with its caller's key."""
+
+log = logger()
+
+
+class ParallelSummarizer(ExtractiveSummarizer):
+    """Rule-based summarizer with worker processes for long cycles.
+
+    Workers start when a cycle is long, end with it, and run at low priority. Where they fail,
+    this process continues alone and repeats their groups in flight.
+    """
+
+    def __init__(
+        self,
+        *,
+        ratio: float,
+        zone: ZoneInfo,
+        present: Callable[[], bool] = lambda: False,
+    ) -> None:
+        super().__init__(ratio=ratio, zone=zone)
+        module = "mnemosyned.models.parallel_worker"
+        self._command = [sys.executable, "-P", "-m", module, str(ratio), zone.key]
+        self._present = present
+        """Whether requests are in flight; otherwise this process takes its share of the work."""
+        self._workers: list[_Worker] = []
+        self._numbers = count()
+
+    def summarize_each(
+        self, groups: Iterable[tuple[K, Sequence[MemoryRecord]]], *, expected: int
+    ) -> Iterator[tuple[K, Summary | Exception]]:
+        """Yield summaries as they are finished, each with its group's key."""
+        for key, outcome in self._each(groups, expected=expected, exact=False):
+            yield key, outcome.summary if isinstance(outcome, Digest) else outcome
+
+    def digest_each(
+        self, groups: Iterable[tuple[K, Sequence[MemoryRecord]]], *, expected: int
+    ) -> Iterator[tuple[K, Digest | Exception]]:
+        """Yield digests likewise: summaries with exact values, which are half of the work."""
+        return self._each(groups, expected=expected, exact=True)
+
+    def _each(
+        self,
+        groups: Iterable[tuple[K, Sequence[MemoryRecord]]],
+        *,
+        expected: int,
+        exact: bool,
+    ) -> Iterator[tuple[K, Digest | Exception]]:
+        if expected < PARALLEL_GROUPS_MIN and not self._workers:
+            for key, memories in groups:
+                yield key, self.alone(memories, exact=exact)
+            return
+        self._live_workers()
+        in_flight: _InFlight[K] = {}
+        for key, memories in groups:
+            number = next(self._numbers)
+            task = DigestTask(list(memories), exact)
+            worker = self._choose_worker()
+            if len(worker.in_flight) < IN_FLIGHT and worker.take(number, task):
+                in_flight[number] = key, task
+            else:
+                yield key, self.alone(memories, exact=exact)
+            yield from self._all_finished(in_flight, keep=IN_FLIGHT - 1)
+        while in_flight:
+            yield from self._all_finished(in_flight, keep=0)
+            if in_flight:  # the last, whose turn would come last; its answer is ignored
+                key, task = in_flight.popitem()[1]
+                yield key, self.alone(task.memories, exact=exact)
+
+    def _all_finished(
+        self, in_flight: _InFlight[K], *, keep: int
+    ) -> Iterator[tuple[K, Digest | Exception]]:
+        for worker in self._workers:
+            yield from self._finished(worker, in_flight, keep=keep)
+
+    def alone(
+        self, memories: Sequence[MemoryRecord], *, exact: bool
+    ) -> Digest | Exception:
+        """Make a digest in this process; return it or the error. `exact` adds exact values."""
+        try:
+            if exact:
+                return self.digest(memories)
+            return Digest(summary=self.summarize(memories), details=())
+        except Exception as error:  # noqa: BLE001 the caller logs it as that group's failure
+            return error
+
+    def release_workers(self) -> None:
+        """End the worker processes."""
+        while self._workers:
+            self._workers.pop().close()
+
+    def close(self) -> None:
+        self.release_workers()
+
+    def _live_workers(self) -> list[_Worker]:
+        """Return the workers, at least one, without those that ended."""
+        for gone in [worker for worker in self._workers if worker.gone]:
+            self._workers.remove(gone)
+            gone.close()
+        if not self._workers:
+            self._workers.append(_Worker(self._command))
+        return self._workers
+
+    def _choose_worker(self) -> _Worker:
+        """Choose the first worker while requests are in flight, else the one with the fewest groups."""
+        workers = self._workers
+        if self._present():
+            return min(workers, key=lambda worker: worker.gone)
+        while len(workers) < WORKERS_MAX:
+            workers.append(_Worker(self._command))
+        return min(workers, key=lambda worker: (worker.gone, len(worker.in_flight)))
+
+    def _finished(
+        self, worker: _Worker, in_flight: _InFlight[K], *, keep: int
+    ) -> Iterator[tuple[K, Digest | Exception]]:
+        """Yield a worker's answers; while requests are in flight, wait until it has at most `keep` left."""
+        ends = time.monotonic() + WORKER_WAIT_S
+        while worker.in_flight:
+            wait = len(worker.in_flight) > keep and self._present()
+            answer = worker.answer(
+                wait_s=max(0.0, ends - time.monotonic()) if wait else 0
+            )
+            if not answer and not worker.gone:
+                return
+            group = in_flight.pop(worker.in_flight.popleft(), None)
+            if group:  # else it was taken back
+                key, task = group
+                yield (
+                    key,
+                    self._read(answer)
+                    if answer
+                    else self.alone(task.memories, exact=task.exact),
+                )
+
+    def _read(self, answer: DigestAnswer) -> Digest | Exception:
+        if answer.error:
+            return SummarizerFailed(f"{self.name} failed with {answer.error}")
+        summary = Summary(
+            text=answer.text, index_terms=answer.index_terms, summarizer=self.name
+        )
+        return Digest(summary=summary, details=answer.details)
+
+
+class _Worker:
+    """Process that answers groups in order, until it ends."""
+
+    def __init__(self, command: list[str]) -> None:
+        self.in_flight: deque[int] = deque()
+        """Numbers of the groups in flight, oldest first."""
+        self.gone = False
+        self._heard = time.monotonic()
+        """Time of the last answer, or of the first group in flight."""
+        # What it might print in a traceback could be a memory's text: it goes nowhere.
+        self._process = subprocess.Popen(  # noqa: S603 our own module, no words of a user
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            pipesize=PIPE_BYTES,
+        )
+        self._answers: queue.SimpleQueue[DigestAnswer | None] = queue.SimpleQueue()
+        self._reader = threading.Thread(
+            target=self._collect, name="summaries", daemon=True
+        )
+        self._reader.start()
+
+    def take(self, number: int, task: DigestTask) -> bool:
+        """Send a group; return False where it cannot be sent, or the process ended."""
+        if self.gone or self._process.stdin is None:
+            return False
+        try:
+            frame = msgspec.msgpack.encode(task)
+        except OverflowError:  # a caller's own number, which JSON carries however large
+            return False
+        try:
+            write_frame(self._process.stdin, frame)
+        except OSError:
+            self._lost()
+        else:
+            if not self.in_flight:
+                self._heard = time.monotonic()
+            self.in_flight.append(number)
+        return not self.gone
+
+    def answer(self, *, wait_s: float) -> DigestAnswer | None:
+        """Return the answer to the oldest group in flight; None where there is none yet, or ever."""
+        if self.gone:
+            return None
+        try:
+            answer = (
+                self._answers.get(timeout=wait_s)
+                if wait_s
+                else self._answers.get_nowait()
+            )
+        except queue.Empty:
+            if time.monotonic() - self._heard > WORKER_TIMEOUT_S:
+                self._lost()
+            return None
+        self._heard = time.monotonic()
+        if answer is None:
+            self._lost()
+        return answer
+
+    def close(self) -> None:
+        """Kill the process, which holds no state."""
+        self._process.kill()
+        self._process.wait()
+        self._reader.join()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe:
+                with suppress(
+                    BrokenPipeError
+                ):  # what was not yet read went down with it
+                    pipe.close()
+
+    def _collect(self) -> None:
+        while (
+            self._process.stdout
+            and (frame := read_frame(self._process.stdout)) is not None
+        ):
+            self._answers.put(DIGEST_ANSWERS.decode(frame))
+        self._answers.put(None)
+
+    def _lost(self) -> None:
+        self.gone = True
+        self._process.kill()
+        log.warning("worker_lost", pid=self._process.pid)

@@ -1,0 +1,63 @@
+"""Worker process of extractive summaries: groups on standard input, digests on output."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from zoneinfo import ZoneInfo
+
+import msgspec
+
+from mnemosyned.memory.values import Detail, MemoryRecord
+from mnemosyned.models.frames import read_frame, write_frame
+from mnemosyned.summary.extract import ExtractiveSummarizer
+
+NICE = 10
+"""Low priority: requests go before a cycle that no caller waits for."""
+
+
+class DigestTask(msgspec.Struct, frozen=True):
+    """One group to be summarized."""
+
+    memories: list[MemoryRecord]
+    exact: bool
+    """Whether they are originals, whose exact values are wanted too."""
+
+
+class DigestAnswer(msgspec.Struct, frozen=True):
+    """Result of one group: text, index terms and exact values, or an error."""
+
+    text: str = ""
+    index_terms: str = ""
+    details: tuple[Detail, ...] = ()
+    error: str = ""
+
+
+# Built at import: at the first use, two threads that decode would crash the process.
+DIGEST_TASKS = msgspec.msgpack.Decoder(DigestTask)
+DIGEST_ANSWERS = msgspec.msgpack.Decoder(DigestAnswer)
+
+
+def main(ratio: str, zone: str) -> None:
+    """Answer until standard input closes, which it does when the parent ends in any way."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent to answer
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+    os.nice(NICE)
+    summarizer = ExtractiveSummarizer(ratio=float(ratio), zone=ZoneInfo(zone))
+    while (frame := read_frame(sys.stdin.buffer)) is not None:
+        task = DIGEST_TASKS.decode(frame)
+        try:
+            if task.exact:
+                digest = summarizer.digest(task.memories)
+                summary, details = digest.summary, digest.details
+            else:
+                summary, details = summarizer.summarize(task.memories), ()
+            answer = DigestAnswer(summary.text, summary.index_terms, details)
+        except Exception as error:  # noqa: BLE001 the parent logs it as that group's failure
+            answer = DigestAnswer(error=type(error).__name__)
+        write_frame(sys.stdout.buffer, msgspec.msgpack.encode(answer))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

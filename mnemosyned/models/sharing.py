@@ -1,0 +1,187 @@
+"""Models shared by several owners or threads, each served in turn."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict, deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from mnemosyned.errors import EmbedderFailed, SummarizerFailed
+from mnemosyned.memory.engine_ports import Embedder, TextModel
+
+
+class _Ticket:
+    """A place in a queue."""
+
+    def __init__(self) -> None:
+        self.model: TextModel | None = None
+
+
+class ModelTurns:
+    """Lends models to owners in turn: one call each, however many calls of another wait."""
+
+    def __init__(self, models: Sequence[TextModel], *, wait_s: float) -> None:
+        """Each model takes one call at a time; a call waits `wait_s` at most."""
+        self.models = tuple(models)
+        self._wait_s = wait_s
+        self._free = deque(models)
+        self._queues: OrderedDict[int, deque[_Ticket]] = OrderedDict()
+        """Those that wait, by owner; the owner whose turn is next comes first."""
+        self._changed = threading.Condition()
+        self._is_closed = False
+
+    @contextmanager
+    def lent(self, owner: int) -> Iterator[TextModel]:
+        """Borrow a model for one call of an owner's.
+
+        Raises `SummarizerFailed` where its turn does not come in time.
+        """
+        model = self._taken(owner)
+        try:
+            yield model
+        finally:
+            with self._changed:
+                self._hand_on(model)
+                is_done = self._is_closed and model in self._free
+            if is_done:
+                model.close()
+
+    def close(self) -> None:
+        """End what runs for the models: at once, or when the calls that wait have ended."""
+        with self._changed:
+            self._is_closed = True
+            free = list(self._free)
+        for model in free:
+            model.close()
+
+    def _taken(self, owner: int) -> TextModel:
+        ticket = _Ticket()
+        ends = time.monotonic() + self._wait_s
+        with self._changed:
+            if self._free:  # then nobody waits
+                return self._free.popleft()
+            self._queues.setdefault(owner, deque()).append(ticket)
+            while ticket.model is None:
+                if (left := ends - time.monotonic()) <= 0:
+                    self._leave(owner, ticket)
+                    raise SummarizerFailed(
+                        f"{self.models[0].name} was busy with other owners' memories "
+                        f"for {self._wait_s:g} s"
+                    )
+                self._changed.wait(left)
+            return ticket.model
+
+    def _hand_on(self, model: TextModel) -> None:
+        """Give a model to the owner whose turn it is, who then stands last."""
+        if not self._queues:
+            self._free.append(model)
+            return
+        owner, queue = self._queues.popitem(last=False)
+        queue.popleft().model = model
+        if queue:
+            self._queues[owner] = queue
+        self._changed.notify_all()
+
+    def _leave(self, owner: int, ticket: _Ticket) -> None:
+        queue = self._queues[owner]
+        queue.remove(ticket)
+        if not queue:
+            del self._queues[owner]
+
+
+class OwnerModel(TextModel):
+    """One owner's share of the models."""
+
+    def __init__(self, turns: ModelTurns, owner: int) -> None:
+        self._turns = turns
+        self._owner = owner
+        self._any = turns.models[0]
+        self._current: TextModel | None = None
+        self.name = self._any.name
+
+    @property
+    def context_tokens(self) -> int:
+        return self._any.context_tokens
+
+    @property
+    def parameters(self) -> int:
+        return self._any.parameters
+
+    def count_tokens(self, text: str) -> int:
+        return self._any.count_tokens(text)
+
+    def complete(
+        self,
+        messages: Sequence[Mapping[str, str]],
+        *,
+        max_tokens: int,
+        temperature: float,
+    ) -> str:
+        with self._turns.lent(self._owner) as model:
+            self._current = model
+            try:
+                return model.complete(
+                    messages, max_tokens=max_tokens, temperature=temperature
+                )
+            finally:
+                self._current = None
+
+    def close(self) -> None:
+        """End the owner's call; the models stay, as others use them."""
+        if model := self._current:
+            model.close()
+
+
+class SharedEmbedder(Embedder):
+    """An `Embedder` that takes one call at a time, in the order of their coming."""
+
+    def __init__(self, embedder: Embedder, *, wait_s: float) -> None:
+        """A call waits `wait_s` at most for its turn."""
+        self.name = embedder.name
+        self._embedder = embedder
+        self._wait_s = wait_s
+        self._changed = threading.Condition()
+        self._is_busy = False
+        self._questions: deque[object] = deque()
+        self._memories: deque[object] = deque()
+
+    def identity(self) -> str:
+        return self._embedder.identity()
+
+    def embed(self, texts: Sequence[str]) -> list[bytes]:
+        with self._turn(self._memories):
+            return self._embedder.embed(texts)
+
+    def embed_question(self, text: str) -> bytes:
+        with self._turn(self._questions):
+            return self._embedder.embed_question(text)
+
+    def close(self) -> None:
+        self._embedder.close()
+
+    @contextmanager
+    def _turn(self, queue: deque[object]) -> Iterator[None]:
+        ticket = object()
+        with self._changed:
+            queue.append(ticket)
+            came = self._changed.wait_for(
+                lambda: not self._is_busy and self._next() is ticket, self._wait_s
+            )
+            queue.remove(ticket)
+            if not came:
+                self._changed.notify_all()
+                raise EmbedderFailed(
+                    f"{self.name} was busy with other calls; try again later"
+                )
+            self._is_busy = True
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._is_busy = False
+                self._changed.notify_all()
+
+    def _next(self) -> object:
+        return (self._questions or self._memories)[0]

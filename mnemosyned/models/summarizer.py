@@ -1,0 +1,338 @@
+"""Summaries by a language model, each checked against its sources before it is accepted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import tzinfo
+from functools import partial
+
+from mnemosyned.errors import SummarizerFailed
+from mnemosyned.memory.engine_ports import Summarizer, Summary, TextModel
+from mnemosyned.memory.values import MemoryRecord
+from mnemosyned.models.prompts import (
+    Message,
+    clean_answer,
+    combine_messages,
+    render_partial_summary,
+    render_piece,
+    retry_messages,
+    summary_messages,
+    trim_to_sentence,
+)
+from mnemosyned.models.retelling import Reteller, is_small
+from mnemosyned.summary.chunking import Piece, split_to_fit, whole_piece
+from mnemosyned.summary.extract import (
+    CHARS_MAX,
+    CHARS_MIN,
+    ComposedEpisode,
+    Extract,
+    ExtractiveSummarizer,
+    compose_episode,
+    extract,
+)
+from mnemosyned.summary.grounding.check import (
+    UNGROUNDED,
+    Fault,
+    Problem,
+    check_grounding,
+    grounded_sentences,
+)
+from mnemosyned.summary.keywords import joined_terms
+
+TEMPERATURE = 0.1
+RETRY_TEMPERATURE = 0.0
+PROSE_SHARE = 0.6
+"""Share of an episode's size that the model is asked for; keywords get the rest."""
+ROOM = 1.5
+"""Factor of that size that keywords may reach, to keep all that the rule-based summary keeps.
+LoCoMo's own summaries, longer than those asked for here, have room for it in 75 of 100 sessions."""
+PART_SHARE = 0.5
+ANSWER_SHARE = 3
+"""Divisor of the window that limits the answer."""
+CHARS_PER_TOKEN = 3
+"""Minimum characters of a token in most languages: a longer answer would be cut short."""
+TEMPLATE_TOKENS = 48
+"""Tokens that a chat template adds around three turns."""
+RETRY_CHARS = " " * 900
+"""Room kept free for the request to retry."""
+ROOM_TOKENS_MIN = 64
+PARTS_MAX = 32
+"""Maximum windows of a group; more would take a small model most of an hour."""
+LEVELS_MAX = 4
+
+_FAULT_WORDS = {
+    Fault.EMPTY: "empty",
+    Fault.TOO_LONG: "too long",
+    Fault.SCRIPT: "not in the language of the input",
+    Fault.LANGUAGE: "not in the language of the input",
+    Fault.REPEATED: "repeating itself",
+    Fault.REFUSED: "not a summary",
+    Fault.UNINFORMATIVE: "too vague: it left out names, values and decisions",
+}
+
+Judge = Callable[[str], Sequence[Problem]]
+
+
+class ModelSummarizer(Summarizer):
+    """Summarizer that checks a model's answer, and fails rather than accept an invention.
+
+    An answer with faults is asked for once more; of the second, the sentences without them are kept.
+
+    The episode is found by no fewer words than a rule-based one.
+    """
+
+    def __init__(
+        self, *, model: TextModel, ratio: float, zone: tzinfo, max_tokens: int
+    ) -> None:
+        self.name = model.name
+        self.reason = f"{model.name} is configured; its summaries are checked against their sources"
+        self.accepted = 0
+        """Groups whose summary was accepted."""
+        self.retried = 0
+        """Answers that were rejected and retried."""
+        self.rejected = 0
+        """Groups whose summary was rejected twice."""
+        self._model = model
+        self._ratio = ratio
+        self._zone = zone
+        self._max_tokens = max_tokens
+        self._reteller = Reteller(model)
+
+    def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
+        """Return the model's prose, with index terms for what it leaves out.
+
+        A group too short to be shortened is written by rule, under the rule's name.
+        """
+        size = sum(len(memory.content) for memory in memories)
+        kept = extract(memories, ratio=self._ratio, zone=self._zone)
+        if not kept.text:
+            raise SummarizerFailed(
+                "the memories contain no text; leave them as they are"
+            )
+        budget = min(max(int(size * self._ratio), CHARS_MIN), CHARS_MAX)
+        if size <= budget:  # too short to be shortened: no model need be asked
+            return ExtractiveSummarizer(ratio=self._ratio, zone=self._zone).summarize(
+                memories
+            )
+        if is_small(self._model):
+            return self._retold(memories, kept, budget)
+        told = [memory for memory in memories if memory.content.strip()]
+        composed = _Group(self, told, kept, budget=budget).summary()
+        self.accepted += 1
+        return Summary(
+            text=composed.text,
+            index_terms=composed.index_terms,
+            summarizer=self.name,
+            model_share=1.0,
+        )
+
+    @property
+    def sentences(self) -> tuple[int, int]:
+        """How many sentences a small model was asked to retell, and how many were kept."""
+        return self._reteller.asked, self._reteller.kept
+
+    def _retold(
+        self, memories: Sequence[MemoryRecord], kept: Extract, budget: int
+    ) -> Summary:
+        """Return the rules' summary with what a small model says of it in its own words."""
+        try:
+            retold = self._reteller.retell(
+                memories,
+                kept.lines,
+                chars_max=max(budget, sum(map(len, kept.lines))),
+                zone=self._zone,
+            )
+        except SummarizerFailed:
+            self.rejected += 1
+            raise
+        if not retold.sentences:  # nothing was worth asking about
+            return ExtractiveSummarizer(ratio=self._ratio, zone=self._zone).summarize(
+                memories
+            )
+        self.accepted += 1
+        return Summary(
+            text="\n".join(retold.lines),
+            index_terms=joined_terms(kept.index_terms),
+            summarizer=self.name,
+            model_share=retold.model_share,
+        )
+
+    def ask(
+        self, messages: Sequence[Message], judge: Judge, sources: Sequence[Piece]
+    ) -> str:
+        """Return an answer that passes the check, with one retry, or what can be kept of it."""
+        text = self._answer(messages, TEMPERATURE)
+        problems = judge(text)
+        if not problems:
+            return text
+        self.retried += 1
+        again = self._answer(_retry_request(messages, problems), RETRY_TEMPERATURE)
+        problems = judge(again)
+        if not problems:
+            return again
+        for answer in (again, text):
+            salvaged = grounded_sentences(answer, judge, sources)
+            if salvaged and not judge(salvaged):
+                return salvaged
+        self.rejected += 1
+        kinds = ", ".join(dict.fromkeys(str(problem.kind) for problem in problems))
+        raise SummarizerFailed(
+            f"The summary of {self.name} was refused twice: {kinds}."
+        )
+
+    def room(self, messages: Sequence[Message]) -> int:
+        """Return the tokens left for memories in a request."""
+        frame = "\n".join([message["content"] for message in messages]) + RETRY_CHARS
+        taken = self._model.count_tokens(frame) + TEMPLATE_TOKENS + self.answer_tokens
+        room = self._model.context_tokens - taken
+        if room < ROOM_TOKENS_MIN:
+            raise SummarizerFailed(
+                f"The window of {self.name} is too small for any memory."
+            )
+        return room
+
+    @property
+    def answer_tokens(self) -> int:
+        """Maximum tokens of an answer."""
+        return max(min(self._max_tokens, self._model.context_tokens // ANSWER_SHARE), 1)
+
+    @property
+    def zone(self) -> tzinfo:
+        """Time zone of the memories."""
+        return self._zone
+
+    def count(self, text: str) -> int:
+        """Count the tokens of a text on a line of its own."""
+        return self._model.count_tokens(text) + 1
+
+    def _answer(self, messages: Sequence[Message], temperature: float) -> str:
+        limit = self.answer_tokens
+        text = clean_answer(
+            self._model.complete(messages, max_tokens=limit, temperature=temperature)
+        )
+        cut = len(text) > limit and self._model.count_tokens(text) >= limit - 1
+        return trim_to_sentence(text) if cut else text
+
+
+class _Group:
+    """One group, summarized in one window or in several."""
+
+    def __init__(
+        self,
+        summarizer: ModelSummarizer,
+        memories: Sequence[MemoryRecord],
+        kept: Extract,
+        *,
+        budget: int,
+    ) -> None:
+        self._by = summarizer
+        self._memories = memories
+        self._pieces = [whole_piece(memory) for memory in memories]
+        self._extract = kept
+        self._budget = budget
+        self._asked = min(
+            int(budget * PROSE_SHARE), summarizer.answer_tokens * CHARS_PER_TOKEN
+        )
+
+    def summary(self) -> ComposedEpisode:
+        """Return the episode's text and index terms."""
+        zone = self._by.zone
+        ask = partial(summary_messages, chars_max=self._asked, zone=zone)
+        found = split_to_fit(
+            self._memories,
+            count_tokens=lambda piece: self._by.count(render_piece(piece, zone=zone)),
+            tokens_max=self._by.room(ask([])),
+        )
+        if len(found) > PARTS_MAX:
+            raise SummarizerFailed(
+                f"The group fills {len(found)} windows of {self._by.name}."
+            )
+        if len(found) == 1:
+            return self._compose(self._by.ask(ask(found[0]), self._judge, self._pieces))
+        return self._combine([self._summarize_part(part) for part in found])
+
+    def _summarize_part(self, part: Sequence[Piece]) -> str:
+        """Summarize one window; a very short one stays as it is."""
+        size = sum(len(piece.text) for piece in part)
+        if size <= CHARS_MIN:
+            return "\n".join(piece.text for piece in part)
+        chars = min(int(size * PART_SHARE), self._by.answer_tokens * CHARS_PER_TOKEN)
+        messages = summary_messages(part, chars_max=chars, zone=self._by.zone)
+        return self._by.ask(
+            messages, partial(self._problems, sources=part, chars_max=size), part
+        )
+
+    def _combine(self, summaries: list[str]) -> ComposedEpisode:
+        """Summarize summaries, in order, until one is left."""
+        ask = partial(combine_messages, chars_max=self._asked)
+        room = self._by.room(ask([]))
+        for _ in range(LEVELS_MAX):
+            found = self._windows(summaries, room)
+            if len(found) == 1:
+                return self._compose(
+                    self._by.ask(ask(found[0]), self._judge, self._pieces)
+                )
+            if len(found) >= len(summaries):
+                break
+            summaries = [self._merge(window) for window in found]
+        raise SummarizerFailed(
+            f"The summaries of {self._by.name} do not fit into its window."
+        )
+
+    def _merge(self, summaries: list[str]) -> str:
+        size = sum(map(len, summaries))
+        chars = min(int(size * PART_SHARE), self._by.answer_tokens * CHARS_PER_TOKEN)
+        judge = partial(self._problems, sources=self._pieces, chars_max=size)
+        return self._by.ask(
+            combine_messages(summaries, chars_max=chars), judge, self._pieces
+        )
+
+    def _windows(self, summaries: Sequence[str], room: int) -> list[list[str]]:
+        first = self._memories[0]
+        numbered = [
+            MemoryRecord(id=str(at), content=text, created_at=first.created_at)
+            for at, text in enumerate(summaries, start=1)
+        ]
+        found = split_to_fit(
+            numbered,
+            count_tokens=lambda piece: self._by.count(
+                render_partial_summary(piece.text, len(summaries))
+            ),
+            tokens_max=room,
+        )
+        return [[piece.text for piece in part] for part in found]
+
+    def _problems(
+        self, text: str, *, sources: Sequence[Piece], chars_max: int
+    ) -> Sequence[Problem]:
+        return check_grounding(
+            text, sources, chars_max=chars_max, zone=self._by.zone
+        ).problems
+
+    def _judge(self, text: str) -> Sequence[Problem]:
+        """Return the problems of the final summary, which must also be informative."""
+        problems = self._problems(text, sources=self._pieces, chars_max=self._budget)
+        if problems or self._compose(text).informative:
+            return problems
+        return (Problem(Fault.UNINFORMATIVE, ""),)
+
+    def _compose(self, prose: str) -> ComposedEpisode:
+        return compose_episode(
+            self._memories,
+            prose.splitlines(),
+            extract=self._extract,
+            zone=self._by.zone,
+        )
+
+
+def _retry_request(
+    messages: Sequence[Message], problems: Sequence[Problem]
+) -> list[Message]:
+    """Write the request to retry, with the faults."""
+    ungrounded = [problem.item for problem in problems if problem.kind in UNGROUNDED]
+    otherwise = dict.fromkeys(
+        _FAULT_WORDS[problem.kind]
+        for problem in problems
+        if problem.kind not in UNGROUNDED
+    )
+    return retry_messages(messages, ungrounded=ungrounded, otherwise=list(otherwise))

@@ -1,0 +1,188 @@
+"""Token counters that read a vocabulary already on disk (tiktoken ranks.
+
+A `tokenizer.json`) or ask the language model; none fetches one.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+import unicodedata
+from itertools import pairwise
+from pathlib import Path
+
+from mnemosyned.errors import SummarizerFailed, TokenizerUnusable
+from mnemosyned.logs import logger
+from mnemosyned.memory.engine_ports import TextModel
+from mnemosyned.text.token_counts import TokenCounter
+from mnemosyned.text.word_cache import WordCache
+from mnemosyned.version import install_command
+
+log = logger()
+
+
+class ModelCounter:
+    """Counter that asks a model; once it fails, another counter takes over, with its own name."""
+
+    def __init__(self, model: TextModel, *, otherwise: TokenCounter) -> None:
+        self._model = model
+        self._otherwise = otherwise
+        self._failed = False
+
+    @property
+    def name(self) -> str:
+        return self._otherwise.name if self._failed else self._model.name
+
+    def count(self, text: str) -> int:
+        if not self._failed:
+            try:
+                return self._model.count_tokens(text)
+            except SummarizerFailed as error:
+                self._failed = True
+                log.warning(
+                    "counter_fallback", model=self._model.name, reason=error.message
+                )
+        return self._otherwise.count(text)
+
+
+__all__ = ["ModelCounter", "open_counter"]
+
+
+def open_counter(vocabulary: Path) -> TokenCounter:
+    """The counter for a `tokenizer.json` or a `*.tiktoken` file. Raises `TokenizerUnusable`."""
+    if vocabulary.suffix == ".tiktoken":
+        return RanksCounter(vocabulary)
+    if vocabulary.suffix == ".json":
+        return PackagedCounter(vocabulary)
+    raise TokenizerUnusable(
+        f"{vocabulary} is neither a tokenizer.json nor a *.tiktoken file; name one of these"
+    )
+
+
+class PackagedCounter:
+    """Counter of the model that the file came with, without the marks around a message."""
+
+    def __init__(self, path: Path) -> None:
+        """Read the file. Raises `TokenizerUnusable`."""
+        try:
+            from tokenizers import Tokenizer  # noqa: PLC0415 optional, and slow to load
+        except ImportError as error:
+            raise TokenizerUnusable(
+                f"{path} needs the package tokenizers: {install_command('tokenizers')}"
+            ) from error
+        try:
+            self._tokenizer = Tokenizer.from_file(str(path))
+        except Exception as error:  # the package raises nothing more exact
+            raise TokenizerUnusable(
+                f"{path} cannot be read as a tokenizer.json; name another file"
+            ) from error
+        self.name = f"tokenizers:{path.parent.name}/{path.name}"
+
+    def count(self, text: str) -> int:
+        readable = text.encode(errors="replace").decode()
+        return len(self._tokenizer.encode(readable, add_special_tokens=False).ids)
+
+
+BYTES_MAX = 16 << 20
+"""The largest published vocabulary takes 3.6 MB."""
+PIECES_MAX = 1 << 14
+PIECE_BYTES_MAX = 768
+"""Maximum bytes merged at once, as merging takes the square of a piece's length."""
+NEVER = 1 << 32
+"""The rank of a pair that is not merged."""
+O200K_RANKS = 150_000
+"""Number of ranks above which a vocabulary uses the later of the two patterns."""
+
+ASTRAL = 0x20000
+"""Beyond these code points there are neither capitals nor combining marks of living scripts."""
+
+# `re` knows no \p{L}: a letter is a word character that is no digit and no underscore.
+_REST = r"|\d{1,3}| ?(?:[^\s\w]|_)+%s|\s*[\r\n]+|\s+(?!\S)|\s+"
+_ELIDED = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+_CL100K = _ELIDED + r"|(?:[^\r\n\w]|_)?[^\W\d_]+" + _REST % r"[\r\n]*"
+
+
+def _split_pattern(ranks: int) -> re.Pattern[str]:
+    """Return the pattern by which the vocabulary's tokenizer splits a text."""
+    if ranks <= O200K_RANKS:
+        return re.compile(_CL100K)
+    upper, marks = _character_class("Lu", "Lt"), _character_class("Mn", "Mc", "Me")
+    word = f"[{upper}]*(?:(?![{upper}])[^\\W\\d_]|[{marks}])+|[{upper}]+"
+    return re.compile(
+        f"(?:[^\\r\\n\\w]|_)?(?:{word})(?:{_ELIDED})?" + _REST % r"[\r\n/]*"
+    )
+
+
+def _character_class(*categories: str) -> str:
+    """Return the characters of these Unicode categories, for a character class."""
+    of_them = [
+        chr(at) for at in range(ASTRAL) if unicodedata.category(chr(at)) in categories
+    ]
+    return "".join(of_them)
+
+
+class RanksCounter:
+    """Counter equal to tiktoken with the same file; `<|endoftext|>` and such are plain text."""
+
+    def __init__(self, path: Path) -> None:
+        """Read the file. Raises `TokenizerUnusable`."""
+        self.name = f"tiktoken:{path.stem}"
+        self._ranks = _read_ranks(path)
+        self._pattern = _split_pattern(len(self._ranks))
+        self._sizes = WordCache(self._count_piece, entries_max=PIECES_MAX)
+
+    def count(self, text: str) -> int:
+        return sum(map(self._sizes.__getitem__, self._pattern.findall(text)))
+
+    def _count_piece(self, piece: str) -> int:
+        data = piece.encode(errors="replace")
+        if data in self._ranks:
+            return 1
+        return sum(
+            self._merge(data[start : start + PIECE_BYTES_MAX])
+            for start in range(0, len(data), PIECE_BYTES_MAX)
+        )
+
+    def _merge(self, data: bytes) -> int:
+        """Merge pairs, lowest rank first; return the number of parts left."""
+        parts = [data[at : at + 1] for at in range(len(data))]
+        ranks = [self._rank(one, two) for one, two in pairwise(parts)]
+        while ranks and (lowest := min(ranks)) < NEVER:
+            at = ranks.index(lowest)
+            parts[at : at + 2] = [parts[at] + parts[at + 1]]
+            del ranks[at]
+            if at:
+                ranks[at - 1] = self._rank(parts[at - 1], parts[at])
+            if at < len(ranks):
+                ranks[at] = self._rank(parts[at], parts[at + 1])
+        return len(parts)
+
+    def _rank(self, one: bytes, two: bytes) -> int:
+        return self._ranks.get(one + two, NEVER)
+
+
+def _read_ranks(path: Path) -> dict[bytes, int]:
+    try:
+        if path.stat().st_size > BYTES_MAX:
+            raise TokenizerUnusable(
+                f"{path} is too large for a vocabulary; name another file"
+            )
+        lines = path.read_bytes().splitlines()
+    except OSError as error:
+        raise TokenizerUnusable(
+            f"the vocabulary {path} cannot be read ({error.strerror}); name another file"
+        ) from error
+    ranks: dict[bytes, int] = {}
+    try:
+        for line in lines:
+            if line:
+                token, rank = line.split()
+                ranks[base64.b64decode(token, validate=True)] = int(rank)
+    except (ValueError, binascii.Error) as error:
+        raise TokenizerUnusable(
+            f"{path} is not a tiktoken vocabulary: line {len(ranks) + 1} is not a token and its rank"
+        ) from error
+    if not ranks:
+        raise TokenizerUnusable(f"{path} is empty, so it is not a tiktoken vocabulary")
+    return ranks

@@ -1,1 +1,0 @@
-"""A daemon behind a URL: its address, its token, and connections to it, for clients of all kinds."""

@@ -1,0 +1,431 @@
+"""`SharedVectors`: vectors of many owners' memories, by one embedding model and one thread.
+
+No vector of an owner is held in memory: vectors and indexing progress are in the storage. Several
+daemons may do the same work: each passes by the memories that another one has claimed.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Self
+
+from mnemosyned.errors import (
+    EmbedderFailed,
+    MnemosynedError,
+    ModelUnavailable,
+    NotFound,
+)
+from mnemosyned.logs import logger
+from mnemosyned.memory.engine_ports import (
+    Embedder,
+    EmbeddingInput,
+    MemoryVectors,
+    OwnedVectorStore,
+    PendingVector,
+    StorageSearch,
+    VectorProgress,
+)
+from mnemosyned.memory.values import EmbedderState, EmbedderStatus
+from mnemosyned.search.query import Query, SearchCandidates
+from mnemosyned.search.vectors.embedding import (
+    BUSY,
+    NOT_READY,
+    RETRY_S,
+    QuestionVector,
+    add_nearness,
+    embed_memories,
+    embedding_batches,
+    work_with_retries,
+)
+from mnemosyned.search.vectors.index import READ_MAX, NewestVectors
+
+QUESTIONS_MAX = 256
+OWN_QUESTIONS_MAX = 16
+OWNERS_MAX = 100_000
+"""Owners whose memories may wait; others are found by the next round."""
+
+
+class OwnerTurns:
+    """Queues in which each owner has one turn after another's. Safe from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._questions: OrderedDict[int, deque[QuestionVector]] = OrderedDict()
+        """By owner; the owner whose turn is next comes first."""
+        self._asked = 0
+        self._gathering: OrderedDict[int, float] = OrderedDict()
+        """Owners with new memories, and when their turn may come: more may follow till then."""
+        self._ready: OrderedDict[int, None] = OrderedDict()
+
+    def ask(self, owner: int, question: QuestionVector) -> bool:
+        """Have a question wait; whether there was room for it."""
+        with self._lock:
+            own = self._questions.get(owner, ())
+            if self._asked >= QUESTIONS_MAX or len(own) >= OWN_QUESTIONS_MAX:
+                return False
+            self._questions.setdefault(owner, deque()).append(question)
+            self._asked += 1
+        return True
+
+    def question(self) -> QuestionVector | None:
+        """Take the question whose turn it is; its owner comes last then."""
+        with self._lock:
+            if not self._questions:
+                return None
+            owner, own = self._questions.popitem(last=False)
+            question = own.popleft()
+            self._asked -= 1
+            if own:
+                self._questions[owner] = own
+        return question
+
+    def add(self, owner: int, *, after_s: float = 0.0) -> None:
+        """Have an owner's memories wait for their turn, which comes after so long at the earliest."""
+        with self._lock:
+            waiting = len(self._ready) + len(self._gathering)
+            if owner in self._ready or owner in self._gathering or waiting > OWNERS_MAX:
+                return
+            if after_s:
+                self._gathering[owner] = time.monotonic() + after_s
+            else:
+                self._ready[owner] = None
+
+    def owner(self) -> int | None:
+        """Take the owner whose memories come next; None where nobody's turn has come."""
+        now = time.monotonic()
+        with self._lock:
+            while self._gathering and next(iter(self._gathering.values())) <= now:
+                self._ready[self._gathering.popitem(last=False)[0]] = None
+            return self._ready.popitem(last=False)[0] if self._ready else None
+
+    def next_s(self) -> float | None:
+        """Return the seconds until the next owner's turn; None where no owner waits."""
+        with self._lock:
+            if self._ready:
+                return 0.0
+            first = next(iter(self._gathering.values()), None)
+        return None if first is None else max(0.0, first - time.monotonic())
+
+
+BATCH = 32
+"""Memories of a turn, which share a commit."""
+GATHER_S = 0.5
+"""New memories wait so long for others that share their turn."""
+ROUND_S = 60.0
+"""Seconds between rounds, which find the owners that no request of this daemon named."""
+ROUND_PAGE = 200
+CLAIM_S = 300.0
+FAILED_AGAIN_S = 10.0
+"""After so long an owner's turn comes again that failed, as with the database."""
+STOP_S = 10.0
+PREPARED_AT_ONCE = 500
+
+log = logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnersWithVectors:
+    """Access to the vectors of owners."""
+
+    store: Callable[[int], OwnedVectorStore]
+    """Returns the vectors of an owner."""
+    lacking: Callable[[str, int, int], Sequence[int]]
+    """Lists owners who lack vectors of a model, above a number, up to a count."""
+
+
+class _IndexingProgress(NamedTuple):
+    """A way through an owner's memories, from the newest down."""
+
+    progress: VectorProgress
+    before: int
+
+
+class SharedVectors:
+    """The embedding model of many owners, from `with` to its end. Safe from any thread."""
+
+    def __init__(
+        self, *, owners: OwnersWithVectors, embedder: Embedder, retry_s: float = RETRY_S
+    ) -> None:
+        self.turns = OwnerTurns()
+        self.failed: Counter[int] = Counter()
+        """Memories that the model made no vector of since the start, by owner."""
+        self.identity = ""
+        self._owners = owners
+        self._embedder = embedder
+        self._retry_s = retry_s
+        self._claimant = random.SystemRandom().getrandbits(62)
+        self._descents: OrderedDict[int, _IndexingProgress] = OrderedDict()
+        self._status = EmbedderStatus(state=EmbedderState.LOADING, name=embedder.name)
+        self._round_at = 0.0
+        self._round_after = 0
+        self._wake = threading.Event()
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="vectors", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Wait for the piece that is being made; whoever made the embedder closes it."""
+        self._closing.set()
+        self._wake.set()
+        self._thread.join(STOP_S)
+
+    @property
+    def status(self) -> EmbedderStatus:
+        """The state of the model."""
+        return self._status
+
+    def ask(self, owner: int, text: str, *, wait_s: float) -> QuestionVector | None:
+        """Have a question made into a vector; None where the model cannot be asked now."""
+        if self._status.state is not EmbedderState.READY:
+            return None
+        question = QuestionVector(text, until=time.monotonic() + wait_s)
+        if not self.turns.ask(owner, question):
+            question.answer(None)
+        self._wake.set()
+        return question
+
+    def remembered(self, owner: int) -> None:
+        """An owner has new memories; returns at once."""
+        self.turns.add(owner, after_s=GATHER_S)
+        self._wake.set()
+
+    # ------------------------------------------------------------ in the thread
+
+    def _run(self) -> None:
+        work_with_retries(
+            self._work,
+            closing=self._closing,
+            failed=self._unavailable,
+            retry_s=self._retry_s,
+        )
+
+    def _work(self) -> None:
+        self.identity = self._embedder.identity()
+        # The process is started before anybody waits.
+        self._embedder.embed_question("ready")
+        self._status = replace(self._status, state=EmbedderState.READY, reason="")
+        log.info("embedding_of_owners_ready", model=self._embedder.name)
+        while not self._closing.is_set():
+            self._wake.clear()
+            self._answer()
+            owner = self.turns.owner()
+            if owner is not None:
+                self._guarded(owner)
+            elif time.monotonic() >= self._round_at:
+                self._find_owners()
+            else:
+                soonest = self._round_at - time.monotonic()
+                next_s = self.turns.next_s()
+                self._wake.wait(soonest if next_s is None else min(soonest, next_s))
+
+    def _find_owners(self) -> None:
+        """Have the next owners of the round wait for their turn; the round ends without any."""
+        try:
+            page = self._owners.lacking(self.identity, self._round_after, ROUND_PAGE)
+        except MnemosynedError as error:
+            log.warning("owners_without_vectors_unknown", reason=error.message)
+            page = []
+        for owner in page:
+            self.turns.add(owner)
+        self._round_after = page[-1] if page else 0
+        if not page:
+            self._round_at = time.monotonic() + ROUND_S
+
+    def _guarded(self, owner: int) -> None:
+        """Give one owner its turn; what fails for it fails for no other.
+
+        Raises `ModelUnavailable`, which concerns all.
+        """
+        try:
+            goes_on = self._turn(owner)
+        except ModelUnavailable:
+            self.turns.add(owner)
+            raise
+        except NotFound:
+            self._descents.pop(owner, None)
+        except Exception as error:
+            if self._closing.is_set():
+                return
+            if isinstance(error, MnemosynedError):
+                log.warning("embedding_postponed", owner=owner, reason=error.message)
+            else:
+                log.exception("embedding_postponed", owner=owner)
+            self.turns.add(owner, after_s=FAILED_AGAIN_S)
+        else:
+            if goes_on:
+                self.turns.add(owner)
+
+    def _turn(self, owner: int) -> bool:
+        """Embed a batch of an owner's memories; whether there may be more."""
+        store = self._owners.store(owner)
+        progress = store.claim(
+            self._embedder.name,
+            self.identity,
+            claimant=self._claimant,
+            seconds=CLAIM_S,
+        )
+        if progress is None:
+            return False
+        search = store.search(progress.model)
+        if search and search.prepare(limit=PREPARED_AT_ONCE):
+            return True
+        descent = self._descents.pop(owner, None)
+        if descent is None or descent.progress.rewordings != progress.rewordings:
+            descent = _IndexingProgress(progress, progress.newest + 1)
+        rows = store.without_vector(
+            progress.model,
+            after=progress.done,
+            before=descent.before,
+            limit=BATCH,
+        )
+        made = self._made(owner, rows)
+        if made:
+            store.keep_made(progress.model, made)
+        if self._closing.is_set():
+            return False
+        if len(rows) == BATCH:
+            self._remember_descent(owner, descent._replace(before=rows[-1].position))
+            return True
+        return not store.finish(descent.progress)
+
+    def _remember_descent(self, owner: int, descent: _IndexingProgress) -> None:
+        self._descents[owner] = descent
+        if len(self._descents) > OWNERS_MAX:
+            self._descents.popitem(last=False)
+
+    def _made(
+        self, owner: int, rows: Sequence[EmbeddingInput]
+    ) -> list[tuple[EmbeddingInput, bytes]]:
+        """Make vectors, and answer the questions that come meanwhile."""
+
+        def refused(row: EmbeddingInput, error: EmbedderFailed) -> None:
+            log.warning(
+                "embedding_refused",
+                owner=owner,
+                position=row.position,
+                reason=error.message,
+            )
+            if owner in self.failed or len(self.failed) < OWNERS_MAX:
+                self.failed[owner] += 1
+
+        made = []
+        for piece in embedding_batches(rows):
+            if self._closing.is_set():
+                break
+            made += embed_memories(self._embedder, piece, refused)
+            self._answer()
+        return made
+
+    def _answer(self) -> None:
+        """All questions that wait and are still worth an answer, one of each owner in turn."""
+        while not self._closing.is_set():
+            question = self.turns.question()
+            if question is None:
+                return
+            vector = None
+            if time.monotonic() < question.until:
+                try:
+                    vector = self._embedder.embed_question(question.text)
+                except EmbedderFailed as error:
+                    log.warning("question_refused", reason=error.message)
+                finally:
+                    question.answer(vector)
+
+    def _unavailable(self, reason: str) -> None:
+        if self._closing.is_set():
+            return
+        state = EmbedderState.UNAVAILABLE
+        self._status = replace(self._status, state=state, reason=reason)
+        log.warning("embedding_unavailable", model=self._embedder.name, reason=reason)
+
+
+class OwnerVectors(MemoryVectors):
+    """The `MemoryVectors` of one owner; they hold no vector."""
+
+    def __init__(
+        self,
+        owner: int,
+        store: OwnedVectorStore,
+        shared: SharedVectors,
+        *,
+        wait_s: float,
+        similarity_min: float,
+    ) -> None:
+        self._owner = owner
+        self._store = store
+        self._shared = shared
+        self._wait_s = wait_s
+        self._least = similarity_min
+        self._missed = 0
+        self._known = ("", 0)
+        """The model's identity and number, once the owner has vectors of it."""
+
+    def status(self) -> EmbedderStatus:
+        shared = self._shared
+        model = self._model()
+        embedded = self._store.count(model) if model else 0
+        searches_all = self._search(model) is not None
+        return replace(
+            shared.status,
+            embedded=embedded,
+            searched=embedded if searches_all else min(embedded, READ_MAX),
+            failed=shared.failed[self._owner],
+            missed=self._missed,
+        )
+
+    def remembered(self) -> None:
+        self._shared.remembered(self._owner)
+
+    def forgot(self) -> None:
+        """Do nothing: what the database has deleted no search finds."""
+
+    def reworded(self, positions: Sequence[int]) -> None:
+        self._store.drop_vectors(positions)
+        self._shared.remembered(self._owner)
+
+    def ask(self, text: str) -> PendingVector | None:
+        return self._shared.ask(self._owner, text, wait_s=self._wait_s)
+
+    def near(
+        self,
+        question: PendingVector | None,
+        query: Query,
+        candidates: SearchCandidates,
+    ) -> tuple[SearchCandidates, str]:
+        vector = question.vector() if question else None
+        if vector is None:
+            self._missed += 1
+            state = self._shared.status.state
+            ready = state is EmbedderState.READY
+            return candidates, BUSY if ready else NOT_READY.format(state=state.value)
+        store = self._store
+        model = self._model()
+        if not model:
+            return candidates, ""
+        search = self._search(model) or NewestVectors(store, model)
+        found, note = add_nearness(
+            query, candidates, vector, search=search, store=store, least=self._least
+        )
+        self._missed += bool(note)
+        return found, note
+
+    def _search(self, model: int) -> StorageSearch | None:
+        return self._store.search(model, limit_s=self._wait_s)
+
+    def _model(self) -> int:
+        """The number of the model that is asked; 0 where the owner has no vector of it."""
+        identity = self._shared.identity
+        if identity and self._known[0] != identity:
+            number = self._store.known_model(identity)
+            if not number:
+                return 0
+            self._known = (identity, number)
+        return self._known[1] if identity else 0

@@ -1,0 +1,361 @@
+"""Files beside the database: its copies, and the list of memories forgotten since a backup.
+
+A restore of a backup reads the list to forget them again. It is a file in the folder of the
+backups, one JSON object a line, in the order of events. It holds no ids and no words: a memory is
+named by a hash of its id, with a key that the file begins with.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import chain, islice
+from pathlib import Path
+
+import msgspec
+
+from mnemosyned.backup_schedule import DatedBackup, dated_backup
+from mnemosyned.errors import InvalidRequest
+from mnemosyned.instants import in_zone
+from mnemosyned.logs import log_failure
+from mnemosyned.paths import DATABASE_PATH_BYTES_MAX, fault_of, shown_path, usable_path
+
+FILES_MAX = 10_000
+SQLITE = b"SQLite format 3\0"
+OWN = ("", "-wal", "-shm", "-journal", ".lock")
+SUFFIX = ".partial-journal"
+"""The longest that is appended to the name of a backup while it is written."""
+
+
+def backup_folder(database: Path, setting: Path | None) -> Path:
+    """Return the folder of dated backups: the one of the settings, or one next to the database."""
+    return setting or database.with_name("backups")
+
+
+def known_backups(database: Path, folder: Path | None = None) -> list[str]:
+    """Files in the database's folder, one below it, and in the backup folder.
+
+    Any SQLite file counts, and any that is named as the database is. Only names and the first
+    bytes are looked at; a copy kept elsewhere is not known.
+    """
+    own = _own_files(database)
+    beside = database.parent
+    files = chain(
+        folder.glob("*") if folder else (), beside.glob("*"), beside.glob("*/*")
+    )
+    others = set(islice(files, FILES_MAX)) - own
+    return sorted(str(file) for file in others if _is_copy(file, database))
+
+
+def backup_target(name: str, database: Path) -> Path:
+    """Return the path for a backup. Raises `InvalidRequest` where it would destroy another file."""
+    given = named_target(name, suffix=SUFFIX)
+    try:
+        target = given.resolve()
+        refused = _refusal(target, database)
+    except OSError as error:  # changed since it was looked at
+        refused = f"{shown_path(name)} cannot be used: {fault_of(error)}"
+    if refused:
+        raise InvalidRequest(f"{refused}; choose another name", field="file")
+    return target
+
+
+def named_target(name: str, *, suffix: str = "") -> Path:
+    """Return the absolute path that a caller named for a backup. Raises `InvalidRequest`."""
+    if not name.startswith("/"):
+        raise InvalidRequest(
+            f"{shown_path(name)} is not an absolute path; begin it with /", field="file"
+        )
+    return usable_path(
+        name, field="file", suffix=suffix, bytes_max=DATABASE_PATH_BYTES_MAX
+    )
+
+
+def dated_backups(folder: Path) -> list[DatedBackup]:
+    """The whole backups in a folder, by their names."""
+    try:
+        names = [file.name for file in islice(folder.iterdir(), FILES_MAX)]
+    except OSError:  # there is none yet
+        return []
+    return [each for each in map(dated_backup, names) if each]
+
+
+def holds_database(file: Path) -> bool:
+    """Whether a file is empty, or an SQLite database."""
+    return file.stat().st_size == 0 or _is_sqlite(file)
+
+
+def file_bytes(path: Path) -> int:
+    """The size of a file; 0 where it is gone."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _refusal(target: Path, database: Path) -> str:
+    if target.is_dir():
+        return f"{target} is a folder, not a backup"
+    if refused := _refusal_of_folder(target.parent):
+        return refused
+    if target in _own_files(database):
+        return f"{target} is a file of the memory itself"
+    if _in_use(target):
+        return f"{target} is a database that some program uses"
+    if not _may_be_replaced(target):
+        return f"{target} exists already and is not a backup"
+    return ""
+
+
+def _refusal_of_folder(folder: Path) -> str:
+    if not folder.is_dir():
+        return f"there is no folder {folder}"
+    if not os.access(folder, os.W_OK | os.X_OK, effective_ids=True):
+        return f"{folder} is closed to the process that makes backups"
+    return ""
+
+
+def _own_files(database: Path) -> set[Path]:
+    """The database, with the files that SQLite and this daemon keep beside it."""
+    return {database.with_name(database.name + suffix) for suffix in OWN}
+
+
+def _may_be_replaced(file: Path) -> bool:
+    """Whether there is no such file, or an empty one, or another database."""
+    if not file.exists():
+        return True
+    if not file.is_file():
+        return False
+    return holds_database(file)
+
+
+def _is_copy(file: Path, database: Path) -> bool:
+    try:
+        # Another name of the database itself is no copy.
+        is_database = database.exists() and file.samefile(database)
+        if is_database or not file.is_file():
+            return False
+    except OSError:  # in a folder that is closed to us: no copy that this daemon made
+        return False
+    return file.name.startswith(database.stem) or _in_use(file) or _is_sqlite(file)
+
+
+def _in_use(file: Path) -> bool:
+    """Whether a database has its log beside it.
+
+    One that this process itself has open must not be opened to look: closing it again would drop
+    the locks of SQLite, and another program could then delete the log.
+    """
+    return file.with_name(file.name + "-wal").exists()
+
+
+def _is_sqlite(file: Path) -> bool:
+    try:
+        with file.open("rb") as opened:
+            return opened.read(len(SQLITE)) == SQLITE
+    except OSError:  # unreadable for us: no copy that this daemon made
+        return False
+
+
+NAME = "forgotten.list"
+KEY_BYTES = 16
+_PRIVATE = 0o600
+
+
+class _Line(msgspec.Struct, omit_defaults=True):
+    """One event; the first line has the key alone."""
+
+    at: datetime
+    key: str = ""
+    begun: str = ""
+    """A backup is about to be made: what is forgotten from here on may be in it."""
+    made: str = ""
+    """That backup was made; `digest` is the hash of its file."""
+    digest: str = ""
+    forgotten: str = ""
+    """The hash of a memory's id."""
+    kept: str = ""
+    """The same for a memory that is back, or that could not be forgotten."""
+
+
+_decode = msgspec.json.Decoder(_Line).decode
+
+
+@dataclass(frozen=True, slots=True)
+class ForgottenSince:
+    """What a list says of a backup."""
+
+    key: bytes
+    hashes: frozenset[str]
+    """Hashes of the ids that were forgotten after it was made."""
+    begins: datetime | None
+    """What was forgotten after the backup and before this time is not on the list; None for nothing."""
+
+    def among(self, ids: Iterable[str]) -> list[str]:
+        """Return those of these ids that were forgotten."""
+        return [id for id in ids if _hash(self.key, id) in self.hashes]
+
+
+class ForgottenList:
+    """Writes the list of a backup folder. Safe from any thread and process.
+
+    A list that cannot be written is logged, and holds up neither a forget nor a backup.
+    """
+
+    def __init__(
+        self, folder: Callable[[], Path | None], *, now: Callable[[], datetime]
+    ) -> None:
+        """`folder` is None for a memory on a server, whose backups are made elsewhere."""
+        self._folder = folder
+        self._now = now
+
+    def note(self, ids: Sequence[str]) -> None:
+        """Note, before these memories are forgotten, that they are; nothing before the first backup."""
+        self._write(lambda key: [self._line(forgotten=_hash(key, id)) for id in ids])
+
+    def withdraw(self, ids: Sequence[str]) -> None:
+        """Note that these memories are there again."""
+        self._write(lambda key: [self._line(kept=_hash(key, id)) for id in ids])
+
+    def begin_backup(self) -> str:
+        """Note that a backup is about to be made, and begin the list with the first; its mark."""
+        mark = secrets.token_hex(8)
+        self._write(lambda _: [self._line(begun=mark)], create=True)
+        return mark
+
+    def end_backup(self, mark: str, file: Path) -> None:
+        """Note that the backup was made."""
+        self._write(lambda _: [self._line(made=mark, digest=_digest(file))])
+
+    def drop_before(self, oldest: datetime) -> None:
+        """Drop what happened before the oldest backup that is left."""
+        folder = self._folder()
+        try:
+            if folder is None or not (folder / NAME).exists():
+                return
+            with _locked(folder):
+                first, lines = _parsed(folder / NAME)
+                left = [line for line in lines if line.at >= oldest]
+                if first and len(left) < len(lines):
+                    begins = msgspec.structs.replace(first, at=oldest)
+                    partial = folder / f"{NAME}.new"
+                    partial.unlink(missing_ok=True)
+                    _append(partial, [begins, *left])
+                    partial.replace(folder / NAME)
+        except (OSError, ValueError) as error:
+            log_failure("forgotten_list_not_written", error)
+
+    def _line(self, **event: str) -> _Line:
+        return _Line(at=in_zone(self._now(), UTC), **event)
+
+    def _write(
+        self, lines: Callable[[bytes], list[_Line]], *, create: bool = False
+    ) -> None:
+        folder = self._folder()
+        try:
+            if folder is None or not (create or (folder / NAME).exists()):
+                return
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with _locked(folder):
+                first = next((each for each in _read(folder / NAME) if each.key), None)
+                if first is None:
+                    first = self._line(key=secrets.token_hex(KEY_BYTES))
+                    _append(folder / NAME, [first])
+                _append(folder / NAME, lines(bytes.fromhex(first.key)))
+        except (OSError, ValueError) as error:
+            log_failure("forgotten_list_not_written", error)
+
+
+def forgotten_since(backup: Path, folder: Path) -> ForgottenSince | None:
+    """Return what the list in a folder says of a backup; None where there is no list.
+
+    A backup that the list does not know is placed by the date in its name, or else of its file.
+    """
+    first, events = _parsed(folder / NAME)
+    if first is None:
+        return None
+    digest = _digest(backup)
+    mark = next((line.made for line in events if line.digest == digest), "")
+    begun = [
+        number for number, line in enumerate(events) if mark and line.begun == mark
+    ]
+    begins = None
+    if begun:
+        events = events[begun[0] :]
+    else:
+        made_at = _date_of(backup)
+        events = [line for line in events if line.at > made_at]
+        begins = first.at if made_at < first.at else None
+    hashes: set[str] = set()
+    for line in events:
+        hashes.discard(line.kept)
+        hashes |= {line.forgotten} - {""}
+    return ForgottenSince(bytes.fromhex(first.key), frozenset(hashes), begins)
+
+
+def _date_of(backup: Path) -> datetime:
+    if dated := dated_backup(backup.name):
+        return dated.made_at
+    log = backup.with_name(f"{backup.name}-wal")
+    newest = max(file.stat().st_mtime for file in (backup, log) if file.exists())
+    return datetime.fromtimestamp(newest, tz=UTC)
+
+
+def _hash(key: bytes, id: str) -> str:
+    encoded = id.encode("utf-8", "replace")
+    return hashlib.blake2b(encoded, key=key, digest_size=16).hexdigest()
+
+
+def _digest(file: Path) -> str:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "blake2b").hexdigest()[:32]
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _read(path: Path) -> Iterator[_Line]:
+    """Yield the lines; one that a crash cut off is passed over."""
+    try:
+        opened = path.open("rb")
+    except FileNotFoundError:
+        return
+    with opened:
+        for line in opened:
+            try:
+                yield _decode(line)
+            except msgspec.DecodeError:
+                continue
+
+
+def _parsed(path: Path) -> tuple[_Line | None, list[_Line]]:
+    """Return the line with the key, and those after it."""
+    lines = _read(path)
+    first = next((line for line in lines if line.key), None)
+    return first, list(lines)
+
+
+def _append(path: Path, lines: Sequence[_Line]) -> None:
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    with os.fdopen(os.open(path, flags, _PRIVATE), "r+b") as file:
+        text = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
+        size = file.seek(0, os.SEEK_END)
+        if size and os.pread(file.fileno(), 1, size - 1) != b"\n":
+            text = b"\n" + text  # a crash cut the last line off
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())

@@ -1,0 +1,217 @@
+"""`BackupKeeper`: backups on request and by schedule, and the deletion of expired ones."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime, timedelta
+from itertools import islice
+from pathlib import Path
+
+from mnemosyned.backup_schedule import backup_name, dated_backup, overdue
+from mnemosyned.cli.output.terminal import when
+from mnemosyned.errors import InvalidRequest, MnemosynedError, SleepInProgress
+from mnemosyned.instants import shift
+from mnemosyned.logs import logger
+from mnemosyned.memory.clock import Clock
+from mnemosyned.memory.ports import MaintenanceStore
+from mnemosyned.service.backup_files import (
+    ForgottenList,
+    backup_folder,
+    backup_target,
+    dated_backups,
+    named_target,
+)
+from mnemosyned.service.policies import About, BackupPolicy, PolicyHolder
+from mnemosyned.sleep.lease import SummarizerLease
+from mnemosyned.sleep.scheduler import cron_times
+from mnemosyned.verbs.retention import BackedUp, Backup
+from mnemosyned.verbs.upkeep import BackupStatus
+
+RETRY_S = 900.0
+"""A scheduled backup that failed is tried again this much later."""
+AHEAD = timedelta(minutes=5)
+"""A backup from further in the future than this was dated by a wrong clock."""
+FILES_MAX = 10_000
+ON_SERVER = (
+    "the memory is on a PostgreSQL server: back that up, with pg_dump or pgBackRest; "
+    "mnem export writes a copy that any memory can read"
+)
+PARTIAL_AGE_S = 86_400.0
+"""A part of a copy this old is one that a crash left."""
+
+log = logger()
+
+
+def interval_of(policy: BackupPolicy, now: datetime) -> timedelta:
+    """The time from one scheduled backup to the next; none without a schedule."""
+    if policy.cron:
+        first, second = cron_times(policy.cron, after=now)
+        return second - first
+    return policy.interval or timedelta()
+
+
+class BackupKeeper:
+    """Makes backups and knows the dated ones in the backup folder."""
+
+    def __init__(
+        self,
+        *,
+        store: MaintenanceStore,
+        policies: PolicyHolder,
+        about: About,
+        clock: Clock,
+        lease: SummarizerLease,
+    ) -> None:
+        self._store = store
+        self._policies = policies
+        self._about = about
+        self._clock = clock
+        self._lease = lease
+        self._retry_at = 0.0
+        self._problem = ""
+        self._forgotten = ForgottenList(lambda: self.folder, now=clock.now)
+
+    @property
+    def folder(self) -> Path:
+        """The folder of dated backups, which may not exist yet."""
+        return backup_folder(self._file, self._policies.backup.folder)
+
+    @property
+    def _file(self) -> Path:
+        """The file that backups are made of. Raises `InvalidRequest` where there is none."""
+        if self._about.file is None:
+            raise InvalidRequest(ON_SERVER, field="file")
+        return self._about.file
+
+    def back_up(self, request: Backup) -> BackedUp:
+        """Make the backup that was asked for; without a file, a dated one in the folder."""
+        if request.file is not None:
+            given = named_target(request.file)
+            if given.is_dir():
+                given /= self._name(scheduled=False)
+            target = backup_target(str(given), self._file)
+        else:
+            target = self._dated_target(scheduled=False)
+        return self._copy(target)
+
+    def run_scheduled(self) -> None:
+        """Make a backup if one is due and no cycle runs; a failure is logged and tried again."""
+        if not self._policies.backup.scheduled or time.monotonic() < self._retry_at:
+            return
+        due = self.next_backup()
+        if due is None or self._clock.now() < due:
+            return
+        try:
+            with self._lease.exclusive(purpose="a scheduled backup"):
+                self._back_up_by_schedule()
+        except SleepInProgress:
+            return  # the next check of the triggers comes soon
+        except (MnemosynedError, OSError) as error:
+            self._problem = getattr(error, "message", str(error))
+            self._retry_at = time.monotonic() + RETRY_S
+            log.exception("backup_failed")
+
+    def next_backup(self) -> datetime | None:
+        """When the next scheduled backup is due; None without a schedule."""
+        policy = self._policies.backup
+        if not policy.scheduled or self._about.file is None:
+            return None
+        last = self._last()
+        if last is None:
+            return self._clock.now()
+        if policy.cron:
+            return cron_times(policy.cron, after=last)[0]
+        return shift(last, policy.interval or timedelta())
+
+    def status(self) -> BackupStatus:
+        """Return what `status` says of backups."""
+        policy = self._policies.backup
+        if self._about.file is None:
+            return BackupStatus(
+                folder="", scheduled=False, count=0, last=None, next=None
+            )
+        backups = dated_backups(self.folder)
+        return BackupStatus(
+            folder=str(self.folder),
+            scheduled=policy.scheduled,
+            count=len(backups),
+            last=self._last(),
+            next=self.next_backup(),
+            problem=self._problem,
+        )
+
+    def warnings(self) -> list[str]:
+        """Return what endangers the backups, a sentence each."""
+        if not self._policies.backup.scheduled:
+            return []
+        if self._about.file is None:
+            return [f"backup.schedule has no effect: {ON_SERVER}"]
+        warnings = []
+        if self._problem:
+            warnings.append(f"the last scheduled backup failed: {self._problem}")
+        last, now = self._last(), self._clock.now()
+        interval = interval_of(self._policies.backup, now)
+        if overdue(last, interval=interval, now=now):
+            warnings.append(
+                f"the last scheduled backup is of {when(last)}, older than twice the interval "
+                "of backup.schedule: mnem backup makes one now"
+            )
+        return warnings
+
+    def _back_up_by_schedule(self) -> None:
+        self._remove_parts()  # first: they may have filled the disk
+        target = self._dated_target(scheduled=True)
+        made = self._copy(target)
+        self._problem, self._retry_at = "", 0.0
+        expired = self._policies.backup.keep.expired(dated_backups(self.folder))
+        for backup in expired:
+            (self.folder / backup.name).unlink(missing_ok=True)
+        left = dated_backups(self.folder)
+        self._forgotten.drop_before(min(left).made_at)
+        log.info("backup_made", file=made.file, bytes=made.bytes, removed=len(expired))
+
+    def _copy(self, target: Path) -> BackedUp:
+        mark = self._forgotten.begin_backup()
+        copy = self._store.back_up(target)
+        self._forgotten.end_backup(mark, target)
+        return BackedUp(
+            file=str(target),
+            bytes=copy.bytes,
+            memories=copy.memories,
+            episodes=copy.episodes,
+            problems=list(copy.problems),
+        )
+
+    def _dated_target(self, *, scheduled: bool) -> Path:
+        folder = self.folder
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise InvalidRequest(
+                f"the backup folder {folder} cannot be made: {error.strerror}; set backup.dir "
+                "to another one",
+                field="file",
+            ) from error
+        name = self._name(scheduled=scheduled)
+        return backup_target(str(folder / name), self._file)
+
+    def _name(self, *, scheduled: bool) -> str:
+        return backup_name(self._clock.now(), scheduled=scheduled)
+
+    def _last(self) -> datetime | None:
+        """When the newest dated backup was made, as far as its date can be true."""
+        latest = shift(self._clock.now(), AHEAD)
+        dates = [
+            each.made_at
+            for each in dated_backups(self.folder)
+            if each.made_at <= latest
+        ]
+        return max(dates, default=None)
+
+    def _remove_parts(self) -> None:
+        """Delete parts of copies that a crash left in the folder."""
+        for part in islice(self.folder.glob("memory-*.db.partial"), FILES_MAX):
+            name = part.name.removesuffix(".partial")
+            old = time.time() - part.stat().st_mtime > PARTIAL_AGE_S
+            if old and dated_backup(name):
+                part.unlink(missing_ok=True)

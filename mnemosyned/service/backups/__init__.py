@@ -1,1 +1,0 @@
-"""Backups: on request, by schedule, and which files beside a database are some."""

@@ -1,1 +1,0 @@
-"""Changes of what is kept: selected, previewed, edited, tagged and pinned."""

@@ -1,0 +1,448 @@
+"""The verb `compact`: shorten a conversation, and archive the messages it removes for `expand`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from mnemosyned.conversation.archived import (
+    WORDLESS,
+    as_memory,
+    as_message,
+    as_original,
+    is_stub_of,
+    message_times,
+    stub_pointer,
+)
+from mnemosyned.conversation.auto_policy import AutoPolicy
+from mnemosyned.conversation.compaction import (
+    THRESHOLD,
+    Compaction,
+    CompactionPolicy,
+    MemoryConsolidator,
+    SummarizeMessages,
+)
+from mnemosyned.conversation.key_facts import extract_facts
+from mnemosyned.conversation.messages import (
+    Message,
+    group_messages,
+    is_plain,
+    message_text,
+    message_time,
+    short_digest,
+)
+from mnemosyned.conversation.rounds_policy import RoundsPolicy
+from mnemosyned.conversation.summary_message import (
+    KIND,
+    SummaryContent,
+    SummaryLayout,
+    is_summary,
+    read_summary,
+    render_summary,
+)
+from mnemosyned.errors import NotFound, SummarizerFailed
+from mnemosyned.logs import logger
+from mnemosyned.memory.clock import Clock
+from mnemosyned.memory.ports import (
+    ArchivedMessage,
+    CompactionRecord,
+    MemoryStore,
+    NewCompaction,
+)
+from mnemosyned.memory.values import Episode, MemoryRecord
+from mnemosyned.service.policies import PolicyHolder
+from mnemosyned.sleep.lease import SummarizerLease
+from mnemosyned.text.secrets.masking import (
+    SecretRule,
+    mask_memory,
+    mask_metadata,
+    mask_secrets,
+)
+from mnemosyned.verbs.conversation import Compact, Shortened
+from mnemosyned.verbs.memories import Expand, Expanded
+
+WrittenSummary = tuple[Message, SummaryContent]
+"""A summary that a compaction wrote, and its content."""
+ArchivedPart = ArchivedMessage | str
+"""A message, or the id of the compaction that archived it before."""
+
+
+class IdentifiedConversation:
+    """A conversation whose messages carry our ids while a policy works on them.
+
+    An agent may number its messages from 1 in each conversation. Our ids are digests of session
+    and content: equal for the same message anywhere, and different for any other.
+    """
+
+    def __init__(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        session: str,
+        source: str | None,
+        stored: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict,
+    ) -> None:
+        """`stored` returns a message in the form it is stored in, which is what its id digests."""
+        self.session = session
+        self.source = source
+        self.own = messages
+        self.messages = [
+            {**message, "id": short_digest("m", [source, session, stored(message)])}
+            for message in messages
+        ]
+        pairs = list(zip(self.messages, messages, strict=True))
+        self._own = {id(identified): message for identified, message in pairs}
+        self._by_id = {identified["id"]: message for identified, message in pairs}
+
+    def restored(self, message: Message) -> Message:
+        """Return the message with its agent's id; a kept message is the same object."""
+        if id(message) in self._own:
+            return self._own[id(message)]
+        own = self._by_id.get(str(message.get("id")))
+        if own is None:
+            return message
+        restored = {key: value for key, value in message.items() if key != "id"}
+        if "id" in own:
+            restored["id"] = own["id"]
+        return restored
+
+    def original(self, message_id: str) -> Mapping[str, Any]:
+        """Return the agent's own message for one of our ids."""
+        return self._by_id[message_id]
+
+    def new_summaries(self, done: Compaction) -> list[WrittenSummary]:
+        """Return the summaries that a compaction of this conversation wrote."""
+        return [
+            (message, read_summary(message))
+            for message in done.messages
+            if id(message) not in self._own and _is_ours(message)
+        ]
+
+    def new_stubs(self, done: Compaction) -> dict[str, Message]:
+        """Return the messages that a compaction turned into stubs, by our ids."""
+        return {
+            message["id"]: message
+            for message in done.messages
+            if id(message) not in self._own and message.get("id") in self._by_id
+        }
+
+
+class CompactionArchive:
+    """Store of removed messages, and of the ids under which summaries refer to them."""
+
+    def __init__(
+        self,
+        *,
+        store: MemoryStore,
+        clock: Clock,
+        policies: PolicyHolder,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._policies = policies
+
+    def identify(
+        self, messages: Sequence[Mapping[str, Any]], *, session: str, source: str | None
+    ) -> IdentifiedConversation:
+        """Give the messages our ids, for a policy to work on."""
+        stored = (
+            dict if self._policies.intake.secrets is SecretRule.KEEP else mask_metadata
+        )
+        return IdentifiedConversation(
+            messages, session=session, source=source, stored=stored
+        )
+
+    def keep(self, done: Compaction, conversation: IdentifiedConversation) -> list[str]:
+        """Store the messages removed; return the ids of the memories that hold them."""
+        now = self._clock.now()
+        parts = self._parts(done, conversation, now)
+
+        def compacting(
+            id: str, text: str, own: Iterable[ArchivedPart]
+        ) -> NewCompaction:
+            compacted = CompactionRecord(
+                id=id,
+                session=conversation.session,
+                source=conversation.source,
+                policy=done.policy,
+                created_at=now,
+            )
+            return NewCompaction(compacted, text, tuple(own))
+
+        merged = self._merged_summaries(done, conversation)
+        summaries = [
+            compacting(
+                content.id,
+                mask_secrets(message["content"]),
+                [*_ids_within(merged, content), *_parts_of(content, parts)],
+            )
+            for message, content in conversation.new_summaries(done)
+        ]
+        stubs = [compacting(id, "", [parts[id]]) for id in conversation.new_stubs(done)]
+        return self._store.compactions.add([*summaries, *stubs])
+
+    def expanded(self, request: Expand) -> Expanded | None:
+        """Return the messages of a compaction that were not forgotten; None for another id.
+
+        The episode is written by rule from those messages, so that it holds nothing forgotten.
+        """
+        compaction = self._store.compactions.get(request.id)
+        if compaction is None:
+            return None
+        compacted, originals = compaction
+        if not originals:
+            raise NotFound(
+                f"everything that {request.id} stands for was forgotten", field="id"
+            )
+        facts = extract_facts([as_message(memory) for memory in originals])
+        times = [memory.created_at for memory in originals]
+        episode = Episode(
+            id=compacted.id,
+            content=mask_secrets(render_summary(facts, shape=SummaryLayout())),
+            created_at=compacted.created_at,
+            session=compacted.session,
+            source=compacted.source,
+            level=0,
+            item_count=len(originals),
+            covers_from=min(times),
+            covers_until=max(times),
+            summarizer=f"compact:{compacted.policy}",
+            summary_of=tuple(memory.id for memory in originals),
+        )
+        if not request.reveal:
+            originals = [mask_memory(memory) for memory in originals]
+        return Expanded(episode, [as_original(memory) for memory in originals])
+
+    def _parts(
+        self, done: Compaction, conversation: IdentifiedConversation, now: datetime
+    ) -> dict[str, ArchivedPart]:
+        """Return the archived form of each message removed, by our ids."""
+        ids = (message["id"] for message in conversation.messages)
+        times = dict(zip(ids, message_times(conversation.own, now=now), strict=True))
+        return {
+            removed.id: self._part(removed.id, conversation, times[removed.id])
+            for removed in done.archived
+        }
+
+    def _part(
+        self, id: str, conversation: IdentifiedConversation, said: datetime
+    ) -> ArchivedPart:
+        """Return a message as a memory, or for a stub the id of its original's compaction."""
+        own = conversation.original(id)
+        archived_as = stub_pointer(own)
+        if archived_as and self._is_stub(own, archived_as):
+            return archived_as
+        memory = as_memory(
+            own,
+            id=id,
+            said=said,
+            session=conversation.session,
+            source=conversation.source,
+        )
+        return ArchivedMessage(
+            self._policies.intake.taken(memory, now=self._clock.now()),
+            may_reuse=is_plain(own) and memory.content != WORDLESS,
+            has_timestamp=message_time(own) is not None,
+        )
+
+    def _is_stub(self, message: Message, id: str) -> bool:
+        compaction = self._store.compactions.get(id)
+        if compaction is None:
+            return False
+        _, originals = compaction
+        return any(is_stub_of(message, as_message(memory)) for memory in originals)
+
+    def _merged_summaries(
+        self, done: Compaction, conversation: IdentifiedConversation
+    ) -> list[tuple[SummaryContent, list[str]]]:
+        """Return earlier summaries that this compaction merged, with their compactions' ids."""
+        left = {id(message) for message in done.messages}
+        earlier = (
+            (message, read_summary(message))
+            for message in conversation.messages
+            if is_summary(message) and id(message) not in left
+        )
+        return [
+            (content, self._compaction_ids(message, content, conversation))
+            for message, content in earlier
+        ]
+
+    def _compaction_ids(
+        self,
+        summary: Message,
+        content: SummaryContent,
+        conversation: IdentifiedConversation,
+    ) -> list[str]:
+        """Return the ids of the compaction that wrote a summary, also without its metadata."""
+        if not content.summary_of:
+            id = self._store.compactions.find_by_summary(
+                mask_secrets(message_text(summary)),
+                session=conversation.session,
+                source=conversation.source,
+            )
+            return [id] if id else []
+        return [content.id, *(id for id in content.summary_of if id.startswith("c-"))]
+
+
+def _ids_within(
+    merged: Iterable[tuple[SummaryContent, list[str]]], content: SummaryContent
+) -> Iterator[str]:
+    """Yield the compaction ids of earlier summaries that a summary covers."""
+    for earlier, ids in merged:
+        if set(earlier.summary_of) <= set(content.summary_of):
+            yield from ids
+
+
+def _parts_of(
+    content: SummaryContent, parts: Mapping[str, ArchivedPart]
+) -> list[ArchivedPart]:
+    return [parts[id] for id in content.summary_of if id in parts]
+
+
+def _is_ours(message: Message) -> bool:
+    metadata = message.get("metadata")
+    return isinstance(metadata, Mapping) and metadata.get("kind") == KIND
+
+
+log = logger()
+
+
+class CompactService:
+    """The verb `compact` ."""
+
+    def __init__(
+        self,
+        *,
+        lease: SummarizerLease,
+        clock: Clock,
+        archive: CompactionArchive,
+        policies: PolicyHolder,
+    ) -> None:
+        self._policies = policies
+        self._lease = lease
+        self._clock = clock
+        self._archive = archive
+
+    def compact(self, request: Compact) -> Shortened:
+        counter = self._policies.window.counter
+        tokens = counter.total(request.messages)
+        limit = self._limit(request, tokens)
+        policy = self._policy(request, limit)
+        if not (request.force or policy.due(tokens).due):
+            return _unchanged(request, counter.name, tokens=tokens, limit=limit)
+        conversation = self._archive.identify(
+            request.messages, session=request.session, source=request.source
+        )
+        done = policy.compact(conversation.messages, keep_recent=request.keep_recent)
+        archived = self._archive.keep(done, conversation) if done.changed else []
+        log.info(
+            "compacted",
+            policy=done.policy,
+            taken_out=len(done.archived),
+            tokens_before=done.tokens_before,
+            tokens_after=done.tokens_after,
+            fallback_reason=done.fallback_reason or None,
+        )
+        summary_ids = (content.id for _, content in conversation.new_summaries(done))
+        return Shortened(
+            changed=done.changed,
+            messages=[conversation.restored(message) for message in done.messages],
+            policy=done.policy,
+            counter=done.counter,
+            tokens_before=done.tokens_before,
+            tokens_after=done.tokens_after,
+            limit=limit,
+            over_budget=0 < limit < done.tokens_after,
+            summaries=list(done.summaries),
+            expand=[*summary_ids, *conversation.new_stubs(done)],
+            archived=archived,
+            orphans=list(done.orphans),
+            fallback_reason=done.fallback_reason,
+        )
+
+    def _limit(self, request: Compact, tokens: int) -> int:
+        """Return the limit in tokens of our own counter."""
+        limit = (
+            self._policies.window.budget.total
+            if request.max_tokens is None
+            else request.max_tokens
+        )
+        if request.reported_tokens and tokens:
+            # The API counted otherwise: scale its limit to our tokens.
+            limit = limit * tokens // request.reported_tokens
+        return limit
+
+    def _policy(self, request: Compact, limit: int) -> CompactionPolicy:
+        counter = self._policies.window.counter
+        threshold = THRESHOLD if request.threshold is None else request.threshold
+        if request.policy == "facts":
+            return MemoryConsolidator(threshold, limit, counter=counter)
+        summarize = self._model_summarizer()
+        if request.policy == "rounds":
+            return RoundsPolicy(
+                0 if request.force else limit, counter=counter, summarize=summarize
+            )
+        return AutoPolicy(
+            limit,
+            threshold=0.0 if request.force else threshold,
+            counter=counter,
+            summarize=summarize,
+        )
+
+    def _model_summarizer(self) -> SummarizeMessages | None:
+        """Return the model as a summarizer of messages; None where none is configured."""
+        if not self._lease.has_model:
+            return None
+        return _TimeLimitedModel(
+            self._lease, self._clock, limit_s=self._policies.window.model_limit_s
+        )
+
+
+class _TimeLimitedModel:
+    """A model that summarizes messages until the time for one compaction is used up."""
+
+    def __init__(self, lease: SummarizerLease, clock: Clock, *, limit_s: float) -> None:
+        self._lease = lease
+        self._clock = clock
+        self._limit_s = limit_s
+        self._ends: float | None = None
+        """Set at the first call, by the monotonic clock."""
+
+    def __call__(self, messages: Sequence[Message]) -> str:
+        """Summarize. Raises `SummarizerFailed`."""
+        self._ends = self._ends or time.monotonic() + self._limit_s
+        left_s = self._ends - time.monotonic()
+        if left_s <= 0:
+            raise SummarizerFailed(
+                f"its {self._limit_s:g} s for one compaction are used up"
+            )
+        now = self._clock.now()
+        memories = [
+            MemoryRecord(
+                id=str(position),
+                content=message_text(message),
+                created_at=message_time(message) or now,
+                role=message["role"],
+            )
+            for position, message in enumerate(messages)
+        ]
+        summary = self._lease.summarize(memories, time_limit_s=left_s)
+        if summary.fallback_reason:
+            raise SummarizerFailed(summary.fallback_reason)
+        return summary.text
+
+
+def _unchanged(request: Compact, counter: str, *, tokens: int, limit: int) -> Shortened:
+    return Shortened(
+        changed=False,
+        messages=request.messages,
+        policy=request.policy,
+        counter=counter,
+        tokens_before=tokens,
+        tokens_after=tokens,
+        limit=limit,
+        over_budget=0 < limit < tokens,
+        orphans=list(group_messages(request.messages).orphans),
+    )

@@ -1,0 +1,228 @@
+"""The verb `context`: assemble an agent's context."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+from mnemosyned.conversation.budget import TokenBudget
+from mnemosyned.conversation.context import (
+    ChosenWindow,
+    ContextManager,
+    WindowFitter,
+    user_message,
+)
+from mnemosyned.conversation.learnings.selection import select_relevant
+from mnemosyned.conversation.messages import Message, message_text
+from mnemosyned.conversation.sections import Quoted, Relevance
+from mnemosyned.conversation.summary_message import sendable
+from mnemosyned.instants import in_zone
+from mnemosyned.memory.clock import Clock
+from mnemosyned.memory.learning import Learning
+from mnemosyned.memory.ports import MemoryStore
+from mnemosyned.search.hits import Hit
+from mnemosyned.service.policies import PolicyHolder
+from mnemosyned.text.dates.questions import QuestionTimes, parse_times
+from mnemosyned.text.terms import snippet, terms
+from mnemosyned.verbs.conversation import Assembled, Context
+from mnemosyned.verbs.memories import Recall, Recalled
+from mnemosyned.verbs.request import QUERY_CHARS_MAX, names
+from mnemosyned.verbs.times import local_zone
+
+RECALLED_MAX = 30
+"""More hits than fit into memory's share of a usual window."""
+QUOTED_CHARS_MAX = 600
+"""Characters of a longer memory that are shown: the stretch that matches best."""
+LEARNINGS_MAX = 1_000
+"""Newest learnings considered; a context shows five."""
+
+
+class Recaller(Protocol):
+    """Search of memory, as far as a context needs it."""
+
+    def recall(self, request: Recall) -> Recalled:
+        """Return the hits for a question."""
+        ...
+
+
+class ContextService:
+    """The verb `context` over one store."""
+
+    def __init__(
+        self,
+        *,
+        store: MemoryStore,
+        clock: Clock,
+        recaller: Recaller,
+        policies: PolicyHolder,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._recaller = recaller
+        self._policies = policies
+
+    def context(self, request: Context) -> Assembled:
+        """Assemble the context. Raises `InvalidRequest` where it cannot fit its total."""
+        budget, counter = self._budget(request), self._policies.window.counter
+        new = user_message(request.message)
+        question = _question(new)
+        learnings = self._learnings(request, question, tokens=budget.learnings)
+        fitter = WindowFitter(
+            request.system,
+            new,
+            request.messages,
+            budget=budget,
+            counter=counter,
+            tools=request.tools,
+        )
+        chosen = fitter.fit()
+        manager = ContextManager(
+            budget,
+            counter=counter,
+            memory_place=request.memory_place,
+            shrink_learnings=True,
+        )
+        recalled = self._recalled(request, question, chosen, learnings)
+        window = manager.assemble(
+            chosen,
+            memory_results=[quoted for _, quoted in recalled],
+            learnings=[learning.text for learning in learnings],
+            tool_definitions=request.tools,
+        )
+        return Assembled(
+            system=window.system,
+            messages=sendable(window.messages),
+            tokens=window.breakdown,
+            total=window.breakdown.total,
+            kept=list(window.kept),
+            dropped=list(window.dropped),
+            recalled=[id for id, _ in recalled[: window.memory_shown]],
+            learnings=[learning.id for learning in learnings[: window.learnings_shown]],
+            orphans=list(window.orphans),
+        )
+
+    def _budget(self, request: Context) -> TokenBudget:
+        """Return the configured budget, overridden by the values of the request."""
+        given: dict[str, Any] = {
+            "total": request.total,
+            "system_reserve": request.system_reserve,
+            "tool_definitions_reserve": request.tools_reserve,
+            "memory_fraction": request.memory_fraction,
+            "learnings_fraction": request.learnings_fraction,
+            "fresh_tail_count": request.fresh_tail,
+        }
+        return replace(
+            self._policies.window.budget,
+            **{name: value for name, value in given.items() if value is not None},
+        )
+
+    def _learnings(
+        self, request: Context, question: str, *, tokens: int
+    ) -> list[Learning]:
+        """Return the learnings that apply to the request, most relevant first."""
+        in_force = self._store.learnings.find(
+            sources=_learning_sources(request), limit=LEARNINGS_MAX
+        )
+        return select_relevant(
+            in_force,
+            question=_subject_text(request, question),
+            now=self._clock.now(),
+            budget_tokens=tokens,
+            count=self._policies.window.counter.text,
+        )
+
+    def _recalled(
+        self,
+        request: Context,
+        question: str,
+        chosen: ChosenWindow,
+        learnings: Sequence[Learning],
+    ) -> list[tuple[str, Quoted]]:
+        """Return lines to quote, best first, with the ids of their memories.
+
+        Texts that the window or a learning shows anyway are not quoted.
+        """
+        hits = self._hits(request, question)
+        if not hits:
+            return []
+        in_window = (request.messages[position] for position in chosen.kept)
+        seen = {
+            *(_normalized(message_text(message)) for message in in_window),
+            _normalized(message_text(user_message(request.message))),
+            *map(_normalized, self._superseded_learnings(request)),
+        }
+        known = {learning.memory for learning in learnings if learning.memory}
+        return list(_quotable_lines(hits, question, seen=seen, known=known))
+
+    def _superseded_learnings(self, request: Context) -> list[str]:
+        """Return the texts of superseded learnings: quoted, they would contradict the new ones."""
+        learnings = self._store.learnings.find(
+            sources=_learning_sources(request), superseded=True, limit=LEARNINGS_MAX
+        )
+        return [learning.text for learning in learnings if learning.superseded_by]
+
+    def _hits(self, request: Context, question: str) -> list[Hit]:
+        """Return the hits worth showing; none for a message without content."""
+        times = parse_times(question, in_zone(self._clock.now(), local_zone()))
+        relevance = Relevance(question, times)
+        if not relevance.has_content:
+            return []
+        recall = Recall(
+            question,
+            limit=RECALLED_MAX,
+            session=request.session,
+            source=request.source,
+            explain=True,
+        )
+        return relevance.worthwhile(self._recaller.recall(recall).hits)
+
+
+def _question(new: Message) -> str:
+    """Return the text of the new message as a query."""
+    return " ".join(message_text(new).replace("\0", " ").split())[:QUERY_CHARS_MAX]
+
+
+def _subject_text(request: Context, question: str) -> str:
+    """Return the text that says what the talk is about: before "go on", the last user message."""
+    if Relevance(question, QuestionTimes()).has_content:
+        return question
+    before = (
+        message_text(message)
+        for message in reversed(request.messages)
+        if message.get("role") == "user" and message_text(message).strip()
+    )
+    return f"{question} {next(before, '')}"[:QUERY_CHARS_MAX]
+
+
+def _learning_sources(request: Context) -> tuple[str | None, ...]:
+    """Return the sources whose learnings apply: those of the request, and none at all."""
+    sources = names(request.source)
+    return (*sources, None) if sources else ()
+
+
+def _quotable_lines(
+    hits: Sequence[Hit], question: str, *, seen: set[str], known: set[str]
+) -> Iterator[tuple[str, Quoted]]:
+    """Yield each recalled text once, best first, with the id of its memory.
+
+    Texts in `seen` and memories in `known` are left out.
+    """
+    asked = terms(question)
+    for hit in hits:
+        for line in hit.lines or (hit,):
+            words = _normalized(line.content)
+            if not words or words in seen or line.id in known:
+                continue
+            seen.add(words)
+            quoted = Quoted(
+                text=snippet(line.content, asked, width=QUOTED_CHARS_MAX),
+                said=line.created_at,
+                speaker=line.role,
+                source=hit.source or hit.session,
+            )
+            yield line.id, quoted
+
+
+def _normalized(words: str) -> str:
+    return " ".join(words.split())

@@ -1,0 +1,368 @@
+"""Export of all memories from one snapshot as lines, and import of such lines.
+
+Each line is checked before it is stored: a file can be edited, or made up.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from mnemosyned.errors import DaemonBusy, InvalidRequest, MnemosynedError
+from mnemosyned.fairness import give_way
+from mnemosyned.logs import logger
+from mnemosyned.memory.clock import Clock
+from mnemosyned.memory.consolidation import GroupStatus, LogEntry
+from mnemosyned.memory.exchange import (
+    ExchangeStore,
+    ExportedEpisode,
+    ExportedMemory,
+    ExportedRevision,
+    ExportFilter,
+    Record,
+    Restored,
+)
+from mnemosyned.memory.periods import Level
+from mnemosyned.memory.values import DetailKind, tag_names
+from mnemosyned.service.intake import check_metadata, check_text
+from mnemosyned.service.policies import About
+from mnemosyned.text.secrets.masking import (
+    SECRET_KINDS,
+    SecretRule,
+    mask_metadata,
+    mask_secrets,
+)
+from mnemosyned.verbs.exchange import (
+    FOOTER,
+    HEADER,
+    KIND_OF,
+    KINDS,
+    CutOff,
+    Export,
+    Footer,
+    Header,
+    line_kind,
+    parse_record,
+    record_line,
+)
+from mnemosyned.verbs.request import TEXT_MAX
+
+NUMBER_MAX = 1 << 53
+"""No place or count comes near it; the place after a higher one could be none that SQLite has."""
+SEQ_MAX = 1 << 30
+"""PostgreSQL keeps places in four bytes, and what comes after an import is numbered above it."""
+HASHES = range(-1 << 63, 1 << 63)
+NAMES = frozenset({"id", "session", "source", "role", "episode", "memory"})
+"""Fields that are as long as a name may be."""
+_FIELDS: Mapping[type[object], tuple[str, ...]] = {
+    kind: tuple(field.name for field in fields(kind)) for kind in KINDS.values()
+}
+_REVISION_FIELDS = tuple(field.name for field in fields(ExportedRevision))
+_LOGGED = frozenset({GroupStatus.PROMOTED, GroupStatus.VERBATIM, GroupStatus.FAILED})
+_DETAIL_KINDS = frozenset(DetailKind)
+
+
+def accepted(record: Record, rule: SecretRule) -> Record:
+    """Return a record as it may be stored. Raises `InvalidRequest` and `InvalidText`.
+
+    Its secrets are stored as they were, unless secrets are not to be stored: then they are masked.
+    """
+    kind: type[object] = type(record)
+    _check_fields(record, _FIELDS[kind])
+    if check := _CHECKS.get(kind):
+        check(record)
+    if isinstance(record, ExportedMemory) and record.tags:
+        record = replace(record, tags=tag_names(record.tags))
+    if rule is not SecretRule.KEEP and isinstance(record, ExportedMemory):
+        return _masked_memory(record)
+    if rule is not SecretRule.KEEP and isinstance(record, ExportedEpisode):
+        terms = mask_secrets(record.index_terms)
+        return replace(record, content=mask_secrets(record.content), index_terms=terms)
+    return record
+
+
+def _check_fields(record: object, names: Iterable[str]) -> None:
+    """Check what all values of a type have in common."""
+    for name in names:
+        value = getattr(record, name)
+        if check := _VALUE_CHECKS.get(type(value)):
+            check(name, value)
+
+
+def _check_string(name: str, value: str) -> None:
+    check_text(value, field=name)
+    if name in NAMES and len(value) > TEXT_MAX:
+        _refuse(name, f"must have at most {TEXT_MAX} characters")
+
+
+def _check_number(name: str, value: int) -> None:
+    if name.endswith("_hash"):
+        if value not in HASHES:
+            _refuse(name, "has more than 64 bits")
+        return
+    most = SEQ_MAX if name == "seq" else NUMBER_MAX
+    if not 0 <= value <= most:
+        _refuse(name, f"must be between 0 and {most:,}")
+
+
+def _check_instant(name: str, value: datetime) -> None:
+    if value.tzinfo is None:
+        _refuse(name, "names no zone")
+
+
+def _check_members(name: str, value: tuple[object, ...]) -> None:
+    for member in value:
+        if isinstance(member, str):
+            check_text(member, field=name)
+
+
+_VALUE_CHECKS: Mapping[type[Any], Callable[[str, Any], None]] = {
+    str: _check_string,
+    int: _check_number,
+    datetime: _check_instant,
+    tuple: _check_members,
+}
+
+
+def _check_memory(memory: ExportedMemory) -> None:
+    if not memory.content and not memory.pruned_at:
+        _refuse("content", "is empty, and the memory was not pruned")
+    if not 0 <= memory.importance <= 1:
+        _refuse("importance", "must be between 0 and 1")
+    for kind, value, _ in memory.details:
+        if kind not in _DETAIL_KINDS:
+            _refuse("details", f"has an unknown kind {kind!r}")
+        check_text(value, field="details")
+    check_metadata(memory.metadata, field="metadata")
+    for revision in memory.revisions:
+        _check_fields(revision, _REVISION_FIELDS)
+
+
+def _check_episode(episode: ExportedEpisode) -> None:
+    if episode.level not in set(Level):
+        _refuse("level", "must be between 0 and 3")
+    if episode.item_count < 1:
+        _refuse("item_count", "must be positive")
+    if episode.originals not in (0, episode.item_count):
+        _refuse("item_count", "is not the number of its originals")
+
+
+def _check_log_entry(entry: LogEntry) -> None:
+    if entry.status not in _LOGGED:
+        _refuse("status", "is none that a log has")
+
+
+_CHECKS: Mapping[type[Any], Callable[[Any], None]] = {
+    ExportedMemory: _check_memory,
+    ExportedEpisode: _check_episode,
+    LogEntry: _check_log_entry,
+}
+
+
+def _refuse(name: str, reason: str) -> None:
+    raise InvalidRequest(f"{name} {reason}", field=name)
+
+
+def _masked_memory(memory: ExportedMemory) -> ExportedMemory:
+    """Return a memory without its secrets."""
+    return replace(
+        memory,
+        content=mask_secrets(memory.content),
+        metadata=mask_metadata(memory.metadata),
+        details=tuple(
+            detail for detail in memory.details if detail[0] not in SECRET_KINDS
+        ),
+        revisions=tuple(
+            replace(
+                revision,
+                content=revision.content and mask_secrets(revision.content),
+                fields=mask_metadata(revision.fields),
+            )
+            for revision in memory.revisions
+        ),
+    )
+
+
+CHUNK_BYTES = 64 * 1024
+LINES_MAX = 20_000
+POSTPONED_S = 60.0
+"""How long no cycle begins by itself after a part of an export was restored."""
+
+log = logger()
+
+
+@dataclass(frozen=True, slots=True)
+class ExportLimits:
+    """Bounds of a snapshot: while it is read, the write-ahead log cannot be checkpointed."""
+
+    duration_s: float = 600.0
+    log_bytes: int = 1 << 30
+    """How much the write-ahead log may grow meanwhile."""
+
+
+@dataclass(slots=True)
+class _Written:
+    """The lines written so far."""
+
+    digest: Any = field(default_factory=hashlib.sha256)
+    counts: Counter[str] = field(default_factory=Counter)
+    waiting: list[bytes] = field(default_factory=list)
+    waiting_bytes: int = 0
+
+    def add(self, kind: str, line: bytes) -> None:
+        """Add a line."""
+        self.counts[kind] += 1
+        self.waiting.append(line + b"\n")
+        self.waiting_bytes += len(line) + 1
+
+    def take(self) -> bytes:
+        """Return the lines that wait, as one chunk."""
+        chunk = b"".join(self.waiting)
+        self.waiting, self.waiting_bytes = [], 0
+        self.digest.update(chunk)
+        return chunk
+
+    def footer(self) -> bytes:
+        """Return the last line."""
+        footer = Footer(counts=dict(self.counts), sha256=self.digest.hexdigest())
+        return msgspec.json.encode(footer) + b"\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CyclesMeanwhile:
+    """Sleep cycles while parts are restored: put off before each part, and told after it.
+
+    A cycle amid an import would summarize what the next lines have a summary of.
+    """
+
+    postpone: Callable[[float], object]
+    """Takes seconds."""
+    on_restored: Callable[[], object]
+
+
+class ExchangeService:
+    """Export, one at a time, and exact import."""
+
+    def __init__(
+        self,
+        *,
+        store: ExchangeStore,
+        clock: Clock,
+        about: About,
+        cycles: CyclesMeanwhile,
+        secrets: Callable[[], SecretRule] = lambda: SecretRule.KEEP,
+        limits: ExportLimits | None = None,
+    ) -> None:
+        """Restore by `secrets`, the rule in force for what is stored."""
+        self._store = store
+        self._clock = clock
+        self._about = about
+        self._cycles = cycles
+        self._secrets = secrets
+        self._limits = limits or ExportLimits()
+        self._exporting = threading.Lock()
+
+    def export(self, request: Export) -> Iterator[bytes]:
+        """Return the lines in chunks; closing the iterator ends the snapshot.
+
+        Raises `DaemonBusy` while another export runs: each holds a snapshot; and `StorageFailed`.
+        """
+        chosen = request.chosen
+        if not self._exporting.acquire(blocking=False):
+            raise DaemonBusy("another export is running; try again when it is done")
+        chunks = self._chunks(chosen)
+        next(chunks)  # from here on, closing it frees the lock
+        return chunks
+
+    def _chunks(self, chosen: ExportFilter) -> Iterator[bytes]:
+        written = _Written()
+        try:
+            with self._store.export(chosen) as (expected, records):
+                yield b""
+                written.add("header", self._header(chosen, expected))
+                for reason in self._add_all(records, written):
+                    yield written.take()
+                    if reason:
+                        log.warning("export_cut_off", reason=reason)
+                        yield msgspec.json.encode(CutOff(reason=reason)) + b"\n"
+                        return
+            yield written.take()
+            yield written.footer()
+        finally:
+            self._exporting.release()
+
+    def _add_all(self, records: Iterator[Record], written: _Written) -> Iterator[str]:
+        """Add all lines, and yield for each chunk: a reason, if the snapshot has to end."""
+        ends = time.monotonic() + self._limits.duration_s
+        log_bytes_max = self._log_bytes() + self._limits.log_bytes
+        for record in records:
+            give_way()
+            written.add(KIND_OF[type(record)], record_line(record))
+            if written.waiting_bytes < CHUNK_BYTES:
+                continue
+            if time.monotonic() > ends:
+                yield f"it took longer than {self._limits.duration_s:g} s"
+            elif self._log_bytes() > log_bytes_max:
+                yield "the write-ahead log grew too long meanwhile"
+            else:
+                yield ""
+
+    def _log_bytes(self) -> int:
+        file = self._about.file
+        if file is None:
+            return 0
+        try:
+            return file.with_name(file.name + "-wal").stat().st_size
+        except FileNotFoundError:
+            return 0
+
+    def _header(self, chosen: ExportFilter, expected: dict[str, int]) -> bytes:
+        header = Header(
+            program=self._about.version,
+            schema=self._about.schema_version,
+            created_at=self._clock.now(),
+            database=self._about.database,
+            whole=chosen.is_whole,
+            expected=expected,
+        )
+        return msgspec.json.encode(header)
+
+    def restore(self, body: bytes | bytearray) -> Restored:
+        """Store the records of these lines; one transaction. The footer lets cycles begin again.
+
+        Raises `MalformedJson` and `InvalidRequest`, which name the line.
+        """
+        lines = [line for line in bytes(body).split(b"\n") if line.strip()]
+        if len(lines) > LINES_MAX:
+            raise InvalidRequest(
+                f"{len(lines):,} lines in one request; send {LINES_MAX:,} at most"
+            )
+        is_first = bool(lines) and line_kind(lines[0]).record == HEADER
+        is_last = bool(lines) and line_kind(lines[-1]).record == FOOTER
+        records = _parsed(
+            lines[: len(lines) - is_last], self._secrets(), start=is_first
+        )
+        self._cycles.postpone(0.0 if is_last else POSTPONED_S)
+        restored = self._store.restore(records) if records else Restored()
+        self._cycles.on_restored()
+        return restored
+
+
+def _parsed(lines: list[bytes], rule: SecretRule, *, start: int) -> list[Record]:
+    """Read the records from a line on. Raises the error that names the line at fault."""
+    records: list[Record] = []
+    for number, line in enumerate(lines[start:], start):
+        give_way()
+        try:
+            records.append(accepted(parse_record(line), rule))
+        except MnemosynedError as error:
+            raise type(error)(error.message, field=f"lines[{number}]") from error
+    return records

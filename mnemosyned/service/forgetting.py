@@ -1,0 +1,567 @@
+"""Verbs that forget, restore and prune memories, and the grace period of forgotten ones."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import partial, reduce
+from operator import or_
+from pathlib import Path
+from typing import Protocol, Self
+
+import msgspec
+
+from mnemosyned import process_memory
+from mnemosyned.errors import (
+    ClockJumped,
+    InvalidRequest,
+    NotFound,
+    StorageFailed,
+    WordsPruned,
+)
+from mnemosyned.ids import new_id
+from mnemosyned.instants import shift
+from mnemosyned.logs import log_failure, logger
+from mnemosyned.memory.clock import Clock
+from mnemosyned.memory.forgetting import Grace, Prunable, Removal, Retention
+from mnemosyned.memory.periods import Level
+from mnemosyned.memory.ports import GraceStore, MemoryStore, RetentionStore
+from mnemosyned.memory.values import Episode
+from mnemosyned.service.backup_files import (
+    ForgottenList,
+    backup_folder,
+    file_bytes,
+    known_backups,
+)
+from mnemosyned.service.changes import Selected, Selector
+from mnemosyned.service.clock_guard import ClockGuard
+from mnemosyned.service.intake import CHUNK, chunks, in_steps
+from mnemosyned.service.policies import About, PolicyHolder
+from mnemosyned.service.purging import WORDS_REMAIN, HostedPurger, Purger
+from mnemosyned.sleep.cycle import SleepCycle
+from mnemosyned.sleep.rollup import rewrite_stale
+from mnemosyned.text.word_cache import clear_word_caches
+from mnemosyned.verbs.request import names
+from mnemosyned.verbs.retention import (
+    Forget,
+    Forgotten,
+    Prune,
+    Pruned,
+    Restore,
+    Restored,
+)
+
+log = logger()
+
+
+class _Clock(Protocol):
+    def now(self) -> datetime: ...
+
+
+class GraceKeeper:
+    """Begins and ends grace times."""
+
+    def __init__(
+        self,
+        *,
+        store: GraceStore,
+        policies: PolicyHolder,
+        clock: _Clock,
+        forgotten: ForgottenList,
+    ) -> None:
+        """Take a `clock` that does not jump ahead: by it forgetting becomes final."""
+        self.on_put_back: Callable[[Sequence[int]], None] = lambda _: None
+        self._store = store
+        self._policies = policies
+        self._clock = clock
+        self._forgotten = forgotten
+
+    def begin(self) -> Grace | None:
+        """Return the grace time of a call; None where the settings give none."""
+        hours = self._policies.current.grace_hours
+        if not hours:
+            return None
+        now = self._clock.now()
+        return Grace(new_id(now), shift(now, timedelta(hours=hours)))
+
+    def put_back(self, id: str) -> int:
+        """Put back a forgotten memory, or all that one call forgot; return how many.
+
+        Chunk by chunk. Raises `PartlyDone` where a later one fails.
+        """
+        keys = self._store.kept([id])
+
+        def put_back(chunk: Sequence[str]) -> int:
+            self._forgotten.withdraw(chunk)
+            returned = self._store.put_back(chunk)
+            if returned:
+                self.on_put_back([position for _, position in returned])
+            return len(returned)
+
+        def progress(counts: Sequence[int]) -> str:
+            return f"{sum(counts):,} of {len(keys):,} are put back"
+
+        count = sum(in_steps(keys, CHUNK, put_back, done=progress))
+        if count:
+            log.info("put_back", count=count)
+        return count
+
+    def kept(self, ids: Sequence[str]) -> list[str]:
+        """Return the keys of what is kept of these memories or calls."""
+        return self._store.kept(ids) if ids else []
+
+    def finish(self, keys: Sequence[str]) -> int:
+        """Forget for good what is kept under these keys, chunk by chunk; return how many.
+
+        Raises `PartlyDone` where a later chunk fails.
+        """
+
+        def progress(counts: Sequence[int]) -> str:
+            return f"{sum(counts):,} of {len(keys):,} are forgotten for good"
+
+        return sum(in_steps(keys, CHUNK, self._store.finish, done=progress))
+
+    def finish_due(self) -> int:
+        """Forget for good what can no longer be put back; return how much."""
+        due = self._store.kept(before=self._clock.now())
+        if not due:
+            return 0
+        count = self.finish(due)
+        log.info("forgotten_for_good", count=count)
+        return count
+
+    def check(self, ids: Iterable[str]) -> None:
+        """Raise `NotFound` that says so for what is forgotten already."""
+        for id in ids:
+            final_at = self._store.is_recoverable(id)
+            if final_at:
+                raise NotFound(
+                    f"{id} is forgotten already; until {final_at:%Y-%m-%d %H:%M} UTC `restore` puts "
+                    "it back, and `forget` with `now` deletes it for good",
+                    field="id",
+                )
+
+
+PRUNED_MAX = 200_000
+"""Originals that one call takes; the others wait for the next."""
+
+
+class Pruner:
+    """Prunes by the settings after each cycle, or as one request says."""
+
+    def __init__(
+        self,
+        *,
+        store: RetentionStore,
+        policies: PolicyHolder,
+        clock: Clock,
+        guard: ClockGuard | None,
+        on_removal: Callable[[], None],
+    ) -> None:
+        """Call `on_removal` after text was deleted. Without a `guard` the clock is believed."""
+        self._store = store
+        self._policies = policies
+        self._clock = clock
+        self._guard = guard
+        self._on_removal = on_removal
+
+    def prune(self, request: Prune) -> Pruned:
+        retention = self._retention(request)
+        if request.believe_clock and self._guard and not request.dry_run:
+            self._guard.confirm()
+        doubt = self.doubt(retention)
+        now = self._clock.now()
+        if request.dry_run:
+            prunable = self._prunable(retention, now=now)
+            return _result(prunable, dry_run=True, doubt=doubt)
+        if doubt:
+            raise ClockJumped(
+                f"nothing was pruned: {doubt} Check the date; if it is right, add --believe-clock",
+                field="believe_clock",
+            )
+        return self._pruned(retention, now=now)
+
+    def prune_by_settings(self) -> None:
+        """Prune what the settings say; by default that is nothing."""
+        retention = self._policies.retention
+        if retention == Retention():
+            return
+        clock = self._guard or self._clock
+        pruned = self._pruned(retention, now=clock.now())
+        if pruned.memories:
+            log.info(
+                "archive_pruned",
+                count=pruned.memories,
+                characters=pruned.characters,
+            )
+
+    def doubt(self, retention: Retention | None = None) -> str:
+        """Why nothing is pruned by the clock's age, in a sentence; empty where it is believed."""
+        keep = (retention or self._policies.retention).keep
+        if self._guard is None or keep is None:
+            return ""
+        return self._guard.doubt()
+
+    def _retention(self, request: Prune) -> Retention:
+        """Return what the request keeps, or else what the settings keep."""
+        days, characters_max = request.keep_days, request.characters_max
+        if days is None and characters_max is None:
+            return self._policies.retention
+        keep = None if days is None else timedelta(days=days)
+        return Retention(keep=keep, characters_max=characters_max)
+
+    def _pruned(self, retention: Retention, *, now: datetime) -> Pruned:
+        prunable = self._prunable(retention, now=now)
+
+        def prune(chunk: Sequence[str]) -> int:
+            count = self._store.prune(chunk, now=now)
+            self._on_removal()
+            return count
+
+        def progress(counts: Sequence[int]) -> str:
+            return f"{sum(counts):,} of {len(prunable.ids):,} originals were pruned"
+
+        in_steps(prunable.ids, CHUNK, prune, done=progress)
+        return _result(prunable)
+
+    def _prunable(self, retention: Retention, *, now: datetime) -> Prunable:
+        return self._store.prunable(retention, now=now, limit=PRUNED_MAX)
+
+
+def _result(prunable: Prunable, *, dry_run: bool = False, doubt: str = "") -> Pruned:
+    return Pruned(
+        dry_run=dry_run,
+        memories=len(prunable.ids),
+        characters=prunable.characters,
+        oldest=prunable.oldest,
+        newest=prunable.newest,
+        more=len(prunable.ids) >= PRUNED_MAX,
+        doubt=doubt,
+    )
+
+
+IN_FORCE_MAX = 1_000
+"""Ids in a receipt of memories that hold again."""
+
+
+class RetentionService:
+    """Deletes memories and brings them back, in short steps that can be repeated."""
+
+    def __init__(
+        self,
+        *,
+        store: MemoryStore,
+        cycle: SleepCycle,
+        policies: PolicyHolder,
+        about: About,
+        guard: ClockGuard | None = None,
+        purge_soon: Callable[[], None] | None = None,
+    ) -> None:
+        """`guard` judges the clock; without one it is believed, as one that tests move is.
+
+        `purge_soon` asks who purges for many memories to run `purger.run_due`.
+        """
+        self._about = about
+        self._policies = policies
+        self._store = store
+        self._cycle = cycle
+        self.on_removal: Callable[[], None] = lambda: None
+        """Called after text was deleted, for caches that hold copies of it."""
+        self.purger = self._make_purger(purge_soon)
+        self._forgotten = ForgottenList(self._backup_folder, now=cycle.clock.now)
+        self.pruner = Pruner(
+            store=store.archive.retention,
+            policies=policies,
+            clock=cycle.clock,
+            guard=guard,
+            on_removal=self._announce_removal,
+        )
+        self.grace = GraceKeeper(
+            store=store.archive.grace,
+            policies=policies,
+            clock=guard or cycle.clock,
+            forgotten=self._forgotten,
+        )
+        self._selector = Selector(store)
+        self._rewriting = threading.RLock()
+
+    def _backup_folder(self) -> Path | None:
+        file = self._about.file
+        return backup_folder(file, self._policies.backup.folder) if file else None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.purger.close()
+
+    def start(self) -> None:
+        """Finish what an interrupted process left: stale summaries at once, the purge later."""
+        self.rewrite_stale_or_log()
+        self.finish_forgotten()
+        self.purger.start()
+
+    def _make_purger(self, soon: Callable[[], None] | None) -> Purger:
+        due = self._store.deletion.purge_due
+        if soon:
+            return HostedPurger(due=due, work=self._purge, soon=soon)
+        return Purger(
+            due=due,
+            work=self._purge,
+            busy=lambda: self._cycle.gate.busy,
+            background=self._about.in_background,
+        )
+
+    def _announce_removal(self) -> None:
+        self.on_removal()
+
+    def rewrite_stale_or_log(self, *, highest: Level = Level.MONTH) -> str:
+        """Rewrite stale summaries after a committed change; return why some are left, if any.
+
+        The change is kept in any case: a stale summary is empty until the next cycle or start
+        rewrites it.
+        """
+        try:
+            self.rewrite_stale(highest=highest)
+        except StorageFailed as error:
+            log_failure("rewriting_put_off", error)
+            return (
+                f"summaries wait to be rewritten until the next cycle: {error.reason}"
+            )
+        return ""
+
+    def rewrite_stale(self, *, highest: Level = Level.MONTH) -> int:
+        """Rewrite the stale summaries up to a level, and return how many."""
+        return rewrite_stale(
+            self._store,
+            self._cycle.lease,
+            policy=self._cycle.policy.rollup,
+            exclusive=self._rewriting,
+            highest=highest,
+        )
+
+    def after_cycle(self) -> None:
+        """Prune by the settings, rewrite stale summaries, and purge what is due.
+
+        A storage failure is logged, and the next cycle tries again.
+        """
+        try:
+            self.pruner.prune_by_settings()
+            self.grace.finish_due()
+            self.rewrite_stale()
+            self.purger.purge()
+        except StorageFailed as error:
+            log_failure("upkeep_put_off", error)
+
+    def finish_forgotten(self) -> None:
+        """Delete for good what was forgotten and can no longer be put back."""
+        try:
+            if self.grace.finish_due():
+                self.purger.purge()
+        except StorageFailed as error:
+            log_failure("upkeep_put_off", error)
+
+    # --------------------------------------------------------------- forget
+
+    def forget(self, request: Forget) -> Forgotten:
+        """Delete what is meant chunk by chunk, then rewrite what was made of it.
+
+        Each chunk leaves everything whole: a summary made of what it took is empty until it is
+        rewritten, at the latest when the memory is opened again. An episode is rewritten at once;
+        the days, weeks and months above it, which many memories have in common, with the purge.
+        """
+        kept = self.grace.kept(names(request.id)) if request.now else []
+        try:
+            selected = self._selected(request, kept)
+        except NotFound as error:
+            if not request.now:
+                self.grace.check(names(request.id))
+            self.purger.finish_earlier(error)
+            raise
+        if request.dry_run:
+            return self._preview(request, selected, kept)
+        began = time.monotonic()
+        grace = None if request.now else self.grace.begin()
+        removal = Removal(working=self.grace.finish(kept))
+        removal |= self._removed(selected.ids, selected.learned, grace)
+        problem = self.rewrite_stale_or_log(highest=Level.EPISODE)
+        self._cycle.gate.rest_after(time.monotonic() - began)
+        removal = replace(removal, in_force=removal.in_force - set(selected.ids))
+        recoverable = removal.working + removal.archived - removal.pruned
+        if grace and (recoverable or removal.learnings):
+            # Exact values of pruned ones are deleted for good.
+            unpurged = self.purger.attempt()[1] if removal.pruned else ""
+            problem = problem or self.rewrite_stale_or_log()
+            reason = "; ".join(filter(None, (unpurged, problem)))
+            return self._receipt(removal, complete=False, reason=reason, grace=grace)
+        return self._purged(removal, problem)
+
+    def _selected(self, request: Forget, kept: Sequence[str]) -> Selected:
+        """The memories a call deletes besides those `kept`, which were forgotten before."""
+        if kept:
+            ids = [
+                id
+                for id in names(request.id)
+                if self._is_stored(id) or not self.grace.kept([id])
+            ]
+            if not ids:
+                return Selected(ids=())
+            request = msgspec.structs.replace(request, id=ids)
+        return self._selector.select(
+            request, session=request.session, source=request.source
+        )
+
+    def _is_stored(self, id: str) -> bool:
+        try:
+            self._store.memories.get(id)
+        except NotFound:
+            return False
+        return True
+
+    def _preview(
+        self, request: Forget, selected: Selected, kept: Sequence[str]
+    ) -> Forgotten:
+        removal = self._store.deletion.preview(selected.ids, learned=selected.learned)
+        removal |= Removal(working=len(kept))
+        lines, further = self._selector.lines(selected.ids, after=request.after)
+        grace = None if request.now else self.grace.begin()
+        return msgspec.structs.replace(
+            self._receipt(removal, dry_run=True, grace=grace),
+            lines=lines,
+            further=further,
+            mark=selected.mark,
+            call="",
+        )
+
+    def _purged(self, removal: Removal, problem: str) -> Forgotten:
+        """Purge what was deleted, and return the receipt."""
+        purged, unpurged = self.purger.attempt()
+        if purged:  # also what a purge for others did not see
+            problem = self.rewrite_stale_or_log()
+        complete = purged and not problem
+        log.info(
+            "forgotten", count=removal.working + removal.archived, complete=complete
+        )
+        reason = "; ".join(filter(None, (unpurged, problem)))
+        return self._receipt(removal, complete=complete, reason=reason)
+
+    def _purge(self) -> bool:
+        """Take what was forgotten out of the log's columns and every file of the database."""
+        self.rewrite_stale()
+        sessions, sources = self._store.deletion.orphaned_log_names()
+        if sessions or sources:
+            self._store.deletion.forget_names(sessions=sessions, sources=sources)
+        complete = self._store.deletion.purge_deleted()
+        clear_word_caches()
+        self._store.maintenance.release_memory(words=True)
+        if self._about.in_background:  # an embedding program collects its own garbage
+            process_memory.trim(collect=True)
+        return complete
+
+    def _removed(
+        self, ids: Sequence[str], learned: Sequence[str], grace: Grace | None
+    ) -> Removal:
+        """Delete chunk by chunk. Raises `PartlyDone` where a later one fails."""
+
+        def forgotten(removals: Sequence[Removal]) -> str:
+            gone = sum(removal.working + removal.archived for removal in removals)
+            return f"{gone:,} of {len(ids):,} memories are forgotten, though {WORDS_REMAIN}"
+
+        def forget(chunk: Sequence[str]) -> Removal:
+            self._forgotten.note(chunk)
+            try:
+                removal = self._store.deletion.forget(chunk, grace=grace)
+            except BaseException:
+                self._forgotten.withdraw(chunk)
+                raise
+            self._announce_removal()
+            return removal
+
+        # The learnings beside them go last, as one more chunk.
+        works: list[Callable[[], Removal]] = [
+            partial(forget, chunk) for chunk in chunks(ids, CHUNK)
+        ]
+        works.append(
+            partial(self._store.deletion.forget_learnings, learned, grace=grace)
+        )
+        removals = in_steps(works, 1, lambda work: work[0](), done=forgotten)
+        return reduce(or_, removals, Removal())
+
+    def _receipt(
+        self,
+        removal: Removal,
+        *,
+        dry_run: bool = False,
+        complete: bool = True,
+        reason: str = "",
+        grace: Grace | None = None,
+    ) -> Forgotten:
+        memories = removal.working + removal.archived
+        recoverable = memories - removal.pruned if grace else 0
+        if not (recoverable or removal.learnings):
+            grace = None
+        return Forgotten(
+            dry_run=dry_run,
+            memories=memories,
+            working=removal.working,
+            archived=removal.archived,
+            details=removal.details,
+            learnings=removal.learnings,
+            episodes_removed=len(removal.removed),
+            episodes_rewritten=len(removal.emptied),
+            pruned_losing_summary=removal.pruned_losing_summary,
+            file_bytes=self._file_bytes() if dry_run else 0,
+            complete=complete,
+            purge_in_s=None if complete or reason or grace else self.purger.wait_s(),
+            reason=reason,
+            in_force_again=sorted(removal.in_force)[:IN_FORCE_MAX],
+            final_at=grace.final_at if grace else None,
+            recoverable=recoverable,
+            call=grace.call if grace else "",
+            backups=self._known_backups(),
+        )
+
+    def _file_bytes(self) -> int:
+        return file_bytes(self._about.file) if self._about.file else 0
+
+    def _known_backups(self) -> list[str]:
+        beyond = list(self._store.deletion.beyond_purge())
+        if self._about.file is None:
+            return beyond
+        return beyond + known_backups(self._about.file, self._policies.backup.folder)
+
+    # -------------------------------------------------------------- restore
+
+    def restore(self, request: Restore) -> Restored:
+        try:
+            memory = self._store.memories.get(request.id)
+        except NotFound:
+            count = self.grace.put_back(request.id)
+            if not count:
+                raise
+            self.rewrite_stale_or_log()
+            return Restored(id=request.id, memories=count)
+        if isinstance(memory, Episode):
+            raise InvalidRequest(
+                f"{memory.id} is an episode; `expand` shows its originals, restore those",
+                field="id",
+            )
+        if memory.episode is None:
+            raise InvalidRequest(
+                f"{memory.id} is in working memory already", field="id"
+            )
+        if memory.pruned_at:
+            raise WordsPruned(
+                f"the words of {memory.id} were pruned on {memory.pruned_at.date()}; "
+                f"episode {memory.episode} summarizes them",
+                field="id",
+            )
+        removal = self._store.archive.retention.restore(memory.id)
+        self.rewrite_stale_or_log()
+        return Restored(
+            id=memory.id, episode=memory.episode, episode_removed=bool(removal.removed)
+        )

@@ -1,0 +1,298 @@
+"""A move of a whole store into an empty one, and the comparison of both."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import islice
+from typing import Any, NamedTuple
+
+import msgspec
+
+from mnemosyned.errors import InvalidRequest
+from mnemosyned.memory.exchange import (
+    KIND_NAMES,
+    AnyRecord,
+    ExchangeStore,
+    ExportedEpisode,
+    ExportedMemory,
+    KeptVector,
+    Restored,
+)
+from mnemosyned.memory.ports import SearchStore
+from mnemosyned.search.placement import add_period_summary
+from mnemosyned.search.ranking import make_hits, rank
+from mnemosyned.service.reading import query_of
+from mnemosyned.verbs.memories import Recall
+
+BATCH_RECORDS = 1_000
+BATCH_CHARACTERS = 1_000_000
+"""The bounds of a transaction; an episode is in one with all its originals."""
+RECORD_CHARACTERS = 300
+"""What a record counts for besides its words."""
+SAMPLE_MAX = 5
+"""Memories of the target for which both stores are searched."""
+ADVANCED_EVERY = 100
+_COUNTED = (ExportedMemory, ExportedEpisode)
+_encode = msgspec.json.Encoder().encode
+_NUL, _REPLACEMENT = b"\\u0000", "\ufffd".encode()
+
+Advance = Callable[[int, int], object]
+"""Called with the memories and summaries since the last call, and with those of all calls."""
+
+
+@dataclass(slots=True)
+class Compared:
+    """The counts of both stores."""
+
+    counts: dict[str, int]
+    """Records by kind."""
+    hashes: dict[str, str]
+    """SHA-256 of the records of each kind, in order."""
+    sample: list[ExportedMemory]
+    """Memories chosen at random, with words."""
+
+
+@dataclass(slots=True)
+class Delivered:
+    """The counts of what came into the target."""
+
+    stored: Counter[str] = field(default_factory=Counter)
+    known: Counter[str] = field(default_factory=Counter)
+    """Records that were there already."""
+
+
+def size_of(store: ExchangeStore) -> int | None:
+    """Return how many memories and summaries a store has; None where it keeps nothing at all."""
+    with store.everything() as (expected, records):
+        return None if next(records, None) is None else sum(expected.values())
+
+
+class Moving:
+    """The move of one store's records into another."""
+
+    def __init__(self, source: ExchangeStore, target: ExchangeStore) -> None:
+        self._source = source
+        self._target = target
+        self.delivered = Delivered()
+
+    def deliver(self, advance: Advance) -> None:
+        """Store what the target lacks; it may hold the beginning of the same records.
+
+        Raises `InvalidRequest` if it holds anything else.
+        """
+        progress = _Progress(advance)
+        with self._source.everything() as (_, records):
+            self._pass(records, progress)
+            for batch in _batches(records):
+                restored = self._target.restore(batch)
+                _check_stored(batch, restored)
+                self.delivered.stored.update(restored.stored)
+                progress.note(batch, moved=True)
+        progress.end()
+
+    def _pass(self, records: Iterator[AnyRecord], progress: _Progress) -> None:
+        """Pass over the records that the target has."""
+        with self._target.everything() as (_, present):
+            for there in present:
+                here = next(records, None)
+                if here is None or not _is_same(here, there):
+                    raise InvalidRequest(
+                        f"{_named(there)} is not of this memory: name a new database, or the one "
+                        "that the same move began to fill; a memory that changed since then is "
+                        "moved into a new one",
+                        field="to",
+                    )
+                self.delivered.known[KIND_NAMES[type(there)]] += 1
+                progress.note([there], moved=False)
+
+    def compare(self, advance: Advance) -> Compared:
+        """Read both stores again, and compare them record by record.
+
+        Raises `InvalidRequest` where they differ.
+        """
+        progress = _Progress(advance)
+        seen = _Seen()
+        with (
+            self._source.everything() as (_, records),
+            self._target.everything() as (_, present),
+        ):
+            for here in records:
+                there = next(present, None)
+                line = _line(here)
+                if there is None or line != _line(there):
+                    raise _difference(here)
+                seen.add(here, line)
+                progress.note([here], moved=True)
+            if more := next(present, None):
+                raise _difference(more)
+        progress.end()
+        return seen.compared()
+
+
+class _Progress:
+    """Counts memories and summaries, and tells of them now and then."""
+
+    def __init__(self, advance: Advance) -> None:
+        self._advance = advance
+        self._waiting = 0
+        self._moved = 0
+
+    def note(self, records: Sequence[AnyRecord], *, moved: bool) -> None:
+        count = sum(isinstance(record, _COUNTED) for record in records)
+        self._waiting += count
+        self._moved += count * moved
+        if self._waiting >= ADVANCED_EVERY:
+            self.end()
+
+    def end(self) -> None:
+        self._advance(self._waiting, self._moved)
+        self._waiting = 0
+
+
+class _Seen:
+    """Counts and hashes by kind, and a sample of the memories."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+        self._digests: dict[str, Any] = {}
+        self._sample: list[ExportedMemory] = []
+        self._eligible = 0
+        self._random = random.Random()  # noqa: S311 a sample
+
+    def add(self, record: AnyRecord, line: bytes) -> None:
+        """Add a record; each memory has the same chance to be in the sample."""
+        kind = KIND_NAMES[type(record)]
+        self._counts[kind] += 1
+        if kind not in self._digests:
+            self._digests[kind] = hashlib.sha256()
+        self._digests[kind].update(line + b"\n")
+        if not isinstance(record, ExportedMemory) or not record.content:
+            return
+        self._eligible += 1
+        if len(self._sample) < SAMPLE_MAX:
+            self._sample.append(record)
+        elif (place := self._random.randrange(self._eligible)) < SAMPLE_MAX:
+            self._sample[place] = record
+
+    def compared(self) -> Compared:
+        """Return what was seen."""
+        hashes = {kind: digest.hexdigest() for kind, digest in self._digests.items()}
+        return Compared(dict(self._counts), hashes, self._sample)
+
+
+def _batches(records: Iterator[AnyRecord]) -> Iterator[list[AnyRecord]]:
+    """Part records into what is stored together."""
+    batch: list[AnyRecord] = []
+    size = 0
+    for record in records:
+        group = [record]
+        if isinstance(record, ExportedEpisode):
+            group += islice(records, record.originals)
+        weight = sum(map(_weight, group))
+        is_full = len(batch) + len(group) > BATCH_RECORDS
+        if batch and (is_full or size + weight > BATCH_CHARACTERS):
+            yield batch
+            batch, size = [], 0
+        batch += group
+        size += weight
+    if batch:
+        yield batch
+
+
+def _weight(record: AnyRecord) -> int:
+    words = getattr(record, "content", "")
+    vector = record.vector if isinstance(record, KeptVector) else b""
+    return RECORD_CHARACTERS + len(words) + len(vector)
+
+
+def _check_stored(batch: Sequence[AnyRecord], restored: Restored) -> None:
+    """Raise `InvalidRequest` if a record of a batch was not stored."""
+    if restored.conflicts:
+        conflict = restored.conflicts[0]
+        raise InvalidRequest(
+            f"the {conflict.kind} {conflict.id} was not moved: {conflict.reason}",
+            field="to",
+        )
+    missing = len(batch) - sum(restored.stored.values())
+    if missing:
+        wanted = Counter(KIND_NAMES[type(record)] for record in batch)
+        kinds = ", ".join(wanted - Counter(restored.stored))
+        raise InvalidRequest(
+            f"{missing:,} of {len(batch):,} records were not moved ({kinds}): something else "
+            "writes to the target",
+            field="to",
+        )
+
+
+def _is_same(here: AnyRecord, there: AnyRecord) -> bool:
+    return here == there or _line(here) == _line(there)
+
+
+def _line(record: AnyRecord) -> bytes:
+    """A record as what is compared: exact values have no order, and not every store keeps a NUL."""
+    if isinstance(record, ExportedMemory) and record.details:
+        record = replace(record, details=tuple(sorted(record.details)))
+    kind = KIND_NAMES[type(record)].encode()
+    return kind + b" " + _encode(record).replace(_NUL, _REPLACEMENT)
+
+
+def _named(record: AnyRecord) -> str:
+    """Name a record for a message."""
+    name = next(
+        (
+            str(getattr(record, key))
+            for key in ("id", "path", "session", "memory", "client")
+            if hasattr(record, key)
+        ),
+        "",
+    )
+    kind = KIND_NAMES[type(record)].replace("_", " ")
+    return f"the {kind} {name}".rstrip()
+
+
+def _difference(record: AnyRecord) -> InvalidRequest:
+    return InvalidRequest(
+        f"{_named(record)} is not the same in both: one of them was changed while it was moved. "
+        "Stop what uses them, and move into a new database",
+        field="to",
+    )
+
+
+QUESTION_WORDS = 12
+
+
+class Answers(NamedTuple):
+    """How two stores answered."""
+
+    asked: int
+    differing: tuple[str, ...]
+    """The memories whose words were answered otherwise."""
+
+
+def compare_answers(
+    one: SearchStore,
+    other: SearchStore,
+    sample: Sequence[ExportedMemory],
+    *,
+    now: datetime,
+) -> Answers:
+    """Ask both for the words of each memory, and compare the hits and their order."""
+    differing: list[str] = []
+    for memory in sample:
+        question = " ".join(memory.content.split()[:QUESTION_WORDS])
+        if _hits(one, question, now) != _hits(other, question, now):
+            differing.append(memory.id)
+    return Answers(len(sample), tuple(differing))
+
+
+def _hits(store: SearchStore, question: str, now: datetime) -> list[str]:
+    """The ids that a recall without a model answers, the best first."""
+    query = query_of(Recall(question), now=now)
+    candidates = store.candidates(query)
+    places = add_period_summary(rank(query, candidates), candidates, limit=query.limit)
+    return [hit.id for hit in make_hits(query, places, store.documents(places))]

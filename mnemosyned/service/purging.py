@@ -1,0 +1,253 @@
+"""Purging of forgotten words from the file: at once, or in turns while other requests are served."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from mnemosyned.errors import (
+    DatabaseUnreachable,
+    MemoryBusy,
+    MnemosynedError,
+    NotFound,
+    NotPurged,
+    StorageFailed,
+)
+from mnemosyned.logs import log_failure, logger
+
+REST_TIMES = 24
+"""A purge reads and writes the whole file. While others are served, the next one waits this many
+times as long as the last one took, so that purges take 4 % of the time at most."""
+REST_FREE_S = 0.05
+"""Seconds of a purge after which nobody needs a rest: those of a small file."""
+REST_MAX_S = 600.0
+WAIT_MAX_S = 1.0
+"""Seconds that a caller waits for a turn; for a later one it does not wait."""
+LOOK_S = 0.5
+"""Seconds between looks whether others are still served."""
+RETRY_S = 60.0
+"""Seconds until a purge is tried again that another program or the disk forbade; doubled each
+time, up to `REST_MAX_S`."""
+START_S = 2.0
+"""Seconds after the start until what an earlier process left to purge is purged."""
+CLOSE_S = 20.0
+"""At the close, a purge is run if the last one took less than this many seconds."""
+HOST_S = 60.0
+"""Seconds within which a host usually purges for one of many memories."""
+
+WORDS_REMAIN = (
+    "the words of what is forgotten can still be read in the file until the next cycle, or the "
+    "next forget, has purged them"
+)
+ANOTHER_READS = "another program reads the database: let it end, then try again"
+
+log = logger()
+
+
+class Purger:
+    """Runs purges. Safe from any thread."""
+
+    def __init__(
+        self,
+        *,
+        due: Callable[[], bool],
+        work: Callable[[], bool],
+        busy: Callable[[], bool],
+        background: bool = False,
+    ) -> None:
+        """Take what tells whether a purge is `due` and others are served (`busy`), and its `work`.
+
+        `work` answers whether it could purge all. Only with `background` may a purge wait.
+        """
+        self._due = due
+        self._purge = work
+        self._busy = busy
+        self._turn = threading.Lock()
+        self._wake = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._planned: float | None = None
+        self._rested = 0.0
+        self._took_s = 0.0
+        self._refused = 0
+        self._plans = background
+
+    def start(self) -> None:
+        """Plan the purge that an earlier process left undone."""
+        try:
+            is_due = self._due()
+        except StorageFailed as error:
+            log.warning("purge_put_off", reason=error.reason)
+            is_due = True
+        if is_due:
+            self._plan(START_S)
+
+    def purge(self) -> bool:
+        """Purge what was deleted before this call, or plan to.
+
+        True when the words are in no file of the database any more. False when others are being
+        served and the last purge was a moment ago, or when another program reads the file; see
+        `wait_s` for what follows then. Raises `StorageFailed`.
+        """
+        with self._turn:
+            if not self._due():
+                return True
+            rest_s = self._rested - time.monotonic()
+            if rest_s > 0 and self._plans and self._busy():
+                if rest_s > WAIT_MAX_S:
+                    self._plan(rest_s)
+                    return False
+                time.sleep(rest_s)
+            return self._run()
+
+    def attempt(self) -> tuple[bool, str]:
+        """Purge after something was deleted: whether all of it left the file, and what failed."""
+        try:
+            return self.purge(), ""
+        except StorageFailed as error:
+            log_failure("purge_put_off", error)
+            return False, f"{WORDS_REMAIN}: {error.reason}"
+
+    def finish_earlier(self, unknown: NotFound) -> None:
+        """Purge what an earlier call deleted, for whoever repeats it.
+
+        Raises `NotPurged` where that fails; not where the purge only waits for its turn.
+        """
+        complete, problem = self.attempt()
+        if not complete and (problem or self._refused):
+            problem = problem or f"{WORDS_REMAIN}: {ANOTHER_READS}"
+            raise NotPurged(
+                f"{unknown.message}. If it was forgotten before: {problem}",
+                field=unknown.field,
+            ) from unknown
+
+    def wait_s(self) -> float | None:
+        """Seconds until the planned purge; None where none is planned."""
+        with self._wake:
+            return (
+                None
+                if self._planned is None
+                else max(0.0, self._planned - time.monotonic())
+            )
+
+    def close(self) -> None:
+        """Stop the thread, and purge what is left unless that would take long.
+
+        What stays is purged after the next start.
+        """
+        with self._wake:
+            self._plans = False
+            self._wake.notify()
+        if self._thread:
+            self._thread.join()
+        with self._turn:
+            if self._took_s < CLOSE_S:
+                self._guarded()
+
+    def run_due(self) -> bool:
+        """Run a purge that is due, for nobody who waits; whether none is left. A failure is logged."""
+        with self._turn:
+            return self._guarded()
+
+    def _run(self) -> bool:
+        began = time.monotonic()
+        clean = False
+        try:
+            clean = self._purge()
+        finally:
+            now = time.monotonic()
+            self._took_s = now - began
+            self._refused = 0 if clean else self._refused + 1
+            rest_s = REST_TIMES * max(0.0, self._took_s - REST_FREE_S)
+            self._rested = now + min(REST_MAX_S, rest_s)
+            if clean:
+                with self._wake:
+                    self._planned = None
+            else:
+                self._plan(
+                    min(
+                        REST_MAX_S,
+                        max(rest_s, RETRY_S * 2 ** min(10, self._refused - 1)),
+                    )
+                )
+        return clean
+
+    def _plan(self, wait_s: float) -> None:
+        with self._wake:
+            if not self._plans:
+                return
+            due = time.monotonic() + wait_s
+            self._planned = due if self._planned is None else min(self._planned, due)
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._work, name="purge", daemon=True
+                )
+                self._thread.start()
+            self._wake.notify()
+
+    def _work(self) -> None:
+        """Run planned purges until the close."""
+        while True:
+            with self._wake:
+                while self._plans and not self._its_turn():
+                    self._wake.wait(None if self._planned is None else LOOK_S)
+                if not self._plans:
+                    return
+                self._planned = None
+            with self._turn:
+                self._guarded()
+
+    def _its_turn(self) -> bool:
+        """Whether the planned purge may run: at its time, or once nobody would notice it."""
+        if self._planned is None:
+            return False
+        return time.monotonic() >= self._planned or not (self._refused or self._busy())
+
+    def _guarded(self) -> bool:
+        """A purge that nobody waits for is a boundary: its failure is logged and it is retried."""
+        complete = False
+        try:
+            if not self._due():
+                return True
+            complete = self._run()
+        except (StorageFailed, MemoryBusy) as error:
+            log.warning("purge_put_off", reason=error.reason)
+            if isinstance(error, DatabaseUnreachable):
+                self._plan(RETRY_S)
+        except MnemosynedError:
+            log.exception("purge_failed")
+        else:
+            log.info("purged", complete=complete, duration_s=round(self._took_s, 3))
+        return complete
+
+
+class HostedPurger(Purger):
+    """Leaves purges to a host: many memories have the same tables, which are purged in turn."""
+
+    def __init__(
+        self,
+        *,
+        due: Callable[[], bool],
+        work: Callable[[], bool],
+        soon: Callable[[], None],
+    ) -> None:
+        """`soon` asks the host to call `run_due`, within `HOST_S` if others leave it time."""
+        super().__init__(due=due, work=work, busy=lambda: False)
+        self._soon = soon
+
+    def start(self) -> None:
+        """Ask for the purge that an earlier process left undone."""
+        self.purge()
+
+    def purge(self) -> bool:
+        """Ask for a purge where one is due; True where none is."""
+        if not self._due():
+            return True
+        self._soon()
+        return False
+
+    def wait_s(self) -> float | None:
+        return HOST_S
+
+    def close(self) -> None:
+        """Leave what is not purged yet to the next round of the host."""

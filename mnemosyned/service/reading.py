@@ -1,0 +1,170 @@
+"""Queries from requests: questions with their times, sources and words, and pages of lists."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, time, timedelta
+
+from tzlocal import get_localzone
+
+from mnemosyned.errors import InvalidRequest
+from mnemosyned.instants import in_zone, shift
+from mnemosyned.memory.clock import Clock
+from mnemosyned.memory.listing import ListFilter, read_place
+from mnemosyned.memory.ports import ListStore
+from mnemosyned.memory.values import Tier, tag_names
+from mnemosyned.search.query import (
+    AskedSource,
+    Query,
+    asked_source,
+    expected_answer,
+    subject_words,
+)
+from mnemosyned.service.intake import to_utc
+from mnemosyned.text.dates.formatting import format_period
+from mnemosyned.text.dates.questions import QuestionTimes, parse_times
+from mnemosyned.text.exact_values import mask_episode, without_superseded
+from mnemosyned.text.languages.language import TimeOrder
+from mnemosyned.text.secrets.masking import mask_memory
+from mnemosyned.text.terms import Terms, content_terms, terms
+from mnemosyned.verbs.listing import (
+    LEVELS,
+    Listed,
+    ListMemories,
+    SessionList,
+    Sessions,
+    SourceList,
+    Sources,
+)
+from mnemosyned.verbs.memories import Recall
+from mnemosyned.verbs.request import instant, names
+from mnemosyned.verbs.times import local_zone
+
+_INSTANT = timedelta(microseconds=1)
+SUBJECT_WORDS_MAX = 5
+"""A question with more words of its own names a time and a source in passing."""
+
+
+def query_of(request: Recall, *, now: datetime) -> Query:
+    """Return the query that a recall asks at this time."""
+    asked_at = instant(request.asked_at) or in_zone(now, local_zone())
+    times = parse_times(request.query, asked_at)
+    asked = AskedSource()
+    subject: tuple[str, ...] = ()
+    is_timed = bool(times.spans or times.order)
+    if is_timed:
+        asked = asked_source(times.subject_text)
+        subject = subject_words(times.subject_text, asked)
+    if len(subject) > SUBJECT_WORDS_MAX:
+        # A question that tells a whole story has words of its own to be found by.
+        is_timed = False
+        asked, times = AskedSource(), replace(times, order=None)
+    return Query(
+        terms=_terms(request.query, times, asked),
+        limit=request.limit,
+        spans=times.spans,
+        order=times.order,
+        subject=Terms(subject, ()) if is_timed else None,
+        asked=asked,
+        expected=expected_answer(request.query),
+        only_then=times.only_time,
+        now=asked_at,
+        explain=request.explain,
+        sessions=names(request.session),
+        sources=names(request.source),
+        tags=tag_names(names(request.tag), field="tag"),
+        tier=request.tier,
+        since=to_utc(request.since, field="since") if request.since else None,
+        until=to_utc(request.until, field="until") if request.until else None,
+        valid_at=now,
+        superseded=request.history,
+    )
+
+
+def _terms(question: str, times: QuestionTimes, asked: AskedSource) -> Terms:
+    """Return the words to search for; the word of an order is none of them."""
+    if times.only_time:
+        return content_terms(times.remaining_text)
+    text = times.remaining_text
+    is_order_alone = times.order is TimeOrder.CURRENT or bool(asked)
+    if times.order and is_order_alone and not times.spans:
+        text = times.subject_text
+    return terms(text) or terms(question)
+
+
+def missing_time_note(query: Query, *, has_hits: bool) -> str:
+    """Return what to say where nothing of the time that a question names was found."""
+    zone = query.now.tzinfo if query.now else None
+    span = query.spans[0]
+    first = in_zone(span.since, zone)
+    last = in_zone(shift(span.until, -_INSTANT), zone)
+    period = format_period(first.date(), last.date())
+    note = f"nothing that matches is from {period}"
+    return f"{note}; what follows is from other times" if has_hits else note
+
+
+class ListService:
+    """The verbs that list what is kept."""
+
+    def __init__(self, *, store: ListStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    def list_memories(self, request: ListMemories) -> Listed:
+        page = self._store.page(self._filter(request))
+        memories, summaries = page.memories, page.summaries
+        if not request.reveal:
+            memories = [mask_memory(memory) for memory in memories]
+            summaries = [mask_episode(summary) for summary in summaries]
+        return Listed(
+            memories,
+            [without_superseded(summary) for summary in summaries],
+            page.next.written() if page.next else None,
+        )
+
+    def sessions(self, request: Sessions) -> SessionList:
+        prefix = request.prefix or ""
+        totals = [
+            total
+            for total in self._store.sessions()
+            if total.session.startswith(prefix)
+        ]
+        return SessionList(totals[: request.limit], len(totals))
+
+    def sources(self, request: Sources) -> SourceList:
+        prefix = request.prefix or ""
+        totals = [
+            total
+            for total in self._store.sources()
+            if (total.source or "").startswith(prefix)
+        ]
+        return SourceList(totals[: request.limit], len(totals))
+
+    def count_today(self) -> int:
+        """Count the memories since midnight, by this machine's zone."""
+        zone = get_localzone()
+        today = in_zone(self._clock.now(), zone).date()
+        return self._store.count_since(datetime.combine(today, time(), zone))
+
+    def _filter(self, request: ListMemories) -> ListFilter:
+        if request.level and request.tier not in (None, Tier.EPISODIC):
+            raise InvalidRequest(
+                f"level is for summaries, and {request.tier} has none; leave tier out",
+                field="level",
+            )
+        return ListFilter(
+            limit=request.limit,
+            order=request.order,
+            after=read_place(request.after) if request.after else None,
+            sessions=names(request.session),
+            sources=names(request.source),
+            roles=names(request.role),
+            tags=tag_names(names(request.tag), field="tag"),
+            tier=request.tier,
+            level=LEVELS.index(request.level) if request.level else None,
+            since=to_utc(request.since, field="since") if request.since else None,
+            until=to_utc(request.until, field="until") if request.until else None,
+            pinned=request.pinned,
+            id_prefix=request.id_prefix or "",
+            valid_at=None if request.history else self._clock.now(),
+        )

@@ -1,0 +1,158 @@
+"""`CycleUndo`: puts the originals of a sleep cycle back into working memory, for a while."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+
+from mnemosyned.errors import CannotUndo, NotFound
+from mnemosyned.instants import shift
+from mnemosyned.logs import logger
+from mnemosyned.memory.consolidation import (
+    CycleReport,
+    CycleStatus,
+    GroupReport,
+    GroupStatus,
+    LogEntry,
+    Trigger,
+)
+from mnemosyned.memory.forgetting import Returned, undone_group
+from mnemosyned.memory.ports import MemoryStore
+from mnemosyned.service.intake import check_text, in_steps
+from mnemosyned.sleep.context import CANDIDATES_MAX
+from mnemosyned.sleep.sleeper import Sleeper
+from mnemosyned.verbs.upkeep import LAST_CYCLE, Undo
+
+UNDO_CHUNK = 8
+"""Episodes undone in one transaction, each of up to `sleep.group_entries_max` memories."""
+HELD_MIN = timedelta(hours=1)
+"""Memories put back stay at least this long, however soon the next cycle is."""
+
+log = logger()
+
+
+class CycleUndo:
+    """Undoes sleep cycles, in short steps that can be repeated."""
+
+    def __init__(
+        self,
+        *,
+        store: MemoryStore,
+        sleeper: Sleeper,
+        rewrite_stale: Callable[[], object],
+    ) -> None:
+        self._store = store
+        self._sleeper = sleeper
+        self._cycle = sleeper.cycle
+        self._clock = sleeper.cycle.clock
+        self._rewrite_stale = rewrite_stale
+
+    def undo(self, request: Undo) -> CycleReport:
+        """Put the originals of one cycle back, and report those that cannot be.
+
+        No cycle takes them again before the next scheduled one, or for as long as requested.
+        """
+        check_text(request.cycle, field="cycle")
+        started = time.monotonic()
+        with self._cycle.lease.exclusive(purpose="an undo"):
+            cycle = self._to_undo(request.cycle)
+            entries = self._entries(cycle)
+            held_until = self._held_until(request.keep_hours)
+            returned = self._returned(
+                entries, dry_run=request.dry_run, held_until=held_until
+            )
+        groups = tuple(
+            undone_group(entry, returned[entry.episode], dry_run=request.dry_run)
+            for entry in entries
+            if entry.episode
+        )
+        restorable = sum(episode.restored for episode in returned.values())
+        report = CycleReport(
+            cycle=cycle,
+            status=_status(groups),
+            trigger=Trigger.EXPLICIT,
+            dry_run=request.dry_run,
+            candidates=sum(entry.items_consolidated for entry in entries),
+            groups=groups,
+            duration_s=time.monotonic() - started,
+            promoted=0,
+            evicted=0,
+            failed=sum(group.status is GroupStatus.KEPT for group in groups),
+            chars_before=sum(group.chars_before for group in groups),
+            chars_after=0,
+            restored=0 if request.dry_run else restorable,
+            held_until=held_until if restorable else None,
+        )
+        if not report.dry_run:
+            log.info(
+                "cycle_undone",
+                cycle=cycle,
+                restored=report.restored,
+                whole=report.status is CycleStatus.UNDONE,
+            )
+        return report
+
+    def _held_until(self, keep_hours: float | None) -> datetime:
+        now = self._cycle.now()
+        if keep_hours is not None:
+            return shift(now, timedelta(hours=keep_hours))
+        return max(shift(now, HELD_MIN), self._sleeper.next_cycle or now)
+
+    def _to_undo(self, cycle: str) -> str:
+        """The id of the cycle that is meant. Raises `CannotUndo` where `last` means none."""
+        if cycle != LAST_CYCLE:
+            return cycle
+        last = self._store.archive.undo.last_cycle()
+        if last is None:
+            raise CannotUndo(
+                "no cycle can be undone: none has originals that could return to working memory",
+                field="cycle",
+            )
+        return last
+
+    def _returned(
+        self, entries: Sequence[LogEntry], *, dry_run: bool, held_until: datetime
+    ) -> dict[str, Returned]:
+        """By episode what is put back, or would be."""
+        ids = [entry.episode for entry in entries if entry.episode]
+        if dry_run:
+            preview = self._store.archive.undo.preview(ids)
+            return {returned.episode: returned for returned in preview}
+        now = self._clock.now()
+        try:
+            undone = in_steps(
+                ids,
+                UNDO_CHUNK,
+                lambda chunk: self._store.archive.undo.apply(
+                    chunk, now=now, held_until=held_until
+                ),
+                done=lambda done: (
+                    f"{sum(map(len, done)):,} of {len(ids):,} episodes were undone"
+                ),
+            )
+        finally:
+            self._rewrite_stale()
+        return {returned.episode: returned for step in undone for returned in step}
+
+    def _entries(self, cycle: str) -> list[LogEntry]:
+        """The groups of a cycle that were promoted and not undone. Raises where there are none."""
+        entries = self._store.sleep.log(limit=CANDIDATES_MAX, cycle=cycle)
+        if not entries:
+            raise NotFound(
+                f"no cycle has the id {cycle!r}; `log` shows them", field="cycle"
+            )
+        moved = [entry for entry in entries if entry.episode and not entry.level]
+        left = [entry for entry in moved if entry.undone_at is None]
+        if not left:
+            reason = "was undone already" if moved else "moved nothing"
+            raise CannotUndo(f"cycle {cycle} {reason}", field="cycle")
+        return left
+
+
+def _status(groups: Sequence[GroupReport]) -> CycleStatus:
+    """Whether all groups returned."""
+    for group in groups:
+        if group.error or group.status is GroupStatus.KEPT:
+            return CycleStatus.PARTIAL
+    return CycleStatus.UNDONE

@@ -1,1 +1,0 @@
-"""Configuration files edited as text, so that layout and comments stay."""

@@ -1,0 +1,218 @@
+"""The adapter of APScheduler: cycles in the background, one at a time, caught up after suspend."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import Self
+
+from apscheduler.executors.pool import ThreadPoolExecutor
+from apscheduler.schedulers.background import BackgroundScheduler
+from apscheduler.triggers.cron import CronTrigger
+from apscheduler.triggers.interval import IntervalTrigger
+
+from mnemosyned.errors import (
+    ConfigInvalid,
+    DatabaseUnreachable,
+    MemoryBusy,
+    SleepInProgress,
+)
+from mnemosyned.instants import in_zone, shift
+from mnemosyned.logs import log_failure, logger
+from mnemosyned.memory.consolidation import CycleReport, Trigger
+from mnemosyned.sleep.policy import Schedule
+
+FIRST_CYCLE_AFTER = timedelta(seconds=60)
+"""A cycle missed while the daemon was down is caught up this soon after its start."""
+AGAIN_AFTER = timedelta(seconds=60)
+"""A scheduled cycle that lost the database is tried again so soon, until one did not."""
+JOB = "sleep"
+
+log = logger()
+
+
+class SleepScheduler:
+    """Runs `sleep` by a schedule in UTC, and `enforce_cap` when asked to.
+
+    The schedule is no `SleepTrigger`: it depends on no activity, and APScheduler has the
+    arithmetic of cron and of missed times.
+    """
+
+    def __init__(
+        self,
+        *,
+        sleep: Callable[[Trigger], CycleReport | None],
+        enforce_cap: Callable[[], object],
+        check_triggers: Callable[[], object] | None = None,
+        tick_s: float = 30.0,
+    ) -> None:
+        self._sleep = sleep
+        self._enforce_cap = enforce_cap
+        self._check_triggers = check_triggers
+        self._tick_s = tick_s
+        self._stopped = threading.Event()
+        # By its own wait, which no step of the wall clock shortens or draws out.
+        self._ticker = threading.Thread(target=self._tick, name="triggers")
+        self._description = "off"
+        self._plan: IntervalTrigger | CronTrigger | None = None
+        self._cap_asked = threading.Event()
+        # Not a job of APScheduler: its thread dies of a job that ends while it is shut down.
+        self._cap_executor = concurrent.futures.ThreadPoolExecutor(1, "capacity")
+        self._scheduler = BackgroundScheduler(
+            timezone=UTC,
+            executors={"default": ThreadPoolExecutor(1)},
+            job_defaults={
+                "coalesce": True,
+                "max_instances": 1,
+                "misfire_grace_time": None,
+            },
+        )
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start the schedule and the checks of the triggers."""
+        self._scheduler.start()
+        if self._check_triggers:
+            self._ticker.start()
+
+    def stop(self) -> None:
+        """End all of it, after what is running."""
+        self._stopped.set()
+        self._scheduler.shutdown(wait=True)
+        if self._check_triggers:
+            self._ticker.join()
+        self._cap_executor.shutdown(wait=True)
+
+    def set_schedule(self, schedule: Schedule) -> None:
+        """Replace the schedule. Raises `ConfigInvalid`."""
+        cron, interval = schedule.cron, schedule.interval
+        trigger = cron_trigger(cron) if cron else _every(interval)
+        if self._scheduler.get_job(JOB):
+            self._scheduler.remove_job(JOB)
+        if not schedule.auto:
+            self._description, self._plan = "off", None
+            return
+        self._plan = trigger
+        self._description = (
+            f"cron {cron} (UTC)" if cron else f"every {_readable(interval)}"
+        )
+        first = datetime.now(UTC) + min(interval, FIRST_CYCLE_AFTER)
+        self._scheduler.add_job(self._run, trigger, id=JOB, next_run_time=first)
+
+    def enforce_cap_soon(self) -> None:
+        """Run `enforce_cap` in the background, now."""
+        if not self._cap_asked.is_set():
+            self._cap_asked.set()
+            with suppress(
+                RuntimeError
+            ):  # shut down: the memory was kept, the cap can wait
+                self._cap_executor.submit(self._guarded(self._enforce_cap_once))
+
+    def _enforce_cap_once(self) -> None:
+        """Run once more if asked meanwhile: that run sees what this one did not."""
+        self._cap_asked.clear()
+        self._enforce_cap()
+
+    def wake(self) -> None:
+        """Read the wall clock again: a timed wait is wrong after suspend.
+
+        If the clock was set back, the next cycle does not wait until it catches up.
+        """
+        job, plan = self._scheduler.get_job(JOB), self._plan
+        if job and plan:
+            now = datetime.now(UTC)
+            latest = plan.get_next_fire_time(None, now)
+            if isinstance(plan, IntervalTrigger):
+                latest = shift(now, plan.interval)
+            if latest and job.next_run_time > latest:
+                job.modify(next_run_time=latest)
+        self._scheduler.wakeup()
+
+    @property
+    def description(self) -> str:
+        """The schedule in words."""
+        return self._description
+
+    @property
+    def next_cycle(self) -> datetime | None:
+        """When the next scheduled cycle starts; None without one."""
+        job = self._scheduler.get_job(JOB)
+        due: datetime | None = job.next_run_time if job else None
+        return in_zone(due, UTC) if due else None
+
+    def _tick(self) -> None:
+        """Check the triggers until the end, one check after the other."""
+        if self._check_triggers is None:
+            return
+        check = self._guarded(self._check_triggers)
+        while not self._stopped.wait(self._tick_s):
+            check()
+
+    def _run(self) -> None:
+        self._guarded(self._sleep_by_schedule)()
+
+    def _sleep_by_schedule(self) -> None:
+        try:
+            report = self._sleep(Trigger.SCHEDULE)
+        except (DatabaseUnreachable, MemoryBusy):
+            self._try_again()
+            raise
+        if report and report.problem:
+            self._try_again()
+
+    def _try_again(self) -> None:
+        job, soon = self._scheduler.get_job(JOB), datetime.now(UTC) + AGAIN_AFTER
+        if job and job.next_run_time > soon:
+            job.modify(next_run_time=soon)
+
+    @staticmethod
+    def _guarded(job: Callable[[], object]) -> Callable[[], None]:
+        """Return the job as a boundary: its errors are logged and the schedule continues."""
+
+        def run() -> None:
+            try:
+                job()
+            except SleepInProgress:
+                log.info("cycle_skipped", reason="another is running")
+            except Exception as error:  # noqa: BLE001 a boundary: it is logged
+                log_failure("cycle_failed", error)
+
+        return run
+
+
+def cron_trigger(fields: str, *, key: str = "sleep.cron") -> CronTrigger:
+    """Return the trigger of five cron fields, in UTC. Raises `ConfigInvalid`."""
+    try:
+        return CronTrigger.from_crontab(fields, timezone=UTC)
+    except ValueError as error:
+        raise ConfigInvalid(f"{key}: {error}; it says {fields!r}", field=key) from error
+
+
+def _every(interval: timedelta) -> IntervalTrigger:
+    return IntervalTrigger(seconds=interval.total_seconds(), timezone=UTC)
+
+
+def _readable(interval: timedelta) -> str:
+    minutes = interval.total_seconds() / 60
+    return (
+        f"{minutes:g} minutes"
+        if minutes >= 1
+        else f"{interval.total_seconds():g} seconds"
+    )
+
+
+def cron_times(fields: str, *, after: datetime) -> tuple[datetime, datetime]:
+    """Return the next two moments of five valid cron fields."""
+    trigger = cron_trigger(fields)
+    first = trigger.get_next_fire_time(after, after) or after
+    second = trigger.get_next_fire_time(first, shift(first, timedelta(seconds=1)))
+    return first, second or first

@@ -1,1 +1,0 @@
-"""Starts of cycles: triggers, the schedule, and the wait for a machine that has time."""

@@ -1,0 +1,355 @@
+"""Triggers that start a cycle, each a pure rule over the activity in working memory.
+
+And the state of the host that they look at: power supply, load, time.
+"""
+
+from __future__ import annotations
+
+import os
+import time as time_time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, time, timedelta
+from math import ceil
+from pathlib import Path
+from time import monotonic as since_boot
+from typing import Protocol
+
+from mnemosyned.errors import SleepInProgress
+from mnemosyned.instants import in_zone, shift
+from mnemosyned.logs import logger
+from mnemosyned.memory.clock import Clock
+from mnemosyned.memory.consolidation import Activity, CycleReport, Selection, Trigger
+from mnemosyned.text.token_counts import CHARS_PER_TOKEN
+
+HEADROOM = 0.1
+"""At a limit, this share of it is consolidated in addition, so that it is not reached again at
+once."""
+SESSION_KEPT = 0.5
+"""Of a session's token budget, what is left in working memory."""
+
+
+class SleepTrigger(Protocol):
+    """A rule that says when a cycle is due, and what it takes."""
+
+    @property
+    def name(self) -> Trigger:
+        """Name in the log."""
+        ...
+
+    def due(self, activity: Activity, now: datetime) -> bool:
+        """Whether a cycle should start. It must not be, once the cycle has taken its share."""
+        ...
+
+    def takes(self, activity: Activity, now: datetime) -> Selection:
+        """Return the selection that the cycle consolidates."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Age:
+    """The oldest memory is older than half of its time to live.
+
+    `slack` is how far beyond that it may get, so that a cycle finds more than one memory.
+    """
+
+    ttl: timedelta
+    slack: timedelta = timedelta(hours=1)
+    name: Trigger = Trigger.AGE
+
+    def due(self, activity: Activity, now: datetime) -> bool:
+        limit = shift(now, -self.ttl / 2 - self.slack)
+        return activity.oldest is not None and activity.oldest < limit
+
+    def takes(self, activity: Activity, now: datetime) -> Selection:  # noqa: ARG002
+        return Selection(before=shift(now, -self.ttl / 2))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Count:
+    """Trigger on the number of new memories from one source, the newest minutes aside.
+
+    Source: the consolidation tutorial, N new memories in a category.
+    """
+
+    entries: int
+    fresh: timedelta
+    name: Trigger = Trigger.COUNT
+
+    def due(self, activity: Activity, now: datetime) -> bool:  # noqa: ARG002
+        return any(count >= self.entries for count in activity.by_source.values())
+
+    def takes(self, activity: Activity, now: datetime) -> Selection:
+        counts = activity.by_source.items()
+        sources = tuple(name for name, count in counts if count >= self.entries)
+        return Selection(before=shift(now, -self.fresh), sources=sources)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """Working memory holds more rows or bytes than it may."""
+
+    rows_max: int
+    bytes_max: int | None = None
+    name: Trigger = Trigger.SIZE
+
+    def due(self, activity: Activity, now: datetime) -> bool:  # noqa: ARG002
+        return self._excess(activity, margin=0.0) > 0
+
+    def takes(self, activity: Activity, now: datetime) -> Selection:  # noqa: ARG002
+        return Selection(oldest=self._excess(activity, margin=HEADROOM))
+
+    def _excess(self, activity: Activity, *, margin: float) -> int:
+        """Count the memories beyond the limits; excess bytes count as memories of average size."""
+        excess = activity.rows - int(self.rows_max * (1 - margin))
+        if self.bytes_max is not None and activity.bytes:
+            surplus = activity.bytes - self.bytes_max * (1 - margin)
+            by_bytes = ceil(surplus * activity.rows / activity.bytes)
+            excess = max(excess, by_bytes)
+        return min(excess, activity.movable)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Idle:
+    """Nothing was remembered for a while, and there is enough to be worth a cycle."""
+
+    quiet: timedelta
+    gain_min: int
+    fresh: timedelta
+    name: Trigger = Trigger.IDLE
+
+    def due(self, activity: Activity, now: datetime) -> bool:  # noqa: ARG002
+        seasoned = sum(activity.by_source.values())
+        return activity.quiet >= self.quiet and seasoned >= self.gain_min
+
+    def takes(self, activity: Activity, now: datetime) -> Selection:  # noqa: ARG002
+        return Selection(before=shift(now, -self.fresh))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tokens:
+    """A session's working memory takes most of the tokens that it may."""
+
+    budget: int
+    share: float = 0.8
+    name: Trigger = Trigger.TOKENS
+
+    def due(self, activity: Activity, now: datetime) -> bool:  # noqa: ARG002
+        return self._fullest(activity) is not None
+
+    def takes(self, activity: Activity, now: datetime) -> Selection:  # noqa: ARG002
+        name = self._fullest(activity)
+        if name is None:
+            return Selection(oldest=0)
+        rows, chars = activity.by_session[name]
+        kept = SESSION_KEPT * self.budget * CHARS_PER_TOKEN / chars
+        return Selection(session=name, oldest=max(1, ceil(rows * (1 - min(kept, 1)))))
+
+    def _fullest(self, activity: Activity) -> str | None:
+        sizes = {name: chars for name, (_, chars) in activity.by_session.items()}
+        if not sizes:
+            return None
+        fullest = max(sizes, key=sizes.__getitem__)
+        limit = self.share * self.budget * CHARS_PER_TOKEN
+        return fullest if sizes[fullest] >= limit else None
+
+
+# ------------------------------------------------------------ model at work
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """State of the host."""
+
+    on_battery: bool
+    load: float
+    """Processes that want to run, for each core, over the last minute."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuietHours:
+    """A stretch of the owner's day, over midnight where it ends before it begins."""
+
+    begins: time
+    ends: time
+
+    def hold(self, moment: time) -> bool:
+        """Whether a time of day lies in it."""
+        if self.begins <= self.ends:
+            return self.begins <= moment < self.ends
+        return moment >= self.begins or moment < self.ends
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelWork:
+    """When a model may write for a cycle that nobody waits for."""
+
+    on_battery: bool = True
+    idle_only: bool = False
+    idle_after: timedelta = timedelta(minutes=5)
+    load_max: float | None = None
+    quiet_hours: Sequence[QuietHours] = field(default=())
+
+    def refuses(self, machine: Machine, activity: Activity, local: datetime) -> str:
+        """Why it has to wait, in words for `status`; empty where it may begin."""
+        if any(hours.hold(local.time()) for hours in self.quiet_hours):
+            return "quiet hours (sleep.quiet_hours)"
+        if machine.on_battery and not self.on_battery:
+            return "the machine runs on its battery (sleep.model_policy)"
+        if self.idle_only and activity.quiet < self.idle_after:
+            return "the memory is in use (sleep.model_policy)"
+        if self.load_max is not None and machine.load > self.load_max:
+            return f"the load is {machine.load:.1f} for each core (sleep.load_max)"
+        return ""
+
+
+REST_S = 60.0
+"""Seconds between two cycles that triggers start."""
+BACK_OFF_S = 300.0
+"""Seconds that a trigger is suspended when its cycle gained nothing; doubled each time."""
+BACK_OFF_MAX_S = 6 * 3_600.0
+
+log = logger()
+
+
+@dataclass(slots=True)
+class _Rest:
+    """How long a trigger is suspended."""
+
+    until: float = 0.0
+    length: float = 0.0
+
+
+class TriggerWatch:
+    """Checks the triggers in force; each check starts at most one cycle."""
+
+    def __init__(
+        self,
+        *,
+        triggers: Callable[[], Sequence[SleepTrigger]],
+        activity: Callable[[], Activity],
+        now: Callable[[], datetime],
+        sleep: Callable[[Trigger, Selection], CycleReport | None],
+        monotonic: Callable[[], float] = since_boot,
+    ) -> None:
+        self._triggers = triggers
+        self._activity = activity
+        self._now = now
+        self._sleep = sleep
+        self._monotonic = monotonic
+        self._rests: dict[Trigger, _Rest] = {}
+        self._quiet_until = 0.0
+
+    def check(self) -> Trigger | None:
+        """Start the cycle of the first trigger that is due, and return its name."""
+        began, triggers = self._monotonic(), self._triggers()
+        if not triggers or began < self._quiet_until:
+            return None
+        activity, now = self._activity(), self._now()
+        for trigger in triggers:
+            rest = self._rests.setdefault(trigger.name, _Rest())
+            if began < rest.until or not trigger.due(activity, now):
+                continue
+            try:
+                report = self._sleep(trigger.name, trigger.takes(activity, now))
+            except SleepInProgress:
+                return None
+            ended = self._monotonic()
+            self._quiet_until = ended + REST_S
+            self._settle(trigger.name, rest, report, ended)
+            return trigger.name
+        return None
+
+    @staticmethod
+    def _settle(
+        name: Trigger, rest: _Rest, report: CycleReport | None, ended: float
+    ) -> None:
+        """Suspend a trigger whose cycle gained nothing or was put off.
+
+        One whose cycle was cut short may start the next one.
+        """
+        if report and (report.evicted or report.problem):
+            rest.length = rest.until = 0.0
+            return
+        rest.length = min(max(BACK_OFF_S, rest.length * 2), BACK_OFF_MAX_S)
+        rest.until = ended + rest.length
+        log.info("trigger_suspended", trigger=name.value, seconds=round(rest.length))
+
+
+POWER = Path("/sys/class/power_supply")
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+JUMP = timedelta(minutes=1)
+"""Smaller steps of the clock are corrections that hurt nobody's age."""
+
+
+def machine_now(power: Path = POWER) -> Machine:
+    """The machine as it is; one that does not tell runs on mains, without load."""
+    try:
+        load = os.getloadavg()[0] / (os.cpu_count() or 1)
+    except OSError:
+        load = 0.0
+    return Machine(on_battery=on_battery(power), load=load)
+
+
+def on_battery(power: Path = POWER) -> bool:
+    """Whether a battery is being drained: a charger that is plugged in says no."""
+    states = [_read(supply / "status") for supply in _supplies(power, "Battery")]
+    mains = [_read(supply / "online") for supply in _supplies(power, "Mains")]
+    return "Discharging" in states and "1" not in mains
+
+
+def _supplies(power: Path, kind: str) -> list[Path]:
+    """The machine's own supplies of a kind; a mouse's battery is not the machine's."""
+    if not power.is_dir():
+        return []
+    return [
+        supply
+        for supply in sorted(power.iterdir())
+        if _read(supply / "type") == kind and _read(supply / "scope") != "Device"
+    ]
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8").strip()
+    except OSError:  # not every supply tells everything
+        return ""
+
+
+def uptime_s() -> float:
+    """Seconds since the machine started, time asleep included; nobody sets this clock."""
+    return time_time.clock_gettime(time_time.CLOCK_BOOTTIME)
+
+
+def boot_id() -> str:
+    """Which start of the machine this is; empty where the system does not tell."""
+    return _read(BOOT_ID)
+
+
+class JumpTolerantClock:
+    """The time by which memories age: no step of the machine's clock makes one older.
+
+    Set forward, the clock is not believed for `hold`, by when everything that was remembered
+    before the step is that old in truth; set back, it is believed at once.
+    """
+
+    def __init__(self, clock: Clock, *, hold: timedelta) -> None:
+        self._clock = clock
+        self._hold = hold
+        self._anchor = (clock.now(), uptime_s())
+        self._jumped: float | None = None
+
+    def now(self) -> datetime:
+        """The present instant, at most as late as the passing of time allows."""
+        now, up = self._clock.now(), uptime_s()
+        began, began_up = self._anchor
+        expected = shift(began, timedelta(seconds=up - began_up))
+        if now - expected <= JUMP:
+            self._anchor, self._jumped = (now, up), None
+            return now
+        if self._jumped is None:
+            self._jumped = up
+        if up - self._jumped >= self._hold.total_seconds():
+            self._anchor, self._jumped = (now, up), None
+            return now
+        return in_zone(expected, UTC)

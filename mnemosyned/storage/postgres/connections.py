@@ -1,0 +1,491 @@
+"""Connections to one database: made when needed, reused, shared fairly by owners; advice for failures."""
+
+from __future__ import annotations
+
+import logging
+import select
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import TypeAlias, TypeVar
+
+import psycopg
+
+from mnemosyned.errors import DatabaseUnreachable, MemoryBusy, StorageFailed
+from mnemosyned.storage.postgres.session import Row
+
+NOTHING_KEPT = "nothing of this request was kept"
+NOT_ANSWERED = "the question was not answered"
+PERHAPS_KEPT = (
+    "it is not known whether this request was kept; send it again with the same ids"
+)
+_LOST = (
+    "the database cannot be reached: check the server and the network, then try again"
+)
+_NO_USER = "the server has no such user: create it, or name another"
+_CREDENTIALS = (
+    "the database refuses the user or the password: correct them in the settings"
+)
+_ADVICE = {
+    "53100": "the database's disk is full: free space, then try again",
+    "42501": "the database refuses it to this user: grant what docs/postgres.md lists",
+    "28P01": _CREDENTIALS,
+    "28000": "the server does not let this user in: see pg_hba.conf and the user there",
+    "3D000": "there is no such database: create it, or name another in the settings",
+    "25006": "this server is a standby, which cannot be written: connect to the primary",
+    "XX001": "the database is damaged: restore a backup",
+    "XX002": "an index is damaged: run REINDEX DATABASE",
+    "53300": "the server has no connection left for this user or database; try again, or raise "
+    "max_connections or the limit that it names",
+    "57014": "the database ended it, as it took too long",
+    "55P03": "another transaction keeps this memory, or a table, locked; try again in a moment",
+    "57P03": "the database server is starting, stopping or recovering; try again in a moment",
+    "26000": "a pooler changes sessions between transactions: let it pool sessions "
+    "(pool_mode = session), or connect to the server itself",
+}
+"""What to do, by SQLSTATE."""
+_REFUSALS: tuple[tuple[str, str, str], ...] = (
+    ("starting up", "57P03", "the database server is starting; try again"),
+    (
+        "shutting down",
+        "57P03",
+        "the database server is stopping; try again when it is back",
+    ),
+    ("recovery", "57P03", "the database server is recovering; try again"),
+    ("not yet accepting", "57P03", "the database server is recovering; try again"),
+    ("not accepting connections", "57P03", ""),
+    ("currently accepting", "57P03", ""),
+    ("too many", "53300", ""),
+    ("connection slots are reserved", "53300", ""),
+    ("no more connections", "53300", ""),
+    (
+        "no password supplied",
+        "28P01",
+        "the database wants a password: give it in the settings, in PGPASSWORD or in ~/.pgpass",
+    ),
+    ("authentication failed", "28P01", ""),
+    (
+        "no pg_hba.conf entry",
+        "28000",
+        "the server lets nobody in from here by this name: see pg_hba.conf there",
+    ),
+    ("not permitted to log in", "28000", ""),
+    ("permission denied", "42501", ""),
+    ("role ", "28000", _NO_USER),
+    ("no such user", "28000", _NO_USER),
+    ("database ", "3D000", ""),
+)
+"""Parts of the answer to an attempt to connect, which comes without its SQLSTATE; the first that
+matches says which it was, and what to do where that is more than the code tells."""
+_FULL = "53300"
+_ENDED = ("08", "57P", _FULL)
+"""Errors with which a server ends a connection, or lets nobody in for now."""
+_LOCKED = "55P03"
+_UNKNOWN = "look into the server's log, then try again"
+
+
+def reason(error: BaseException) -> str:
+    """Why something failed and what to do, with the engine's own words at the end."""
+    lines = str(error).splitlines() or [repr(error)]
+    advice = _state_and_advice(error)[1]
+    if not advice and is_unreachable(error):
+        advice = _LOST
+    return f"{advice or _UNKNOWN} (PostgreSQL says: {lines[0]})"
+
+
+def storage_failed(error: BaseException, consequence: str = NOTHING_KEPT) -> Exception:
+    """An error for the caller: the domain's as it is, the engine's explained."""
+    if isinstance(error, Exception) and not isinstance(error, psycopg.Error):
+        return error
+    why = reason(error)
+    kind = DatabaseUnreachable if is_unreachable(error) else StorageFailed
+    if sqlstate(error) == _LOCKED:
+        kind = MemoryBusy
+    failure = kind(f"{consequence}: {why}", reason=why)
+    failure.__cause__ = error
+    return failure
+
+
+def sqlstate(error: BaseException) -> str | None:
+    """The code of an error, also of a refused attempt to connect; None where no answer came."""
+    return _state_and_advice(error)[0]
+
+
+def _state_and_advice(error: BaseException) -> tuple[str | None, str]:
+    """The code of an error, and what to do about it; empty where that is not known."""
+    state: str | None = getattr(error, "sqlstate", None)
+    if state:
+        return state, _ADVICE.get(state, "")
+    _, refused, answer = str(error).partition("FATAL: ")
+    for part, code, advice in _REFUSALS if refused else ():
+        if part in answer:
+            return code, advice or _ADVICE[code]
+    return None, ""
+
+
+def is_unreachable(error: BaseException) -> bool:
+    """Whether the server is away, or takes nobody now: waiting may help."""
+    if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+        return False
+    code = sqlstate(error)
+    return code is None or code.startswith(_ENDED)
+
+
+def is_full(error: BaseException) -> bool:
+    """Whether the server has no place for one more connection."""
+    return sqlstate(error) == _FULL
+
+
+CONNECTIONS_MAX = 8
+"""Connections of a daemon for the requests of all owners; one more holds the claims to sleep."""
+WRITES_MAX = 6
+"""Of these for writes, so that locked rows leave some to questions."""
+OWNER_WRITES_MAX = 2
+"""For writes of one owner: its row serializes them, so that a third would wait there."""
+LONG_WRITE_S = 0.05
+AT_WORK_S = 1.0
+"""Time since its last use of a connection within which another owner counts as at work."""
+REST_TIMES = 6
+"""While another owner is at work, a long write keeps its place this many times as long as it took, so
+that the next one of its owner leaves processor and server to the other for so long."""
+REST_MAX_S = 1.5
+STREAMS_MAX = 3
+"""For exports, each as long as its reader takes."""
+CONNECTION_WAIT_S = 30.0
+STREAM_WAIT_S = 2.0
+"""The same for an export: others may take an hour."""
+CONNECT_S = 5
+"""Seconds that one attempt to connect may take, for each of the server's addresses."""
+FULL_S = 5.0
+"""Seconds in which a server that has no place left is asked again, or another request's
+connection becomes free."""
+FULL_PAUSE_S = 0.1
+IDLE_MAX_S = 10.0
+"""Seconds after which a connection that nobody needed is closed: others may need its place."""
+AGE_MAX_S = 3_600.0
+"""Seconds after which a connection gives way to a new one, as its server process only grows."""
+PLANS_MAX_S = 60.0
+"""Seconds after which a connection plans its statements anew. The server keeps a plan while its
+statistics stay: one made for an empty table reads all of a table that has grown since."""
+PLANS_MIN_S = 1.0
+"""The same of a new connection; then a half of its age."""
+PREPARED_AFTER = 2
+"""A statement that comes so often is prepared: planned once for each connection."""
+LOCK_WAIT_MS = 2_000
+"""How long a write waits at its owner's row for a transaction of another daemon or program."""
+STALLED_MS = 60_000
+"""How long a daemon that stands still, as a suspended one, keeps its locks."""
+ANNOUNCEMENTS_MAX = 10
+"""So often what a server sent unasked is read before the connection is used."""
+# Compiling a plan takes longer than any statement here runs; estimates of GIN would ask for it.
+_OPTIONS = "-c timezone=UTC -c client_min_messages=warning -c jit=off"
+_LIMITS = f"-c lock_timeout={LOCK_WAIT_MS} -c idle_in_transaction_session_timeout={STALLED_MS}"
+# The server lets a session wait that does nothing, and ends one whose machine has vanished.
+_WAITING = (
+    "-c idle_session_timeout=0 -c tcp_keepalives_idle=20 "
+    "-c tcp_keepalives_interval=10 -c tcp_keepalives_count=4"
+)
+_SETTINGS: dict[str, object] = {
+    "autocommit": True,
+    "prepare_threshold": PREPARED_AFTER,
+    "connect_timeout": CONNECT_S,
+    "application_name": "mnemosyned",
+    # A server whose machine vanished is noticed within a minute, not by TCP's own two hours.
+    "keepalives_idle": 20,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 50_000,
+}
+# It reports what is raised anyway, in lines of its own form.
+logging.getLogger("psycopg").setLevel(logging.ERROR)
+CLOSED = "the memory is closed; open it again"
+BUSY = (
+    "this request waited {seconds:g} s for a connection of the daemon to the database: this "
+    "memory, or all together, have as many at work as they may; try again in a moment"
+)
+LOCKED = (
+    "another transaction keeps this memory from being written, and other writes wait for it; "
+    "try again in a moment"
+)
+
+Connection: TypeAlias = psycopg.Connection[Row]
+R = TypeVar("R")
+
+
+class Use(Enum):
+    """What a connection is needed for."""
+
+    READ = auto()
+    WRITE = auto()
+    STREAM = auto()
+    """Reading for as long as the reader of an export takes."""
+
+
+@dataclass(slots=True, eq=False)
+class _Waiter:
+    """A thread that waits for a connection."""
+
+    owner: int
+    use: Use
+    woken: threading.Event = field(default_factory=threading.Event)
+    is_locked_out: bool = False
+    """Whether it waits in vain, as its owner's row is locked."""
+
+
+class Connections:
+    """Connections of a daemon, lent to one thread at a time.
+
+    Where many owners are served, one has a part of them, the smaller the more owners are at work;
+    who waits is served in order, but for owners that have their part.
+
+    A connection that the server has ended, as when it was started again, is not the caller's
+    trouble: what begins on it and fails begins once more on a new one.
+    """
+
+    def __init__(
+        self, dsn: str, *, admit: Callable[[Connection], object] | None = None
+    ) -> None:
+        """Call `admit` with each new connection; what it raises is told to who wanted one."""
+        self.serves_owners = False
+        """Whether many owners share the connections."""
+        self._dsn = dsn
+        self._admit = admit
+        self._lent: Counter[tuple[int, Use]] = Counter()
+        self._waiting: list[_Waiter] = []
+        self._last_uses: list[tuple[int, float]] = []
+        """When each of the two owners that used a connection last did so."""
+        self._idle: deque[tuple[float, Connection]] = deque()
+        """The one used last at the end, each with when it was given back."""
+        self._made: dict[Connection, float] = {}
+        self._planned: dict[Connection, float] = {}
+        self._changing = threading.Condition()
+        self._is_closed = False
+
+    @contextmanager
+    def lent(
+        self, begin: Callable[[Connection], R], *, owner: int, use: Use
+    ) -> Iterator[tuple[Connection, R]]:
+        """A connection for an owner, with what `begin` gave on it; `begin` writes nothing.
+
+        Raises `MemoryBusy` where the owner has its part, or all are busy, and `psycopg.Error`.
+        """
+        if self._is_closed:
+            raise StorageFailed(CLOSED)
+        self._take_place(owner, use)
+        try:
+            connection, begun = self._begun(begin)
+            began = time.monotonic()
+            try:
+                yield connection, begun
+            finally:
+                self._take_back(connection)
+            if use is Use.WRITE:
+                self._rest_after(owner, time.monotonic() - began)
+        except psycopg.errors.LockNotAvailable:
+            self._lock_out(owner)
+            raise
+        finally:
+            with self._changing:
+                self._lent[owner, use] -= 1
+                if not self._lent[owner, use]:
+                    del self._lent[owner, use]
+                if owner:  # else it was asked about all
+                    others = [last for last in self._last_uses if last[0] != owner]
+                    self._last_uses = [(owner, time.monotonic()), *others[:1]]
+                self._hand_out()
+
+    def _rest_after(self, owner: int, took_s: float) -> None:
+        """Wait after a long write of an owner, if another one is at work."""
+        since = time.monotonic() - AT_WORK_S
+        with self._changing:
+            is_alone = all(one == owner or at < since for one, at in self._last_uses)
+        if self.serves_owners and not is_alone and took_s >= LONG_WRITE_S:
+            time.sleep(min(took_s * REST_TIMES, REST_MAX_S))
+
+    def close(self) -> None:
+        """Close those that nobody uses now, and each other one when it is given back."""
+        self._is_closed = True
+        self._close_idle(0.0)
+
+    def _close_idle(self, idle_s: float) -> None:
+        """Close those that nobody needed for so long."""
+        now = time.monotonic()
+        with self._changing:
+            while self._idle and now - self._idle[0][0] >= idle_s:
+                self._drop(self._idle.popleft()[1])
+
+    def _take_place(self, owner: int, use: Use) -> None:
+        """Count a connection as lent, as soon as there may be one more."""
+        waiter = _Waiter(owner, use)
+        with self._changing:
+            self._waiting.append(waiter)
+            self._hand_out()
+        wait_s = STREAM_WAIT_S if use is Use.STREAM else CONNECTION_WAIT_S
+        waiter.woken.wait(wait_s)
+        with self._changing:
+            if waiter in self._waiting:
+                self._waiting.remove(waiter)
+        if waiter.is_locked_out:
+            raise MemoryBusy(LOCKED)
+        if not waiter.woken.is_set():
+            raise MemoryBusy(BUSY.format(seconds=wait_s))
+
+    def _hand_out(self) -> None:
+        """Lend to those who wait, in order, as far as their owners have not their part."""
+        for waiter in list(self._waiting):
+            if self._lent.total() >= CONNECTIONS_MAX:
+                return
+            if self._may_have(waiter.owner, waiter.use):
+                self._waiting.remove(waiter)
+                self._lent[waiter.owner, waiter.use] += 1
+                waiter.woken.set()
+
+    def _may_have(self, owner: int, use: Use) -> bool:
+        """Whether an owner's part, and that of the use, leave room for one more."""
+        if use is Use.STREAM:
+            return self._lent_for(use) < STREAMS_MAX
+        writes = self._lent[owner, Use.WRITE]
+        if use is Use.WRITE and (
+            writes >= OWNER_WRITES_MAX or self._lent_for(use) >= WRITES_MAX
+        ):
+            return False
+        if not self.serves_owners:
+            return True
+        active = {lent for lent, _ in self._lent}
+        active.update(waiter.owner for waiter in self._waiting)
+        part = max(OWNER_WRITES_MAX, CONNECTIONS_MAX // (len(active) + 1))
+        # A question waits for no write: one place is left to it whatever the owner writes.
+        return self._lent[owner, Use.READ] + min(writes, part - 1) < part
+
+    def _lent_for(self, use: Use) -> int:
+        return sum(count for (_, of), count in self._lent.items() if of is use)
+
+    def _lock_out(self, owner: int) -> None:
+        """Answer the writes that wait behind one that found its owner's row locked for too long."""
+        with self._changing:
+            for waiter in list(self._waiting):
+                if waiter.owner == owner and waiter.use is Use.WRITE:
+                    self._waiting.remove(waiter)
+                    waiter.is_locked_out = True
+                    waiter.woken.set()
+
+    def _begun(self, begin: Callable[[Connection], R]) -> tuple[Connection, R]:
+        kept = self._kept()
+        if kept:
+            try:
+                return kept, self._tried(kept, begin, replan=self._replans(kept))
+            except psycopg.OperationalError:
+                if not kept.closed:
+                    raise
+                self._close_idle(0.0)  # those that are left ended with it
+        made = self._connected()
+        return made, self._tried(made, begin)
+
+    def _connected(self) -> Connection:
+        """A connection that nobody has: a new one, or one that is given back meanwhile."""
+        ends = time.monotonic() + FULL_S
+        while True:
+            try:
+                made = psycopg.connect(
+                    self._dsn, **_SETTINGS, options=f"{_OPTIONS} {_LIMITS}"
+                )
+                break
+            except psycopg.OperationalError as error:
+                if not is_full(error) or time.monotonic() > ends:
+                    raise
+            with self._changing:
+                if self._changing.wait_for(lambda: self._idle, FULL_PAUSE_S):
+                    return self._idle.pop()[1]
+        try:
+            if self._admit:
+                self._admit(made)
+        except BaseException:
+            made.close()
+            raise
+        with self._changing:
+            self._made[made] = self._planned[made] = time.monotonic()
+        return made
+
+    def _replans(self, connection: Connection) -> bool:
+        """Whether a connection's plans are old for its age."""
+        now = time.monotonic()
+        age = now - self._made[connection]
+        return now - self._planned[connection] > min(
+            max(PLANS_MIN_S, age / 2), PLANS_MAX_S
+        )
+
+    def _tried(
+        self,
+        connection: Connection,
+        begin: Callable[[Connection], R],
+        *,
+        replan: bool = False,
+    ) -> R:
+        try:
+            if replan:
+                connection.execute("DISCARD PLANS")
+                self._planned[connection] = time.monotonic()
+            return begin(connection)
+        except BaseException:
+            self._take_back(connection)
+            raise
+
+    def _kept(self) -> Connection | None:
+        with self._changing:
+            return self._idle.pop()[1] if self._idle else None
+
+    def _take_back(self, connection: Connection) -> None:
+        """Keep a connection for the next, with no transaction open, or close it."""
+        if not connection.closed:
+            with suppress(psycopg.Error):
+                connection.rollback()
+        now = time.monotonic()
+        unusable = connection.closed or self._is_closed
+        with self._changing:
+            if not unusable and now - self._made[connection] < AGE_MAX_S:
+                self._idle.append((now, connection))
+                self._changing.notify()
+            else:
+                self._drop(connection)
+        self._close_idle(IDLE_MAX_S)
+
+    def _drop(self, connection: Connection) -> None:
+        self._made.pop(connection, None)
+        self._planned.pop(connection, None)
+        with suppress(psycopg.Error):
+            connection.close()
+
+
+def connected_once(dsn: str) -> Connection:
+    """A connection for one piece of work; it waits for locks as briefly as requests do.
+
+    Raises `psycopg.Error`.
+    """
+    limit = f"-c lock_timeout={LOCK_WAIT_MS}"
+    return psycopg.connect(dsn, **_SETTINGS, options=f"{_OPTIONS} {limit}")
+
+
+def connected_apart(dsn: str) -> Connection:
+    """A connection that waits for as long as its holder does. Raises `psycopg.Error`."""
+    return psycopg.connect(dsn, **_SETTINGS, options=f"{_OPTIONS} {_WAITING}")
+
+
+def check_alive(connection: Connection) -> None:
+    """See without a round trip whether the server ended a connection that stood idle.
+
+    Raises `psycopg.OperationalError` where it did.
+    """
+    waiting = select.poll()
+    waiting.register(connection.fileno(), select.POLLIN)
+    try:
+        for _ in range(ANNOUNCEMENTS_MAX):
+            if not waiting.poll(0):
+                return
+            connection.pgconn.consume_input()  # raises at the end of what was sent
+    except psycopg.OperationalError:
+        connection.close()
+        raise

@@ -1,1 +1,0 @@
-"""Connections, transactions and the schema."""

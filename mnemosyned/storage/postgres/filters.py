@@ -1,0 +1,199 @@
+"""SQL filters by session, source, tier, time, tags and validity."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import NamedTuple
+
+from mnemosyned.memory.values import Tier
+from mnemosyned.search.query import Query
+from mnemosyned.storage.postgres.rows import utc
+from mnemosyned.storage.postgres.session import Session
+
+FEW_MAX = 5_000
+"""So many rows of the sessions asked for are named before the words are looked for."""
+_HOMES = {Tier.WORKING: "fresh", Tier.ARCHIVE: "placed"}
+
+
+class Condition(NamedTuple):
+    """A condition, and the values that it binds by name."""
+
+    text: str
+    values: Mapping[str, object]
+
+
+class SqlFilter(NamedTuple):
+    """Conditions, each after an `AND`, and bound values that narrow a search."""
+
+    where: str
+    values: Mapping[str, object]
+    only: Sequence[int] | None = None
+    """All rows that pass, ascending, where they are so few that words are looked for among them
+    alone: a session has lines side by side, and a common word a million."""
+
+
+EVERYTHING = SqlFilter("", {})
+
+
+def joined(conditions: Iterable[Condition]) -> SqlFilter:
+    """The filter that holds what all conditions hold; no two of them name the same value."""
+    where, values = "", dict[str, object]()
+    for condition in conditions:
+        where += f" AND {condition.text}"
+        values |= condition.values
+    return SqlFilter(where, values)
+
+
+def in_force(*, valid_at: datetime | None, superseded: bool = False) -> list[Condition]:
+    """Leave out what has expired and, unless asked for, what was superseded."""
+    past = [] if superseded else ["s.superseded_at IS NOT NULL"]
+    values: dict[str, object] = {}
+    if valid_at:
+        past.append("s.valid_until <= %(valid_at)s")
+        values["valid_at"] = utc(valid_at)
+    if not past:
+        return []
+    gone = f"s.owner = %(owner)s AND s.memory_seq = m.seq AND ({' OR '.join(past)})"
+    return [
+        Condition(f"NOT EXISTS (SELECT 1 FROM memory_state AS s WHERE {gone})", values)
+    ]
+
+
+def tagged(tags: Sequence[str], *, row_by_row: bool = False) -> list[Condition]:
+    """Hold memories with one of these tags.
+
+    No statistics tell how many have a tag, and the planner would begin with them, taking any tag
+    for a rare one. `row_by_row` has it look up the tags of what other conditions leave.
+    """
+    if not tags:
+        return []
+    offset = " OFFSET 0" if row_by_row else ""  # keeps it from being joined
+    text = (
+        "EXISTS (SELECT 1 FROM tag AS t WHERE t.owner = %(owner)s "
+        f"AND t.memory_seq = m.seq AND t.name = ANY(%(tags)s::text[]){offset})"
+    )
+    return [Condition(text, {"tags": list(tags)})]
+
+
+def asked_for(query: Query) -> list[Condition]:
+    """Keep what is in force and has one of the tags asked for."""
+    holding = in_force(valid_at=query.valid_at, superseded=query.superseded)
+    return [*holding, *tagged(query.tags, row_by_row=True)]
+
+
+def among(
+    sessions: Sequence[str], sources: Sequence[str], *, table: str = "m"
+) -> list[Condition]:
+    """Hold to these sessions and sources."""
+    conditions: list[Condition] = []
+    if sessions:
+        text = f"{table}.session_id = ANY(%(sessions)s::text[])"
+        conditions.append(Condition(text, {"sessions": list(sessions)}))
+    if sources:
+        text = f"{table}.source = ANY(%(sources)s::text[])"
+        conditions.append(Condition(text, {"sources": list(sources)}))
+    return conditions
+
+
+def of_sources(sources: Sequence[str | None], *, table: str) -> list[Condition]:
+    """Hold to these sources, and to no source where None is one."""
+    if not sources:
+        return []
+    named = [source for source in sources if source is not None]
+    text = f"{table}.source = ANY(%(sources)s::text[])"
+    if len(named) < len(sources):
+        text = f"({text} OR {table}.source IS NULL)"
+    return [Condition(text, {"sources": named})]
+
+
+def of_source_names(names: Sequence[str], *, table: str = "m") -> list[Condition]:
+    """Hold to sources whose names contain one of these words, in upper or lower case."""
+    if not names:
+        return []
+    patterns = ["%" + name.replace("\\", "\\\\") + "%" for name in names]
+    text = f"{table}.source ILIKE ANY(%(source_names)s::text[])"
+    return [Condition(text, {"source_names": patterns})]
+
+
+def within(
+    since: datetime | None, until: datetime | None, *, first: str, last: str
+) -> list[Condition]:
+    """Hold what lasts from one column to another to this stretch of time."""
+    conditions: list[Condition] = []
+    if since:
+        conditions.append(Condition(f"{last} >= %(since)s", {"since": utc(since)}))
+    if until:
+        conditions.append(Condition(f"{first} < %(until)s", {"until": utc(until)}))
+    return conditions
+
+
+def in_tier(tier: Tier | None) -> list[Condition]:
+    """Hold originals to a tier; None is both of theirs."""
+    if tier is None:
+        return []
+    home = _HOMES.get(tier, "placed")
+    text = f"EXISTS (SELECT 1 FROM {home} AS h WHERE h.owner = %(owner)s AND h.seq = m.seq)"
+    return [Condition(text, {})]
+
+
+def memory_filter(query: Query) -> SqlFilter:
+    """The filters of a question for the originals, which are `memory AS m`."""
+    return joined(
+        [
+            *among(query.sessions, query.sources),
+            *of_source_names(query.source_names),
+            *within(
+                query.since, query.until, first="m.created_at", last="m.created_at"
+            ),
+            *in_tier(query.tier),
+            *asked_for(query),
+        ]
+    )
+
+
+def episode_filter(query: Query) -> SqlFilter:
+    """The filters of a question for summaries, which are `episode AS e`; these have no tags."""
+    conditions = [
+        *among(query.sessions, query.sources, table="e"),
+        *of_source_names(query.source_names, table="e"),
+        *within(query.since, query.until, first="e.covers_from", last="e.covers_until"),
+    ]
+    if query.tags:
+        conditions.append(Condition("false", {}))
+    return joined(conditions)
+
+
+def narrowed(session: Session, query: Query) -> SqlFilter:
+    """The filters of a question for the originals, and the rows that pass if those are few.
+
+    Only sessions and tags are known row by row.
+    """
+    narrow = memory_filter(query)
+    if not (query.sessions or query.tags):
+        return narrow
+    # The tags are read once: those whose memories they lead to are not looked up again.
+    held = memory_filter(replace(query, tags=()))
+    rows = session.execute(
+        f"SELECT m.seq FROM {_narrowest(query)} WHERE m.owner = %(owner)s{held.where} "
+        "LIMIT %(few)s",
+        **narrow.values,
+        few=FEW_MAX + 1,
+    ).fetchall()
+    if len(rows) > FEW_MAX:
+        return narrow
+    return narrow._replace(only=sorted(seq for (seq,) in rows))
+
+
+def _narrowest(query: Query) -> str:
+    """The memories; by tags they are read from the tags, which few memories have."""
+    if not query.tags:
+        return "memory AS m"
+    # One tag names each memory once.
+    distinct = "DISTINCT " if len(query.tags) > 1 else ""
+    return (
+        f"(SELECT {distinct}n.memory_seq AS seq FROM tag AS n WHERE n.owner = %(owner)s "
+        "AND n.name = ANY(%(tags)s::text[])) AS n "
+        "JOIN memory AS m ON m.owner = %(owner)s AND m.seq = n.seq"
+    )

@@ -1,0 +1,567 @@
+"""Forgetting: memories and learnings are selected by a filter, and deleted with all their traces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from mnemosyned.memory.edit import in_force_again
+from mnemosyned.memory.forgetting import ForgetFilter, Grace, Newest, Removal, naming
+from mnemosyned.memory.intake import is_made_of_source, keys_of_forgotten
+from mnemosyned.memory.ports import DeletionStore
+from mnemosyned.memory.values import Tier, content_hash
+from mnemosyned.storage.postgres import purge
+from mnemosyned.storage.postgres.filters import (
+    Condition,
+    SqlFilter,
+    among,
+    joined,
+    tagged,
+    within,
+)
+from mnemosyned.storage.postgres.fulltext import (
+    gram_term_hashes,
+    gram_words,
+    index_words,
+    phrase_hashes,
+)
+from mnemosyned.storage.postgres.grace import keep_learnings, keep_memories
+from mnemosyned.storage.postgres.learnings import remove_known, remove_of_memories
+from mnemosyned.storage.postgres.memories import BELOW, leave_secrets, values_of
+from mnemosyned.storage.postgres.pool import Transactional, reads, writes
+from mnemosyned.storage.postgres.purge import request_purge
+from mnemosyned.storage.postgres.rows import OF_IDS, add_to_totals, note_rewording
+from mnemosyned.storage.postgres.session import Row, Session
+from mnemosyned.storage.postgres.state import has_pruned, invalidate
+from mnemosyned.text.stems import accent_variants
+from mnemosyned.text.terms import Terms, glued_words, grams
+
+_MEMORIES = (
+    "memory AS m LEFT JOIN fresh AS f ON f.owner = m.owner AND f.seq = m.seq "
+    "WHERE m.owner = %(owner)s"
+)
+_ORDER = "ORDER BY f.seq IS NULL, m.seq"
+"""Working memory first."""
+_DETAILS = (
+    "(SELECT ARRAY[p.details, p.secrets] FROM placed AS p "
+    "WHERE m.content = '' AND p.owner = %(owner)s AND p.seq = m.seq)"
+)
+"""What a pruned memory has left are its exact values."""
+_EARLIER = (
+    "(SELECT array_agg(ARRAY[coalesce(r.content, ''), r.fields] ORDER BY r.seq) "
+    "FROM revision AS r WHERE r.owner = %(owner)s AND r.memory_seq = m.seq)"
+)
+"""What a memory was before it was edited."""
+_NAMED = f"m.session_id, m.source, m.metadata, {_DETAILS}, {_EARLIER}"
+"""All that may mention a person, besides the words and their speaker."""
+_EARLIER_FIELDS = ("session", "source", "role")
+
+
+def selected_memories(session: Session, choice: ForgetFilter) -> list[str]:
+    """The ids of all memories for which everything in the choice holds."""
+    newest = choice.newest.memory if choice.newest else None
+    narrow = joined(
+        [
+            *_selection_conditions(choice, table="m", newest=newest),
+            *tagged(choice.tags),
+            *(
+                [_all_terms_condition(session.owner, choice.terms)]
+                if choice.terms
+                else []
+            ),
+        ]
+    )
+    is_meant = _text_checks(choice)
+    if not is_meant:
+        return _ids_where(session, narrow)
+    named = _NAMED if choice.person else "NULL"
+    rows = session.stream(
+        f"SELECT m.id, m.content, m.role, {named} FROM {_MEMORIES}{narrow.where} {_ORDER}",
+        **narrow.values,
+    )
+    return [row[0] for row in rows if all(check(row) for check in is_meant)]
+
+
+def _ids_where(session: Session, narrow: SqlFilter) -> list[str]:
+    rows = session.execute(
+        f"SELECT m.id FROM {_MEMORIES}{narrow.where} {_ORDER}", **narrow.values
+    )
+    return [id for (id,) in rows]
+
+
+def _selection_conditions(
+    choice: ForgetFilter, *, table: str, newest: int | None
+) -> list[Condition]:
+    when = f"{table}.created_at"
+    conditions = [
+        *among(choice.sessions, choice.sources, table=table),
+        *within(choice.since, choice.until, first=when, last=when),
+    ]
+    if newest is not None:
+        bound = Condition(f"{table}.seq <= %(newest)s", {"newest": newest})
+        conditions.append(bound)
+    return conditions
+
+
+def _text_checks(choice: ForgetFilter) -> list[Callable[[Row], bool]]:
+    """Conditions on the words of a memory that the indexes name."""
+    checks: list[Callable[[Row], bool]] = []
+    if choice.terms:
+        holds = _term_matcher(choice.terms)
+        checks.append(lambda row: holds(row[1:3]))
+    if choice.person:
+        named = naming(choice.person)
+        checks.append(lambda row: any(map(named, _all_texts(row[1:]))))
+    return checks
+
+
+def _all_texts(row: Row) -> list[str]:
+    """All texts of a memory: its words, its speaker, its place, and what they were before."""
+    content, role, session, source, metadata, details, earlier = row
+    values = " ".join(value for _, value in values_of(*details or (None, None)))
+    return [content or values, role, session, source or "", metadata] + [
+        _earlier_text(text, fields) for text, fields in earlier or ()
+    ]
+
+
+def _earlier_text(content: str, fields: str) -> str:
+    values: dict[str, Any] = msgspec.json.decode(fields)
+    return " ".join([content, *(values.get(name) or "" for name in _EARLIER_FIELDS)])
+
+
+def _all_terms_condition(owner: int, terms: Terms) -> Condition:
+    """The memories whose index has every one of these terms.
+
+    Two words may have one number, and the parts of a code may stand apart: the words are compared
+    when a row is read.
+    """
+    has = [
+        _term_condition(owner, term, number, only_grams=term in terms.grams)
+        for number, term in enumerate((*terms.words, *terms.grams))
+    ]
+    every, values = " AND ".join(each.text for each in has), dict[str, object]()
+    for each in has:
+        values |= each.values
+    text = (
+        "m.seq IN (SELECT i.seq FROM memory_index AS i "
+        f"WHERE i.owner = %(owner)s AND {every})"
+    )
+    return Condition(text, values)
+
+
+def _term_condition(
+    owner: int, term: str, number: int, *, only_grams: bool
+) -> Condition:
+    texts = _spellings(term)
+    phrases: dict[str, list[list[int]]] = {
+        "grams": [gram_term_hashes(owner, text) for text in texts]
+    }
+    if not only_grams:
+        phrases["words"] = [phrase_hashes(owner, text) for text in texts]
+    clauses: list[str] = []
+    values: dict[str, object] = {}
+    for column, hashes in phrases.items():
+        for place, phrase in enumerate(filter(None, hashes)):
+            name = f"{column}_{number}_{place}"
+            clauses.append(f"i.{column} @> %({name})s::integer[]")
+            values[name] = phrase
+    return Condition(f"({' OR '.join(clauses) or 'false'})", values)
+
+
+def _spellings(term: str) -> list[str]:
+    return [term, *accent_variants(term)]
+
+
+class _Forms(NamedTuple):
+    """What the indexes have of a term in any of its spellings."""
+
+    words: list[list[str]]
+    grams: list[list[str]]
+
+    @classmethod
+    def of(cls, term: str, *, only_grams: bool) -> _Forms:
+        texts = _spellings(term)
+        words = () if only_grams else map(index_words, texts)
+        return cls(
+            list(filter(None, words)), list(filter(None, map(gram_words, texts)))
+        )
+
+    def occur(self, texts: Sequence[Sequence[str]], parts: Sequence[str]) -> bool:
+        """Tell whether one of them is in one of the texts, or in the parts for the second index."""
+        return any(
+            _has_phrase(phrase, text) for phrase in self.words for text in texts
+        ) or any(_has_phrase(phrase, parts) for phrase in self.grams)
+
+
+def _term_matcher(terms: Terms) -> Callable[[Sequence[str]], bool]:
+    """Tells whether texts have every one of these terms, as the indexes would say."""
+    wanted = [
+        _Forms.of(term, only_grams=term in terms.grams)
+        for term in (*terms.words, *terms.grams)
+    ]
+
+    def holds(texts: Sequence[str]) -> bool:
+        stems = [index_words(text) for text in (*texts, *glued_words(texts[0]))]
+        parts = gram_words(grams(texts[0]))
+        return all(forms.occur(stems, parts) for forms in wanted)
+
+    return holds
+
+
+def _has_phrase(phrase: Sequence[str], words: Sequence[str]) -> bool:
+    """Tell whether words stand side by side within others."""
+    length = len(phrase)
+    if length == 1:
+        return phrase[0] in words
+    return any(
+        words[start : start + length] == phrase
+        for start, word in enumerate(words)
+        if word == phrase[0]
+    )
+
+
+def selected_learnings(session: Session, choice: ForgetFilter) -> list[str]:
+    """The ids of all learnings for which everything in the choice holds; they have no tags."""
+    if choice.tags:
+        return []
+    newest = choice.newest.learning if choice.newest else None
+    narrow = joined(_selection_conditions(choice, table="l", newest=newest))
+    rows = session.stream(
+        "SELECT l.id, l.text, coalesce(l.session_id, ''), coalesce(l.source, '') "
+        f"FROM learning AS l WHERE l.owner = %(owner)s{narrow.where} ORDER BY l.seq",
+        **narrow.values,
+    )
+    holds = _term_matcher(choice.terms) if choice.terms else None
+    named = naming(choice.person) if choice.person else None
+    return [
+        id
+        for id, *texts in rows
+        if (holds is None or holds(texts[:1]))
+        and (named is None or any(map(named, texts)))
+    ]
+
+
+NAMING = ("consolidation_log", "compaction")
+"""The tables that name sessions and sources, and outlive the memories of these."""
+_NAMES = (("session_id", ""), ("source", None))
+"""The columns of names, and what a row has without one."""
+_ALIVE = (
+    "(EXISTS (SELECT 1 FROM memory AS m WHERE m.owner = %(owner)s AND m.{0} = n.name) "
+    "OR EXISTS (SELECT 1 FROM episode AS e WHERE e.owner = %(owner)s AND e.{0} = n.name))"
+)
+
+
+class PostgresDeletion(Transactional, DeletionStore):
+    """A `DeletionStore` of one owner in PostgreSQL."""
+
+    @reads
+    def select(self, session: Session, choice: ForgetFilter) -> list[str]:
+        return selected_memories(session, choice)
+
+    @reads
+    def select_learnings(self, session: Session, choice: ForgetFilter) -> list[str]:
+        return selected_learnings(session, choice)
+
+    @reads
+    def newest(self, session: Session) -> Newest:
+        return Newest(_last(session, "memory"), _last(session, "learning"))
+
+    @reads
+    def ids_under(self, session: Session, summary: str) -> list[str]:
+        rows = session.execute(
+            f"{BELOW} SELECT m.id FROM below "
+            "JOIN placed AS p ON p.owner = %(owner)s AND p.episode_seq = below.seq "
+            "JOIN memory AS m ON m.owner = %(owner)s AND m.seq = p.seq ORDER BY m.seq",
+            summary=summary,
+        )
+        return [id for (id,) in rows]
+
+    @reads
+    def preview(
+        self, session: Session, ids: Sequence[str], *, learned: Sequence[str] = ()
+    ) -> Removal:
+        found = _found(session, ids)
+        originals = [memory for memory in found if memory.episode is not None]
+        leaving: dict[int, int] = {}
+        wordless: dict[int, int] = {}
+        for memory in originals:
+            episode = memory.episode or 0
+            leaving[episode] = leaving.get(episode, 0) + 1
+            wordless[episode] = wordless.get(episode, 0) + (not memory.characters)
+        in_force, rewritten = _in_force_again(session, found)
+        leaving |= dict.fromkeys(rewritten - leaving.keys(), 0)
+        removed, emptied = _episodes_left(session, leaving)
+        return Removal(
+            working=len(found) - len(originals),
+            archived=len(originals),
+            details=sum(memory.details for memory in originals),
+            removed=removed,
+            emptied=emptied,
+            learnings=_learnings(session, ids, learned),
+            pruned=sum(wordless.values()),
+            in_force=in_force,
+            pruned_losing_summary=_pruned_losing_summary(session, wordless),
+        )
+
+    @writes
+    def forget(
+        self, session: Session, ids: Sequence[str], *, grace: Grace | None = None
+    ) -> Removal:
+        found = _found(session, ids)
+        if grace:
+            keep_memories(session, [memory.seq for memory in found], grace)
+        known = [memory.id for memory in found]
+        unlearned = remove_of_memories(session, known)
+        _leave_keys(session, known)
+        in_force, rewritten = _in_force_again(session, found)
+        _leave_state(session, [memory.seq for memory in found])
+        episodes = _leave_archive(session, found) | rewritten
+        _delete(session, found)
+        removed, emptied = invalidate(session, episodes)
+        pruned = sum(not memory.characters for memory in found)
+        if found and (pruned or not grace):  # exact values of pruned ones go at once
+            request_purge(session)
+        originals = [memory for memory in found if memory.episode is not None]
+        return Removal(
+            working=len(found) - len(originals),
+            archived=len(originals),
+            details=sum(memory.details for memory in originals),
+            learnings=unlearned,
+            pruned=pruned,
+            in_force=in_force,
+            removed=removed,
+            emptied=emptied,
+        )
+
+    @writes
+    def forget_learnings(
+        self, session: Session, ids: Sequence[str], *, grace: Grace | None = None
+    ) -> Removal:
+        if grace:
+            keep_learnings(session, ids, grace)
+        removal = Removal(learnings=remove_known(session, ids))
+        if removal.learnings and not grace:
+            request_purge(session)
+        return removal
+
+    @reads
+    def orphaned_log_names(self, session: Session) -> tuple[list[str], list[str]]:
+        orphaned = []
+        for column, _ in _NAMES:
+            named = " UNION ".join(
+                f"SELECT {column} FROM {table} "
+                f"WHERE owner = %(owner)s AND {column} != ''"
+                for table in NAMING
+            )
+            rows = session.execute(
+                f"SELECT n.name FROM ({named}) AS n (name) "
+                f"WHERE NOT {_ALIVE.format(column)} ORDER BY n.name"
+            )
+            orphaned.append([name for (name,) in rows])
+        sessions, sources = orphaned
+        return sessions, sources
+
+    @writes
+    def forget_names(
+        self, session: Session, *, sessions: Iterable[str], sources: Iterable[str]
+    ) -> None:
+        for (column, nameless), names in zip(_NAMES, (sessions, sources), strict=True):
+            rows = session.execute(
+                "SELECT n.name FROM unnest(%(names)s::text[]) AS n (name) "
+                f"WHERE NOT {_ALIVE.format(column)}",
+                names=sorted(names),
+            )
+            gone = [name for (name,) in rows]
+            for table in NAMING if gone else ():
+                session.execute(
+                    f"UPDATE {table} SET {column} = %(nameless)s::text "
+                    f"WHERE owner = %(owner)s AND {column} = ANY(%(gone)s::text[])",
+                    nameless=nameless,
+                    gone=gone,
+                )
+
+    def purge_due(self) -> bool:
+        return purge.is_purge_due(self._pool, self._owner)
+
+    def purge_deleted(self) -> bool:
+        return purge.purge_owner(self._pool, self._owner)
+
+    def beyond_purge(self) -> tuple[str, ...]:
+        return purge.BEYOND
+
+
+class _Found(NamedTuple):
+    """A memory that is to be deleted; `episode` is None in working memory."""
+
+    seq: int
+    id: str
+    characters: int
+    episode: int | None
+    details: int
+
+
+def _found(session: Session, ids: Sequence[str]) -> list[_Found]:
+    rows = session.execute(
+        "SELECT m.seq, m.id, length(m.content), p.episode_seq, p.details, p.secrets "
+        "FROM memory AS m LEFT JOIN placed AS p ON p.owner = m.owner AND p.seq = m.seq "
+        f"WHERE m.owner = %(owner)s AND {OF_IDS} ORDER BY m.seq",
+        ids=list(ids),
+    )
+    return [
+        _Found(seq, id, characters, episode, details=len(values_of(plain, secret)))
+        for seq, id, characters, episode, plain, secret in rows
+    ]
+
+
+def _last(session: Session, table: str) -> int:
+    last: int | None = session.scalar(
+        f"SELECT max(seq) FROM {table} WHERE owner = %(owner)s"
+    )
+    return last or 0
+
+
+def _learnings(session: Session, ids: Sequence[str], learned: Sequence[str]) -> int:
+    """How many learnings go, those that go by themselves included."""
+    rows = session.execute(
+        "SELECT id FROM learning "
+        "WHERE owner = %(owner)s AND memory_id = ANY(%(ids)s::text[])",
+        ids=list(ids),
+    )
+    return len({*learned, *(id for (id,) in rows)})
+
+
+def _leave_keys(session: Session, ids: Sequence[str]) -> None:
+    """Keep what memories are known by when their sources are read again."""
+    rows = session.execute(
+        "SELECT m.id, m.session_id, m.source, m.content, m.content_hash, "
+        "ARRAY(SELECT r.content_hash FROM revision AS r "
+        "WHERE r.owner = %(owner)s AND r.memory_seq = m.seq) "
+        f"FROM memory AS m WHERE m.owner = %(owner)s AND {OF_IDS}",
+        ids=[id for id in ids if is_made_of_source(id)],
+    )
+    keys: set[str] = set()
+    for id, name, source, content, said, before in rows:
+        hashes = [content_hash(content) if said is None else said, *before]
+        keys |= keys_of_forgotten(id, name, source, hashes)
+    if keys:
+        session.execute(
+            "INSERT INTO agent_forgotten (owner, id) "
+            "SELECT o.owner, r.id FROM owner AS o CROSS JOIN unnest(%(ids)s::text[]) AS r (id) "
+            "WHERE o.owner = %(owner)s ON CONFLICT DO NOTHING",
+            ids=list(keys),
+        )
+
+
+def _leave_state(session: Session, seqs: Sequence[int]) -> None:
+    """Let the successors of these memories supersede what these superseded.
+
+    Without a successor, that holds again.
+    """
+    rows = session.execute(
+        "SELECT DISTINCT superseded_by FROM memory_state "
+        "WHERE owner = %(owner)s AND superseded_by = ANY(%(seqs)s::bigint[])",
+        seqs=list(seqs),
+    )
+    # One by one, as several of one chain may go.
+    for (seq,) in rows.fetchall():
+        session.execute(
+            "UPDATE memory_state AS older SET superseded_by = s.superseded_by, superseded_at = "
+            "CASE WHEN s.superseded_at IS NOT NULL THEN older.superseded_at END "
+            "FROM (SELECT 1) AS one LEFT JOIN memory_state AS s "
+            "ON s.owner = %(owner)s AND s.memory_seq = %(seq)s "
+            "WHERE older.owner = %(owner)s AND older.superseded_by = %(seq)s",
+            seq=seq,
+        )
+
+
+def _in_force_again(
+    session: Session, found: Sequence[_Found]
+) -> tuple[frozenset[str], set[int]]:
+    """Return what holds again without these memories, and the summaries to rewrite with it."""
+    gone = {memory.seq for memory in found}
+    links = session.execute(
+        "SELECT memory_seq, superseded_by FROM memory_state WHERE owner = %(owner)s "
+        "AND superseded_at IS NOT NULL AND (superseded_by = ANY(%(seqs)s::bigint[]) "
+        "OR memory_seq = ANY(%(seqs)s::bigint[]))",
+        seqs=list(gone),
+    )
+    rows = session.execute(
+        "SELECT m.id, p.episode_seq FROM memory AS m "
+        "LEFT JOIN placed AS p ON p.owner = m.owner AND p.seq = m.seq "
+        "WHERE m.owner = %(owner)s AND m.seq = ANY(%(seqs)s::bigint[])",
+        seqs=list(in_force_again(dict(links.fetchall()), gone)),
+    ).fetchall()
+    episodes = {episode for _, episode in rows if episode is not None}
+    return (
+        frozenset(id for id, _ in rows),
+        {episode for episode in episodes if not has_pruned(session, episode)},
+    )
+
+
+def _leave_archive(session: Session, found: Sequence[_Found]) -> set[int]:
+    """Keep secret what is secret in the originals that remain; the episodes that lose originals."""
+    episodes = {memory.seq: memory.episode for memory in found if memory.episode}
+    rows = session.execute(
+        "SELECT seq FROM placed WHERE owner = %(owner)s "
+        "AND seq = ANY(%(seqs)s::bigint[]) AND secrets IS NOT NULL",
+        seqs=list(episodes),
+    )
+    for (seq,) in rows.fetchall():
+        leave_secrets(session, seq, episodes[seq])
+    return set(episodes.values())
+
+
+def _delete(session: Session, found: Sequence[_Found]) -> None:
+    """Delete memories, and with them all rows that are about them."""
+    session.execute(
+        "DELETE FROM memory WHERE owner = %(owner)s AND seq = ANY(%(seqs)s::bigint[])",
+        seqs=[memory.seq for memory in found],
+    )
+    note_rewording(session)
+    for tier in (Tier.WORKING, Tier.ARCHIVE):
+        sizes = [
+            memory.characters
+            for memory in found
+            if (memory.episode is None) is (tier is Tier.WORKING)
+        ]
+        add_to_totals(session, tier, count=-len(sizes), characters=-sum(sizes))
+
+
+def _pruned_losing_summary(session: Session, leaving: dict[int, int]) -> int:
+    """How many pruned originals stay in these episodes when so many others leave them."""
+    there: int = session.scalar(
+        "SELECT count(*) FROM placed AS p "
+        "JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
+        "WHERE p.owner = %(owner)s AND p.episode_seq = ANY(%(episodes)s::bigint[]) "
+        "AND m.content = ''",
+        episodes=list(leaving),
+    )
+    return there - sum(leaving.values())
+
+
+def _episodes_left(
+    session: Session, leaving: dict[int, int]
+) -> tuple[frozenset[int], frozenset[int]]:
+    """Level by level: an episode that loses all it was made of goes, the others are rewritten."""
+    removed: set[int] = set()
+    emptied: set[int] = set()
+    while leaving:  # ends, as each step goes up a level
+        above: dict[int, int] = {}
+        rows = session.execute(
+            "SELECT e.seq, (SELECT count(*) FROM placed AS p "
+            "WHERE p.owner = %(owner)s AND p.episode_seq = e.seq) "
+            "+ (SELECT count(*) FROM episode AS c "
+            "WHERE c.owner = %(owner)s AND c.parent_id = e.id), "
+            "(SELECT u.seq FROM episode AS u WHERE u.owner = %(owner)s AND u.id = e.parent_id) "
+            "FROM episode AS e WHERE e.owner = %(owner)s AND e.seq = ANY(%(seqs)s::bigint[])",
+            seqs=list(leaving),
+        )
+        for seq, parts, parent in rows:
+            gone = leaving[seq] >= parts
+            (removed if gone else emptied).add(seq)
+            if parent is not None:
+                above[parent] = above.get(parent, 0) + gone
+        leaving = above
+    return frozenset(removed), frozenset(emptied - removed)

@@ -1,0 +1,406 @@
+"""Memories and episodes: inserted into working memory unless they are known, moved, and read by id."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from typing import Any, Literal
+
+from mnemosyned.errors import NotFound
+from mnemosyned.fairness import give_way
+from mnemosyned.memory.edit import HISTORY_MAX
+from mnemosyned.memory.intake import Intake, Known
+from mnemosyned.memory.ports import Draft, RecordStore, Remembered
+from mnemosyned.memory.rows import EPISODE_COLUMNS, episode_from
+from mnemosyned.memory.values import Detail, Episode, MemoryRecord, Tier
+from mnemosyned.storage.postgres.learnings import Keeper
+from mnemosyned.storage.postgres.memories import (
+    BELOW,
+    by_memory,
+    episode_at,
+    memories_at,
+    memory_with,
+    written,
+)
+from mnemosyned.storage.postgres.pool import Transactional, reads
+from mnemosyned.storage.postgres.rows import (
+    MEMORY_FIELDS,
+    MEMORY_TABLES,
+    OF_IDS,
+    WORKING_TABLES,
+    add_to_totals,
+    memory_from,
+    memory_values,
+    note_rewording,
+    totals,
+    utc,
+)
+from mnemosyned.storage.postgres.session import Session
+from mnemosyned.storage.postgres.state import (
+    add_tags,
+    position_of,
+    set_state,
+    supersede,
+    was_said,
+)
+
+_ARRAYS = {
+    "id": "text",
+    "session_id": "text",
+    "source": "text",
+    "role": "text",
+    "content": "text",
+    "importance": "float8",
+    "pinned": "bool",
+    "metadata": "text",
+    "created_at": "timestamptz",
+    "content_hash": "bigint",
+}
+_COLUMNS = ", ".join(_ARRAYS)
+_GIVEN = ", ".join(f"%({name})s::{kind}[]" for name, kind in _ARRAYS.items())
+_VALUES = ", ".join(f"%({name})s::{kind}" for name, kind in _ARRAYS.items())
+_INSERTED = (
+    f"INSERT INTO memory (owner, {_COLUMNS}, words, grams, seq) "
+    f"SELECT o.owner, {', '.join(f'r.{name}' for name in _ARRAYS)}, "
+    "r.words::integer[], r.grams::integer[], "
+)
+INSERT_MEMORIES = (
+    f"{_INSERTED} r.seq FROM owner AS o "
+    f"CROSS JOIN unnest({_GIVEN}, %(words)s::text[], %(grams)s::text[], %(seq)s::bigint[]) "
+    f"AS r ({_COLUMNS}, words, grams, seq) WHERE o.owner = %(owner)s"
+)
+"""All rows in one statement; arrays within arrays go as text, as their lengths differ."""
+INSERT_FRESH = (
+    "INSERT INTO fresh (owner, seq, created_at) "
+    "SELECT o.owner, r.seq, r.created_at FROM owner AS o "
+    "CROSS JOIN unnest(%(seq)s::bigint[], %(created_at)s::timestamptz[]) AS r (seq, created_at) "
+    "WHERE o.owner = %(owner)s"
+)
+# The numbers of new memories come from the owner's row: nobody waits for them, and nothing is
+# inserted for an owner that was removed.
+_COUNT_NEW = (
+    "UPDATE owner SET last_memory = last_memory + %(count)s, "
+    "working_count = working_count + %(count)s, "
+    "working_characters = working_characters + %(characters)s WHERE owner = %(owner)s "
+    "RETURNING last_memory - %(count)s, working_count - %(count)s"
+)
+_INSERT_ONE = (
+    "WITH counted AS (UPDATE owner SET last_memory = last_memory + 1, "
+    "working_count = working_count + 1, "
+    "working_characters = working_characters + %(characters)s WHERE owner = %(owner)s "
+    "RETURNING owner, last_memory, working_count), "
+    f"kept AS (INSERT INTO memory (owner, {_COLUMNS}, words, grams, seq) "
+    f"SELECT o.owner, {_VALUES}, %(words)s::integer[], %(grams)s::integer[], o.last_memory "
+    "FROM counted AS o RETURNING owner, seq, created_at), "
+    "begun AS (INSERT INTO fresh (owner, seq, created_at) "
+    "SELECT k.owner, k.seq, k.created_at FROM kept AS k) "
+    "SELECT o.last_memory - 1, o.working_count - 1 FROM counted AS o"
+)
+"""One memory by one statement, as most come; Citus would write its rows by way of another node."""
+_INSERT_NEW = (
+    f"{_INSERTED} o.last_memory - %(count)s + r.place FROM owner AS o "
+    f"CROSS JOIN unnest({_GIVEN}, %(words)s::text[], %(grams)s::text[]) "
+    f"WITH ORDINALITY AS r ({_COLUMNS}, words, grams, place) WHERE o.owner = %(owner)s"
+)
+_INSERT_NEW_FRESH = (
+    "INSERT INTO fresh (owner, seq, created_at) "
+    "SELECT o.owner, o.last_memory - %(count)s + r.place, r.created_at FROM owner AS o "
+    "CROSS JOIN unnest(%(created_at)s::timestamptz[]) WITH ORDINALITY AS r (created_at, place) "
+    "WHERE o.owner = %(owner)s"
+)
+SAID = 'm.said = hashtext(%(session)s::text COLLATE "C") # hashtext(%(content)s::text COLLATE "C")'
+"""What may have these words in this session; what has them is to be compared."""
+# What was superseded or may expire does not stand for words that are said again.
+SAID_BEFORE = (
+    "SELECT m.id, m.created_at FROM memory AS m WHERE m.owner = %(owner)s "
+    f"AND {SAID} AND m.session_id = %(session)s "
+    "AND m.content = %(content)s AND m.source IS NOT DISTINCT FROM %(source)s::text "
+    "AND NOT EXISTS (SELECT 1 FROM memory_state AS s "
+    "WHERE s.owner = %(owner)s AND s.memory_seq = m.seq) ORDER BY m.created_at LIMIT 1"
+)
+
+
+class PostgresIntake(Intake):
+    """New memories on their way into working memory.
+
+    The owner's row is locked before anything is read. Memories that are known to be new need no
+    lock of their own: counting them takes it.
+    """
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(partial(_keeper, session))
+        self._session = session
+
+    def known_records(self, ids: Sequence[str]) -> dict[str, Known]:
+        self._session.lock()
+        return known_records(self._session, ids)
+
+    def was_said(self, id: str, content: str) -> bool:
+        self._session.lock()
+        return was_said(self._session, id, content)
+
+    def said_before(self, memory: MemoryRecord) -> tuple[str, datetime] | None:
+        self._session.lock()
+        row = self._session.execute(
+            SAID_BEFORE,
+            session=memory.session,
+            content=memory.content,
+            source=memory.source,
+        ).fetchone()
+        return (row[0], row[1]) if row else None
+
+    def forgotten(self, keys: Collection[str]) -> set[str]:
+        rows = self._session.execute(
+            "SELECT id FROM agent_forgotten "
+            "WHERE owner = %(owner)s AND id = ANY(%(keys)s::text[])",
+            keys=list(keys),
+        )
+        return {key for (key,) in rows}
+
+    def supersede(self, *, old: str, new: str) -> None:
+        self._session.lock()
+        supersede(self._session, old=old, new=new)
+
+    def insert(self, memories: Sequence[MemoryRecord]) -> None:
+        insert_new(self._session, memories)
+
+    def finish(self) -> int:
+        self._session.lock()
+        return self._session.numbered
+
+    @property
+    def working(self) -> int:
+        """The size of working memory; asked for after the commit, it costs no round trip."""
+        _, before = self._session.locked or (0, 0)
+        return int(before) + self._session.numbered
+
+
+def _keeper(session: Session) -> Keeper:
+    session.lock()
+    return Keeper(session)
+
+
+def insert_new(session: Session, memories: Sequence[MemoryRecord]) -> None:
+    """Insert new memories into working memory, numbered in sequence, with tags and validity."""
+    if not memories:
+        return
+    rows = [memory_values(memory, session.owner) for memory in memories]
+    count = len(memories)
+    characters = sum(len(memory.content) for memory in memories)
+    if count == 1 and not session.has_citus:
+        terms = {name: _array_text(rows[0][name]) for name in ("words", "grams")}
+        session.lock_by(_INSERT_ONE, **(rows[0] | terms), characters=characters)
+    else:
+        values = columns(rows)
+        session.lock_by(_COUNT_NEW, count=count, characters=characters)
+        session.execute(_INSERT_NEW, count=count, **values)
+        session.execute(_INSERT_NEW_FRESH, count=count, created_at=values["created_at"])
+    session.numbered += count
+    session.grown += count
+    if any(memory.valid_until or memory.tags for memory in memories):
+        last = newest_number(session)
+        _describe(session, memories, range(last - count + 1, last + 1))
+
+
+def insert_again(session: Session, memory: MemoryRecord, seq: int) -> None:
+    """Insert a memory into working memory under the number that it had before."""
+    note_rewording(session)
+    values = columns([memory_values(memory, session.owner)])
+    session.execute(INSERT_MEMORIES, seq=[seq], **values)
+    session.execute(INSERT_FRESH, seq=[seq], created_at=values["created_at"])
+    characters = len(memory.content)
+    add_to_totals(session, Tier.WORKING, count=1, characters=characters)
+    _describe(session, [memory], [seq])
+
+
+def newest_number(session: Session) -> int:
+    """The number of the newest memory, those of this transaction included."""
+    last, _ = session.locked or (0, 0)
+    return int(last) + session.numbered
+
+
+def _describe(
+    session: Session, memories: Sequence[MemoryRecord], seqs: Sequence[int]
+) -> None:
+    """Insert the tags and the validity of memories."""
+    for seq, memory in zip(seqs, memories, strict=True):
+        if memory.valid_until:
+            set_state(session, seq, "valid_until", utc(memory.valid_until))
+        if memory.tags:
+            add_tags(session, seq, memory.tags)
+
+
+def columns(rows: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
+    """The values of `INSERT_MEMORIES`: one list for each column."""
+    lists = {name: [row[name] for row in rows] for name in _ARRAYS}
+    lists["words"] = [_array_text(row["words"]) for row in rows]
+    lists["grams"] = [_array_text(row["grams"]) for row in rows]
+    return lists
+
+
+def _array_text(numbers: Sequence[int] | None) -> str | None:
+    """An array as PostgreSQL reads it."""
+    give_way()
+    return None if numbers is None else f"{{{','.join(map(str, numbers))}}}"
+
+
+def known_records(session: Session, ids: Sequence[str]) -> dict[str, Known]:
+    """Return existing records with these ids."""
+    if not ids:
+        return {}
+    rows = session.execute(
+        "SELECT id, content, created_at, content_hash FROM memory "
+        "WHERE owner = %(owner)s AND id = ANY(%(ids)s) UNION ALL "
+        "SELECT id, NULL, created_at, NULL FROM episode "
+        "WHERE owner = %(owner)s AND id = ANY(%(ids)s)",
+        ids=list(ids),
+    )
+    return {id: (content, moment, said) for id, content, moment, said in rows}
+
+
+_EVICT = (
+    "DELETE FROM fresh AS f USING memory AS m "
+    "WHERE f.owner = %(owner)s AND m.owner = %(owner)s AND m.seq = f.seq "
+    f"AND {OF_IDS} AND NOT m.pinned RETURNING m.seq, m.id, length(m.content)"
+)
+INSERT_PLACED = (
+    "INSERT INTO placed (owner, seq, episode_seq, details, secrets) SELECT o.owner, r.* "
+    "FROM owner AS o CROSS JOIN unnest(%(seqs)s::bigint[], %(homes)s::bigint[], "
+    "%(details)s::text[], %(secrets)s::text[]) AS r WHERE o.owner = %(owner)s"
+)
+_RETURN = (
+    "DELETE FROM placed AS p USING memory AS m "
+    "WHERE p.owner = %(owner)s AND m.owner = %(owner)s AND m.seq = p.seq AND p.{key} = %(value)s "
+    "RETURNING m.seq, m.created_at, length(m.content)"
+)
+
+
+def evict(
+    session: Session, ids: Sequence[str], episode_seq: int, details: Sequence[Detail]
+) -> int:
+    """Move memories into the archive, under an episode; how many were there and not pinned."""
+    evicted = sorted(session.execute(_EVICT, ids=list(ids)).fetchall())
+    values = by_memory(details)
+    if evicted:
+        session.execute(
+            INSERT_PLACED,
+            seqs=[seq for seq, _, _ in evicted],
+            homes=[episode_seq] * len(evicted),
+            **written(values.get(id, {}) for _, id, _ in evicted)._asdict(),
+        )
+        session.grown += len(evicted)
+    count, characters = len(evicted), sum(size for _, _, size in evicted)
+    add_to_totals(session, Tier.WORKING, count=-count, characters=-characters)
+    add_to_totals(session, Tier.ARCHIVE, count=count, characters=characters)
+    return count
+
+
+def return_all(session: Session, episode_seq: int) -> list[int]:
+    """Move an episode's originals back to working memory; their details go."""
+    return _returned(session, "episode_seq", episode_seq)
+
+
+def return_one(session: Session, seq: int) -> None:
+    """Move one original back to working memory; its details go."""
+    _returned(session, "seq", seq)
+
+
+def _returned(
+    session: Session, key: Literal["seq", "episode_seq"], value: int
+) -> list[int]:
+    rows = session.execute(_RETURN.format(key=key), value=value).fetchall()
+    rows.sort()
+    seqs = [seq for seq, _, _ in rows]
+    if seqs:
+        times = [created_at for _, created_at, _ in rows]
+        session.execute(INSERT_FRESH, seq=seqs, created_at=times)
+    characters = sum(size for _, _, size in rows)
+    add_to_totals(session, Tier.ARCHIVE, count=-len(seqs), characters=-characters)
+    add_to_totals(session, Tier.WORKING, count=len(seqs), characters=characters)
+    return seqs
+
+
+THOSE_WITH_IDS = f"WHERE m.owner = %(owner)s AND {OF_IDS} ORDER BY m.created_at, m.seq"
+
+
+class PostgresRecords(Transactional, RecordStore):
+    """A `RecordStore` of one owner in PostgreSQL."""
+
+    def remember(self, drafts: Sequence[Draft]) -> Remembered:
+        with self._pool.writing_at_once(self._owner) as session:
+            intake = PostgresIntake(session)
+            remembered = intake.remember(drafts)
+        return replace(remembered, working=intake.working)
+
+    @reads
+    def get(self, session: Session, id: str) -> MemoryRecord | Episode:
+        record = memory_with(session, id) or episode_at(session, "id", id, details=True)
+        if record is None:
+            raise NotFound(
+                f"nothing has the id {id!r}; `recall` shows the ids that exist",
+                field="id",
+            )
+        return record
+
+    @reads
+    def originals(self, session: Session, episode: str) -> list[MemoryRecord]:
+        rows = session.execute(
+            f"{BELOW} SELECT {MEMORY_FIELDS} FROM {MEMORY_TABLES} "
+            "WHERE m.owner = %(owner)s AND p.episode_seq IN (SELECT seq FROM below) "
+            "ORDER BY m.created_at, m.seq",
+            summary=episode,
+        )
+        return list(map(memory_from, rows))
+
+    @reads
+    def summaries(self, session: Session, ids: Sequence[str]) -> list[Episode]:
+        rows = session.execute(
+            f"SELECT {EPISODE_COLUMNS} FROM episode "
+            "WHERE owner = %(owner)s AND id = ANY(%(ids)s)",
+            ids=list(ids),
+        )
+        return sorted(
+            map(episode_from, rows),
+            key=lambda summary: (summary.covers_from, summary.id),
+        )
+
+    @reads
+    def working(self, session: Session, ids: Sequence[str]) -> list[MemoryRecord]:
+        rows = session.execute(
+            f"SELECT {MEMORY_FIELDS} FROM {WORKING_TABLES} {THOSE_WITH_IDS}",
+            ids=list(ids),
+        )
+        return list(map(memory_from, rows))
+
+    @reads
+    def existing(self, session: Session, ids: Sequence[str]) -> list[MemoryRecord]:
+        rows = session.execute(
+            f"SELECT {MEMORY_FIELDS} FROM {MEMORY_TABLES} {THOSE_WITH_IDS}",
+            ids=list(ids),
+        )
+        return list(map(memory_from, rows))
+
+    @reads
+    def working_count(self, session: Session) -> int:
+        count, _ = totals(session)[Tier.WORKING]
+        return count
+
+    @reads
+    def history(self, session: Session, id: str) -> list[MemoryRecord]:
+        position = position_of(session, id)
+        older: list[MemoryRecord] = []
+        waiting: Sequence[int] = [position[0]] if position else []
+        while waiting and len(older) < HISTORY_MAX:
+            rows = session.execute(
+                "SELECT memory_seq FROM memory_state WHERE owner = %(owner)s "
+                "AND superseded_by = ANY(%(seqs)s) ORDER BY superseded_at DESC, memory_seq DESC "
+                "LIMIT %(most)s",
+                seqs=list(waiting),
+                most=HISTORY_MAX,
+            )
+            waiting = [seq for (seq,) in rows]
+            found = memories_at(session, waiting)
+            older += [found[seq] for seq in waiting]
+        return older[:HISTORY_MAX]

@@ -1,0 +1,424 @@
+"""Pages of memories, summaries, sessions and sources, in the order of time.
+
+Working memory has an index by time. The archive is read episode by episode, in the order of the
+times these cover, until no episode that is left can hold a record of the page. Filters that few
+rows pass are looked up first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from functools import partial
+from typing import NamedTuple
+
+from mnemosyned.memory.listing import (
+    LIST_LIMITS,
+    ListFilter,
+    ListOrder,
+    ListPage,
+    MemoryGroup,
+    Place,
+    RecordKind,
+    SessionTotals,
+    SourceTotals,
+    session_totals,
+    source_totals,
+    spellings,
+)
+from mnemosyned.memory.ports import ListStore
+from mnemosyned.memory.values import Tier
+from mnemosyned.storage.postgres.filters import (
+    Condition,
+    among,
+    in_force,
+    in_tier,
+    joined,
+    tagged,
+    within,
+)
+from mnemosyned.storage.postgres.fulltext import phrase_hashes
+from mnemosyned.storage.postgres.memories import episode_at, memories_at
+from mnemosyned.storage.postgres.pool import Transactional, reads
+from mnemosyned.storage.postgres.rows import utc
+from mnemosyned.storage.postgres.session import Session
+
+_LAST = "\U0010ffff"
+_BEGINNING = (
+    "SELECT r.low FROM unnest(%(lows)s::text[], %(highs)s::text[]) "
+    "WITH ORDINALITY AS r (low, high, number) WHERE "
+    + " OR ".join(
+        f"EXISTS (SELECT 1 FROM {table} AS t WHERE t.owner = %(owner)s "
+        "AND t.id >= r.low AND t.id < r.high)"
+        for table in ("memory", "episode")
+    )
+    + " ORDER BY r.number"
+)
+
+
+def beginning(session: Session, prefixes: Sequence[str]) -> list[str]:
+    """Keep the prefixes with which an id begins."""
+    lows = list(prefixes)
+    highs = [prefix + _LAST for prefix in prefixes]
+    rows = session.execute(_BEGINNING, lows=lows, highs=highs)
+    return [prefix for (prefix,) in rows]
+
+
+def begins(prefixes: Sequence[str], *, table: str = "m") -> Condition:
+    """Hold ids that begin with one of these."""
+    ranges: list[str] = []
+    values: dict[str, object] = {}
+    for number, prefix in enumerate(prefixes):
+        low, high = f"low_{number}", f"high_{number}"
+        ranges.append(f"({table}.id >= %({low})s AND {table}.id < %({high})s)")
+        values |= {low: prefix, high: prefix + _LAST}
+    return Condition(f"({' OR '.join(ranges)})", values)
+
+
+ORDERS = {ListOrder.NEWEST: ("DESC", "<"), ListOrder.OLDEST: ("ASC", ">")}
+_FRESH = "fresh AS f JOIN memory AS m ON m.owner = f.owner AND m.seq = f.seq"
+_PLACED = "placed AS p JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq"
+# Words have roles among them; with those that were pruned, the words went.
+_SPOKEN = (
+    "SELECT m.seq FROM memory_index AS m WHERE m.owner = %(owner)s "
+    "AND m.role = ANY(%(roles)s::text[]) AND ({said}) UNION ALL "
+    "SELECT s.memory_seq FROM memory_state AS s "
+    "WHERE s.owner = %(owner)s AND s.pruned_at IS NOT NULL LIMIT %(most)s"
+)
+
+
+class Key(NamedTuple):
+    """A record's key in the order of a list."""
+
+    moment: datetime
+    kind: RecordKind
+    seq: int
+
+    def place(self) -> Place:
+        """Return the key as a place, for a cursor."""
+        return Place(moment=self.moment, kind=self.kind, seq=self.seq)
+
+
+def page_keys(session: Session, wanted: ListFilter) -> list[Key]:
+    """Return the keys of a page in order, and one more if more follow."""
+    prefixes: list[str] = []
+    if wanted.id_prefix:
+        prefixes = spellings(wanted.id_prefix, partial(beginning, session))
+        if not prefixes:
+            return []
+    keys: list[Key] = []
+    if wanted.selects_memories:
+        keys += _memories(session, wanted, prefixes)
+    if wanted.selects_summaries:
+        keys += _summaries(session, wanted, prefixes)
+    keys.sort(reverse=wanted.order is ListOrder.NEWEST)
+    return keys[: wanted.limit + 1]
+
+
+# ------------------------------------------------------------------- memories
+
+
+def _memories(
+    session: Session, wanted: ListFilter, prefixes: Sequence[str]
+) -> list[Key]:
+    conditions = _conditions(wanted, prefixes)
+    rows = _few(session, wanted, prefixes)
+    if rows is not None:
+        held = [_among_rows("m", rows), *in_tier(wanted.tier), *conditions]
+        return _selected(session, "memory AS m", held, wanted)
+    keys: list[Key] = []
+    if wanted.tier is not Tier.ARCHIVE:
+        by_time = _conditions(wanted, prefixes, table="f")
+        keys += _selected(session, _FRESH, by_time, wanted, table="f")
+    if wanted.tier is not Tier.WORKING:
+        keys += _archived(session, conditions, wanted)
+    return keys
+
+
+def _conditions(
+    wanted: ListFilter, prefixes: Sequence[str], *, table: str = "m"
+) -> list[Condition]:
+    """The conditions on single memories; `table` is the one whose times are in order."""
+    moment = f"{table}.created_at"
+    conditions = [
+        *among(wanted.sessions, wanted.sources),
+        *within(wanted.since, wanted.until, first=moment, last=moment),
+        *tagged(wanted.tags, row_by_row=True),
+    ]
+    if wanted.roles:
+        text = "m.role = ANY(%(roles)s::text[])"
+        conditions.append(Condition(text, {"roles": list(wanted.roles)}))
+    if wanted.pinned is not None:
+        conditions.append(
+            Condition("m.pinned" if wanted.pinned else "NOT m.pinned", {})
+        )
+    if prefixes:
+        conditions.append(begins(prefixes))
+    if wanted.valid_at:
+        conditions += in_force(valid_at=wanted.valid_at)
+    return conditions + _beyond(wanted, RecordKind.MEMORY, moment, f"{table}.seq")
+
+
+def _among_rows(table: str, rows: Sequence[int]) -> Condition:
+    return Condition(f"{table}.seq = ANY(%(rows)s::bigint[])", {"rows": list(rows)})
+
+
+def _beyond(
+    wanted: ListFilter, kind: RecordKind, moment: str, seq: str
+) -> list[Condition]:
+    """Hold what comes after the last record of the page before."""
+    place = wanted.after
+    if place is None:
+        return []
+    _, beyond = ORDERS[wanted.order]
+    text = f"({moment}, {seq}) {beyond} (%(after)s, %(after_seq)s)"
+    values = {"after": utc(place.moment), "after_seq": place.seq_among(kind)}
+    return [Condition(text, values)]
+
+
+def _few(
+    session: Session, wanted: ListFilter, prefixes: Sequence[str]
+) -> list[int] | None:
+    """Return the rows that the narrowest filter with an index leaves; None if they are many."""
+    if prefixes:
+        return _rows(session, "memory", [begins(prefixes)])
+    if wanted.tags:
+        named = Condition("m.name = ANY(%(tags)s::text[])", {"tags": list(wanted.tags)})
+        return _rows(session, "tag", [named], seq="memory_seq")
+    if wanted.pinned:
+        return _rows(session, "memory", [Condition("m.pinned", {})])
+    if wanted.sessions:
+        return _rows(session, "memory", among(wanted.sessions, ()))
+    if wanted.roles:
+        return _spoken(session, wanted.roles)
+    return None
+
+
+def _rows(
+    session: Session,
+    home: str,
+    conditions: Iterable[Condition],
+    *,
+    table: str = "m",
+    seq: str = "seq",
+) -> list[int] | None:
+    """Return the rows for which conditions with an index hold; None if they are many."""
+    narrow = joined(conditions)
+    return _unless_many(
+        session,
+        f"SELECT {table}.{seq} FROM {home} AS {table} "
+        f"WHERE {table}.owner = %(owner)s{narrow.where} LIMIT %(most)s",
+        narrow.values,
+    )
+
+
+def _spoken(session: Session, roles: Sequence[str]) -> list[int] | None:
+    """Return the rows of roles, by the index of words, and of what was pruned; None if they are many."""
+    words = [phrase_hashes(session.owner, role) for role in roles]
+    if not all(words):
+        return None
+    names = [f"words_{number}" for number in range(len(words))]
+    said = " OR ".join(f"m.words @> %({name})s::integer[]" for name in names)
+    values = {"roles": list(roles), **dict(zip(names, words, strict=True))}
+    return _unless_many(session, _SPOKEN.format(said=said), values)
+
+
+def _unless_many(
+    session: Session, statement: str, values: Mapping[str, object]
+) -> list[int] | None:
+    most = LIST_LIMITS.few + 1
+    rows = session.execute(statement, **values, most=most).fetchall()
+    return None if len(rows) == most else [seq for (seq,) in rows]
+
+
+def _selected(
+    session: Session,
+    tables: str,
+    conditions: Iterable[Condition],
+    wanted: ListFilter,
+    *,
+    table: str = "m",
+) -> list[Key]:
+    narrow = joined(conditions)
+    direction, _ = ORDERS[wanted.order]
+    rows = session.execute(
+        f"SELECT {table}.created_at, {table}.seq FROM {tables} "
+        f"WHERE {table}.owner = %(owner)s{narrow.where} "
+        f"ORDER BY {table}.created_at {direction}, {table}.seq {direction} LIMIT %(most)s",
+        **narrow.values,
+        most=wanted.limit + 1,
+    )
+    return [Key(moment, RecordKind.MEMORY, seq) for moment, seq in rows]
+
+
+# -------------------------------------------------------------------- archive
+
+
+def _archived(
+    session: Session, conditions: Sequence[Condition], wanted: ListFilter
+) -> list[Key]:
+    """Read episode after episode until the rest cannot hold a record of the page."""
+    newest = wanted.order is ListOrder.NEWEST
+    keys: list[Key] = []
+    for episodes, bound in _episodes(session, wanted):
+        text = "p.owner = %(owner)s AND p.episode_seq = ANY(%(episodes)s::bigint[])"
+        held = Condition(text, {"episodes": episodes})
+        keys += _selected(session, _PLACED, [held, *conditions], wanted)
+        keys.sort(reverse=newest)
+        del keys[wanted.limit + 1 :]
+        if bound is None or len(keys) <= wanted.limit:
+            continue
+        last = keys[-1].moment
+        if last > bound if newest else last < bound:
+            break
+    return keys
+
+
+def _episodes(
+    session: Session, wanted: ListFilter
+) -> Iterator[tuple[list[int], datetime | None]]:
+    """Yield episodes in the order of a list, and the bound of those that are left."""
+    direction, beyond = ORDERS[wanted.order]
+    edge = "covers_until" if wanted.order is ListOrder.NEWEST else "covers_from"
+    conditions = [Condition("e.level = 0", {}), *_episode_conditions(wanted)]
+    read: list[Condition] = []
+    size = LIST_LIMITS.episodes_first
+    while True:
+        narrow = joined([*conditions, *read])
+        rows = session.execute(
+            f"SELECT e.seq, e.{edge} FROM episode AS e "
+            f"WHERE e.owner = %(owner)s{narrow.where} "
+            f"ORDER BY e.{edge} {direction}, e.seq {direction} LIMIT %(most)s",
+            **narrow.values,
+            most=size + 1,
+        ).fetchall()
+        bound = rows[size][1] if len(rows) > size else None
+        yield [seq for seq, _ in rows[:size]], bound
+        if bound is None:
+            return
+        seq, moment = rows[size - 1]
+        text = f"(e.{edge}, e.seq) {beyond} (%(edge)s, %(edge_seq)s)"
+        read = [Condition(text, {"edge": moment, "edge_seq": seq})]
+        size = min(2 * size, LIST_LIMITS.episodes_max)
+
+
+def _episode_conditions(wanted: ListFilter) -> list[Condition]:
+    """The conditions on episodes: each has the session and source of its originals."""
+    conditions = [
+        *among(wanted.sessions, wanted.sources, table="e"),
+        *within(
+            wanted.since, wanted.until, first="e.covers_from", last="e.covers_until"
+        ),
+    ]
+    if wanted.after:
+        newest = wanted.order is ListOrder.NEWEST
+        text = "e.covers_from <= %(after)s" if newest else "e.covers_until >= %(after)s"
+        conditions.append(Condition(text, {"after": utc(wanted.after.moment)}))
+    return conditions
+
+
+# ------------------------------------------------------------------ summaries
+
+
+def _summaries(
+    session: Session, wanted: ListFilter, prefixes: Sequence[str]
+) -> list[Key]:
+    direction, _ = ORDERS[wanted.order]
+    moment = "e.period_from" if wanted.level else "e.covers_from"
+    conditions = [
+        *among(wanted.sessions, wanted.sources, table="e"),
+        *within(
+            wanted.since, wanted.until, first="e.covers_from", last="e.covers_until"
+        ),
+    ]
+    if wanted.level is not None:
+        conditions.append(Condition("e.level = %(level)s", {"level": wanted.level}))
+    if wanted.level:
+        conditions.append(Condition("e.period_from IS NOT NULL", {}))
+    if prefixes:
+        named = begins(prefixes, table="e")
+        rows = _rows(session, "episode", [named], table="e")
+        conditions.append(named if rows is None else _among_rows("e", rows))
+    conditions += _beyond(wanted, RecordKind.SUMMARY, moment, "e.seq")
+    narrow = joined(conditions)
+    keys = session.execute(
+        f"SELECT {moment}, e.seq FROM episode AS e WHERE e.owner = %(owner)s{narrow.where} "
+        f"ORDER BY {moment} {direction}, e.seq {direction} LIMIT %(most)s",
+        **narrow.values,
+        most=wanted.limit + 1,
+    )
+    return [Key(start, RecordKind.SUMMARY, seq) for start, seq in keys]
+
+
+_GROUPS = (
+    "SELECT session_id, source, count, first, last FROM ("
+    "SELECT 0 AS home, m.session_id, m.source, count(*) AS count, "
+    "min(f.created_at) AS first, max(f.created_at) AS last "
+    "FROM fresh AS f JOIN memory AS m ON m.owner = f.owner AND m.seq = f.seq "
+    "WHERE f.owner = %(owner)s GROUP BY m.session_id, m.source UNION ALL "
+    "SELECT 1, e.session_id, e.source, sum(e.item_count)::bigint, "
+    "min(e.covers_from), max(e.covers_until) FROM episode AS e "
+    "WHERE e.owner = %(owner)s AND e.level = 0 GROUP BY e.session_id, e.source) AS g "
+    "ORDER BY home, session_id, source NULLS FIRST"
+)
+_COUNT_SINCE = (
+    "SELECT (SELECT count(*) FROM fresh AS f "
+    "WHERE f.owner = %(owner)s AND f.created_at >= %(since)s) + "
+    "(SELECT count(*) FROM episode AS e "
+    "JOIN placed AS p ON p.owner = e.owner AND p.episode_seq = e.seq "
+    "JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
+    "WHERE e.owner = %(owner)s AND e.level = 0 AND e.covers_until >= %(since)s "
+    "AND m.created_at >= %(since)s)"
+)
+
+
+class PostgresLists(Transactional, ListStore):
+    """A `ListStore` of one owner in PostgreSQL."""
+
+    @reads
+    def page(self, session: Session, wanted: ListFilter) -> ListPage:
+        keys = page_keys(session, wanted)
+        shown = keys[: wanted.limit]
+        seqs = _seqs(shown, RecordKind.MEMORY)
+        memories = memories_at(session, seqs) if seqs else {}
+        summaries = [
+            episode_at(session, "seq", seq) for seq in _seqs(shown, RecordKind.SUMMARY)
+        ]
+        return ListPage(
+            [memories[seq] for seq in seqs],
+            [summary for summary in summaries if summary],
+            shown[-1].place() if len(keys) > wanted.limit else None,
+        )
+
+    @reads
+    def sessions(self, session: Session) -> list[SessionTotals]:
+        groups = _groups(session)
+        names = list(dict.fromkeys(group.session for group in groups))
+        return session_totals(groups, _projects(session, names))
+
+    @reads
+    def sources(self, session: Session) -> list[SourceTotals]:
+        return source_totals(_groups(session))
+
+    @reads
+    def count_since(self, session: Session, moment: datetime) -> int:
+        count: int = session.scalar(_COUNT_SINCE, since=utc(moment))
+        return count
+
+
+def _seqs(keys: Sequence[Key], kind: RecordKind) -> list[int]:
+    return [key.seq for key in keys if key.kind is kind]
+
+
+def _groups(session: Session) -> list[MemoryGroup]:
+    return list(map(MemoryGroup._make, session.execute(_GROUPS)))
+
+
+def _projects(session: Session, sessions: Sequence[str]) -> dict[str, str]:
+    """The projects of those sessions that agents' hooks reported."""
+    rows = session.execute(
+        "SELECT session_id, project FROM agent_session WHERE owner = %(owner)s "
+        "AND project != '' AND session_id = ANY(%(sessions)s::text[])",
+        sessions=list(sessions),
+    )
+    return dict(rows.fetchall())

@@ -1,0 +1,456 @@
+"""The owners of a database and their tokens: added, counted, removed; the server as a whole."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import psycopg
+
+from mnemosyned.errors import InvalidRequest, NotFound
+from mnemosyned.memory.engine_ports import (
+    LOCAL_OWNER,
+    NAME_FORM,
+    TOKEN_PREFIX,
+    DatabaseServer,
+    Distribution,
+    IssuedToken,
+    Migration,
+    Owner,
+    OwnerStore,
+    RemovedOwner,
+    Scope,
+    ServerPurge,
+    Token,
+    TokenHolder,
+    owner_of,
+)
+from mnemosyned.memory.periods import Level
+from mnemosyned.storage.postgres import purge
+from mnemosyned.storage.postgres.connections import connected_apart, storage_failed
+from mnemosyned.storage.postgres.pool import Pool
+from mnemosyned.storage.postgres.purge import purge_server
+from mnemosyned.storage.postgres.roles import (
+    ensure_role,
+    lock_schema,
+    owned_tables,
+    part_from_others,
+    require_table_owner,
+    role_in_use,
+)
+from mnemosyned.storage.postgres.rows import ensure_owner, utc
+from mnemosyned.storage.postgres.schema import distribute, index_glued_words, upgrade
+from mnemosyned.storage.postgres.session import Row, Session
+
+SECRET_BYTES = 32
+ID_BYTES = 5
+_VALID = "(revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now()))"
+_COLUMNS = "id, name, scopes, created_at, expires_at, revoked_at"
+_TOKEN_FIELDS = f"{_COLUMNS}, {_VALID}"
+_INSERT = (
+    "INSERT INTO owner_token (owner, digest, id, name, scopes, created_at, expires_at) "
+    "VALUES (%(owner)s, %(digest)s, %(id)s, %(name)s, %(scopes)s::text[], now(), "
+    f"now() + %(valid_for)s::interval) RETURNING {_COLUMNS}, "
+    "expires_at IS NULL OR expires_at > created_at"
+)
+_NAMED = "owner = %(owner)s AND (id = %(token)s OR name = %(token)s)"
+
+
+def insert_token(
+    session: Session,
+    name: str,
+    scopes: Sequence[Scope],
+    *,
+    valid_for: timedelta | None = None,
+) -> IssuedToken:
+    """Make a token of 256 random bits for the session's owner."""
+    secret = f"{TOKEN_PREFIX}{session.owner}_{secrets.token_urlsafe(SECRET_BYTES)}"
+    row = session.execute(
+        _INSERT,
+        digest=_digest(secret),
+        id=secrets.token_hex(ID_BYTES),
+        name=name,
+        scopes=[scope.value for scope in Scope if scope in scopes],
+        valid_for=valid_for,
+    ).fetchone()
+    assert row  # noqa: S101 for mypy: INSERT … RETURNING gives its row
+    return IssuedToken(token=_token(row), secret=secret)
+
+
+def all_tokens(session: Session) -> list[Token]:
+    """All tokens of the owner, the newest first."""
+    rows = session.execute(
+        f"SELECT {_TOKEN_FIELDS} FROM owner_token WHERE owner = %(owner)s "
+        "ORDER BY created_at DESC, id"
+    )
+    return list(map(_token, rows))
+
+
+def token_holder(session: Session, secret: str) -> TokenHolder | None:
+    """Whose a token is, if it is valid.
+
+    It is found by its SHA-256: the time that takes says nothing of a token that others have.
+    """
+    digest = _digest(secret)
+    row = session.execute(
+        "SELECT digest, id, scopes FROM token_of(%(owner)s::bigint, %(digest)s)",
+        digest=digest,
+    ).fetchone()
+    if row is None or not hmac.compare_digest(bytes(row[0]), digest):
+        return None
+    return TokenHolder(
+        owner=session.owner, token=row[1], scopes=frozenset(map(Scope, row[2]))
+    )
+
+
+def revoke_token(session: Session, token: str) -> int:
+    """Revoke what is valid of an id or a name; how many."""
+    return session.execute(
+        f"UPDATE owner_token SET revoked_at = now() WHERE {_NAMED} AND {_VALID}",
+        token=token,
+    ).rowcount
+
+
+def revoke_all_tokens(session: Session) -> None:
+    """Revoke every token of the owner."""
+    session.execute(
+        "UPDATE owner_token SET revoked_at = now() "
+        "WHERE owner = %(owner)s AND revoked_at IS NULL"
+    )
+
+
+def rotate_token(session: Session, token: str, *, keep_for: timedelta) -> IssuedToken:
+    """Issue the successor of the newest valid token of an id or a name. Raises `NotFound`."""
+    row = session.execute(
+        "SELECT id, name, scopes, expires_at - created_at FROM owner_token "
+        f"WHERE {_NAMED} AND {_VALID} ORDER BY created_at DESC, id LIMIT 1",
+        token=token,
+    ).fetchone()
+    if row is None:
+        raise NotFound(f"no valid token is called {token!r}", field="token")
+    old, name, scopes, valid_for = row
+    issued = insert_token(
+        session, name, [Scope(each) for each in scopes], valid_for=valid_for
+    )
+    session.execute(
+        "UPDATE owner_token SET expires_at = "
+        "least(expires_at, now() + %(keep_for)s::interval) "
+        "WHERE owner = %(owner)s AND id = %(old)s",
+        keep_for=keep_for,
+        old=old,
+    )
+    return issued
+
+
+def _digest(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode()).digest()
+
+
+def _token(row: Row) -> Token:
+    id, name, scopes, created_at, expires_at, revoked_at, valid = row
+    return Token(
+        id=id,
+        name=name,
+        scopes=tuple(map(Scope, scopes)),
+        created_at=created_at,
+        expires_at=expires_at,
+        revoked_at=revoked_at,
+        valid=valid,
+    )
+
+
+OWNERS_LISTED_MAX = 100_000
+DELETED_AT_ONCE = 5_000
+"""Memories that are deleted in one transaction."""
+ALL = 0
+"""The owner of statements about all of them: none."""
+_FIELDS = (
+    "o.owner, o.name, o.created_at, o.working_count + o.archive_count, o.episodic_count, "
+    "o.working_characters + o.archive_characters + o.episodic_characters"
+)
+_VALID_TOKENS = (
+    "(SELECT count(*) FROM owner_token AS t WHERE t.owner = o.owner "
+    "AND t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > now()))"
+)
+_LISTED = (
+    f"SELECT {_FIELDS}, {_VALID_TOKENS} FROM owner AS o ORDER BY o.name LIMIT %(most)s"
+)
+_BYTES = (
+    "SELECT owner, sum(pg_column_size({table}.*))::bigint FROM {table} GROUP BY owner"
+)
+_ADD = (
+    "INSERT INTO owner AS o (owner, name) VALUES (%(number)s, %(name)s) "
+    f"RETURNING {_FIELDS}"
+)
+_NUMBER = "SELECT owner FROM owner WHERE name = %(name)s"
+_DELETE_SOME = (
+    "DELETE FROM memory WHERE owner = %(owner)s AND seq IN "
+    "(SELECT seq FROM memory WHERE owner = %(owner)s ORDER BY seq LIMIT %(most)s)"
+)
+_WITH_WORK = (
+    "SELECT owner FROM owners_with_work(%(archived)s, %(before)s, %(DAY)s, %(WEEK)s, %(MONTH)s, "
+    "%(after)s::bigint, %(limit)s::bigint)"
+)
+_LACKING_VECTORS = (
+    "SELECT owner FROM owners_lacking_vectors("
+    "%(digest)s::text, %(after)s::bigint, %(limit)s::bigint)"
+)
+
+
+class PostgresOwners(OwnerStore):
+    """An `OwnerStore` on a pool whose user owns the tables; holders of tokens and work for others too."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        *,
+        role: str | None = None,
+        prepare: Callable[[], object] = lambda: None,
+    ) -> None:
+        """`role` is that of requests, if there is one; `prepare` makes it before an owner is added."""
+        self._pool = pool
+        self._in_role = f'SET LOCAL ROLE "{role}"' if role else "SELECT 1"
+        self._prepare = prepare
+
+    def add(self, name: str) -> Owner:
+        _check_name(name, field="name")
+        self._prepare()
+        with self._pool.outside_transactions(ALL) as session:
+            session.execute("BEGIN")
+            # The nodes of a cluster cannot compare names by a key.
+            lock_schema(session)
+            if session.scalar(_NUMBER, name=name) is not None:
+                raise InvalidRequest(
+                    f"there is an owner {name} already; choose another name",
+                    field="name",
+                )
+            number = session.scalar("SELECT nextval('owner_number')")
+            row = session.execute(_ADD, number=number, name=name).fetchone()
+            session.execute("COMMIT")
+        assert row  # noqa: S101 for mypy: INSERT … RETURNING gives its row
+        return _owner(row)
+
+    def owners(self, *, measured: bool = False) -> Sequence[Owner]:
+        with self._pool.outside_transactions(ALL) as session:
+            rows = session.execute(_LISTED, most=OWNERS_LISTED_MAX).fetchall()
+            sizes = _sizes(session) if measured else {}
+        return [
+            _owner(
+                row[:6],
+                tokens=row[6],
+                size=sizes.get(row[0], 0) if measured else None,
+            )
+            for row in rows
+        ]
+
+    def remove(self, name: str) -> RemovedOwner:
+        number = self.number(name)
+        if number == LOCAL_OWNER:
+            raise InvalidRequest(
+                f"{name} is the owner of this database's own memory, which a daemon serves on "
+                "its socket; use `mnem forget` there",
+                field="name",
+            )
+        with self._pool.writing(number) as session:
+            revoke_all_tokens(session)
+            counts = session.execute(
+                "SELECT working_count + archive_count, episodic_count FROM owner "
+                "WHERE owner = %(owner)s"
+            ).fetchone()
+        deleted = DELETED_AT_ONCE
+        while deleted == DELETED_AT_ONCE:
+            with self._pool.writing(number, durable=False) as session:
+                session.execute_once(self._in_role)
+                deleted = session.execute(_DELETE_SOME, most=DELETED_AT_ONCE).rowcount
+        with self._pool.writing(number) as session:
+            tables = owned_tables(session)
+            session.execute_once(self._in_role)  # which the database holds to one owner
+            for table in ("memory", *tables):
+                session.execute(f'DELETE FROM "{table}" WHERE owner = %(owner)s')
+            session.execute_once("RESET ROLE")
+            for table in ("owner_token", "owner"):
+                session.execute(f'DELETE FROM "{table}" WHERE owner = %(owner)s')
+        memories, summaries = counts or (0, 0)
+        return RemovedOwner(
+            name=name,
+            memories=memories,
+            summaries=summaries,
+            purged=purge.purge_tables(self._pool, [*tables, "owner_token", "owner"]),
+            left=purge.BEYOND,
+        )
+
+    def issue(
+        self,
+        owner: str,
+        name: str,
+        scopes: Sequence[Scope],
+        *,
+        valid_for: timedelta | None = None,
+    ) -> IssuedToken:
+        _check_name(name, field="name")
+        if not scopes:
+            raise InvalidRequest("a token needs a scope", field="scopes")
+        with self._changing(owner) as session:
+            return insert_token(session, name, scopes, valid_for=valid_for)
+
+    def tokens(self, owner: str) -> Sequence[Token]:
+        with self._pool.outside_transactions(self.number(owner)) as session:
+            return all_tokens(session)
+
+    def rotate(
+        self, owner: str, token: str, *, keep_for: timedelta = timedelta()
+    ) -> IssuedToken:
+        with self._changing(owner) as session:
+            return rotate_token(session, token, keep_for=keep_for)
+
+    def revoke(self, owner: str, token: str) -> int:
+        with self._changing(owner) as session:
+            count = revoke_token(session, token)
+        if not count:
+            raise NotFound(f"no valid token is called {token!r}", field="token")
+        return count
+
+    def with_work(
+        self,
+        *,
+        before: datetime,
+        closed: Mapping[Level, datetime],
+        archived: bool = False,
+        after: int = 0,
+        limit: int = 1_000,
+    ) -> Sequence[int]:
+        ends = {level.name: utc(closed[level]) for level in Level if level}
+        with self._pool.outside_transactions(ALL) as session:
+            rows = session.execute(
+                _WITH_WORK,
+                before=utc(before),
+                after=after,
+                limit=limit,
+                archived=archived,
+                **ends,
+            )
+            return [number for (number,) in rows]
+
+    def lacking_vectors(
+        self, identity: str, *, after: int = 0, limit: int = 1_000
+    ) -> Sequence[int]:
+        with self._pool.outside_transactions(ALL) as session:
+            rows = session.execute(
+                _LACKING_VECTORS, digest=identity, after=after, limit=limit
+            )
+            return [number for (number,) in rows]
+
+    def holder(self, secret: str) -> TokenHolder | None:
+        number = owner_of(secret)
+        if number is None:
+            return None
+        with self._pool.outside_transactions(number) as session:
+            return token_holder(session, secret)
+
+    @contextmanager
+    def _changing(self, owner: str) -> Iterator[Session]:
+        with self._pool.writing(self.number(owner)) as session:
+            yield session
+
+    def number(self, name: str) -> int:
+        with self._pool.outside_transactions(ALL) as session:
+            require_table_owner(session)
+            number: int | None = session.scalar(_NUMBER, name=name)
+        if number is None:
+            raise NotFound(
+                f"there is no owner {name!r}; `mnem owner list` shows all",
+                field="owner",
+            )
+        return number
+
+
+def _check_name(name: str, *, field: str) -> None:
+    if not re.fullmatch(NAME_FORM, name):
+        raise InvalidRequest(
+            f"{name!r} is no name: use letters, digits and . _ @ - after a letter or digit, "
+            "100 characters at most",
+            field=field,
+        )
+
+
+def _sizes(session: Session) -> dict[int, int]:
+    """The bytes of each owner's memories and summaries, in their tables."""
+    sizes: dict[int, int] = {}
+    for table in ("memory", "episode"):
+        for owner, size in session.execute(_BYTES.format(table=table)):
+            sizes[owner] = sizes.get(owner, 0) + size
+    return sizes
+
+
+def _owner(row: Row, *, tokens: int = 0, size: int | None = None) -> Owner:
+    number, name, created_at, memories, summaries, characters = row
+    return Owner(
+        number=number,
+        name=name,
+        created_at=created_at,
+        memories=memories,
+        summaries=summaries,
+        characters=characters,
+        bytes=size,
+        tokens=tokens,
+    )
+
+
+_VERSION = "SELECT coalesce(max(version), 0) FROM schema_migration"
+_HAS_OWNERS = f"SELECT EXISTS (SELECT 1 FROM owner WHERE owner <> {LOCAL_OWNER})"
+
+
+class PostgresServer(DatabaseServer):
+    """A `DatabaseServer` that connects for each of its methods, and brings the schema up to date first."""
+
+    def __init__(self, dsn: str, *, migrations: Path) -> None:
+        self._dsn = dsn
+        self._migrations = migrations
+
+    def migrate(self, *, serving: str | None = None) -> Migration:
+        with self._connected() as connection:
+            session = Session(connection, 0)
+            require_table_owner(session)
+            exists = session.scalar("SELECT to_regclass('schema_migration')")
+            before = session.scalar(_VERSION) if exists else 0
+        with self._upgraded() as connection:
+            session = Session(connection, 0)
+            ensure_owner(Session(connection, LOCAL_OWNER))
+            if serving or role_in_use(session) or session.scalar(_HAS_OWNERS):
+                ran = ensure_role(connection, serving=serving)
+            else:
+                ran = part_from_others(session)
+            after = session.scalar(_VERSION)
+        return Migration(before=before, after=after, statements=tuple(ran))
+
+    def purge(self) -> ServerPurge:
+        with self._upgraded() as connection:
+            return purge_server(connection)
+
+    def distribute(self, shards: int) -> Distribution:
+        with self._upgraded() as connection:
+            return distribute(connection, shards=shards)
+
+    @contextmanager
+    def _upgraded(self) -> Iterator[psycopg.Connection[Row]]:
+        try:
+            upgrade(self._dsn, self._migrations)
+        except psycopg.Error as error:
+            raise storage_failed(error, "nothing was done") from error
+        with self._connected() as connection:
+            index_glued_words(connection)
+            yield connection
+
+    @contextmanager
+    def _connected(self) -> Iterator[psycopg.Connection[Row]]:
+        try:
+            with closing(connected_apart(self._dsn)) as connection:
+                yield connection
+        except psycopg.Error as error:
+            raise storage_failed(error, "it was not finished") from error

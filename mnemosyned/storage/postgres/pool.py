@@ -1,0 +1,450 @@
+"""Connections shared by all of a daemon's threads: transactions, claims on work, planner statistics.
+
+Autovacuum analyzes a table when a tenth of it has changed; the rows that one owner of several
+adds are often fewer. Until then the planner takes a new owner for a single row, and reads all
+rows of one table again for each row of another. So statistics are refreshed for an owner who has
+grown.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial, wraps
+from typing import Concatenate, ParamSpec, TypeVar
+
+import psycopg
+
+from mnemosyned.errors import NotFound, SleepInProgress, StorageFailed
+from mnemosyned.logs import logger
+from mnemosyned.storage.postgres.connections import (
+    NOT_ANSWERED,
+    NOTHING_KEPT,
+    PERHAPS_KEPT,
+    Connection,
+    Connections,
+    Use,
+    check_alive,
+    connected_apart,
+    is_unreachable,
+    storage_failed,
+)
+from mnemosyned.storage.postgres.health import REFUSES_WRITES, STANDBY
+from mnemosyned.storage.postgres.schema import check_schema
+from mnemosyned.storage.postgres.session import Row, Session, Statement
+
+_KEY = "hashtextextended('mnemosyned sleeps in ' || current_schema(), %(owner)s)"
+
+
+class SessionClaims:
+    """Claims to sleep, held by one connection of its own for all owners; safe from any thread.
+
+    Each is an advisory lock of that session: the server drops it with the connection, so that no
+    process leaves one behind, however it ends. It saves work and guards nothing, as the transaction
+    that moves memories does.
+    """
+
+    def __init__(self, dsn: str) -> None:
+        self._dsn = dsn
+        self._changing = threading.Lock()
+        self._claimed: set[int] = set()
+        self._connection: Connection | None = None
+
+    @contextmanager
+    def sleep_claim(self, owner: int) -> Iterator[Callable[[], bool]]:
+        """Keep others from sleeping while the block runs; yield the check whether it still holds.
+
+        Raises `SleepInProgress`, and `StorageFailed` where no connection can be had, or on a standby.
+        """
+        with self._changing:
+            # The server lets a session have a lock twice.
+            is_free = owner not in self._claimed
+            try:
+                if self._connection is None or self._connection.closed:
+                    self._connection = connected_apart(self._dsn)
+                connection = self._connection
+                session = Session(connection, owner)
+                if session.scalar(f"SELECT {REFUSES_WRITES}"):
+                    self._close_unused()
+                    raise StorageFailed(STANDBY)
+                is_free = is_free and session.scalar(
+                    f"SELECT pg_try_advisory_lock({_KEY})"
+                )
+            except psycopg.Error as error:
+                self._close_unused()
+                raise storage_failed(error) from error
+            if is_free:
+                self._claimed.add(owner)
+            else:
+                self._close_unused()
+        if not is_free:
+            raise SleepInProgress(
+                "another daemon consolidates this memory; ask again when it has finished"
+            )
+        try:
+            yield lambda: _holds(session)
+        finally:
+            with self._changing:
+                self._claimed.discard(owner)
+                with suppress(psycopg.Error):
+                    session.execute(f"SELECT pg_advisory_unlock({_KEY})")
+                if connection is self._connection:
+                    self._close_unused()
+
+    def _close_unused(self) -> None:
+        """Close the connection where no claim is left on it."""
+        if not self._claimed and self._connection:
+            self._connection.close()
+            self._connection = None
+
+
+def _holds(session: Session) -> bool:
+    """Whether the connection, and the lock with it, is still there."""
+    try:
+        session.execute("SELECT 1")
+    except psycopg.Error:
+        return False
+    return True
+
+
+CHECKED_EVERY = 128
+"""Memories after which an owner's statistics are looked at."""
+TOO_LOW = 10
+"""So many times more than the planner believes make it choose wrong plans."""
+OWNERS_MAX = 10_000
+"""Owners whose growth is remembered."""
+_OWN = (
+    "SELECT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = 'memory'::regclass"
+)
+_COUNTS = "SELECT working_count, archive_count FROM owner WHERE owner = %(owner)s"
+_BELIEVED = "EXPLAIN (FORMAT JSON) SELECT 1 FROM {table} WHERE owner = %(owner)s"
+_ANALYZE = (
+    "ANALYZE (SKIP_LOCKED) memory, fresh, working_state, episode, placed, memory_state, "
+    "tag, revision"
+)
+"""A table that is locked is being analyzed or cleaned already."""
+
+
+@dataclass(slots=True)
+class _Grown:
+    memories: int = 0
+    checked_at: int = CHECKED_EVERY
+
+
+class Growth:
+    """How much owners have grown since they were last looked at; used from any thread."""
+
+    def __init__(self) -> None:
+        self._owners: OrderedDict[int, _Grown] = OrderedDict()
+        self._changing = threading.Lock()
+
+    def is_due(self, owner: int, memories: int) -> bool:
+        """Add to an owner's memories; tell whether the statistics are to be looked at."""
+        if not memories:
+            return False
+        with self._changing:
+            grown = self._owners.setdefault(owner, _Grown())
+            self._owners.move_to_end(owner)
+            if len(self._owners) > OWNERS_MAX:
+                self._owners.popitem(last=False)
+            grown.memories += memories
+            is_due = grown.memories >= grown.checked_at
+            if is_due:
+                grown.checked_at = grown.memories + CHECKED_EVERY
+        return is_due
+
+    def postpone(self, owner: int) -> None:
+        """Look at an owner again when it has doubled: a sample may miss it among many."""
+        with self._changing:
+            grown = self._owners.setdefault(owner, _Grown())
+            grown.checked_at = max(grown.checked_at, 2 * grown.memories)
+
+
+def refresh_statistics(session: Session) -> bool:
+    """Analyze the tables if the planner believes an owner to have far less than it has.
+
+    Outside a transaction. Tell whether it did; who does not own the tables leaves them alone.
+    """
+    counts = session.execute(_COUNTS).fetchone() if session.scalar(_OWN) else None
+    if counts is None:
+        return False
+    is_stale = any(
+        count >= CHECKED_EVERY and _believed(session, table) * TOO_LOW < count
+        for table, count in zip(("fresh", "placed"), counts, strict=True)
+    )
+    if is_stale:
+        session.execute(_ANALYZE)
+    return is_stale
+
+
+def _believed(session: Session, table: str) -> float:
+    """Return how many rows the planner expects of an owner; on a cluster each node knows its own."""
+    (plan,) = session.scalar(_BELIEVED.format(table=table))
+    node = plan["Plan"]
+    return float("inf") if node["Node Type"] == "Custom Scan" else node["Plan Rows"]
+
+
+log = logger()
+
+_SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_NAME_OWNER = "SELECT set_config('mnemosyned.owner', %(owner)s::text, true)"
+_LAZILY = "SET LOCAL synchronous_commit = off"
+
+
+class Pool:
+    """Connections, and the transactions that run on them."""
+
+    def __init__(
+        self,
+        dsn: str,
+        *,
+        schema: int | None = None,
+        role: str | None = None,
+        has_citus: bool = False,
+        beside: Pool | None = None,
+    ) -> None:
+        """`schema` is the last version that is known here; None: whichever the database has.
+
+        `role` is the database role of all transactions; None: the user that connects. `has_citus` is
+        as in a `Session`. `beside` is another pool of the database, whose connections this one uses.
+        """
+        self._dsn = dsn
+        self._has_citus = has_citus
+        self._role = (f'SET LOCAL ROLE "{role}"',) if role else ()
+        admit = None if schema is None else partial(check_schema, known=schema)
+        self._is_beside = beside is not None
+        self.connections: Connections = (
+            beside.connections if beside else Connections(dsn, admit=admit)
+        )
+        self.claims: SessionClaims = beside.claims if beside else SessionClaims(dsn)
+        self.held_max_s = 0.0
+        """The longest that a transaction has kept an owner's others from writing."""
+        self._measuring = threading.Lock()
+        self._growth = Growth()
+
+    def close(self) -> None:
+        """Close the connections, unless they are another pool's; transactions that run end first."""
+        if not self._is_beside:
+            self.connections.close()
+
+    def share_among_owners(self) -> None:
+        """From now on, leave an owner no more than a part of the connections."""
+        self.connections.serves_owners = True
+
+    @contextmanager
+    def reading(
+        self, owner: int, *, first: str = "", use: Use = Use.READ
+    ) -> Iterator[Session]:
+        """One state of the database, however many statements.
+
+        `first` is a statement that goes with the beginning: its result is the session's `first`.
+        """
+
+        def begin(connection: Connection) -> Session:
+            with connection.pipeline():
+                session = self._begin(connection, owner, (_SNAPSHOT, *self._role))
+                session.first = session.execute(first) if first else None
+            return session
+
+        try:
+            with self.connections.lent(begin, owner=owner, use=use) as (
+                connection,
+                session,
+            ):
+                yield session
+                # Not ROLLBACK: psycopg forgets its prepared statements with one.
+                connection.execute("COMMIT")
+        except psycopg.Error as error:
+            raise storage_failed(error, NOT_ANSWERED) from error
+
+    def read(self, owner: int, statements: Sequence[Statement]) -> list[list[Row]]:
+        """The rows of each of these, of one state of the database, in one round trip."""
+
+        def begin(connection: Connection) -> list[list[Row]]:
+            with connection.pipeline():
+                session = self._begin(connection, owner, (_SNAPSHOT, *self._role))
+                results = [session.execute(sql, **values) for sql, values in statements]
+                session.execute("COMMIT")
+            return [result.fetchall() for result in results]
+
+        try:
+            with self.connections.lent(begin, owner=owner, use=Use.READ) as (_, rows):
+                return rows
+        except psycopg.Error as error:
+            raise storage_failed(error, NOT_ANSWERED) from error
+
+    @contextmanager
+    def writing(self, owner: int, *, durable: bool = True) -> Iterator[Session]:
+        """A transaction in which nobody else changes what is the owner's.
+
+        What it wrote is on disk when the block has ended, unless `durable` is false: then a crash
+        of the server may take it back whole. Raises `NotFound` for an owner that was removed.
+        """
+        first = ("BEGIN", *self._role, *(() if durable else (_LAZILY,)))
+
+        def begin(connection: Connection) -> Session:
+            with connection.pipeline():
+                session = self._begin(connection, owner, first)
+                session.lock()
+            _check_owner(session)
+            return session
+
+        is_committing = False
+        try:
+            with self.connections.lent(begin, owner=owner, use=Use.WRITE) as (
+                connection,
+                session,
+            ):
+                began = time.monotonic()
+                yield session
+                is_committing = True
+                connection.execute("COMMIT")
+                self._note_held(time.monotonic() - began)
+        except psycopg.Error as error:
+            raise storage_failed(error, _consequence(error, is_committing)) from error
+        self._note_growth(session)
+
+    @contextmanager
+    def writing_at_once(self, owner: int) -> Iterator[Session]:
+        """A transaction whose statements are sent together.
+
+        Those whose rows nobody reads share a round trip with what follows, at last the commit:
+        their errors come when the block ends. The caller locks the owner's row before it reads or
+        writes; where nothing was read, it makes sure that nothing is written for an owner that was
+        removed.
+        """
+        is_committing = False
+        try:
+            with self.connections.lent(check_alive, owner=owner, use=Use.WRITE) as (
+                connection,
+                _,
+            ):
+                began = time.monotonic()
+                with connection.pipeline():
+                    session = self._begin(connection, owner, ("BEGIN", *self._role))
+                    yield session
+                    is_committing = True
+                    connection.execute("COMMIT")
+                self._note_held(time.monotonic() - began)
+            _check_owner(session)
+        except psycopg.Error as error:
+            raise storage_failed(error, _consequence(error, is_committing)) from error
+        self._note_growth(session)
+
+    @contextmanager
+    def outside_transactions(self, owner: int) -> Iterator[Session]:
+        """Statements each by itself, for what no transaction may hold, such as VACUUM."""
+
+        def begin(connection: Connection) -> Session:
+            session = Session(connection, owner)
+            session.execute("SELECT 1")
+            return session
+
+        try:
+            with self.connections.lent(begin, owner=owner, use=Use.READ) as (
+                _,
+                session,
+            ):
+                yield session
+        except psycopg.Error as error:
+            raise storage_failed(error, NOTHING_KEPT) from error
+
+    def _begin(
+        self, connection: Connection, owner: int, first: Iterable[str]
+    ) -> Session:
+        """Send what begins a transaction about an owner, without a wait for the answers."""
+        session = Session(connection, owner, has_citus=self._has_citus)
+        for statement in first:
+            session.execute(statement)
+        if self._has_citus:
+            # It hands statements alone on to its nodes, and no function's effect.
+            session.execute_once(f"SET LOCAL mnemosyned.owner = {owner:d}")
+        else:
+            # One text for all owners: pg_stat_statements keeps each text apart.
+            session.execute(_NAME_OWNER)
+        return session
+
+    def _note_growth(self, session: Session) -> None:
+        """See from time to time whether the statistics know how much an owner has."""
+        if not self._growth.is_due(session.owner, session.grown):
+            return
+        try:
+            with self.outside_transactions(session.owner) as apart:
+                if refresh_statistics(apart):
+                    self._growth.postpone(session.owner)
+        except StorageFailed as error:  # What was written is kept all the same.
+            log.warning("statistics_not_refreshed", reason=error.message)
+
+    def _note_held(self, held_s: float) -> None:
+        with self._measuring:
+            self.held_max_s = max(self.held_max_s, held_s)
+
+
+def _check_owner(session: Session) -> None:
+    if session.locked is None:
+        raise NotFound("this owner was removed from the database")
+
+
+def _consequence(error: psycopg.Error, is_committing: bool) -> str:  # noqa: FBT001
+    """What became of a write; an error that the server answered with took all of it back."""
+    is_unknown = is_committing and is_unreachable(error)
+    return PERHAPS_KEPT if is_unknown else NOTHING_KEPT
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+S = TypeVar("S", bound="Transactional")
+
+
+class Transactional:
+    """A part of the store whose methods `reads` and `writes` give a session."""
+
+    def __init__(self, pool: Pool, owner: int) -> None:
+        self._pool = pool
+        self._owner = owner
+
+
+def reads(
+    method: Callable[Concatenate[S, Session, P], R],
+) -> Callable[Concatenate[S, P], R]:
+    """Call a method with a session that sees one snapshot."""
+
+    @wraps(method)
+    def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with self._pool.reading(self._owner) as session:
+            return method(self, session, *args, **kwargs)
+
+    return call
+
+
+def writes(
+    method: Callable[Concatenate[S, Session, P], R],
+) -> Callable[Concatenate[S, P], R]:
+    """Call a method with a session that writes; its changes are durable when it returns.
+
+    The owner's row is locked: what the method reads, nobody else changes before it has ended.
+    """
+
+    @wraps(method)
+    def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with self._pool.writing(self._owner) as session:
+            return method(self, session, *args, **kwargs)
+
+    return call
+
+
+def writes_lazily(
+    method: Callable[Concatenate[S, Session, P], R],
+) -> Callable[Concatenate[S, P], R]:
+    """Call a method as `writes` does, without waiting for the disk."""
+
+    @wraps(method)
+    def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with self._pool.writing(self._owner, durable=False) as session:
+            return method(self, session, *args, **kwargs)
+
+    return call

@@ -1,0 +1,466 @@
+"""Statements over the indexes of words, and caches of their rows and sizes between questions.
+
+These are the only statements that compare index terms: few shapes, each with its values bound.
+They read views of the tables, which the index of words serves under row-level security too, and
+no other index (see the migration); the tables themselves where the key names rows.
+
+An index of PostgreSQL knows where a row is, but not its number: to read it takes half a
+microsecond, and up to 8,000 are read for a question. That is most of what a question takes longer
+than on SQLite; from the cache they come in a tenth of that. The cache holds numbers, no words,
+and is true for one state of an owner's words: `rewordings` counts changes and deletions. Newer
+rows are looked up alone. Of a word with more rows than a question reads, the newest are cached:
+to find those among a million memories takes up to a fifth of a second.
+"""
+
+from __future__ import annotations
+
+import threading
+from array import array
+from collections import OrderedDict
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import ClassVar, Generic, Literal, NamedTuple, TypeVar
+
+from mnemosyned.storage.postgres.filters import SqlFilter
+from mnemosyned.storage.postgres.session import Result, Session
+
+Table = Literal["memory", "episode"]
+Column = Literal["words", "grams"]
+Source = tuple[Table, Column]
+"""An index of words."""
+Phrase = tuple[int, ...]
+"""The index terms of a word: one, or those of a code in their order."""
+
+_TOGETHER = "strpos(' ' || array_to_string({column}, ' ') || ' ', {written}) > 0"
+_NAMES = {"memory": "m", "episode": "e"}
+"""What filters call the rows of a table."""
+_COUNTED = {
+    "words": "coalesce({name}.repeats[array_position({name}.repeated, a.term)], 1)",
+    "grams": "cardinality(array_positions({name}.grams, a.term))",
+}
+"""How often a row has a term, which it has. Rows of the second index are short."""
+_LENGTHS = {"words": "word_count", "grams": "gram_count"}
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """Terms and phrases of which a row needs one."""
+
+    terms: tuple[int, ...]
+    phrases: tuple[Phrase, ...]
+
+    @classmethod
+    def of(cls, phrases: Iterable[Phrase]) -> AnyOf:
+        """Part phrases from single terms; what has none is in no row."""
+        distinct = [phrase for phrase in dict.fromkeys(phrases) if phrase]
+        return cls(
+            tuple(phrase[0] for phrase in distinct if len(phrase) == 1),
+            tuple(phrase for phrase in distinct if len(phrase) > 1),
+        )
+
+
+class Occurrences(NamedTuple):
+    """The rows that have a word, the newest first."""
+
+    seqs: list[int]
+    lengths: list[int]
+    """Terms of each row."""
+    times: list[int]
+    """How often the word stands in each."""
+
+
+class Asked(NamedTuple):
+    """Words of which rows are asked for."""
+
+    any_of: AnyOf
+    most: int
+    above: int = 0
+    """Only rows after this one."""
+
+
+def written(phrase: Phrase) -> str:
+    """A phrase as it stands in an array that is written out."""
+    return f" {' '.join(map(str, phrase))} "
+
+
+class _Lookup(NamedTuple):
+    """Terms to look up in one go: any of them, or all as a phrase."""
+
+    number: int
+    """Of what is asked."""
+    terms: tuple[int, ...]
+    is_phrase: bool
+
+
+def rows_of_each(
+    session: Session, asked: Sequence[Asked], narrow: SqlFilter, *, newest: bool
+) -> list[list[list[int]]]:
+    """Look up rows of each of these, in one statement, for each of their terms and phrases.
+
+    Any rows, in no order, or the newest first.
+    """
+    found: list[list[list[int]]] = [[] for _ in asked]
+    lookups = [
+        each for number, what in enumerate(asked) for each in _lookups(number, what)
+    ]
+    if not lookups:
+        return found
+    statement = _rows_statement(
+        narrow,
+        bounded=any(what.above for what in asked),
+        phrases=any(each.is_phrase for each in lookups),
+        newest=newest,
+    )
+    values = _as_arrays(lookups, asked)
+    for number, rows in session.execute(statement, **values, **narrow.values):
+        found[number].append(rows)
+    return found
+
+
+def _lookups(number: int, asked: Asked) -> list[_Lookup]:
+    any_of = asked.any_of
+    words = [_Lookup(number, any_of.terms, is_phrase=False)] if any_of.terms else []
+    return [*words, *(_Lookup(number, each, is_phrase=True) for each in any_of.phrases)]
+
+
+def _as_arrays(lookups: Sequence[_Lookup], asked: Sequence[Asked]) -> dict[str, object]:
+    """The values of `_rows_statement`: the terms of all in one array, with where each begins."""
+    ends = list(accumulate((len(each.terms) for each in lookups), initial=0))
+    return {
+        "numbers": [each.number for each in lookups],
+        "firsts": [end + 1 for end in ends[:-1]],
+        "lasts": ends[1:],
+        "mosts": [asked[each.number].most for each in lookups],
+        "aboves": [asked[each.number].above for each in lookups],
+        "texts": [written(each.terms) if each.is_phrase else "" for each in lookups],
+        "terms": [term for each in lookups for term in each.terms],
+    }
+
+
+def _rows_statement(
+    narrow: SqlFilter, *, bounded: bool, phrases: bool, newest: bool
+) -> str:
+    """The statement for any number of lookups.
+
+    No bound is named where there is none: the planner would read the whole key beside the postings
+    of each word, as it does not know that every row is above 0. Few rows are read once for all words.
+    """
+    held, where = "", narrow.where
+    table = "memory" if bounded else "memory_index"
+    if narrow.only is not None:
+        held = (
+            "WITH held AS MATERIALIZED (SELECT m.owner, m.seq, m.words FROM memory AS m "
+            f"WHERE m.owner = %(owner)s{where}) "
+        )
+        table, where = "held", ""
+    above = "AND m.seq > a.above " if bounded else ""
+    order = "ORDER BY m.seq DESC " if newest else ""
+    select = (
+        f"SELECT a.number, ARRAY(SELECT m.seq FROM {table} AS m "
+        f"WHERE m.owner = %(owner)s {above}"
+        "AND m.words {match} (%(terms)s::int[])[a.low:a.high]{together}"
+        f"{where} {order}LIMIT a.most) "
+        "FROM unnest(%(numbers)s::int[], %(firsts)s::int[], %(lasts)s::int[], %(mosts)s::int[], "
+        "%(aboves)s::bigint[], %(texts)s::text[]) "
+        "AS a (number, low, high, most, above, written) WHERE a.written {is_word} ''"
+    )
+    statement = held + select.format(match="&&", together="", is_word="=")
+    if phrases:
+        near = " AND " + _TOGETHER.format(column="m.words", written="a.written")
+        phrase = select.format(match="@>", together=near, is_word="!=")
+        statement += f" UNION ALL {phrase}"
+    return statement
+
+
+def rows_with_all(
+    session: Session,
+    having: Sequence[AnyOf],
+    narrow: SqlFilter,
+    *,
+    limit: int,
+    order: Literal["", "ASC", "DESC"],
+) -> list[int]:
+    """Look up rows that have one of each of these, in an order or in none."""
+    where, values = _matching(having, "m.words")
+    ordered = f"ORDER BY m.seq {order} " if order else ""
+    table = "memory" if narrow.only is not None else "memory_index"
+    rows = session.execute(
+        f"SELECT m.seq FROM {table} AS m WHERE m.owner = %(owner)s{where}{narrow.where} "
+        f"{ordered}LIMIT %(most)s",
+        most=limit,
+        **values,
+        **narrow.values,
+    )
+    return [seq for (seq,) in rows.fetchall()]
+
+
+def texts_with_any(
+    session: Session,
+    source: Source,
+    any_of: AnyOf,
+    narrow: SqlFilter,
+    *,
+    limit: int,
+) -> list[tuple[int, list[int]]]:
+    """Read the terms of the newest rows that have one of these, the newest first."""
+    table, column = source
+    name = _NAMES[table]
+    where, values = _matching([any_of], f"{name}.{column}")
+    rows: Result = session.execute(
+        f"SELECT {name}.seq, {name}.{column} FROM {table}_index AS {name} "
+        f"WHERE {name}.owner = %(owner)s{where}{narrow.where} "
+        f"ORDER BY {name}.seq DESC LIMIT %(most)s",
+        most=limit,
+        **values,
+        **narrow.values,
+    )
+    return [(seq, terms) for seq, terms in rows.fetchall()]
+
+
+def occurrences_of_each(
+    session: Session,
+    source: Source,
+    terms: Sequence[int],
+    narrow: SqlFilter,
+    *,
+    limit: int,
+) -> list[Occurrences]:
+    """Look up the newest rows of each term, in one statement."""
+    if not terms:
+        return []
+    table, column = source
+    name = _NAMES[table]
+    rows = session.execute(
+        "SELECT f.seqs, f.lengths, f.times "
+        "FROM unnest(%(terms)s::int[]) WITH ORDINALITY AS a (term, number) "
+        "CROSS JOIN LATERAL (SELECT array_agg(r.seq) AS seqs, array_agg(r.length) AS lengths, "
+        "array_agg(r.times) AS times FROM ("
+        f"SELECT {name}.seq, {name}.{_LENGTHS[column]} AS length, "
+        f"{_COUNTED[column].format(name=name)} AS times "
+        f"FROM {table}_index AS {name} WHERE {name}.owner = %(owner)s "
+        f"AND {name}.{column} && ARRAY[a.term]{narrow.where} "
+        f"ORDER BY {name}.seq DESC LIMIT %(most)s) AS r) AS f ORDER BY a.number",
+        terms=list(terms),
+        most=limit,
+        **narrow.values,
+    )
+    return [Occurrences._make(columns or [] for columns in row) for row in rows]
+
+
+def counts_of_each(
+    session: Session, source: Source, phrases: Sequence[Phrase]
+) -> list[int]:
+    """Count the rows of each phrase."""
+    table, column = source
+    select = (
+        f"SELECT a.number, (SELECT count(*) FROM {table}_index AS m "
+        "WHERE m.owner = %(owner)s "
+        f"AND m.{column} @> (%(terms)s::int[])[a.low:a.high] "
+        f"AND {_TOGETHER.format(column=f'm.{column}', written='a.written')}) "
+        "FROM unnest(%(lows)s::int[], %(highs)s::int[], %(texts)s::text[]) "
+        "WITH ORDINALITY AS a (low, high, written, number)"
+    )
+    ends = [0]
+    for phrase in phrases:
+        ends.append(ends[-1] + len(phrase))
+    rows = session.execute(
+        select,
+        terms=[term for phrase in phrases for term in phrase],
+        lows=[end + 1 for end in ends[:-1]],
+        highs=ends[1:],
+        texts=[written(phrase) for phrase in phrases],
+    )
+    counts = [0] * len(phrases)
+    for number, count in rows:
+        counts[number - 1] = count
+    return counts
+
+
+def size_of(session: Session, source: Source) -> tuple[int, int]:
+    """Count the rows of an index, and the terms of all of them."""
+    table, column = source
+    length = _LENGTHS[column]
+    row = session.execute(
+        f"SELECT count(*), coalesce(sum({length}), 0)::bigint FROM {table} "
+        f"WHERE owner = %(owner)s AND {length} IS NOT NULL"
+    ).fetchone()
+    return (row[0], row[1]) if row else (0, 0)
+
+
+def _matching(having: Sequence[AnyOf], column: str) -> tuple[str, dict[str, object]]:
+    """The conditions for rows that have one of each of these, and their values."""
+    where, values = "", dict[str, object]()
+    for at, any_of in enumerate(having):
+        either: list[str] = []
+        if any_of.terms:
+            either.append(f"{column} && %(terms_{at})s::int[]")
+            values[f"terms_{at}"] = list(any_of.terms)
+        for number, phrase in enumerate(any_of.phrases):
+            name = f"phrase_{at}_{number}"
+            near = _TOGETHER.format(column=column, written=f"%({name}_text)s::text")
+            either.append(f"({column} @> %({name})s::int[] AND {near})")
+            values |= {name: list(phrase), f"{name}_text": written(phrase)}
+        where += f" AND ({' OR '.join(either) or 'false'})"
+    return where, values
+
+
+NUMBERS_MAX = 1_000_000
+"""Numbers that are kept of a kind: 8 MB."""
+_EACH = 32
+"""What a value takes besides its numbers, in numbers."""
+V = TypeVar("V")
+
+
+class KeptNumbers(Generic[V]):
+    """Values that hold many numbers each; those not used for longest make room. For any thread."""
+
+    def __init__(self, numbers_max: int = NUMBERS_MAX) -> None:
+        self._numbers_max = numbers_max
+        self._kept: OrderedDict[Hashable, tuple[V, int]] = OrderedDict()
+        """Those used last are at the end."""
+        self._numbers = 0
+        self._changing = threading.Lock()
+
+    def get(self, key: Hashable) -> V | None:
+        with self._changing:
+            found = self._kept.get(key)
+            if found is None:
+                return None
+            self._kept.move_to_end(key)
+            return found[0]
+
+    def keep(self, key: Hashable, value: V, numbers: int) -> None:
+        """Keep a value that holds so many numbers, in place of the one before."""
+        size = numbers + _EACH
+        if size > self._numbers_max:
+            return
+        with self._changing:
+            _, before = self._kept.pop(key, (None, 0))
+            self._kept[key] = value, size
+            self._numbers += size - before
+            while self._numbers > self._numbers_max:
+                _, (_, dropped) = self._kept.popitem(last=False)
+                self._numbers -= dropped
+
+
+Version = tuple[int, int]
+"""The state of an index in a snapshot: another one after each change."""
+
+
+class IndexSize(NamedTuple):
+    """The rows of an index, and the terms of all of them."""
+
+    rows: int
+    terms: int
+
+
+class IndexSizes:
+    """How large an owner's indexes are, counted anew when they have changed; for any thread."""
+
+    def __init__(self) -> None:
+        self._known: dict[Source, tuple[Version, IndexSize]] = {}
+
+    def of(self, session: Session, source: Source, version: Version) -> IndexSize:
+        """The size of an index, whose state in this snapshot is `version`."""
+        known = self._known.get(source)
+        if known and known[0] == version:
+            return known[1]
+        size = IndexSize(*size_of(session, source))
+        self._known[source] = version, size
+        return size
+
+
+class Postings(NamedTuple):
+    """The rows that have a phrase, the newest first, and how much it counts in each."""
+
+    seqs: Sequence[int] = ()
+    parts: Sequence[float] = ()
+    """BM25 of the phrase, before it is weighed by how telling the phrase is."""
+
+
+class KeptPostings:
+    """Postings of an owner's phrases, each true for one state of its index; for any thread."""
+
+    _all: ClassVar[KeptNumbers[tuple[Version, Postings]]] = KeptNumbers()
+    """Of all owners."""
+
+    def of(self, source: Source, phrase: Phrase, version: Version) -> Postings | None:
+        found = self._all.get((self, source, phrase))
+        return found[1] if found and found[0] == version else None
+
+    def keep(
+        self, source: Source, phrase: Phrase, version: Version, postings: Postings
+    ) -> None:
+        kept = Postings(array("q", postings.seqs), array("d", postings.parts))
+        numbers = len(kept.seqs) + len(kept.parts)
+        self._all.keep((self, source, phrase), (version, kept), numbers)
+
+
+class KeptIndexes(NamedTuple):
+    """What is kept of an owner's indexes."""
+
+    sizes: IndexSizes
+    postings: KeptPostings
+
+
+KEPT_FROM = 200
+"""Rows of a word from which they are kept."""
+SINCE_MAX = 1_000
+"""Memories that may have come since; with more of them the word is looked up anew."""
+
+
+class Moment(NamedTuple):
+    """The state of an owner's words in a snapshot."""
+
+    rewordings: int
+    last: int
+    """The last number that was given to a memory."""
+
+
+class Kept(NamedTuple):
+    """Rows of a word at a moment, the newest first."""
+
+    rows: Sequence[int]
+    at: Moment
+    is_all: bool
+    """Whether the word had no others."""
+
+    def has(self, limit: int) -> bool:
+        """Whether the newest rows, as many as `limit`, are among these."""
+        return self.is_all or len(self.rows) >= limit
+
+
+class KeptRows:
+    """Rows of words of one memory; used from any thread."""
+
+    _all: ClassVar[KeptNumbers[Kept]] = KeptNumbers()
+    """Of all memories."""
+
+    def of(self, word: AnyOf, at: Moment) -> Kept | None:
+        """Rows of a word as they were at this moment or shortly before."""
+        kept = self._all.get((self, word))
+        if kept is None or kept.at.rewordings != at.rewordings:
+            return None
+        if (
+            kept.at.last > at.last
+        ):  # what others have asked since is not in this snapshot yet
+            rows = [seq for seq in kept.rows if seq <= at.last]
+            return Kept(rows, at, kept.is_all)
+        return kept if at.last - kept.at.last <= SINCE_MAX else None
+
+    def keep(
+        self, word: AnyOf, rows: Iterable[int], at: Moment, *, is_all: bool
+    ) -> None:
+        """Keep rows of a word, the newest first, if they are many and more than are known."""
+        kept = Kept(array("q", rows), at, is_all)
+        known = self._all.get((self, word))
+        if len(kept.rows) >= KEPT_FROM and not (known and _serves_better(known, kept)):
+            self._all.keep((self, word), kept, len(kept.rows))
+
+
+def _serves_better(known: Kept, other: Kept) -> bool:
+    """Whether what is known of a word is as new as the other, and as much."""
+    if known.at.rewordings != other.at.rewordings:
+        return known.at.rewordings > other.at.rewordings
+    return known.at >= other.at and known.has(len(other.rows) + other.is_all)

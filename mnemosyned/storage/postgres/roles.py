@@ -1,0 +1,245 @@
+"""The role in which requests work: it owns nothing, so that policies hold it to one owner.
+
+Each database has its own role. A login that is a member for one database of a server has no
+access to another.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+
+import psycopg
+
+from mnemosyned.errors import DatabaseUnreachable, StorageFailed
+from mnemosyned.storage.postgres.session import Row, Session
+
+ROLES = "mnemosyned_request"
+"""The beginning of every such role's name, and all of it before each database had its own."""
+LOCK_S = 2
+"""Seconds to wait for others who change the schema, its roles or its owners."""
+_PLAIN = re.compile("[a-z0-9_]{1,40}")
+LOCK_SCHEMA = "LOCK TABLE schema_migration IN SHARE ROW EXCLUSIVE MODE"
+_HOLDERS = (
+    "SELECT l.pid, coalesce(nullif(a.application_name, ''), a.usename, '?') FROM pg_locks AS l "
+    "LEFT JOIN pg_stat_activity AS a USING (pid) WHERE l.granted "
+    "AND l.relation = 'schema_migration'::regclass AND l.mode LIKE '%%Exclusive%%' LIMIT 3"
+)
+_MEMBER = (
+    "SELECT pg_has_role(current_user, oid, 'MEMBER'), rolsuper OR rolbypassrls "
+    "FROM pg_roles WHERE rolname = %(role)s"
+)
+_SERVES = (
+    "SELECT pg_has_role(oid, to_regrole(quote_ident(%(role)s)), 'MEMBER'), quote_ident(rolname) "
+    "FROM pg_roles "
+    "WHERE rolname = %(login)s"
+)
+_IS_OWNER = (
+    "SELECT coalesce(pg_has_role(c.relowner, 'USAGE'), "
+    "has_schema_privilege(current_schema(), 'CREATE')), "
+    "coalesce(c.relowner, d.datdba)::regrole::text FROM pg_database AS d "
+    "LEFT JOIN pg_class AS c ON c.oid = to_regclass('schema_migration') "
+    "WHERE d.datname = current_database()"
+)
+_NUMBERED = (
+    "last_memory, last_log, last_record, working_count, working_characters, archive_count, "
+    "archive_characters, episodic_count, episodic_characters, rewordings"
+)
+_HELD = (
+    "SELECT c.relname FROM pg_class AS c "
+    "JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = 'owner' "
+    "WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p') "
+    "AND c.relrowsecurity AND c.relname NOT IN ('owner', 'owner_token') ORDER BY c.relname"
+)
+_FUNCTIONS = "IN ('token_of', 'owners_with_work', 'owners_lacking_vectors')"
+_OURS = "relnamespace = current_schema()::regnamespace AND relname"
+# The rows of tables and no more: neither tokens nor owners nor the schema are a request's to change.
+_LACKING = (
+    "SELECT format('GRANT USAGE ON SCHEMA %%I', current_schema()) "
+    "WHERE NOT has_schema_privilege(%(role)s, current_schema(), 'USAGE') UNION ALL "
+    "SELECT format('GRANT SELECT, INSERT, UPDATE, DELETE ON %%I', relname) FROM pg_class "
+    f"WHERE {_OURS} = ANY(%(tables)s::text[]) AND NOT (SELECT bool_and(has_table_privilege("
+    "%(role)s, oid, kind)) FROM unnest('{SELECT,INSERT,UPDATE,DELETE}'::text[]) AS kind) "
+    f"UNION ALL SELECT format('GRANT MAINTAIN ON %%I', relname) FROM pg_class WHERE {_OURS} "
+    "= ANY(%(tables)s::text[]) AND CASE WHEN current_setting('server_version_num')::int >= 170000 "
+    "THEN NOT has_table_privilege(%(role)s, oid, 'MAINTAIN') ELSE false END "
+    "AND NOT EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'citus') "
+    f"UNION ALL SELECT format('GRANT SELECT ON %%I', relname) FROM pg_class WHERE {_OURS} "
+    "IN ('memory_index', 'episode_index', 'owner', 'schema_migration') "
+    "AND NOT has_table_privilege(%(role)s, oid, 'SELECT') "
+    f"UNION ALL SELECT 'GRANT UPDATE ({_NUMBERED}) ON owner' WHERE EXISTS "
+    f"(SELECT 1 FROM unnest('{{{_NUMBERED}}}'::text[]) AS name "
+    "WHERE NOT has_column_privilege(%(role)s, 'owner', name, 'UPDATE')) "
+    "UNION ALL SELECT format('GRANT EXECUTE ON FUNCTION %%s', oid::regprocedure) FROM pg_proc "
+    "WHERE pronamespace = current_schema()::regnamespace "
+    f"AND proname {_FUNCTIONS} "
+    "AND NOT has_function_privilege(%(role)s, oid, 'EXECUTE')"
+)
+"""What the role has not been granted yet."""
+_FOREIGN = (
+    "SELECT DISTINCT format('REVOKE ALL ON %%s FROM %%I', held.name, r.rolname) FROM ("
+    "SELECT oid::regclass::text AS name, relacl AS acl FROM pg_class "
+    "WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p', 'v') "
+    "UNION ALL SELECT attrelid::regclass::text, attacl FROM pg_attribute JOIN pg_class AS c "
+    "ON c.oid = attrelid WHERE c.relnamespace = current_schema()::regnamespace "
+    "UNION ALL SELECT 'FUNCTION ' || oid::regprocedure, proacl FROM pg_proc "
+    "WHERE pronamespace = current_schema()::regnamespace "
+    "UNION ALL SELECT 'SCHEMA ' || quote_ident(nspname), nspacl FROM pg_namespace "
+    "WHERE nspname = current_schema()"
+    ") AS held, aclexplode(held.acl) AS a JOIN pg_roles AS r ON r.oid = a.grantee "
+    f"WHERE starts_with(r.rolname, '{ROLES}') AND r.rolname != %(role)s "
+    "UNION ALL SELECT format('REVOKE EXECUTE ON FUNCTION %%s FROM PUBLIC', p.oid::regprocedure) "
+    "FROM pg_proc AS p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) AS a "
+    "WHERE p.pronamespace = current_schema()::regnamespace AND a.grantee = 0 "
+    f"AND p.proname {_FUNCTIONS}"
+)
+"""What others may do here: roles of databases that this is a copy of, and after `pg_restore --no-acl`
+everybody."""
+
+
+def request_role(session: Session) -> str:
+    """Return the name of the role of this database, or of one schema in it."""
+    database, schema = session.execute(
+        "SELECT current_database(), current_schema()"
+    ).fetchone() or ("", "")
+    if schema == "public" and _PLAIN.fullmatch(database):
+        return f"{ROLES}_{database}"
+    digest = hashlib.sha256(f"{database}\0{schema}".encode()).hexdigest()[:16]
+    return f"{ROLES}-{digest}"
+
+
+def role_in_use(session: Session) -> str | None:
+    """Return the role of requests where the database has many owners and the login may work in it.
+
+    Raises `StorageFailed` where no policy would hold the role.
+    """
+    role = request_role(session)
+    may_read = "SELECT has_table_privilege(%(role)s, to_regclass('memory'), 'SELECT')"
+    is_usable = _is_member(session, role) and session.scalar(may_read, role=role)
+    return role if is_usable else None
+
+
+def table_owner(session: Session) -> tuple[bool, str]:
+    """Return whether the login owns the tables, or may make them where there are none, and who does."""
+    owns, owner = session.execute(_IS_OWNER).fetchone() or (False, "")
+    return owns, owner
+
+
+def require_table_owner(session: Session) -> None:
+    """Require what administration needs. Raises `StorageFailed` for any other login."""
+    owns, owner = table_owner(session)
+    if not owns:
+        reason = (
+            f"the tables belong to {owner}; repeat this with that login, as in "
+            f"MNEMOSYNE_DATABASE=postgresql://{owner}@… mnem …"
+        )
+        raise StorageFailed(f"nothing was done: {reason}", reason=reason)
+
+
+def ensure_role(
+    connection: psycopg.Connection[Row], *, serving: str | None = None
+) -> list[str]:
+    """Create the role where it is missing, and grant it what requests need; the statements that ran.
+
+    `serving` is a login that is to work in it. Raises `StorageFailed` with what to do, as where the
+    user may not create the role.
+    """
+    session = Session(connection, 0)
+    role = request_role(session)
+    is_ready = role_in_use(session) and not _missing(session, role)
+    if is_ready and not _memberships(session, role, serving):
+        return []
+    with connection.transaction():
+        lock_schema(session)
+        memberships = _memberships(session, role, serving)
+        try:
+            with connection.transaction():
+                _run(session, memberships)
+        except psycopg.errors.InsufficientPrivilege as error:
+            raise StorageFailed(
+                "many owners in one database need a role of their own, which this user may not "
+                f"create or grant; an administrator of the database does it once: "
+                f"{'; '.join(memberships)};"
+            ) from error
+        missing = _missing(session, role)
+        _run(session, missing)
+    return [*memberships, *missing]
+
+
+def _memberships(session: Session, role: str, serving: str | None) -> list[str]:
+    """Return the statements that make the role, and members of the user and of a login that serves."""
+    is_member = _is_member(session, role)
+    statements = [f'CREATE ROLE "{role}" NOLOGIN'] if is_member is None else []
+    members = [session.scalar("SELECT quote_ident(current_user)")]
+    members = [] if is_member else members
+    if serving:
+        login = session.execute(_SERVES, role=role, login=serving).fetchone()
+        if login is None:
+            raise StorageFailed(
+                f"the server has no login {serving}; create it: createuser --pwprompt {serving}"
+            )
+        members += [] if login[0] else [login[1]]
+    if members:
+        statements.append(f'GRANT "{role}" TO {", ".join(members)}')
+    return statements
+
+
+def _missing(session: Session, role: str) -> list[str]:
+    """Return the statements that give a role what it lacks, and others of its kind nothing."""
+    lacking = session.execute(_LACKING, role=role, tables=owned_tables(session))
+    statements = [f'{statement} TO "{role}"' for (statement,) in lacking]
+    return statements + [text for (text,) in session.execute(_FOREIGN, role=role)]
+
+
+def _run(session: Session, statements: Sequence[str]) -> None:
+    for statement in statements:
+        session.execute(statement)
+
+
+def part_from_others(session: Session) -> list[str]:
+    """Take what others may do here; the statements that ran."""
+    foreign = session.execute(_FOREIGN, role=request_role(session)).fetchall()
+    statements = [statement for (statement,) in foreign]
+    _run(session, statements)
+    return statements
+
+
+def lock_schema(session: Session) -> None:
+    """Until the transaction ends, keep others from changing the schema, its roles or its owners.
+
+    A lock on a table of ours, as an advisory lock is anybody's to take. Raises `DatabaseUnreachable`
+    with who held it for `LOCK_S`.
+    """
+    session.execute(f"SET LOCAL lock_timeout = '{LOCK_S}s'")
+    session.execute("SAVEPOINT before_lock")
+    try:
+        session.execute(LOCK_SCHEMA)
+    except psycopg.errors.LockNotAvailable as error:
+        session.execute("ROLLBACK TO before_lock")
+        holders = ", ".join(
+            f"{pid} ({name})" for pid, name in session.execute(_HOLDERS)
+        )
+        reason = (
+            f"the table schema_migration was locked for {LOCK_S} s by the server's process "
+            f"{holders or 'that has ended meanwhile'}; let it end, then try again"
+        )
+        raise DatabaseUnreachable(
+            f"nothing was done: {reason}", reason=reason
+        ) from error
+
+
+def owned_tables(session: Session) -> list[str]:
+    """The tables of owners' rows, besides those of owners and tokens themselves."""
+    return [name for (name,) in session.execute(_HELD)]
+
+
+def _is_member(session: Session, role: str) -> bool | None:
+    """Return whether the user is a member of a role; None where there is no such role."""
+    row = session.execute(_MEMBER, role=role).fetchone()
+    if row and row[1]:
+        raise StorageFailed(
+            f"the role {role} sees every owner's rows; an administrator of the database "
+            f'takes that back: ALTER ROLE "{role}" NOSUPERUSER NOBYPASSRLS'
+        )
+    return row[0] if row else None

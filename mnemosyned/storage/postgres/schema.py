@@ -1,0 +1,511 @@
+"""The schema: brought up to date by the first process, spread over the nodes of Citus, fit for pgvector.
+
+A migration says in its first line which daemons may go on beside it: `-- compatible with 2` are
+those that know version 2 or later. Without that line only daemons that know the migration itself
+may.
+
+pgvector is optional, so that no migration may name it. Its column is a second form of the column
+`vector`; where the extension is removed, nothing is lost with it.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+
+import psycopg
+
+from mnemosyned.errors import (
+    DatabaseUnreachable,
+    InvalidRequest,
+    SchemaTooNew,
+    StorageFailed,
+)
+from mnemosyned.logs import logger
+from mnemosyned.memory.engine_ports import Distribution
+from mnemosyned.storage.postgres.connections import connected_once
+from mnemosyned.storage.postgres.fulltext import word_hashes
+from mnemosyned.storage.postgres.roles import (
+    LOCK_SCHEMA,
+    ensure_role,
+    lock_schema,
+    owned_tables,
+    request_role,
+    table_owner,
+)
+from mnemosyned.storage.postgres.rows import episode_words, note_rewording
+from mnemosyned.storage.postgres.session import Row, Session
+from mnemosyned.text.terms import glued_words
+
+log = logger()
+TRIES = 2
+PAUSE_S = 1.0
+"""Between two tries; then whoever wants the database waits for longer and tries again."""
+WAITS = "the tables wait to be brought up to date until these transactions have ended"
+UNRELEASED = (
+    "the tables are of a version before the first release, which no later one reads: export the "
+    "memory with that version (mnem export), and import it into a new database"
+)
+_OTHERS = (
+    "SELECT a.pid, a.application_name, a.usename, "
+    "to_char(a.xact_start, 'YYYY-MM-DD HH24:MI:SS') "
+    "FROM pg_stat_activity AS a WHERE a.pid != pg_backend_pid() "
+    "AND a.datname = current_database() AND EXISTS (SELECT 1 FROM pg_locks AS l "
+    "WHERE l.pid = a.pid AND l.granted AND l.relation IN (SELECT oid FROM pg_class "
+    "WHERE relnamespace = current_schema()::regnamespace)) "
+    "ORDER BY a.xact_start NULLS LAST LIMIT 10"
+)
+"""Sessions that keep tables of this schema locked, and since when."""
+_TABLE = """
+CREATE TABLE IF NOT EXISTS schema_migration (
+    version    integer PRIMARY KEY,
+    name       text NOT NULL,
+    oldest     integer NOT NULL,
+    applied_at timestamptz NOT NULL DEFAULT now()
+)
+"""
+_COMPATIBLE = re.compile(rb"-- compatible with (\d+)\r?\n")
+_STATEMENT = re.compile(rb"(?:\$\$.*?\$\$|[^$])+?;\r?\n", re.DOTALL)
+"""A statement ends with its line, but not within `$$`."""
+_STATE = (
+    "SELECT coalesce(max(version), 0), "
+    "coalesce(max(oldest) FILTER (WHERE version > %(known)s), 0) FROM schema_migration"
+)
+_END_OTHERS = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid != pg_backend_pid() "
+    "AND application_name = 'mnemosyned' AND datname = current_database() "
+    "AND usename = current_user"
+)
+"""Connect again, and be refused: a daemon that runs would else go on with what it cannot know."""
+
+
+def upgrade(dsn: str, folder: Path, *, read_only: bool = False) -> int:
+    """Apply the migrations that the database lacks; return the last version that is known here.
+
+    Raises `SchemaTooNew` for a database that this program cannot work with, `DatabaseUnreachable`
+    while others keep tables locked, and `StorageFailed` where it is `read_only` and lacks some.
+    """
+    files = sorted(folder.glob("[0-9][0-9][0-9][0-9]_*.sql"))
+    if not files:
+        raise StorageFailed(f"no migrations in {folder}; install mnemosyned again")
+    known = _number(files[-1])
+    with connected_once(dsn) as connection:
+        exists = connection.execute("SELECT to_regclass('schema_migration')").fetchone()
+        is_new = exists is None or exists[0] is None
+        version = 0 if is_new else check_schema(connection, known)
+        if version < known:
+            if read_only:
+                raise StorageFailed(
+                    "this server is a standby, and its tables are of an earlier version: start "
+                    "this version on the primary first"
+                )
+            owns, owner = table_owner(Session(connection, 0))
+            if not owns:
+                raise StorageFailed(
+                    f"the database has schema version {version} and this mnemosyned needs {known}; "
+                    f"with the login that owns the tables, {owner}, run "
+                    f"mnem db migrate --url postgresql://{owner}@…"
+                )
+            for tries_left in reversed(range(TRIES)):
+                try:
+                    _apply(connection, files, known)
+                    break
+                except psycopg.errors.LockNotAvailable as error:
+                    others = Session(connection, 0).execute(_OTHERS).fetchall()
+                    waits = f"{WAITS}: {', '.join(map(_described, others))}"
+                    if not tries_left:
+                        raise DatabaseUnreachable(waits) from error
+                time.sleep(PAUSE_S)
+    return known
+
+
+def check_schema(connection: psycopg.Connection[Row], known: int) -> int:
+    """The version of the database; `known` is the last one that this program knows.
+
+    Raises `SchemaTooNew` where a later migration does not suit it.
+    """
+    try:
+        row = connection.execute(_STATE, {"known": known}).fetchone()
+    except psycopg.errors.UndefinedColumn as error:
+        raise StorageFailed(UNRELEASED) from error
+    version, oldest = row or (0, 0)
+    if oldest > known:
+        raise SchemaTooNew(
+            f"the database has schema version {version}, which needs a mnemosyned that knows "
+            f"{oldest}; this one knows {known}: install a later version"
+        )
+    return int(version)
+
+
+def _apply(connection: psycopg.Connection[Row], files: list[Path], known: int) -> None:
+    """Apply each file in a transaction of its own.
+
+    Raises `LockNotAvailable` after a wait so short that readers behind it hardly notice: while
+    another daemon migrates, and while somebody's transaction keeps a table.
+    """
+    try:
+        connection.execute(_TABLE)
+    except psycopg.errors.UniqueViolation:
+        log.info(
+            "migrations_begun_elsewhere"
+        )  # at the same moment: the table is there now
+    former, oldest = check_schema(connection, known), 0
+    for file in files:
+        with connection.transaction():
+            connection.execute(LOCK_SCHEMA)
+            if _number(file) > check_schema(connection, known):
+                oldest = max(oldest, _apply_file(connection, file))
+    if 0 < former < oldest:
+        connection.execute(_END_OTHERS)
+
+
+def _described(session: Row) -> str:
+    """A session of the server, as an administrator finds it."""
+    process, program, user, began = session
+    since = f", since {began} UTC" if began else ""
+    return f"process {process} ({program or 'unnamed'}, user {user}{since})"
+
+
+def _apply_file(connection: psycopg.Connection[Row], file: Path) -> int:
+    """Apply a migration and note it; the oldest version that may go on beside it."""
+    text = file.read_bytes()
+    line = _COMPATIBLE.match(text)
+    oldest = int(line[1]) if line else _number(file)
+    # One by one, as Citus hands nodes all that it is given at once.
+    for statement in _STATEMENT.findall(text):
+        connection.execute(statement)
+    connection.execute(
+        "INSERT INTO schema_migration (version, name, oldest) VALUES (%s, %s, %s)",
+        (_number(file), file.stem, oldest),
+    )
+    return oldest
+
+
+def _number(file: Path) -> int:
+    return int(file.name[:4])
+
+
+_HAS_COLUMN = (
+    "SELECT EXISTS (SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass('embedding') "
+    "AND attname = 'near' AND NOT attisdropped) AND to_regtype('halfvec') IS NOT NULL"
+)
+_AVAILABLE = (
+    "SELECT to_regtype('halfvec') IS NOT NULL, EXISTS (SELECT 1 FROM pg_available_extensions "
+    "WHERE name = 'vector' AND installed_version IS NULL)"
+)
+_ADD = (
+    "ALTER TABLE embedding ADD COLUMN near halfvec",
+    "CREATE INDEX embedding_unprepared ON embedding (owner, memory_seq) WHERE near IS NULL",
+)
+# Kept in the row, as a search reads each; no sample of it in the statistics.
+_ADJUST = (
+    "ALTER TABLE embedding ALTER near SET STORAGE MAIN",
+    "ALTER TABLE embedding ALTER near SET STATISTICS 0",
+)
+HINT = "CREATE EXTENSION vector"
+
+
+def prepare_search(dsn: str, *, read_only: bool = False) -> bool:
+    """Add the column where the server has pgvector and the user may; whether it is there.
+
+    Raises `psycopg.Error` where the database fails.
+    """
+    with connected_once(dsn) as connection:
+        session = Session(connection, 0)
+        if session.scalar(_HAS_COLUMN):
+            return True
+        if read_only or not table_owner(session)[0]:
+            return False
+        with connection.transaction():
+            lock_schema(session)
+            if session.scalar(_HAS_COLUMN):  # another daemon was first
+                return True
+            if not _has_extension(connection):
+                return False
+            for statement in _ADD:
+                session.execute(statement)
+            for statement in _ADJUST:
+                # Citus may refuse them for a table that is spread over nodes.
+                with (
+                    suppress(psycopg.errors.FeatureNotSupported),
+                    connection.transaction(),
+                ):
+                    session.execute(statement)
+    log.info("vector_search_prepared")
+    return True
+
+
+def _has_extension(connection: psycopg.Connection[Row]) -> bool:
+    """Create the extension where it is only available; whether its type can be named."""
+    is_known, is_available = connection.execute(_AVAILABLE).fetchone() or (False, False)
+    if is_known or not is_available:
+        return bool(is_known)
+    try:
+        with connection.transaction():
+            connection.execute("CREATE EXTENSION vector")
+    except psycopg.errors.InsufficientPrivilege:
+        log.info("vector_search_unprepared", administrator=HINT)
+        return False
+    except (psycopg.errors.DuplicateObject, psycopg.errors.UniqueViolation):
+        pass
+    # An old release has no half precision, and a schema out of the path hides it.
+    row = connection.execute("SELECT to_regtype('halfvec') IS NOT NULL").fetchone()
+    return bool(row and row[0])
+
+
+_FIRST = "owner"
+"""The table whose parts the others' parts lie with."""
+_TOKENS = "owner_token"
+_HAS_CITUS = "SELECT EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'citus')"
+_NODES = (
+    "SELECT count(*) FROM pg_dist_node WHERE shouldhaveshards AND noderole = 'primary'"
+)
+_DISTRIBUTED = (
+    "SELECT c.relname FROM pg_dist_partition AS p JOIN pg_class AS c ON c.oid = p.logicalrelid "
+    "WHERE c.relnamespace = current_schema()::regnamespace AND p.partmethod = 'h'"
+)
+_DISTRIBUTE_FIRST = (
+    "SELECT create_distributed_table(%(table)s, 'owner', shard_count := %(shards)s)"
+)
+_DISTRIBUTE = (
+    "SELECT create_distributed_table(%(table)s, 'owner', colocate_with := %(first)s)"
+)
+_REFERS = (
+    "SELECT t.relname, f.relname FROM pg_constraint AS k "
+    "JOIN pg_class AS t ON t.oid = k.conrelid JOIN pg_class AS f ON f.oid = k.confrelid "
+    "WHERE k.contype = 'f' AND t.relnamespace = current_schema()::regnamespace"
+)
+_WITHOUT_KEY = (
+    "SELECT c.relname FROM pg_class AS c "
+    "WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r' "
+    "AND c.relreplident = 'd' AND NOT EXISTS "
+    "(SELECT 1 FROM pg_index AS i WHERE i.indrelid = c.oid AND i.indisprimary)"
+)
+_VIEWS = (
+    "SELECT c.relname, pg_get_viewdef(c.oid) FROM pg_class AS c "
+    "WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'v'"
+)
+_HIDDEN = "(owner + 0) AS owner"
+_SAMPLED = (
+    "SELECT c.relname, array_agg(a.attname::text) FROM pg_dist_partition AS p "
+    "JOIN pg_class AS c ON c.oid = p.logicalrelid JOIN pg_attribute AS a ON a.attrelid = c.oid "
+    "WHERE c.relnamespace = current_schema()::regnamespace AND c.relname != 'owner' "
+    "AND a.atttypid = 'text'::regtype AND NOT a.attisdropped "
+    "AND a.attstattarget IS DISTINCT FROM 0 GROUP BY c.relname"
+)
+"""Texts whose words ANALYZE would keep."""
+_ON_SHARDS = "SELECT success, result FROM run_command_on_shards(%(table)s, %(command)s)"
+_LEAKPROOF = "ALTER FUNCTION pg_catalog.{}(anyarray, anyarray) LEAKPROOF"
+_SEARCHES = ("arrayoverlap", "arraycontains")
+"""What words are searched with. They compare numbers and say nothing of them, but only a superuser
+may vouch for that, and under a policy no index is searched otherwise."""
+_IS_VOUCHED = (
+    "SELECT bool_and(proleakproof) FROM pg_proc WHERE proname = ANY(%(names)s::text[]) "
+    "AND pronamespace = 'pg_catalog'::regnamespace"
+)
+_ON_NODES = "SELECT success FROM run_command_on_all_nodes(%(command)s)"
+ADVICE = (
+    "as a superuser, once on the coordinator, so that words are searched by their index: "
+    "SELECT run_command_on_all_nodes('{command}')"
+)
+
+
+def distribute(connection: psycopg.Connection[Row], *, shards: int) -> Distribution:
+    """Distribute all tables by their owner; what is distributed already stays as it is.
+
+    Raises `InvalidRequest` without Citus, `StorageFailed` without a node for the rows or the right
+    to make the role of requests, and `psycopg.Error`.
+    """
+    session = Session(connection, 0)
+    nodes = _nodes(session)
+    # Tables of one transaction are made on one connection to each node.
+    session.execute("SET citus.multi_shard_modify_mode TO 'sequential'")
+    with connection.transaction():
+        for (table,) in session.execute(_WITHOUT_KEY).fetchall():
+            # Else none of its rows can be written while they move to another node.
+            session.execute(f'ALTER TABLE "{table}" REPLICA IDENTITY FULL')
+        new = _distribute(session, shards)
+        _adapt(session)
+    # Nodes connect to each other as whoever asks.
+    ensure_role(connection)
+    session.execute(f'ALTER ROLE "{request_role(session)}" LOGIN')
+    _keep_no_samples(session)
+    return Distribution(nodes=nodes, tables=tuple(new), advice=_vouch(session))
+
+
+def has_citus(dsn: str) -> bool:
+    """Whether nodes may hold the rows of a database. Raises `psycopg.Error`."""
+    with connected_once(dsn) as connection:
+        return bool(Session(connection, 0).scalar(_HAS_CITUS))
+
+
+def _nodes(session: Session) -> int:
+    if not session.scalar(_HAS_CITUS):
+        raise InvalidRequest(
+            "this database has no Citus: as a superuser, CREATE EXTENSION citus in it on every "
+            "node, then citus_add_node for each; see docs/citus.md",
+            field="database",
+        )
+    nodes: int = session.scalar(_NODES)
+    if not nodes:
+        raise StorageFailed(
+            "no node of the cluster takes rows: add one with citus_add_node, or let the "
+            "coordinator take them: SELECT citus_set_node_property(nodename, nodeport, "
+            "'shouldhaveshards', true) FROM pg_dist_node"
+        )
+    return nodes
+
+
+def _distribute(session: Session, shards: int) -> list[str]:
+    """Distribute what is not yet, a table after those that it refers to."""
+    there = {name for (name,) in session.execute(_DISTRIBUTED)}
+    tables = _in_order(session, [_FIRST, _TOKENS, *owned_tables(session)])
+    new = [table for table in tables if table not in there]
+    for table in new:
+        if table == _FIRST:
+            # A cluster has no key without the owner: whoever adds an owner compares names itself.
+            session.execute(
+                "ALTER TABLE owner DROP CONSTRAINT IF EXISTS owner_name_key"
+            )
+            session.execute(_DISTRIBUTE_FIRST, table=table, shards=shards)
+        else:
+            session.execute(_DISTRIBUTE, table=table, first=_FIRST)
+    return new
+
+
+def _in_order(session: Session, tables: list[str]) -> list[str]:
+    """Tables, each after those that it refers to; the first one is the first."""
+    refers = [(of, to) for of, to in session.execute(_REFERS) if of != to]
+    left, ordered = list(tables), list[str]()
+    while left:  # ends, as no two tables refer to each other
+        ready = [
+            table
+            for table in left
+            if not any(of == table and to in left for of, to in refers)
+        ]
+        ordered += ready
+        left = [table for table in left if table not in ready]
+    return ordered
+
+
+def _adapt(session: Session) -> None:
+    """Have views show the owner that parts are chosen by, and nodes learn whose a request is."""
+    for view, text in session.execute(_VIEWS).fetchall():
+        if _HIDDEN in text:
+            plain = text.replace(_HIDDEN, "owner")
+            session.execute(f"CREATE OR REPLACE VIEW {view} AS {plain}")
+    database = session.scalar("SELECT quote_ident(current_database())")
+    session.execute(
+        f"ALTER DATABASE {database} SET citus.propagate_set_commands TO 'local'"
+    )
+
+
+def _keep_no_samples(session: Session) -> None:
+    """Have no statistics of texts on any node, as migrations have it on one server.
+
+    Raises `StorageFailed` where a node refuses it.
+    """
+    for table, columns in session.execute(_SAMPLED).fetchall():
+        changes = ", ".join(f'ALTER "{column}" SET STATISTICS 0' for column in columns)
+        command = f"ALTER TABLE %s {changes}"
+        answers = session.execute(_ON_SHARDS, table=table, command=command).fetchall()
+        if refused := [answer for done, answer in answers if not done]:
+            raise StorageFailed(
+                f"the tables are distributed, but a node keeps samples of texts: {refused[0]}. "
+                "Repair the node, then distribute again"
+            )
+        # Citus hands no such change on, and refuses it otherwise.
+        session.execute("SET citus.enable_ddl_propagation TO 'off'")
+        session.execute(f'ALTER TABLE "{table}" {changes}')
+        session.execute("SET citus.enable_ddl_propagation TO 'on'")
+
+
+def _vouch(session: Session) -> tuple[str, ...]:
+    """Vouch for the searches where a superuser asks; else the statements that are left."""
+    commands = [_LEAKPROOF.format(name) for name in _SEARCHES]
+    if session.scalar("SELECT current_setting('is_superuser') = 'on'"):
+        for command in commands:
+            session.execute(_ON_NODES, command=command)
+    if session.scalar(_IS_VOUCHED, names=list(_SEARCHES)):
+        return ()
+    return tuple(ADVICE.format(command=command) for command in commands)
+
+
+REINDEXED_ROWS = 200
+"""Rows that one transaction reads."""
+PROGRESS_S = 10.0
+"""Seconds after which the log says how far that is."""
+_DUE = (
+    "SELECT name, place[1], place[2] FROM reindexing ORDER BY name LIMIT 1 FOR UPDATE"
+)
+_SECOND_TEXT = {"memory": "role", "episode": "index_terms"}
+"""The text of a row that is indexed beside its content."""
+
+
+def index_glued_words(connection: psycopg.Connection[Row]) -> None:
+    """Hash words that touch a script without spaces, in rows that lack them since a migration.
+
+    Only the owner of the tables may. Each transaction takes the next rows: a killed process goes on
+    there, and processes that start together take turns.
+    """
+    began = said = time.monotonic()
+    changed: Counter[str] = Counter()
+    while True:
+        with connection.transaction():
+            due = connection.execute(_DUE).fetchone()
+            if due is None:
+                break
+            table, *place = due
+            changed[table] += _index_next(connection, table, place)
+        if time.monotonic() - said >= PROGRESS_S:
+            said = time.monotonic()
+            _log_progress(changed, said - began)
+    if changed:
+        _log_progress(changed, time.monotonic() - began)
+
+
+def _index_next(
+    connection: psycopg.Connection[Row], table: str, place: list[int]
+) -> int:
+    """Hash the words of the rows after `place` again; return how many were written."""
+    second = _SECOND_TEXT[table]
+    rows = connection.execute(
+        f"SELECT owner, seq, content, {second} FROM {table} WHERE grams IS NOT NULL "
+        "AND (owner, seq) > (%s, %s) ORDER BY owner, seq LIMIT %s".encode(),
+        (*place, REINDEXED_ROWS),
+    ).fetchall()
+    if not rows:
+        connection.execute("DELETE FROM reindexing WHERE name = %s", (table,))
+        return 0
+    changed: Counter[int] = Counter()
+    for owner, seq, content, other in rows:
+        if not glued_words(f"{content}\n{other}"):
+            continue
+        words = episode_words(owner, content, other)
+        if table == "memory":
+            words = {"words": word_hashes(owner, content, other, *glued_words(content))}
+        columns = ", ".join(f"{name} = %({name})s" for name in words)
+        # What was changed since it was read has its words already.
+        connection.execute(
+            f"UPDATE {table} SET {columns} WHERE owner = %(owner)s AND seq = %(seq)s "
+            f"AND content = %(content)s AND {second} = %(other)s".encode(),
+            {"owner": owner, "seq": seq, "content": content, "other": other, **words},
+        )
+        changed[owner] += 1
+    for owner in changed:
+        note_rewording(Session(connection, owner))
+    connection.execute(
+        "UPDATE reindexing SET place = %s WHERE name = %s", ([*rows[-1][:2]], table)
+    )
+    return changed.total()
+
+
+def _log_progress(changed: Counter[str], duration_s: float) -> None:
+    log.info(
+        "index_entries_rewritten",
+        duration_s=round(duration_s, 1),
+        entries=dict(changed),
+    )

@@ -1,0 +1,481 @@
+"""Candidates for a question: rows by words, by time and by order in time, with their summaries."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from mnemosyned.instants import in_zone
+from mnemosyned.memory.periods import period_of
+from mnemosyned.memory.ports import SearchStore
+from mnemosyned.memory.values import Tier
+from mnemosyned.search.bm25 import READ_CHARS_MAX
+from mnemosyned.search.candidates import overlapping_span
+from mnemosyned.search.finding import (
+    COMPARED_CHARS,
+    EPISODES_MAX,
+    ORDERED_MAX,
+    WALKED_MAX,
+    OriginalTotals,
+    SearchIndex,
+    TimedMemory,
+    asked_time,
+    find_candidates,
+    only_time_asked,
+    scores_by_time,
+)
+from mnemosyned.search.query import (
+    Documents,
+    Match,
+    Query,
+    RankedResult,
+    SearchCandidates,
+)
+from mnemosyned.search.scoring import REACH
+from mnemosyned.search.words import Forms, Frequencies
+from mnemosyned.storage.postgres.filters import (
+    SqlFilter,
+    among,
+    asked_for,
+    episode_filter,
+    in_tier,
+    joined,
+    memory_filter,
+    narrowed,
+    of_source_names,
+)
+from mnemosyned.storage.postgres.fulltext import gram_term_hashes, phrase_hashes
+from mnemosyned.storage.postgres.memories import (
+    ancestors,
+    episodes_from,
+    episodes_statements,
+    memories_from,
+    memories_statement,
+)
+from mnemosyned.storage.postgres.pool import Pool, Transactional
+from mnemosyned.storage.postgres.postings import (
+    AnyOf,
+    IndexSizes,
+    KeptIndexes,
+    KeptPostings,
+    KeptRows,
+    Moment,
+    Phrase,
+    Source,
+    Table,
+    Version,
+    rows_with_all,
+)
+from mnemosyned.storage.postgres.ranking import (
+    IndexSearch,
+    PostgresWords,
+    all_words,
+    newest_with_all,
+)
+from mnemosyned.storage.postgres.rows import utc
+from mnemosyned.storage.postgres.session import Row, Session
+from mnemosyned.text.dates.mentions import (
+    MENTION_CHARS_MAX,
+    MENTIONING_MAX,
+    MentionReader,
+    MentionSearch,
+    mention_searches,
+    times_ahead,
+)
+from mnemosyned.text.dates.spans import TimeSpan
+from mnemosyned.text.languages.language import TimeOrder
+
+_COLUMNS = (
+    "m.owner, m.importance, m.created_at, m.seq, m.session_id, m.source, "
+    f"left(m.content, {COMPARED_CHARS}) AS text"
+)
+_FIRST_OF_EACH = (
+    "SELECT importance, created_at, seq, source, text FROM (SELECT m.*, row_number() OVER "
+    "(PARTITION BY m.source ORDER BY {order}, m.seq) AS place "
+    "FROM ({rows}) AS m WHERE true{where}) AS placed WHERE place <= %(most)s"
+)
+_LONGEST = "m.importance DESC, length(m.text) DESC"
+
+
+def rows_of_span(
+    session: Session, query: Query, span: TimeSpan, *, limit: int
+) -> Mapping[int, float]:
+    """Return the memories of a time with their scores by `scores_by_time`."""
+    span = overlapping_span(query, span)
+    values: dict[str, object] = {
+        "begins": utc(span.since),
+        "ends": utc(span.until),
+        "walked": WALKED_MAX,
+        "episodes": EPISODES_MAX,
+        "most": limit,
+    }
+    memories: list[TimedMemory] = []
+    if query.tier in (None, Tier.WORKING):
+        fresh = (
+            f"SELECT {_COLUMNS} FROM fresh AS f "
+            "JOIN memory AS m ON m.owner = f.owner AND m.seq = f.seq "
+            "WHERE f.owner = %(owner)s "
+            "AND f.created_at >= %(begins)s AND f.created_at < %(ends)s "
+            "ORDER BY f.created_at, f.seq LIMIT %(walked)s"
+        )
+        memories += _first_of_each(session, query, (_LONGEST, fresh), values)
+    if query.tier is not Tier.WORKING:
+        archived = (
+            f"SELECT {_COLUMNS} FROM "
+            "(SELECT owner, seq, covers_until FROM episode WHERE owner = %(owner)s "
+            "AND level = 0 AND covers_from < %(ends)s "
+            "ORDER BY covers_from DESC LIMIT %(episodes)s) AS e "
+            "JOIN placed AS p ON p.owner = %(owner)s AND p.episode_seq = e.seq "
+            "JOIN memory AS m ON m.owner = %(owner)s AND m.seq = p.seq "
+            "WHERE e.covers_until >= %(begins)s AND m.created_at >= %(begins)s "
+            "AND m.created_at < %(ends)s AND m.content != '' LIMIT %(walked)s"
+        )
+        memories += _first_of_each(session, query, (_LONGEST, archived), values)
+    return scores_by_time(memories, shown=query.limit, limit=limit)
+
+
+def rows_in_time_order(session: Session, query: Query) -> set[int]:
+    """Return the newest or the oldest memories of the sources that a question asks for."""
+    if query.subject:
+        return _ordered_by_words(session, query)
+    direction = "ASC" if query.order is TimeOrder.EARLIEST else "DESC"
+    values: dict[str, object] = {
+        "ends": utc(asked_time(query)),
+        "walked": WALKED_MAX,
+        "episodes": EPISODES_MAX,
+        "most": ORDERED_MAX,
+    }
+    order = f"m.created_at {direction}"
+    found: list[TimedMemory] = []
+    if query.tier in (None, Tier.WORKING):
+        fresh = (
+            f"SELECT {_COLUMNS} FROM fresh AS f "
+            "JOIN memory AS m ON m.owner = f.owner AND m.seq = f.seq "
+            "WHERE f.owner = %(owner)s AND f.created_at <= %(ends)s "
+            f"ORDER BY f.created_at {direction}, f.seq {direction} LIMIT %(walked)s"
+        )
+        found += _first_of_each(session, query, (order, fresh), values)
+    if query.tier is not Tier.WORKING:
+        archived = (
+            f"SELECT {_COLUMNS} FROM (SELECT owner, seq FROM episode "
+            "WHERE owner = %(owner)s AND level = 0 AND covers_from <= %(ends)s "
+            f"ORDER BY covers_from {direction} LIMIT %(episodes)s) AS e "
+            "JOIN placed AS p ON p.owner = %(owner)s AND p.episode_seq = e.seq "
+            "JOIN memory AS m ON m.owner = %(owner)s AND m.seq = p.seq "
+            "WHERE m.created_at <= %(ends)s AND m.content != '' LIMIT %(walked)s"
+        )
+        found += _first_of_each(session, query, (order, archived), values)
+    return {memory.position for memory in found}
+
+
+def _first_of_each(
+    session: Session,
+    query: Query,
+    parts: tuple[str, str],
+    values: Mapping[str, object],
+) -> list[TimedMemory]:
+    """Return the first rows of each source that pass; `parts` are the order and the rows."""
+    order, rows = parts
+    narrow = joined(
+        [
+            *among(query.sessions, query.sources),
+            *of_source_names(query.source_names),
+            *asked_for(query),
+        ]
+    )
+    found = session.execute(
+        _FIRST_OF_EACH.format(order=order, rows=rows, where=narrow.where),
+        **values,
+        **narrow.values,
+    )
+    return [TimedMemory._make(row) for row in found.fetchall()]
+
+
+def _ordered_by_words(session: Session, query: Query) -> set[int]:
+    """Return the first memories of an order that have every word of the subject."""
+    subject = query.subject
+    if subject is None or not subject.words:
+        return set()
+    narrow = memory_filter(replace(query, until=asked_time(query)))
+    rows = rows_with_all(
+        session,
+        [_any_of(session, subject.forms(word)) for word in subject.words],
+        narrow,
+        limit=ORDERED_MAX,
+        order="ASC" if query.order is TimeOrder.EARLIEST else "DESC",
+    )
+    return set(rows)
+
+
+def rows_mentioning_time(session: Session, query: Query) -> set[int]:
+    """Return memories whose words speak of the times to come that a question names."""
+    now = asked_time(query)
+    ahead = times_ahead(query.spans, now)
+    candidates = {
+        position
+        for span in ahead
+        for search in mention_searches(span, now)
+        for position in _rows_saying(session, query, search)
+    }
+    if not candidates:
+        return candidates
+    reader = MentionReader(ahead)
+    rows = session.execute(
+        f"SELECT seq, created_at, left(content, {MENTION_CHARS_MAX}) FROM memory "
+        "WHERE owner = %(owner)s AND seq = ANY(%(candidates)s)",
+        candidates=sorted(candidates),
+    )
+    return {
+        position
+        for position, created_at, text in rows.fetchall()
+        if reader.speaks_of_them(text, in_zone(created_at, now.tzinfo))
+    }
+
+
+def _rows_saying(session: Session, query: Query, search: MentionSearch) -> list[int]:
+    """Return the newest memories with the terms of a search, said within its time."""
+    bounded = overlapping_span(query, search.said)
+    narrow = memory_filter(replace(query, since=bounded.since, until=bounded.until))
+    about: list[AnyOf] = []
+    subject = query.subject
+    if subject and subject.words:  # no other is placed by what it mentions
+        forms = [form for word in subject.words for form in subject.forms(word)]
+        about = [_any_of(session, forms)]
+    found: set[int] = set()
+    for parts in search.alternatives:
+        having = [*(_any_of(session, terms) for terms in parts), *about]
+        found.update(newest_with_all(session, having, narrow, limit=MENTIONING_MAX))
+    return sorted(found, reverse=True)[:MENTIONING_MAX]
+
+
+def summary_of_period(session: Session, query: Query) -> int | None:
+    """Return the summary of the one day, week or month that a question asks for."""
+    span = only_time_asked(query)
+    period = period_of(span.since, span.until) if span else None
+    if period is None:
+        return None
+    level, begins = period
+    seq: int | None = session.scalar(
+        "SELECT seq FROM episode WHERE owner = %(owner)s AND level = %(level)s "
+        "AND period_from = %(begins)s AND NOT stale",
+        level=int(level),
+        begins=utc(begins),
+    )
+    return seq
+
+
+def _any_of(session: Session, forms: Iterable[str]) -> AnyOf:
+    return AnyOf.of(tuple(phrase_hashes(session.owner, form)) for form in forms)
+
+
+_EPISODE = (
+    "SELECT p.episode_seq FROM placed AS p WHERE p.owner = %(owner)s AND p.seq = m.seq"
+)
+MATCH_FIELDS = (
+    f"m.seq, ({_EPISODE}), m.session_id, m.importance, m.source, m.role, "
+    f"left(m.content, {READ_CHARS_MAX}), m.created_at"
+)
+"""Columns of `memory AS m`, for `match_from`. No join: whatever the planner expects, the archive is
+looked up row by row."""
+
+
+def match_from(row: Row, *, score: float = 0.0, grams: float = 0.0) -> Match:
+    """A candidate from MATCH_FIELDS."""
+    seq, episode, session, importance, source, role, content, created_at = row
+    return Match(
+        seq,
+        score,
+        session,
+        importance,
+        episode,
+        source,
+        role,
+        content,
+        created_at,
+        grams,
+    )
+
+
+def matches_at(session: Session, query: Query, positions: Sequence[int]) -> list[Match]:
+    """The memories at these positions that lie within the filters; their words have no score.
+
+    Pruned ones are none of them: positions may come from vectors that were dropped meanwhile.
+    """
+    narrow = memory_filter(query)
+    rows = session.execute(
+        f"SELECT {MATCH_FIELDS} FROM memory AS m WHERE m.owner = %(owner)s "
+        "AND m.seq = ANY(%(positions)s::bigint[]) "
+        f"AND (m.content != '' OR NOT EXISTS ({_EPISODE})){narrow.where}",
+        **narrow.values,
+        positions=list(positions),
+    )
+    found = {row[0]: match_from(row) for row in rows}
+    return [found[position] for position in positions if position in found]
+
+
+TOTALS = (
+    "SELECT working_count + archive_count, working_characters + archive_characters, "
+    "archive_count > 0, "
+    "EXISTS (SELECT 1 FROM memory_state WHERE owner = %(owner)s), xmin::text, "
+    "episodic_count, last_memory, rewordings FROM owner WHERE owner = %(owner)s"
+)
+"""The first statement of a question."""
+
+
+class PostgresIndex(SearchIndex):
+    """A `SearchIndex` within one snapshot of an owner's memory."""
+
+    def __init__(self, session: Session, kept: KeptIndexes, rows: KeptRows) -> None:
+        self._session = session
+        self._kept = kept
+        self._kept_rows = rows
+        self._all_words = all_words(session)
+        self._read: dict[int, Match] = {}
+        """What was read of memories, with no score."""
+        self._versions: dict[Table, Version] = {}
+
+    def totals(self) -> OriginalTotals:
+        row = (self._session.first or self._session.execute(TOTALS)).fetchone()
+        if row is None:
+            return OriginalTotals(0, 0, slept=False, states=False)
+        *totals, episodes, last, rewordings = row
+        self._all_words.use_kept(self._kept_rows, Moment(rewordings, last))
+        self._versions = {
+            "memory": (totals[0], rewordings),
+            "episode": (episodes, rewordings),
+        }
+        return OriginalTotals(*totals)
+
+    def words(self, query: Query | None = None) -> PostgresWords:
+        narrow = narrowed(self._session, query) if query else None
+        if narrow is None or not narrow.where:
+            return self._all_words
+        return PostgresWords(self._session, narrow, self._all_words)
+
+    def grams(
+        self, terms: Sequence[str], query: Query, *, limit: int
+    ) -> Iterable[tuple[int, float]]:
+        phrases = self._gram_phrases(terms)
+        return self._best(("memory", "grams"), phrases, memory_filter(query), limit)
+
+    def episodes(
+        self, forms: Forms, query: Query, *, limit: int
+    ) -> Iterable[tuple[int, float]]:
+        phrases = [tuple(phrase_hashes(self._session.owner, form)) for form in forms]
+        return self._best(("episode", "words"), phrases, episode_filter(query), limit)
+
+    def episode_grams(
+        self, terms: Sequence[str], query: Query, *, limit: int
+    ) -> Iterable[tuple[int, float]]:
+        phrases = self._gram_phrases(terms)
+        return self._best(("episode", "grams"), phrases, episode_filter(query), limit)
+
+    def _best(
+        self, source: Source, phrases: Iterable[Phrase], narrow: SqlFilter, limit: int
+    ) -> list[tuple[int, float]]:
+        """The best rows of an index for any of the phrases."""
+        version = self._versions[source[0]]
+        search = IndexSearch(
+            self._session, source, narrow, kept=self._kept, version=version
+        )
+        return search.best([phrase for phrase in phrases if phrase], limit=limit)
+
+    def _gram_phrases(self, terms: Iterable[str]) -> list[tuple[int, ...]]:
+        owner = self._session.owner
+        return [tuple(gram_term_hashes(owner, term)) for term in terms]
+
+    def listed(
+        self, query: Query, span: TimeSpan, *, limit: int
+    ) -> Mapping[int, float]:
+        return rows_of_span(self._session, query, span, limit=limit)
+
+    def ordered(self, query: Query) -> Collection[int]:
+        return rows_in_time_order(self._session, query)
+
+    def mentioning(self, query: Query) -> Collection[int]:
+        return rows_mentioning_time(self._session, query)
+
+    def summary_of_period(self, query: Query) -> int | None:
+        return summary_of_period(self._session, query)
+
+    def matches(
+        self, scores: Mapping[int, float], grams: Mapping[int, float]
+    ) -> list[Match]:
+        missing = [seq for seq in scores if seq not in self._read]
+        if missing:
+            rows = self._session.execute(
+                f"SELECT {MATCH_FIELDS} FROM memory AS m "
+                "WHERE m.owner = %(owner)s AND m.seq = ANY(%(seqs)s)",
+                seqs=missing,
+            )
+            self._read.update((row[0], match_from(row)) for row in rows.fetchall())
+        read = [self._read[seq] for seq in scores if seq in self._read]
+        return [
+            match._replace(
+                score=scores[match.position], grams=grams.get(match.position, 0.0)
+            )
+            for match in read
+        ]
+
+    def around(
+        self, query: Query, matches: Sequence[Match], *, slept: bool
+    ) -> list[list[int]]:
+        del slept  # a memory has one home
+        around: list[list[int]] = [[] for _ in matches]
+        if not matches:
+            return around
+        narrow = joined([*in_tier(query.tier), *asked_for(query)])
+        rows = self._session.execute(
+            f"SELECT near.number - 1, {MATCH_FIELDS} "
+            "FROM unnest(%(positions)s::bigint[], %(sessions)s::text[]) WITH ORDINALITY "
+            "AS near (position, session, number) CROSS JOIN LATERAL (SELECT * FROM memory AS m "
+            "WHERE m.owner = %(owner)s AND m.seq BETWEEN near.position - %(reach)s "
+            "AND near.position + %(reach)s "
+            # By the key alone: the index of sessions would read each of a long session's memories.
+            f"AND m.session_id || '' = near.session{narrow.where} "
+            # Without it the planner may read all memories once and join them by session.
+            "OFFSET 0) AS m",
+            positions=[match.position for match in matches],
+            sessions=[match.session for match in matches],
+            reach=REACH,
+            **narrow.values,
+        )
+        for row in rows.fetchall():
+            number, match = row[0], match_from(row[1:])
+            self._read.setdefault(match.position, match)
+            is_within = not (query.since and match.created_at < query.since) and not (
+                query.until and match.created_at >= query.until
+            )
+            if match.source == matches[number].source and is_within:
+                around[number].append(match.position)
+        return [sorted(positions) for positions in around]
+
+    def above(self, episodes: Collection[int]) -> dict[int, int]:
+        return ancestors(self._session, episodes)
+
+
+class PostgresSearch(Transactional, SearchStore):
+    """A `SearchStore` of one owner."""
+
+    def __init__(self, pool: Pool, owner: int, frequencies: Frequencies) -> None:
+        super().__init__(pool, owner)
+        self._frequencies = frequencies
+        self._kept = KeptIndexes(IndexSizes(), KeptPostings())
+        self._kept_rows = KeptRows()
+
+    def candidates(self, query: Query) -> SearchCandidates:
+        if not query.terms and not query.only_then:
+            return SearchCandidates()
+        with self._pool.reading(self._owner, first=TOTALS) as session:
+            index = PostgresIndex(session, self._kept, self._kept_rows)
+            return find_candidates(index, query, self._frequencies)
+
+    def documents(self, results: Sequence[RankedResult]) -> Documents:
+        asked = {place.memory for place in results if place.memory is not None}
+        asked.update(position for place in results for position, _ in place.lines)
+        places = [place.episode for place in results if place.episode is not None]
+        statements = [memories_statement(asked)]
+        if places:
+            statements += episodes_statements(places)
+        memories, *episodes = self._pool.read(self._owner, statements)
+        return Documents(memories_from(memories), episodes_from(episodes))

@@ -1,1 +1,0 @@
-"""Finding rows: index terms, candidates, lists, filters."""

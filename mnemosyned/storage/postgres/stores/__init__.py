@@ -1,1 +1,0 @@
-"""The ports of the store, a module for each."""

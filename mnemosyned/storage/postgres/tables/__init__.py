@@ -1,1 +1,0 @@
-"""Rows of the tables, and the changes that several ports share."""

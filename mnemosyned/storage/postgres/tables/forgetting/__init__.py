@@ -1,1 +1,0 @@
-"""Forgotten memories: kept for a grace time, then purged."""

@@ -1,1 +1,0 @@
-"""Rows of owners: their numbers and totals, and their tokens."""

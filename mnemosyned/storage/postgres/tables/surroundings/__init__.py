@@ -1,1 +1,0 @@
-"""Rows of what surrounds memory: agents' sessions, watched files, the clock."""

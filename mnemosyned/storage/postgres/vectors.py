@@ -1,0 +1,374 @@
+"""Vectors of memories in a table of their own, and their exact search by the server with pgvector."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+
+import psycopg
+
+from mnemosyned.memory.engine_ports import (
+    TEXT_CHARS_MAX,
+    ComparisonTooSlow,
+    EmbeddingInput,
+    OwnedVectorStore,
+    StorageSearch,
+    VectorNews,
+    VectorProgress,
+)
+from mnemosyned.search.query import Match, Query
+from mnemosyned.storage.postgres.pool import (
+    Pool,
+    Transactional,
+    reads,
+    writes,
+    writes_lazily,
+)
+from mnemosyned.storage.postgres.rows import take_numbers
+from mnemosyned.storage.postgres.search import matches_at
+from mnemosyned.storage.postgres.session import Row, Session
+
+NUMBERS_MAX = 16_000
+"""Numbers that a `halfvec` may have."""
+
+
+def embed_again(session: Session, positions: Sequence[int]) -> None:
+    """Have the memories at these positions, and all after them, seen to once more."""
+    session.execute(
+        "UPDATE embedding_model SET done = %(before)s "
+        "WHERE owner = %(owner)s AND done > %(before)s",
+        before=min(positions) - 1,
+    )
+
+
+def halfvec(vector: bytes) -> str | None:
+    """Return a vector of half precision in the form of pgvector; None for what it cannot hold."""
+    count, odd = divmod(len(vector), 2)
+    if odd or not 0 < count <= NUMBERS_MAX:
+        return None
+    numbers = struct.unpack(f"<{count}e", vector)
+    return (
+        f"[{','.join(map(repr, numbers))}]"
+        if all(map(math.isfinite, numbers))
+        else None
+    )
+
+
+# No approximate index: an owner's rows are read by their key, and all are compared. `<#>` is the
+# negative inner product, which is the similarity of vectors of length one.
+_NEAREST = (
+    "SELECT memory_seq, -(near <#> %(question)s::halfvec) FROM embedding "
+    "WHERE owner = %(owner)s AND model = %(model)s AND near IS NOT NULL "
+    "ORDER BY near <#> %(question)s::halfvec LIMIT %(count)s"
+)
+_COSINES = (
+    "SELECT memory_seq, -(near <#> %(question)s::halfvec) FROM embedding "
+    "WHERE owner = %(owner)s AND model = %(model)s AND near IS NOT NULL "
+    "AND memory_seq = ANY(%(positions)s::bigint[])"
+)
+_UNPREPARED = (
+    "SELECT memory_seq, vector FROM embedding WHERE owner = %(owner)s AND near IS NULL "
+    "AND memory_seq > %(after)s ORDER BY memory_seq LIMIT %(limit)s"
+)
+_PREPARE = (
+    "UPDATE embedding AS e SET near = r.near::halfvec "
+    "FROM unnest(%(seqs)s::bigint[], %(near)s::text[]) AS r (seq, near) "
+    "WHERE e.owner = %(owner)s AND e.memory_seq = r.seq AND e.near IS NULL"
+)
+
+
+class PostgresVectorSearch(Transactional, StorageSearch):
+    """A `StorageSearch` of one owner's vectors of one model."""
+
+    def __init__(
+        self, pool: Pool, owner: int, model: int, *, limit_s: float | None
+    ) -> None:
+        super().__init__(pool, owner)
+        self._model = model
+        self._limit_ms = limit_s and max(1, round(limit_s * 1_000))
+        self._prepared = 0
+        """The position up to which all vectors were prepared, as far as they can be."""
+
+    @reads
+    def cosines(
+        self, session: Session, question: bytes, positions: Iterable[int]
+    ) -> dict[int, float]:
+        rows = self._compared(session, _COSINES, question, positions=list(positions))
+        return dict(rows)
+
+    @reads
+    def nearest(
+        self, session: Session, question: bytes, count: int, *, least: float
+    ) -> dict[int, float]:
+        rows = self._compared(session, _NEAREST, question, count=count)
+        return {seq: cosine for seq, cosine in rows if cosine >= least}
+
+    @writes_lazily
+    def prepare(self, session: Session, *, limit: int) -> int:
+        rows = session.execute(
+            _UNPREPARED, after=self._prepared, limit=limit
+        ).fetchall()
+        if not rows:
+            return 0
+        near = {seq: halfvec(vector) for seq, vector in rows}
+        session.execute(_PREPARE, seqs=list(near), near=list(near.values()))
+        self._prepared = rows[-1][0]
+        return len(rows)
+
+    def _compared(
+        self, session: Session, sql: str, question: bytes, **values: object
+    ) -> list[Row]:
+        """The rows of a comparison. Raises `ComparisonTooSlow`."""
+        if self._limit_ms:
+            session.execute(f"SET LOCAL statement_timeout = {self._limit_ms}")
+        try:
+            return session.execute(
+                sql, question=halfvec(question), model=self._model, **values
+            ).fetchall()
+        except psycopg.errors.QueryCanceled as error:
+            raise ComparisonTooSlow from error
+
+
+_WITHOUT = (
+    f"SELECT m.seq, m.role, left(m.content, {TEXT_CHARS_MAX}) FROM memory AS m "
+    "WHERE m.owner = %(owner)s AND m.seq > %(after)s AND m.seq < %(before)s "
+    "AND m.content != '' AND NOT EXISTS (SELECT 1 FROM embedding AS v "
+    "WHERE v.owner = %(owner)s AND v.memory_seq = m.seq AND v.model = %(model)s) "
+    "ORDER BY m.seq DESC LIMIT %(limit)s"
+)
+# Pruned memories have no words in the archive.
+_KEEP = (
+    "INSERT INTO embedding (owner, memory_seq, model, vector, version{column}) "
+    "SELECT m.owner, m.seq, %(model)s, r.vector, r.version{value} "
+    "FROM unnest(%(seqs)s::bigint[], %(vectors)s::bytea[], %(versions)s::bigint[], "
+    "%(near)s::text[], %(texts)s::text[]) AS r (seq, vector, version, near, text) "
+    "JOIN memory AS m ON m.owner = %(owner)s AND m.seq = r.seq "
+    "LEFT JOIN placed AS p ON p.owner = m.owner AND p.seq = m.seq "
+    "WHERE (m.content != '' OR p.seq IS NULL) "
+    f"AND (r.text IS NULL OR r.text = left(m.content, {TEXT_CHARS_MAX})) "
+    "ON CONFLICT (owner, memory_seq) DO UPDATE SET model = excluded.model, "
+    "vector = excluded.vector, version = excluded.version{update} RETURNING memory_seq"
+)
+_KEEP_FOR_DAEMON = _KEEP.format(column="", value="", update="")
+_KEEP_FOR_SERVER = _KEEP.format(
+    column=", near", value=", r.near::halfvec", update=", near = excluded.near"
+)
+_USE_MODEL = (
+    "INSERT INTO embedding_model (owner, number, name, digest) "
+    "SELECT o.owner, (SELECT coalesce(max(m.number), 0) + 1 FROM embedding_model AS m "
+    "WHERE m.owner = %(owner)s), %(name)s, %(digest)s "
+    "FROM owner AS o WHERE o.owner = %(owner)s "
+    "ON CONFLICT (owner, digest) DO UPDATE SET name = excluded.name RETURNING number"
+)
+_CLAIM = (
+    "UPDATE embedding_model AS m SET claimant = %(claimant)s, "
+    "claimed_until = now() + %(seconds)s * interval '1 second' FROM owner AS o "
+    "WHERE m.owner = %(owner)s AND m.number = %(model)s AND o.owner = %(owner)s "
+    "AND (m.claimant = %(claimant)s OR m.claimed_until IS NULL OR m.claimed_until < now()) "
+    "RETURNING m.number, m.done, o.last_memory, o.rewordings"
+)
+_FINISH = (
+    "UPDATE embedding_model AS m SET claimed_until = NULL, "
+    "done = CASE WHEN o.rewordings = %(rewordings)s THEN greatest(m.done, %(newest)s) "
+    "ELSE m.done END FROM owner AS o "
+    "WHERE m.owner = %(owner)s AND m.number = %(model)s AND o.owner = %(owner)s "
+    "RETURNING o.rewordings"
+)
+
+
+class PostgresVectors(Transactional, OwnedVectorStore):
+    """An `OwnedVectorStore` of one owner in PostgreSQL."""
+
+    def __init__(self, pool: Pool, owner: int, *, searched: bool = False) -> None:
+        """`searched`: the server compares vectors by itself, with pgvector."""
+        super().__init__(pool, owner)
+        self._searched = searched
+
+    def search(
+        self, model: int, *, limit_s: float | None = None
+    ) -> PostgresVectorSearch | None:
+        if not self._searched:
+            return None
+        return PostgresVectorSearch(self._pool, self._owner, model, limit_s=limit_s)
+
+    @writes
+    def use_model(self, session: Session, name: str, identity: str) -> int:
+        number: int = session.scalar(_USE_MODEL, name=name, digest=identity)
+        return number
+
+    @reads
+    def known_model(self, session: Session, identity: str) -> int:
+        number: int | None = session.scalar(
+            "SELECT number FROM embedding_model "
+            "WHERE owner = %(owner)s AND digest = %(digest)s",
+            digest=identity,
+        )
+        return number or 0
+
+    @writes_lazily
+    def claim(
+        self,
+        session: Session,
+        name: str,
+        identity: str,
+        *,
+        claimant: int,
+        seconds: float,
+    ) -> VectorProgress | None:
+        model = session.scalar(_USE_MODEL, name=name, digest=identity)
+        row = session.execute(
+            _CLAIM, model=model, claimant=claimant, seconds=seconds
+        ).fetchone()
+        return VectorProgress._make(row) if row else None
+
+    @writes
+    def keep_made(
+        self,
+        session: Session,
+        model: int,
+        made: Sequence[tuple[EmbeddingInput, bytes]],
+    ) -> int:
+        texts = {memory.position: memory.content for memory, _ in made}
+        vectors = {memory.position: vector for memory, vector in made}
+        return len(self._keep(session, model, vectors, texts))
+
+    @writes_lazily
+    def finish(self, session: Session, progress: VectorProgress) -> bool:
+        rewordings = session.scalar(
+            _FINISH,
+            model=progress.model,
+            newest=progress.newest,
+            rewordings=progress.rewordings,
+        )
+        return bool(rewordings == progress.rewordings)
+
+    @reads
+    def count(self, session: Session, model: int) -> int:
+        number: int = session.scalar(
+            "SELECT count(*) FROM embedding WHERE owner = %(owner)s AND model = %(model)s",
+            model=model,
+        )
+        return number
+
+    @reads
+    def newest_position(self, session: Session) -> int:
+        newest: int = session.scalar(
+            "SELECT coalesce(max(seq), 0) FROM memory WHERE owner = %(owner)s"
+        )
+        return newest
+
+    @reads
+    def without_vector(
+        self, session: Session, model: int, *, after: int, before: int, limit: int
+    ) -> list[EmbeddingInput]:
+        rows = session.execute(
+            _WITHOUT, model=model, after=after, before=before, limit=limit
+        )
+        return list(map(EmbeddingInput._make, rows))
+
+    @writes
+    def keep_vectors(
+        self, session: Session, model: int, vectors: Mapping[int, bytes]
+    ) -> list[int]:
+        kept = self._keep(session, model, vectors, {})
+        return [seq for seq in vectors if seq in kept]
+
+    @writes
+    def drop_vectors(self, session: Session, positions: Sequence[int]) -> None:
+        session.execute(
+            "DELETE FROM embedding WHERE owner = %(owner)s "
+            "AND memory_seq = ANY(%(positions)s::bigint[])",
+            positions=list(positions),
+        )
+        if positions:
+            embed_again(session, positions)
+
+    @reads
+    def vectors(
+        self, session: Session, model: int, *, before: int, limit: int
+    ) -> dict[int, bytes]:
+        rows = session.execute(
+            "SELECT memory_seq, vector FROM embedding WHERE owner = %(owner)s "
+            "AND model = %(model)s AND memory_seq < %(before)s "
+            "ORDER BY memory_seq DESC LIMIT %(limit)s",
+            model=model,
+            before=before,
+            limit=limit,
+        )
+        return dict(rows.fetchall())
+
+    @reads
+    def vectors_of(
+        self, session: Session, model: int, positions: Sequence[int]
+    ) -> dict[int, bytes]:
+        rows = session.execute(
+            "SELECT memory_seq, vector FROM embedding WHERE owner = %(owner)s "
+            "AND model = %(model)s AND memory_seq = ANY(%(positions)s::bigint[])",
+            model=model,
+            positions=list(positions),
+        )
+        return dict(rows.fetchall())
+
+    @reads
+    def embedded(
+        self, session: Session, model: int, *, after: int, limit: int
+    ) -> list[int]:
+        rows = session.execute(
+            "SELECT memory_seq FROM embedding WHERE owner = %(owner)s "
+            "AND model = %(model)s AND memory_seq > %(after)s "
+            "ORDER BY memory_seq LIMIT %(limit)s",
+            model=model,
+            after=after,
+            limit=limit,
+        )
+        return [seq for (seq,) in rows]
+
+    @reads
+    def news(
+        self, session: Session, model: int, *, since: int | None, limit: int
+    ) -> VectorNews | None:
+        newest, removals = session.execute(
+            "SELECT (SELECT coalesce(max(v.version), 0) FROM embedding AS v "
+            "WHERE v.owner = %(owner)s AND v.model = %(model)s), o.rewordings "
+            "FROM owner AS o WHERE o.owner = %(owner)s",
+            model=model,
+        ).fetchone() or (0, 0)
+        if since is None or newest <= since:
+            return VectorNews({}, newest, removals)
+        rows = session.execute(
+            "SELECT memory_seq, vector, version FROM embedding WHERE owner = %(owner)s "
+            "AND model = %(model)s AND version > %(since)s ORDER BY version LIMIT %(limit)s",
+            model=model,
+            since=since,
+            limit=limit,
+        ).fetchall()
+        vectors = {seq: vector for seq, vector, _ in rows}
+        return VectorNews(vectors, rows[-1][2] if rows else newest, removals)
+
+    @reads
+    def candidates(
+        self, session: Session, query: Query, positions: Sequence[int]
+    ) -> list[Match]:
+        return matches_at(session, query, positions)
+
+    def _keep(
+        self,
+        session: Session,
+        model: int,
+        vectors: Mapping[int, bytes],
+        texts: Mapping[int, str],
+    ) -> set[int]:
+        """Store vectors of what exists, and where a text is given, of what still begins with it."""
+        rows = session.execute(
+            _KEEP_FOR_SERVER if self._searched else _KEEP_FOR_DAEMON,
+            model=model,
+            seqs=list(vectors),
+            vectors=list(vectors.values()),
+            versions=list(take_numbers(session, "record", len(vectors))),
+            near=[
+                (self._searched and halfvec(one)) or None for one in vectors.values()
+            ],
+            texts=[texts.get(seq) for seq in vectors],
+        )
+        return {seq for (seq,) in rows}

@@ -1,0 +1,256 @@
+"""Connections to the file: the writer's, a bounded pool of readers, and the advice for their failures."""
+
+from __future__ import annotations
+
+import errno
+import queue
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+
+from mnemosyned.errors import StorageFailed
+
+BUSY_TIMEOUT_S = 10.0
+CHECKPOINT_PAGES = 4_000
+"""Log pages, 16 MB, at which SQLite checkpoints; a larger log means fewer checkpoints in a sleep."""
+
+
+def open_writer(
+    path: Path, *, check: Callable[[sqlite3.Connection], object] = lambda _: None
+) -> sqlite3.Connection:
+    """The connection that writes: every commit is on disk when it returns.
+
+    `check` may refuse the file, by what it raises, before anything of it is changed.
+    """
+    connection = sqlite3.connect(
+        path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
+    )
+    try:
+        check(connection)
+        _set_up(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _set_up(connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA cache_size = -16000")
+    connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+    # What is deleted is overwritten: an evicted row must not outlive its memory in a free page.
+    connection.execute("PRAGMA secure_delete = ON")
+    connection.execute("PRAGMA temp_store = MEMORY")
+
+
+def open_reader(path: Path) -> sqlite3.Connection:
+    """A connection that cannot write and sees a snapshot for each transaction."""
+    connection = sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode=ro",
+        uri=True,
+        timeout=BUSY_TIMEOUT_S,
+        isolation_level=None,
+        check_same_thread=False,
+    )
+    try:
+        connection.execute("PRAGMA query_only = ON")
+        connection.execute("PRAGMA cache_size = -8000")
+        connection.execute("PRAGMA temp_store = MEMORY")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def bound_caches(limit_bytes: int) -> None:
+    """Keep SQLite's caches in this process below so much in all; beyond it they recycle pages.
+
+    Each connection has its own, and all of them hold what is asked for often.
+    """
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute(f"PRAGMA soft_heap_limit = {limit_bytes}")
+
+
+NOTHING_KEPT = "nothing of this request was kept"
+NOT_ANSWERED = "the question was not answered"
+NOT_CLEANED = "the file could not be cleaned up; every memory in it is as it was"
+CLOSED = "the memory is closed; open it again"
+_FULL = "the disk is full: free space, then try again"
+_DAMAGED = "the database file is damaged: stop what uses it and restore a backup"
+_CANNOT_WRITE = (
+    "the file cannot be opened for writing: check its permissions and its folder"
+)
+_FAILING = "the disk fails: check it and the system's log, then try again"
+_ADVICE = {
+    sqlite3.SQLITE_FULL: _FULL,
+    sqlite3.SQLITE_IOERR: _FAILING,
+    sqlite3.SQLITE_CORRUPT: _DAMAGED,
+    sqlite3.SQLITE_NOTADB: "this is not a SQLite database: choose another file",
+    sqlite3.SQLITE_BUSY: "another program keeps the database locked: let it end, then try again",
+    sqlite3.SQLITE_LOCKED: "another program keeps the database locked: let it end, then try again",
+    sqlite3.SQLITE_CANTOPEN: _CANNOT_WRITE,
+    sqlite3.SQLITE_READONLY: _CANNOT_WRITE,
+    sqlite3.SQLITE_PERM: _CANNOT_WRITE,
+    sqlite3.SQLITE_NOMEM: "there is no memory left: close other programs, then try again",
+}
+_ADVICE_OF_SYSTEM = {
+    errno.ENOSPC: _FULL,
+    errno.EDQUOT: _FULL,
+    errno.EIO: _FAILING,
+    errno.EACCES: _CANNOT_WRITE,
+    errno.EPERM: _CANNOT_WRITE,
+    errno.EROFS: _CANNOT_WRITE,
+}
+_UNKNOWN = "check the free space and the file, then try again"
+_PRIMARY = 0xFF
+"""The bits of SQLite's extended codes that hold the primary one."""
+
+
+def reason(error: BaseException) -> str:
+    """Why something failed and what to do, with the engine's own words at the end."""
+    if isinstance(error, sqlite3.Error):
+        # Absent where Python itself raised it.
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK)
+        advice = _ADVICE.get(code & _PRIMARY, _UNKNOWN)
+        return f"{advice} (SQLite says: {error})"
+    if isinstance(error, OSError):
+        advice = _ADVICE_OF_SYSTEM.get(error.errno or 0, _UNKNOWN)
+        return f"{advice} ({error.strerror or error!r})"
+    return f"{_UNKNOWN} ({error!r})"
+
+
+def storage_failed(error: BaseException, consequence: str = NOTHING_KEPT) -> Exception:
+    """An error for the caller: the domain's as it is, the engine's explained."""
+    if isinstance(error, Exception) and not isinstance(error, sqlite3.Error | OSError):
+        return error
+    why = reason(error)
+    failure = StorageFailed(f"{consequence}: {why}", reason=why)
+    failure.__cause__ = error
+    return failure
+
+
+READER_WAIT_S = 30.0
+
+
+class Readers:
+    """A bounded pool of read-only connections."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        size: int,
+        check: Callable[[], object] = lambda: None,
+        wait_s: float = READER_WAIT_S,
+    ) -> None:
+        self._path = path
+        self._check = check
+        """Called before and after a connection opens the file and its log: raises where they are
+        others."""
+        self._pool: queue.LifoQueue[sqlite3.Connection | None] = queue.LifoQueue()
+        for _ in range(size):
+            self._pool.put(None)
+        self._size = size
+        self._wait_s = wait_s
+        self._closed = False
+        self._admitting = threading.Event()
+        self._admitting.set()
+        self._outdated: set[sqlite3.Connection] = set()
+        self._all: set[sqlite3.Connection] = set()
+
+    def renew(self) -> None:
+        """From the next read on, use new connections: the path leads to another file now."""
+        self._outdated = set(self._all)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[sqlite3.Connection]:
+        """A read transaction: one state of the file, however many statements."""
+        if not self._admitting.is_set():  # a third of the time of a wait that is over
+            self._admitting.wait(self._wait_s)
+        try:
+            connection = self._pool.get(timeout=self._wait_s)
+        except queue.Empty:
+            raise StorageFailed(
+                f"all {self._size} readers were busy for {self._wait_s:g} s; ask again later"
+            ) from None
+        try:
+            if self._closed:
+                raise StorageFailed(CLOSED)
+            if connection is None or connection in self._outdated:
+                connection = self._renewed(connection)
+            connection.execute("BEGIN")
+            try:
+                yield connection
+            finally:
+                connection.execute("ROLLBACK")
+        except sqlite3.Error as error:
+            raise storage_failed(error, NOT_ANSWERED) from error
+        finally:
+            self._pool.put(connection)
+
+    def _renewed(self, outdated: sqlite3.Connection | None) -> sqlite3.Connection:
+        self._check()
+        connection = open_reader(self._path)
+        try:
+            # Opens the log.
+            connection.execute("SELECT 1 FROM sqlite_schema").fetchone()
+            self._check()
+        except BaseException:
+            connection.close()
+            raise
+        self._all.add(connection)
+        if outdated:
+            self._all.discard(outdated)
+            self._outdated.discard(outdated)
+            outdated.close()
+        return connection
+
+    @contextmanager
+    def paused(self, *, wait_s: float) -> Iterator[bool]:
+        """Let running reads end and no other begin while the block runs.
+
+        Gives False where one went on for `wait_s` seconds. One caller at a time.
+        """
+        self._admitting.clear()
+        ends = time.monotonic() + wait_s
+        idle: list[sqlite3.Connection | None] = []
+        try:
+            with suppress(queue.Empty):
+                while len(idle) < self._size:
+                    idle.append(
+                        self._pool.get(timeout=max(0.0, ends - time.monotonic()))
+                    )
+            yield len(idle) == self._size
+        finally:
+            for connection in idle:
+                self._pool.put(connection)
+            self._admitting.set()
+
+    def shrink(self) -> None:
+        """Free the page caches of the connections that nobody reads with."""
+        idle: list[sqlite3.Connection | None] = []
+        try:
+            while not self._pool.empty() and len(idle) < self._size:
+                idle.append(self._pool.get_nowait())
+                if connection := idle[-1]:
+                    connection.execute("PRAGMA shrink_memory")
+        except queue.Empty:
+            return  # somebody reads with the last
+        finally:
+            for connection in reversed(idle):
+                self._pool.put(connection)
+
+    def close(self) -> None:
+        """Wait for running reads and close all connections; later reads are refused."""
+        for _ in range(self._size):
+            connection = self._pool.get()
+            if connection is not None:
+                connection.close()
+        self._closed = True
+        for _ in range(self._size):
+            self._pool.put(None)

@@ -1,0 +1,293 @@
+"""Copies of a database: written beside it, checked and flushed; and a copy restored in its place.
+
+A restored copy waits next to the database under a name with the time until the files of the old
+one are out of its way. A process that is killed in between leaves that name, and whoever locks
+the database next goes on from there: see `finish_restore`. The old database is set aside, never
+deleted.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+from mnemosyned.errors import InvalidRequest, StorageFailed
+from mnemosyned.logs import logger
+from mnemosyned.memory.ports import CopyReport
+from mnemosyned.storage.sqlite.file import PRIVATE
+from mnemosyned.storage.sqlite.fulltext import purge_indexes
+from mnemosyned.storage.sqlite.schema import (
+    latest_version,
+    refuse_foreign,
+    refuse_newer,
+    schema_version,
+)
+from mnemosyned.storage.sqlite.verification import (
+    FaultKind,
+    counts,
+    faults,
+    structure_faults,
+    tables,
+)
+
+PARTIAL = ".partial"
+"""The end of a copy's name until it is whole."""
+BUSY_TIMEOUT_S = 10.0
+NAMING = ("consolidation_log", "compaction")
+"""The tables that name sessions and sources, and outlive the memories of these."""
+UNPURGED = "an index is damaged, and may still hold words of what was forgotten"
+
+
+class CopyDamaged(Exception):
+    """A copy lacks something that its source has."""
+
+
+def copy_beside(source: sqlite3.Connection, target: Path) -> Path:
+    """Write all that a connection sees to a new file next to `target`, which is left alone.
+
+    The copy is one file without a log, private, and on disk when this returns. Nothing that was
+    deleted is in it, even while the source still waits for its purge; where damage prevents that,
+    the copy has the purge due. Raises sqlite3.Error and OSError, and leaves nothing then.
+    """
+    partial = target.with_name(target.name + PARTIAL)
+    partial.unlink(missing_ok=True)
+    os.close(
+        os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE)
+    )
+    try:
+        source.execute("VACUUM INTO ?", (str(partial),))
+        _purge(partial)
+        flush(partial)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+    return partial
+
+
+def _purge(copy: Path) -> None:
+    """Purge a copy if its source was waiting for a purge: `VACUUM INTO` copies index segments."""
+    with closing(sqlite3.connect(copy, isolation_level=None)) as connection:
+        if not _purge_due(connection):
+            return
+        connection.execute("PRAGMA synchronous = OFF")  # it is flushed as a whole
+        connection.execute("PRAGMA secure_delete = ON")
+        if not purge_indexes(connection):
+            return
+        for table in tables(connection).intersection(NAMING):
+            for column, nameless in (("session_id", "''"), ("source", "NULL")):
+                connection.execute(
+                    f"UPDATE {table} SET {column} = {nameless} WHERE {column} != '' "
+                    f"AND {column} NOT IN (SELECT ifnull({column}, '') FROM working_memory "
+                    f"UNION SELECT ifnull({column}, '') FROM episodic_memory)"
+                )
+        connection.execute("DELETE FROM scrub_due")
+        connection.execute("VACUUM")  # rows that moved left copies in free space
+
+
+def _purge_due(connection: sqlite3.Connection) -> bool:
+    return "scrub_due" in tables(connection) and bool(
+        connection.execute("SELECT 1 FROM scrub_due LIMIT 1").fetchone()
+    )
+
+
+def back_up(database: Path, target: Path, *, check: Callable[[], object]) -> CopyReport:
+    """Write the database as it is now to `target`, in one step for whoever reads it.
+
+    Writers go on meanwhile. The copy is read through before it gets its name. `check` raises where
+    the path leads to another file by now. Raises `CopyDamaged`, sqlite3.Error and OSError too;
+    what was at `target` stays then.
+    """
+    with closing(open_to_read(database)) as source:
+        source.execute("SELECT 1 FROM sqlite_schema").fetchone()  # opens the log
+        check()
+        partial = copy_beside(source, target)
+        try:
+            report = verified(partial, source=source)
+            partial.replace(target)
+        except BaseException:
+            partial.unlink(missing_ok=True)
+            raise
+    flush(target.parent)
+    return report
+
+
+def verified(copy: Path, *, source: sqlite3.Connection) -> CopyReport:
+    """Read all of a copy, and return what it holds. Raises `CopyDamaged`.
+
+    Faults that the source has too do not damage the copy: a database with a fault needs a backup
+    more than any other. They are reported.
+    """
+    with closing(sqlite3.connect(copy, isolation_level=None)) as connection:
+        faults_of_copy = [*faults(connection), *structure_faults(connection)]
+        memories, episodes = counts(connection)
+        unpurged = [UNPURGED] if _purge_due(connection) else []
+    size = copy.stat().st_size
+    inherited = (
+        {(fault.kind, fault.subject) for fault in faults(source)}
+        if faults_of_copy
+        else set()
+    )
+    new = [
+        fault
+        for fault in faults_of_copy
+        # An index is copied as it is, and can be made again from the texts.
+        if fault.kind is not FaultKind.INDEX
+        and (fault.kind, fault.subject) not in inherited
+    ]
+    if new:
+        raise CopyDamaged(f"the copy is not whole: {new[0].text}")
+    return CopyReport(
+        bytes=size,
+        memories=memories,
+        episodes=episodes,
+        problems=(*unpurged, *(fault.text for fault in faults_of_copy)),
+    )
+
+
+def open_to_read(database: Path, *, foreign: bool = False) -> sqlite3.Connection:
+    """A connection that reads a database and changes nothing in it.
+
+    With `foreign` nothing next to it changes either: a file without a log is then read as one that
+    nobody writes. This process must not have that file open otherwise, or SQLite's locks go.
+    """
+    log = database.with_name(database.name + "-wal")
+    unchanging = "&immutable=1" if foreign and not log.exists() else ""
+    uri = f"{database.absolute().as_uri()}?mode=ro{unchanging}"
+    return sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None)
+
+
+def place(copy: Path, target: Path) -> None:
+    """Give a copy its name, unless something has it. Raises `FileExistsError`."""
+    os.link(copy, target)
+    copy.unlink()
+    flush(target.parent)
+
+
+def flush(path: Path) -> None:
+    """Have a file, or the names in a folder, on disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+SQLITE = b"SQLite format 3\0"
+FILES_OF_A_DATABASE = ("-wal", "-shm", "-journal", "")
+"""The order in which they are set aside: while the last is there, the others may be looked for."""
+GRAVE = (FaultKind.INTEGRITY, FaultKind.FOREIGN_KEY)
+"""Faults that no repair mends; the others are those of indexes and counts."""
+_STAMP = "%Y%m%dT%H%M%SZ"
+_WAITING = re.compile(r"\.restore-(\d{8}T\d{6}Z)")
+
+log = logger()
+
+
+def check_backup(file: Path, migrations: Path) -> None:
+    """Raise `InvalidRequest` for a file that is not a whole memory, `SchemaTooNew` for a later one."""
+    try:
+        _check_header(file)
+        with closing(open_to_read(file, foreign=True)) as connection:
+            refuse_foreign(connection, file)
+            _check_version(connection, migrations)
+            grave = [each for each in faults(connection) if each.kind in GRAVE]
+    except (OSError, sqlite3.Error) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise _refused(file, f"it cannot be read: {reason}") from error
+    except StorageFailed as error:  # of another program
+        raise _refused(file, error.message) from error
+    if grave:
+        raise _refused(file, grave[0].text)
+
+
+def stage_copy(
+    source: Path, database: Path, *, change: Callable[[Path], object] = lambda _: None
+) -> CopyReport:
+    """Have a checked copy of a backup wait next to the database, which must be locked.
+
+    `change` is called with the copy before it is checked, and has what it changes on disk.
+    From then on the restore is finished, if not here then by the next who locks the database.
+    Raises `StorageFailed`, and leaves everything as it was.
+    """
+    try:
+        with closing(open_to_read(source, foreign=True)) as connection:
+            copy = copy_beside(connection, database)
+            try:
+                change(copy)
+                report = verified(copy, source=connection)
+                copy.rename(_waiting_name(database))
+            except BaseException:
+                copy.unlink(missing_ok=True)
+                raise
+        flush(database.parent)
+    except (OSError, sqlite3.Error, CopyDamaged) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise StorageFailed(
+            f"nothing was restored, and the database is as it was: {reason}",
+            reason=reason,
+        ) from error
+    return report
+
+
+def finish_restore(database: Path) -> Path | None:
+    """Give a waiting copy the database's name; returns where the old one is set aside.
+
+    It can be called again after each of its steps.
+    """
+    aside = None
+    for waiting, stamp in _waiting_copy(database):
+        aside = database.with_name(f"{database.name}.before-restore-{stamp}")
+        for suffix in FILES_OF_A_DATABASE:
+            old = database.with_name(database.name + suffix)
+            if old.exists():
+                old.rename(aside.with_name(aside.name + suffix))
+        flush(database.parent)
+        waiting.rename(database)
+        flush(database.parent)
+        log.info("database_restored", database=str(database), set_aside=str(aside))
+    return aside if aside and aside.exists() else None
+
+
+def _waiting_copy(database: Path) -> Iterator[tuple[Path, str]]:
+    """The copies that wait, with their stamps, the oldest first."""
+    for file in sorted(database.parent.glob(f"{glob.escape(database.name)}.restore-*")):
+        stamp = _WAITING.fullmatch(file.name.removeprefix(database.name))
+        if stamp:
+            yield file, stamp[1]
+
+
+def _waiting_name(database: Path) -> Path:
+    return database.with_name(f"{database.name}.restore-{datetime.now(UTC):{_STAMP}}")
+
+
+def _check_header(file: Path) -> None:
+    if not file.is_file():
+        raise _refused(file, "there is no such file")
+    with file.open("rb") as opened:
+        header = opened.read(100)
+    if not header.startswith(SQLITE) or len(header) < 100:
+        raise _refused(file, "it is not an SQLite database")
+    page_bytes = int.from_bytes(header[16:18], "big")
+    page_bytes = 65_536 if page_bytes == 1 else page_bytes
+    size = int.from_bytes(header[28:32], "big") * page_bytes
+    # SQLite counts the pages there, unless an old version wrote to the file since.
+    counted = header[24:28] == header[92:96]
+    actual = file.stat().st_size
+    if counted and actual < size:
+        raise _refused(file, f"it is cut off: {actual:,} of {size:,} bytes are there")
+
+
+def _check_version(connection: sqlite3.Connection, migrations: Path) -> None:
+    if schema_version(connection) == 0:
+        raise sqlite3.DatabaseError("there is no memory in it")
+    refuse_newer(connection, latest_version(migrations))
+
+
+def _refused(file: Path, reason: str) -> InvalidRequest:
+    return InvalidRequest(f"{file} is not restored: {reason}", field="file")

@@ -1,1 +1,0 @@
-"""The database file: its connections, log, copies, schema and lock."""

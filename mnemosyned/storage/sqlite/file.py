@@ -1,0 +1,189 @@
+"""The open database file: locked for one process, with checks of what its path leads to.
+
+The lock is flock's and lies on the file itself, so that it holds under every name of the file and
+without the lock file. SQLite locks with fcntl: it does not see ours, but loses its own when any
+descriptor of the file is closed. So ours stays open until SQLite is done, and a file that this
+process has open is never opened a second time.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+import threading
+from enum import Enum
+from pathlib import Path
+
+from mnemosyned.errors import DatabaseInUse, StorageFailed
+from mnemosyned.logs import logger
+
+COMPANIONS = ("-wal", "-shm")
+PRIVATE = 0o600
+
+Identity = tuple[int, int]
+"""Device and inode."""
+
+log = logger()
+_owned: set[Identity] = set()
+_owning = threading.Lock()
+
+
+class Presence(Enum):
+    """State of the path of a database."""
+
+    HERE = "here"
+    DELETED = "deleted"
+    MOVED = "moved"
+    REPLACED = "replaced"
+    LOG_DELETED = "log_deleted"
+    """The file is here; the write-ahead log beside it is not the one that is written."""
+
+
+class DatabaseFile:
+    """An open database file that no other process owns."""
+
+    def __init__(self, path: Path) -> None:
+        """Open the file, made where there is none, readable by its owner alone, and lock it.
+
+        Raises `DatabaseInUse` where it is owned under another name, `StorageFailed` where it has
+        several names, and OSError.
+        """
+        self.path = path
+        self._companions: dict[str, Identity] = {}
+        self._name = str(path)
+        self._descriptor = -1
+        self._take(path, os.O_CREAT)
+        names = os.fstat(self._descriptor).st_nlink
+        if names > 1:
+            self.close()
+            raise StorageFailed(
+                f"{path} has {names} names (hard links). SQLite keeps a log next to each name, so "
+                "opening another one damages the database: remove the other names. A copy "
+                "is made with `mnem backup`"
+            )
+
+    def _take(self, path: Path, flags: int) -> None:
+        """Have this file from now on, instead of the one before."""
+        flags |= os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
+        with _owning:
+            if (
+                _identity(path) in _owned
+            ):  # looked at first: to open and close it costs its locks
+                raise DatabaseInUse(_IN_USE.format(path))
+            descriptor = os.open(path, flags, PRIVATE)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(descriptor)
+                raise DatabaseInUse(_IN_USE.format(path)) from None
+            except OSError:
+                os.close(descriptor)
+                raise
+            self.close()
+            self._descriptor = descriptor
+            # By its path: some layered file systems number an open file differently.
+            status = path.stat()
+            self._identity: Identity = (status.st_dev, status.st_ino)
+            _owned.add(self._identity)
+        self._companions = {}
+
+    def adopt(self, path: Path) -> None:
+        """Own this file from now on: the same database, about to come back to its path."""
+        self._take(path, 0)
+
+    def know_companions(self) -> None:
+        """Remember which log SQLite writes; it has it open by now and keeps it to the end."""
+        seen = {str(path): _identity(path) for path in self._beside()}
+        self._companions = {
+            path: identity for path, identity in seen.items() if identity
+        }
+
+    def presence(self) -> Presence:
+        """Return the state of the path; takes a few microseconds, so it runs before each commit."""
+        identity = _identity(self._name)
+        if identity is None:
+            deleted = os.fstat(self._descriptor).st_nlink == 0
+            return Presence.DELETED if deleted else Presence.MOVED
+        if identity != self._identity:
+            return Presence.REPLACED
+        for path, known in self._companions.items():
+            if _identity(path) != known:
+                return Presence.LOG_DELETED
+        return Presence.HERE
+
+    def log_elsewhere(self) -> bool:
+        """Whether another log with something in it has taken the place of ours."""
+        wal = self._beside()[0]
+        identity = _identity(wal)
+        return (
+            identity not in (None, self._companions.get(str(wal)))
+            and wal.stat().st_size > 0
+        )
+
+    def remove_companions(self) -> None:
+        """Delete our log and its index by name, where the names are still ours."""
+        for path, known in self._companions.items():
+            if _identity(path) == known:
+                Path(path).unlink(missing_ok=True)
+
+    def warnings(self) -> list[str]:
+        """Return warnings about the permissions of the folder."""
+        folder = self.path.parent
+        mode = folder.stat().st_mode
+        if mode & (stat.S_IWGRP | stat.S_IWOTH) and not mode & stat.S_ISVTX:
+            warning = (
+                f"others can write to {folder} (mode {stat.S_IMODE(mode):04o}), so they can "
+                f"delete or replace the database: chmod 700 {folder}"
+            )
+            return [warning]
+        return []
+
+    def tighten(self) -> None:
+        """Take the database and what lies beside it out of the reach of other users."""
+        for path in (self.path, *self._beside()):
+            try:
+                status = path.lstat()
+                if stat.S_ISREG(status.st_mode) and status.st_mode & 0o077:
+                    path.chmod(PRIVATE)
+                    before = f"{stat.S_IMODE(status.st_mode):04o}"
+                    log.warning(
+                        "permissions_tightened",
+                        file=str(path),
+                        before=before,
+                        now="0600",
+                    )
+            except FileNotFoundError:
+                continue
+            except (
+                PermissionError
+            ) as error:  # it belongs to someone else, who let us write it
+                log.warning("permissions_kept", file=str(path), reason=error.strerror)
+
+    def _beside(self) -> tuple[Path, ...]:
+        """The log and its index, by name."""
+        return tuple(
+            self.path.with_name(self.path.name + suffix) for suffix in COMPANIONS
+        )
+
+    def close(self) -> None:
+        """Let go of the file; SQLite has closed it by now."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+            _owned.discard(self._identity)
+
+
+_IN_USE = (
+    "{} is in use under another name (a hard link or a mount), or its lock file was deleted. "
+    "Stop the process that has it open, or choose another database."
+)
+
+
+def _identity(path: str | Path) -> Identity | None:
+    """Which file a path leads to; None where there is none."""
+    try:
+        status = os.stat(path)  # noqa: PTH116 at each commit: a Path takes twice as long
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return status.st_dev, status.st_ino

@@ -1,0 +1,509 @@
+"""Forgetting: memories and learnings are selected by a filter, and deleted with all their traces."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from typing import Any
+
+from mnemosyned.memory.edit import in_force_again
+from mnemosyned.memory.forgetting import (
+    ForgetFilter,
+    Grace,
+    Newest,
+    Removal,
+    is_named_in,
+    naming,
+)
+from mnemosyned.memory.intake import is_made_of_source, keys_of_forgotten
+from mnemosyned.memory.ports import DeletionStore
+from mnemosyned.storage.sqlite.connections import Readers
+from mnemosyned.storage.sqlite.copies import NAMING
+from mnemosyned.storage.sqlite.filters import among, tagged, within
+from mnemosyned.storage.sqlite.fulltext import (
+    any_of,
+    glued_terms,
+    index_memories,
+    unindex_memory,
+)
+from mnemosyned.storage.sqlite.grace import keep_learnings, keep_memories
+from mnemosyned.storage.sqlite.learnings import remove_known, remove_of_memory
+from mnemosyned.storage.sqlite.memories import BELOW, chunks
+from mnemosyned.storage.sqlite.purge import Purge, request_purge
+from mnemosyned.storage.sqlite.state import has_pruned, invalidate, leave_secrets
+from mnemosyned.storage.sqlite.writer import Transactional, Writer, reads, writes
+from mnemosyned.text.stems import accent_variants
+from mnemosyned.text.terms import Terms
+
+CHUNK = 500
+_TABLES = {
+    "working_memory": "content",
+    "archive": "iif(content != '', content, ifnull("
+    "(SELECT group_concat(value, ' ') FROM detail WHERE memory_seq = seq), ''))",
+}
+"""Tables with the text of their memories; what a pruned one has left are its exact values."""
+_EARLIER = (
+    "ifnull((SELECT group_concat(ifnull(r.content, '') || ' ' || ifnull(r.fields ->> 'session', '') "
+    "|| ' ' || ifnull(r.fields ->> 'source', '') || ' ' || ifnull(r.fields ->> 'role', ''), ' ') "
+    "FROM revision AS r WHERE r.memory_seq = {table}.seq), '')"
+)
+"""What a memory was before it was edited."""
+_INDEXES = ("memory_fts", "memory_gram_fts")
+
+
+def selected_memories(
+    connection: sqlite3.Connection, choice: ForgetFilter
+) -> list[str]:
+    """The ids of all memories for which everything in the choice holds."""
+    where, values = _selection_conditions(
+        choice, newest=choice.newest.memory if choice.newest else None
+    )
+    tags, tag_values = tagged(choice.tags)
+    where, values = " AND ".join([where, *tags]), [*values, *tag_values]
+    having = _positions_with_terms(connection, choice.terms) if choice.terms else None
+    named = naming(choice.person) if choice.person else None
+    ids: dict[str, None] = {}
+    for table, text in _TABLES.items():
+        columns = (
+            f"id, role, session_id, ifnull(source, ''), metadata, {text}, "
+            + _EARLIER.format(table=table)
+            if named
+            else "id"
+        )
+        for narrowed, further in _narrow_to_positions(where, values, having):
+            rows = connection.execute(
+                f"SELECT {columns} FROM {table} WHERE {narrowed} ORDER BY seq", further
+            )
+            for id, *texts in rows:
+                if is_named_in(texts, named):
+                    ids[id] = None
+    return list(ids)
+
+
+def _selection_conditions(
+    choice: ForgetFilter, *, newest: int | None
+) -> tuple[str, list[Any]]:
+    named, names = among(choice.sessions, choice.sources)
+    dated, moments = within(
+        choice.since, choice.until, first="created_at", last="created_at"
+    )
+    bounded, bound = ([], []) if newest is None else (["seq <= ?"], [newest])
+    return " AND ".join(["1", *named, *dated, *bounded]), [*names, *moments, *bound]
+
+
+def _narrow_to_positions(
+    where: str, values: Sequence[Any], having: set[int] | None
+) -> Iterator[tuple[str, Sequence[Any]]]:
+    if having is None:
+        yield where, values
+        return
+    positions = sorted(having)
+    for start in range(0, len(positions), CHUNK):
+        chunk = positions[start : start + CHUNK]
+        yield f"{where} AND seq IN ({', '.join('?' * len(chunk))})", [*values, *chunk]
+
+
+def _positions_with_terms(connection: sqlite3.Connection, terms: Terms) -> set[int]:
+    """The positions of the memories that have every one of these terms."""
+    found: set[int] | None = None
+    for term in (*terms.words, *terms.grams):
+        here: set[int] = set()
+        for table in _INDEXES[term in terms.grams :]:
+            forms = [term, *accent_variants(term)]
+            if table == "memory_gram_fts":
+                forms += [*map(glued_terms, forms)]
+            rows = connection.execute(
+                f"SELECT rowid FROM {table} WHERE {table} MATCH ?", (any_of(forms),)
+            )
+            here.update(seq for (seq,) in rows)
+        found = here if found is None else found & here
+        if not found:
+            break
+    return found or set()
+
+
+def selected_learnings(
+    connection: sqlite3.Connection, choice: ForgetFilter
+) -> list[str]:
+    """The ids of all learnings for which everything in the choice holds; they have no tags."""
+    if choice.tags:
+        return []
+    where, values = _selection_conditions(
+        choice, newest=choice.newest.learning if choice.newest else None
+    )
+    named = naming(choice.person) if choice.person else None
+    rows = connection.execute(
+        f"SELECT seq, id, text, ifnull(session_id, ''), ifnull(source, '') FROM learning "
+        f"WHERE {where}",
+        values,
+    ).fetchall()
+    having = _texts_with_terms(connection, rows, choice.terms) if choice.terms else None
+    return [
+        id
+        for seq, id, *texts in rows
+        if (having is None or seq in having) and is_named_in(texts, named)
+    ]
+
+
+def _texts_with_terms(
+    connection: sqlite3.Connection, rows: Sequence[Sequence[Any]], terms: Terms
+) -> set[int]:
+    """Which of these have every term, in an index like that of the memories: they are in none."""
+    with closing(sqlite3.connect(":memory:")) as beside:
+        for (definition,) in connection.execute(
+            f"SELECT sql FROM sqlite_master WHERE name IN ({', '.join('?' * len(_INDEXES))})",
+            _INDEXES,
+        ):
+            beside.execute(definition)
+        index_memories(beside, [(seq, text, "") for seq, _, text, *_ in rows])
+        return _positions_with_terms(beside, terms)
+
+
+KEYED_BY_MEMORY = ("memory_state", "tag", "revision")
+"""The tables that keep something of a memory under its `memory_seq`, wherever the memory is. What
+is made of its words (such as a vector) joins in here; `detail` goes with the archive's row."""
+
+
+class SqliteDeletion(Transactional, DeletionStore):
+    """A `DeletionStore` on one SQLite file."""
+
+    def __init__(self, writer: Writer, readers: Readers, purge: Purge) -> None:
+        super().__init__(writer, readers)
+        self._purge = purge
+
+    @reads
+    def select(self, connection: sqlite3.Connection, choice: ForgetFilter) -> list[str]:
+        return selected_memories(connection, choice)
+
+    @reads
+    def select_learnings(
+        self, connection: sqlite3.Connection, choice: ForgetFilter
+    ) -> list[str]:
+        return selected_learnings(connection, choice)
+
+    @reads
+    def newest(self, connection: sqlite3.Connection) -> Newest:
+        memory, learning = connection.execute(
+            "SELECT max((SELECT ifnull(max(seq), 0) FROM working_memory), "
+            "(SELECT ifnull(max(seq), 0) FROM archive)), "
+            "(SELECT ifnull(max(seq), 0) FROM learning)"
+        ).fetchone()
+        return Newest(memory, learning)
+
+    @reads
+    def ids_under(self, connection: sqlite3.Connection, summary: str) -> list[str]:
+        rows = connection.execute(
+            f"{BELOW} SELECT a.id FROM below CROSS JOIN archive AS a ON a.episode_seq = below.seq "
+            "ORDER BY a.seq",
+            (summary,),
+        )
+        return [id for (id,) in rows]
+
+    @reads
+    def preview(
+        self,
+        connection: sqlite3.Connection,
+        ids: Sequence[str],
+        *,
+        learned: Sequence[str] = (),
+    ) -> Removal:
+        removal = Removal()
+        leaving: dict[int, int] = {}
+        wordless: dict[int, int] = {}
+        unlearned = set(learned)
+        for chunk in chunks(ids):
+            marks = ", ".join("?" * len(chunk))
+            (working,) = connection.execute(
+                f"SELECT count(*) FROM working_memory WHERE id IN ({marks})", chunk
+            ).fetchone()
+            unlearned.update(
+                id
+                for (id,) in connection.execute(
+                    f"SELECT id FROM learning WHERE memory_id IN ({marks})", chunk
+                )
+            )
+            archived = details = 0
+            for episode, count, without_words, values in connection.execute(
+                "SELECT episode_seq, count(*), sum(content = ''), "
+                "sum((SELECT count(*) FROM detail WHERE memory_seq = seq)) "
+                f"FROM archive WHERE id IN ({marks}) GROUP BY episode_seq",
+                chunk,
+            ):
+                leaving[episode] = leaving.get(episode, 0) + count
+                wordless[episode] = wordless.get(episode, 0) + without_words
+                archived += count
+                details += values
+            removal |= Removal(working=working, archived=archived, details=details)
+        in_force, rewritten = _in_force_again(connection, ids)
+        leaving |= dict.fromkeys(rewritten - leaving.keys(), 0)
+        removed, emptied = _episodes_left(connection, leaving)
+        return removal | Removal(
+            removed=removed,
+            emptied=emptied,
+            learnings=len(unlearned),
+            pruned=sum(wordless.values()),
+            in_force=in_force,
+            pruned_losing_summary=_pruned_losing_summary(connection, wordless),
+        )
+
+    @writes
+    def forget(
+        self,
+        connection: sqlite3.Connection,
+        ids: Sequence[str],
+        *,
+        grace: Grace | None = None,
+    ) -> Removal:
+        working = archived = details = unlearned = pruned = 0
+        indexed: list[tuple[int, str, str]] = []
+        in_force, episodes = _in_force_again(connection, ids)
+        if grace:  # before any is deleted that another one refers to
+            keep_memories(connection, ids, grace)
+        for id in ids:
+            if is_made_of_source(id):
+                _leave_keys(connection, id)
+            deleted = _delete_working(connection, id)
+            if deleted:
+                working += 1
+            else:
+                original = _delete_original(connection, id)
+                if original is None:
+                    continue
+                deleted, episode, detail_count = original
+                archived += 1
+                pruned += not deleted[1]
+                episodes.add(episode)
+                details += detail_count
+            unlearned += remove_of_memory(connection, id)
+            indexed.append(deleted)
+            _delete_state(connection, deleted[0])
+        # After all rows, as when they were remembered.
+        for seq, content, role in indexed:
+            unindex_memory(connection, seq, content, role)
+        removed, emptied = invalidate(connection, episodes)
+        # Exact values of pruned ones go at once.
+        if (working or archived) and (pruned or not grace):
+            request_purge(connection)
+        return Removal(
+            working=working,
+            archived=archived,
+            details=details,
+            learnings=unlearned,
+            pruned=pruned,
+            in_force=in_force,
+            removed=removed,
+            emptied=emptied,
+        )
+
+    @writes
+    def forget_learnings(
+        self,
+        connection: sqlite3.Connection,
+        ids: Sequence[str],
+        *,
+        grace: Grace | None = None,
+    ) -> Removal:
+        if grace:
+            keep_learnings(connection, ids, grace)
+        removal = Removal(learnings=remove_known(connection, ids))
+        if removal.learnings and not grace:
+            request_purge(connection)
+        return removal
+
+    @reads
+    def orphaned_log_names(
+        self, connection: sqlite3.Connection
+    ) -> tuple[list[str], list[str]]:
+        orphaned = []
+        for column in ("session_id", "source"):
+            named = " UNION ".join(
+                f"SELECT {column} FROM {table} WHERE {column} != ''" for table in NAMING
+            )
+            rows = connection.execute(
+                f"{named} "
+                f"EXCEPT SELECT {column} FROM working_memory "
+                f"EXCEPT SELECT {column} FROM episodic_memory"
+            )
+            orphaned.append([name for (name,) in rows])
+        sessions, sources = orphaned
+        return sessions, sources
+
+    @writes
+    def forget_names(
+        self,
+        connection: sqlite3.Connection,
+        *,
+        sessions: Iterable[str],
+        sources: Iterable[str],
+    ) -> None:
+        for column, names, nameless in (
+            ("session_id", sessions, ""),
+            ("source", sources, None),
+        ):
+            for chunk in chunks(sorted(names)):
+                marks = ", ".join("?" * len(chunk))
+                alive = {
+                    name
+                    for table in ("working_memory", "episodic_memory")
+                    for (name,) in connection.execute(
+                        f"SELECT DISTINCT {column} FROM {table} WHERE {column} IN ({marks})",
+                        chunk,
+                    )
+                }
+                gone = [name for name in chunk if name not in alive]
+                for table in NAMING:
+                    connection.execute(
+                        f"UPDATE {table} SET {column} = ? "
+                        f"WHERE {column} IN ({', '.join('?' * len(gone))})",
+                        (nameless, *gone),
+                    )
+
+    def purge_due(self) -> bool:
+        return self._purge.due()
+
+    def purge_deleted(self) -> bool:
+        return self._purge.run()
+
+    def beyond_purge(self) -> tuple[str, ...]:
+        return ()
+
+
+def _leave_keys(connection: sqlite3.Connection, id: str) -> None:
+    """Keep what a memory is known by when its source is read again."""
+    row = connection.execute(
+        "SELECT seq, session_id, source, content_hash FROM working_memory WHERE id = ? "
+        "UNION ALL "
+        "SELECT seq, session_id, source, content_hash FROM archive WHERE id = ?",
+        (id, id),
+    ).fetchone()
+    if row is None:
+        return
+    seq, session, source, said = row
+    before = connection.execute(
+        "SELECT content_hash FROM revision WHERE memory_seq = ?", (seq,)
+    )
+    hashes = [said, *(each for (each,) in before)]
+    connection.executemany(
+        "INSERT OR IGNORE INTO agent_forgotten VALUES (?)",
+        [(key,) for key in keys_of_forgotten(id, session, source, hashes)],
+    )
+
+
+def _in_force_again(
+    connection: sqlite3.Connection, ids: Sequence[str]
+) -> tuple[frozenset[str], set[int]]:
+    """Return what holds again without these memories, and the summaries to rewrite with it."""
+    gone: set[int] = set()
+    successors: dict[int, int | None] = {}
+    again: set[str] = set()
+    episodes: set[int] = set()
+    for chunk in chunks(ids):
+        marks = ", ".join("?" * len(chunk))
+        rows = connection.execute(
+            f"SELECT seq FROM working_memory WHERE id IN ({marks}) "
+            f"UNION ALL SELECT seq FROM archive WHERE id IN ({marks})",
+            (*chunk, *chunk),
+        )
+        gone.update(seq for (seq,) in rows)
+    for places in chunks(sorted(gone)):
+        marks = ", ".join("?" * len(places))
+        successors.update(
+            connection.execute(
+                "SELECT memory_seq, superseded_by FROM memory_state "
+                f"WHERE superseded_by IN ({marks}) UNION ALL "
+                "SELECT memory_seq, superseded_by FROM memory_state "
+                f"WHERE memory_seq IN ({marks}) AND superseded_at IS NOT NULL",
+                (*places, *places),
+            )
+        )
+    for seq in in_force_again(successors, gone):
+        for id, episode in connection.execute(
+            "SELECT id, NULL FROM working_memory WHERE seq = ? "
+            "UNION ALL SELECT id, episode_seq FROM archive WHERE seq = ?",
+            (seq, seq),
+        ):
+            again.add(id)
+            if episode is not None and not has_pruned(connection, episode):
+                episodes.add(episode)
+    return frozenset(again), episodes
+
+
+def _pruned_losing_summary(
+    connection: sqlite3.Connection, leaving: dict[int, int]
+) -> int:
+    """How many pruned originals stay in these episodes when so many others leave them."""
+    return sum(
+        connection.execute(
+            "SELECT count(*) FROM archive WHERE episode_seq = ? AND content = ''",
+            (episode,),
+        ).fetchone()[0]
+        - count
+        for episode, count in leaving.items()
+    )
+
+
+def _episodes_left(
+    connection: sqlite3.Connection, leaving: dict[int, int]
+) -> tuple[frozenset[int], frozenset[int]]:
+    """Level by level: an episode that loses all it was made of goes, the others are rewritten."""
+    removed: set[int] = set()
+    emptied: set[int] = set()
+    while leaving:  # ends, as each step goes up a level
+        above: dict[int, int] = {}
+        for seq, count in leaving.items():
+            parts, parent = connection.execute(
+                "SELECT (SELECT count(*) FROM archive WHERE episode_seq = e.seq) "
+                "+ (SELECT count(*) FROM episodic_memory WHERE parent_id = e.id), "
+                "(SELECT seq FROM episodic_memory WHERE id = e.parent_id) "
+                "FROM episodic_memory AS e WHERE e.seq = ?",
+                (seq,),
+            ).fetchone()
+            gone = count >= parts
+            (removed if gone else emptied).add(seq)
+            if parent is not None:
+                above[parent] = above.get(parent, 0) + gone
+        leaving = above
+    return frozenset(removed), frozenset(emptied - removed)
+
+
+def _delete_working(
+    connection: sqlite3.Connection, id: str
+) -> tuple[int, str, str] | None:
+    """Delete a working memory; returns its position, text and role."""
+    row: tuple[int, str, str] | None = connection.execute(
+        "DELETE FROM working_memory WHERE id = ? RETURNING seq, content, role", (id,)
+    ).fetchone()
+    return row
+
+
+def _delete_original(
+    connection: sqlite3.Connection, id: str
+) -> tuple[tuple[int, str, str], int, int] | None:
+    """Delete an archived original; also returns its episode and number of details."""
+    row = connection.execute(
+        "SELECT seq, content, role, episode_seq, "
+        "(SELECT count(*) FROM detail WHERE memory_seq = seq) FROM archive WHERE id = ?",
+        (id,),
+    ).fetchone()
+    if row is None:
+        return None
+    seq, content, role, episode, detail_count = row
+    leave_secrets(connection, seq, episode)
+    connection.execute("DELETE FROM archive WHERE seq = ?", (seq,))
+    return (seq, content, role), episode, detail_count
+
+
+def _delete_state(connection: sqlite3.Connection, seq: int) -> None:
+    """Delete the state of a memory.
+
+    Its successor supersedes what it superseded; without one, that holds again.
+    """
+    connection.execute(
+        "UPDATE memory_state AS older SET (superseded_by, superseded_at) = "
+        "(SELECT superseded_by, iif(superseded_at IS NULL, NULL, older.superseded_at) "
+        "FROM (SELECT 1) LEFT JOIN memory_state ON memory_seq = ?) WHERE superseded_by = ?",
+        (seq, seq),
+    )
+    for table in KEYED_BY_MEMORY:
+        connection.execute(f"DELETE FROM {table} WHERE memory_seq = ?", (seq,))

@@ -1,0 +1,360 @@
+"""The full-text indexes: entries, FTS5 expressions, health, rebuilding and purging."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from itertools import chain
+from pathlib import Path
+
+from mnemosyned.logs import logger
+from mnemosyned.search.words import Having
+from mnemosyned.text.stems import WORD, fold_case, stem
+from mnemosyned.text.terms import glued_words, grams
+
+GLUED = "\ue000"
+"""Begins the stem of a word that touches a script without spaces; before each of them it is alone.
+
+It parts them, so that no phrase goes across, and says whether an index has any. A private character
+is a letter to FTS5, and is in no text.
+"""
+
+
+def index_memories(
+    connection: sqlite3.Connection, texts: Sequence[tuple[int, str, str]]
+) -> None:
+    """Let memories be found by their words and their speakers: `seq`, content and role of each."""
+    connection.executemany(
+        "INSERT INTO memory_fts (rowid, content, role) VALUES (?, ?, ?)", texts
+    )
+    for seq, content, _ in texts:
+        index_grams(connection, "memory_gram_fts", seq, content)
+
+
+def unindex_memory(
+    connection: sqlite3.Connection, seq: int, content: str, role: str
+) -> None:
+    """Take a memory out, by the words it went in with; a pruned one is out already."""
+    if not content:
+        return
+    connection.execute(
+        "INSERT INTO memory_fts (memory_fts, rowid, content, role) VALUES ('delete', ?, ?, ?)",
+        (seq, content, role),
+    )
+    unindex_grams(connection, "memory_gram_fts", seq, content)
+
+
+def index_grams(
+    connection: sqlite3.Connection, table: str, seq: int | None, content: str
+) -> None:
+    """Enter what a text has of them."""
+    if parts := second_terms(content):
+        connection.execute(
+            f"INSERT INTO {table} (rowid, grams) VALUES (?, ?)", (seq, parts)
+        )
+
+
+def unindex_grams(
+    connection: sqlite3.Connection, table: str, seq: int, content: str
+) -> None:
+    """Take them out again; `content` is what was entered."""
+    if parts := second_terms(content):
+        connection.execute(
+            f"INSERT INTO {table} ({table}, rowid, grams) VALUES ('delete', ?, ?)",
+            (seq, parts),
+        )
+
+
+def second_terms(content: str) -> str:
+    """Return the text for the second index: its grams, and the words that the first one misses."""
+    parts = grams(content)
+    if parts and (glued := glued_words(content)):
+        return " ".join([parts, *(f"{GLUED} {glued_terms(word)}" for word in glued)])
+    return parts
+
+
+def glued_terms(word: str) -> str:
+    """Return a word or code as the second index has it where it touches a script without spaces."""
+    return " ".join(GLUED + stem(token) for token in WORD.findall(fold_case(word)))
+
+
+def index_episode_grams(
+    connection: sqlite3.Connection, seq: int | None, content: str, index_terms: str
+) -> None:
+    """Enter what a summary's text and index terms have of them."""
+    index_grams(connection, "episode_gram_fts", seq, f"{content}\n{index_terms}")
+
+
+def unindex_episode_grams(
+    connection: sqlite3.Connection, seq: int, content: str, index_terms: str
+) -> None:
+    """Take them out again; the texts are what was entered."""
+    unindex_grams(connection, "episode_gram_fts", seq, f"{content}\n{index_terms}")
+
+
+log = logger()
+INDEXES = ("memory_fts", "episode_fts", "memory_gram_fts", "episode_gram_fts")
+TEXTS = {
+    "memory_gram_fts": "SELECT seq, content FROM memory_text",
+    "episode_gram_fts": "SELECT seq, content || char(10) || index_terms AS content FROM episodic_memory",
+}
+"""For an index without content of its own: where the texts are that it is refilled from."""
+_ROWS = {
+    "memory_fts": "SELECT seq FROM memory_text",
+    "episode_fts": "SELECT seq FROM episodic_memory",
+    "memory_gram_fts": "SELECT seq FROM memory_text",
+    "episode_gram_fts": "SELECT seq FROM episodic_memory",
+}
+MERGE_PAGES = 500
+"""Pages that one step of a purge merges: some 60 ms, for which writers wait."""
+MERGE_STEPS_MAX = 10_000
+DEPTH_MAX = 24
+"""Levels from which a purge rebuilds an index instead of merging it; a merge adds two."""
+DEPTH_UNSAFE = 200
+"""Levels at which an index is rebuilt when the file is opened; SQLite 3.40 fails at 2,000."""
+REINDEXING = 19
+"""The migration that makes the table of entries to be written again."""
+REINDEXED_ROWS = 2_000
+"""Entries that one transaction looks at when they are to be written again: some 100 ms."""
+PROGRESS_S = 10.0
+"""Seconds after which the log says how far that is."""
+_STRUCTURE_ROW = 10
+_SECOND_FORMAT = b"\xff\x00\x00\x01"
+
+
+def index_depth(connection: sqlite3.Connection, index: str) -> int | None:
+    """The number of levels in an index's structure record; None where that cannot be read.
+
+    It is read from the table behind the index, as the index itself may not open. The format is
+    that of `fts5StructureDecode` in SQLite's fts5_index.c.
+    """
+    row = connection.execute(
+        f"SELECT block FROM {index}_data WHERE id = ?", (_STRUCTURE_ROW,)
+    ).fetchone()
+    if row is None or len(row[0]) < 5:
+        return None
+    block: bytes = row[0][4:]
+    block = block.removeprefix(_SECOND_FORMAT)
+    depth = 0
+    for byte in block[:8]:
+        depth = depth << 7 | byte & 0x7F
+        if byte < 0x80:
+            return depth
+    return None
+
+
+def failing_indexes(connection: sqlite3.Connection) -> list[str]:
+    """The indexes that cannot answer a question."""
+    failing = []
+    for index in INDEXES:
+        try:
+            connection.execute(
+                f"SELECT rowid FROM {index} WHERE {index} MATCH 'a' LIMIT 1"
+            ).fetchone()
+        except sqlite3.DatabaseError as error:
+            if not _is_damage(error):
+                raise
+            failing.append(index)
+    return failing
+
+
+def _is_damage(error: sqlite3.DatabaseError) -> bool:
+    """Whether the index is at fault, and not a lock, the disk or memory."""
+    return error.sqlite_errorcode & 0xFF in {
+        sqlite3.SQLITE_CORRUPT,
+        sqlite3.SQLITE_ERROR,  # "vtable constructor failed"
+    }
+
+
+def heal_indexes(database: Path) -> list[str]:
+    """Rebuild, from the texts, the indexes that cannot be read or soon could not be.
+
+    Answers with their names. Each is rebuilt in one transaction, so that a crash leaves it as it
+    was. No statement may name an index before its tables are emptied: a connection keeps what it
+    knows of an index once it has opened it.
+    """
+    with closing(sqlite3.connect(database, isolation_level=None)) as connection:
+        connection.execute("BEGIN")
+        unsafe = _unsafe_indexes(connection)
+        connection.execute("ROLLBACK")
+    _rebuild_from_nothing(database, unsafe)
+    return unsafe
+
+
+def rebuild_indexes(database: Path) -> list[str]:
+    """Rebuild those indexes that cannot be read or do not match their texts; their names.
+
+    FTS5's own check compares them; one that fails counts as a mismatch.
+    """
+    with closing(sqlite3.connect(database, isolation_level=None)) as connection:
+        wrong = [index for index in INDEXES if not _matches(connection, index)]
+    _rebuild_from_nothing(database, wrong)
+    return wrong
+
+
+def _rebuild_from_nothing(database: Path, indexes: list[str]) -> None:
+    """Rebuild indexes, each in one transaction, by a connection that has opened none of them."""
+    if not indexes:
+        return
+    with closing(sqlite3.connect(database, isolation_level=None)) as connection:
+        connection.execute("PRAGMA secure_delete = ON")
+        for index in indexes:
+            connection.execute("BEGIN IMMEDIATE")
+            _empty_tables(connection, index)
+            rebuild_index(connection, index)
+            connection.execute("COMMIT")
+
+
+def _matches(connection: sqlite3.Connection, index: str) -> bool:
+    """Whether an index is sound and has the rows of its texts, and no other."""
+    compared = int(index not in TEXTS)
+    check = f"INSERT INTO {index} ({index}, rank) VALUES ('integrity-check', ?)"
+    extra = (
+        f"SELECT count(*) FROM (SELECT id FROM {index}_docsize EXCEPT {_ROWS[index]})"
+    )
+    try:
+        connection.execute(check, (compared,))
+        return bool(connection.execute(extra).fetchone() == (0,))
+    except sqlite3.DatabaseError:
+        return False
+
+
+def _unsafe_indexes(connection: sqlite3.Connection) -> list[str]:
+    """The indexes that cannot be read, or soon could not be."""
+    tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+    names = {name for (name,) in tables}
+    known = [index for index in INDEXES if index in names]
+    unsafe: set[str] = set()
+    for index in known:
+        depth = index_depth(connection, index)
+        if depth is None or depth >= DEPTH_UNSAFE:
+            unsafe.add(index)
+    if len(known) == len(INDEXES):
+        unsafe.update(failing_indexes(connection))
+    return [index for index in INDEXES if index in unsafe]
+
+
+def _empty_tables(connection: sqlite3.Connection, index: str) -> None:
+    """Leave the tables behind an index as those of a new one."""
+    for table in ("data", "idx", "docsize"):
+        connection.execute(f"DELETE FROM {index}_{table}")
+    connection.execute(
+        f"INSERT INTO {index}_data VALUES (1, x''), (?, x'00000000000000')",
+        (_STRUCTURE_ROW,),
+    )
+
+
+def rebuild_index(connection: sqlite3.Connection, index: str) -> None:
+    """Write an index anew from the texts, at once and without a trace of what was deleted."""
+    if index not in TEXTS:
+        connection.execute(f"INSERT INTO {index} ({index}) VALUES ('rebuild')")
+        return
+    connection.execute(f"INSERT INTO {index} ({index}) VALUES ('delete-all')")
+    for seq, content in connection.execute(TEXTS[index]):
+        index_grams(connection, index, seq, content)
+
+
+def finish_reindexing(connection: sqlite3.Connection) -> None:
+    """Write again the entries that are due, some in a transaction; a killed process goes on there.
+
+    Few entries need it: those of texts with words that touch a script without spaces. To write one
+    twice, as where the index was rebuilt meanwhile, leaves what to write it once does.
+    """
+    for name, after in connection.execute(
+        "SELECT name, seq FROM reindexing"
+    ).fetchall():
+        seq: int | None = after
+        changed = 0
+        began = said = time.monotonic()
+        while seq is not None:
+            connection.execute("BEGIN IMMEDIATE")
+            seq, written = _reindex(connection, name, seq)
+            connection.execute("COMMIT")
+            changed += written
+            if seq is None or time.monotonic() - said >= PROGRESS_S:
+                said = time.monotonic()
+                seconds = round(said - began, 1)
+                log.info(
+                    "index_entries_rewritten",
+                    index=name,
+                    entries=changed,
+                    duration_s=seconds,
+                )
+
+
+def _reindex(
+    connection: sqlite3.Connection, index: str, after: int
+) -> tuple[int | None, int]:
+    """Write the next entries again; the last of them, None at the end, and how many it were."""
+    ids = connection.execute(
+        f"SELECT id FROM {index}_docsize WHERE id > ? ORDER BY id LIMIT ?",
+        (after, REINDEXED_ROWS),
+    ).fetchall()
+    if not ids:
+        connection.execute("DELETE FROM reindexing WHERE name = ?", (index,))
+        return None, 0
+    changed = 0
+    texts = connection.execute(
+        f"SELECT seq, content FROM ({TEXTS[index]}) "
+        "WHERE seq IN (SELECT value ->> 0 FROM json_each(?))",
+        (json.dumps(ids),),
+    )
+    for seq, content in texts:
+        if glued_words(content):
+            connection.execute(
+                f"INSERT INTO {index} ({index}, rowid, grams) VALUES ('delete', ?, ?)",
+                (seq, grams(content)),
+            )
+            index_grams(connection, index, seq, content)
+            changed += 1
+    last: int = ids[-1][0]
+    connection.execute("UPDATE reindexing SET seq = ? WHERE name = ?", (last, index))
+    return last, changed
+
+
+def purge_indexes(connection: sqlite3.Connection) -> bool:
+    """Purge all indexes of a file that nobody else uses; False where damage prevents it."""
+    for index in INDEXES:
+        try:
+            depth = index_depth(connection, index)
+            if depth is None or depth > DEPTH_MAX:
+                rebuild_index(connection, index)
+            else:
+                connection.execute(f"INSERT INTO {index} ({index}) VALUES ('optimize')")
+        except sqlite3.DatabaseError as error:
+            if not _is_damage(error):
+                raise
+            return False
+    return True
+
+
+def purge_steps(index: str) -> Iterator[str]:
+    """The statements that merge an index until nothing deleted is left in it, one a step.
+
+    The first asks FTS5, by a negative rank, to merge all segments into one, and adds two levels.
+    Those after it go on with that merge. A negative rank there would start a new one, one more
+    level up, whenever something was written in between.
+    """
+    for step in range(MERGE_STEPS_MAX):
+        pages = MERGE_PAGES if step else -MERGE_PAGES
+        yield f"INSERT INTO {index} ({index}, rank) VALUES ('merge', {pages})"
+
+
+def quoted(term: str) -> str:
+    """A term as an FTS5 string, none of it read as syntax."""
+    return '"' + term.replace('"', '""') + '"'
+
+
+def any_of(terms: Iterable[str]) -> str:
+    """An FTS5 expression for any of the terms."""
+    return " OR ".join(map(quoted, terms))
+
+
+def all_of(having: Having) -> str:
+    """An FTS5 expression for rows that have each of these, in any form of any word of it."""
+    if len(having) == 1:
+        return any_of(chain.from_iterable(having[0]))
+    return " AND ".join(f"({any_of(chain.from_iterable(words))})" for words in having)

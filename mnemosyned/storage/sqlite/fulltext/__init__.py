@@ -1,1 +1,0 @@
-"""The full-text indexes: written, measured and rebuilt."""

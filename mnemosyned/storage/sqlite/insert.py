@@ -1,0 +1,275 @@
+"""Memories and episodes: inserted into working memory unless they are known, and read by id."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Collection, Iterator, Sequence
+from datetime import datetime
+from functools import partial
+from itertools import chain
+from typing import TypeVar, cast
+
+from mnemosyned.errors import NotFound
+from mnemosyned.memory.edit import HISTORY_MAX
+from mnemosyned.memory.intake import Intake, Known
+from mnemosyned.memory.ports import Draft, RecordStore, Remembered
+from mnemosyned.memory.rows import EPISODE_COLUMNS
+from mnemosyned.memory.values import Episode, MemoryRecord, Tier, content_hash
+from mnemosyned.storage.sqlite.fulltext import index_memories
+from mnemosyned.storage.sqlite.learnings import Keeper
+from mnemosyned.storage.sqlite.memories import (
+    BELOW,
+    chunks,
+    episode_at,
+    placeholders,
+    working_count,
+)
+from mnemosyned.storage.sqlite.rows import (
+    ARCHIVE_FIELDS,
+    MEMORY_COLUMNS,
+    MEMORY_FIELDS,
+    episode_from,
+    instant,
+    instant_text,
+    memory_from,
+    memory_row,
+)
+from mnemosyned.storage.sqlite.state import (
+    add_tags,
+    position_of,
+    set_state,
+    supersede,
+    was_said,
+)
+from mnemosyned.storage.sqlite.writer import Transactional, reads, writes
+
+T = TypeVar("T")
+
+TOGETHER = 50
+"""How many memories one statement takes: it binds ten values each, and older builds 999 in all."""
+
+# What was superseded or may expire does not stand for words that are said again.
+_SAME = (
+    "+session_id = ? AND content_hash = ? AND content = ? AND source IS ? "
+    "AND seq NOT IN (SELECT memory_seq FROM memory_state)"
+)
+SAID_BEFORE = (
+    f"SELECT id, created_at FROM working_memory WHERE {_SAME} "
+    f"UNION ALL SELECT id, created_at FROM archive WHERE {_SAME} "
+    "ORDER BY created_at LIMIT 1"
+)
+
+
+def _inserting(count: int) -> str:
+    row = f"({', '.join('?' for _ in MEMORY_COLUMNS.split(', '))})"
+    return f"INSERT INTO working_memory ({MEMORY_COLUMNS}) VALUES {', '.join([row] * count)}"
+
+
+def _having_id(count: int) -> str:
+    among = f"id IN ({', '.join('?' * count)})"
+    return (
+        f"SELECT id, content, created_at, content_hash FROM working_memory WHERE {among} "
+        f"UNION ALL SELECT id, content, created_at, content_hash FROM archive WHERE {among} "
+        f"UNION ALL SELECT id, NULL, created_at, NULL FROM episodic_memory WHERE {among}"
+    )
+
+
+# Two of each, so that they stay prepared whatever the size of a batch.
+_INSERT = {count: _inserting(count) for count in (1, TOGETHER)}
+_HAVING_ID = {count: _having_id(count) for count in (1, TOGETHER)}
+
+
+class SqliteIntake(Intake):
+    """New memories on their way into working memory and its index."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        super().__init__(partial(Keeper, connection))
+        self._connection = connection
+        self._inserted: list[tuple[int, MemoryRecord]] = []
+
+    def known_records(self, ids: Sequence[str]) -> dict[str, Known]:
+        return known_records(self._connection, ids)
+
+    def was_said(self, id: str, content: str) -> bool:
+        return was_said(self._connection, id, content)
+
+    def said_before(self, memory: MemoryRecord) -> tuple[str, datetime] | None:
+        content = memory.content
+        row = self._connection.execute(
+            SAID_BEFORE,
+            (memory.session, content_hash(content), content, memory.source) * 2,
+        ).fetchone()
+        return (row[0], instant(row[1])) if row else None
+
+    def forgotten(self, keys: Collection[str]) -> set[str]:
+        rows = self._connection.execute(
+            "SELECT id FROM agent_forgotten WHERE id IN (SELECT value FROM json_each(?))",
+            (json.dumps(list(keys)),),
+        )
+        return {key for (key,) in rows}
+
+    def supersede(self, *, old: str, new: str) -> None:
+        supersede(self._connection, old=old, new=new)
+
+    def insert(self, memories: Sequence[MemoryRecord]) -> None:
+        before = len(self._inserted)
+        for share in _shares(memories):
+            values = list(chain.from_iterable(map(memory_row, share)))
+            insert = self._connection.execute(_INSERT[len(share)], values)
+            last = cast("int", insert.lastrowid)
+            seqs = range(last - len(share) + 1, last + 1)
+            self._inserted += zip(seqs, share, strict=True)
+        for seq, memory in self._inserted[before:]:
+            if memory.valid_until:
+                moment = instant_text(memory.valid_until)
+                set_state(self._connection, seq, "valid_until", moment)
+            if memory.tags:
+                add_tags(self._connection, seq, memory.tags)
+
+    def finish(self) -> int:
+        # Indexed after all rows: an insert with a trigger is a savepoint, at which FTS5 would write
+        # out what it has gathered, row by row (twice the time of the batch).
+        texts = [(seq, memory.content, memory.role) for seq, memory in self._inserted]
+        index_memories(self._connection, texts)
+        return working_count(self._connection)
+
+
+def known_records(
+    connection: sqlite3.Connection, ids: Sequence[str]
+) -> dict[str, Known]:
+    """Return existing records with these ids."""
+    known: dict[str, Known] = {}
+    for chunk in _shares(ids):
+        rows = connection.execute(_HAVING_ID[len(chunk)], tuple(chunk) * 3)
+        for id, content, created_at, said in rows:
+            known[id] = (content, instant(created_at), said)
+    return known
+
+
+def _shares(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    """Yield items in chunks of the statement's size, the remainder one by one."""
+    whole = len(items) - len(items) % TOGETHER
+    for start in range(0, whole, TOGETHER):
+        yield items[start : start + TOGETHER]
+    for item in items[whole:]:
+        yield (item,)
+
+
+class SqliteRecords(Transactional, RecordStore):
+    """A `RecordStore` on one SQLite file."""
+
+    @writes
+    def remember(
+        self, connection: sqlite3.Connection, drafts: Sequence[Draft]
+    ) -> Remembered:
+        return SqliteIntake(connection).remember(drafts)
+
+    @reads
+    def get(self, connection: sqlite3.Connection, id: str) -> MemoryRecord | Episode:
+        record = _memory(connection, id) or episode_at(
+            connection, "id", id, details=True
+        )
+        if record is None:
+            raise NotFound(
+                f"nothing has the id {id!r}; `recall` shows the ids that exist",
+                field="id",
+            )
+        return record
+
+    @reads
+    def originals(
+        self, connection: sqlite3.Connection, episode: str
+    ) -> list[MemoryRecord]:
+        rows = connection.execute(
+            f"{BELOW} SELECT below.id, {ARCHIVE_FIELDS} FROM below "
+            "CROSS JOIN archive AS a ON a.episode_seq = below.seq ORDER BY a.created_at, a.seq",
+            (episode,),
+        ).fetchall()
+        return [memory_from(row[1:], tier=Tier.ARCHIVE, episode=row[0]) for row in rows]
+
+    @reads
+    def summaries(
+        self, connection: sqlite3.Connection, ids: Sequence[str]
+    ) -> list[Episode]:
+        rows = []
+        for chunk in chunks(ids):
+            rows += connection.execute(
+                f"SELECT {EPISODE_COLUMNS} FROM episodic_memory "
+                f"WHERE id IN ({placeholders(chunk)})",
+                chunk,
+            ).fetchall()
+        return sorted(
+            map(episode_from, rows),
+            key=lambda summary: (summary.covers_from, summary.id),
+        )
+
+    @reads
+    def working(
+        self, connection: sqlite3.Connection, ids: Sequence[str]
+    ) -> list[MemoryRecord]:
+        rows = connection.execute(
+            f"SELECT {MEMORY_FIELDS} FROM working_memory "
+            f"WHERE id IN ({', '.join('?' * len(ids))}) ORDER BY created_at, seq",
+            ids,
+        ).fetchall()
+        return [memory_from(row, tier=Tier.WORKING) for row in rows]
+
+    @reads
+    def existing(
+        self, connection: sqlite3.Connection, ids: Sequence[str]
+    ) -> list[MemoryRecord]:
+        found = (_memory(connection, id) for id in ids)
+        return [memory for memory in found if memory]
+
+    @reads
+    def working_count(self, connection: sqlite3.Connection) -> int:
+        return working_count(connection)
+
+    @reads
+    def history(self, connection: sqlite3.Connection, id: str) -> list[MemoryRecord]:
+        position = position_of(connection, id)
+        older: list[MemoryRecord] = []
+        waiting: Sequence[int] = [position[0]] if position else []
+        while waiting and len(older) < HISTORY_MAX:
+            marks = ", ".join("?" * len(waiting))
+            waiting = [
+                seq
+                for (seq,) in connection.execute(
+                    f"SELECT memory_seq FROM memory_state WHERE superseded_by IN ({marks}) "
+                    "ORDER BY superseded_at DESC, memory_seq DESC LIMIT ?",
+                    (*waiting, HISTORY_MAX),
+                )
+            ]
+            for seq in waiting:
+                older += _memory_at(connection, seq)
+        return older[:HISTORY_MAX]
+
+
+def _memory(connection: sqlite3.Connection, id: str) -> MemoryRecord | None:
+    """The memory of this id, wherever it is."""
+    row = connection.execute(
+        f"SELECT {MEMORY_FIELDS} FROM working_memory WHERE id = ?", (id,)
+    ).fetchone()
+    if row:
+        return memory_from(row, tier=Tier.WORKING)
+    row = connection.execute(
+        f"SELECT e.id, {ARCHIVE_FIELDS} FROM archive AS a "
+        "JOIN episodic_memory AS e ON e.seq = a.episode_seq WHERE a.id = ?",
+        (id,),
+    ).fetchone()
+    return memory_from(row[1:], tier=Tier.ARCHIVE, episode=row[0]) if row else None
+
+
+def _memory_at(connection: sqlite3.Connection, seq: int) -> list[MemoryRecord]:
+    row = connection.execute(
+        f"SELECT {MEMORY_FIELDS} FROM working_memory WHERE seq = ?", (seq,)
+    ).fetchone()
+    if row:
+        return [memory_from(row, tier=Tier.WORKING)]
+    row = connection.execute(
+        f"SELECT e.id, {ARCHIVE_FIELDS} FROM archive AS a "
+        "JOIN episodic_memory AS e ON e.seq = a.episode_seq WHERE a.seq = ?",
+        (seq,),
+    ).fetchone()
+    return [memory_from(row[1:], tier=Tier.ARCHIVE, episode=row[0])] if row else []

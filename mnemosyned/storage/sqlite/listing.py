@@ -1,0 +1,422 @@
+"""Pages of memories, summaries, sessions and sources, in the order of time.
+
+Working memory has an index by time. The archive is read episode by episode, in the order of the
+times these cover, until no episode that is left can hold a record of the page: an index over a
+million originals would take as much room as a third of their words. Filters that few rows pass
+are looked up first.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any, NamedTuple
+
+from mnemosyned.memory.listing import (
+    LIST_LIMITS,
+    ListFilter,
+    ListOrder,
+    ListPage,
+    MemoryGroup,
+    Place,
+    RecordKind,
+    SessionTotals,
+    SourceTotals,
+    session_totals,
+    source_totals,
+    spellings,
+)
+from mnemosyned.memory.ports import ListStore
+from mnemosyned.memory.values import Tier
+from mnemosyned.storage.sqlite.filters import among, tagged, within
+from mnemosyned.storage.sqlite.fulltext import any_of
+from mnemosyned.storage.sqlite.memories import episode_at, memories_at
+from mnemosyned.storage.sqlite.rows import SEQ_AMONG, instant, instant_text
+from mnemosyned.storage.sqlite.surroundings import projects_of
+from mnemosyned.storage.sqlite.writer import Transactional, reads
+
+_LAST = "\U0010ffff"
+_HOMES = ("working_memory", "archive", "episodic_memory")
+_ANY = " UNION ALL ".join(
+    f"SELECT 1 FROM (SELECT 1 FROM {home} WHERE id >= ? AND id < ? LIMIT 1)"
+    for home in _HOMES
+)
+
+
+def id_range(prefix: str) -> tuple[str, str]:
+    """Return the bounds of the ids that begin so: the first is included, the last is not."""
+    return prefix, prefix + _LAST
+
+
+def beginning(connection: sqlite3.Connection, prefixes: Sequence[str]) -> list[str]:
+    """Keep the prefixes with which an id begins."""
+    return [prefix for prefix in prefixes if _exists(connection, prefix)]
+
+
+def _exists(connection: sqlite3.Connection, prefix: str) -> bool:
+    row = connection.execute(
+        f"{_ANY} LIMIT 1", id_range(prefix) * len(_HOMES)
+    ).fetchone()
+    return row is not None
+
+
+ORDERS = {ListOrder.NEWEST: ("DESC", "<"), ListOrder.OLDEST: ("ASC", ">")}
+
+
+class Key(NamedTuple):
+    """A record's key in the order of a list."""
+
+    moment: str
+    kind: RecordKind
+    seq: int
+
+    def place(self) -> Place:
+        """Return the key as a place, for a cursor."""
+        return Place(moment=instant(self.moment), kind=self.kind, seq=self.seq)
+
+
+class _Clause(NamedTuple):
+    text: str
+    values: Sequence[Any]
+
+
+def page_keys(connection: sqlite3.Connection, wanted: ListFilter) -> list[Key]:
+    """Return the keys of a page in order, and one more if more follow."""
+    begins = partial(beginning, connection)
+    prefixes = spellings(wanted.id_prefix, begins) if wanted.id_prefix else []
+    if wanted.id_prefix and not prefixes:
+        return []
+    keys: list[Key] = []
+    if wanted.selects_memories:
+        keys += _memories(connection, wanted, prefixes)
+    if wanted.selects_summaries:
+        keys += _summaries(connection, wanted, prefixes)
+    keys.sort(reverse=wanted.order is ListOrder.NEWEST)
+    return keys[: wanted.limit + 1]
+
+
+# ------------------------------------------------------------------- memories
+
+
+def _memories(
+    connection: sqlite3.Connection, wanted: ListFilter, prefixes: Sequence[str]
+) -> list[Key]:
+    keys: list[Key] = []
+    for home in _homes(wanted.tier):
+        conditions = _conditions(wanted, RecordKind.MEMORY, prefixes)
+        rows = _few(connection, home, wanted, prefixes)
+        if rows is not None:
+            among_rows = _Clause(SEQ_AMONG, [json.dumps(rows)])
+            keys += _selected(connection, home, [among_rows, *conditions], wanted)
+        elif home == "archive":
+            keys += _archived(connection, conditions, wanted)
+        else:
+            keys += _selected(connection, home, conditions, wanted)
+    return keys
+
+
+def _homes(tier: Tier | None) -> tuple[str, ...]:
+    if tier is None:
+        return ("working_memory", "archive")
+    return ("working_memory",) if tier is Tier.WORKING else ("archive",)
+
+
+def _conditions(
+    wanted: ListFilter, kind: RecordKind, prefixes: Sequence[str]
+) -> list[_Clause]:
+    """The conditions on single memories."""
+    named, names = among(wanted.sessions, wanted.sources, column="+{}")
+    dated, moments = within(
+        wanted.since, wanted.until, first="created_at", last="created_at"
+    )
+    clauses = [
+        _Clause(" AND ".join(["1", *named]), names),
+        _Clause(" AND ".join(["1", *dated]), moments),
+    ]
+    if wanted.roles:
+        clauses.append(_one_of("role", wanted.roles))
+    if wanted.pinned is not None:
+        clauses.append(_Clause("pinned" if wanted.pinned else "NOT pinned", []))
+    clauses += [_Clause(text, wanted.tags) for text in tagged(wanted.tags)[0]]
+    if prefixes:
+        clauses.append(_begins(prefixes))
+    if wanted.valid_at:
+        clauses.append(_in_force(instant_text(wanted.valid_at)))
+    if wanted.after:
+        clauses.append(_beyond(wanted, kind, "created_at"))
+    return clauses
+
+
+def _one_of(column: str, names: Sequence[str]) -> _Clause:
+    return _Clause(f"{column} IN ({', '.join('?' * len(names))})", names)
+
+
+def _begins(prefixes: Sequence[str], column: str = "+id") -> _Clause:
+    """The condition on the beginning of an id; `id` as the column goes by the index of ids."""
+    either = " OR ".join([f"({column} >= ? AND {column} < ?)"] * len(prefixes))
+    bounds = [bound for prefix in prefixes for bound in id_range(prefix)]
+    return _Clause(f"({either})", bounds)
+
+
+def _in_force(moment: str) -> _Clause:
+    """Leave out what was superseded or has expired."""
+    return _Clause(
+        "NOT EXISTS (SELECT 1 FROM memory_state AS s WHERE s.memory_seq = seq "
+        "AND (s.superseded_at IS NOT NULL OR s.valid_until <= ?))",
+        [moment],
+    )
+
+
+def _beyond(wanted: ListFilter, kind: RecordKind, column: str) -> _Clause:
+    """The condition that a record comes after the last one of the page before."""
+    place = wanted.after
+    assert place is not None  # noqa: S101 asked for only with a cursor
+    _, beyond = ORDERS[wanted.order]
+    moment = instant_text(place.moment)
+    return _Clause(f"({column}, seq) {beyond} (?, ?)", [moment, place.seq_among(kind)])
+
+
+def _few(
+    connection: sqlite3.Connection,
+    home: str,
+    wanted: ListFilter,
+    prefixes: Sequence[str],
+) -> list[int] | None:
+    """Return the rows that the narrowest filter with an index leaves; None if they are many."""
+    if prefixes:
+        clause = _begins(prefixes, "id")
+    elif wanted.tags:
+        return _with_tags(connection, wanted.tags)
+    elif wanted.pinned:
+        clause = _Clause("pinned", [])
+    elif wanted.sessions:
+        clause = _one_of("+session_id", wanted.sessions)
+    elif wanted.roles and all(map(_has_word, wanted.roles)):
+        return _spoken(connection, wanted.roles)
+    else:
+        return None
+    return _rows(connection, home, clause)
+
+
+def _rows(
+    connection: sqlite3.Connection, home: str, clause: _Clause
+) -> list[int] | None:
+    """Return the rows for which a condition with an index holds; None if they are many."""
+    rows = connection.execute(
+        f"SELECT seq FROM {home} WHERE {clause.text} LIMIT ?",
+        (*clause.values, LIST_LIMITS.few + 1),
+    ).fetchall()
+    return None if len(rows) > LIST_LIMITS.few else [seq for (seq,) in rows]
+
+
+def _with_tags(connection: sqlite3.Connection, tags: Sequence[str]) -> list[int] | None:
+    """Return the rows with one of these tags; None if they are many."""
+    clause = _one_of("name", tags)
+    rows = connection.execute(
+        f"SELECT memory_seq FROM tag WHERE {clause.text} LIMIT ?",
+        (*clause.values, LIST_LIMITS.few + 1),
+    ).fetchall()
+    return None if len(rows) > LIST_LIMITS.few else [seq for (seq,) in rows]
+
+
+def _has_word(role: str) -> bool:
+    """Whether the full-text index has something of a role."""
+    return any(map(str.isalnum, role))
+
+
+def _spoken(connection: sqlite3.Connection, roles: Sequence[str]) -> list[int] | None:
+    """Return the rows of roles, by the full-text index; None if they are many.
+
+    What was pruned is not in it.
+    """
+    rows = connection.execute(
+        "SELECT rowid FROM memory_fts WHERE memory_fts MATCH ? UNION ALL "
+        "SELECT memory_seq FROM memory_state WHERE pruned_at IS NOT NULL LIMIT ?",
+        (f"role : ({any_of(roles)})", LIST_LIMITS.few + 1),
+    ).fetchall()
+    return None if len(rows) > LIST_LIMITS.few else [seq for (seq,) in rows]
+
+
+def _selected(
+    connection: sqlite3.Connection,
+    home: str,
+    conditions: Iterable[_Clause],
+    wanted: ListFilter,
+) -> list[Key]:
+    where, values = _joined(conditions)
+    direction, _ = ORDERS[wanted.order]
+    rows = connection.execute(
+        f"SELECT created_at, seq FROM {home} WHERE {where} "
+        f"ORDER BY created_at {direction}, seq {direction} LIMIT ?",
+        (*values, wanted.limit + 1),
+    )
+    return [Key(moment, RecordKind.MEMORY, seq) for moment, seq in rows]
+
+
+def _joined(conditions: Iterable[_Clause]) -> tuple[str, list[Any]]:
+    texts: list[str] = []
+    values: list[Any] = []
+    for clause in conditions:
+        texts.append(clause.text)
+        values += clause.values
+    return " AND ".join(texts) or "1", values
+
+
+# -------------------------------------------------------------------- archive
+
+
+def _archived(
+    connection: sqlite3.Connection, conditions: Sequence[_Clause], wanted: ListFilter
+) -> list[Key]:
+    """Read episode after episode until the rest cannot hold a record of the page."""
+    newest = wanted.order is ListOrder.NEWEST
+    keys: list[Key] = []
+    for episodes, bound in _episodes(connection, wanted):
+        among_episodes = _Clause(
+            "episode_seq IN (SELECT value FROM json_each(?))", [json.dumps(episodes)]
+        )
+        keys += _selected(connection, "archive", [among_episodes, *conditions], wanted)
+        keys.sort(reverse=newest)
+        del keys[wanted.limit + 1 :]
+        if bound is None or len(keys) <= wanted.limit:
+            continue
+        last = keys[-1].moment
+        if last > bound if newest else last < bound:
+            break
+    return keys
+
+
+def _episodes(
+    connection: sqlite3.Connection, wanted: ListFilter
+) -> Iterator[tuple[list[int], str | None]]:
+    """Yield episodes in the order of a list, and the bound of those that are left."""
+    direction, _ = ORDERS[wanted.order]
+    edge = "covers_until" if wanted.order is ListOrder.NEWEST else "covers_from"
+    where, values = _joined([_Clause("level = 0", []), *_episode_conditions(wanted)])
+    rows = connection.execute(
+        f"SELECT seq, {edge} FROM episodic_memory WHERE {where} ORDER BY {edge} {direction}",
+        values,
+    )
+    size = LIST_LIMITS.episodes_first
+    waiting = rows.fetchmany(size)
+    while waiting:
+        size = min(2 * size, LIST_LIMITS.episodes_max)
+        following = rows.fetchmany(size)
+        yield [seq for seq, _ in waiting], following[0][1] if following else None
+        waiting = following
+
+
+def _episode_conditions(wanted: ListFilter) -> list[_Clause]:
+    """The conditions on episodes: each has the session and source of its originals."""
+    named, names = among(wanted.sessions, wanted.sources, column="+{}")
+    dated, moments = within(
+        wanted.since, wanted.until, first="covers_from", last="covers_until"
+    )
+    clauses = [
+        _Clause(" AND ".join(["1", *dated]), moments),
+        _Clause(" AND ".join(["1", *named]), names),
+    ]
+    if wanted.after:
+        moment = instant_text(wanted.after.moment)
+        newest = wanted.order is ListOrder.NEWEST
+        beyond = "covers_from <= ?" if newest else "covers_until >= ?"
+        clauses.append(_Clause(beyond, [moment]))
+    return clauses
+
+
+# ------------------------------------------------------------------ summaries
+
+
+def _summaries(
+    connection: sqlite3.Connection, wanted: ListFilter, prefixes: Sequence[str]
+) -> list[Key]:
+    direction, _ = ORDERS[wanted.order]
+    moment = "period_from" if wanted.level else "covers_from"
+    named, names = among(wanted.sessions, wanted.sources, column="+{}")
+    dated, moments = within(
+        wanted.since, wanted.until, first="covers_from", last="covers_until"
+    )
+    clauses = [
+        _Clause(" AND ".join(["1", *named]), names),
+        _Clause(" AND ".join(["1", *dated]), moments),
+    ]
+    if wanted.level is not None:
+        clauses.append(_Clause("level = ?", [wanted.level]))
+    if wanted.level:
+        clauses.append(_Clause("period_from IS NOT NULL", []))
+    if prefixes:
+        rows = _rows(connection, "episodic_memory", _begins(prefixes, "id"))
+        few = None if rows is None else _Clause(SEQ_AMONG, [json.dumps(rows)])
+        clauses.append(few or _begins(prefixes))
+    if wanted.after:
+        clauses.append(_beyond(wanted, RecordKind.SUMMARY, moment))
+    where, values = _joined(clauses)
+    keys = connection.execute(
+        f"SELECT {moment}, seq FROM episodic_memory WHERE {where} "
+        f"ORDER BY {moment} {direction}, seq {direction} LIMIT ?",
+        (*values, wanted.limit + 1),
+    )
+    return [Key(start, RecordKind.SUMMARY, seq) for start, seq in keys]
+
+
+_GROUPS = (
+    "SELECT session_id, source, count(*), min(created_at), max(created_at) "
+    "FROM working_memory GROUP BY session_id, source UNION ALL "
+    "SELECT session_id, source, sum(item_count), min(covers_from), max(covers_until) "
+    "FROM episodic_memory NOT INDEXED WHERE level = 0 GROUP BY session_id, source"
+)
+
+
+class SqliteLists(Transactional, ListStore):
+    """A `ListStore` on one SQLite file."""
+
+    @reads
+    def page(self, connection: sqlite3.Connection, wanted: ListFilter) -> ListPage:
+        keys = page_keys(connection, wanted)
+        shown = keys[: wanted.limit]
+        memories = memories_at(connection, _seqs(shown, RecordKind.MEMORY))
+        summaries = [
+            episode_at(connection, "seq", seq)
+            for seq in _seqs(shown, RecordKind.SUMMARY)
+        ]
+        return ListPage(
+            [memories[seq] for seq in _seqs(shown, RecordKind.MEMORY)],
+            [summary for summary in summaries if summary],
+            shown[-1].place() if len(keys) > wanted.limit else None,
+        )
+
+    @reads
+    def sessions(self, connection: sqlite3.Connection) -> list[SessionTotals]:
+        groups = _groups(connection)
+        names = list(dict.fromkeys(group.session for group in groups))
+        return session_totals(groups, projects_of(connection, names))
+
+    @reads
+    def sources(self, connection: sqlite3.Connection) -> list[SourceTotals]:
+        return source_totals(_groups(connection))
+
+    @reads
+    def count_since(self, connection: sqlite3.Connection, moment: datetime) -> int:
+        since = instant_text(moment)
+        count: int = connection.execute(
+            "SELECT (SELECT count(*) FROM working_memory WHERE created_at >= ?) + "
+            "(SELECT count(*) FROM episodic_memory AS e CROSS JOIN archive AS a "
+            "ON a.episode_seq = e.seq WHERE e.level = 0 AND e.covers_until >= ? "
+            "AND a.created_at >= ?)",
+            (since, since, since),
+        ).fetchone()[0]
+        return count
+
+
+def _seqs(keys: Sequence[Key], kind: RecordKind) -> list[int]:
+    return [key.seq for key in keys if key.kind is kind]
+
+
+def _groups(connection: sqlite3.Connection) -> list[MemoryGroup]:
+    return [
+        MemoryGroup(session, source, memories, instant(first), instant(last))
+        for session, source, memories, first, last in connection.execute(_GROUPS)
+    ]

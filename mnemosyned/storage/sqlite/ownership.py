@@ -1,0 +1,328 @@
+"""Ownership of a database file: a lock beside it that names its process, and a guard at each commit.
+
+SQLite goes on writing to a file that has lost its name, and those commits are lost when the
+process ends. So each commit first looks where the path leads:
+
+- The file was deleted, and nothing has its name: all of it is written back, and the work goes on.
+Nothing is lost; to delete a memory for good, stop the daemon first. - Another file has its name,
+such as a backup that was put there: that file is never touched. The acknowledged memories are
+saved beside it, nothing more is taken, and a restart opens the other file. - The file was moved:
+the log is checkpointed into it, so that it is whole, and nothing more is taken. - The log was
+deleted: it is checkpointed into the file, which is whole then, and nothing more is taken.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from mnemosyned.errors import DatabaseInUse, DatabaseReplaced, StorageFailed
+from mnemosyned.logs import logger
+from mnemosyned.storage.sqlite.connections import NOTHING_KEPT, reason
+from mnemosyned.storage.sqlite.copies import copy_beside, finish_restore, flush, place
+from mnemosyned.storage.sqlite.file import COMPANIONS, PRIVATE, DatabaseFile, Presence
+
+RETRY_S = 5.0
+"""How long a rescue that failed is left alone: on a full disk each try takes a while."""
+RESCUED = ".rescued"
+"""The end of a whole copy's name, until it has the database's own."""
+
+log = logger()
+
+
+class DatabaseFileGuard:
+    """Watches over one open database; its methods are called with the writer's lock held."""
+
+    def __init__(
+        self,
+        file: DatabaseFile,
+        *,
+        connect: Callable[[Path], sqlite3.Connection],
+        renewed: Callable[[], object] = lambda: None,
+    ) -> None:
+        self._file = file
+        self._connect = connect
+        self.renewed = renewed
+        """Called when the path has another file than before, with the same memories in it."""
+        self.problem = ""
+        """Why nothing can be remembered; empty while all is well."""
+        self._presence = Presence.HERE
+        self._saved = False
+        self._tried = -RETRY_S
+        self._reconnect = False
+
+    def secured(self, connection: sqlite3.Connection) -> sqlite3.Connection:
+        """The connection to write with. Raises `DatabaseReplaced` where writing would lose."""
+        presence = self._file.presence()
+        if presence is not self._presence:
+            self._presence, self._saved = presence, False
+            self.retry_now()
+            log.warning("database_presence", now=presence.value)
+        if presence is Presence.HERE:
+            self.problem = ""
+            return self._reconnected(connection) if self._reconnect else connection
+        if not self._saved and time.monotonic() - self._tried >= RETRY_S:
+            self._rescue(presence, connection)
+        if self._reconnect:
+            return self._reconnected(connection)
+        raise DatabaseReplaced(
+            f"{NOTHING_KEPT}: {self.problem}", reason=self.problem, saved=self._saved
+        )
+
+    @property
+    def path(self) -> Path:
+        """Path of the database."""
+        return self._file.path
+
+    def retry_now(self) -> None:
+        """Let the next look try a rescue that failed, however short a time ago: it is the last."""
+        self._tried = -RETRY_S
+
+    def check(self) -> None:
+        """Raise `DatabaseReplaced` where the path does not lead to our file."""
+        presence = self._file.presence()
+        if presence is not Presence.HERE:
+            raise DatabaseReplaced(
+                self.problem
+                or f"{self._file.path} was {_HAPPENED[presence]} while it was open: try again "
+                "in a few seconds, or restart the daemon",
+                saved=self._saved,
+            )
+
+    def _rescue(self, presence: Presence, connection: sqlite3.Connection) -> None:
+        """Save what was acknowledged; what fails is tried again, at the latest in the end."""
+        path = self._file.path
+        try:
+            if presence is Presence.DELETED:
+                self._put_back(connection)
+                return
+            if presence is Presence.REPLACED or self._file.log_elsewhere():
+                self.problem = self._set_aside(connection)
+            else:
+                self.problem = _checkpointed(connection, path, presence)
+            self._saved = True
+        except (
+            FileExistsError
+        ):  # another file has come meanwhile: the next look sees it
+            self.problem = f"{path} was deleted, and another file is being put there"
+        except (OSError, sqlite3.Error) as error:
+            self._tried = time.monotonic()
+            self.problem = (
+                f"{path} was {_HAPPENED[presence]} while it was open, and what it held cannot be "
+                f"saved yet: {reason(error)}. It is tried again until this process ends"
+            )
+            log.error("rescue_failed", presence=presence.value, reason=reason(error))  # noqa: TRY400 tried again
+
+    def _put_back(self, connection: sqlite3.Connection) -> None:
+        """Write the deleted database back to its path, whole at every moment or not there.
+
+        The whole copy has a name of its own before the old log goes, and the next start gives it
+        the database's: see `finish_rescue`.
+        """
+        path = self._file.path
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        copy = copy_beside(connection, path).rename(_rescued(path))
+        flush(path.parent)
+        self._file.remove_companions()
+        try:
+            place(copy, path)
+        except FileExistsError:
+            copy.unlink(
+                missing_ok=True
+            )  # what is there is set aside from the connection again
+            raise
+        self._file.adopt(path)
+        self._reconnect = True
+        self._presence = Presence.HERE
+        self.problem = ""
+        log.warning("database_put_back", database=str(path), bytes=path.stat().st_size)
+
+    def _reconnected(self, connection: sqlite3.Connection) -> sqlite3.Connection:
+        fresh = self._connect(self._file.path)
+        self._file.know_companions()
+        if self._file.presence() is not Presence.HERE:
+            fresh.close()
+            self.check()
+        self._reconnect = False
+        connection.close()
+        self.renewed()
+        return fresh
+
+    def _set_aside(self, connection: sqlite3.Connection) -> str:
+        path = self._file.path
+        aside = path.with_name(
+            f"{path.name}.replaced-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+        )
+        copy_beside(connection, aside).rename(aside)
+        flush(path.parent)
+        self._file.remove_companions()  # a log beside a file that it is not of would damage that
+        log.warning("database_set_aside", copy=str(aside))
+        return (
+            f"{path} was replaced by another file while it was open. What was remembered until "
+            f"then is saved in {aside}. Restart the daemon to use the file that is there now"
+        )
+
+
+def finish_rescue(path: Path) -> None:
+    """Give a database its name back, where the process that saved it was killed before it could."""
+    copy = _rescued(path)
+    if not copy.exists():
+        return
+    if path.exists():
+        if copy.samefile(path):
+            copy.unlink()  # the second of two names
+        return
+    for suffix in COMPANIONS:  # of the deleted file, whose pages are others
+        Path(os.fspath(path) + suffix).unlink(missing_ok=True)
+    place(copy, path)
+    log.warning("database_put_back", database=str(path), bytes=path.stat().st_size)
+
+
+def _rescued(path: Path) -> Path:
+    return path.with_name(path.name + RESCUED)
+
+
+def _checkpointed(
+    connection: sqlite3.Connection, path: Path, presence: Presence
+) -> str:
+    """Checkpoint the log, so that the file is whole without it. Raises if a reader prevents it."""
+    if connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+        raise sqlite3.OperationalError("another program reads the database")
+    if presence is Presence.LOG_DELETED:
+        return (
+            f"the write-ahead log of {path} was deleted or replaced while it was open. Everything "
+            "that was acknowledged is in the database: restart the daemon"
+        )
+    return (
+        f"{path} was moved away while it was open. Everything that was acknowledged is in the "
+        "moved file: put it back, or restart the daemon to begin a new one"
+    )
+
+
+_HAPPENED = {
+    Presence.DELETED: "deleted",
+    Presence.MOVED: "moved away",
+    Presence.REPLACED: "replaced by another file",
+    Presence.LOG_DELETED: "robbed of its write-ahead log",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The process that holds a database."""
+
+    pid: int
+    socket: str | None = None
+    """Where it serves the verbs; None for a program that embeds the memory."""
+
+
+@contextmanager
+def owned(database: Path, *, socket: Path | None = None) -> Iterator[DatabaseFile]:
+    """Own the database, made where there is none, while the block runs.
+
+    Raises `DatabaseInUse`, `StorageFailed` and OSError. The kernel drops the locks with the
+    process, so a crash leaves nothing to clean up.
+    """
+    with locked(database) as descriptor:
+        file = DatabaseFile(_resolved(database))
+        try:
+            me = Owner(os.getpid(), str(socket.absolute()) if socket else None)
+            os.fchmod(descriptor, PRIVATE)
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, json.dumps(asdict(me)).encode(), 0)
+            yield file
+            with suppress(
+                OSError
+            ):  # of a failing disk: what an earlier owner left does not count
+                os.ftruncate(descriptor, 0)
+        finally:
+            file.close()
+
+
+@contextmanager
+def locked(database: Path) -> Iterator[int]:
+    """Keep every other process from a database while the block runs; yields the lock file.
+
+    What a killed process left half moved is finished first. Raises `DatabaseInUse`,
+    `StorageFailed` and OSError.
+    """
+    database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with _lock_file(database, os.O_RDWR | os.O_CREAT) as descriptor:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise DatabaseInUse(_in_use(database)) from None
+        resolved = _resolved(database)
+        finish_restore(resolved)
+        finish_rescue(resolved)
+        yield descriptor
+
+
+def owner_of(database: Path) -> Owner | None:
+    """Who owns the database now, None where it is free."""
+    try:
+        with _lock_file(database, os.O_RDONLY) as descriptor:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return _owner(os.pread(descriptor, 4096, 0))
+    except FileNotFoundError:
+        pass
+    return None
+
+
+def _owner(text: bytes) -> Owner:
+    """The owner that a lock file names; process 0 where something else wrote to it."""
+    try:
+        said = json.loads(text)
+        owner = Owner(said["pid"], said["socket"])
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return Owner(0)
+    known = isinstance(owner.pid, int) and isinstance(owner.socket, str | None)
+    return owner if known else Owner(0)
+
+
+@contextmanager
+def _lock_file(database: Path, flags: int) -> Iterator[int]:
+    """The open lock file. Raises `StorageFailed` where its name is a link to another file."""
+    database = _resolved(database)  # one file, one lock, whatever links lead to it
+    path = database.with_name(database.name + ".lock")
+    try:
+        descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, PRIVATE)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise StorageFailed(
+            f"{path} is a symbolic link, and what it leads to would be overwritten: remove it"
+        ) from error
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _resolved(database: Path) -> Path:
+    # A loop is a RuntimeError before Python 3.13, and since then stays a link.
+    with suppress(RuntimeError, OSError):
+        resolved = database.resolve()
+        if not resolved.is_symlink():
+            return resolved
+    raise StorageFailed(f"{database} is a loop of symbolic links: name another file")
+
+
+def _in_use(database: Path) -> str:
+    owner = owner_of(database) or Owner(0)
+    where = f", which listens on {owner.socket}" if owner.socket else ""
+    return (
+        f"{database} is in use by process {owner.pid or 'unknown'}{where}. "
+        "Talk to that one, stop it, or choose another database."
+    )

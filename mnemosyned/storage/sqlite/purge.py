@@ -1,0 +1,116 @@
+"""Secure delete: forgotten words leave index segments, pages and the write-ahead log."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
+
+from mnemosyned.storage.sqlite.connections import Readers
+from mnemosyned.storage.sqlite.fulltext import (
+    DEPTH_MAX,
+    INDEXES,
+    index_depth,
+    purge_steps,
+    rebuild_index,
+)
+from mnemosyned.storage.sqlite.writer import Writer
+
+T = TypeVar("T")
+
+CHECKPOINT_TRIES = 40
+CHECKPOINT_PAUSE_S = 0.05
+"""Two seconds in all: a recall of ours has ended by then, another program may go on for ever."""
+
+
+def request_purge(connection: sqlite3.Connection) -> None:
+    """Note, within the deletion's own transaction, that its words are still to be purged.
+
+    Each deletion has a number of its own, so that a purge which began before it does not count.
+    """
+    connection.execute(
+        "INSERT INTO scrub_due SELECT ifnull(max(asked), 0) + 1 FROM scrub_due"
+    )
+
+
+class Purge:
+    """Purges one file. Safe from any thread; one runs at a time."""
+
+    def __init__(
+        self, writer: Writer, readers: Readers, *, checkpoint: Callable[[], object]
+    ) -> None:
+        """`checkpoint` copies the log into the file while others read and write."""
+        self._writer = writer
+        self._readers = readers
+        self._checkpoint = checkpoint
+        self._running = threading.Lock()
+
+    def due(self) -> bool:
+        """Whether something was deleted that is still to be purged."""
+        with self._readers.snapshot() as connection:
+            return (
+                connection.execute("SELECT 1 FROM scrub_due LIMIT 1").fetchone()
+                is not None
+            )
+
+    def run(self) -> bool:
+        """Purge what was deleted before this call; False where another program forbids it."""
+        with self._running:
+            with self._readers.snapshot() as connection:
+                (newest,) = connection.execute(
+                    "SELECT max(asked) FROM scrub_due"
+                ).fetchone()
+            if newest is None:
+                return True
+            for index in INDEXES:
+                self._purge_index(index)
+            clean = self._writer.compact() and self._empty_log()
+            if clean:
+                self._write(partial(_mark_purged, newest=newest))
+        return clean
+
+    def _write(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Write without waiting for the disk: what a power failure takes back is done again."""
+        (outcome,) = self._writer.write_each([work], durable=False)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    def _purge_index(self, index: str) -> None:
+        """Merge an index in steps, between which others write; rebuild one that is too deep."""
+        depth = self._write(partial(index_depth, index=index))
+        if depth is None or depth > DEPTH_MAX:
+            self._write(partial(rebuild_index, index=index))
+            return
+        for statement in purge_steps(index):
+            if not self._write(partial(_merged, statement=statement)):
+                break
+
+    def _empty_log(self) -> bool:
+        """Copy the log into the file and truncate it, which no reader may be in the way of.
+
+        Most of it is copied while others read. For the last of it our own readers are paused, a
+        moment at a time, as some recall would otherwise always be under way.
+        """
+        self._checkpoint()
+        for _ in range(CHECKPOINT_TRIES):
+            with self._readers.paused(wait_s=CHECKPOINT_PAUSE_S) as alone:
+                if alone and self._writer.checkpoint(wait_s=0):
+                    return True
+            time.sleep(CHECKPOINT_PAUSE_S)
+        return False
+
+
+def _mark_purged(connection: sqlite3.Connection, newest: int) -> None:
+    """Take away the notes of the deletions up to this one."""
+    connection.execute("DELETE FROM scrub_due WHERE asked <= ?", (newest,))
+
+
+def _merged(connection: sqlite3.Connection, statement: str) -> bool:
+    """Run one step of a merge; False where there was nothing left to do."""
+    before = connection.total_changes
+    connection.execute(statement)
+    return connection.total_changes - before >= 2

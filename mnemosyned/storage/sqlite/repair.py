@@ -1,0 +1,244 @@
+"""Repairs a database that no process has open: missing tables, indexes, counts and orphaned rows.
+
+No memory is deleted by it. An original whose summary is gone goes back to working memory, from
+which the next sleep takes it. Exact values that an earlier Python or version read wrongly are
+extracted again from the originals.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+from mnemosyned.memory.values import Detail, DetailKind, MemoryRecord
+from mnemosyned.storage.sqlite.fulltext import rebuild_indexes
+from mnemosyned.storage.sqlite.memories import insert_details
+from mnemosyned.storage.sqlite.schema import blank_database, missing_parts
+from mnemosyned.storage.sqlite.state import has_pruned, invalidate
+from mnemosyned.storage.sqlite.verification import (
+    MISCOUNTED,
+    ORIGINALS,
+    ORPHANS,
+    Orphans,
+    tables,
+)
+from mnemosyned.text.exact_values import extract_details, mask_memories
+
+EPISODES_AT_ONCE = 100
+"""Episodes whose values one transaction extracts again: some 2,000 originals."""
+PROGRESS_EPISODES = 10_000
+_LOST = (
+    "SELECT seq FROM archive WHERE episode_seq NOT IN (SELECT seq FROM episodic_memory)"
+)
+_TOTALS = """
+UPDATE tier_totals SET (count, characters) = (
+    SELECT count(*), ifnull(sum(length(content)), 0) FROM {table}
+) WHERE tier = '{tier}' AND count != (SELECT count(*) FROM {table})
+"""
+_TABLES = {
+    "working": "working_memory",
+    "episodic": "episodic_memory",
+    "archive": "archive",
+}
+
+
+def repair_database(database: Path, migrations: Path) -> Iterator[str]:
+    """Mend what is wrong, each kind of fault in one transaction; yields what was done."""
+    with closing(_opened(database)) as connection:
+        yield from _recreate_missing(connection, migrations)
+        present = tables(connection)
+        yield from _return_orphans(connection)
+        yield from _unlinked(connection)
+        for orphans in ORPHANS:
+            if orphans.table in present:
+                yield from _without(connection, orphans)
+        yield from _recount_totals(connection)
+    for index in rebuild_indexes(database):
+        yield f"rebuilt the full-text index {index} from the texts"
+
+
+def _opened(database: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(database, isolation_level=None)
+    connection.execute("PRAGMA secure_delete = ON")
+    connection.execute("PRAGMA synchronous = FULL")
+    return connection
+
+
+def _recreate_missing(
+    connection: sqlite3.Connection, migrations: Path
+) -> Iterator[str]:
+    """Make what the schema has and the file lacks: a table with the rows of a new database."""
+    with closing(blank_database(migrations)) as blank:
+        connection.execute("BEGIN IMMEDIATE")
+        missing = missing_parts(connection, blank)
+        for kind, name, sql in missing:
+            connection.execute(sql)
+            rows = []
+            if kind == "table" and not sql.startswith("CREATE VIRTUAL"):
+                rows = blank.execute(f'SELECT * FROM "{name}"').fetchall()
+            for row in rows:
+                marks = ", ".join("?" * len(row))
+                connection.execute(f'INSERT INTO "{name}" VALUES ({marks})', row)
+        connection.execute("COMMIT")
+    for kind, name, _ in missing:
+        yield f"made the {kind} {name} again"
+
+
+def lacking_values(connection: sqlite3.Connection, *, limit: int) -> int:
+    """Count the newest originals that lack an exact value which their words hold."""
+    if "detail_kind" not in tables(connection):
+        return 0
+    newest = connection.execute(
+        "SELECT seq, content FROM archive WHERE content != '' ORDER BY seq DESC LIMIT ?",
+        (limit,),
+    )
+    return sum(
+        any(
+            (detail.kind, detail.value) not in values
+            for detail in extract_details(content)
+        )
+        for values, content in (
+            (_values(connection, seq), content) for seq, content in newest
+        )
+    )
+
+
+def _values(connection: sqlite3.Connection, seq: int) -> dict[tuple[str, str], bool]:
+    """Return the stored exact values of an original, and whether each is a secret."""
+    rows = connection.execute(
+        "SELECT k.name, d.value, d.sensitive FROM detail AS d "
+        "JOIN detail_kind AS k ON k.number = d.kind WHERE d.memory_seq = ?",
+        (seq,),
+    )
+    return {(kind, value): bool(sensitive) for kind, value, sensitive in rows}
+
+
+def extract_again(database: Path) -> Iterator[str]:
+    """Extract the exact values of all originals as a sleep does, a few episodes in a transaction.
+
+    Yields how far it is. A summary is emptied, to be rewritten from its originals, where a secret is
+    found that was not masked in it; one with pruned originals stays, as it is all that is left.
+    """
+    done = changed = emptied = last = 0
+    with closing(_opened(database)) as connection:
+        while episodes := connection.execute(
+            "SELECT seq FROM episodic_memory WHERE level = 0 AND seq > ? ORDER BY seq LIMIT ?",
+            (last, EPISODES_AT_ONCE),
+        ).fetchall():
+            connection.execute("BEGIN IMMEDIATE")
+            unmasked = []
+            for (episode,) in episodes:
+                count, has_new_secret = _extract_again(connection, episode)
+                changed += count
+                if has_new_secret and not has_pruned(connection, episode):
+                    unmasked.append(episode)
+            invalidate(connection, unmasked)
+            connection.execute("COMMIT")
+            emptied += len(unmasked)
+            done += len(episodes)
+            ((last,),) = episodes[-1:]
+            if done % PROGRESS_EPISODES == 0:
+                yield f"read the originals of {done:,} summaries so far"
+    yield f"extracted the exact values of {changed:,} originals again"
+    if emptied:
+        yield f"emptied {emptied:,} summaries, which the next sleep rewrites with secrets masked"
+
+
+def _extract_again(connection: sqlite3.Connection, episode: int) -> tuple[int, bool]:
+    """Return how many originals changed, and whether a value is newly known as a secret."""
+    originals = connection.execute(
+        "SELECT seq, id, content FROM archive WHERE episode_seq = ? AND content != ''",
+        (episode,),
+    ).fetchall()
+    moment = datetime.now(UTC)  # which plays no part in it
+    memories = [
+        MemoryRecord(id=id, content=content, created_at=moment)
+        for _, id, content in originals
+    ]
+    _, details = mask_memories(memories)
+    changed, has_new_secret = 0, False
+    for seq, id, _ in originals:
+        old = _values(connection, seq)
+        new = {
+            (detail.kind, detail.value): detail
+            for detail in details
+            if detail.memory == id
+        }
+        # What another memory shows to be secret stays so; a cut value goes.
+        wanted = {pair: True for pair, sensitive in old.items() if sensitive}
+        wanted |= {
+            pair: detail.sensitive or old.get(pair, False)
+            for pair, detail in new.items()
+        }
+        if wanted == old or new.keys() <= old.keys():
+            continue
+        changed += 1
+        has_new_secret |= any(wanted[pair] and not old.get(pair) for pair in wanted)
+        connection.execute("DELETE FROM detail WHERE memory_seq = ?", (seq,))
+        insert_details(
+            connection,
+            [
+                Detail(DetailKind(kind), value, sensitive=sensitive, memory=id)
+                for (kind, value), sensitive in wanted.items()
+            ],
+            episode,
+        )
+    return changed, has_new_secret
+
+
+def _return_orphans(connection: sqlite3.Connection) -> Iterator[str]:
+    """Bring originals without a summary back to working memory."""
+    columns = [
+        name for _, name, *_ in connection.execute("PRAGMA table_info(working_memory)")
+    ]
+    names = ", ".join(columns)
+    connection.execute("BEGIN IMMEDIATE")
+    moved = connection.execute(
+        f"INSERT INTO working_memory ({names}) SELECT {names} FROM archive "
+        f"WHERE seq IN ({_LOST}) AND content != ''"
+    ).rowcount
+    connection.execute(
+        f"DELETE FROM archive WHERE seq IN ({_LOST}) AND seq IN (SELECT seq FROM working_memory)"
+    )
+    connection.execute("COMMIT")
+    if moved:
+        yield f"brought {moved:,} originals without a summary back to working memory"
+
+
+def _unlinked(connection: sqlite3.Connection) -> Iterator[str]:
+    """Take summaries out from under one that does not exist; they are rolled up again."""
+    changed = connection.execute(
+        "UPDATE episodic_memory SET parent_id = NULL "
+        "WHERE parent_id NOT IN (SELECT id FROM episodic_memory)"
+    ).rowcount
+    if changed:
+        yield f"took {changed:,} summaries out from under one that does not exist"
+
+
+def _without(connection: sqlite3.Connection, orphans: Orphans) -> Iterator[str]:
+    statement = f"DELETE FROM {orphans.table}"
+    if not orphans.deleted:
+        statement = f"UPDATE {orphans.table} SET {orphans.column} = NULL"
+    changed = connection.execute(f"{statement} WHERE {orphans.where}").rowcount
+    if changed:
+        action = "removed" if orphans.deleted else "mended"
+        yield f"{action} {changed:,} {orphans.words}"
+
+
+def _recount_totals(connection: sqlite3.Connection) -> Iterator[str]:
+    miscounted = sum(
+        connection.execute(
+            f"UPDATE episodic_memory AS e SET item_count = {ORIGINALS} "
+            f"WHERE level = ? AND {MISCOUNTED}",
+            (level,),
+        ).rowcount
+        for level in range(4)  # upward, as each level counts the one below
+    )
+    if miscounted:
+        yield f"counted the originals of {miscounted:,} summaries again"
+    for tier, table in _TABLES.items():
+        if connection.execute(_TOTALS.format(table=table, tier=tier)).rowcount:
+            yield f"counted the {tier} tier again"

@@ -1,0 +1,169 @@
+"""Rows and values: the one place where a table's columns meet the fields of memories."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from mnemosyned.instants import in_zone
+from mnemosyned.memory import rows
+from mnemosyned.memory.consolidation import LogEntry
+from mnemosyned.memory.exchange import ExportedMemory
+from mnemosyned.memory.rows import EPISODE_COLUMNS, LOG_COLUMNS
+from mnemosyned.memory.values import Episode, MemoryRecord, Tier, content_hash
+
+Row = tuple[Any, ...]
+
+MEMORY_COLUMNS = "id, session_id, source, role, content, importance, pinned, metadata, created_at, content_hash"
+_FIELDS = (
+    "id, session_id, source, role, content, importance, pinned, metadata, created_at"
+)
+_STATE = (
+    "(SELECT json_array(s.valid_until, s.superseded_at, s.pruned_at, ("
+    "SELECT n.id FROM working_memory AS n WHERE n.seq = s.superseded_by UNION ALL "
+    "SELECT n.id FROM archive AS n WHERE n.seq = s.superseded_by)) "
+    "FROM memory_state AS s WHERE s.memory_seq = {seq})"
+)
+"""NULL for most; one look-up for the few of which there is more to say."""
+_TAGS = (
+    "(SELECT group_concat(t.name, char(10)) FROM tag AS t WHERE t.memory_seq = {seq})"
+)
+_EDITED = "(SELECT max(r.changed_at) FROM revision AS r WHERE r.memory_seq = {seq})"
+_BESIDE = f"{_STATE}, {_TAGS}, {_EDITED}"
+MEMORY_FIELDS = f"{_FIELDS}, {_BESIDE.format(seq='working_memory.seq')}"
+ARCHIVE_FIELDS = ", ".join(
+    [*(f"a.{name}" for name in _FIELDS.split(", ")), _BESIDE.format(seq="a.seq")]
+)
+EPISODE_WRITTEN = f"{EPISODE_COLUMNS}, index_terms"
+"""The terms are searched and never read with the rest, so that nothing shows them."""
+EPISODE_PLACEHOLDERS = ", ".join("?" for _ in EPISODE_WRITTEN.split(", "))
+LOG_PLACEHOLDERS = ", ".join("?" for _ in LOG_COLUMNS.split(", "))
+SEQ_AMONG = "seq IN (SELECT value FROM json_each(?))"
+"""One text for any number of rows: SQLite reads a statement once, and these are asked again."""
+
+
+def instant_text(moment: datetime) -> str:
+    """UTC, always 27 characters, so that text order is time order."""
+    return in_zone(moment, UTC).isoformat(timespec="microseconds")[:26] + "Z"
+
+
+def instant(text: str) -> datetime:
+    """The moment a stored text means."""
+    return datetime.fromisoformat(text)
+
+
+def optional_instant(text: str | None) -> datetime | None:
+    """The moment a stored text means, if there is one."""
+    return datetime.fromisoformat(text) if text else None
+
+
+pending_from = partial(rows.pending_from, moment=instant)
+episode_from = partial(rows.episode_from, moment=instant)
+log_entry_from = partial(rows.log_entry_from, moment=instant)
+
+
+def memory_row(memory: MemoryRecord | ExportedMemory) -> Row:
+    """Values for MEMORY_COLUMNS."""
+    metadata = (
+        msgspec.json.encode(memory.metadata).decode() if memory.metadata else "{}"
+    )
+    return (
+        memory.id,
+        memory.session,
+        memory.source,
+        memory.role,
+        memory.content,
+        memory.importance,
+        int(memory.pinned),
+        metadata,
+        instant_text(memory.created_at),
+        content_hash(memory.content),
+    )
+
+
+def memory_from(
+    row: Sequence[Any], *, tier: Tier, episode: str | None = None
+) -> MemoryRecord:
+    """A memory from MEMORY_FIELDS."""
+    (
+        id,
+        session,
+        source,
+        role,
+        content,
+        importance,
+        pinned,
+        metadata,
+        created_at,
+        state,
+        tags,
+        edited_at,
+    ) = row
+    valid_until, superseded_at, pruned_at, superseded_by = (
+        msgspec.json.decode(state) if state else (None,) * 4
+    )
+    return MemoryRecord(
+        id=id,
+        session=session,
+        source=source,
+        role=role,
+        content=content,
+        importance=importance,
+        pinned=bool(pinned),
+        metadata={} if metadata == "{}" else msgspec.json.decode(metadata),
+        created_at=instant(created_at),
+        tier=tier,
+        episode=episode,
+        valid_until=optional_instant(valid_until),
+        superseded_at=optional_instant(superseded_at),
+        superseded_by=superseded_by,
+        pruned_at=optional_instant(pruned_at),
+        tags=tuple(sorted(tags.split("\n"))) if tags else (),
+        edited_at=optional_instant(edited_at),
+    )
+
+
+def episode_row(episode: Episode, index_terms: str) -> Row:
+    """Values for EPISODE_WRITTEN."""
+    return (
+        episode.id,
+        episode.session,
+        episode.source,
+        episode.level,
+        episode.content,
+        episode.item_count,
+        instant_text(episode.covers_from),
+        instant_text(episode.covers_until),
+        episode.summarizer,
+        episode.parent,
+        instant_text(episode.created_at),
+        instant_text(episode.period_from) if episode.period_from else None,
+        index_terms,
+    )
+
+
+def log_row(entry: LogEntry) -> Row:
+    """Values for LOG_COLUMNS."""
+    return (
+        entry.session,
+        entry.items_consolidated,
+        entry.summary_preview,
+        instant_text(entry.created_at),
+        entry.cycle,
+        entry.source,
+        entry.episode,
+        entry.trigger,
+        entry.summarizer,
+        entry.status,
+        entry.error,
+        entry.duration_s,
+        entry.chars_before,
+        entry.chars_after,
+        entry.fallback_reason,
+        entry.level,
+        entry.model_share,
+    )

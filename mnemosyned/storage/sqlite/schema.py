@@ -1,0 +1,154 @@
+"""The schema of a file, brought up to date: numbered SQL files, each in one transaction."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mnemosyned.errors import SchemaTooNew, StorageFailed
+
+if TYPE_CHECKING:
+    from sqlite_utils import Database
+
+
+MIGRATION_SET = "mnemosyned"
+APPLICATION_ID = 0x4D6E656D
+"""What SQLite's header says of whose file it is: Mnem."""
+_OURS = "working_memory"
+"""The table that every version of ours has."""
+_BEFORE = {"_sqlite_migrations"}
+"""What a start that was killed amid the first migration may leave."""
+
+
+def schema_version(connection: sqlite3.Connection) -> int:
+    """The number of the last migration the file has had; 0 for a new file."""
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    return version
+
+
+def refuse_foreign(connection: sqlite3.Connection, path: Path) -> None:
+    """Raise `StorageFailed` for the database of another program; reads only."""
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    if application == APPLICATION_ID:
+        return
+    tables = {
+        name
+        for (name,) in connection.execute(
+            "SELECT name FROM sqlite_schema WHERE type = 'table'"
+        )
+    }
+    if application or (_OURS not in tables and tables - _BEFORE):
+        some = ", ".join(sorted(tables - _BEFORE)[:3])
+        raise StorageFailed(
+            f"{path} is the SQLite database of another program (tables: {some or 'none'}); nothing "
+            "was changed in it. Choose another file"
+        )
+
+
+def latest_version(migrations: Path) -> int:
+    """The schema version that this program writes."""
+    return _number(_migrations(migrations)[-1])
+
+
+def refuse_newer(connection: sqlite3.Connection, latest: int) -> None:
+    """Raise `SchemaTooNew` for a file of a later version."""
+    version = schema_version(connection)
+    if version > latest:
+        raise SchemaTooNew(
+            f"the database has schema version {version}, this mnemosyned knows {latest}; "
+            "install the version that wrote it, or a later one"
+        )
+
+
+def upgrade(connection: sqlite3.Connection, migrations: Path) -> bool:
+    """Apply what the file lacks; whether that was anything.
+
+    Raises `SchemaTooNew` for a file of a later version.
+    """
+    files = _migrations(migrations)
+    latest = _number(files[-1])
+    refuse_newer(connection, latest)
+    version = schema_version(connection)
+    if version < latest:
+        _apply(connection, files)
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    if application != APPLICATION_ID:
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    return version < latest or application != APPLICATION_ID
+
+
+def blank_database(migrations: Path) -> sqlite3.Connection:
+    """Return a database of the present schema in memory, to compare another with."""
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    upgrade(connection, migrations)
+    return connection
+
+
+def missing_parts(
+    connection: sqlite3.Connection, blank: sqlite3.Connection
+) -> list[tuple[str, str, str]]:
+    """Return type, name and SQL of what a blank database has and another lacks, tables first.
+
+    The tables behind a full-text index come with it, and are left out.
+    """
+    parts = (
+        "SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL "
+        "AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY "
+        "CASE type WHEN 'table' THEN 0 WHEN 'view' THEN 1 ELSE 2 END, rowid"
+    )
+    present = {(kind, name) for kind, name, _ in connection.execute(parts)}
+    wanted = blank.execute(parts).fetchall()
+    indexes = [name for _, name, sql in wanted if sql.startswith("CREATE VIRTUAL")]
+    behind = tuple(f"{index}_" for index in indexes)
+    return [
+        (kind, name, sql)
+        for kind, name, sql in wanted
+        if (kind, name) not in present and not name.startswith(behind)
+    ]
+
+
+def _migrations(folder: Path) -> list[Path]:
+    files = sorted(folder.glob("[0-9][0-9][0-9][0-9]_*.sql"))
+    if not files:
+        raise StorageFailed(f"no migrations in {folder}; install mnemosyned again")
+    return files
+
+
+def _apply(connection: sqlite3.Connection, files: list[Path]) -> None:
+    # Loaded here, since a file that is up to date must not wait for it at every start.
+    from sqlite_utils import Database, Migrations  # noqa: PLC0415
+
+    ours = Migrations(MIGRATION_SET)
+    for file in files:
+        ours(name=file.stem)(_migration(file))
+    ours.apply(Database(connection, execute_plugins=False))
+
+
+def _migration(file: Path) -> Callable[[Database], None]:
+    def migrate(database: Database, /) -> None:
+        for statement in _statements(file.read_text(encoding="utf-8")):
+            database.conn.execute(statement)
+        database.conn.execute(f"PRAGMA user_version = {_number(file)}")
+
+    migrate.__name__ = file.stem
+    return migrate
+
+
+def _statements(script: str) -> Iterator[str]:
+    """Part a script into statements, since `executescript` would commit in between."""
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+    if statement.strip():
+        raise StorageFailed(
+            f"a migration ends in the middle of a statement: {statement[:80]!r}"
+        )
+
+
+def _number(file: Path) -> int:
+    return int(file.name[:4])

@@ -1,0 +1,593 @@
+"""Candidates for a question: rows by words, by time and by order in time, with their summaries."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from heapq import nlargest
+from typing import Any
+
+from mnemosyned.instants import in_zone
+from mnemosyned.memory.periods import period_of
+from mnemosyned.memory.ports import SearchStore
+from mnemosyned.memory.values import Episode, Tier
+from mnemosyned.search.bm25 import READ_CHARS_MAX
+from mnemosyned.search.candidates import overlapping_span
+from mnemosyned.search.finding import (
+    COMPARED_CHARS,
+    EPISODES_MAX,
+    ORDERED_MAX,
+    SCORED_MAX,
+    WALKED_MAX,
+    OriginalTotals,
+    SearchIndex,
+    TimedMemory,
+    asked_time,
+    find_candidates,
+    only_time_asked,
+    scores_by_time,
+)
+from mnemosyned.search.query import (
+    Documents,
+    Match,
+    Query,
+    RankedResult,
+    SearchCandidates,
+)
+from mnemosyned.search.scoring import REACH
+from mnemosyned.search.words import Forms, Frequencies, Having, WordRows
+from mnemosyned.storage.sqlite.connections import Readers
+from mnemosyned.storage.sqlite.filters import (
+    EVERYTHING,
+    SqlFilter,
+    among,
+    asked_for,
+    episode_filter,
+    memory_filter,
+    narrowed,
+    of_source_names,
+)
+from mnemosyned.storage.sqlite.fulltext import (
+    GLUED,
+    all_of,
+    any_of,
+    glued_terms,
+    quoted,
+)
+from mnemosyned.storage.sqlite.memories import ancestors, episode_at, memories_at
+from mnemosyned.storage.sqlite.rows import SEQ_AMONG, instant, instant_text
+from mnemosyned.storage.sqlite.writer import Transactional, Writer, reads
+from mnemosyned.text.dates.mentions import (
+    MENTION_CHARS_MAX,
+    MENTIONING_MAX,
+    MentionReader,
+    MentionSearch,
+    mention_searches,
+    times_ahead,
+)
+from mnemosyned.text.dates.spans import TimeSpan
+from mnemosyned.text.languages.language import TimeOrder
+
+_COLUMNS = (
+    "importance, created_at, {0}seq, session_id, source, substr(content, 1, ?) AS text"
+)
+_FIRST_OF_EACH = (
+    "SELECT importance, created_at, seq, source, text FROM (SELECT *, row_number() OVER "
+    "(PARTITION BY source ORDER BY %s, seq) AS place "
+    "FROM (%s) WHERE %s) WHERE place <= ?"
+)
+_LONGEST = "importance DESC, length(text) DESC"
+
+
+def rows_of_span(
+    connection: sqlite3.Connection, query: Query, span: TimeSpan, *, limit: int
+) -> dict[int, float]:
+    """Return the memories of a time with their scores by `scores_by_time`."""
+    span = overlapping_span(query, span)
+    reach = (instant_text(span.since), instant_text(span.until))
+    where, values = _filter_conditions(query)
+    rows: list[tuple[Any, ...]] = []
+    if query.tier in (None, Tier.WORKING):
+        fresh = (
+            f"SELECT {_COLUMNS.format('')} FROM working_memory "
+            "WHERE created_at >= ? AND created_at < ? ORDER BY created_at LIMIT ?"
+        )
+        rows += connection.execute(
+            _FIRST_OF_EACH % (_LONGEST, fresh, where),
+            (COMPARED_CHARS, *reach, WALKED_MAX, *values, limit),
+        )
+    if query.tier is not Tier.WORKING:
+        archived = (
+            f"SELECT {_COLUMNS.format('a.')} FROM "
+            "(SELECT seq, covers_until FROM episodic_memory WHERE level = 0 AND covers_from < ? "
+            "ORDER BY covers_from DESC LIMIT ?) AS e "
+            "JOIN archive AS a ON a.episode_seq = e.seq WHERE e.covers_until >= ? "
+            "AND a.created_at >= ? AND a.created_at < ? AND a.content != '' LIMIT ?"
+        )
+        begun = (reach[1], EPISODES_MAX, reach[0])
+        rows += connection.execute(
+            _FIRST_OF_EACH % (_LONGEST, archived, where),
+            (COMPARED_CHARS, *begun, *reach, WALKED_MAX, *values, limit),
+        )
+    memories = [
+        TimedMemory(importance, instant(created_at), position, source, beginning)
+        for importance, created_at, position, source, beginning in rows
+    ]
+    return scores_by_time(memories, shown=query.limit, limit=limit)
+
+
+def rows_in_time_order(connection: sqlite3.Connection, query: Query) -> set[int]:
+    """Return the newest or the oldest memories of the sources that a question asks for."""
+    if query.subject:
+        return _ordered_by_words(connection, query)
+    direction = "ASC" if query.order is TimeOrder.EARLIEST else "DESC"
+    where, values = _filter_conditions(query)
+    until = instant_text(asked_time(query))
+    found: set[int] = set()
+    if query.tier in (None, Tier.WORKING):
+        fresh = (
+            f"SELECT {_COLUMNS.format('')} FROM working_memory "
+            f"WHERE created_at <= ? ORDER BY created_at {direction} LIMIT ?"
+        )
+        found |= _first_of_each(
+            connection, (direction, fresh, where), (until, WALKED_MAX, *values)
+        )
+    if query.tier is not Tier.WORKING:
+        archived = (
+            f"SELECT {_COLUMNS.format('a.')} FROM "
+            "(SELECT seq FROM episodic_memory WHERE level = 0 AND covers_from <= ? "
+            f"ORDER BY covers_from {direction} LIMIT ?) AS e "
+            "JOIN archive AS a ON a.episode_seq = e.seq "
+            "WHERE a.created_at <= ? AND a.content != '' LIMIT ?"
+        )
+        found |= _first_of_each(
+            connection,
+            (direction, archived, where),
+            (until, EPISODES_MAX, until, WALKED_MAX, *values),
+        )
+    return found
+
+
+def _first_of_each(
+    connection: sqlite3.Connection,
+    parts: tuple[str, str, str],
+    values: Sequence[Any],
+) -> set[int]:
+    """Return the first rows in time of each source; `parts` are direction, rows and condition."""
+    direction, rows, where = parts
+    first = connection.execute(
+        _FIRST_OF_EACH % (f"created_at {direction}", rows, where),
+        (COMPARED_CHARS, *values, ORDERED_MAX),
+    )
+    return {position for _, _, position, _, _ in first}
+
+
+def _ordered_by_words(connection: sqlite3.Connection, query: Query) -> set[int]:
+    """Return the first memories of an order that have every word of the subject."""
+    subject = query.subject
+    if subject is None:
+        return set()
+    narrow = memory_filter(replace(query, until=asked_time(query)))
+    direction = "ASC" if query.order is TimeOrder.EARLIEST else "DESC"
+    forms = [subject.forms(word) for word in subject.words]
+    glued = [tuple(map(glued_terms, known)) for known in forms]
+    found: set[int] = set()
+    for table, words in (("memory_fts", forms), ("memory_gram_fts", glued)):
+        rows = connection.execute(
+            f"SELECT f.rowid FROM {table} AS f {narrow.joins} "
+            f"WHERE {table} MATCH ? {narrow.where} ORDER BY f.rowid {direction} LIMIT ?",
+            (all_of([[known] for known in words]), *narrow.values, ORDERED_MAX),
+        )
+        found.update(position for (position,) in rows)
+    return found
+
+
+def rows_mentioning_time(connection: sqlite3.Connection, query: Query) -> set[int]:
+    """Return memories whose words speak of the times to come that a question names."""
+    now = asked_time(query)
+    ahead = times_ahead(query.spans, now)
+    candidates = {
+        position
+        for span in ahead
+        for search in mention_searches(span, now)
+        for position in _rows_saying(connection, query, search)
+    }
+    if not candidates:
+        return candidates
+    reader = MentionReader(ahead)
+    return {
+        position
+        for position, created_at, text in _first_chars(connection, candidates)
+        if reader.speaks_of_them(text, in_zone(instant(created_at), now.tzinfo))
+    }
+
+
+def _first_chars(
+    connection: sqlite3.Connection, positions: Collection[int]
+) -> Iterator[tuple[int, str, str]]:
+    """Yield memories with their time and the part of their text that is read for times."""
+    asked = (MENTION_CHARS_MAX, json.dumps(sorted(positions)))
+    for table in ("working_memory", "archive"):
+        yield from connection.execute(
+            f"SELECT seq, created_at, substr(content, 1, ?) FROM {table} WHERE {SEQ_AMONG}",
+            asked,
+        )
+
+
+def _rows_saying(
+    connection: sqlite3.Connection, query: Query, search: MentionSearch
+) -> set[int]:
+    """Return the newest memories with the terms of a search, said within its time."""
+    bounded = overlapping_span(query, search.said)
+    narrow = memory_filter(replace(query, since=bounded.since, until=bounded.until))
+    match = " OR ".join(
+        f"({all_of([[terms] for terms in parts])})" for parts in search.alternatives
+    )
+    subject = query.subject
+    if subject and subject.words:  # no other is placed by what it mentions
+        forms = [form for word in subject.words for form in subject.forms(word)]
+        match = f"({match}) AND ({any_of(forms)})"
+    rows = connection.execute(
+        f"SELECT f.rowid FROM memory_fts AS f {narrow.joins} "
+        f"WHERE memory_fts MATCH ? {narrow.where} ORDER BY f.rowid DESC LIMIT ?",
+        (match, *narrow.values, MENTIONING_MAX),
+    )
+    return {position for (position,) in rows}
+
+
+def summary_of_period(connection: sqlite3.Connection, query: Query) -> int | None:
+    """Return the summary of the one day, week or month that a question asks for."""
+    span = only_time_asked(query)
+    period = period_of(span.since, span.until) if span else None
+    if period is None:
+        return None
+    level, begins = period
+    row = connection.execute(
+        "SELECT seq FROM episodic_memory WHERE level = ? AND period_from = ? AND NOT stale",
+        (int(level), instant_text(begins)),
+    ).fetchone()
+    return row[0] if row else None
+
+
+def _filter_conditions(query: Query) -> tuple[str, Sequence[Any]]:
+    """Return conditions for sessions, sources and validity."""
+    clauses, values = among(query.sessions, query.sources)
+    named, names = of_source_names(query.source_names)
+    clauses, values = clauses + named, values + names
+    holds, moment = asked_for(query, seq="seq")
+    return " AND ".join(["1", *clauses]) + holds, [*values, *moment]
+
+
+STRETCHES_MAX, GAP_MIN = 16, 1_000
+"""To begin a stretch costs as much as a common word's rows in one of a thousand."""
+
+
+def scored(
+    connection: sqlite3.Connection,
+    table: str,
+    match: str,
+    narrow: SqlFilter,
+    *,
+    limit: int,
+) -> list[tuple[int, float]]:
+    """The best rows of an index for an expression, with their bm25, higher is better."""
+    return connection.execute(
+        f"SELECT f.rowid, -bm25({table}) AS score FROM {table} AS f {narrow.joins} "
+        f"WHERE {table} MATCH ? {narrow.where} ORDER BY score DESC LIMIT ?",
+        (match, *narrow.values, limit),
+    ).fetchall()
+
+
+def has_glued(connection: sqlite3.Connection, table: str) -> bool:
+    """Tell whether a second index has words that touch a script without spaces."""
+    row = connection.execute(
+        f"SELECT 1 FROM {table} WHERE {table} MATCH ? LIMIT 1", (quoted(GLUED),)
+    ).fetchone()
+    return row is not None
+
+
+_AROUND = (
+    "SELECT f.rowid FROM json_each(?) AS stretch CROSS JOIN {table} AS f "
+    "WHERE f.{table} MATCH ? AND f.rowid BETWEEN stretch.value ->> 0 AND stretch.value ->> 1 "
+    "AND +f.rowid IN (SELECT value FROM json_each(?)) ORDER BY f.rowid DESC LIMIT ?"
+)
+
+
+def stretches(rows: Sequence[int]) -> list[tuple[int, int]]:
+    """First and last row of the few stretches in which all these rows lie; they are ascending."""
+    gaps = [at for at in range(1, len(rows)) if rows[at] - rows[at - 1] >= GAP_MIN]
+    widest = nlargest(STRETCHES_MAX - 1, gaps, key=lambda at: rows[at] - rows[at - 1])
+    begins = [0, *sorted(widest)]
+    ends = [*begins[1:], len(rows)]
+    return [
+        (rows[begin], rows[end - 1]) for begin, end in zip(begins, ends, strict=True)
+    ]
+
+
+class FtsWords(WordRows):
+    """The rows of words in FTS5's indexes, within the filters of a question."""
+
+    def __init__(
+        self, connection: sqlite3.Connection, narrow: SqlFilter, *, glued: bool
+    ) -> None:
+        """`glued`: the second index may have words that touch a script without spaces."""
+        self._connection = connection
+        self._narrow = narrow
+        self._glued = glued
+        self._select = (
+            f"SELECT f.rowid FROM {{table}} AS f {narrow.joins} "
+            f"WHERE {{table}} MATCH ? {narrow.where} ORDER BY f.rowid DESC LIMIT ?"
+        )
+        self._joined: tuple[str, ...] = ()
+        self._values: tuple[Any, ...] = tuple(narrow.values)
+        if narrow.only:
+            self._select = _AROUND
+            self._joined = (json.dumps(stretches(narrow.only)),)
+            self._values = (json.dumps(narrow.only),)
+
+    @property
+    def is_filtered(self) -> bool:
+        return bool(self._narrow.joins or self._narrow.where)
+
+    @property
+    def few(self) -> Sequence[int] | None:
+        return self._narrow.only
+
+    @cached_property
+    def last(self) -> int:
+        row = self._connection.execute(
+            "SELECT ifnull(max(rowid), 0) FROM memory_fts_docsize"
+        ).fetchone()
+        return int(row[0])
+
+    def newest(self, having: Having, *, limit: int) -> Sequence[int]:
+        rows = self._newest("memory_fts", all_of(having), limit)
+        if not self._glued:
+            return rows
+        glued = [[tuple(map(glued_terms, forms)) for forms in word] for word in having]
+        others = self._newest("memory_gram_fts", all_of(glued), limit)
+        return sorted({*rows, *others}, reverse=True)[:limit] if others else rows
+
+    def _newest(self, table: str, match: str, limit: int) -> list[int]:
+        rows = self._connection.execute(
+            self._select.format(table=table),
+            (*self._joined, match, *self._values, limit),
+        )
+        return [seq for (seq,) in rows.fetchall()]
+
+    def passing(self, rows: Sequence[int]) -> Collection[int]:
+        found = self._connection.execute(
+            "SELECT f.rowid FROM (SELECT value AS rowid FROM json_each(?)) AS f "
+            f"{self._narrow.joins} WHERE 1 {self._narrow.where}",
+            (json.dumps(rows), *self._narrow.values),
+        )
+        return [seq for (seq,) in found.fetchall()]
+
+    def expect(self, asked: Iterable[tuple[Forms, int]]) -> None:
+        """Nothing: the file is near."""
+
+
+def newest(
+    connection: sqlite3.Connection,
+    table: str,
+    match: str,
+    narrow: SqlFilter,
+    *,
+    limit: int,
+) -> list[tuple[int, float]]:
+    """The best of the newest rows of an index for an expression."""
+    return connection.execute(
+        "SELECT seq, score FROM ("
+        f"SELECT f.rowid AS seq, -bm25({table}) AS score "
+        f"FROM {table} AS f {narrow.joins} WHERE {table} MATCH ? {narrow.where} "
+        "ORDER BY f.rowid DESC LIMIT ?) ORDER BY score DESC LIMIT ?",
+        (match, *narrow.values, SCORED_MAX, limit),
+    ).fetchall()
+
+
+_MATCH_FIELDS = f"session_id, importance, source, role, substr(content, 1, {READ_CHARS_MAX}), created_at"
+
+
+class SqliteIndex(SearchIndex):
+    """A `SearchIndex` within one snapshot of a connection."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def totals(self) -> OriginalTotals:
+        rows = self._connection.execute(
+            "SELECT tier, count, characters, (SELECT EXISTS (SELECT 1 FROM memory_state)) "
+            "FROM tier_totals"
+        ).fetchall()
+        counts = {tier: (count, characters) for tier, count, characters, _ in rows}
+        working, archived = counts[Tier.WORKING], counts[Tier.ARCHIVE]
+        return OriginalTotals(
+            working[0] + archived[0],
+            working[1] + archived[1],
+            slept=archived[0] > 0,
+            states=bool(rows[0][3]),
+        )
+
+    def words(self, query: Query | None = None) -> FtsWords:
+        narrow = narrowed(self._connection, query) if query else EVERYTHING
+        return FtsWords(self._connection, narrow, glued=self._has_glued)
+
+    @cached_property
+    def _has_glued(self) -> bool:
+        return has_glued(self._connection, "memory_gram_fts")
+
+    def grams(
+        self, terms: Sequence[str], query: Query, *, limit: int
+    ) -> Iterable[tuple[int, float]]:
+        return newest(
+            self._connection,
+            "memory_gram_fts",
+            any_of(terms),
+            memory_filter(query),
+            limit=limit,
+        )
+
+    def episodes(
+        self, forms: Forms, query: Query, *, limit: int
+    ) -> Iterable[tuple[int, float]]:
+        narrow = episode_filter(query)
+        found = dict(
+            scored(self._connection, "episode_fts", any_of(forms), narrow, limit=limit)
+        )
+        if has_glued(self._connection, "episode_gram_fts"):
+            match = any_of(map(glued_terms, forms))
+            for seq, score in newest(
+                self._connection, "episode_gram_fts", match, narrow, limit=limit
+            ):
+                found[seq] = found.get(seq, 0.0) + score
+        return found.items()
+
+    def episode_grams(
+        self, terms: Sequence[str], query: Query, *, limit: int
+    ) -> Iterable[tuple[int, float]]:
+        return newest(
+            self._connection,
+            "episode_gram_fts",
+            any_of(terms),
+            episode_filter(query),
+            limit=limit,
+        )
+
+    def listed(
+        self, query: Query, span: TimeSpan, *, limit: int
+    ) -> Mapping[int, float]:
+        return rows_of_span(self._connection, query, span, limit=limit)
+
+    def ordered(self, query: Query) -> Collection[int]:
+        return rows_in_time_order(self._connection, query)
+
+    def mentioning(self, query: Query) -> Collection[int]:
+        return rows_mentioning_time(self._connection, query)
+
+    def summary_of_period(self, query: Query) -> int | None:
+        return summary_of_period(self._connection, query)
+
+    def matches(
+        self, scores: Mapping[int, float], grams: Mapping[int, float]
+    ) -> list[Match]:
+        return _read(self._connection, scores, grams)
+
+    def around(
+        self, query: Query, matches: Sequence[Match], *, slept: bool
+    ) -> list[list[int]]:
+        return _around(self._connection, query, matches, slept=slept)
+
+    def above(self, episodes: Collection[int]) -> dict[int, int]:
+        return ancestors(self._connection, episodes)
+
+
+def matches_at(
+    connection: sqlite3.Connection, query: Query, positions: Sequence[int]
+) -> list[Match]:
+    """The memories at these positions that lie within the filters; their words have no score.
+
+    Pruned ones are none of them: positions may come from vectors that were dropped meanwhile.
+    """
+    narrow = memory_filter(query)
+    rows = connection.execute(
+        f"SELECT f.rowid FROM (SELECT value AS rowid FROM json_each(?)) AS f {narrow.joins} "
+        f"WHERE f.rowid IN (SELECT seq FROM memory_text WHERE seq = f.rowid) {narrow.where}",
+        (json.dumps(list(positions)), *narrow.values),
+    )
+    return _read(connection, {seq: 0.0 for (seq,) in rows}, {})
+
+
+def _read(
+    connection: sqlite3.Connection,
+    scores: Mapping[int, float],
+    grams: Mapping[int, float],
+) -> list[Match]:
+    """The candidates, in the order of their scores."""
+    matches: dict[int, Match] = {}
+    positions = json.dumps(list(scores))
+    for table, episode in (("working_memory", "NULL"), ("archive", "episode_seq")):
+        if len(matches) == len(scores):
+            break
+        for row in connection.execute(
+            f"SELECT seq, {episode}, {_MATCH_FIELDS} FROM {table} WHERE {SEQ_AMONG}",
+            (positions,),
+        ).fetchall():
+            matches[row[0]] = _match(row, scores[row[0]], grams.get(row[0], 0.0))
+    return [matches[seq] for seq in scores if seq in matches]
+
+
+def _match(row: Sequence[Any], score: float, grams: float) -> Match:
+    seq, episode, session, importance, source, role, content, created_at = row
+    moment = instant(created_at)
+    return Match(
+        seq, score, session, importance, episode, source, role, content, moment, grams
+    )
+
+
+def _around(
+    connection: sqlite3.Connection,
+    query: Query,
+    matches: Sequence[Match],
+    *,
+    slept: bool,
+) -> list[list[int]]:
+    """The positions of its session that came in around each match, within the filters, in order."""
+    reaches = [
+        (match.position - REACH, match.position + REACH, match.session)
+        for match in matches
+    ]
+    holds, moment = asked_for(query, seq="seq")
+    since = instant_text(query.since) if query.since else ""
+    until = instant_text(query.until) if query.until else "~"
+    around: list[list[int]] = [[] for _ in matches]
+    for table in _tables(query.tier, slept=slept):
+        rows = connection.execute(
+            f"SELECT near.key, seq, source, created_at FROM json_each(?) AS near "
+            f"CROSS JOIN {table} WHERE seq BETWEEN near.value ->> 0 AND near.value ->> 1 "
+            f"AND session_id = near.value ->> 2{holds}",
+            (json.dumps(reaches), *moment),
+        )
+        for number, seq, source, created_at in rows.fetchall():
+            if source == matches[number].source and since <= created_at < until:
+                around[number].append(seq)
+    return [sorted(positions) for positions in around]
+
+
+def _tables(tier: Tier | None, *, slept: bool) -> list[str]:
+    """Return the tables of the originals that a tier has."""
+    tables = ["working_memory"] if tier in (None, Tier.WORKING) else []
+    return [*tables, "archive"] if slept and tier is not Tier.WORKING else tables
+
+
+class SqliteSearch(Transactional, SearchStore):
+    """A `SearchStore` on one SQLite file."""
+
+    def __init__(
+        self, writer: Writer, readers: Readers, frequencies: Frequencies
+    ) -> None:
+        super().__init__(writer, readers)
+        self._frequencies = frequencies
+
+    def candidates(self, query: Query) -> SearchCandidates:
+        if not query.terms and not query.only_then:
+            return SearchCandidates()
+        with self._readers.snapshot() as connection:
+            return find_candidates(SqliteIndex(connection), query, self._frequencies)
+
+    @reads
+    def documents(
+        self, connection: sqlite3.Connection, results: Sequence[RankedResult]
+    ) -> Documents:
+        asked = {place.memory for place in results if place.memory is not None}
+        asked.update(position for place in results for position, _ in place.lines)
+        memories = memories_at(connection, asked)
+        episodes: dict[int, Episode] = {}
+        for place in results:
+            if place.episode is not None and (
+                episode := episode_at(connection, "seq", place.episode)
+            ):
+                episodes[place.episode] = episode
+        return Documents(memories, episodes)

@@ -1,1 +1,0 @@
-"""Finds candidates: full text, filters, times."""

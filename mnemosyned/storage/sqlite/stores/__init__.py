@@ -1,1 +1,0 @@
-"""The ports of a `MemoryStore`, one module each."""

@@ -1,1 +1,0 @@
-"""The ports of the archive, one module each."""

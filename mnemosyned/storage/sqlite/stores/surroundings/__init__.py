@@ -1,1 +1,0 @@
-"""The ports of what surrounds memory, one module each."""

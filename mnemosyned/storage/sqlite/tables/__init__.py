@@ -1,1 +1,0 @@
-"""The rows of each table: read, written and deleted."""

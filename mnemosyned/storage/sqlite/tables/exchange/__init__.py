@@ -1,1 +1,0 @@
-"""Records of exports, from rows and to rows."""

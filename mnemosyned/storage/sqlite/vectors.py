@@ -1,0 +1,128 @@
+"""Vectors of memories in a table of their own, each method one transaction."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+
+from mnemosyned.memory.engine_ports import (
+    TEXT_CHARS_MAX,
+    EmbeddingInput,
+    VectorNews,
+    VectorStore,
+)
+from mnemosyned.search.query import Match, Query
+from mnemosyned.storage.sqlite.search import matches_at
+from mnemosyned.storage.sqlite.writer import Transactional
+
+
+class SqliteVectors(Transactional, VectorStore):
+    """A `VectorStore` in the file of a `SqliteStore`."""
+
+    def use_model(self, name: str, identity: str) -> int:
+        return self._writer.write(lambda connection: _model(connection, name, identity))
+
+    def newest_position(self) -> int:
+        with self._readers.snapshot() as connection:
+            found: int = connection.execute(
+                "SELECT max((SELECT ifnull(max(seq), 0) FROM working_memory), "
+                "(SELECT ifnull(max(seq), 0) FROM archive))"
+            ).fetchone()[0]
+        return found
+
+    def without_vector(
+        self, model: int, *, after: int, before: int, limit: int
+    ) -> list[EmbeddingInput]:
+        with self._readers.snapshot() as connection:
+            rows: list[EmbeddingInput] = []
+            for table in ("working_memory", "archive"):
+                rows += map(
+                    EmbeddingInput._make,
+                    connection.execute(
+                        f"SELECT seq, role, substr(content, 1, {TEXT_CHARS_MAX}) FROM {table} AS m "
+                        "WHERE seq > ? AND seq < ? AND content != '' AND NOT EXISTS "
+                        "(SELECT 1 FROM embedding WHERE model = ? AND memory_seq = m.seq) "
+                        "ORDER BY seq DESC LIMIT ?",
+                        (after, before, model, limit),
+                    ),
+                )
+        return sorted(rows, reverse=True)[:limit]
+
+    def keep_vectors(self, model: int, vectors: Mapping[int, bytes]) -> list[int]:
+        return self._writer.write(lambda connection: _keep(connection, model, vectors))
+
+    def drop_vectors(self, positions: Sequence[int]) -> None:
+        self._writer.write(
+            lambda connection: connection.executemany(
+                "DELETE FROM embedding WHERE memory_seq = ?",
+                [(position,) for position in positions],
+            )
+        )
+
+    def vectors(self, model: int, *, before: int, limit: int) -> dict[int, bytes]:
+        with self._readers.snapshot() as connection:
+            return dict(
+                connection.execute(
+                    "SELECT memory_seq, vector FROM embedding WHERE model = ? AND memory_seq < ? "
+                    "ORDER BY memory_seq DESC LIMIT ?",
+                    (model, before, limit),
+                ).fetchall()
+            )
+
+    def vectors_of(self, model: int, positions: Sequence[int]) -> dict[int, bytes]:
+        with self._readers.snapshot() as connection:
+            return dict(
+                connection.execute(
+                    "SELECT memory_seq, vector FROM embedding WHERE model = ? AND memory_seq IN "
+                    "(SELECT value FROM json_each(?))",
+                    (model, json.dumps(list(positions))),
+                ).fetchall()
+            )
+
+    def embedded(self, model: int, *, after: int, limit: int) -> list[int]:
+        with self._readers.snapshot() as connection:
+            rows = connection.execute(
+                "SELECT memory_seq FROM embedding WHERE model = ? AND memory_seq > ? "
+                "ORDER BY memory_seq LIMIT ?",
+                (model, after, limit),
+            )
+            return [seq for (seq,) in rows]
+
+    def search(self, model: int, *, limit_s: float | None = None) -> None:  # noqa: ARG002 a file compares no vectors
+        return None
+
+    def news(self, model: int, *, since: int | None, limit: int) -> VectorNews | None:  # noqa: ARG002 the file has one process
+        return None
+
+    def candidates(self, query: Query, positions: Sequence[int]) -> list[Match]:
+        with self._readers.snapshot() as connection:
+            return matches_at(connection, query, positions)
+
+
+def _model(connection: sqlite3.Connection, name: str, identity: str) -> int:
+    number: int = connection.execute(
+        "INSERT INTO embedding_model (name, digest) VALUES (?, ?) "
+        "ON CONFLICT (digest) DO UPDATE SET name = excluded.name RETURNING number",
+        (name, identity),
+    ).fetchone()[0]
+    return number
+
+
+def _keep(
+    connection: sqlite3.Connection, model: int, vectors: Mapping[int, bytes]
+) -> list[int]:
+    """Store vectors, except of memories forgotten or pruned while the model worked."""
+    kept = []
+    for seq, vector in vectors.items():
+        written = connection.execute(
+            "INSERT INTO embedding (memory_seq, model, vector) SELECT ?, ?, ? "
+            "WHERE EXISTS (SELECT 1 FROM working_memory WHERE seq = ?) "
+            "OR EXISTS (SELECT 1 FROM archive WHERE seq = ? AND content != '') "
+            "ON CONFLICT (memory_seq) DO UPDATE SET model = excluded.model, "
+            "vector = excluded.vector",
+            (seq, model, vector, seq, seq),
+        ).rowcount
+        if written:
+            kept.append(seq)
+    return kept

@@ -1,0 +1,307 @@
+"""Checks whether a database is whole: pages, references, totals, indexes and orphans.
+
+Every check only reads, so that a file in use can be looked at. Checks of an index's inner
+structure need a connection of their own: see `index_faults`.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from contextlib import closing
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from mnemosyned.storage.sqlite.schema import (
+    blank_database,
+    latest_version,
+    missing_parts,
+    schema_version,
+)
+
+PROBLEMS_MAX = 20
+
+
+class FaultKind(StrEnum):
+    """Kinds of faults, by what mends them."""
+
+    INTEGRITY = "integrity"
+    """Damaged pages: a backup mends it."""
+    FOREIGN_KEY = "foreign_key"
+    TOTALS = "totals"
+    INDEX = "index"
+    """Full-text entries: rebuilding mends it."""
+    SCHEMA = "schema"
+    """Missing tables, indexes and triggers: making them again mends it."""
+    ORPHAN = "orphan"
+    """Rows that belong to nothing: deleting mends it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One fault of a database."""
+
+    kind: FaultKind
+    subject: str
+    """A table or an index, or SQLite's own words."""
+    text: str
+    """What is wrong, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Orphans:
+    """Rows of a table that belong to something which does not exist."""
+
+    words: str
+    table: str
+    where: str
+    """The condition that such rows meet."""
+    deleted: bool = True
+    """Whether such rows are deleted; otherwise the column is emptied."""
+    column: str = ""
+
+
+_ORIGINALS = "(SELECT seq FROM working_memory UNION ALL SELECT seq FROM archive)"
+_IDS = "(SELECT id FROM working_memory UNION ALL SELECT id FROM archive)"
+ORPHANS = (
+    Orphans(
+        "exact details",
+        "detail",
+        "memory_seq NOT IN (SELECT seq FROM archive)",
+    ),
+    Orphans("states of memories", "memory_state", f"memory_seq NOT IN {_ORIGINALS}"),
+    Orphans(
+        "states of working memories",
+        "working_state",
+        "memory_seq NOT IN (SELECT seq FROM working_memory)",
+    ),
+    Orphans(
+        "memories superseded by nothing",
+        "memory_state",
+        f"superseded_by NOT IN {_ORIGINALS}",
+        deleted=False,
+        column="superseded_by",
+    ),
+    Orphans(
+        "learnings superseded by nothing",
+        "learning",
+        "superseded_by NOT IN (SELECT id FROM learning)",
+        deleted=False,
+        column="superseded_by",
+    ),
+    Orphans(
+        "learnings of a memory that does not exist",
+        "learning",
+        f"memory_id NOT IN {_IDS}",
+        deleted=False,
+        column="memory_id",
+    ),
+    Orphans("vectors", "embedding", f"memory_seq NOT IN {_ORIGINALS}"),
+    Orphans(
+        "summaries to be rewritten",
+        "emptied_episode",
+        "episode_seq NOT IN (SELECT seq FROM episodic_memory)",
+    ),
+    Orphans("earlier words", "revision", f"memory_seq NOT IN {_ORIGINALS}"),
+    Orphans("tags", "tag", f"memory_seq NOT IN {_ORIGINALS}"),
+)
+_INDEXED = {
+    "memory_fts": "SELECT seq FROM memory_text",
+    "episode_fts": "SELECT seq FROM episodic_memory",
+}
+"""Indexes that have every row of a table."""
+_PARTLY_INDEXED = {
+    "memory_gram_fts": "SELECT seq FROM memory_text",
+    "episode_gram_fts": "SELECT seq FROM episodic_memory",
+}
+"""Indexes that have some of its rows, and no other."""
+_INDEXES = (*_INDEXED, *_PARTLY_INDEXED)
+_TOTALS = {
+    "working": "working_memory",
+    "episodic": "episodic_memory",
+    "archive": "archive",
+}
+_HOLDING = frozenset({"working_memory", "archive", "episodic_memory"})
+"""Tables without which the memories are lost: an empty one in their place would hide that."""
+ORIGINALS = """iif(level = 0,
+    (SELECT count(*) FROM archive WHERE episode_seq = e.seq),
+    (SELECT sum(item_count) FROM episodic_memory WHERE parent_id = e.id))"""
+"""The number of originals of a summary `e`."""
+MISCOUNTED = f"""item_count != {ORIGINALS} AND {ORIGINALS} > 0
+    AND NOT stale AND seq NOT IN (SELECT episode_seq FROM emptied_episode)"""
+"""The condition for a summary `e` that names another number of originals than it has."""
+_BOTH_HOMES = "SELECT count(*) FROM archive WHERE id IN (SELECT id FROM working_memory)"
+_UNSUMMARIZED = (
+    "SELECT count(*) FROM archive WHERE episode_seq NOT IN (SELECT seq FROM "
+    "episodic_memory)"
+)
+
+
+def faults(connection: sqlite3.Connection, *, orphans: bool = True) -> list[Fault]:
+    """Everything wrong with a database that can be seen by reading it.
+
+    A file that SQLite cannot read any further has that as its fault.
+    """
+    try:
+        problems = damage(connection)
+        if any(fault.kind is FaultKind.INTEGRITY for fault in problems):
+            return problems
+        present = tables(connection)
+        problems += _foreign_key_faults(connection)
+        problems += _total_faults(connection, present)
+        problems += _index_faults(connection, present)
+        if orphans:
+            problems += orphan_faults(connection, present)
+    except sqlite3.DatabaseError as error:
+        return [Fault(FaultKind.INTEGRITY, "file", str(error))]
+    return problems
+
+
+def schema_faults(connection: sqlite3.Connection, migrations: Path) -> list[Fault]:
+    """What the present schema has and a database of that schema lacks."""
+    if schema_version(connection) != latest_version(migrations):
+        return []
+    with closing(blank_database(migrations)) as blank:
+        missing = missing_parts(connection, blank)
+    return [
+        Fault(
+            FaultKind.INTEGRITY if name in _HOLDING else FaultKind.SCHEMA,
+            name,
+            f"the {kind} {name} is missing",
+        )
+        for kind, name, _ in missing
+    ]
+
+
+def damage(connection: sqlite3.Connection) -> list[Fault]:
+    """Damaged pages, by SQLite's own check. Raises `sqlite3.DatabaseError` where it cannot look."""
+    rows = connection.execute(f"PRAGMA integrity_check({PROBLEMS_MAX})")
+    return [_damage_of(text) for (text,) in rows if text != "ok"]
+
+
+def _damage_of(text: str) -> Fault:
+    """A line of SQLite's check: from 3.44 on it looks into full-text indexes too."""
+    index = next((index for index in _INDEXES if f"main.{index}" in text), None)
+    if index:
+        return Fault(FaultKind.INDEX, index, f"the full-text index {index}: {text}")
+    return Fault(FaultKind.INTEGRITY, "file", text)
+
+
+def tables(connection: sqlite3.Connection) -> set[str]:
+    """The names of the tables in a database."""
+    rows = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
+    return {name for (name,) in rows}
+
+
+def counts(connection: sqlite3.Connection) -> tuple[int, int]:
+    """The numbers of memories and of summaries."""
+    working, archived, episodes = (
+        _number(connection, f"SELECT count(*) FROM {table}")
+        for table in ("working_memory", "archive", "episodic_memory")
+    )
+    return working + archived, episodes
+
+
+def orphan_faults(connection: sqlite3.Connection, present: set[str]) -> list[Fault]:
+    """Rows that belong to something which does not exist."""
+    problems = []
+    for orphans in ORPHANS:
+        if orphans.table not in present:
+            continue
+        rows = f"SELECT count(*) FROM {orphans.table} WHERE {orphans.where}"
+        if count := _number(connection, rows):
+            text = f"rows that belong to nothing: {count:,} ({orphans.words})"
+            problems.append(Fault(FaultKind.ORPHAN, orphans.table, text))
+    return problems
+
+
+def structure_faults(connection: sqlite3.Connection) -> list[Fault]:
+    """Indexes that disagree with the words of the texts, by FTS5's own check.
+
+    It is an INSERT that writes nothing: the connection must be able to write, so it is for a copy.
+    """
+    problems = []
+    present = tables(connection)
+    for index in _INDEXES:
+        if index not in present:
+            continue
+        compared = int(index in _INDEXED)
+        check = f"INSERT INTO {index} ({index}, rank) VALUES ('integrity-check', ?)"
+        try:
+            connection.execute(check, (compared,))
+        except sqlite3.DatabaseError:
+            text = f"the full-text index {index} does not match the texts"
+            problems.append(Fault(FaultKind.INDEX, index, text))
+    return problems
+
+
+def _foreign_key_faults(connection: sqlite3.Connection) -> list[Fault]:
+    broken: dict[str, int] = {}
+    for table, *_ in connection.execute("PRAGMA foreign_key_check"):
+        broken[table] = broken.get(table, 0) + 1
+    return [
+        Fault(
+            FaultKind.FOREIGN_KEY,
+            table,
+            f"rows of {table} that refer to a summary which does not exist: {count:,}",
+        )
+        for table, count in broken.items()
+    ]
+
+
+def _total_faults(connection: sqlite3.Connection, present: set[str]) -> list[Fault]:
+    if "tier_totals" not in present:
+        return [Fault(FaultKind.INTEGRITY, "tier_totals", "its tables are missing")]
+    problems = []
+    stored = dict(connection.execute("SELECT tier, count FROM tier_totals"))
+    for tier, table in _TOTALS.items():
+        count = _number(connection, f"SELECT count(*) FROM {table}")
+        if stored.get(tier) != count:
+            text = (
+                f"the {tier} tier holds {count:,}, but {stored.get(tier)} are counted"
+            )
+            problems.append(Fault(FaultKind.TOTALS, tier, text))
+    if "emptied_episode" in present:
+        wrong = f"SELECT count(*) FROM episodic_memory AS e WHERE {MISCOUNTED}"
+        if count := _number(connection, wrong):
+            text = f"summaries that name another number of originals than they have: {count:,}"
+            problems.append(Fault(FaultKind.TOTALS, "episodic_memory", text))
+    if count := _number(connection, _BOTH_HOMES):
+        text = f"{count:,} memories are in working memory and in the archive"
+        problems.append(Fault(FaultKind.INTEGRITY, "archive", text))
+    return problems
+
+
+def _index_faults(connection: sqlite3.Connection, present: set[str]) -> list[Fault]:
+    problems = []
+    for index, texts in (*_INDEXED.items(), *_PARTLY_INDEXED.items()):
+        if index not in present:
+            problems.append(_missing(index))
+            continue
+        indexed = f"SELECT id FROM {index}_docsize"
+        comparisons = [(f"{indexed} EXCEPT {texts}", "entries without a text")]
+        if index in _INDEXED:
+            comparisons.append((f"{texts} EXCEPT {indexed}", "texts without an entry"))
+        problems += _compared(connection, index, comparisons)
+    return problems
+
+
+def _compared(
+    connection: sqlite3.Connection, index: str, comparisons: Iterable[tuple[str, str]]
+) -> list[Fault]:
+    problems = []
+    for rows, words in comparisons:
+        if count := _number(connection, f"SELECT count(*) FROM ({rows})"):
+            text = f"the full-text index {index} has {words}: {count:,}"
+            problems.append(Fault(FaultKind.INDEX, index, text))
+    return problems
+
+
+def _missing(index: str) -> Fault:
+    return Fault(FaultKind.INTEGRITY, index, f"the full-text index {index} is missing")
+
+
+def _number(connection: sqlite3.Connection, statement: str) -> int:
+    (number,) = connection.execute(statement).fetchone()
+    return int(number)

@@ -1,0 +1,335 @@
+"""The one connection that writes: writers that wait together share a commit; transactions of store methods."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import wraps
+from typing import Concatenate, Generic, ParamSpec, TypeVar
+
+from mnemosyned.errors import DatabaseReplaced, StorageFailed
+from mnemosyned.logs import logger
+from mnemosyned.storage.sqlite.connections import (
+    BUSY_TIMEOUT_S,
+    CLOSED,
+    NOT_CLEANED,
+    NOTHING_KEPT,
+    Readers,
+    reason,
+    storage_failed,
+)
+
+T = TypeVar("T")
+
+COMMIT_SHARE_MAX = 256
+"""Waiting writes that one commit takes along."""
+
+log = logger()
+
+
+class _Ticket(Generic[T]):
+    """One write that waits for a commit."""
+
+    __slots__ = ("done", "durable", "error", "result", "work")
+
+    def __init__(
+        self, work: Callable[[sqlite3.Connection], T], *, durable: bool
+    ) -> None:
+        self.work = work
+        self.durable = durable
+        self.done = False
+        self.error: Exception | None = None
+        self.result: T | None = None
+
+    def outcome(self) -> T:
+        if self.error is not None:
+            raise self.error
+        return self.result  # type: ignore[return-value]  # set by the commit that made it done
+
+
+class Writer:
+    """Group commit: whoever gets the lock commits for everyone who waits.
+
+    A lone writer pays no thread switch; sixteen share one flush of the disk. Each piece of work
+    runs in a savepoint of its own, so that one that fails takes nobody along.
+    """
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        *,
+        secured: Callable[[sqlite3.Connection], sqlite3.Connection] = lambda usual: (
+            usual
+        ),
+    ) -> None:
+        self._connection = connection
+        self._secured = secured
+        """Called before each change: answers with the connection to use from then on, or raises
+        where what is written would not last."""
+        self._waiting: deque[_Ticket[object]] = deque()
+        self._lock = threading.Lock()
+        self._durable = True  # as `open_writer` leaves it
+        self._closed = False
+        self.held_max_s = 0.0
+        """The longest that one commit kept other writers waiting so far."""
+
+    def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Run `work` in a transaction; when this returns, what it wrote is on disk.
+
+        Raises what `work` raised, and `StorageFailed` where the database refused.
+        """
+        (ticket,) = self._commit([work], durable=True)
+        return ticket.outcome()
+
+    def write_each(
+        self,
+        works: Sequence[Callable[[sqlite3.Connection], T]],
+        *,
+        durable: bool = True,
+    ) -> list[T | Exception]:
+        """Run each of `works` by itself, all or nothing, with as few commits as can be.
+
+        What one raised stands in its place; the others are on disk, and where they need not be
+        `durable`, with the next commit that is: a failure of power takes them back whole.
+        """
+        return [
+            ticket.error or ticket.outcome()
+            for ticket in self._commit(works, durable=durable)
+        ]
+
+    def _commit(
+        self, works: Sequence[Callable[[sqlite3.Connection], T]], *, durable: bool
+    ) -> list[_Ticket[T]]:
+        tickets = [_Ticket(work, durable=durable) for work in works]
+        self._waiting.extend(tickets)  # type: ignore[arg-type]  # the queue forgets the type
+        for ticket in tickets:
+            while not ticket.done:
+                with self._lock:
+                    if not ticket.done:
+                        self._commit_waiting()
+        return tickets
+
+    def _commit_waiting(self) -> None:
+        if self._closed:
+            raise StorageFailed(CLOSED)
+        share = min(len(self._waiting), COMMIT_SHARE_MAX)
+        tickets = [self._waiting.popleft() for _ in range(share)]
+        durable = any(ticket.durable for ticket in tickets)
+        try:
+            self._begin(durable=durable)
+            began = time.monotonic()
+            for ticket in tickets:
+                self._run(ticket, alone=share == 1)
+            self._connection.execute("COMMIT")
+            self.held_max_s = max(self.held_max_s, time.monotonic() - began)
+        except BaseException as error:
+            failure = storage_failed(error, NOTHING_KEPT)
+            # First of all: a ticket without an error counts as kept.
+            for ticket in tickets:
+                ticket.error = ticket.error or failure
+            self._roll_back()
+            if not isinstance(error, Exception):
+                raise  # an interrupt belongs to this thread alone
+        finally:
+            for ticket in tickets:
+                ticket.done = True
+
+    def _begin(self, *, durable: bool) -> None:
+        self._secure()
+        if self._connection.in_transaction:
+            # An earlier one that could not be rolled back.
+            self._connection.execute("ROLLBACK")
+        self._flush_at_commit(durable=durable)
+        self._connection.execute("BEGIN IMMEDIATE")
+
+    def _roll_back(self) -> None:
+        """End a failed transaction; what cannot end now does before the next begins."""
+        try:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+        except sqlite3.Error as error:
+            log.warning("rollback_failed", reason=str(error))
+
+    def _secure(self) -> None:
+        connection = self._secured(self._connection)
+        if connection is not self._connection:
+            self._connection = connection
+            self._durable = True
+
+    def secure(self) -> None:
+        """See to it that what was written lasts. Raises `DatabaseReplaced` where it does not.
+
+        While somebody writes there is nothing to do: each commit does the same.
+        """
+        if self._lock.acquire(blocking=False):
+            try:
+                with self._explained():
+                    self._secure()
+            finally:
+                self._lock.release()
+
+    def _flush_at_commit(self, *, durable: bool) -> None:
+        """Have commits wait for the disk, or not; the engine is told only where that changes."""
+        if durable is not self._durable:
+            self._connection.execute(
+                f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}"
+            )
+            self._durable = durable
+
+    def _run(self, ticket: _Ticket[object], *, alone: bool) -> None:
+        if alone:
+            ticket.result = ticket.work(self._connection)
+            return
+        self._connection.execute("SAVEPOINT share")
+        try:
+            ticket.result = ticket.work(self._connection)
+        except Exception as error:
+            if not self._connection.in_transaction:
+                raise  # SQLite gave the whole transaction up
+            self._connection.execute("ROLLBACK TO share")
+            ticket.error = storage_failed(error, NOTHING_KEPT)
+        self._connection.execute("RELEASE share")
+
+    def compact(self) -> bool:
+        """Write all pages anew, with nothing in them but what is; False where another writes.
+
+        Rows that SQLite moves between pages leave copies in the free space of the old ones, which
+        secure deletion does not know of. Writers wait: about a second for 100 MB.
+        """
+        with self._lock, self._explained():
+            self._secure()
+            began = time.monotonic()
+            # What it puts aside is what stays, and as large as the file: not a thing for memory.
+            self._connection.execute("PRAGMA temp_store = FILE")
+            try:
+                self._connection.execute("VACUUM")
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                    raise
+                return False
+            finally:
+                self._connection.execute("PRAGMA temp_store = MEMORY")
+                self.held_max_s = max(self.held_max_s, time.monotonic() - began)
+        return True
+
+    def checkpoint(self, *, wait_s: float = BUSY_TIMEOUT_S) -> bool:
+        """Checkpoint the write-ahead log and truncate it; False if a reader prevents it."""
+        with self._lock, self._explained():
+            return self._checkpoint(wait_s)
+
+    def _checkpoint(self, wait_s: float) -> bool:
+        self._connection.execute(f"PRAGMA busy_timeout = {int(wait_s * 1000)}")
+        try:
+            busy = self._connection.execute(
+                "PRAGMA wal_checkpoint(TRUNCATE)"
+            ).fetchone()[0]
+        finally:
+            self._connection.execute(
+                f"PRAGMA busy_timeout = {int(BUSY_TIMEOUT_S * 1000)}"
+            )
+        return not busy
+
+    def shrink(self) -> None:
+        """Free the page cache; the next write reads its pages again."""
+        with self._lock, self._explained():
+            self._connection.execute("PRAGMA shrink_memory")
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Upkeep of the file: whatever it fails of, no memory is touched by that."""
+        if self._closed:
+            raise StorageFailed(CLOSED)
+        try:
+            yield
+        except (OSError, sqlite3.Error) as error:
+            raise storage_failed(error, NOT_CLEANED) from error
+
+    def close(self) -> None:
+        """Checkpoint the write-ahead log and close.
+
+        A log that cannot be checkpointed stays next to the file, and the next start reads it. Raises
+        `DatabaseReplaced` where what was acknowledged could not be saved from a file that is gone.
+        """
+        with self._lock:
+            if self._closed:
+                return
+            try:
+                self._secure()
+                self._checkpoint(BUSY_TIMEOUT_S)
+            except DatabaseReplaced as error:
+                if not error.saved:
+                    raise
+                log.warning("closed_elsewhere", reason=error.reason)
+            except (OSError, sqlite3.Error) as error:
+                log.warning("checkpoint_failed", reason=reason(error))
+            finally:
+                self._closed = True
+                self._connection.close()
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+S = TypeVar("S", bound="Transactional")
+
+
+class Transactional:
+    """A part of the store whose methods `reads` and `writes` give a connection."""
+
+    def __init__(self, writer: Writer, readers: Readers) -> None:
+        self._writer = writer
+        self._readers = readers
+
+
+def reads(
+    method: Callable[Concatenate[S, sqlite3.Connection, P], R],
+) -> Callable[Concatenate[S, P], R]:
+    """Call a method with a connection that sees one snapshot."""
+
+    @wraps(method)
+    def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with self._readers.snapshot() as connection:
+            return method(self, connection, *args, **kwargs)
+
+    return call
+
+
+def writes(
+    method: Callable[Concatenate[S, sqlite3.Connection, P], R],
+) -> Callable[Concatenate[S, P], R]:
+    """Call a method with the writing connection; its changes are durable when it returns.
+
+    The thread that commits calls it, which need not be the caller's.
+    """
+
+    @wraps(method)
+    def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self._writer.write(
+            lambda connection: method(self, connection, *args, **kwargs)
+        )
+
+    return call
+
+
+def writes_lazily(
+    method: Callable[Concatenate[S, sqlite3.Connection, P], R],
+) -> Callable[Concatenate[S, P], R]:
+    """Call a method as `writes` does, without waiting for the disk.
+
+    A failure of power takes its changes back whole, unless a later write was durable.
+    """
+
+    @wraps(method)
+    def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        (outcome,) = self._writer.write_each(
+            [lambda connection: method(self, connection, *args, **kwargs)],
+            durable=False,
+        )
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    return call

@@ -1,0 +1,155 @@
+"""Splitting of groups larger than a model's context window into parts that fit, in order and complete."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from mnemosyned.memory.values import MemoryRecord
+from mnemosyned.text.sentences import (
+    CLOSING_QUOTES,
+    CLOSING_WIDE,
+    HALF_WIDTH_ENDS,
+    SPACED_ENDS,
+    UNSPACED_ENDS,
+)
+
+CHARS_PER_TOKEN_MAX = 16
+"""Characters per token of the window beyond which a text is not even counted."""
+EARLY = 4
+"""Fraction of the text that fits, 1/4, in which no cut is made."""
+
+_SENTENCE = re.compile(
+    rf"[{SPACED_ENDS}]+[{CLOSING_QUOTES}\]]*\s+"
+    rf"|[{UNSPACED_ENDS}{HALF_WIDTH_ENDS}]+[{CLOSING_WIDE}]*|\n+"
+)
+_SPACE = re.compile(r"\s+")
+_JOINERS = "\u200d\ufe0e\ufe0f"
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Memory as shown to a model: whole, or a part of one too long for the window."""
+
+    memory: str
+    """Id of its memory."""
+    text: str
+    created_at: datetime
+    role: str = ""
+
+
+def whole_piece(memory: MemoryRecord) -> Piece:
+    """Return an unsplit memory as a piece."""
+    return Piece(memory.id, memory.content, memory.created_at, memory.role)
+
+
+def split_to_fit(
+    memories: Iterable[MemoryRecord],
+    *,
+    count_tokens: Callable[[Piece], int],
+    tokens_max: int,
+) -> list[list[Piece]]:
+    """Split memories, in order, into parts of similar size with at most `tokens_max` tokens.
+
+    `count_tokens` counts a piece as it will be shown. A memory is split only where it alone
+    exceeds a part; where not even one character fits, it is split into single characters.
+    """
+    originals = [whole_piece(memory) for memory in memories]
+    sized = [
+        (piece, size)
+        for original in originals
+        for piece, size in _split_piece(original, count_tokens, max(tokens_max, 1))
+    ]
+    parts = _pack(sized, max(tokens_max, 1))
+    if not all_covered(originals, parts):
+        raise AssertionError("A part of the group would be left out of its summary.")
+    return parts
+
+
+def all_covered(originals: Iterable[Piece], parts: Iterable[Sequence[Piece]]) -> bool:
+    """Whether the parts hold every memory with all its text, in order."""
+    texts: dict[str, list[str]] = {}
+    for part in parts:
+        for piece in part:
+            texts.setdefault(piece.memory, []).append(piece.text)
+    return all(
+        original.memory in texts
+        and _without_space("".join(texts[original.memory]))
+        == _without_space(original.text)
+        for original in originals
+    )
+
+
+def _without_space(text: str) -> str:
+    return "".join(text.split())
+
+
+def _pack(sized: Sequence[tuple[Piece, int]], tokens_max: int) -> list[list[Piece]]:
+    """Pack pieces into parts of even size, as a last part of one line would say little."""
+    total = sum(size for _, size in sized)
+    fair = -(-total // max(-(-total // tokens_max), 1))
+    parts: list[list[Piece]] = []
+    filled = 0
+    for piece, size in sized:
+        if not parts or filled + size > tokens_max or filled >= fair:
+            parts.append([])
+            filled = 0
+        parts[-1].append(piece)
+        filled += size
+    return parts
+
+
+def _split_piece(
+    piece: Piece, count_tokens: Callable[[Piece], int], tokens_max: int
+) -> Iterator[tuple[Piece, int]]:
+    """Yield the piece with its size, or the parts of it that fit."""
+    size = (
+        count_tokens(piece)
+        if len(piece.text) <= tokens_max * CHARS_PER_TOKEN_MAX
+        else None
+    )
+    if size is not None and size <= tokens_max:
+        yield piece, size
+        return
+    rest = piece.text.strip()
+    if not rest:
+        blank = replace(piece, text="")
+        yield blank, count_tokens(blank)
+    while rest:
+        head = rest[: tokens_max * CHARS_PER_TOKEN_MAX]
+        stop = _cut_position(
+            rest, _longest_prefix(piece, head, count_tokens, tokens_max)
+        )
+        part = replace(piece, text=rest[:stop].strip())
+        yield part, count_tokens(part)
+        rest = rest[stop:].lstrip()
+
+
+def _longest_prefix(
+    piece: Piece, text: str, count_tokens: Callable[[Piece], int], tokens_max: int
+) -> int:
+    """Return the number of characters of a text that fit, at least one."""
+    low, high = 1, len(text)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if count_tokens(replace(piece, text=text[:middle])) <= tokens_max:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _cut_position(text: str, stop: int) -> int:
+    """Return the position to cut at: after a sentence, else a word, else a whole character."""
+    if stop >= len(text):
+        return len(text)
+    for shape in (_SENTENCE, _SPACE):
+        ends = [match.end() for match in shape.finditer(text, stop // EARLY, stop)]
+        if ends:
+            return ends[-1]
+    while stop > 1 and (text[stop] in _JOINERS or unicodedata.combining(text[stop])):
+        stop -= 1
+    return stop

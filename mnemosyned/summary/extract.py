@@ -1,0 +1,487 @@
+"""Extractive summaries.
+
+The most informative statements of a group, keywords for the rest, and the `Summarizer` made of
+both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
+from dataclasses import dataclass
+from datetime import UTC, tzinfo
+from heapq import heappop, heappush
+
+from mnemosyned.errors import SummarizerFailed
+from mnemosyned.instants import in_zone
+from mnemosyned.memory.consolidation import BY_RULE
+from mnemosyned.memory.engine_ports import Summarizer, Summary
+from mnemosyned.memory.values import MemoryRecord
+from mnemosyned.summary.keywords import (
+    SEPARATOR,
+    Vocabulary,
+    joined_terms,
+    select_keywords,
+)
+from mnemosyned.summary.records.lines import RecordLine, RecordSummary
+from mnemosyned.summary.statements import Statement, StatementReader, shortened
+from mnemosyned.text.dates import formatting
+from mnemosyned.text.sentences import UNSPACED_ENDS, sentences
+from mnemosyned.text.tokens import Token, TokenKind, tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectionWeights:
+    """Weights of selection, chosen on conversations 1-5 of LoCoMo; retention is flat around them.
+
+    A sentence's worth is divided by its length, or only the longest would be kept: to a power
+    below one and with some characters added, or the shortest remark would beat every statement.
+    """
+
+    sentence_cost_chars: int = 16
+    length_power: float = 0.55
+    new_worth_min: float = 2.5
+    """Worth a sentence must add: more than two ordinary words, or one exact value."""
+    statements_max: int = 1_500
+    shortened: float = 0.7
+    """Factor of a sentence of which only the first clauses are kept."""
+
+
+HEADS_MAX = 12
+"""Sentences that may be shortened, as each takes time to cut."""
+
+WEIGHTS = SelectionWeights()
+
+
+class Selection:
+    """Greedy selection of statements while there is room, by gain for their length.
+
+    A statement comes with those it needs.
+    """
+
+    def __init__(
+        self,
+        statements: Sequence[Statement],
+        worth: Mapping[str, float],
+        *,
+        chars_max: int,
+        weights: SelectionWeights = WEIGHTS,
+    ) -> None:
+        self.room = chars_max
+        self.kept: dict[int, Statement] = {}
+        self._statements = statements
+        self._weights = weights
+        self._worth = dict(worth)
+        """Remaining worth of each stem: 0 once it is covered."""
+        self._speakers: set[int] = set()
+
+    def fill(self, pool: Iterable[Statement]) -> None:
+        """Keep the best of the pool while there is room.
+
+        The value of a statement can only shrink while others are kept, so a heap of stale values
+        is enough: the top is valued again, and is the best if it stays on top. One that another
+        needs gains nothing by being kept.
+        """
+        heap = sorted([(-self.value(statement), statement.at) for statement in pool])
+        heap = heap[: self._weights.statements_max]
+        heads: dict[int, Statement | None] = {}
+        while heap:
+            stale, at = heappop(heap)
+            if at in self.kept:
+                continue
+            statement = heads.get(at) or self._statements[at]
+            if self.cost(statement) > self.room:
+                self._push_head(statement, heap, heads)
+                continue
+            gain = -self.value(statement)
+            if gain > stale and heap and (gain, at) > heap[0]:
+                heappush(heap, (gain, at))
+            elif gain < 0:
+                self.keep(statement)
+            else:
+                break
+
+    def _push_head(
+        self,
+        statement: Statement,
+        heap: list[tuple[float, int]],
+        heads: dict[int, Statement | None],
+    ) -> None:
+        """Push the beginning of a statement that is too long as a whole, once."""
+        if statement.at in heads or len(heads) >= HEADS_MAX:
+            return
+        head = heads[statement.at] = self._head(statement)
+        if head:
+            heappush(heap, (-self.value(head), statement.at))
+
+    def value(self, statement: Statement) -> float:
+        """Return what a statement and those it needs add, for their length, to those kept."""
+        worth, weights = self._worth, self._weights
+        if statement.needs is None:
+            fresh = sum(map(worth.__getitem__, statement.stems))
+            chars = len(statement.text)
+        else:
+            chain = self._chain(statement)
+            stems = dict.fromkeys([stem for part in chain for stem in part.stems])
+            fresh = sum(map(worth.__getitem__, stems))
+            chars = sum([len(part.text) for part in chain])
+        if fresh < weights.new_worth_min:
+            return 0.0
+        length: float = (chars + weights.sentence_cost_chars) ** weights.length_power
+        return statement.emphasis * fresh / length
+
+    def cost(self, statement: Statement) -> int:
+        """Return the characters it takes, with those it needs and the name of its speaker."""
+        chars = 0
+        for part in self._chain(statement):
+            named = part.role and (
+                part.starts_line or part.memory not in self._speakers
+            )
+            chars += len(part.text) + 1 + (len(part.role) + 2 if named else 0)
+        return chars
+
+    def keep(self, statement: Statement) -> None:
+        """Add a statement and those it needs to the selection."""
+        self.room -= self.cost(statement)
+        for part in self._chain(statement):
+            self.kept[part.at] = part
+            self._worth.update(dict.fromkeys(part.stems, 0.0))
+            self._speakers.add(part.memory)
+
+    def _head(self, statement: Statement) -> Statement | None:
+        """Return the first clauses of a statement too long to be kept whole, if they fit."""
+        if statement.needs is not None:
+            return None
+        frame = self.cost(statement) - len(statement.text)
+        text = shortened(statement.text, self.room - frame)
+        if not text:
+            return None
+        left = {token.stem for token in tokens(text)}
+        return statement._replace(
+            text=text,
+            stems=tuple([stem for stem in statement.stems if stem in left]),
+            emphasis=statement.emphasis * self._weights.shortened,
+        )
+
+    def in_order(self) -> list[Statement]:
+        """Return the statements kept, in the order of the source."""
+        return [self.kept[at] for at in sorted(self.kept)]
+
+    def _chain(self, statement: Statement) -> list[Statement]:
+        """Return the statement after those it needs that are not kept yet."""
+        chain = [statement]
+        needs = statement.needs
+        while needs is not None and needs not in self.kept:
+            chain.append(self._statements[needs])
+            needs = chain[-1].needs
+        return chain[::-1]
+
+
+CHARS_MIN = 160
+RECORD_CHARS_MIN = 280
+"""Room of a small group with records, whose lines are long: they stand for several."""
+CHARS_MAX = 12_000
+TERMS_SHARE = 0.12
+"""Index terms, as a share of the characters of the sources."""
+TERMS_CHARS_MIN = 160
+RECORD_SHARE_MAX = 0.8
+LINE_CHARS_MAX = 400
+"""Characters of a line from which the next sentence of its memory begins another."""
+FALLBACK_TRIES_MAX = 20
+
+UNSPACED = tuple(UNSPACED_ENDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Extract:
+    """Extract of a group."""
+
+    lines: tuple[str, ...]
+    """Sentences in their original order, each line to be understood alone."""
+    index_terms: tuple[str, ...] = ()
+    """Terms to search by that the lines leave out: days, then words in their order."""
+
+    @property
+    def text(self) -> str:
+        """Whole text, as an episode shows it."""
+        return "\n".join(self.lines)
+
+
+def extract(
+    memories: Sequence[MemoryRecord], *, ratio: float, zone: tzinfo = UTC
+) -> Extract:
+    """Keep about `ratio` of the group's characters, and index terms for what is left out.
+
+    Very short groups may keep more, but the text is never longer than its sources; very long
+    ones keep at most `CHARS_MAX`. `zone` is the time zone of the memories, for "yesterday".
+    """
+    size = sum(len(memory.content) for memory in memories)
+    room = min(size, max(int(size * ratio), CHARS_MIN), CHARS_MAX)
+    roles = tuple(dict.fromkeys(memory.role for memory in memories if memory.role))
+    reader = StatementReader(zone=zone, several=len(roles) > 1)
+    # Loaded here: only a sleep needs the rules for records.
+    from mnemosyned.summary.records.summarize import (  # noqa: PLC0415
+        summarize_records,
+    )
+
+    records = summarize_records(memories, zone=zone)
+    if records.lines:
+        room = max(room, min(RECORD_CHARS_MIN, int(size * RECORD_SHARE_MAX)))
+    _read_statements(memories, records, reader)
+    reader.known.discount(roles)
+    kept = _selected(reader.statements, reader.known, chars_max=room + 1)
+    days = _days(memories, zone) if size > room else ""
+    covered = {stem for statement in kept for stem in statement.stems}
+    covered.update([token.stem for token in tokens(days)])
+    room = terms_room(memories) - len(days)
+    of_records = _terms_of_records(records, chars_max=room // 2)
+    room -= sum(len(term) + len(SEPARATOR) for term in of_records)
+    of_prose = select_keywords(reader.known, covered=covered, chars_max=room)
+    terms = dict.fromkeys(filter(None, (days, *of_prose, *of_records)))
+    return Extract(tuple(_render_lines(kept)), tuple(terms))
+
+
+def terms_room(memories: Sequence[MemoryRecord]) -> int:
+    """Return the characters that the index terms of a group may take."""
+    size = sum(len(memory.content) for memory in memories)
+    return min(max(int(size * TERMS_SHARE), TERMS_CHARS_MIN), CHARS_MAX)
+
+
+def _read_statements(
+    memories: Sequence[MemoryRecord], records: RecordSummary, reader: StatementReader
+) -> None:
+    """Read prose and the lines that stand for records, in the order of the memories."""
+    lines_at: dict[int, list[RecordLine]] = {}
+    for line in records.lines:
+        lines_at.setdefault(line.position, []).append(line)
+    prose = set(map(id, records.prose))
+    for index, memory in enumerate(memories):
+        for line in lines_at.get(index, ()):
+            reader.read_record(line)
+        if id(memory) in prose:
+            reader.read(index, memory)
+
+
+def _terms_of_records(records: RecordSummary, *, chars_max: int) -> tuple[str, ...]:
+    """Return the terms of records that fit, those of the first lines first."""
+    terms: dict[str, None] = {}
+    for line in records.lines:
+        for term in line.index_terms:
+            chars_max -= len(term) + len(SEPARATOR)
+            if chars_max < 0:
+                return tuple(terms)
+            terms[term] = None
+    return tuple(terms)
+
+
+def _days(memories: Sequence[MemoryRecord], zone: tzinfo) -> str:
+    """Return the days of a group, in words that questions use."""
+    if not memories:
+        return ""
+    first, last = (
+        in_zone(memory.created_at, zone).date()
+        for memory in (memories[0], memories[-1])
+    )
+    return formatting.format_period(first, last)
+
+
+def _selected(
+    statements: Sequence[Statement], known: Vocabulary, *, chars_max: int
+) -> list[Statement]:
+    """Select the statements that say most; of none that fits whole, a beginning."""
+    selection = Selection(statements, known.worth, chars_max=chars_max)
+    readable = [statement for statement in statements if statement.readable]
+    selection.fill(readable)
+    if selection.kept:
+        return selection.in_order()
+    # A name takes room that few words do not leave.
+    nameless = [one._replace(role="") for one in statements]
+    for pool in (readable, statements, nameless):
+        ranked = sorted(pool, key=lambda one: (-selection.value(one), one.at))
+        if whole := _first_whole(ranked, selection):
+            return [whole]
+    return [_beginning(ranked[0], chars_max)] if ranked else []
+
+
+def _first_whole(ranked: Sequence[Statement], selection: Selection) -> Statement | None:
+    """Return the first statement that fits, or that its first clauses stand for."""
+    for statement in ranked[:FALLBACK_TRIES_MAX]:
+        if statement.needs is not None:
+            continue
+        if selection.cost(statement) <= selection.room:
+            return statement
+        frame = selection.cost(statement) - len(statement.text)
+        if head := shortened(statement.text, selection.room - frame):
+            return statement._replace(text=head)
+    return None
+
+
+def _beginning(statement: Statement, chars_max: int) -> Statement:
+    """Return the beginning of a statement, cut between words if it has any."""
+    room = max(chars_max - len(statement.role) - len(": …\n"), 1)
+    if len(statement.text) <= room:
+        return statement
+    head = statement.text[:room]
+    cut = head.rfind(" ")
+    text = head[: cut if cut > room // 2 else room].rstrip(" ,;:、，；：")
+    return statement._replace(text=f"{text}…")
+
+
+def _render_lines(kept: Iterable[Statement]) -> list[str]:
+    """Join the sentences of a memory; name the speaker of each line."""
+    lines: list[str] = []
+    previous: Statement | None = None
+    for statement in kept:
+        follows = previous is not None and (
+            statement.needs == previous.at
+            or (
+                statement.memory == previous.memory
+                and not statement.starts_line
+                and len(lines[-1]) + len(statement.text) < LINE_CHARS_MAX
+            )
+        )
+        if follows:
+            gap = "" if lines[-1].endswith(UNSPACED) else " "
+            lines[-1] += f"{gap}{statement.text}"
+        elif statement.role:
+            lines.append(f"{statement.role}: {statement.text}")
+        else:
+            lines.append(statement.text)
+        previous = statement
+    return lines
+
+
+PROSE_WORTH_MIN = 0.25
+"""Minimum worth of the prose as a share of the extract's; prose below it is filler."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComposedEpisode:
+    """Episode text and index terms, and whether the text says something."""
+
+    text: str
+    index_terms: str
+    informative: bool
+    """Whether the text is worth a good part of the extract's lines."""
+
+
+def compose_episode(
+    memories: Sequence[MemoryRecord],
+    lines: Sequence[str],
+    *,
+    extract: Extract,
+    zone: tzinfo = UTC,
+) -> ComposedEpisode:
+    """Join the lines, with index terms for what they leave out.
+
+    Every word of the extract that the lines lack becomes an index term, so that search finds at
+    least as much; other words fill the room that the terms of the extract have.
+    """
+    known = _vocabulary(memories, zone)
+    text = "\n".join(line for line in map(str.strip, lines) if line)
+    covered = _stems(text)
+    terms = [term for term in extract.index_terms if not _stems(term) <= covered]
+    covered |= _stems(" ".join(terms))
+    missing = {
+        token.stem: token
+        for token in _content_words(extract)
+        if token.stem not in covered
+    }
+    terms += _terms_of_missing(known, covered, missing)
+    covered |= missing.keys()
+    room = terms_room(memories) - sum(len(term) + len(SEPARATOR) for term in terms)
+    terms += select_keywords(known, covered=covered, chars_max=room)
+    rule_worth = _worth(known, _stems(extract.text))
+    return ComposedEpisode(
+        text,
+        joined_terms(terms),
+        informative=_worth(known, _stems(text)) >= PROSE_WORTH_MIN * rule_worth,
+    )
+
+
+def _content_words(extract: Extract) -> Iterator[Token]:
+    """Yield the words of an extract's text that are not stop words, as written."""
+    return (
+        token for token in _tokens(extract.text) if token.kind is not TokenKind.STOP
+    )
+
+
+def _terms_of_missing(
+    known: Vocabulary, covered: AbstractSet[str], missing: Mapping[str, Token]
+) -> Iterator[str]:
+    """Yield terms for missing words: as phrases where possible, the rest alone."""
+    others = known.first.keys() - missing.keys()
+    chars_max = sum(len(token.surface) * 2 for token in missing.values())
+    phrases = select_keywords(known, covered=covered | others, chars_max=chars_max)
+    yield from phrases
+    named = _stems(" ".join(phrases))
+    for root, token in missing.items():
+        if root not in named:
+            written = _surface(known, token)
+            named |= _stems(written)
+            yield written
+
+
+def _surface(known: Vocabulary, token: Token) -> str:
+    """Return a word as written; a bare number with the word it counts."""
+    if token.kind is not TokenKind.NUMBER or token.stem not in known.first:
+        return token.surface
+    words, _, place = known.first[token.stem]
+    counted = words[place].kind is TokenKind.NUMBER and not words[place].closes
+    return " ".join(word.surface for word in words[place : place + 1 + counted])
+
+
+def _vocabulary(memories: Iterable[MemoryRecord], zone: tzinfo) -> Vocabulary:
+    """Return the words of the group with their worth, relative dates made absolute."""
+    known = Vocabulary()
+    roles: dict[str, None] = {}
+    for memory in memories:
+        said = in_zone(memory.created_at, zone)
+        for sentence, _ in sentences(memory.content):
+            known.add(tokens(formatting.annotate_relative_dates(sentence, said)))
+        roles[memory.role] = None
+    known.discount(roles)
+    return known
+
+
+def _stems(text: str) -> set[str]:
+    return {token.stem for token in _tokens(text)}
+
+
+def _tokens(text: str) -> tuple[Token, ...]:
+    return tokens(" ".join(text.split()))
+
+
+def _worth(known: Vocabulary, stems: Iterable[str]) -> float:
+    return sum(known.worth.get(root, 0.0) for root in stems)
+
+
+RATIO = 1 / 3
+REASON = "no model is configured; sentences are selected by rule"
+
+
+class ExtractiveSummarizer(Summarizer):
+    """Summarizer by selection, used without a model."""
+
+    name = BY_RULE
+
+    def __init__(
+        self, *, ratio: float = RATIO, reason: str = REASON, zone: tzinfo = UTC
+    ) -> None:
+        self.reason = reason
+        self._ratio = ratio
+        self._zone = zone
+
+    def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
+        """Return the most informative sentences, and index terms for what they leave out."""
+        kept = (
+            extract(memories, ratio=self._ratio, zone=self._zone) if memories else None
+        )
+        if kept is None or not kept.text:
+            raise SummarizerFailed(
+                "the memories contain no text; leave them as they are"
+            )
+        return Summary(
+            text=kept.text,
+            index_terms=joined_terms(kept.index_terms),
+            summarizer=self.name,
+        )

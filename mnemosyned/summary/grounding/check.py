@@ -1,0 +1,435 @@
+"""Check of a model's summary.
+
+Every exact value in it must occur in its sources; of a refused answer, the sentences that may
+stay.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, tzinfo
+from enum import StrEnum
+from functools import cached_property
+
+from mnemosyned.instants import in_zone
+from mnemosyned.summary.chunking import Piece
+from mnemosyned.summary.grounding.names import name_forms, unknown_names
+from mnemosyned.summary.grounding.values import (
+    SourceDates,
+    find_mentions,
+    number_words,
+    numbers,
+)
+from mnemosyned.text.languages.detection import foreign_language, foreign_script
+from mnemosyned.text.sentences import sentences
+from mnemosyned.text.tokens import PATTERNS, UNTELLING_KINDS, TokenKind, tokens
+
+RUNAWAY = 4
+SAME_SENTENCES_MAX = 2
+SENTENCE_WORDS_MIN = 3
+GRAM = 3
+GRAMS_MIN = 12
+GRAMS_DISTINCT_MIN = 0.6
+"""Minimum share of distinct groups of three words; good prose has .95."""
+SOURCE_SHARE = 0.8
+ROW_MAX = 4
+ROW_WORDS_MAX = 8
+
+
+class Fault(StrEnum):
+    """Kind of fault in a summary."""
+
+    EMPTY = "empty"
+    TOO_LONG = "too_long"
+    SCRIPT = "script"
+    LANGUAGE = "language"
+    REPEATED = "repeated"
+    REFUSED = "refused"
+    UNINFORMATIVE = "uninformative"
+    URL = "url"
+    EMAIL = "email"
+    PATH = "path"
+    IDENTIFIER = "identifier"
+    DATE = "date"
+    NUMBER = "number"
+    NAME = "name"
+
+
+UNGROUNDED = frozenset(
+    (
+        Fault.URL,
+        Fault.EMAIL,
+        Fault.PATH,
+        Fault.IDENTIFIER,
+        Fault.DATE,
+        Fault.NUMBER,
+        Fault.NAME,
+    )
+)
+"""Faults whose item is a value that no source contains."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One reason to reject a summary."""
+
+    kind: Fault
+    item: str
+    """Value at fault, as written. It may hold a memory's text, so it is never logged."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroundingResult:
+    """Result of the check."""
+
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the summary may be kept."""
+        return not self.problems
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Kinds of the problems, each once, for logs and errors."""
+        return tuple(dict.fromkeys(str(problem.kind) for problem in self.problems))
+
+
+_REFUSAL = re.compile(
+    r"\A\W*(?:i(?:'m| am|’m) (?:sorry|unable|afraid|not able)|i (?:can(?:no|'|’)t|won(?:'|’)t)\b"
+    r"|i apologi[sz]e|as an ai\b|sorry, (?:but )?i\b|there (?:is|are) no (?:memories|text|content)"
+    r"|es tut mir leid|ich kann (?:das|dies|ihnen|dir|nicht)|als ki\b|lo siento\b|no puedo\b"
+    r"|je (?:suis désolé|ne peux pas)|mi dispiace|извините|я не могу|申し訳"
+    r"|すみません|抱歉|对不起)",
+    re.IGNORECASE,
+)
+_EXACT: tuple[tuple[Fault, re.Pattern[str]], ...] = (
+    (Fault.URL, re.compile(rf"(?<![\w@]){PATTERNS[TokenKind.URL]}", re.IGNORECASE)),
+    (Fault.EMAIL, re.compile(PATTERNS[TokenKind.EMAIL])),
+    (
+        Fault.PATH,
+        re.compile(
+            r"(?<![\w/.~-])(?:(?:~|\.{1,2})?(?:/[\w.@+-]+){1,32}/?|[A-Za-z]:\\[^\s\"'<>|]+"
+            r"|(?:[\w.@-]+/){1,32}[\w@-]+\.[A-Za-z]\w{0,7}\b)"
+        ),
+    ),
+    (
+        Fault.IDENTIFIER,
+        re.compile(
+            r"(?<![\w-])(?:(?=[\w.-]*\d)(?=[\w.-]*[A-Za-z_])[A-Za-z][\w-]*(?:\.[\w-]+)*"
+            r"|(?=[\w-]*\d)(?=[\w-]*[A-Za-z])\d+[A-Za-z_][\w-]*\d[\w-]*"
+            r"|[A-Za-z]\w*_\w+|v?\d+(?:\.\d+){2,})(?![\w-])"
+        ),
+    ),
+)
+_TRAILING = ".,;:!?…)]}>\"'`*_»”’、。，；：！？"
+_GRAM = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W_]+")
+_EXEMPT_NUMBER_WORDS = frozenset(("two", "first", "second", "half", "both", "pair", "couple", "hundred",
+                     "thousand", "dozen", "twice", "double"))  # fmt: skip
+"""Number words that link or count rather than state a figure."""
+
+
+class Sources:
+    """Index of the words, numbers and dates of a group of memories."""
+
+    def __init__(self, pieces: Sequence[Piece], *, zone: tzinfo = UTC) -> None:
+        self.pieces = pieces
+        self._zone = zone
+        self.text = "\n".join(_normalized(piece.text) for piece in pieces)
+        self.roles = tuple(dict.fromkeys(piece.role for piece in pieces if piece.role))
+
+    @cached_property
+    def calendar(self) -> SourceDates:
+        """Dates that the sources state, imply or have as timestamps."""
+        found = SourceDates()
+        for piece in self.pieces:
+            found.add(piece.text, in_zone(piece.created_at, self._zone))
+        return found
+
+    @cached_property
+    def numbers(self) -> frozenset[str]:
+        """Numbers in all readings, with the times of day of the memories."""
+        found: set[str] = {"1", "2"} if len(self.roles) == 2 else {"1"}
+        for piece in self.pieces:
+            said = in_zone(piece.created_at, self._zone)
+            found.update(
+                (f"{said.hour}:{said:%M}", f"{(said.hour - 1) % 12 + 1}:{said:%M}")
+            )
+        for _, readings in numbers(self.text):
+            found |= readings
+        found.update(value for _, value in number_words(self.text))
+        found.update(str(year) for year in self.calendar.years)
+        found.update(f"day {day}" for _, day in self.calendar.yearless if day)
+        return frozenset(found)
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """Words in all forms in which a name may recur."""
+        return frozenset(
+            form
+            for text in (self.text, *self.roles)
+            for form in name_forms(_normalized(text))
+        )
+
+    @cached_property
+    def folded(self) -> str:
+        """Whole text in lower case, to find exact values in."""
+        return f"{self.text}\n{' '.join(self.roles)}".casefold()
+
+    def quote(self, value: str) -> bool:
+        """Whether an exact value occurs here as a whole, in any case."""
+        wanted = value.casefold()
+        start = self.folded.find(wanted)
+        while start >= 0:
+            stop = start + len(wanted)
+            before, after = self.folded[start - 1 : start], self.folded[stop : stop + 1]
+            if not _are_joined(before, wanted[0]) and not _are_joined(
+                after, wanted[-1]
+            ):
+                return True
+            start = self.folded.find(wanted, start + 1)
+        return False
+
+
+def check_grounding(
+    summary: str, sources: Sequence[Piece], *, chars_max: int, zone: tzinfo = UTC
+) -> GroundingResult:
+    """Check a summary against its sources: shape, language and all exact values.
+
+    `zone` is the time zone of the sources, which decides the day of "yesterday".
+    """
+    text = _normalized(summary).strip()
+    if not text or not any(char.isalnum() for char in text):
+        return GroundingResult((Problem(Fault.EMPTY, ""),))
+    too_long = [Problem(Fault.TOO_LONG, f"{len(text)} characters")] * (
+        len(text) > chars_max
+    )
+    if (
+        len(text) > RUNAWAY * chars_max
+    ):  # what it says is of no interest, and takes long to read
+        return GroundingResult(tuple(too_long))
+    known = Sources(sources, zone=zone)
+    problems = dict.fromkeys(
+        [*too_long, *_shape_problems(text, known), *_value_problems(text, known)]
+    )
+    return GroundingResult(tuple(problems))
+
+
+def _shape_problems(text: str, known: Sources) -> Iterator[Problem]:
+    if is_repetitive(text, known.text):
+        yield Problem(Fault.REPEATED, "")
+    refusal = _REFUSAL.match(text)
+    if refusal and not known.quote(refusal[0]):
+        yield Problem(Fault.REFUSED, refusal[0])
+    if script := foreign_script(text, known.text):
+        yield Problem(Fault.SCRIPT, script)
+    elif language := foreign_language(text, known.text):
+        yield Problem(Fault.LANGUAGE, language)
+
+
+def _value_problems(text: str, known: Sources) -> Iterator[Problem]:
+    """Yield every exact value that is not grounded.
+
+    A value is blanked out once it is read, so that no part of it is read as another kind.
+    """
+    unread = _Unread(text)
+    yield from _exact_problems(unread, known)
+    for mention in find_mentions(unread.text):
+        if not known.calendar.has(mention) and not known.quote(mention.text):
+            yield Problem(Fault.DATE, mention.text)
+        unread.blank_out(mention.start, mention.end)
+    for number in _ungrounded_numbers(unread.text, known):
+        yield Problem(Fault.NUMBER, number)
+    for name in unknown_names(unread.text, known.words, known.folded):
+        yield Problem(Fault.NAME, name)
+
+
+def _exact_problems(unread: _Unread, known: Sources) -> Iterator[Problem]:
+    """Yield addresses, paths and identifiers that are not grounded."""
+    for kind, shape in _EXACT:
+        for match in shape.finditer(unread.text):
+            value = match[0].rstrip(_TRAILING)
+            if not _is_stated(kind, value, known):
+                if kind is Fault.IDENTIFIER and _is_composed(value, known):
+                    continue
+                yield Problem(kind, value)
+            unread.blank_out(match.start(), match.start() + len(value))
+
+
+class _Unread:
+    """Text whose values are blanked out as they are read."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def blank_out(self, start: int, stop: int) -> None:
+        blank = " " * (stop - start)
+        self.text = f"{self.text[:start]}{blank}{self.text[stop:]}"
+
+
+def _is_stated(kind: Fault, value: str, known: Sources) -> bool:
+    """Whether an exact value occurs in the sources; a URL with or without its scheme."""
+    return (
+        not value
+        or known.quote(value)
+        or (kind is Fault.URL and known.quote(_without_scheme(value)))
+    )
+
+
+def _ungrounded_numbers(text: str, known: Sources) -> Iterator[str]:
+    """Yield the numbers, in figures or words, that no source contains."""
+    for figure, readings in numbers(text):
+        if known.numbers.isdisjoint(readings):
+            yield figure
+    for word, value in number_words(text):
+        if (
+            value not in known.numbers
+            and word.lower() not in _EXEMPT_NUMBER_WORDS
+            and len(word) > 1
+        ):
+            yield word
+
+
+def is_repetitive(text: str, source: str = "") -> bool:
+    """Whether a text repeats itself, as a model does that loops.
+
+    It may repeat itself a little more than its source, such as a list of similar entries.
+    """
+    words = _GRAM.findall(text.casefold())
+    if _repeats_sentence(text):
+        return True
+    least = min(
+        GRAMS_DISTINCT_MIN,
+        _distinct_share(_GRAM.findall(source.casefold())) * SOURCE_SHARE,
+    )
+    if len(words) >= GRAMS_MIN and _distinct_share(words) < least:
+        return True
+    return any(_has_run(words, size) for size in range(1, ROW_WORDS_MAX + 1))
+
+
+def _repeats_sentence(text: str) -> bool:
+    counts = Counter(
+        sentence.casefold().strip(" .!?-*•") for sentence, _ in sentences(text)
+    )
+    return any(
+        count > SAME_SENTENCES_MAX
+        and len(_GRAM.findall(sentence)) >= SENTENCE_WORDS_MIN
+        for sentence, count in counts.items()
+    )
+
+
+def _distinct_share(words: Sequence[str]) -> float:
+    """Return the share of distinct groups of consecutive words."""
+    grams = [tuple(words[at : at + GRAM]) for at in range(len(words) - GRAM + 1)]
+    return len(set(grams)) / len(grams) if grams else 1.0
+
+
+def _has_run(words: Sequence[str], size: int) -> bool:
+    """Whether a group of `size` words occurs four times in a row."""
+    run = 0
+    for at in range(size, len(words)):
+        run = run + 1 if words[at] == words[at - size] else 0
+        if run >= size * (ROW_MAX - 1):
+            return True
+    return False
+
+
+def _is_composed(value: str, known: Sources) -> bool:
+    """Whether a compound such as `5-year-old` is made of words and numbers of the sources."""
+    figures = {digits.lstrip("0") or "0" for digits in re.findall(r"\d+", value)}
+    if not figures <= known.numbers:
+        return False
+    plain = "-" in value and not re.search(r"[A-Z].*\d|\d.*[A-Z]", value)
+    words = re.findall(r"[^\W\d_]+", value)
+    return plain or all(word.casefold() in known.words for word in words)
+
+
+def _without_scheme(url: str) -> str:
+    return re.sub(r"^(?:https?://)?(?:www\.)?|/$", "", url, flags=re.IGNORECASE) or url
+
+
+def _are_joined(first: str, second: str) -> bool:
+    """Whether two neighboring characters belong to one value, in scripts with spaces."""
+    joined = first + second
+    return joined.isascii() and first.isalnum() and second.isalnum()
+
+
+def _normalized(text: str) -> str:
+    """Normalize variants of characters: full-width figures, curly apostrophes."""
+    return unicodedata.normalize("NFKC", text).replace("’", "'").replace("‘", "'")
+
+
+OF_THE_WHOLE = frozenset((Fault.UNINFORMATIVE, Fault.TOO_LONG))
+"""Faults that a sentence has only as part of an answer."""
+SHARED_MIN = 0.6
+"""Share of a sentence's words that one source must have to be what it is about."""
+_NEGATION = re.compile(
+    r"\b(?:not|no|never|none|nobody|nothing|without|cannot|nicht|keine?[nmrs]?|nie|niemals|ohne"
+    r"|pas|jamais|sans|nunca|sin|não|nem|mai|senza|niet|geen|inte|nie|не|нет|никогда|без)\b"
+    r"|n't\b",
+    re.IGNORECASE,
+)
+
+
+def grounded_sentences(
+    answer: str, judge: Callable[[str], Sequence[Problem]], sources: Sequence[Piece]
+) -> str:
+    """Return an answer without its faulty sentences, cut where it begins to repeat itself.
+
+    Its model has invented something, so that the others are held to more than an accepted
+    answer: each word of theirs is said by whom they name, with the same negations. Empty where
+    no sentence is left, or where all are, which mends nothing.
+    """
+    seen: set[str] = set()
+    kept: list[str] = []
+    dropped = False
+    for sentence, starts_line in sentences(answer):
+        key = sentence.casefold()
+        if key in seen:
+            dropped = True
+            break
+        seen.add(key)
+        faulty = any(problem.kind not in OF_THE_WHOLE for problem in judge(sentence))
+        if faulty or not is_said(sentence, sources):
+            dropped = True
+        else:
+            kept.append(f"\n{sentence}" if starts_line else f" {sentence}")
+    return "".join(kept).strip() if dropped else ""
+
+
+def is_said(sentence: str, sources: Sequence[Piece]) -> bool:
+    """Whether all words of a sentence are said by those it names, and nothing is denied or affirmed."""
+    roles = {piece.role for piece in sources}
+    names = roles - {""}
+    wanted = _stems([sentence]) - _stems(names)
+    speakers = {name for name in names if _is_named(name, sentence)} or roles
+    texts = [piece.text for piece in sources if piece.role in speakers]
+    if not wanted or not wanted <= _stems(texts):
+        return False
+    about = _closest_line(texts, wanted)
+    if len(wanted & _stems([about])) < SHARED_MIN * len(wanted):
+        return False
+    return bool(_NEGATION.search(sentence)) == bool(_NEGATION.search(about))
+
+
+def _is_named(name: str, sentence: str) -> bool:
+    return re.search(rf"\b{re.escape(name)}\b", sentence) is not None
+
+
+def _closest_line(texts: Iterable[str], stems: set[str]) -> str:
+    """Return the sentence of the texts that has most of the stems."""
+    lines = [line for text in texts for line, _ in sentences(text)]
+    return max(lines, key=lambda line: len(stems & _stems([line])))
+
+
+def _stems(texts: Iterable[str]) -> set[str]:
+    return {
+        token.stem
+        for text in texts
+        for token in tokens(" ".join(text.split()))
+        if token.kind not in UNTELLING_KINDS
+    }

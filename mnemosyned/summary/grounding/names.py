@@ -1,0 +1,357 @@
+"""Proper names of a text that its sources do not contain."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence, Set as AbstractSet
+from typing import NamedTuple
+
+from mnemosyned.text.languages.detection import count_stop_words
+from mnemosyned.text.languages.tables import MONTHS, WEEKDAYS
+from mnemosyned.text.sentences import SPACED_ENDS
+from mnemosyned.text.stems import light_stem
+from mnemosyned.text.tokens import FOREIGN_COMMON, TITLES
+from mnemosyned.text.words import COMMON_WORDS, STOP_WORDS
+
+TITLED_SHARE = 0.7
+"""Minimum share of capitalized words, among the longer ones, in a title."""
+TITLED_WORDS_MIN = 3
+SENTENCE_ENDS = tuple(SPACED_ENDS)
+"""Marks that no title ends with."""
+ENDING_CHARS_MAX = 3
+"""Maximum length of a case ending of a name: Анна, Анны; Petr, Petrem."""
+STEM_CHARS_MIN = 3
+MISSPELLED_CHARS_MIN = 7
+"""Minimum length of a name to accept transposed letters in: Brian is not Brain."""
+
+AS_NAME = "@"
+"""Prefix of forms that the sources write with a capital."""
+
+_WORD = re.compile(r"[^\W\d_]+(?:[-'.&][^\W\d_]+)*|\d+")
+_PART = re.compile(r"[A-Z]+(?![a-z])|[^\W\d_][^\W\d_A-Z]*")
+_STARTS = '.!?…:;\n"“”„«»()[]*#•|。！？-–—>'
+_CJK_NAME = re.compile(
+    r"([々\u3400-\u4dbf\u4e00-\u9fff]{1,5}|[\u30a1-\u30fa\u30fc・]{2,20})"
+    r"(?:さん|ちゃん|くん|君|氏|様|先生|部長|課長|社長|駅|空港|病院|大学|株式会社|先生|女士|小姐|经理|公司)"
+)
+_HANGUL_NAME = re.compile(r"([가-힣]{2,4})\s?(?:씨|님)(?![가-힣]{2})")
+_HAN_GENERIC = frozenset(
+    ("皆", "母", "父", "兄", "姉", "弟", "妹", "奥", "客", "子", "先", "医者", "患者")
+)
+
+ORDINARY = frozenset(
+    """
+    i i'm i'll i've i'd ok pm am mr mrs ms dr user users assistant assistants ai human system tool
+    agent bot speaker summary conversation discussion decision decisions decided action actions
+    item items note notes key fact facts preference preferences plan plans todo next steps status
+    update updates issue issues team people person friend friends family mom mum mother dad father
+    colleague colleagues client customer memory memories message messages monday english
+    participants overall finally additionally furthermore moreover however meanwhile later earlier
+    afterwards afterward subsequently despite regarding concerning inspired
+    """.split()
+)
+_SPEECH_VERBS = frozenset(
+    """
+    says said tells told mentions mentioned asks asked shares shared wants wanted agrees agreed
+    suggests suggested recommends recommended decides decided prefers preferred likes liked loves
+    loved thinks thought believes explained explains replies replied lives lived works worked
+    promised promises offered offers noted reported confirmed announced complained insisted
+    expresses expressed admits admitted invited visited called emailed sagt sagte meint meinte
+    erwähnt erwähnte erklärt erklärte fragt fragte möchte arbeitet wohnt schlägt schlug bat bittet
+    antwortet antwortete berichtet berichtete dijo dice comentó mencionó preguntó quiere prefiere
+    vive trabaja sugirió explicó propuso dit déclare demande veut préfère habite travaille propose
+    сказал сказала говорит спросил спросила хочет живёт работает предложил предложила
+    """.split()
+)
+"""Verbs of people: a capitalized word before one of these is a name."""
+_PLACE_PREPOSITIONS = frozenset("in nach aus at from near to".split())
+_ALL_TITLES = TITLES | frozenset("herr herrn frau dr prof".split())
+_CONJUNCTIONS = frozenset("and und y et и e og & with mit con avec с".split())
+_NOUN_ENDINGS = (
+    "ung", "ungen", "heit", "keit", "schaft", "tion", "tionen", "tät", "ment", "nis", "ing", "tum",
+    "zeit", "ion", "ik", "keiten", "heiten", "är", "eur", "ling", "plan", "weise",
+)  # fmt: skip
+_AUXILIARIES = frozenset(
+    "is was has had will would can could should did does also then".split()
+)
+_THING_ENDINGS = (
+    "ing", "ly", "ion", "ment", "ness", "ity", "ship", "ance", "ence", "age", "ism", "ist", "er",
+    "or", "ed", "s", "one", "body",
+)  # fmt: skip
+"""Endings of ordinary words at the beginning of sentences: "Painting helps", "Negotiation ended"."""
+_GERMAN_THINGS = frozenset(
+    """
+    zukunft arbeit ordnung absprache hause haus bezug kraft form zusammenhang anlehnung frage folge
+    wirklichkeit deutschland richtung not zweifel holz sicht gründen ruhe bar kürze teilen ferien
+    urlaub rente betrieb gebrauch planung zukunft stunden minuten tagen wochen monaten jahren
+    """.split()
+)
+
+
+_NOT_NAMES = frozenset().union(
+    MONTHS, WEEKDAYS, ORDINARY, STOP_WORDS, COMMON_WORDS, FOREIGN_COMMON
+)
+_CYRILLIC_ENDINGS = tuple("а я ы и у ю е ой ей ом ем".split())
+
+
+class _NameWord(NamedTuple):
+    text: str
+    start: int
+    end: int
+    opens: bool
+    """Whether it begins a sentence, a clause after a colon or an item of a list."""
+
+    @property
+    def capital(self) -> bool:
+        return self.text[0].isupper()
+
+    @property
+    def folded(self) -> str:
+        return self.text.casefold()
+
+
+def unknown_names(text: str, known: AbstractSet[str], folded: str) -> Iterator[str]:
+    """Yield each name in a text that is not among the known forms of words.
+
+    A capital marks a name in most languages, but also the first word of a sentence and any German
+    noun: those count only in the position of a person or place. `folded` is the known text in
+    lower case, for scripts without spaces.
+    """
+    counts = count_stop_words(text)
+    german = bool(counts) and counts.get("de") == max(counts.values())
+    for line in text.split("\n"):
+        yield from _names_in_line(line, known, german=german)
+    yield from _unspaced_names(text, folded)
+
+
+def _names_in_line(
+    line: str, known: AbstractSet[str], *, german: bool
+) -> Iterator[str]:
+    words = list(_words(line))
+    titled = _is_title(words) and not line.rstrip().endswith(SENTENCE_ENDS)
+    for at, word in enumerate(words):
+        if not word.capital or _is_known(word.text, known):
+            continue
+        sure = not (german or word.opens or titled)
+        if sure or _is_name_in_context(words, at, known, german=german):
+            yield word.text
+
+
+def name_forms(text: str) -> Iterator[str]:
+    """Yield the forms in which the words of a text may recur in another, in lower case."""
+    previous: list[str] = []
+    for match in _WORD.finditer(text):
+        word = match[0]
+        yield from _forms(word)
+        if word[0].isupper():
+            yield from [f"{AS_NAME}{form}" for form in _forms(word)]
+        previous = [*previous[-4:], word[0].lower()] if word[0].isupper() else []
+        for length in range(2, len(previous) + 1):
+            yield "".join(previous[-length:])  # the initials of "New York City"
+
+
+def _forms(word: str) -> Iterator[str]:
+    lower = word.casefold().replace(".", "").removesuffix("'s").rstrip("'")
+    yield lower
+    yield from _root(lower)
+    if not lower.isalpha() or not (word.islower() or word.istitle()):
+        for part in _parts(word):
+            yield part
+            yield from _root(part)
+
+
+def _root(word: str) -> Iterator[str]:
+    """Yield the stem of a word, unless it is too short to be distinctive."""
+    root = light_stem(word)
+    if len(root) > STEM_CHARS_MIN:
+        yield root
+
+
+def _parts(word: str) -> list[str]:
+    """Split `McKinsey-Report` or `iOS` into its words, without a possessive."""
+    found = _PART.findall(word.removesuffix("'s"))
+    return [part.casefold() for part in found if len(part) > 1]
+
+
+def _words(line: str) -> Iterator[_NameWord]:
+    end = 0
+    for match in _WORD.finditer(line):
+        gap = line[end : match.start()]
+        marks = gap.replace(" ", "")
+        opens = end == 0 or any(mark in _STARTS for mark in marks)
+        if gap.startswith(".") and line[:end].rpartition(" ")[2].lower() in TITLES:
+            opens = False
+        end = match.end()
+        yield _NameWord(match[0], match.start(), end, opens)
+
+
+def _is_title(words: list[_NameWord]) -> bool:
+    """Whether a line is a title in Capitalized Words."""
+    long = [word for word in words if len(word.text) > STEM_CHARS_MIN]
+    capitals = sum(word.capital for word in long)
+    return len(long) >= TITLED_WORDS_MIN and capitals >= TITLED_SHARE * len(long)
+
+
+def _is_known(word: str, known: AbstractSet[str]) -> bool:
+    """Whether a capitalized word is no name, or a known one."""
+    lower = word.casefold().removesuffix("'s")
+    if lower in _NOT_NAMES or not set(_forms(word)).isdisjoint(known):
+        return True
+    parts = _parts(word)
+    if len(parts) > 1 and all(_is_ordinary(part) or part in known for part in parts):
+        return True
+    return _is_inflection(lower, known) or _is_transposition(lower, known)
+
+
+def _is_transposition(word: str, known: AbstractSet[str]) -> bool:
+    """Whether a known name is this one with two letters transposed: Francsico.
+
+    A name with another letter may be another name, as Marvin is not Martin.
+    """
+    return len(word) >= MISSPELLED_CHARS_MIN and any(
+        f"{AS_NAME}{word[:at]}{word[at + 1]}{word[at]}{word[at + 2 :]}" in known
+        for at in range(1, len(word) - 1)
+        if word[at] != word[at + 1]
+    )
+
+
+def _is_ordinary(word: str) -> bool:
+    return (
+        word in STOP_WORDS or word in COMMON_WORDS or word in ORDINARY or len(word) == 1
+    )
+
+
+def _is_inflection(word: str, known: AbstractSet[str]) -> bool:
+    """Whether a known name differs by its ending alone, as names do in many languages."""
+    if len(word) <= STEM_CHARS_MIN:
+        return f"{AS_NAME}{word}s" in known
+    for cut in range(1, ENDING_CHARS_MAX + 1):
+        root = word[:-cut]
+        if len(root) < max(STEM_CHARS_MIN, cut + 2):
+            break
+        if f"{AS_NAME}{root}" in known:
+            return True
+    return any(
+        f"{AS_NAME}{root}{ending}" in known
+        for root, endings in _inflected_roots(word)
+        if len(root) >= STEM_CHARS_MIN
+        for ending in endings
+    )
+
+
+def _inflected_roots(word: str) -> Iterator[tuple[str, Sequence[str]]]:
+    """Yield possible roots of a name, each with the endings its other forms may have."""
+    if any("а" <= char <= "я" for char in word):
+        for cut in range(3):
+            yield word[: len(word) - cut], _CYRILLIC_ENDINGS
+    else:
+        yield word, ("s", "n")
+
+
+def _is_name_in_context(
+    words: list[_NameWord], at: int, known: AbstractSet[str], *, german: bool
+) -> bool:
+    """Whether a capitalized word that may be an ordinary one has the position of a name."""
+    word = words[at]
+    before, after = _neighbors(words, at)
+    if before and before.folded in _ALL_TITLES:
+        return True
+    if german and _is_german_noun(word):
+        return False
+    if _acts(word, after) and (not german or _may_precede_subject(before)):
+        return True
+    if _is_unknown_name(after, known):
+        return True
+    if german:
+        return _is_german_name(words, at, before, after, known)
+    return _is_sentence_subject(words, at, after)
+
+
+def _neighbors(
+    words: Sequence[_NameWord], at: int
+) -> tuple[_NameWord | None, _NameWord | None]:
+    """Return the words before and after a word in the same clause."""
+    before = words[at - 1] if at and not words[at].opens else None
+    after = words[at + 1] if at + 1 < len(words) else None
+    return before, None if after is None or after.opens else after
+
+
+def _is_german_noun(word: _NameWord) -> bool:
+    return word.folded.endswith(_NOUN_ENDINGS) or word.folded in _GERMAN_THINGS
+
+
+def _is_unknown_name(word: _NameWord | None, known: AbstractSet[str]) -> bool:
+    return word is not None and word.capital and not _is_known(word.text, known)
+
+
+def _acts(word: _NameWord, after: _NameWord | None) -> bool:
+    """Whether a word owns something or does what people do."""
+    return word.text.endswith("'s") or bool(after and after.folded in _SPEECH_VERBS)
+
+
+def _may_precede_subject(before: _NameWord | None) -> bool:
+    """Whether a German noun after this word, if any, may be a name without an article."""
+    return before is None or before.capital or _is_conjunction(before)
+
+
+def _is_german_name(
+    words: list[_NameWord],
+    at: int,
+    before: _NameWord | None,
+    after: _NameWord | None,
+    known: AbstractSet[str],
+) -> bool:
+    """Whether a German noun is a place after "in" without an article, or joined to a person."""
+    if before is None:
+        return False
+    if before.folded in _PLACE_PREPOSITIONS:
+        return after is None or not after.capital
+    return _is_conjunction(before) and at > 1 and _is_known_person(words[at - 2], known)
+
+
+def _is_sentence_subject(
+    words: list[_NameWord], at: int, after: _NameWord | None
+) -> bool:
+    """Whether a sentence begins with a name, by the words that follow."""
+    if after is None or not words[at].opens:
+        return False
+    joined = _is_conjunction(after) and _next_capital(words, at + 2)
+    return joined or _is_followed_by_verb(words[at].folded, after.text)
+
+
+def _is_followed_by_verb(lower: str, after: str) -> bool:
+    """Whether an English sentence begins with a name, by the verb that follows."""
+    if lower.endswith(_THING_ENDINGS) or not after.islower():
+        return False
+    return after in _AUXILIARIES or (
+        len(after) > STEM_CHARS_MIN
+        and after.endswith(("ed", "s"))
+        and not after.endswith("ss")
+    )
+
+
+def _is_conjunction(word: _NameWord) -> bool:
+    return word.folded in _CONJUNCTIONS
+
+
+def _next_capital(words: list[_NameWord], at: int) -> bool:
+    return at < len(words) and words[at].capital and not words[at].opens
+
+
+def _is_known_person(word: _NameWord, known: AbstractSet[str]) -> bool:
+    """Whether a word before "und" is a known name rather than a German noun."""
+    return word.capital and f"{AS_NAME}{word.folded}" in known
+
+
+def _unspaced_names(text: str, folded: str) -> Iterator[str]:
+    """Yield names in scripts without capitals, recognized by the suffix after them."""
+    for match in _CJK_NAME.finditer(text):
+        run = match[1]
+        least = 1 if len(run) == 1 else 2
+        if run not in _HAN_GENERIC and not any(
+            run[at:] in folded for at in range(len(run) - least + 1)
+        ):
+            yield run
+    for match in _HANGUL_NAME.finditer(text):
+        if match[1] not in folded:
+            yield match[1]

@@ -1,0 +1,365 @@
+"""Worth of the words of a group of sentences, and keywords for the words that its extract lacks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence, Set as AbstractSet
+from typing import NamedTuple
+
+from mnemosyned.text.stems import light_stem
+from mnemosyned.text.tokens import (
+    CONNECTORS,
+    COPULAS,
+    CURRENCIES,
+    EXACT_KINDS,
+    SECRETS,
+    Token,
+    TokenKind,
+)
+
+NAME = 1.5
+EXACT = 2.0
+NUMBER = 1.2
+TIME = 1.2
+MEASURE = 1.5
+CODE_NAME = 1.4
+"""An identifier without a digit: the name of a function or module."""
+AMOUNT = 2.5
+LABELLED = 3.5
+SECRET = 5.0
+ORDINARY = 1.0
+CALENDAR = 1.1
+COMMON = 0.3
+BY_KIND = {
+    TokenKind.NUMBER: NUMBER,
+    TokenKind.TIME: TIME,
+    TokenKind.COMMON: COMMON,
+    TokenKind.UNIT: COMMON,
+    TokenKind.TITLE: COMMON,
+    TokenKind.CALENDAR: CALENDAR,
+} | dict.fromkeys(EXACT_KINDS - {TokenKind.NUMBER, TokenKind.TIME}, EXACT)
+
+WORTH_MIN = 1.2
+"""Minimum worth of a keyword where room is short: names and values."""
+ROOMY_CHARS = 120
+"""Room below which ordinary words are no keywords."""
+ROOM_MIN = 6
+"""Room too small for any keyword."""
+
+SHORT_CHARS = 4
+WEAK = 0.7
+"""Ordinary words of at most so many characters ("fit", "run", "pick") say little alone, and so
+do times and numbers without a unit."""
+
+SURFACE_CHARS_MAX = 80
+WORD_POWER = 0.5
+VALUE_POWER = 0.25
+"""Exponent of a value's length, by which its worth is divided; small, as values may be long."""
+
+CONNECTORS_MAX = 2
+COPULA_REACH = 6
+"""Distance of a label before "is": "the code of the back gate is 4711"."""
+NEVER_KEYWORDS = frozenset(
+    {TokenKind.STOP, TokenKind.COMMON, TokenKind.UNIT, TokenKind.TITLE}
+)
+BESIDE = frozenset({TokenKind.UNIT, TokenKind.CALENDAR})
+"""Kinds that make one value with the number next to them."""
+
+SEPARATOR = "\n"
+"""Between the terms of a summary; no term holds it, as it is white space."""
+
+
+_DIGIT = re.compile(r"\d")
+# Under these names a kind is found in a tenth of the time that an attribute of an Enum takes.
+_CALENDAR = TokenKind.CALENDAR
+_IDENTIFIER = TokenKind.IDENTIFIER
+_MONEY = TokenKind.MONEY
+_NUMBER = TokenKind.NUMBER
+_STOP = TokenKind.STOP
+_TIME = TokenKind.TIME
+_TITLE = TokenKind.TITLE
+_UNIT = TokenKind.UNIT
+_WORD = TokenKind.WORD
+
+
+class _Candidate(NamedTuple):
+    rank: float
+    """Worth for its size, negated: the best sorts first."""
+    sentence: int
+    place: int
+    tokens: tuple[Token, ...]
+    """Tokens of the word or value, with its label and its unit."""
+    size: int
+
+
+class Vocabulary:
+    """Worth and first occurrence of the words of a group of sentences."""
+
+    def __init__(self) -> None:
+        self.worth: dict[str, float] = {}
+        """Worth of each stem but stop words: exact values and names most, everyday words least."""
+        self.first: dict[str, tuple[Sequence[Token], int, int]] = {}
+        """First occurrence of each stem that may be a keyword: sentence, its number, and the place."""
+        self._sentences = 0
+
+    def add(self, words: Sequence[Token]) -> tuple[str, ...]:
+        """Add a sentence; return its stems, each once and in order."""
+        worth, first = self.worth, self.first
+        stems: list[str] = []
+        labelled = secret = False
+        for place, token in enumerate(words):
+            kind = token.kind
+            if token.label:
+                labelled = True
+                secret = secret or token.surface.lower() in SECRETS
+            if kind is _STOP:
+                continue
+            root = token.stem
+            stems.append(root)
+            if kind is _WORD:
+                value = _word_worth(words, place, secret=secret)
+            elif kind in EXACT_KINDS:
+                value = _exact_worth(words, place, BY_KIND[kind], labelled=labelled)
+            else:
+                value = BY_KIND[kind]
+            if value > worth.get(root, 0.0):
+                worth[root] = value
+            if root not in first and _may_be_keyword(kind):
+                first[root] = words, self._sentences, place
+        self._sentences += 1
+        return tuple(dict.fromkeys(stems))
+
+    def discount(self, names: Iterable[str]) -> None:
+        """Set the worth of names that the reader sees anyway, such as speakers, to 0."""
+        self.worth.update(
+            [(light_stem(part), 0.0) for name in names for part in name.split()]
+        )
+
+
+def _may_be_keyword(kind: TokenKind) -> bool:
+    return kind is _WORD or kind not in NEVER_KEYWORDS
+
+
+def _word_worth(words: Sequence[Token], place: int, *, secret: bool) -> float:
+    """Return the worth of an ordinary word; `secret` where a label of secrets precedes it."""
+    if secret and _is_secret(words, place):
+        return SECRET
+    return NAME if place and words[place].capital else ORDINARY
+
+
+def _exact_worth(
+    words: Sequence[Token], place: int, value: float, *, labelled: bool
+) -> float:
+    """Return the worth of an exact value in its place; `value` is that of its kind."""
+    label = _label_position(words, place) if labelled else None
+    if label is not None:
+        return SECRET if words[label].surface.lower() in SECRETS else LABELLED
+    kind = words[place].kind
+    if kind is _MONEY:
+        return AMOUNT
+    if kind is _IDENTIFIER and not _DIGIT.search(words[place].surface):
+        return CODE_NAME
+    return max(value, _measured_worth(words, place)) if kind is _NUMBER else value
+
+
+def _measured_worth(words: Sequence[Token], place: int) -> float:
+    """Return the worth of a number for the unit or month next to it, the better of two."""
+    measured = 0.0
+    for beside in words[place - 1 if place else 0 : place + 2]:
+        if beside.kind in BESIDE:
+            money = beside.kind is _UNIT and beside.stem in _CURRENCY_STEMS
+            measured = max(measured, AMOUNT if money else MEASURE)
+    return measured
+
+
+_CURRENCY_STEMS = frozenset(map(light_stem, CURRENCIES))
+
+
+def _label_position(words: Sequence[Token], place: int) -> int | None:
+    """Find the label of a value: `code` in "the code is 4711"."""
+    far = place and words[place - 1].surface.lower() in COPULAS
+    reach = COPULA_REACH if far else 1 + CONNECTORS_MAX
+    for at in range(place - 1, max(place - 1 - reach, -1), -1):
+        token = words[at]
+        if token.label:
+            return at
+        if not far and token.surface.lower() not in CONNECTORS:
+            return None
+    return None
+
+
+def _is_secret(words: Sequence[Token], place: int) -> bool:
+    """Whether an ordinary word is the value of a label: "password: marigold"."""
+    at = _label_position(words, place)
+    if at is None or words[at].surface.lower() not in SECRETS:
+        return False
+    return at < place - 1 or words[at].closes or words[place].capital
+
+
+def joined_terms(terms: Iterable[str]) -> str:
+    """Return terms as they are stored: one a line."""
+    return SEPARATOR.join(terms)
+
+
+def select_keywords(
+    known: Vocabulary, *, covered: AbstractSet[str], chars_max: int
+) -> tuple[str, ...]:
+    """Select the most valuable words not yet covered, as written: exact values, then the rest.
+
+    A value includes its label and unit. Neighbors become one phrase ("support group"), which
+    reads better and costs no more.
+    """
+    if chars_max <= 0:
+        return ()
+    seen = set(covered)
+    room = chars_max + len(SEPARATOR)
+    values = _select_fitting(_value_candidates(known, seen), room)
+    room -= sum([value.size + len(SEPARATOR) for value in values])
+    words: list[_Candidate] = []
+    if room >= ROOM_MIN:
+        worth_min = 0.0 if chars_max >= ROOMY_CHARS else WORTH_MIN
+        words = _select_fitting(
+            _word_candidates(known, seen, worth_min, chars_max=room - len(SEPARATOR)),
+            room,
+        )
+    written = [_surface(value.tokens) for value in values]
+    return (*dict.fromkeys(written), *_phrases(words))
+
+
+def _select_fitting(candidates: list[_Candidate], room: int) -> list[_Candidate]:
+    """Select the best that fit, in the order of the source."""
+    chosen: list[_Candidate] = []
+    candidates.sort()
+    for candidate in candidates:
+        cost = candidate.size + len(SEPARATOR)
+        if cost <= room:
+            chosen.append(candidate)
+            room -= cost
+            if room < ROOM_MIN:
+                break
+    chosen.sort(key=_source_order)
+    return chosen
+
+
+def _value_candidates(known: Vocabulary, seen: set[str]) -> list[_Candidate]:
+    """Return candidates for exact values, and for ordinary words that a label makes values."""
+    candidates: list[_Candidate] = []
+    for root, value in known.worth.items():
+        if value < MEASURE or root in seen or root not in known.first:
+            continue
+        words, sentence, place = known.first[root]
+        if value < LABELLED and words[place].kind not in EXACT_KINDS:
+            continue
+        span = _value_span(words, place, labelled=value >= LABELLED)
+        size = _size(span)
+        if not _is_informative(span, size):
+            continue
+        seen.update([token.stem for token in span])
+        if _is_weak(words[place].kind, span):
+            value *= WEAK  # noqa: PLW2901
+        rank = -value / (size + len(SEPARATOR)) ** VALUE_POWER
+        candidates.append(_Candidate(rank, sentence, place, span, size))
+    return candidates
+
+
+def _is_weak(kind: TokenKind, span: Sequence[Token]) -> bool:
+    """Whether it is a time, or a number without a unit, which says little alone."""
+    return kind is _TIME or (kind is _NUMBER and len(span) == 1)
+
+
+def _word_candidates(
+    known: Vocabulary, seen: AbstractSet[str], worth_min: float, *, chars_max: int
+) -> list[_Candidate]:
+    """Return candidates for all other words that fit the room."""
+    candidates: list[_Candidate] = []
+    for root, (words, sentence, place) in known.first.items():
+        value = known.worth[root]
+        if root in seen or value < worth_min or value <= 0:
+            continue
+        word = words[place]
+        span = _name_span(words, place)
+        size = _size(span)
+        if size > chars_max or not _is_informative(span, size):
+            continue
+        short = value <= ORDINARY and len(word.surface) <= SHORT_CHARS
+        if short or _is_weak(word.kind, span):
+            value *= WEAK
+        rank = -value / (size + len(SEPARATOR)) ** WORD_POWER
+        candidates.append(_Candidate(rank, sentence, place, span, size))
+    return candidates
+
+
+def _value_span(
+    words: Sequence[Token], place: int, *, labelled: bool
+) -> tuple[Token, ...]:
+    """Return a value with its label and the months and units next to it: "2 h 50 min"."""
+    label = _label_position(words, place) if labelled else None
+    before = [words[label]] if label is not None else []
+    if (
+        place
+        and label != place - 1
+        and words[place - 1].kind in BESIDE
+        and _precedes_value(words, place - 1)
+    ):
+        before.append(words[place - 1])
+    stop = place + 1
+    while (
+        stop < len(words) and not words[stop - 1].closes and _extends_value(words, stop)
+    ):
+        stop += 1
+    return (*before, *words[place:stop])
+
+
+def _name_span(words: Sequence[Token], place: int) -> tuple[Token, ...]:
+    """Return a word, with the title before it if it is a name."""
+    titled = place > 0 and words[place].capital and words[place - 1].kind is _TITLE
+    return tuple(words[place - titled : place + 1])
+
+
+def _precedes_value(words: Sequence[Token], place: int) -> bool:
+    """Whether a unit or month belongs to the number after it: "EUR 20", "May 4", not "3 h 20"."""
+    if words[place].closes:
+        return False
+    return place == 0 or words[place - 1].kind is not _NUMBER
+
+
+def _extends_value(words: Sequence[Token], place: int) -> bool:
+    if words[place].kind in BESIDE:
+        return True
+    if words[place].kind is not _NUMBER or words[place - 1].kind not in BESIDE:
+        return False
+    dated = words[place - 1].kind is _CALENDAR
+    return dated or (place + 1 < len(words) and words[place + 1].kind is _UNIT)
+
+
+def _is_informative(span: Sequence[Token], size: int) -> bool:
+    """Whether it says something by itself: no small number, and no blob."""
+    return size <= SURFACE_CHARS_MAX and (
+        len(span) > 1 or span[0].kind is not _NUMBER or size > 2
+    )
+
+
+def _size(span: Sequence[Token]) -> int:
+    if len(span) == 1:
+        return len(span[0].surface)
+    return sum([len(token.surface) for token in span]) + len(span) - 1
+
+
+def _surface(span: Sequence[Token]) -> str:
+    return " ".join(token.surface for token in span)
+
+
+def _source_order(candidate: _Candidate) -> tuple[int, int]:
+    return candidate.sentence, candidate.place
+
+
+def _phrases(chosen: Iterable[_Candidate]) -> list[str]:
+    phrases: list[str] = []
+    open_at: tuple[int, int] | None = None
+    for _, sentence, place, span, _ in chosen:
+        if open_at == (sentence, place):
+            phrases[-1] += f" {_surface(span)}"
+        else:
+            phrases.append(_surface(span))
+        open_at = None if span[-1].closes else (sentence, place + 1)
+    return phrases

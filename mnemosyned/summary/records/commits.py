@@ -1,0 +1,383 @@
+"""Commits: git logs, single commits and what hooks hand on, grouped by the component they touch."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime, tzinfo
+from itertools import takewhile
+
+from mnemosyned.memory.values import MemoryRecord
+from mnemosyned.summary.records.lines import (
+    Reading,
+    RecordLine,
+    Rule,
+    collapse,
+    counted,
+    full_stop,
+    is_prose,
+    lines_of,
+    listed,
+    localized,
+    make_line,
+    most_common,
+    parse_moment,
+    phrase,
+    shorten,
+    show_moment,
+    without_hashes,
+)
+from mnemosyned.summary.records.matching import first_match, first_reading, grouped
+
+SUBJECT_CHARS_MAX = 120
+SUBJECTS_PER_LINE = 4
+COMMITS_PER_MEMORY_MAX = 2_000
+BODY_CHARS_MAX = 400
+COMMON_WORDS_MAX = 40
+WORTH = 0.45
+BREAKING_WORTH = 0.65
+
+_HASH = r"[0-9a-f]{7,40}"
+_OPENING = re.compile(
+    rf"\s*(?:commit |Commit |New commit |(?:\$ )?git |Merge |\[[\w./-]+ |[*|]|{_HASH}\b)"
+)
+_HASH_AT_END = re.compile(rf".{{0,400}}[( ]{_HASH}\)\s*(?:\n|$)")
+_HEAD = re.compile(rf"commit {_HASH}\b(?: \([^)]*\))?")
+_FIELD = re.compile(
+    r"(Author|AuthorDate|Date|Commit|CommitDate|Committer|Merge):\s*(.*)"
+)
+_GRAPH = re.compile(r"^[*|\\/ ]*\*[|\\/ ]* ")
+_ONE_LINE = re.compile(
+    rf"(?P<hash>{_HASH}) (?:\([^)]*\) )?(?P<subject>\S.*)|"
+    rf"(?P<subject_first>\S.*) \((?:commit )?(?P<hash_last>{_HASH})\)"
+)
+_COMMITTED = re.compile(
+    rf"\[(?P<branch>[\w./-]+)(?: \(root-commit\))? (?P<hash>{_HASH})\] (?P<subject>\S.*)"
+)
+_STAT = re.compile(
+    r"\s*\d+ files? changed(?:, \d+ \w+\([+]\))?(?:, \d+ \w+\(-\))?"
+    r"|\s*\d+ files? changed[\w, ]*"
+    r"|\s(?:create|delete|rename|mode change) .*|\s*\S+\s+\|\s+(?:\d+ ?[+-]*|Bin.*)"
+    r"|[AMDRCT]\d*\t\S.*|\d+\t\d+\t\S+| Date: .*| Author: .*"
+)
+_BETWEEN_COMMITS = (_STAT, re.compile(r"[*|\\/ ]*"))
+"""Files and the lines of the graph."""
+_WORD_OR_NUMBER = re.compile(r"[a-f]*|\d{,39}")
+"""What looks like a hash and may be none."""
+_MESSAGE_OPTION = re.compile(
+    r"git commit (?:-\w+ )*-\w*m (?P<quote>[\"'])(?P<subject>.+?)(?P=quote)"
+    r"(?:: (?P<stat>\d+ files? changed[\w, ]*))?\.?"
+)
+_HANDED_ON = re.compile(
+    rf"(?:New )?[Cc]ommit (?P<hash>{_HASH})(?: by (?P<author>[\w .-]{{1,40}}?))?"
+    r"(?: (?:on|to|in) (?P<branch>[\w./-]+))?: (?P<subject>\S.*)"
+)
+_STAMPED = re.compile(
+    rf"(?P<hash>{_HASH})[ \t|]+(?P<when>\d{{4}}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d)?(?: ?[+-]\d{{4}})?)?)"
+    r"[ \t|]+(?:(?P<author>[^|\t]{1,40}?)(?:[\t|] ?| \| |: ))?(?P<subject>\S.*)"
+)
+_PULL_REQUEST = re.compile(
+    r"Merge (?:pull request|branch|remote-tracking branch|tag) \S.*"
+)
+_CONVENTIONAL = re.compile(
+    r"(?P<type>[a-z]{2,10})(?:\((?P<scope>[^)]{1,40})\))?(?P<breaking>!)?: (?P<what>\S.*)"
+)
+_COMPONENT = re.compile(
+    r"(?:\[(?P<bracket>[\w ./-]{2,30})\]:? |(?P<plain>[\w./-]{2,40}): )(?P<what>\S.*)"
+)
+_PATH = re.compile(
+    r"^\s*(?P<stat>[\w.@/-]+)\s+\|\s+\d|^[AMDT]\t(?P<status>\S+)", re.MULTILINE
+)
+_TRAILER = re.compile(
+    r"(?:Signed-off-by|Co-authored-by|Reviewed-by|Change-Id|git-svn-id|Cc): .*"
+)
+_TYPES = {
+    "feat": "(features)", "fix": "(fixes)", "docs": "(documentation)", "test": "(tests)",
+    "tests": "(tests)", "refactor": "(refactoring)", "perf": "(performance)", "style": "(style)",
+    "build": "(build)", "ci": "(CI)", "chore": "(chores)", "revert": "(reverts)",
+}  # fmt: skip
+_WORD = re.compile(r"[^\W\d_][\w-]{3,}")
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One commit, without its hash."""
+
+    subject: str
+    author: str = ""
+    when: datetime | date | None = None
+    body: str = ""
+    paths: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _PlacedCommit:
+    """A commit with its memory, the part it touches and its day."""
+
+    position: int
+    commit: Commit
+    component: str
+    subject: str
+    day: date
+
+
+def read_commits(memory: MemoryRecord) -> tuple[Commit, ...] | None:
+    """Return the commits that the whole memory is made of."""
+    content = memory.content
+    if not _OPENING.match(content) and not _HASH_AT_END.match(content):
+        return None
+    lines = lines_of(content.strip())
+    if lines and lines[0].startswith(("$ git log", "$ git show", "$ git commit")):
+        lines = lines[1:]
+    if not lines:
+        return None
+    return first_reading((_read_log, _read_one_lines, _read_committed), lines)
+
+
+def _read_log(lines: Sequence[str]) -> tuple[Commit, ...] | None:
+    """Read what `git log` prints: a head over each commit."""
+    if not _HEAD.fullmatch(lines[0]):
+        return None
+    blocks: list[list[str]] = []
+    for line in lines[: COMMITS_PER_MEMORY_MAX * 8]:
+        if _HEAD.fullmatch(line):
+            blocks.append([])
+        else:
+            blocks[-1].append(line)
+    commits = list(map(_read_block, blocks))
+    if None in commits:
+        return None
+    return tuple(commit for commit in commits if commit and commit.subject) or None
+
+
+def _read_block(lines: Sequence[str]) -> Commit | None:
+    """Read the fields of a commit, its message, which is indented, and its files."""
+    fields: dict[str, str] = {}
+    message: list[str] = []
+    paths: list[str] = []
+    for line in lines:
+        if match := _FIELD.fullmatch(line):
+            fields[match[1]] = match[2]
+        elif path := _paths_in(line):
+            paths += path
+        elif line.startswith("    ") or (fields and not message):
+            message.append(line.strip())
+        elif not _STAT.fullmatch(line):
+            return None
+    when = fields.get("Date") or fields.get("AuthorDate", "")
+    return Commit(
+        subject="".join(message[:1]),
+        author=fields.get("Author", "").partition("<")[0].strip(),
+        when=parse_moment(when),
+        body=_body(message[1:]),
+        paths=tuple(paths),
+    )
+
+
+def _body(lines: Sequence[str]) -> str:
+    """Return the text of a message without its trailers."""
+    own = [line for line in lines if not _TRAILER.fullmatch(line)]
+    return " ".join(own)[:BODY_CHARS_MAX]
+
+
+def _paths_in(text: str) -> list[str]:
+    """Return the files that the lines below a commit name."""
+    return [match["stat"] or match["status"] for match in _PATH.finditer(text)]
+
+
+def _read_one_lines(lines: Sequence[str]) -> tuple[Commit, ...] | None:
+    """Read one commit a line, as `git log --oneline` and hooks write them."""
+    commits: list[Commit] = []
+    paths: list[str] = []
+    for line in lines[:COMMITS_PER_MEMORY_MAX]:
+        if commits and first_match(_BETWEEN_COMMITS, line):
+            paths += _paths_in(line)
+        elif commit := _read_one_line(_GRAPH.sub("", line).strip()):
+            commits.append(commit)
+        else:
+            return _with_body(commits, lines)
+    if len(commits) == 1:
+        return (replace(commits[0], paths=tuple(paths)),)
+    return tuple(commits)
+
+
+def _with_body(
+    commits: Sequence[Commit], lines: Sequence[str]
+) -> tuple[Commit, ...] | None:
+    """Return a single commit with the message body below it, if that is what the lines are."""
+    is_single = len(commits) == 1 and _read_one_line(lines[0]) is not None
+    indented = all(line.startswith(("  ", "\t")) for line in lines[1:])
+    if not is_single or not indented:
+        return None
+    body = collapse(" ".join(lines[1:]))[:BODY_CHARS_MAX]
+    return (replace(commits[0], body=body),)
+
+
+def _read_one_line(line: str) -> Commit | None:
+    for form in (_STAMPED, _HANDED_ON, _ONE_LINE):
+        match = form.fullmatch(line)
+        parts = match.groupdict("") if match else {}
+        hash_ = parts.get("hash") or parts.get("hash_last", "")
+        subject = parts.get("subject") or parts.get("subject_first", "")
+        if subject and _looks_like_commit(hash_, subject):
+            author = parts.get("author", "").strip()
+            return Commit(subject, author, parse_moment(parts.get("when", "")))
+    return None
+
+
+def _looks_like_commit(hash_: str, subject: str) -> bool:
+    """Tell a hash from a number or a word, and a subject from a sentence of prose."""
+    if _WORD_OR_NUMBER.fullmatch(hash_):
+        return _CONVENTIONAL.fullmatch(subject) is not None
+    is_sentence = subject[0].islower() and subject.endswith(".")
+    fits = len(subject) <= 2 * SUBJECT_CHARS_MAX
+    return fits and not (is_sentence and is_prose(subject))
+
+
+def _read_committed(lines: Sequence[str]) -> tuple[Commit, ...] | None:
+    """Read what `git commit` prints, the command itself, or a merge."""
+    first = lines[0].strip().removeprefix("$ ")
+    if _PULL_REQUEST.fullmatch(first):
+        return _read_merge(first, lines[1:])
+    match = _MESSAGE_OPTION.fullmatch(first) or _COMMITTED.fullmatch(first)
+    if not match:
+        return None
+    echoed = len(lines) > 1 and _COMMITTED.match(lines[1])
+    remaining = lines[2:] if echoed else lines[1:]
+    if not all(_STAT.fullmatch(line) for line in remaining):
+        return None
+    paths = tuple(_paths_in("\n".join(remaining)))
+    return (Commit(match["subject"], paths=paths),)
+
+
+def _read_merge(first: str, titles: Sequence[str]) -> tuple[Commit, ...] | None:
+    """Read the head of a merge and the title of the pull request below it."""
+    prose = any(title.endswith(".") for title in titles)
+    if len(titles) > 1 or prose or len(first) > SUBJECT_CHARS_MAX:
+        return None
+    return (Commit("; ".join((first, *(title.strip() for title in titles)))),)
+
+
+def write_commits(
+    readings: Sequence[Reading[tuple[Commit, ...]]], zone: tzinfo
+) -> Iterator[RecordLine]:
+    """Write the commits of each part and day, a few subjects a line."""
+    groups = grouped(_place(readings, zone), _component_and_day)
+    several_days = len({day for _, day in groups}) > 1
+    for group in groups.values():
+        for start in range(0, len(group), SUBJECTS_PER_LINE):
+            chunk = group[start : start + SUBJECTS_PER_LINE]
+            dated = several_days or chunk[0].commit.when is not None
+            yield _commits_line(chunk, zone, dated=dated)
+
+
+def _component_and_day(placed: _PlacedCommit) -> tuple[str, date]:
+    return placed.component, placed.day
+
+
+def _place(
+    readings: Sequence[Reading[tuple[Commit, ...]]], zone: tzinfo
+) -> list[_PlacedCommit]:
+    """Find the part that each commit touches; words in common serve where nothing says it."""
+    common = _common_words(
+        commit.subject for reading in readings for commit in reading.value
+    )
+    placed: list[_PlacedCommit] = []
+    for reading in readings:
+        for commit in reading.value:
+            component, subject = _component(commit, common)
+            when = commit.when or reading.memory.created_at
+            day = _local_day(when, zone)
+            placed.append(
+                _PlacedCommit(reading.position, commit, component, subject, day)
+            )
+    return placed
+
+
+def _local_day(when: datetime | date, zone: tzinfo) -> date:
+    if not isinstance(when, datetime):
+        return when
+    return (localized(when, zone) if when.tzinfo else when).date()
+
+
+def _common_words(subjects: Iterator[str]) -> dict[str, int]:
+    """Return words that at least two subjects share, with their rank."""
+    words = most_common(
+        word
+        for subject in subjects
+        for word in dict.fromkeys(_WORD.findall(subject.lower())[1:])
+    )
+    shared = [word for word, count in words if count > 1 and word not in _PLAIN_WORDS]
+    return {word: rank for rank, word in enumerate(shared[:COMMON_WORDS_MAX])}
+
+
+def _component(commit: Commit, common: dict[str, int]) -> tuple[str, str]:
+    """Return the part a commit touches and its subject without the name of that part."""
+    subject = without_hashes(commit.subject)
+    if match := _CONVENTIONAL.fullmatch(subject):
+        kind = match["type"]
+        return match["scope"] or _TYPES.get(kind, kind), match["what"]
+    if match := _COMPONENT.fullmatch(subject):
+        return match["bracket"] or match["plain"], match["what"]
+    if commit.paths:
+        return _common_path(commit.paths), subject
+    words = [word for word in _WORD.findall(subject.lower())[1:] if word in common]
+    return min(words, key=common.__getitem__, default=""), subject
+
+
+def _common_path(paths: Sequence[str]) -> str:
+    """Return the deepest folder that all paths share, or the folder of most of them."""
+    if len(paths) == 1:
+        return paths[0]
+    folders = [path.rpartition("/")[0] for path in paths]
+    levels = zip(*(folder.split("/") for folder in folders), strict=False)
+    shared = [names[0] for names in takewhile(_are_equal, levels)]
+    return "/".join(shared) or most_common(folders)[0][0]
+
+
+def _are_equal(names: Sequence[str]) -> bool:
+    return len(set(names)) == 1
+
+
+def _commits_line(
+    chunk: Sequence[_PlacedCommit], zone: tzinfo, *, dated: bool
+) -> RecordLine:
+    """Write one line of a few commits: how many, to what, by whom, and their subjects."""
+    first = chunk[0]
+    head = counted(len(chunk), "commit") if len(chunk) > 1 else "Commit"
+    is_kind = first.component.startswith("(")
+    head += phrase(" " if is_kind else " to ", first.component)
+    authors = dict.fromkeys(placed.commit.author for placed in chunk)
+    head += phrase(" by ", listed(list(filter(None, authors)), 3))
+    if dated:
+        head += f" on {show_moment(first.day, zone)}"
+    subjects = [
+        shorten(placed.subject, SUBJECT_CHARS_MAX).rstrip(".") for placed in chunk
+    ]
+    text = full_stop(f"{head}: {'; '.join(dict.fromkeys(subjects))}")
+    source = "\n".join(
+        f"{placed.subject} {placed.commit.body} {' '.join(placed.commit.paths)}"
+        for placed in chunk
+    )
+    is_urgent = any(_is_breaking(placed.commit) for placed in chunk)
+    positions = [placed.position for placed in chunk]
+    return make_line(text, source, positions, BREAKING_WORTH if is_urgent else WORTH)
+
+
+def _is_breaking(commit: Commit) -> bool:
+    match = _CONVENTIONAL.fullmatch(commit.subject)
+    breaking = match is not None and match["breaking"] is not None
+    return breaking or "BREAKING" in commit.body
+
+
+_PLAIN_WORDS = frozenset(
+    """
+    that this with from into when where which their they them then than what while after before
+    only also more less have been were does make makes made used uses using same other every each
+    between without instead should could would must some such about again both there these those
+    """.split()
+)
+"""Words that name no part of a program."""
+
+COMMITS = Rule("commits", read_commits, write_commits)

@@ -1,0 +1,418 @@
+"""Texts of days, weeks and months: one line for each summary below, made of its best statements."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from itertools import chain, zip_longest
+
+from mnemosyned.instants import in_zone, shift
+from mnemosyned.memory.periods import Level
+from mnemosyned.memory.values import MemoryRecord
+from mnemosyned.summary.extract import Selection
+from mnemosyned.summary.keywords import SEPARATOR, joined_terms, select_keywords
+from mnemosyned.summary.statements import (
+    SENTENCE_ENDINGS,
+    Statement,
+    StatementReader,
+    is_first_person,
+    shortened,
+)
+from mnemosyned.text.dates.formatting import format_period
+from mnemosyned.text.languages.tables import MONTH_NAMES, WEEKDAY_ABBREVIATIONS
+from mnemosyned.text.tokens import tokens
+
+SPEAKERS = frozenset(
+    "user assistant system tool agent human ai bot ci calendar notes note mail shell ops".split()
+)
+"""Speakers that are recognized at the first line of theirs."""
+FIRST_WORDS = 8
+"""Words of a line in which the first person is looked for."""
+_SPEAKER = re.compile(r"(?:^|(?<=[.!?;…。！？\"”)] ))([^\s:][^:.!?;\n]{0,40}): (?=\S)")
+_WEEKDAYS = "|".join(WEEKDAY_ABBREVIATIONS)
+_MONTHS = "|".join(MONTH_NAMES)
+_LABEL = re.compile(
+    rf"(?:(?:{_WEEKDAYS}) \d{{1,2}} (?:{_MONTHS})|\d{{1,2}}(?: (?:{_MONTHS}))?–\d{{1,2}} (?:{_MONTHS})): "
+)
+"""The days before a line of a week or a month."""
+
+
+def label_of(level: Level, begins: datetime) -> str:
+    """Return the days that a line of a week or a month begins with, without the year."""
+    first = in_zone(begins, UTC)
+    month = MONTH_NAMES[first.month - 1]
+    if level is Level.WEEK:
+        return f"{WEEKDAY_ABBREVIATIONS[first.weekday()]} {first.day} {month}: "
+    if level is not Level.MONTH:
+        return ""
+    last = shift(first, timedelta(days=6))
+    if last.month == first.month:
+        return f"{first.day}–{last.day} {month}: "
+    return f"{first.day} {month}–{last.day} {MONTH_NAMES[last.month - 1]}: "
+
+
+def speeches(
+    texts: Sequence[tuple[str, datetime]], *, chars_max: int
+) -> tuple[list[tuple[int, MemoryRecord]], frozenset[str]]:
+    """Return what is said in texts, each with its time, and by whom.
+
+    Each speech is a memory, with the position of its text. Of each text so many characters are read.
+    """
+    lines = [
+        (position, without_label(line))
+        for position, (text, _) in enumerate(texts)
+        for line in _first_lines(text, chars_max)
+    ]
+    speakers = _speakers(line for _, line in lines)
+    said = [
+        (position, speech)
+        for position, line in lines
+        for speech in _speeches(line, texts[position][1], speakers)
+    ]
+    return said, speakers
+
+
+def without_label(line: str) -> str:
+    """Return a line without the days before it."""
+    label = _LABEL.match(line)
+    return line[label.end() :] if label else line
+
+
+def _first_lines(text: str, chars_max: int) -> list[str]:
+    """Return the lines within so many characters, of the first at least a beginning."""
+    if len(text) <= chars_max:
+        return text.splitlines()
+    head = text[: chars_max + 1]
+    line_end = head.rfind("\n")
+    if line_end > 0:
+        return head[:line_end].splitlines()
+    return [shortened(head, chars_max) or f"{head[: head.rfind(' ')]}…"]
+
+
+def _speakers(texts: Iterable[str]) -> frozenset[str]:
+    """Return who speaks: a name before two lines, or before words in the first person."""
+    begun: Counter[str] = Counter()
+    for text in texts:
+        for speaker in _SPEAKER.finditer(text):
+            words = text[speaker.end() :].split(maxsplit=FIRST_WORDS)[:FIRST_WORDS]
+            own = speaker[1] in SPEAKERS or is_first_person(tokens(" ".join(words)))
+            begun[speaker[1]] += 2 if own else 1
+    return frozenset(name for name, count in begun.items() if count > 1)
+
+
+def _speeches(
+    text: str, said: datetime, speakers: frozenset[str]
+) -> Iterator[MemoryRecord]:
+    """Yield what each speaker of a line says, as a memory of theirs."""
+    begins, role = 0, ""
+    for speaker in _SPEAKER.finditer(text):
+        if speaker[1] in speakers:
+            if before := text[begins : speaker.start()].strip():
+                yield MemoryRecord(id="", content=before, role=role, created_at=said)
+            begins, role = speaker.end(), speaker[1]
+    yield MemoryRecord(id="", content=text[begins:], role=role, created_at=said)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollupWeights:
+    """Sizes of the lines of a roll-up."""
+
+    share: float = 0.55
+    """Characters of a roll-up, as a share of those of the summaries below."""
+    share_max: float = 0.6
+    """Share that one statement may take where none is shorter."""
+    small_chars: int = 600
+    """Characters below which a day of few episodes keeps all that they say."""
+    line_chars: int = 130
+    """Characters that a line may have while there is room."""
+    line_chars_max: int = 240
+    few_line_chars_max: int = 360
+    """Characters of the longest line, the second where there are few."""
+    share_of_line: float = 1.5
+    """Factor by which a line may exceed its even share of the room."""
+    terms_share: float = 0.3
+    terms_chars_max: int = 1_000
+    chars_max: int = 12_000
+    """Characters of the longest roll-up."""
+    read_chars_max: int = 200_000
+    """Characters read of all summaries, of each its even share."""
+    read_chars_min: int = 120
+    trivial_share: float = 0.3
+    """Worth below which an episode has no line, as a share of the median's."""
+    more_value_min: float = 0.6
+    """Worth of a further statement, as a share of the line's first."""
+
+
+WEIGHTS = RollupWeights()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollupSource:
+    """A summary that a roll-up is made of."""
+
+    text: str
+    index_terms: str = ""
+    begins: datetime
+    """The beginning of its period, or the time of an episode's first memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class RollupText:
+    """Text and index terms of a day, a week or a month."""
+
+    lines: tuple[str, ...]
+    line_of: tuple[int | None, ...]
+    """For each summary below, its line; None where it says too little to have one."""
+    index_terms: str
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines)
+
+
+def compose_rollup(
+    sources: Sequence[RollupSource],
+    *,
+    level: Level,
+    minimum: int,
+    weights: RollupWeights = WEIGHTS,
+) -> RollupText:
+    """Compose a line for each summary, oldest first, of the statements that say most of it.
+
+    A day of fewer than `minimum` episodes that say little keeps all they say.
+    """
+    composer = _Composer(sources, level=level, minimum=minimum, weights=weights)
+    composer.choose()
+    lines: list[str] = []
+    line_of: list[int | None] = []
+    for position in range(len(sources)):
+        line = composer.line(position)
+        line_of.append(len(lines) if line else None)
+        lines += [line] if line else []
+    return RollupText(
+        tuple(lines) or composer.something(), tuple(line_of), composer.index_terms()
+    )
+
+
+@dataclass(slots=True)
+class _RollupLine:
+    """The line of one summary."""
+
+    label: str
+    statements: list[Statement] = field(default_factory=list)
+    chosen: list[Statement] = field(default_factory=list)
+    chars: int = 0
+    value: float = 0.0
+    """Worth of its first statement when that was chosen."""
+
+
+class _Composer:
+    """Chooses the statements of each line within the room of the roll-up."""
+
+    def __init__(
+        self,
+        sources: Sequence[RollupSource],
+        *,
+        level: Level,
+        minimum: int,
+        weights: RollupWeights,
+    ) -> None:
+        self._sources = sources
+        self._weights = weights
+        size = sum(len(source.text) for source in sources)
+        self._size = size
+        few = len(sources) < minimum
+        self._says_all = few and level is Level.DAY and size <= weights.small_chars
+        reader, self._lines = _read_source(sources, level, weights)
+        self._known = reader.known
+        self._statements = reader.statements
+        room = int(size * weights.share)
+        if self._says_all:
+            room = 2 * size  # with the names of speakers
+        elif size <= weights.small_chars:
+            room = max(room, min(size, weights.line_chars * len(sources)))
+        room = min(room, weights.chars_max)
+        self._selection = Selection(
+            reader.statements, self._known.worth, chars_max=room
+        )
+        self._line_chars_max = (
+            weights.few_line_chars_max if few else weights.line_chars_max
+        )
+
+    def choose(self) -> None:
+        """Give each line its best statement, then more where there is room.
+
+        Where there is no room for all, those go without that say least.
+        """
+        ranked = self._telling_lines()
+        left = len(ranked)
+        for line in ranked:
+            share = self._selection.room / left * self._weights.share_of_line
+            self._add_best(line, int(max(share, self._weights.line_chars)))
+            left -= 1
+        if not any(line.chosen for line in self._lines):
+            self._choose_one()
+        self._add_more()
+
+    def _choose_one(self) -> None:
+        """Give one line a statement that is longer than the room meant for it."""
+        small = self._size <= self._weights.small_chars
+        room = self._size if small else int(self._size * self._weights.share_max)
+        self._selection.room = min(room, self._weights.chars_max)
+        for line in sorted(self._lines, key=self._best_value, reverse=True):
+            self._add_best(line, self._selection.room)
+            if line.chosen:
+                break
+
+    def line(self, position: int) -> str:
+        """Return a line as it reads; empty where nothing was chosen."""
+        line = self._lines[position]
+        text, speaker = "", ""
+        for statement in sorted(line.chosen, key=lambda one: one.at):
+            if text:
+                text = f"{_ended(text)} "
+            named = bool(speaker) or _is_named(statement)
+            if named and statement.role and statement.role != speaker:
+                text += f"{statement.role}: "
+                speaker = statement.role
+            text += statement.text
+        if len(line.chosen) > 1:
+            text = _ended(text)
+        return f"{line.label}{text}" if text else ""
+
+    def something(self) -> tuple[str, ...]:
+        """Return a line where no statement could be chosen, such as for emoji alone."""
+        for line, source in zip(self._lines, self._sources, strict=True):
+            for text in filter(str.strip, source.text.splitlines()):
+                words = without_label(text)
+                room = self._weights.line_chars_max
+                cut = words if len(words) <= room else f"{words[:room].rstrip()}…"
+                return (f"{line.label}{cut}",)
+        return ()
+
+    def index_terms(self) -> str:
+        """Return the days, words that the lines leave out, and terms of the summaries."""
+        weights = self._weights
+        kept = chain.from_iterable(line.chosen for line in self._lines)
+        covered = {stem for statement in kept for stem in statement.stems}
+        begins = [in_zone(source.begins, UTC).date() for source in self._sources]
+        days = format_period(begins[0], begins[-1])
+        covered.update(token.stem for token in tokens(days))
+        room = int(min(self._size * weights.terms_share, weights.terms_chars_max))
+        words = select_keywords(self._known, covered=covered, chars_max=room // 2)
+        terms = dict.fromkeys((days, *words))
+        room -= sum(len(term) + len(SEPARATOR) for term in terms)
+        for term in _in_turn(source.index_terms for source in self._sources):
+            room -= len(term) + len(SEPARATOR)
+            if room < 0:
+                break
+            terms[term] = None
+        return joined_terms(terms)
+
+    def _telling_lines(self) -> list[_RollupLine]:
+        """Return the lines that say something, first those that say most."""
+        ranked = sorted(
+            ((self._best_value(line), line) for line in self._lines),
+            key=lambda entry: -entry[0],
+        )
+        if self._size <= self._weights.small_chars:
+            return [line for _, line in ranked]
+        median = ranked[len(ranked) // 2][0] if ranked else 0.0
+        least = median * self._weights.trivial_share
+        return [line for value, line in ranked if value >= least]
+
+    def _best_value(self, line: _RollupLine) -> float:
+        return max(map(self._selection.value, line.statements), default=0.0)
+
+    def _add_best(self, line: _RollupLine, chars_max: int) -> None:
+        """Add the statement that says most, shortened at a clause border if it is too long."""
+        selection = self._selection
+        ranked = sorted(
+            ((-selection.value(one), one.at, one) for one in line.statements),
+        )
+        ranked = [entry for entry in ranked if entry[0] < 0 or self._says_all]
+        limit = min(chars_max, selection.room - len(line.label))
+        for value, _, statement in ranked:
+            line.value = -value
+            cost = selection.cost(statement)
+            if cost <= limit:
+                self._keep(line, statement)
+                return
+            if statement.needs is None:
+                frame = cost - len(statement.text)
+                if head := shortened(statement.text, limit - frame):
+                    self._keep(line, statement._replace(text=head))
+                    return
+
+    def _add_more(self) -> None:
+        """Add statements that fit their lines, those that say most first."""
+        selection = self._selection
+        line_of = {one.at: line for line in self._lines for one in line.statements}
+        ranked = sorted((-selection.value(self._statements[at]), at) for at in line_of)
+        for _, at in ranked:
+            statement, line = self._statements[at], line_of[at]
+            if at not in selection.kept and self._fits(line, statement):
+                self._keep(line, statement)
+
+    def _fits(self, line: _RollupLine, statement: Statement) -> bool:
+        """Whether a further statement has room, and says enough beside the first."""
+        selection = self._selection
+        cost = selection.cost(statement)
+        if not line.chosen:
+            cost += len(line.label)
+        if cost > selection.room:
+            return False
+        if self._says_all:
+            return True
+        if line.chars + cost > self._line_chars_max:
+            return False
+        least = line.value * self._weights.more_value_min
+        return selection.value(statement) > least
+
+    def _keep(self, line: _RollupLine, statement: Statement) -> None:
+        if not line.chosen:
+            self._selection.room -= len(line.label)
+            line.chars += len(line.label)
+        before = set(self._selection.kept)
+        line.chars += self._selection.cost(statement)
+        self._selection.keep(statement)
+        kept = self._selection.kept
+        line.chosen += [kept[at] for at in kept.keys() - before]
+
+
+def _read_source(
+    sources: Sequence[RollupSource], level: Level, weights: RollupWeights
+) -> tuple[StatementReader, list[_RollupLine]]:
+    """Read the statements of all summaries, line by line, each with its speaker."""
+    even = weights.read_chars_max // max(1, len(sources))
+    chars_max = max(even, weights.read_chars_min)
+    said, speakers = speeches(
+        [(source.text, source.begins) for source in sources], chars_max=chars_max
+    )
+    reader = StatementReader(zone=UTC, several=True)
+    for index, (_, speech) in enumerate(said):
+        reader.read(index, speech)
+    reader.known.discount(speakers)
+    lines = [_RollupLine(label_of(level, source.begins)) for source in sources]
+    for statement in reader.statements:
+        if statement.readable:
+            lines[said[statement.memory][0]].statements.append(statement)
+    return reader, lines
+
+
+def _is_named(statement: Statement) -> bool:
+    """Whether who says it matters: a person, or somebody who speaks of "me"."""
+    return statement.role not in SPEAKERS or is_first_person(tokens(statement.text))
+
+
+def _ended(text: str) -> str:
+    return text if text.endswith(SENTENCE_ENDINGS) else f"{text}."
+
+
+def _in_turn(texts: Iterable[str]) -> Iterator[str]:
+    """Yield the first term of each text, then the second of each."""
+    for terms in zip_longest(*(text.split(SEPARATOR) for text in texts)):
+        yield from filter(None, terms)

@@ -1,0 +1,567 @@
+"""Statements.
+
+The sentences of a group of memories, which of them can be read alone, and how a long one is
+shortened at a clause border.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import tzinfo
+from typing import NamedTuple
+
+from mnemosyned.instants import in_zone
+from mnemosyned.memory.values import MemoryRecord
+from mnemosyned.summary.keywords import Vocabulary
+from mnemosyned.summary.records.lines import RecordLine
+from mnemosyned.text.dates import formatting
+from mnemosyned.text.languages.tables import LANGUAGES, WEEKDAYS
+from mnemosyned.text.sentences import SPACED_ENDS, UNSPACED_ENDS, sentences
+from mnemosyned.text.tokens import (
+    CALENDAR,
+    EXACT_KINDS,
+    Token,
+    TokenKind,
+    emphasis,
+    tokens,
+)
+
+COURTESY_WORDS_MAX = 7
+"""Words of the longest sentence that is nothing but a greeting, thanks or applause."""
+OPENERS_MAX = 3
+
+_EDGE = "\"'“”‘’«»„([*_—–-…¿¡"
+
+
+def _every(field: str) -> frozenset[str]:
+    return frozenset(
+        word for language in LANGUAGES for word in getattr(language, field).split()
+    )
+
+
+BACKWARD = _every("backward_heads")
+CONNECTIVES = _every("connectives")
+OPENERS = _every("openers") | CONNECTIVES
+COURTESIES = _every("courtesies")
+_CONDITIONAL = frozenset(("so", "then", "also", "aussi", "también", "anche", "auch"))
+"""Connectives that are something else before most words: "so glad", "so far"."""
+_SUBJECTS = frozenset(
+    """
+    i we you the a an my our your he she it they this that these those there his her its their
+    i'm i've i'd i'll we're we've we'd we'll you're it's that's he's she's they're there's
+    wir ich der die das nous je le la les nosotros el los noi io il
+    """.split()
+)
+_TIME_NOUNS = frozenset(
+    """
+    week month year morning evening afternoon night weekend summer winter spring fall autumn
+    monday tuesday wednesday thursday friday saturday sunday quarter semester season
+    woche monat jahr morgen abend nachmittag nacht wochenende sommer winter
+    semaine mois année matin soir nuit été hiver semana mes año mañana tarde noche verano
+    settimana mese anno mattina sera ano manhã noite maand jaar ochtend avond
+    """.split()
+)
+"""After "this", they make a time, which the day of the line explains."""
+_CALLS = frozenset(
+    """
+    Hey Hi Hello Yeah Yes Wow Thanks Oh Well Morning Dear Hallo Liebe Lieber Liebes Sehr Hola
+    Querido Querida Estimado Estimada Salut Bonjour Cher Chère Ciao Caro Cara Gentile Beste
+    """.split()
+)
+_CALLERS = frozenset(map(str.lower, _CALLS))
+_CALL = re.compile(r"\w+(?: geehrte[rs]?)? [^\W\d_a-zß-ÿ][^,!?:;]{0,40}[,!] +(?=\w)")
+"""A call by name: "Hey Jon, …", "Dear Ms. Weiss, …"."""
+_SIGN_OFFS = frozenset("regards grüße grüßen cordialement saludos saluti".split())
+_PERSONAL = frozenset(
+    "he she his her him er sie il elle él lui lei hij zij ele ela".split()
+)
+_SOMEBODY = re.compile(
+    r"(?<!^)(?<![.!?:] )[A-Z][a-z]+|\b(?:mom|mum|mother|dad|father|parents?|sister|brother"
+    r"|son|daughter|kid|child|baby|aunt|uncle|cousin|niece|nephew|grand\w+|wife|husband|partner"
+    r"|(?:girl|boy)?friend|boss|colleague|coach|doctor|vet|nurse|teacher|neighbou?r|landlord"
+    r"|plumber|guy|man|woman|girl|boy|lady|dog|cat|puppy|kitten|pup|author|artist|player|fan)s?\b"
+)
+"""A name inside a sentence, or a word for a person."""
+_LEANING = BACKWARD | CONNECTIVES
+
+
+def may_lean_back(first: str) -> bool:
+    """Tell whether a sentence that begins with this word, in lower case, may lean back."""
+    return first.replace("’", "'") in _LEANING
+
+
+def may_be_opener(first: str) -> bool:
+    """Tell whether this word, in lower case, can be left out at the head of some sentences."""
+    return first in OPENERS or first in _CALLERS
+
+
+def leans_back(sentence: str) -> bool:
+    """Tell whether a sentence begins with a word that stands for something before it."""
+    head, _, rest = sentence.partition(" ")
+    word = head.strip(_EDGE).rstrip(",.;:!?").lower()
+    if not word.isalpha():
+        word = word.replace("’", "'").replace("`", "'")
+    if word not in _LEANING:
+        return False
+    following = rest.partition(" ")[0].strip(",.;:!?").lower()
+    return following not in _TIME_NOUNS
+
+
+def without_opener(sentence: str) -> str:
+    """Return a sentence without the interjections and connectives at its head.
+
+    "Well, but the invoice is paid." is "The invoice is paid."
+    """
+    for _ in range(OPENERS_MAX):
+        shorter = _without_first(sentence)
+        if shorter == sentence:
+            break
+        sentence = shorter
+    return sentence
+
+
+def _without_first(sentence: str) -> str:
+    head, _, rest = sentence.partition(" ")
+    if head in _CALLS and (called := _CALL.match(sentence)):
+        rest = sentence[called.end() :]
+        return rest[0].upper() + rest[1:]
+    word = head.rstrip(",!.…").lower()
+    if word not in OPENERS or not rest:
+        return sentence
+    if head[-1] not in ",!…":
+        following = rest.partition(" ")[0].strip(",.;:!?").lower().replace("’", "'")
+        if word not in CONNECTIVES or (
+            word in _CONDITIONAL and following not in _SUBJECTS
+        ):
+            return sentence
+    if not rest[0].isalpha():
+        return sentence
+    return rest[0].upper() + rest[1:]
+
+
+def is_courtesy(words: Sequence[str]) -> bool:
+    """Tell whether a sentence of these words, in lower case, is a greeting, thanks or applause."""
+    if words[0] not in COURTESIES and _SIGN_OFFS.isdisjoint(words):
+        return False
+    return not any(map(str.isdigit, "".join(words)))
+
+
+def names_somebody(text: str) -> bool:
+    """Tell whether a text says who "he" or "she" after it may be."""
+    return any(word not in CALENDAR for word in _SOMEBODY.findall(text))
+
+
+def is_personal(sentence: str) -> bool:
+    """Tell whether a sentence begins with "he" or "she"."""
+    return (
+        sentence.partition(" ")[0].strip(_EDGE).partition("'")[0].lower() in _PERSONAL
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatementWeights:
+    """Factors of a sentence's worth by its form, chosen on conversations 1-5 of LoCoMo."""
+
+    question: float = 0.4
+    plain: float = 0.85
+    """Factor of a sentence without a name, a value or a cue."""
+    listing: float = 0.35
+    """Factor of a table row, command or log line."""
+    eventful_listing: float = 0.6
+    """Factor of a row or command that reports an event, such as a failure."""
+    prose_stop_share: float = 0.15
+    """Share of stop words below which a line may be a listing. Notes and appointments have few
+    too ("Dentist, Thursday, 08:20"), but they end or pause as prose does."""
+    vague: float = 0.6
+    """Factor of a sentence that begins with what somebody does to "it" or "them"."""
+    reaction: float = 0.6
+    """Factor of a sentence that is about the one spoken to, or a short exclamation."""
+    exclamation_words: int = 8
+    record: float = 0.6
+    """Factor of a line for records, to which its worth is added."""
+
+
+WEIGHTS = StatementWeights()
+
+CHAIN_MAX = 2
+"""Sentences that one may lean on in turn; a longer chain is a story of its own."""
+WORDS_MIN = 3
+EARLY_WORDS = 4
+"""Words at the beginning in which a pronoun stands for something unnamed."""
+EXACT_SHARE_MAX = 0.75
+"""Share of exact values above which a sentence is a row of them."""
+
+VALUES = EXACT_KINDS - {TokenKind.IDENTIFIER}
+"""Kinds that make a statement of two words; not identifiers, which are everywhere in code."""
+
+_STOP = TokenKind.STOP  # found faster than an attribute of an Enum
+
+QUESTION_MARKS = "?？؟"
+SENTENCE_ENDS = tuple(SPACED_ENDS + UNSPACED_ENDS)
+SENTENCE_ENDINGS = (*SENTENCE_ENDS, *"\"'”’)]»*_`」")
+"""Signs at the end of a sentence that was not cut for its length."""
+_SIGNS = re.compile(r"[{}<>=|$\\\[\]]|::|->|\(\)")
+"""Signs of code and commands."""
+_STAMP = re.compile(r"\[?(?:\w{3}\s\d+|\d{4}-\d\d-\d\d)[T\s]\d\d:\d\d:\d\d")
+"""Timestamp at the beginning of a log line."""
+_BULLET = re.compile(r"(?:[-*•·–—>]|#{1,6}|\(?\d{1,2}[.)]|\[[ xX]\])\s+")
+_LIST_COMMAS_MIN, _LIST_WORDS_MAX = 2, 3
+_HEADING_ENDS = ":："
+_FENCE = ("```", "~~~")
+_FIRST_PERSON = frozenset(
+    "i i'm i’m i've i’ve i'd i’d i'll i’ll my me mine ich mich mir mein meine je moi yo mi io".split()
+)
+_PRONOUNS = frozenset("he she it they him them it's he's she's they're".split())
+_ADDRESSING = frozenset(
+    "you your you're you've you'd you'll you’re you’ve yours".split()
+)
+
+
+class Statement(NamedTuple):
+    """A sentence of a memory, with all that its selection reads."""
+
+    at: int
+    """Position among all sentences of the group."""
+    memory: int
+    role: str
+    text: str
+    starts_line: bool
+    stems: tuple[str, ...]
+    """Stems of the words, each once; in a fixed order, on which sums of fractions depend."""
+    emphasis: float
+    readable: bool
+    """Whether it says something whole, alone or after the sentence it needs."""
+    needs: int | None = None
+    """Position of the sentence before it without which it cannot be understood."""
+
+
+class _Origin(NamedTuple):
+    """The memory that a sentence is from."""
+
+    memory: int
+    role: str
+    weight: float
+
+
+class StatementReader:
+    """Splits memories into statements, each distinct sentence once, and counts their words."""
+
+    def __init__(
+        self, *, zone: tzinfo, several: bool, weights: StatementWeights = WEIGHTS
+    ) -> None:
+        """Name each speaker where there are several, one alone only in the first person."""
+        self.statements: list[Statement] = []
+        self.known = Vocabulary()
+        self._zone = zone
+        self._several = several
+        self._weights = weights
+        self._seen: set[str] = set()
+
+    def read(self, index: int, memory: MemoryRecord) -> None:
+        """Read the sentences of a memory; `index` is its place in the group."""
+        said = None
+        if formatting.may_have_relative_dates(memory.content):
+            said = in_zone(memory.created_at, self._zone)
+        role = " ".join(memory.role.split())
+        origin = _Origin(index, role, 0.5 + memory.importance)
+        before = self._last_of(role)
+        for sentence, starts_line, prose in _sentences(memory.content):
+            key = sentence.casefold()
+            if key in self._seen:
+                before = None
+                continue
+            self._seen.add(key)
+            text = _plain(sentence, starts_line=starts_line)
+            if said:
+                text = formatting.annotate_relative_dates(text, said)
+            self._add((text, starts_line, prose), origin, before)
+            before = len(self.statements) - 1
+
+    def read_record(self, line: RecordLine) -> None:
+        """Read a line that stands for memories that are no prose, as one statement."""
+        words = tokens(line.text)
+        statement = Statement(
+            len(self.statements),
+            line.position,
+            "",
+            line.text,
+            starts_line=True,
+            stems=self.known.add(words),
+            emphasis=self._weights.record + line.worth,
+            readable=True,
+        )
+        self.statements.append(statement)
+
+    def _last_of(self, role: str) -> int | None:
+        """Return the position of the sentence before, where the same speaker goes on."""
+        last = self.statements[-1] if self.statements else None
+        return last.at if last and role and last.role == role else None
+
+    def _add(
+        self, sentence: tuple[str, bool, bool], origin: _Origin, before: int | None
+    ) -> None:
+        text, starts_line, prose = sentence
+        weights = self._weights
+        bare = _without_stamp(text) if starts_line else text
+        words = tokens(bare)
+        stems = self.known.add(words)
+        early = _lower(words[:EARLY_WORDS])
+        kinds = [word.kind for word in words]
+        weight = origin.weight * _form(text, words, kinds, weights)
+        if bare != text:
+            weight *= weights.listing
+        readable = prose and _says_something(text, words, kinds)
+        needs: int | None = None
+        if readable:
+            text, leans = _without_opener(text, early[0])
+            weight *= _bearing(text, words, early, weights)
+            if leans:
+                needs = before
+                readable = before is not None and self._may_follow(before, text)
+        named = self._several or is_first_person(words)
+        self.statements.append(
+            Statement(
+                len(self.statements),
+                origin.memory,
+                origin.role if named else "",
+                text,
+                starts_line,
+                stems,
+                weight,
+                readable,
+                needs,
+            )
+        )
+
+    def _may_follow(self, before: int, text: str) -> bool:
+        """Whether the sentences before make sense themselves, and are not too many."""
+        if is_personal(text) and not names_somebody(self.statements[before].text):
+            return False
+        for _ in range(CHAIN_MAX):
+            statement = self.statements[before]
+            if not statement.readable:
+                return False
+            if statement.needs is None:
+                return not statement.text.endswith(tuple(QUESTION_MARKS))
+            before = statement.needs
+        return False
+
+
+def _sentences(content: str) -> Iterator[tuple[str, bool, bool]]:
+    """Yield the sentences of a memory, whether each starts a line, and whether it is prose.
+
+    What stands in code is none, nor a part of a sentence that was too long for one.
+    """
+    parts = sentences(content)
+    if len(parts) == 1:
+        yield *parts[0], not content.startswith(_FENCE)
+        return
+    fenced = cut = False
+    last = len(parts) - 1
+    for place, (sentence, starts_line) in enumerate(parts):
+        fence = starts_line and sentence.startswith(_FENCE)
+        fenced ^= fence
+        fragment = cut and not starts_line
+        cut = (
+            not sentence.endswith(SENTENCE_ENDINGS)
+            and place < last
+            and not parts[place + 1][1]
+        )
+        yield sentence, starts_line, not (fenced or fence or fragment or cut)
+
+
+def _plain(sentence: str, *, starts_line: bool) -> str:
+    """Return a sentence without a bullet and marks of emphasis."""
+    text = sentence
+    if "**" in text:
+        text = text.replace("**", "") or sentence
+    bullet = starts_line and _BULLET.match(text)
+    return text[bullet.end() :] or text if bullet else text
+
+
+def is_first_person(words: Sequence[Token]) -> bool:
+    """Tell whether words speak of their speaker."""
+    return not _FIRST_PERSON.isdisjoint(_lower(words))
+
+
+def with_speaker(memory: MemoryRecord) -> str:
+    """Return the words of a memory, after its speaker's name where they speak of "me"."""
+    content, role = memory.content, " ".join(memory.role.split())
+    if not role or content.startswith(f"{role}: "):
+        return content
+    words = tokens(" ".join(content.split()))
+    return f"{role}: {content}" if is_first_person(words) else content
+
+
+def _says_something(
+    text: str, words: Sequence[Token], kinds: Sequence[TokenKind]
+) -> bool:
+    """Whether a sentence is more than a greeting, a remark in brackets, a heading or numbers."""
+    count = len(words)
+    if not words or _is_furniture(text):
+        return False
+    if count <= COURTESY_WORDS_MAX and is_courtesy(_lower(words)):
+        return False
+    if not text.isascii():
+        return any(map(str.isalpha, text)) and not _is_bare_list(text, kinds)
+    if count < WORDS_MIN:
+        return count > 1 and not VALUES.isdisjoint(kinds)
+    exact = sum(map(EXACT_KINDS.__contains__, kinds))
+    return exact <= count * EXACT_SHARE_MAX and not _is_bare_list(text, kinds)
+
+
+def _without_stamp(text: str) -> str:
+    """Return a line of a log without its time."""
+    stamp = _STAMP.match(text)
+    return text[stamp.end() :] if stamp else text
+
+
+def _without_opener(text: str, first: str) -> tuple[str, bool]:
+    """Return a sentence without its opener, and whether it leans on the one before it."""
+    if may_be_opener(first):
+        text = without_opener(text)
+        return text, leans_back(text)
+    return text, may_lean_back(first) and leans_back(text)
+
+
+def _is_furniture(text: str) -> bool:
+    """Whether it is a heading, a cell, a remark in brackets or a part of something."""
+    return text[-1] in _HEADING_ENDS or text[0] in "|([{<*_" or _is_torn(text)
+
+
+def _is_torn(text: str) -> bool:
+    """Whether a quotation, a piece of code or a remark in brackets goes on beyond it."""
+    torn = text.count('"') % 2 or text.count("`") % 2
+    return bool(torn) or text.count("(") > text.count(")")
+
+
+def _lower(words: Sequence[Token]) -> list[str]:
+    return [word.surface.lower() for word in words]
+
+
+def _is_bare_list(text: str, kinds: Sequence[TokenKind]) -> bool:
+    """Whether it lists values and names without a word that makes a sentence of them."""
+    if text.count(", ") < _LIST_COMMAS_MIN or _STOP in kinds:
+        return False
+    parts = text.split(", ")
+    if any(part.split(" ")[0].lower() in WEEKDAYS for part in parts):
+        return False  # an appointment
+    return all(part.count(" ") < _LIST_WORDS_MAX for part in parts)
+
+
+def _bearing(
+    text: str, words: Sequence[Token], early: Sequence[str], weights: StatementWeights
+) -> float:
+    """Return the factor of a sentence that is about something unnamed, or about the listener."""
+    if early[0] in _ADDRESSING:
+        return weights.reaction
+    if not _PRONOUNS.isdisjoint(early[1:]):
+        return weights.vague
+    short = text[-1] == "!" and len(words) <= weights.exclamation_words
+    if short and not is_first_person(words):
+        return weights.reaction
+    return 1.0
+
+
+def _form(
+    sentence: str,
+    words: Sequence[Token],
+    kinds: Sequence[TokenKind],
+    weights: StatementWeights,
+) -> float:
+    """Return the factor by which a sentence matters more, or less, than its words."""
+    factor = emphasis(words)
+    if _is_listing(sentence, kinds, weights):
+        factor *= weights.eventful_listing if factor > 1 else weights.listing
+    elif factor == 1 and _is_plain(words, kinds):
+        factor = weights.plain
+    if sentence[-1] in QUESTION_MARKS:
+        factor *= weights.question
+    return factor
+
+
+def _is_plain(words: Sequence[Token], kinds: Sequence[TokenKind]) -> bool:
+    """Whether a sentence has neither an exact value nor, after its first word, a name."""
+    return EXACT_KINDS.isdisjoint(kinds) and True not in [
+        word.capital for word in words[1:]
+    ]
+
+
+def _is_listing(
+    sentence: str, kinds: Sequence[TokenKind], weights: StatementWeights
+) -> bool:
+    """Whether a line with few stop words is a table row, a command or a log line, not a note."""
+    if kinds.count(_STOP) >= weights.prose_stop_share * len(kinds):
+        return False
+    if _SIGNS.search(sentence):
+        return True
+    exact = sum(kind in EXACT_KINDS for kind in kinds)
+    return exact > len(kinds) / 2 or not (
+        sentence.endswith(SENTENCE_ENDS) or "," in sentence
+    )
+
+
+HEAD_CHARS_MIN = 25
+HEAD_WORDS_MIN = 4
+
+_BORDER = re.compile(
+    r"(?:[;；]\s*|\s[–—-]\s"
+    r"|,?\s(?=which\b|whose\b|where\b|because\b|although\b|though\b|while\b|whereas\b)"
+    r"|,\s(?=(?:after|of|in|by|for|with) which\b|so\b|since\b|when\b|after\b"
+    r"|and\s(?:i|we|you|he|she|it|they|the|a|an|my|our|his|her|their|this|that|there|then)\b"
+    r"|weil\b|obwohl\b|damit\b|während\b|parce\b|porque\b|perché\b)"
+    r"|(?<=[.!?])\s+(?=(?-i:[^\W\d_a-zß-ÿ]))|(?<=[。！？]))",
+    re.IGNORECASE,
+)
+_SUBORDINATE = re.compile(
+    r"(?:when|if|while|because|although|though|since|as|after|before|once|unless|until|whenever"
+    r"|wenn|weil|obwohl|als|nachdem|bevor|si|quand|cuando|aunque|mientras|quando|se)\b",
+    re.IGNORECASE,
+)
+_UNFINISHED = frozenset(
+    """
+    and or but after before since until about into over under without through the a an of to
+    with for in on at by from as that which who when if while than my our
+    your his her their its is are was were be und oder aber der die das ein eine mit von zu
+    y o pero el la los las un una de con et ou mais le les une du avec
+    """.split()
+)
+"""Words that no statement ends with."""
+_PAIRS = (("(", ")"), ("[", "]"), ("“", "”"), ("«", "»"), ("„", "“"))
+_ENDS = (*SPACED_ENDS, *UNSPACED_ENDS)
+
+
+def shortened(text: str, chars_max: int) -> str:
+    """Return the longest beginning of a text that is whole and fits; empty where none does."""
+    best = ""
+    for border in _BORDER.finditer(text, 0, chars_max + 2):
+        head = text[: border.start()].rstrip(" ,;:–—-、，；：")
+        if len(head) < chars_max and _is_whole(head):
+            best = head
+    if not best or best.endswith(_ENDS):
+        return best
+    return f"{best}."
+
+
+def _is_whole(head: str) -> bool:
+    """Whether the beginning of a sentence says something without what follows."""
+    if len(head) < HEAD_CHARS_MIN or head.endswith((":", "…")):
+        return False
+    if head.isascii() and head.count(" ") < HEAD_WORDS_MIN - 1:
+        return False
+    if head.rpartition(" ")[2].lower() in _UNFINISHED:
+        return False
+    last = max(head.rfind(end, 0, len(head) - 1) for end in ". ! ?".split())
+    clause = head[last + 1 :].strip()
+    if _SUBORDINATE.match(clause) and "," not in clause:
+        return False
+    return _is_balanced(head)
+
+
+def _is_balanced(head: str) -> bool:
+    """Whether all quotations and brackets are closed."""
+    return head.count('"') % 2 == 0 and all(
+        head.count(opening) == head.count(closing) for opening, closing in _PAIRS[:4]
+    )

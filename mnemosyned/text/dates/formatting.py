@@ -1,0 +1,94 @@
+"""Formats days and periods, and annotates relative dates such as "yesterday" with the day."""
+
+from __future__ import annotations
+
+import re
+from datetime import MAXYEAR, MINYEAR, date, datetime
+
+from mnemosyned.instants import day_at
+from mnemosyned.text.languages.tables import (
+    ENGLISH_COUNTS,
+    MONTH_NAMES,
+    WEEKDAY_ABBREVIATIONS,
+)
+
+QUOTES = '`"'
+_COUNTS = {word: count for word, count in ENGLISH_COUNTS.items() if word != "couple"}
+_RELATIVE = re.compile(
+    r"(?<![^\s(])(?:(?P<day>yesterday|tomorrow|last night)"
+    r"|(?P<step>last|next) (?P<unit>month|year)"
+    rf"|(?P<count>\d{{1,2}}|{'|'.join(_COUNTS)})"
+    r" (?P<ago>day|week|month|year)s? ago)(?=[\s.,;:!?)]|$)(?! \()",
+    re.IGNORECASE,
+)
+_STEPS = re.compile(r"(?:last|next) (?:night|month|year)")
+
+
+def format_day(moment: date) -> str:
+    """Return `8 May 2023`, the form of most questions: a search for "May 2023" finds it."""
+    return f"{moment.day} {MONTH_NAMES[moment.month - 1]} {moment.year}"
+
+
+def format_period(first: date, last: date) -> str:
+    """Return a day with its weekday, which explains "last Friday", or both ends of a period."""
+    if first == last:
+        return f"{WEEKDAY_ABBREVIATIONS[first.weekday()]} {format_day(first)}"
+    if (first.year, first.month) == (last.year, last.month):
+        return f"{first.day}–{format_day(last)}"
+    return f"{format_day(first)} – {format_day(last)}"
+
+
+def may_have_relative_dates(text: str) -> bool:
+    """Tell whether a text may have relative dates, in a third of the time of the search."""
+    lower = text.lower()
+    if " ago" in lower or "yesterday" in lower or "tomorrow" in lower:
+        return True
+    may_have_step = "last " in lower or "next " in lower
+    return may_have_step and _STEPS.search(lower) is not None
+
+
+def annotate_relative_dates(text: str, written_at: datetime) -> str:
+    """Return the text with each relative date followed by the date it meant when written.
+
+    "yesterday" means nothing without the day it was written. Only unambiguous expressions are
+    resolved: "last Friday" and "next week" mean different days to different people. Code and
+    quotations stay as they are.
+    """
+
+    def resolved(match: re.Match[str]) -> str:
+        if any(text.count(quote, 0, match.start()) % 2 for quote in QUOTES):
+            return match[0]
+        meant = _resolved_date(match, written_at)
+        return f"{match[0]} ({meant})" if meant else match[0]
+
+    return _RELATIVE.sub(resolved, text)
+
+
+def _resolved_date(match: re.Match[str], written_at: datetime) -> str:
+    """Return the day, month or year it means, or nothing outside the calendar."""
+    today = written_at.date()
+    words = {name: (text or "").lower() for name, text in match.groupdict().items()}
+    if words["day"]:
+        return _shift_date(today, "day", _STEP_OF.get(words["day"], -1))
+    if words["step"]:
+        return _shift_date(today, words["unit"], _STEP_OF[words["step"]])
+    count = words["count"]
+    amount = int(count) if count.isdigit() else _COUNTS[count]
+    return _shift_date(today, words["ago"], -amount)
+
+
+_STEP_OF = {"tomorrow": 1, "next": 1, "last": -1}
+_DAYS_OF = {"day": 1, "week": 7}
+_MONTHS_OF = {"month": 1, "year": 12}
+
+
+def _shift_date(today: date, unit: str, amount: int) -> str:
+    if days := _DAYS_OF.get(unit):
+        meant = day_at(today, amount * days)
+        about = "about " if unit == "week" else ""
+        return f"{about}{format_day(meant)}" if meant else ""
+    months = today.year * 12 + today.month - 1 + amount * _MONTHS_OF[unit]
+    year, month = divmod(months, 12)
+    if not MINYEAR <= year <= MAXYEAR:
+        return ""
+    return str(year) if unit == "year" else f"{MONTH_NAMES[month]} {year}"

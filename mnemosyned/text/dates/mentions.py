@@ -1,0 +1,167 @@
+"""Whether a text speaks of a time to come: by its date, its weekday or a word such as "tomorrow"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import chain, islice
+from typing import NamedTuple
+
+from mnemosyned.instants import shift
+from mnemosyned.text.dates.questions import mentioned_spans
+from mnemosyned.text.dates.spans import ORDINALS, TimeSpan
+from mnemosyned.text.languages.tables import LANGUAGES, MONTHS, WEEKDAYS
+
+MENTION_CHARS_MAX = 1_500
+"""Characters of a text that are read for times."""
+SAID_DAYS_MAX = 180
+"""Days before a time within which its dates are looked for."""
+SOON_DAYS_MAX = 21
+"""Days before a time within which its weekdays and words such as "tomorrow" are looked for."""
+NAMED_DAYS_MAX = 14
+"""Days of a time up to which each has terms of its own."""
+WEEKDAYS_MAX = 2
+"""Days of a time up to which their weekdays tell something."""
+DAYS_MAX = 62
+MENTIONED_MAX = timedelta(days=100)
+"""Longest time that texts are read for mentions of; "this year" is in most of them."""
+MENTIONING_MAX = 100
+"""Texts read for each search for mentions, the newest."""
+NEAR_CHARS = 32
+"""Characters before and after a term of a time that are read with it."""
+PLACES_MAX = 8
+"""Such places read of one text."""
+_DAY = timedelta(days=1)
+_SOON = [
+    word for table in LANGUAGES if table.order for word in table.order.soon.split()
+]
+
+
+@dataclass(frozen=True, slots=True)
+class MentionTerms:
+    """Terms of which a text has some that speaks of a time."""
+
+    months: tuple[str, ...]
+    days: tuple[str, ...]
+    """Next to a month; empty for a time of many days."""
+    dates: tuple[str, ...]
+    """Enough alone: dates in figures."""
+    soon: tuple[str, ...]
+    """Enough alone in a text of the weeks before: weekdays, "tomorrow"."""
+
+
+def mention_terms(span: TimeSpan) -> MentionTerms:
+    """Return the terms to look for in texts that may speak of a time."""
+    days = list(_days(span))
+    months = {day.month for day in days} or {span.since.month}
+    named = days if len(days) <= NAMED_DAYS_MAX else []
+    date = "%Y-%m-%d" if named else "%Y-%m"
+    forms = [_day_forms(day) for day in named]
+    weekdays = {day.weekday() for day in days} if len(days) <= WEEKDAYS_MAX else ()
+    soon = [*_SOON, *_names_of(WEEKDAYS, weekdays)]
+    for number, _, ordinal, _ in forms:
+        soon += [ordinal, f"am {number}"]
+    return MentionTerms(
+        months=_names_of(MONTHS, months),
+        days=tuple(dict.fromkeys(chain.from_iterable(forms))),
+        dates=tuple(dict.fromkeys(f"{day:{date}}" for day in days)),
+        soon=tuple(soon),
+    )
+
+
+class MentionSearch(NamedTuple):
+    """Terms to look for in what was said within a time."""
+
+    alternatives: tuple[tuple[tuple[str, ...], ...], ...]
+    """Of one of these, a text has some term of every part."""
+    said: TimeSpan
+
+
+def times_ahead(spans: Sequence[TimeSpan], now: datetime) -> list[TimeSpan]:
+    """Return the times that are not over and short enough for texts to speak of."""
+    return [
+        span
+        for span in spans
+        if span.until > now and span.until - span.since <= MENTIONED_MAX
+    ]
+
+
+def mention_searches(span: TimeSpan, now: datetime) -> list[MentionSearch]:
+    """Return what to look for to find texts that may speak of a time."""
+    terms = mention_terms(span)
+    named = (terms.months, terms.days) if terms.days else (terms.months,)
+    dated = (named, (terms.dates,)) if terms.dates else (named,)
+    begins = min(span.since, now)
+    return [
+        MentionSearch(alternatives, TimeSpan(shift(begins, -days * _DAY), span.until))
+        for alternatives, days in (
+            (dated, SAID_DAYS_MAX),
+            (((terms.soon,),), SOON_DAYS_MAX),
+        )
+    ]
+
+
+def _names_of(numbers: Mapping[str, int], among: Collection[int]) -> tuple[str, ...]:
+    return tuple(name for name, number in numbers.items() if number in among)
+
+
+def _days(span: TimeSpan) -> Iterator[datetime]:
+    """Yield each day that a span of at most two months has."""
+    day = shift(span.since, _DAY / 2)
+    for _ in range(DAYS_MAX):
+        if day >= span.until:
+            return
+        yield day
+        day = shift(day, _DAY)
+
+
+def _day_forms(day: datetime) -> tuple[str, str, str, str]:
+    """Return the number of a day, with two digits, as an ordinal and in words."""
+    number = day.day
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(
+        number % 10 if number // 10 != 1 else 0, "th"
+    )
+    return str(number), f"{number:02}", f"{number}{ending}", ORDINALS[number - 1]
+
+
+class MentionReader:
+    """Reads texts for whether they speak of some times.
+
+    Only what stands near a term of these times is read, a tenth of most texts.
+    """
+
+    def __init__(self, spans: Sequence[TimeSpan]) -> None:
+        self._spans = spans
+        named = [mention_terms(span) for span in spans]
+        terms = {term for known in named for term in (*known.months, *known.dates)}
+        terms.update(term for known in named for term in known.soon)
+        either = "|".join(map(re.escape, sorted(terms, key=len, reverse=True)))
+        self._term = re.compile(rf"(?<!\w)(?:{either})(?!\w)", re.IGNORECASE)
+
+    def speaks_of_them(self, text: str, said_at: datetime) -> bool:
+        """Tell whether a text said at that time speaks of one of the times, or of a part of it."""
+        text = text[:MENTION_CHARS_MAX]
+        terms = islice(self._term.finditer(text), PLACES_MAX)
+        said = "\n".join(
+            _words_around(text, term.start(), term.end()) for term in terms
+        )
+        return any(
+            mention.since < span.until
+            and span.since < mention.until
+            and mention.until - mention.since <= span.until - span.since
+            for mention in (mentioned_spans(said, said_at) if said else ())
+            for span in self._spans
+        )
+
+
+def _words_around(text: str, start: int, end: int) -> str:
+    """Return a stretch of a text with the whole words near it."""
+    begin = max(0, start - NEAR_CHARS)
+    if begin:
+        begin = text.find(" ", begin, start) + 1 or start
+    stop = min(len(text), end + NEAR_CHARS)
+    if stop < len(text):
+        stop = max(text.rfind(" ", end, stop), end)
+    return text[begin:stop]

@@ -1,0 +1,518 @@
+"""Parses the time expressions of a question or a text, such as "last week" or "in May 2023".
+
+The expressions of other languages are translated into English first. A question may also ask for
+the newest or the oldest of its matches, or for what is true now.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache, lru_cache
+from typing import NamedTuple
+
+from mnemosyned.text.dates.spans import (
+    COUNTS_IN_TEXT,
+    HOURS,
+    ORDINALS,
+    SEASONS,
+    THIRDS,
+    WEEKDAYS_IN_TEXT,
+    TimeSpan,
+    matched_spans,
+)
+from mnemosyned.text.languages.language import PHRASES, OrderWords, TimeOrder
+from mnemosyned.text.languages.tables import (
+    COUNTS,
+    ENGLISH_MONTHS,
+    LANGUAGES,
+    MONTH_NAMES,
+    MONTHS,
+    WEEKDAY_NAMES,
+    WEEKDAYS,
+)
+from mnemosyned.text.stems import WORD, fold_case
+from mnemosyned.text.terms import with_words_apart
+from mnemosyned.text.words import is_vague
+
+_TABLES = [language.order for language in LANGUAGES if language.order]
+_NO_TIME = re.compile(
+    r"(?i)\b(?:first|last) (?:names?|aid|floor|class|grade|person|hand|leg|ones?|thing|step"
+    r"|round|place|prize|chapter|row|line|page)\b|\b(?:at|come|went|go) (?:first|last)\b"
+    r"|\bfirst (?:of|and|or)\b|\blast but\b|\b(?:long|battery|food) last\b|\bnow and then\b|\bby now\b"
+    r"|\b(?:how long|does|did|do|will|would|to|not) .{0,30}\blast\b(?! \w)"
+)
+"""Where these words name no time: "first floor", "how long does it last"."""
+_GERMAN_WAS = re.compile(
+    r"(?i)\bwas (?=ist|sind|steht|kommt|wird|muss|müssen|soll|gibt|liegt|passiert|machen?)"
+)
+"""The German word for "what", which is past in English."""
+_FROM = r"(?i)\b(?:from|of|since|vom|seit|del|du|depuis|dal|desde)\b"
+
+
+def _joined_patterns(pattern: Callable[[OrderWords], str]) -> str:
+    return "|".join(map(pattern, _TABLES))
+
+
+def _order_patterns(alternatives: str) -> re.Pattern[str]:
+    return re.compile(rf"(?i)(?<![\w-])(?:{alternatives})(?![\w'’-])")
+
+
+@lru_cache(maxsize=1)
+def _orders() -> re.Pattern[str]:
+    """Compile the words of all orders, each order a group, on first use."""
+    groups = {
+        TimeOrder.LATEST: _joined_patterns(lambda words: words.latest),
+        TimeOrder.EARLIEST: _joined_patterns(lambda words: words.earliest),
+        TimeOrder.CURRENT: _joined_patterns(lambda words: words.current),
+    }
+    return _order_patterns(
+        "|".join(f"(?P<{order.value}>{words})" for order, words in groups.items())
+    )
+
+
+@lru_cache(maxsize=1)
+def _tenses() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Compile the words of what is to come, and of what was."""
+    return (
+        _order_patterns(_joined_patterns(lambda words: words.ahead)),
+        _order_patterns(_joined_patterns(lambda words: words.past)),
+    )
+
+
+def time_order(text: str) -> tuple[TimeOrder | None, str]:
+    """Return the order that a question asks for, and the question without its word.
+
+    `text` has no time expression left: "last week" is a time, "last note" an order.
+    """
+    match = _orders().search(text)
+    if match is None or match.lastgroup is None or _NO_TIME.search(text):
+        return None, text
+    order = TimeOrder(match.lastgroup)
+    return order, f"{text[: match.start()]} {text[match.end() :]}"
+
+
+def asks_ahead(text: str) -> bool:
+    """Tell whether a question asks for what is to come, where it names a weekday or a date."""
+    ahead, past = _tenses()
+    text = _GERMAN_WAS.sub("", text)
+    return (
+        ahead.search(text) is not None
+        and past.search(text) is None
+        and re.search(_FROM, text) is None
+    )
+
+
+WEEKDAY_CHARS_MIN = 5
+"""Shorter weekdays are abbreviations, and words such as "sat" and "sun"."""
+_GRAMMARS = [language.times for language in LANGUAGES if language.times]
+_PHRASE_WORD = re.compile(r"[^\W\d_]{3,}")
+_UNITS = ("day", "week", "month", "year")
+_OF = r"(?:de |del |di |of )?"
+_ORDINAL_MARK = (
+    r"(?:\.?[ºª°oa]|st|nd|rd|th|s?ten|er|e|[sd]te|de|:[ae]|-?(?:e?go|о?го|е|а))"
+)
+"""The end of an ordinal in figures: 22nd, 22ten, 1er, 1.º, 22ste, 22:a, 22-go, 22-го."""
+_YEAR = rf"(?: {_OF}(?P<year>\d{{4}}))?"
+
+Translation = str | Callable[[re.Match[str]], str]
+
+
+class _RuleGroup(NamedTuple):
+    """Rules that are applied one after the other."""
+
+    hints: frozenset[str]
+    """Words of which every expression of the rules has one."""
+    rules: Sequence[tuple[re.Pattern[str], Translation]]
+
+
+def translate_times(text: str) -> str:
+    """Return a question with its time expressions in English."""
+    words = set(WORD.findall(text.lower()))
+    for group in rule_groups():
+        if not group.hints.isdisjoint(words):
+            for pattern, translation in group.rules:
+                text = pattern.sub(translation, text)
+    return text
+
+
+@lru_cache(maxsize=1)
+def rule_groups() -> list[_RuleGroup]:
+    """Compile the rules in the order in which they are applied."""
+    phrases, ago = set[str](), set[str]()
+    for grammar in _GRAMMARS:
+        ago.update(grammar.ago_before.split()[:1], grammar.ago_after.split()[:1])
+        phrases.update(_PHRASE_WORD.findall(" ".join(grammar.phrases.values())))
+    return [
+        _group(phrases, _phrase_rules()),
+        _group(ago, _ago_rules()),
+        _group(MONTHS, _date_rules()),
+        _group(_DAYS, [_FIGURES]),
+        _group(("am", "zum"), [_DAY_ALONE]),
+        _group(WEEKDAYS, _weekday_rules()),
+    ]
+
+
+def _group(
+    hints: Iterable[str], rules: Iterable[tuple[str, Translation]]
+) -> _RuleGroup:
+    compiled = [
+        (re.compile(rf"(?<!\w)(?:{pattern})(?!\w)", re.IGNORECASE), translation)
+        for pattern, translation in rules
+    ]
+    return _RuleGroup(frozenset(hints), compiled)
+
+
+def _phrase_rules() -> Iterator[tuple[str, Translation]]:
+    for phrase in PHRASES:
+        yield _any(grammar.phrases.get(phrase, "") for grammar in _GRAMMARS), phrase
+
+
+def _ago_rules() -> Iterator[tuple[str, Translation]]:
+    """Yield the rules of "vor drei Wochen" and "tre settimane fa"."""
+    number = rf"(?P<count>\d{{1,3}}|{_any(map(re.escape, COUNTS))})"
+    units = _any(
+        f"(?P<{unit}>{_any(grammar.units[unit] for grammar in _GRAMMARS)})"
+        for unit in _UNITS
+    )
+    before = _any(grammar.ago_before for grammar in _GRAMMARS)
+    after = _any(grammar.ago_after for grammar in _GRAMMARS)
+    yield rf"(?:{before}) {number} (?:{units})", _ago
+    yield rf"{number} (?:{units}) (?:{after})", _ago
+
+
+def _date_rules() -> Iterator[tuple[str, Translation]]:
+    """Yield the rules of "am 5. Mai 2023", "1º de mayo", "5-го мая" and "im Mai"."""
+    month = rf"(?P<month>{_any(map(re.escape, MONTHS))}){_YEAR}"
+    on_day = _any(grammar.on_day for grammar in _GRAMMARS)
+    in_month = _any(grammar.in_month for grammar in _GRAMMARS)
+    number = rf"(?<![\d.,:])(?P<day>\d{{1,2}})(?:\. ?|{_ORDINAL_MARK}? )"
+    yield rf"(?:(?:{on_day}) )?{number}{_OF}{month}", _date
+    yield rf"(?:{in_month}) {month}", _date
+    named = _any(map(re.escape, MONTHS))
+    yield rf"(?<!\d )(?<!\d\. )(?<!in )(?P<month>{named}) {_OF}(?P<year>\d{{4}})", _date
+
+
+def _weekday_rules() -> Iterator[tuple[str, Translation]]:
+    """Yield the rules of "letzten Montag", "lundi dernier" and "nächsten Freitag"."""
+    days = [name for name in WEEKDAYS if len(name) >= WEEKDAY_CHARS_MIN]
+    weekday = rf"(?P<weekday>{_any(map(re.escape, days))})"
+    last = _any(grammar.last_before for grammar in _GRAMMARS)
+    following = _any(grammar.next_before for grammar in _GRAMMARS)
+    article = _any(grammar.weekday_article for grammar in _GRAMMARS)
+    last_after = _any(grammar.last_after for grammar in _GRAMMARS)
+    next_after = _any(grammar.next_after for grammar in _GRAMMARS)
+    on_weekday = _any(grammar.on_weekday for grammar in _GRAMMARS)
+    yield rf"(?:{on_weekday})?(?:{last}){weekday}", _weekday("last")
+    yield rf"(?:{article})?{weekday} (?:{last_after})", _weekday("last")
+    yield rf"(?:{on_weekday})?(?:{following}){weekday}", _weekday("next")
+    yield rf"(?:{article})?{weekday} (?:{next_after})", _weekday("next")
+    yield rf"(?:{on_weekday}){weekday}", _weekday("on")
+
+
+def _any(patterns: Iterable[str]) -> str:
+    """Join patterns as alternatives, each once, leaving out the empty ones."""
+    return "|".join(dict.fromkeys(filter(None, patterns)))
+
+
+def _date(match: re.Match[str]) -> str:
+    day = match.groupdict().get("day") or "in"
+    month = MONTH_NAMES[MONTHS[match["month"].lower()] - 1]
+    return " ".join(filter(None, (day, month, match["year"])))
+
+
+def _ago(match: re.Match[str]) -> str:
+    number = match["count"]
+    count = number if number.isdigit() else str(COUNTS[number.lower()])
+    unit = next(unit for unit in _UNITS if match[unit])
+    return f"{count} {unit}s ago"
+
+
+def _weekday(step: str) -> Translation:
+    def translated(match: re.Match[str]) -> str:
+        return f"{step} {WEEKDAY_NAMES[WEEKDAYS[match['weekday'].lower()]]}"
+
+    return translated
+
+
+def _month_day(match: re.Match[str]) -> str:
+    return f"on the {match['day']}th"
+
+
+def _date_in_figures(match: re.Match[str]) -> str:
+    year = match["year"] or ""
+    full_year = f"20{year}" if len(year) == 2 else year
+    return f"{int(match['day'])} {MONTH_NAMES[int(match['month']) - 1]} {full_year}".strip()
+
+
+_DAYS = {f"{day:{form}}" for day in range(1, 32) for form in ("", "02")}
+_FIGURES = (
+    (
+        r"(?:am|vom|zum|de[nm]|bis|seit|ab) (?P<day>0?[1-9]|[12][0-9]|3[01])\. ?"
+        r"(?P<month>0?[1-9]|1[0-2])(?:\. ?(?P<year>[0-9]{4}|[0-9]{2})(?![\w.:])|\.|(?= ?\?))"
+    ),
+    _date_in_figures,
+)
+"""The rule of "am 22.11." and "am 22.11.26"; without a preposition it may be a version."""
+_DAY_ALONE = (
+    r"(?:am|zum) (?P<day>\d{1,2})\.(?! ?(?:\d|[^\W\d_]+ \d{4}))",
+    _month_day,
+)
+"""The rule of "am 5." without a month."""
+
+
+SPANS_MAX = 4
+YEAR_CHARS = 4
+MENTIONS_MAX = 12
+"""Times read of a text that mentions them."""
+_MONTH = "|".join(sorted(ENGLISH_MONTHS, key=len, reverse=True))
+_COUNT = rf"\d{{1,3}}|{'|'.join(sorted(COUNTS_IN_TEXT, key=len, reverse=True))}"
+_NTH_ENDS = ("st", "nd", "rd", "th")
+_NTH_END = f"(?:{'|'.join(_NTH_ENDS)})"
+_ORDINAL = f"{_NTH_END}?"
+_VERBATIM_GROUPS = {"month", "year", "season", "weekday"}
+"""Groups whose words a memory may contain verbatim; "yesterday" was another day then."""
+_PART = rf"(?: (?P<part>{'|'.join(HOURS)}))?"
+_SEASON = f"(?P<season>{'|'.join(SEASONS)})"
+_WEEKDAY = f"(?P<weekday>{'|'.join(WEEKDAYS_IN_TEXT)})"
+_ABOUT = "(?:in|since|during|from|last|this)"
+_THIRD = f"(?P<third>{'|'.join(THIRDS)})"
+_NO_VERB = r"(?! (?:be|been|have|not|need|go|get|fail|also|well|or|i|we|you|he|she|it|they|this)\b)"
+"""After a month that is a verb too: "this may be", "10 march on"."""
+_NO_COUNT = r"(?! (?:people|persons?|miles?|km|times?|more|minutes?|hours?|days?|weeks?|percent|%))"
+"""After a number that may be a count: "may 5 people come"."""
+_NO_PLACE = (
+    r"(?! (?:floor|row|page|street|avenue|attempt|place|time|grade|level|try)\b)"
+)
+"""After a number that may count something else: "on the 3rd floor"."""
+_DUTY = re.compile(r"(?i)\bon[- ](?:call|duty)\b")
+"""Words that are common alone, and together say what a question is about."""
+_STEPS = frozenset("last past previous this next".split())
+_MONTH_WORDS = frozenset(ENGLISH_MONTHS)
+_SEASON_WORDS = frozenset(SEASONS)
+_WEEKDAY_WORDS = frozenset(WEEKDAYS_IN_TEXT)
+_ANY: frozenset[str] = frozenset()
+TIME_PATTERNS = (
+    (_ANY, r"(?P<year>\d{4})-(?P<month>\d\d)(?:-(?P<day>\d\d))?"),
+    (_ANY, r"(?<![\d.])(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4})"),
+    (
+        _MONTH_WORDS,
+        (
+            rf"(?<![\d.,])(?P<day>\d{{1,2}}){_ORDINAL} (?:of )?(?P<name>{_MONTH})\b{_NO_VERB}"
+            r"\.?(?:,? (?P<year>\d{4}))?"
+        ),
+    ),
+    (
+        _MONTH_WORDS,
+        rf"(?P<nth>{'|'.join(sorted(ORDINALS, key=len, reverse=True))}) of (?P<name>{_MONTH})",
+    ),
+    (
+        _MONTH_WORDS,
+        (
+            rf"(?P<name>{_MONTH})\.? (?P<day>\d{{1,2}}){_ORDINAL}(?!\d){_NO_COUNT}"
+            r"(?:,? (?P<year>\d{4}))?"
+        ),
+    ),
+    (
+        _MONTH_WORDS,
+        rf"(?:{_THIRD}[ -])?(?P<name>{_MONTH})\.?(?: of)?,? (?P<year>\d{{4}})",
+    ),
+    (_MONTH_WORDS, rf"(?:{_THIRD}|{_ABOUT})[ -](?P<name>{_MONTH})\b{_NO_VERB}"),
+    (frozenset({"ago"}), rf"(?P<count>{_COUNT}) (?P<ago>day|week|month|year)s? ago"),
+    (
+        _STEPS,
+        rf"(?:last|past|previous) (?P<count>{_COUNT}) (?P<back>day|week|month|year)s",
+    ),
+    (
+        _STEPS,
+        r"(?P<step>last|past|previous|this|next) (?P<unit>week|month|year|weekend)",
+    ),
+    (
+        _WEEKDAY_WORDS,
+        rf"(?:{'|'.join(WEEKDAYS_IN_TEXT)}),? the (?P<day>\d{{1,2}}){_NTH_END}",
+    ),
+    (_WEEKDAY_WORDS, rf"(?:(?P<step>last|this|next|on) )?{_WEEKDAY}{_PART}"),
+    (
+        frozenset("yesterday today tomorrow".split()),
+        r"(?P<word>the day (?:before yesterday|after tomorrow)|yesterday|today|tomorrow)"
+        + _PART,
+    ),
+    (_STEPS, r"(?P<word>last) (?P<part>night)"),
+    (
+        frozenset({"this", "tonight"}),
+        r"(?P<word>this) (?P<part>morning|afternoon|evening)|(?P<tonight>tonight)",
+    ),
+    (_SEASON_WORDS, rf"{_SEASON} (?:of )?(?P<year>\d{{4}})"),
+    (_SEASON_WORDS, rf"(?P<step>last|this) {_SEASON}"),
+    (
+        frozenset({"the"}),
+        rf"(?:on|by|until|till|before) the (?P<day>\d{{1,2}}){_NTH_END}{_NO_PLACE}",
+    ),
+    (_ANY, r"(?:in|during|of|since|year) (?P<year>(?:19|20)\d\d)"),
+)
+"""Each rule with the words of which every expression that it finds has one; none for any text."""
+
+
+_HINTS = frozenset(
+    "ago last past previous this next yesterday today tomorrow tonight".split()
+).union(WEEKDAYS_IN_TEXT, ENGLISH_MONTHS)
+"""Every time expression contains one of these words, or a year."""
+
+
+def time_rules(present: Collection[str]) -> Iterator[re.Pattern[str]]:
+    """Yield the rules for a text with these words."""
+    for words, pattern in TIME_PATTERNS:
+        if not words or not words.isdisjoint(present):
+            yield _compiled(pattern)
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """Compile a pattern on first use: the shell client, which starts often, needs few."""
+    return re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionTimes:
+    """The times that a question asks about."""
+
+    spans: tuple[TimeSpan, ...] = ()
+    remaining_text: str = ""
+    """The question without expressions that no memory repeats, such as "last week"."""
+    only_time: bool = False
+    """Whether it asks for nothing but a time, as "what happened last Tuesday?" does."""
+    order: TimeOrder | None = None
+    """Whether it asks for the newest, the oldest, or what is true now."""
+    subject_text: str = ""
+    """The question without any time expression, and without the word of its order."""
+
+
+def parse_times(text: str, now: datetime) -> QuestionTimes:
+    """Parse the time expressions of a question asked at `now`.
+
+    `now` is aware; its time zone decides where a day begins.
+    """
+    english = translate_times(with_words_apart(text))
+    if not _may_mention_time(english):
+        order, subject = time_order(text)
+        return QuestionTimes((), text.strip(), order=order, subject_text=subject)
+    reader = _TimeReader(english, now, ahead=asks_ahead(english))
+    return reader.times()
+
+
+def mentioned_spans(text: str, said_at: datetime) -> tuple[TimeSpan, ...]:
+    """Return the times that a text mentions, which speaks of what is to come."""
+    english = translate_times(with_words_apart(text))
+    if not _may_mention_time(english):
+        return ()
+    return _TimeReader(english, said_at, ahead=True, spans_max=MENTIONS_MAX).spans
+
+
+class _TimeReader:
+    """Collects the spans of a text, blanking out what each rule has matched."""
+
+    def __init__(
+        self, text: str, now: datetime, *, ahead: bool, spans_max: int = SPANS_MAX
+    ) -> None:
+        self._now = now
+        self._ahead = ahead
+        self._spans_max = spans_max
+        self._spans: list[TimeSpan] = []
+        self._date_terms: list[str] = []
+        self._text = text
+        self._is_dated = False
+        self._unmatched = text
+        self._remaining = text
+        present = set(WORD.findall(text.casefold()))
+        for rule in time_rules(present):
+            self._apply(rule)
+
+    @property
+    def spans(self) -> tuple[TimeSpan, ...]:
+        """The spans collected, at most so many as there is room for."""
+        return tuple(self._spans[: self._spans_max])
+
+    def _apply(self, rule: re.Pattern[str]) -> None:
+        """Add the spans that a rule finds in the text no rule has matched yet."""
+        for match in rule.finditer(self._unmatched):
+            groups = {
+                name: value.lower()
+                for name, value in match.groupdict().items()
+                if value
+            }
+            spans = matched_spans(groups, self._now, ahead=self._ahead)
+            if spans and len(self._spans) < self._spans_max:
+                self._add(match, groups, spans)
+
+    def _add(
+        self,
+        match: re.Match[str],
+        groups: Mapping[str, str],
+        spans: Sequence[TimeSpan],
+    ) -> None:
+        self._spans.extend(spans)
+        self._unmatched = _blank_out(self._unmatched, match, "|")
+        self._is_dated |= not groups.keys().isdisjoint(("name", "year", "month"))
+        dated = "name" in groups and "nth" not in groups
+        if dated:
+            self._date_terms.append(_date_as_terms(groups))
+        if dated or not groups.keys() & _VERBATIM_GROUPS:
+            self._remaining = _blank_out(self._remaining, match, " ")
+
+    def times(self) -> QuestionTimes:
+        """Return the spans collected, and the text without them."""
+        order, subject = time_order(self._unmatched)
+        if order is TimeOrder.CURRENT and self._is_dated:
+            order = None
+        elif order is TimeOrder.CURRENT:  # "is it still on Wednesday" asks of today
+            return QuestionTimes((), self._text, order=order, subject_text=subject)
+        words = WORD.findall(fold_case(self._unmatched))
+        return QuestionTimes(
+            self.spans,
+            " ".join([self._remaining.strip(), *self._date_terms]),
+            only_time=bool(self._spans)
+            and (
+                all(map(is_vague, words))
+                or any(map(frozenset(words).issubset, _asking_words()))
+            )
+            and not _DUTY.search(self._unmatched),
+            order=order,
+            subject_text=subject,
+        )
+
+
+@cache
+def _asking_words() -> list[frozenset[str]]:
+    """Return the folded words with which each language asks for nothing in particular."""
+    asking = (
+        f"{each.stop_words} {each.question_stop_words} {each.deeds}"
+        for each in LANGUAGES
+    )
+    return [frozenset(fold_case(words).split()) for words in asking]
+
+
+def _blank_out(text: str, match: re.Match[str], blank: str) -> str:
+    return text[: match.start()] + blank * len(match[0]) + text[match.end() :]
+
+
+def _may_mention_time(text: str) -> bool:
+    """Tell whether a text may have a time expression; most questions have none."""
+    words = WORD.findall(text.casefold())
+    return not _HINTS.isdisjoint(words) or any(map(_is_dated, words))
+
+
+def _is_dated(word: str) -> bool:
+    """Tell whether a word may be a year, or the day of a month as in "the 26th"."""
+    return (len(word) == YEAR_CHARS and word.isdigit()) or (
+        word[-2:] in _NTH_ENDS and word[:-2].isdigit()
+    )
+
+
+def _date_as_terms(groups: Mapping[str, str]) -> str:
+    """Return a date as terms that match only side by side: `8` or `May` alone says nothing."""
+    month = MONTH_NAMES[ENGLISH_MONTHS[groups["name"]] - 1]
+    if "day" in groups:
+        return f"{groups['day']}-{month} {month}-{groups['day']}"
+    return f"{month}-{groups['year']}" if "year" in groups else month

@@ -1,0 +1,167 @@
+"""Text on a terminal: invisible characters escaped or removed, and the number of cells that it takes.
+
+A memory may come from web pages and logs: its text may try to control a terminal, hide words,
+reverse the order of letters, or break a line where a plain-text reader sees no break. East Asian
+characters take two cells, combining marks none (Unicode Standard Annex #11, East Asian Width).
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+
+_CONTROLS = "\x00-\x08\x0b-\x1f\x7f-\x9f"
+"""C0 without tab and line feed, DEL and C1."""
+BREAKS = "\x0b\x0c\x1c-\x1e\x85\u2028\u2029"
+"""Line breaks besides `\\n` and `\\r`, as `str.splitlines` knows them."""
+_DIRECTIONS = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+_INVISIBLE = (
+    "\u00ad\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u2028\u2029\u2060-\u2065\u206a-\u206f\u3164"
+    "\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff"
+)
+"""Zero-width characters, separators, fillers, and the tags in which text can be smuggled."""
+_SURROGATES = "\ud800-\udfff"
+_UNSEEN = f"{_CONTROLS}{_DIRECTIONS}{_INVISIBLE}{_SURROGATES}"
+_LONE_JOINER = "(?<![^\x00-\x7f])[\u200c\u200d]|[\u200c\u200d](?![^\x00-\x7f])"
+"""Joiners next to ASCII; they belong between letters of some scripts and between emoji."""
+_ANY_UNSEEN = re.compile(f"[{_UNSEEN}]|{_LONE_JOINER}")
+_UNSEEN_APART = re.compile(f"[{_UNSEEN}]")
+_LONE_JOINERS = re.compile(
+    "(?<![^\x00-\x7f])[\u200c\u200d]+|[\u200c\u200d]+(?![^\x00-\x7f])"
+)
+"""Joiners at ASCII, looked for once all else unseen is out, so that a second time finds no more."""
+_IN_JSON = re.compile(
+    f"[\x7f-\x9f{_DIRECTIONS}{_INVISIBLE}{_SURROGATES}]|{_LONE_JOINER}"
+)
+_ANY_BREAK = re.compile(f"\r\n|[\r{BREAKS}]")
+_CONTROL = re.compile(f"[{_CONTROLS}]")
+_ASCII_BREAK = re.compile("\r\n|[\r\x0b\x0c\x1c-\x1e]")
+_LINE_FEEDS = str.maketrans({"\n": r"\n", "\t": r"\t"})
+
+
+def escape_invisible(text: str, *, one_line: bool = False) -> str:
+    """Return the text with invisible characters as escapes.
+
+    Line feeds and tabs stay, unless it must be `one_line`.
+    """
+    if text.isascii() and text.isprintable():  # fillers are printable
+        return text
+    text = _ANY_UNSEEN.sub(_escape, text.replace("\r\n", "\n"))
+    return text.translate(_LINE_FEEDS) if one_line else text
+
+
+def escape_invisible_json(text: str) -> str:
+    """Return JSON with invisible characters as JSON escapes, which keep its meaning."""
+    if text.isascii() and "\x7f" not in text:
+        return text
+    return _IN_JSON.sub(_json_escape, text)
+
+
+def strip_invisible(text: str) -> str:
+    """Return the text without invisible characters, with every line break as a line feed.
+
+    This is for models, for which escapes are noise and hidden text is an attack.
+    """
+    if text.isascii():
+        if not _CONTROL.search(text):
+            return text
+        return _CONTROL.sub("", _ASCII_BREAK.sub("\n", text))
+    return _LONE_JOINERS.sub("", _UNSEEN_APART.sub("", _ANY_BREAK.sub("\n", text)))
+
+
+def _escape(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _json_escape(match: re.Match[str]) -> str:
+    units = match[0].encode("utf-16-be", "surrogatepass").hex(" ", 2)
+    return "".join(f"\\u{unit}" for unit in units.split())
+
+
+_ZERO_WIDTH = frozenset({"Mn", "Me", "Cf"})
+_DOUBLE_WIDTH = frozenset({"W", "F"})
+_WORD = re.compile(r"(\s*)(\S+)")
+_JOINER = "\u200d"
+_EMOJI_STYLE = "\ufe0f"
+
+
+def cell_count(text: str) -> int:
+    """The number of cells of a text on one line."""
+    return len(text) if text.isascii() else sum(_cells(text))
+
+
+def _cells(text: str) -> Iterator[int]:
+    """The cells of each character; those of one emoji count once."""
+    before = ""
+    for character in text:
+        yield _cells_of(character, before)
+        before = character
+
+
+def _cells_of(character: str, before: str) -> int:
+    if character.isascii():
+        return 1
+    if before == _JOINER:
+        return 0
+    if character == _EMOJI_STYLE:  # the character before is drawn as an emoji
+        return int(bool(before) and not _is_wide(before))
+    if unicodedata.category(character) in _ZERO_WIDTH:
+        return 0
+    return 2 if _is_wide(character) else 1
+
+
+def _is_wide(character: str) -> bool:
+    return unicodedata.east_asian_width(character) in _DOUBLE_WIDTH
+
+
+def chars_that_fit(text: str, cells: int) -> int:
+    """The number of characters at the beginning of a text that take up to so many cells."""
+    if text.isascii():
+        return min(cells, len(text))
+    taken = 0
+    for index, size in enumerate(_cells(text)):
+        taken += size
+        if taken > cells:
+            return index
+    return len(text)
+
+
+def wrap(text: str, first: int, further: int) -> list[str]:
+    """The lines of a paragraph of up to `first`, then `further`, cells; broken at blanks if possible.
+
+    A word longer than a line, and a run of East Asian characters, is broken where the line ends.
+    """
+    lines: list[str] = []
+    line, room = "", first
+    for blanks, word in _WORD.findall(text):
+        gap = " " * len(blanks) if line else ""
+        remainder = word
+        while remainder:
+            size = _chars_on_line(
+                remainder, room - cell_count(line) - len(gap), further
+            )
+            if size:
+                line += gap + remainder[:size]
+                remainder = remainder[size:]
+            if remainder:
+                lines.append(line)
+                line, room = "", further
+            gap = ""
+    return [*lines, line] if line or not lines else lines
+
+
+def _chars_on_line(word: str, space: int, whole_line: int) -> int:
+    """The number of a word's characters that go into the space left on a line."""
+    if space < 0:  # not even the blank before it fits
+        return 0
+    size = chars_that_fit(word, space)
+    if size == len(word):
+        return size
+    is_breakable = cell_count(word) > whole_line or _is_wide(word[max(size - 1, 0)])
+    if space >= whole_line:  # an empty line takes what it can, at least one character
+        return max(size, 1)
+    return size if is_breakable else 0

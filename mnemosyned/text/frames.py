@@ -1,0 +1,111 @@
+"""Neutralizes the tags and marks by which prompts frame texts, in texts shown to a model.
+
+A memory may come from a web page or a log, and may hold `</system-reminder>` or the like. It is
+shown with `‹` in place of the bracket that makes it a tag; the stored text stays as it is. HTML
+entities stay too: no agent's tool decodes `&lt;system&gt;` before a model reads it.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from mnemosyned.text.display import strip_invisible
+
+OWN_TAG = "mnemosyne-memory"
+"""Marks what hooks tell an agent, so that it is never taken for something that was said."""
+PRIVATE_TAG = "private"
+HARNESS_TAGS = """
+    command-name command-message command-args command-contents local-command-stdout
+    local-command-stderr local-command-caveat system-reminder system_reminder
+    bash-input bash-stdout bash-stderr task-notification user-prompt-submit-hook hook_context
+    environment_context user_instructions permissions_instructions collaboration_mode turn_aborted
+    skill skills_instructions INSTRUCTIONS
+    ide_opened_file ide_selection ide_diagnostics post-tool-use-hook
+    additional_data attached_files open_and_recently_viewed_files user_info git_status rules
+    project_layout manually_attached_skills system_notification
+    ADDITIONAL_METADATA USER_SETTINGS_CHANGE EPHEMERAL_MESSAGE environment_details
+    persisted-output tool_use_error
+""".split()
+"""Blocks that tools put into a conversation by themselves."""
+WRAPPER_TAGS = ("user_query", "USER_REQUEST", "task", "user_message")
+"""Tags around what a person typed."""
+
+_SHOWN_TAGS = r"""
+    mnemosyne[\w-]* system(?:[-_][\w-]*)? memor(?:y|ies) memory_\w+ summary context instructions?
+    assistant human think(?:ing)? reasoning feedback attachments? invoke SYS antml:\w+
+    (?:[a-z0-9]+_){1,8}(?:context|instructions?|rules?|skills?|memor(?:y|ies)|reminders?|notification)
+    (?:tool|function)s?[-_](?:call|use|result|response|output|error|code)s? functions? tools
+    permissions\s+instructions user_(?:information|preferences|prompt|input|shell_command)
+    environment_info workspace_info (?:reminder|mode|custom|toolUse)Instructions importantReminders
+    user(?:Request|Prompt|Memories|Preferences|Style|Examples) (?:editor|additional|repo)Context
+    conversation-summary todoList state_snapshot recommended_plugins agent_transcripts info-msg
+    execute_command read_file write_to_file replace_in_file search_files list_files attempt_completion
+    use_mcp_tool access_mcp_resource ask_followup_question new_task plan_mode_respond
+    (?:start|end)_of_(?:turn|image) end_of_utterance
+""".split()
+"""Further tags that tools, prompts of models and calls of tools are framed with, as patterns."""
+_TAGS = (OWN_TAG, PRIVATE_TAG, *HARNESS_TAGS, *WRAPPER_TAGS, *_SHOWN_TAGS)
+_TAG = rf"(?:[a-z]+:)?(?:{'|'.join(_TAGS)})(?![a-z0-9_-]|\.[a-z])"
+_ATTRIBUTE = r"(?:\s+[\w:.-]+\s*=\s*\\*[\"']|[^\S\n]+[\w:.-]+=(?!=))"
+_CHAT_MARK = (
+    "(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT)"
+)
+_MARKUP = re.compile(
+    rf"<(?:<[^<>‹›]{{0,40}}>)*(?:\s*[/\\]+\s*)?{_TAG}"  # also with tags to be taken out before it
+    rf"|<\s+{_TAG}(?:\s*(?:/\s*)?>|{_ATTRIBUTE})"  # not `a < context`
+    rf"|<\s*\||(?<=\|)>|<(?:\s*/\s*)?(?:s|bos|eos|pad|unk)\s*>"
+    r"|<\s*<\s*(?:/\s*)?SYS\s*>"
+    rf"|\[\s*(?:/\s*)?{_CHAT_MARK}\s*\]",
+    re.IGNORECASE,
+)
+"""Tags of a frame and marks of chat templates."""
+_BRACKET = re.compile("[<＜﹤>＞﹥[［﹇]")
+"""Brackets that `_MARKUP` begins with, and those that NFKC makes one of them."""
+_HARMLESS = str.maketrans("<＜﹤>＞﹥[［﹇", "‹‹‹›››⟦⟦⟦")
+_UNSEEN = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
+    "\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e0fff\u0338]"
+)
+"""Characters that are ignored where they cannot be displayed, and the one that combines with `<`."""
+_ROUND = str.maketrans("[]［］", "()()")
+_ALIKE = str.maketrans("‐‒–—―−∕⁄⧸∣", "------///|")
+
+
+def neutralize(text: str) -> str:
+    """Neutralize a text, so that it neither opens nor closes a frame or a turn of a conversation.
+
+    Only the brackets of such tags and marks change, so that code stays readable; invisible
+    characters are removed, and every kind of line break becomes a line feed.
+    """
+    return neutralize_tags(strip_invisible(text).strip())
+
+
+def neutralize_line(text: str) -> str:
+    """Neutralize a text and put it on one line, as a name or a rule is shown."""
+    return neutralize_tags(" ".join(strip_invisible(" ".join(text.split())).split()))
+
+
+def origin(*parts: str) -> str:
+    """Write date, source and speaker of a quotation, or a tool, as they stand in brackets."""
+    lines = (neutralize_line(part).translate(_ROUND) for part in parts)
+    return ", ".join(filter(None, lines))
+
+
+def neutralize_tags(text: str) -> str:
+    """Replace the brackets of tags and marks in a text without invisible characters.
+
+    The length stays, and a second time changes nothing: no bracket is removed that could join others.
+    """
+    if not _BRACKET.search(text):
+        return text
+    bare = text
+    if not text.isascii():
+        bare = unicodedata.normalize("NFKC", _UNSEEN.sub("", text)).translate(_ALIKE)
+    # Both have the same brackets in the same order.
+    live = (_MARKUP.match(bare, bracket.start()) for bracket in _BRACKET.finditer(bare))
+    return _BRACKET.sub(
+        lambda bracket: bracket[0].translate(_HARMLESS) if next(live) else bracket[0],
+        text,
+    )

@@ -1,0 +1,212 @@
+"""Finds the secrets in a text, and masks them and those known from other texts.
+
+Two sets of rules find them: formats that are secrets wherever they occur, and values that follow
+a name such as `password` or `API key`. The second set is written for prose, not for code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from enum import StrEnum
+from operator import attrgetter
+from typing import Any, Literal
+
+from mnemosyned.errors import SecretRefused
+from mnemosyned.memory.values import Detail, DetailKind, MemoryRecord
+from mnemosyned.text.secrets.formats import Secret, find_by_format
+from mnemosyned.text.secrets.prose import find_by_name
+
+KNOWN_CHARS_MIN = 6
+"""Longer secrets are masked wherever they occur, not only where a rule matches."""
+KNOWN_MAX = 200
+"""Secrets of one text masked wherever they occur; more are masked where a rule matches."""
+
+LEVELS_MAX = 200
+"""Levels of metadata that are searched for secrets."""
+TOO_DEEP = "[nested too deeply to be shown]"
+
+SECRET_KINDS = frozenset(
+    {
+        DetailKind.PASSWORD,
+        DetailKind.PRIVATE_KEY,
+        DetailKind.AWS_KEY,
+        DetailKind.GITHUB_TOKEN,
+        DetailKind.GITLAB_TOKEN,
+        DetailKind.SLACK_TOKEN,
+        DetailKind.JWT,
+        DetailKind.API_KEY,
+        DetailKind.TOKEN,
+        DetailKind.ACCESS_CODE,
+        DetailKind.LOGIN_CODE,
+        DetailKind.SEED_PHRASE,
+        DetailKind.COOKIE,
+        DetailKind.SIGNATURE,
+        DetailKind.CARD_NUMBER,
+        DetailKind.IBAN,
+        DetailKind.SSN,
+    }
+)
+
+
+class SecretRule(StrEnum):
+    """The treatment of secrets in a memory to be stored."""
+
+    KEEP = "keep"
+    MASK = "mask"
+    REFUSE = "refuse"
+
+
+def find_secrets(text: str) -> list[Secret]:
+    """Return the secrets in a text in order; those that overlap are joined."""
+    secrets = [*find_by_format(text), *find_by_name(text)]
+    if len(secrets) < 2:
+        return secrets
+    secrets.sort(key=attrgetter("start"))
+    apart = secrets[:1]
+    for secret in secrets[1:]:
+        last = apart[-1]
+        if secret.start >= last.stop:
+            apart.append(secret)
+        elif secret.stop > last.stop:  # two rules match parts of one secret
+            apart[-1] = last._replace(stop=secret.stop)
+    return apart
+
+
+def mask_secrets(text: str, known: Iterable[Detail] = ()) -> str:
+    """Return the text with `[secret:KIND]` in place of every secret.
+
+    `known` are details of other texts, whose secrets are masked here too. A final `!` or `?` may
+    belong to the secret or to its sentence: elsewhere both forms are masked.
+    """
+    secrets = find_secrets(text)
+    known_secrets = [detail for detail in known if detail.kind in SECRET_KINDS]
+    values = {detail.value: detail.kind for detail in known_secrets}
+    if secrets:
+        values |= {text[start:stop]: kind for kind, start, stop in secrets[:KNOWN_MAX]}
+        text = _mask_spans(text, secrets)
+    return _mask_values(text, values) if values else text
+
+
+def _mask_spans(text: str, secrets: Iterable[Secret]) -> str:
+    parts, end = [], 0
+    for kind, start, stop in secrets:
+        parts += [text[end:start], placeholder(kind)]
+        end = stop
+    return "".join([*parts, text[end:]])
+
+
+def _mask_values(text: str, values: dict[str, DetailKind]) -> str:
+    """Mask the values wherever they occur, the longest first."""
+    values |= {value.rstrip("!?"): kind for value, kind in values.items()}
+    for value in sorted(values, key=len, reverse=True):
+        if len(value) >= KNOWN_CHARS_MIN and value in text:
+            text = text.replace(value, placeholder(values[value]))
+    return text
+
+
+def placeholder(kind: DetailKind) -> str:
+    """Return the text that replaces a secret."""
+    return f"[secret:{kind.value}]"
+
+
+def mask_metadata(
+    metadata: Mapping[str, Any], *, levels: int = LEVELS_MAX
+) -> dict[str, Any]:
+    """Return an object with the secrets in its strings masked; its keys serve as their names.
+
+    Values nested deeper than `levels` are left out; requests that deep are refused.
+    """
+    return {key: _mask_value(value, key, levels) for key, value in metadata.items()}
+
+
+def _mask_value(value: Any, key: str, levels: int) -> Any:  # noqa: ANN401 whatever JSON can hold
+    if isinstance(value, str):
+        return _mask_named_text(value, key)
+    if not isinstance(value, Mapping | list | tuple):
+        return value
+    if not levels:
+        return TOO_DEEP
+    if isinstance(value, Mapping):
+        return mask_metadata(value, levels=levels - 1)
+    return [_mask_value(member, key, levels - 1) for member in value]
+
+
+def _mask_named_text(text: str, key: str) -> str:
+    """Mask the secrets in a text, or the text as the value that its key names."""
+    masked = mask_secrets(text)
+    if masked != text:
+        return masked
+    name = f"{key}: "
+    return mask_secrets(name + text).removeprefix(name)
+
+
+def mask_memory(memory: MemoryRecord, known: Iterable[Detail] = ()) -> MemoryRecord:
+    """Return the memory with the secrets in its content and metadata masked."""
+    content = mask_secrets(memory.content, known)
+    metadata = mask_metadata(memory.metadata) if memory.metadata else memory.metadata
+    if content == memory.content and metadata == memory.metadata:
+        return memory
+    return replace(memory, content=content, metadata=metadata)
+
+
+def apply_secret_rule(
+    memory: MemoryRecord, rule: SecretRule, *, place: str = ""
+) -> tuple[MemoryRecord, Literal["", "kept", "masked"]]:
+    """Return the memory as it may be stored, and how its secrets were treated.
+
+    Raises `SecretRefused`, which names the kind of secret and its field, never its value.
+    """
+    masked = mask_memory(memory)
+    if masked is memory:
+        return memory, ""
+    if rule is SecretRule.KEEP:
+        return memory, "kept"
+    if rule is SecretRule.MASK:
+        return masked, "masked"
+    field, kind = "metadata", ""
+    if secrets := find_secrets(memory.content):
+        field, kind = "content", f" ({secrets[0].kind.value})"
+    raise SecretRefused(
+        f"{place}{field} contains a secret{kind}, which the setting `secrets` refuses; "
+        "take it out, or set `secrets` to mask or keep",
+        field=place + field,
+    )
+
+
+SCANNED_SECRETS_MAX = 16
+"""Up to this many, searching one by one is faster than looking up the parts of a text."""
+
+
+class KnownSecrets:
+    """The secrets among some details, indexed to be found in many texts.
+
+    A group of memories may have thousands of secrets and of other values: searching each value
+    for each secret takes the product of both.
+    """
+
+    def __init__(self, details: Iterable[Detail]) -> None:
+        secret = [detail for detail in details if detail.kind in SECRET_KINDS]
+        self._by_value = {detail.value: detail for detail in secret}
+        # As in `mask_secrets`: another text may end the sentence with another mark.
+        self._by_value |= {detail.value.rstrip("!?"): detail for detail in secret}
+        self._lengths: dict[str, set[int]] = {}
+        """Lengths of the values, by their first characters."""
+        for value in self._by_value:
+            if len(value) >= KNOWN_CHARS_MIN:
+                self._lengths.setdefault(value[:KNOWN_CHARS_MIN], set()).add(len(value))
+
+    def mask(self, text: str) -> str:
+        """Return the text with all known secrets masked, and those that rules find."""
+        return mask_secrets(text, self._within(text))
+
+    def _within(self, text: str) -> Iterable[Detail]:
+        if len(self._by_value) <= SCANNED_SECRETS_MAX:
+            return self._by_value.values()
+        matches: dict[str, Detail] = {}
+        for start in range(len(text) - KNOWN_CHARS_MIN + 1):
+            for length in self._lengths.get(text[start : start + KNOWN_CHARS_MIN], ()):
+                value = text[start : start + length]
+                if detail := self._by_value.get(value):
+                    matches[value] = detail
+        return matches.values()

@@ -1,0 +1,569 @@
+"""Finds secrets in prose by their names: "the password of the router is …".
+
+A value must look like what its name announces: a password, a key, a phrase; each kind of name has
+its own function.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from itertools import islice
+from math import log2
+from typing import NamedTuple
+
+from mnemosyned.memory.values import DetailKind
+from mnemosyned.text.secrets.formats import Secret
+from mnemosyned.text.secrets.names import (
+    ADVERBS,
+    AND_NOW,
+    AS,
+    COPULAS,
+    DETERMINERS,
+    EDGES,
+    FROM_TO,
+    NO_PASSWORDS,
+    PROSE,
+    TOKEN,
+    WINDOW_CHARS,
+    Label,
+    Link,
+    Name,
+    all_words,
+    find_links,
+    find_names,
+    skip_words,
+)
+from mnemosyned.text.sentences import UNSPACED, WORD_END, ending_at_unspaced
+
+PASSWORD_CHARS_MIN = 4
+VALUE_CHARS_MAX = 4_096
+JUDGED_CHARS = 64
+"""Characters of a value that are judged, so that a long one takes no more time."""
+ENTROPY_MIN = 2.5
+"""Bits per character of a random value: "20260317a" has 2.7, a word and a number fewer."""
+PHRASE_WORDS = range(3, 13)
+PHRASE_CHARS_MAX = 120
+QUOTES_MAX = 4
+BARE_PHRASE_WORDS = range(4, 9)
+"""Words of a phrase after "password:", where a sentence is likelier than after "passphrase:"."""
+
+CLOSING = ".,;:)]}>\"'`“”’»」』。、，"
+"""Marks that end a value without being part of it. `!` and `?` may be its last character."""
+_QUOTES = {
+    '"': '"', "'": "'", "`": "`", "“": "”", "„": "“”", "‘": "’", "«": "»", "「": "」", "『": "』",
+}  # fmt: skip
+_RUN = re.compile(rf"\S{{1,{JUDGED_CHARS}}}")
+_REST = re.compile(rf"\S{{0,{VALUE_CHARS_MAX}}}")
+_OPENING = "\"'`“”„‘’«<(「『"
+_NEXT = re.compile(rf"(?<=[!-~])[\u3001-\u303f{UNSPACED}]|[;&][\w ]{{1,40}}=")
+"""Another script, or the next of several settings."""
+_DIGIT = re.compile(r"\d")
+_LETTER = re.compile(r"[^\W\d_]")
+SIGNS = "!#$%&*+@^~?_=|\\"
+_SPLIT = re.compile(r"[_.:/=-]+")
+_WORDS = re.compile(
+    r"[^\W\d_]+(?: [^\W\d_]+){2,11}"
+    r"(?=[.!?,;)\"'”»]*(?:\n|\s*$|[.!?,;)]\s))"
+)
+_NO_PHRASE = PROSE | NO_PASSWORDS
+_CLAUSE = frozenset(
+    "than should must is are not be was has ist sind est sont es è sono doit".split()
+)
+_UNLIKELY = re.compile(
+    r"[\W_]{1,99}"  # no letter or digit
+    r"|[\w.%+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}"  # an address
+    r"|\w{1,20}://.*|(?:\.{0,2}/|~/).*"  # a URL, a path
+    r"|\d{1,4}([./-])\d{1,2}\1\d{1,4}|\d{1,2}:\d\d(?::\d\d)?(?:[ap]m)?"  # a date, a time
+    r"|v?\d{1,9}(?:[.,]\d{1,9}){1,8}\w{0,4}|\d{1,9}(?:[a-z]{1,3}|%)|[#§]\d{1,9}"  # a version
+    r"|[A-Za-z_.]{1,99}:\d{1,9}|[A-Za-z_.][\w.]{0,99}[\[(].*|.*\(\).*"  # code
+    r"|(?:self|this|cls|args|opts|options|config|settings|request|req|env|os|params|ctx)\..*"
+    r"|\w{0,40}(?:passw|pwd|user|cred|auth)[a-z_]*|%[sdr(].*|[A-Za-z_]{1,40}=(?:[\"'].*)?"
+    r"|[A-Za-z_-]{1,40}=[\"'].*|(?:[$%]\w*[{(]|\$[A-Za-z_]|[{<\[\\]|--).*"  # a variable
+    r"|[xX•.*-]{1,99}",  # a blank
+    re.DOTALL,
+)
+
+
+class Value(NamedTuple):
+    """The text after a name, and whether it is in quotation marks."""
+
+    text: str
+    start: int
+    stop: int
+    quoted: bool
+
+
+def read_value(text: str, start: int) -> Value | None:
+    """Return the quotation that begins here, or else the run of characters."""
+    if quotation := _read_quotation(text, start):
+        return quotation
+    run = _RUN.match(text, start)
+    if run is None:
+        return None
+    bare = run[0].lstrip(_OPENING)
+    quotes = min(len(run[0]) - len(bare), QUOTES_MAX)
+    words = run[0][quotes:]
+    following = _NEXT.search(words, 1)
+    if following:
+        words = words[: following.start()]
+    if following or run.end() < start + JUDGED_CHARS:
+        words = words.rstrip(CLOSING)
+    return _unquoted(words, start + quotes) if words else None
+
+
+def _unquoted(words: str, begin: int) -> Value:
+    return Value(words, begin, begin + len(words), quoted=False)
+
+
+def _read_quotation(text: str, start: int) -> Value | None:
+    closing = _QUOTES.get(text[start : start + 1])
+    if not closing:
+        return None
+    line = text[start + 1 : start + 1 + JUDGED_CHARS].partition("\n")[0]
+    ends = [line.find(mark) for mark in closing]
+    end = min((end for end in ends if end > 0), default=0)
+    if not end:
+        return None
+    inside = line[:end]
+    begin = start + 1 + len(inside) - len(inside.lstrip())
+    inside = inside.strip()
+    return Value(inside, begin, begin + len(inside), quoted=True)
+
+
+def extend_value(text: str, value: Value) -> Value:
+    """Return the value up to its end, if it is longer than the part that was judged."""
+    if value.quoted or len(value.text) < JUDGED_CHARS - QUOTES_MAX:
+        return value
+    remainder = _REST.match(text, value.stop)
+    stop = remainder.end() if remainder else value.stop
+    return _unquoted(text[value.start : stop].rstrip(CLOSING), value.start)
+
+
+def is_possible(value: str) -> bool:
+    """Tell whether it is no blank, placeholder, address, date or piece of code."""
+    blank = not value.strip("*•.xX-_")
+    if blank or len(value) < PASSWORD_CHARS_MIN:
+        return False
+    if value.lower().rstrip("!?") in NO_PASSWORDS:
+        return False
+    return not _UNLIKELY.fullmatch(value)
+
+
+def is_strong(value: str, *, signs: str = SIGNS) -> bool:
+    """Tell whether a possible value is no word: letters with digits or signs among them."""
+    inside = value.rstrip("!?")
+    if not _LETTER.search(inside):
+        return False
+    return bool(_DIGIT.search(inside)) or not set(signs).isdisjoint(inside)
+
+
+def is_random(value: str, least: int) -> bool:
+    """Tell whether letters and digits mix as in no word, number or identifier."""
+    if len(value) < least:
+        return False
+    value = value[:JUDGED_CHARS]
+    if not _DIGIT.search(value) or not _LETTER.search(value):
+        return False
+    parts = filter(None, _SPLIT.split(value))
+    if all(part.isalpha() or part.isdigit() for part in parts):
+        return False
+    return _entropy(value) >= ENTROPY_MIN
+
+
+def _entropy(text: str) -> float:
+    """Return Shannon's entropy of the characters of a text, in bits per character."""
+    shares = [text.count(char) / len(text) for char in set(text)]
+    return -sum(share * log2(share) for share in shares)
+
+
+def read_passphrase(text: str, start: int, *, named: bool) -> Value | None:
+    """Return the words from here to the end of a sentence, if they can be a passphrase."""
+    limit = start + PHRASE_CHARS_MAX
+    match = _WORDS.match(text, start, limit)
+    if match is None or match.end() == limit < len(text):
+        return None
+    words = match[0].split(" ")
+    low = match[0].lower().split(" ")
+    if low[0] in PROSE or _CLAUSE.intersection(low):
+        return None
+    if named:
+        plausible = len(words) in PHRASE_WORDS and low[1] not in PROSE
+    else:
+        plausible = words == low and _is_bare_phrase(words)
+    return _unquoted(match[0], start) if plausible else None
+
+
+def _is_bare_phrase(words: list[str]) -> bool:
+    """Tell whether words in lower case are a phrase and no sentence."""
+    if len(words) not in BARE_PHRASE_WORDS or min(map(len, words)) <= 2:
+        return False
+    return _NO_PHRASE.isdisjoint(words)
+
+
+KEY_CHARS_MIN = 8
+UNLINKED_KEY_CHARS_MIN = 10
+BARE_KEY_CHARS_MIN = 16
+"""Length of a value after a bare "key", which has many meanings."""
+KEY_CHARS = 64
+"""Characters of a key that are judged for randomness."""
+FRUITLESS_MAX, CHARS_PER_NAME = 200, 16
+"""Names without a value after which a text is given up: each takes 25 µs."""
+LINKS_MAX = 3
+"""Links tried for one name."""
+BEFORE_CHARS = 80
+"""Distance before its name within which a value may begin: "use X as the password"."""
+CODE_DIGITS_MIN = 4
+CHECK_DIGITS = 3
+"""Digits of the check number of a card."""
+CODES_MAX = 16
+"""Recovery codes read from one list."""
+CHANGES_MAX = 3
+"""Successive values read from one sentence: "it was A, then B, now C"."""
+
+_COPULAS, _AND_NOW, _AS = all_words(COPULAS), all_words(AND_NOW), all_words(AS)
+_DETERMINERS = all_words(DETERMINERS)
+_CHANGES = all_words(ADVERBS, COPULAS)
+_LATER = all_words(ADVERBS, COPULAS, AND_NOW)
+_FROM_TO: dict[str, set[str]] = {}
+for _from, _to in FROM_TO.values():
+    _FROM_TO.setdefault(_from, set()).update(_to.split("|"))
+
+_VALUE_ENDS = ".,;:!?)]}>\"'`“”’»」』。、，\n "
+_NAMED = re.compile(
+    r"(?:api|access|secret|auth|private|signing|encryption|client|service|account|shared|licen[cs]e"
+    r"|refresh|session|deploy|webhook|master|zugangs|app|bot|lizenz|product|activation)[ _-]?$"
+)
+_BEARER_VALUE = re.compile(
+    r"\s{1,3}(?P<value>(?=[A-Za-z_.~+/-]{0,64}\d)[\w.~+/-]{14,4096}=*)"
+)
+_KEY_VALUE = re.compile(r"[\w.+/=~-]{8,4096}")
+_UNIT = "年月日号號時时分秒桁位個个回次件人円元년월일시분초자번개"
+"""Units of scripts without spaces: `2026年` is no code."""
+
+
+def _code(pattern: str) -> re.Pattern[str]:
+    """Compile the pattern of a code, which ends with its word and before no unit."""
+    return re.compile(ending_at_unspaced(pattern, end=f"{WORD_END}(?![{_UNIT}])"))
+
+
+_CODE = _code(r"[#*]?[A-Z]?\d{2,8}[A-Z]?\d{0,4}[#*]?(?![\w@%])(?![.,:/-]\d)")
+_GROUPS = _code(r"\d{1,3}(?:[ .-]\d{1,3}){2,5}(?![\w-])")
+_LOGIN_CODE = _code(
+    r"\d{3}[ -]\d{3}(?!\w)|\d{4,8}(?![\w-])(?![.,:/]\d)"
+    r"|(?=[a-zA-Z-]{0,30}\d)[a-zA-Z0-9]{3,12}(?:-[a-zA-Z0-9]{3,12}){1,6}(?!\w)"
+    r"|(?=[A-Z]{0,60}[2-7])[A-Z2-7]{16,64}(?!\w)|[A-Z2-7]{32,64}(?!\w)"
+    r"|(?=[a-z ]{0,30}\d)(?:[a-z0-9]{4} ){3,15}[a-z0-9]{4}(?!\w)"
+)
+_NEXT_CODE = re.compile(
+    r"\s{0,3}[,;/|]\s{0,3}|\s{1,3}(?:(?:and|und|et|y|e|or|oder)\s{1,3})?"
+)
+_SEED = re.compile(
+    r"(?=(?P<link>[^\n:=]{0,60}?(?::|=|\b(?:is|ist|est|es|è)\b)\s{0,3}[\"'`“„«]?))(?P=link)"
+    r"(?P<words>[a-z]{3,8}(?: [a-z]{3,8}){11,23})(?!-)" + WORD_END
+)
+_EDGE_RUN = re.compile(f"[{re.escape(EDGES)}]*")
+_AFTER_SLASH = re.compile(r"[^\n/]{1,80}?\s[/|]\s(?=\S)")
+
+
+def find_by_name(text: str) -> Iterator[Secret]:
+    """Yield the secrets of a text that have a name, in the order of the names."""
+    done = fruitless = 0
+    for name in find_names(text):
+        fruitless_max = FRUITLESS_MAX + name.start // CHARS_PER_NAME
+        if name.start < done or fruitless > fruitless_max:
+            continue
+        fruitless += 1
+        for secret in _RULES[name.label](name):
+            done = max(done, secret.stop)
+            fruitless = 0
+            yield secret
+
+
+def _passwords(name: Name) -> Iterator[Secret]:
+    """Yield a password and those it replaced or that replaced it."""
+    text = name.text
+    if change := _changed_values(name):
+        yield from (_password(text, value) for value in change)
+        return
+    for link in islice(find_links(name), LINKS_MAX):
+        if value := _password_value(name, link):
+            secret = _password(text, value)
+            yield secret
+            yield from _successors(name, secret.stop)
+            return
+    if earlier := _strong(_value_before(name)):
+        yield _password(text, earlier)
+
+
+def _password_value(name: Name, link: Link) -> Value | None:
+    """Return the password or passphrase at a link."""
+    short = name.label is Label.PASS
+    value = _phrase(name, link) or read_value(name.text, link.start)
+    if value and _is_password(name.text, value, link, short=short):
+        return value
+    return None
+
+
+def _password(text: str, value: Value) -> Secret:
+    value = extend_value(text, value)
+    return Secret(DetailKind.PASSWORD, value.start, value.stop)
+
+
+def _strong(value: Value | None) -> Value | None:
+    """Return a value that looks like a password by itself, else None."""
+    if value is None or not is_possible(value.text):
+        return None
+    return value if is_strong(value.text) else None
+
+
+def _phrase(name: Name, link: Link) -> Value | None:
+    """Return the passphrase at a link: after a colon, or after a name that announces one."""
+    named = name.label is Label.PHRASE
+    announced = link.sign != "" if named else link.sign == ":"
+    if announced and name.label is not Label.PASS:
+        return read_passphrase(name.text, link.start, named=named)
+    return None
+
+
+def _is_password(text: str, value: Value, link: Link, *, short: bool) -> bool:
+    """Tell whether the value after "password:" or "the password is" is one, and no plain word."""
+    words, quoted = value.text, value.quoted
+    if not is_possible(words.replace(" ", "") if quoted else words):
+        return False
+    if link.sign:
+        distinct = _is_distinct(value)
+        return distinct or (not short and _is_bare_password(text, value, link))
+    adjacent = text[link.start - 1].isspace() and text[link.start - 2] != ","
+    if quoted and adjacent:
+        return True
+    return is_strong(words, signs="!#$%&*+@^~?")
+
+
+def _is_distinct(value: Value) -> bool:
+    """Tell whether a value is a phrase, a strong password or a quoted word."""
+    if " " in value.text or is_strong(value.text):
+        return True
+    return value.quoted and not value.text.isdigit()
+
+
+def _is_bare_password(text: str, value: Value, link: Link) -> bool:
+    """Tell whether a number or a word alone is where a password should be."""
+    words = value.text
+    after_colon = link.sign == ":"
+    following = text[value.stop : value.stop + 2]
+    ends = not following.strip(_VALUE_ENDS)
+    if words.isdigit():
+        linked = after_colon or not link.apart
+        return linked or ends or following[0] in ",."
+    if not after_colon:
+        return words.isalpha() and words not in (words.lower(), words.title())
+    if words.isascii() and not words.isalpha():
+        return True
+    # A plain word counts if nothing follows it: "password: opensesame".
+    return ends and not link.apart
+
+
+def _changed_values(name: Name) -> tuple[Value, Value] | None:
+    """Return the old and the new value of "from A to B"."""
+    text, low, end = name.text, name.low, name.end
+    start = skip_words(low, end, min(end + WINDOW_CHARS, len(low)), _CHANGES)
+    limit = min(start + WINDOW_CHARS, len(low))
+    tokens = list(islice(TOKEN.finditer(low, start, limit), 4))
+    if len(tokens) < 4 or not name.spaced:
+        return None
+    opening, old, to, new = tokens
+    if to[0] not in _FROM_TO.get(opening[0], ()):
+        return None
+    before = read_value(text, old.start())
+    after = read_value(text, new.start())
+    if before is None or after is None:
+        return None
+    return (before, after) if _strong(before) or _strong(after) else None
+
+
+def _successors(name: Name, stop: int) -> Iterator[Secret]:
+    """Yield the values that replaced a password: "…, now it is X"."""
+    text, low = name.text, name.low
+    for _ in range(CHANGES_MAX):
+        edges = _EDGE_RUN.match(text, stop)
+        stop = edges.end() if edges else stop
+        limit = min(stop + WINDOW_CHARS, len(low))
+        start = skip_words(low, stop, limit, _LATER)
+        between = low[stop:start].replace(",", " ").split()
+        if _COPULAS.isdisjoint(between) or _AND_NOW.isdisjoint(between):
+            return
+        value = _strong(read_value(text, start))
+        if value is None:
+            return
+        yield _password(text, value)
+        stop = value.stop
+
+
+def _value_before(name: Name) -> Value | None:
+    """Return the value of "use X as the password" or "X is my password"."""
+    if not name.spaced:
+        return None
+    window = max(0, name.start - BEFORE_CHARS)
+    tokens = list(TOKEN.finditer(name.low, window, name.start))[-4:]
+    following = ""
+    for value, token in zip(tokens[-2::-1], tokens[:0:-1], strict=True):
+        word = token[0]
+        is_mine = word in _COPULAS and following in _DETERMINERS
+        if is_mine or word in _AS:
+            return read_value(name.text, value.start())
+        following = word
+    return None
+
+
+def _keys(name: Name) -> Iterator[Secret]:
+    """Yield an API key, a token or a secret: a random value."""
+    kind = DetailKind.TOKEN if name.label is Label.TOKEN else DetailKind.API_KEY
+    if value := _key_value(name):
+        yield Secret(kind, value.start, value.stop)
+
+
+def _key_value(name: Name) -> Value | None:
+    """Return the random value after a name, or before one that says what it opens."""
+    if _is_bare_key(name):
+        return _linked_key(name, BARE_KEY_CHARS_MIN, bare=True)
+    if value := _linked_key(name, KEY_CHARS_MIN, bare=False):
+        return value
+    earlier = _value_before(name)
+    if earlier and is_random(earlier.text, KEY_CHARS_MIN):
+        return earlier
+    return None
+
+
+def _linked_key(name: Name, chars_min: int, *, bare: bool) -> Value | None:
+    """Return the random value after a name, up to its end."""
+    text = name.text
+    for link in islice(find_links(name), LINKS_MAX):
+        if bare and (link.apart or not link.sign):
+            return None
+        least = chars_min if link.sign else max(chars_min, UNLINKED_KEY_CHARS_MIN)
+        if value := _random_value(text, link, least):
+            return value if value.quoted else _key_at(text, value.start, None)
+    return None
+
+
+def _is_bare_key(name: Name) -> bool:
+    """Tell whether no word before "key" says what it opens."""
+    if name.label is not Label.KEY:
+        return False
+    return not _NAMED.search(name.low, max(0, name.start - 16), name.start)
+
+
+def _random_value(text: str, link: Link, chars_min: int) -> Value | None:
+    value = read_value(text, link.start)
+    if value is None:
+        return None
+    whole = value.quoted and " " not in value.text
+    if not whole:
+        value = _key_at(text, value.start, KEY_CHARS)
+    return value if is_random(value.text, chars_min) else None
+
+
+def _bearer_tokens(name: Name) -> Iterator[Secret]:
+    """Yield the token of an HTTP header."""
+    if value := _BEARER_VALUE.match(name.text, name.end):
+        yield Secret(DetailKind.TOKEN, *value.span("value"))
+
+
+def _key_at(text: str, start: int, chars: int | None) -> Value:
+    """Return the characters from here on that keys consist of."""
+    run = _KEY_VALUE.match(text, start, len(text) if chars is None else start + chars)
+    words = run[0].rstrip(".") if run else ""
+    return Value(words, start, start + len(words), quoted=False)
+
+
+def _codes(name: Name) -> Iterator[Secret]:
+    """Yield a PIN or the code of a door."""
+    of_card = name.word.startswith(("cv", "pr", "cr", "kart"))
+    least = CHECK_DIGITS if of_card else CODE_DIGITS_MIN
+    for link in find_links(name):
+        for pattern in (_GROUPS, _CODE):
+            value = pattern.match(name.text, link.start)
+            if value and sum(map(str.isdigit, value[0])) >= least:
+                yield Secret(DetailKind.ACCESS_CODE, *value.span())
+                return
+
+
+def _combinations(name: Name) -> Iterator[Secret]:
+    """Yield the combination of a lock."""
+    for link in find_links(name):
+        if value := _GROUPS.match(name.text, link.start):
+            yield Secret(DetailKind.ACCESS_CODE, *value.span())
+            return
+
+
+def _login_codes(name: Name) -> Iterator[Secret]:
+    """Yield a code for one login, or a list of recovery codes."""
+    for link in find_links(name):
+        codes = list(islice(_code_spans(name.text, link.start), CODES_MAX))
+        yield from (Secret(DetailKind.LOGIN_CODE, *span) for span in codes)
+        if codes:
+            return
+
+
+def _code_spans(text: str, start: int) -> Iterator[tuple[int, int]]:
+    """Yield the positions of the codes of a list that begins here."""
+    while code := _LOGIN_CODE.match(text, start):
+        yield code.span()
+        separator = _NEXT_CODE.match(text, code.end())
+        start = separator.end() if separator else code.end()
+
+
+def _seeds(name: Name) -> Iterator[Secret]:
+    """Yield the words of a wallet: twelve to twenty-four, in threes."""
+    run = _SEED.match(name.text, name.end)
+    if run is None or not PROSE.isdisjoint(run["words"].split(" ")):
+        return
+    words = run["words"].split(" ")
+    kept = " ".join(words[: len(words) // 3 * 3])
+    start = run.start("words")
+    yield Secret(DetailKind.SEED_PHRASE, start, start + len(kept))
+
+
+def _answers(name: Name) -> Iterator[Secret]:
+    """Yield the answer to a security question."""
+    around = name.low[max(0, name.start - 60) : name.end + 40]
+    if name.word == "answer" and "security" not in around:
+        return
+    text = name.text
+    for link in find_links(name):
+        value = read_value(text, link.start) if link.sign else None
+        if value is None or value.text.lower() in PROSE:
+            continue
+        if is_possible(value.text):
+            yield _password(text, value)
+            return
+
+
+def _logins(name: Name) -> Iterator[Secret]:
+    """Yield the password of "credentials: user / password"."""
+    text = name.text
+    for link in find_links(name):
+        slash = _AFTER_SLASH.match(text, link.start)
+        if slash is None or link.sign != ":":
+            continue
+        if value := _strong(read_value(text, slash.end())):
+            yield _password(text, value)
+            return
+
+
+_RULES: dict[Label, Callable[[Name], Iterator[Secret]]] = {
+    Label.PASSWORD: _passwords,
+    Label.PHRASE: _passwords,
+    Label.PASS: _passwords,
+    Label.CODE: _codes,
+    Label.COMBINATION: _combinations,
+    Label.LOGIN_CODE: _login_codes,
+    Label.SEED: _seeds,
+    Label.ANSWER: _answers,
+    Label.LOGIN: _logins,
+    Label.KEY: _keys,
+    Label.NAMED_KEY: _keys,
+    Label.TOKEN: _keys,
+    Label.BEARER: _bearer_tokens,
+}

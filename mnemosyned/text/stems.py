@@ -1,0 +1,319 @@
+"""Stems of words, irregular forms, and spellings with and without accents.
+
+`stem` is Porter's, as the full-text index stores it; it and `stem_prefix` are for search,
+`light_stem` recognizes repetition within a text, and `match_prefix` finds the forms of a word in
+a snippet. Case is folded, and accents are removed.
+
+Source: M. F. Porter, An algorithm for suffix stripping, Program 14(3), 1980, as SQLite's FTS5
+applies it in its `porter unicode61 remove_diacritics 2`.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import chain, islice
+
+from mnemosyned.text.word_cache import WordCache
+
+WORD = re.compile(r"[^\W_]+")
+STEMMED_CHARS_MAX = 64
+"""FTS5 leaves longer words as they are."""
+STEMS_KEPT_MAX = 10_000
+_MARKS = re.compile("[\u0300-\u036f]+")
+_MARKS_LEAD_BYTES = (b"\xcc", b"\xcd")
+"""First bytes of these marks in UTF-8; nothing else than a few Greek letters has them."""
+
+_ENDING = re.compile(r"(?:ing|edly|ed|ies|es|s|e|y)$")
+
+_STEP_2 = {
+    "ational": "ate", "tional": "tion", "enci": "ence", "anci": "ance", "izer": "ize",
+    "logi": "log", "bli": "ble", "alli": "al", "entli": "ent", "eli": "e", "ousli": "ous",
+    "ization": "ize", "ation": "ate", "ator": "ate", "alism": "al", "iveness": "ive",
+    "fulness": "ful", "ousness": "ous", "aliti": "al", "iviti": "ive", "biliti": "ble",
+}  # fmt: skip
+_STEP_3 = {
+    "icate": "ic", "ative": "", "alize": "al", "iciti": "ic", "ical": "ic", "ful": "", "ness": "",
+}  # fmt: skip
+_STEP_4 = (
+    "ement", "ance", "ence", "able", "ible", "ment", "ant", "ent", "ion", "ism", "ate", "iti",
+    "ous", "ive", "ize", "al", "er", "ic", "ou",
+)  # fmt: skip
+_SUFFIXES = (
+    "ingly",
+    "edly",
+    "ings",
+    "ing",
+    "ied",
+    "ies",
+    "ers",
+    "ed",
+    "es",
+    "er",
+    "ly",
+    "s",
+)
+STEM_CHARS_MIN = 3
+"""Characters that a light stem keeps of a word."""
+_BY_LENGTH_2 = sorted(_STEP_2, key=len, reverse=True)
+_BY_LENGTH_3 = sorted(_STEP_3, key=len, reverse=True)
+
+
+def fold_case(text: str) -> str:
+    """Return the text in lower case and without accents, as the index does."""
+    lower = text.lower()
+    if lower.isascii():
+        return lower
+    parted = unicodedata.normalize("NFD", lower.replace("ς", "σ"))
+    written = parted.encode("utf-8", "surrogatepass")
+    # A search of bytes takes a tenth of the time: most texts have quotation marks, and no accents.
+    has_marks = any(lead in written for lead in _MARKS_LEAD_BYTES)
+    return _MARKS.sub("", parted) if has_marks else parted
+
+
+def stem(word: str) -> str:
+    """Return the stem of a folded word; cached, as texts repeat their words."""
+    return _STEMS[word]
+
+
+def stem_prefix(stem: str) -> str:
+    """Return the prefix of every word with this stem: its ending may have become i, e or (b)l."""
+    return stem[:-1] if len(stem) > 1 and stem[-1] in "iel" else stem
+
+
+def light_stem(word: str) -> str:
+    """Return the word in lower case without common English endings, to recognize repetition."""
+    word = word.lower().replace("’", "'").removesuffix("'s")
+    if not word.isascii():
+        return word
+    suffix = _light_suffix(word)
+    if suffix in ("ied", "ies"):
+        return word.removesuffix(suffix) + "i"
+    if suffix:
+        word = _undouble(word.removesuffix(suffix))
+    if len(word) > STEM_CHARS_MIN:
+        word = word.removesuffix("e")
+    return word[:-1] + "i" if word.endswith("y") else word
+
+
+def _light_suffix(word: str) -> str:
+    """Return the common ending of a word; that of `status` is none."""
+    for suffix in _SUFFIXES:
+        if word.endswith(suffix) and len(word) - len(suffix) >= STEM_CHARS_MIN:
+            no_plural = suffix == "s" and word.endswith(("ss", "us", "is"))
+            return "" if no_plural else suffix
+    return ""
+
+
+def _undouble(base: str) -> str:
+    """Return `stop` for `stopp`, which an ending has doubled."""
+    doubled = base[-1] == base[-2] and base[-1] not in "aeols"
+    return base[:-1] if doubled else base
+
+
+def match_prefix(word: str) -> str:
+    """Return the prefix that the other forms of a word share; codes stay whole."""
+    if not word.isalpha() or len(word) <= 4:
+        return word
+    return _ENDING.sub("", word)
+
+
+def _porter(word: str) -> str:
+    return stem_bytes(word) if word.isascii() else word
+
+
+def stem_bytes(word: str) -> str:
+    """Return the stem of a word whose characters are bytes, as the index stems any script.
+
+    What is no letter of English counts as a consonant.
+    """
+    if not 3 <= len(word) <= STEMMED_CHARS_MAX:
+        return word
+    word = _step_1(word)
+    word = _replace_ending(word, _BY_LENGTH_2, _STEP_2)
+    word = _replace_ending(word, _BY_LENGTH_3, _STEP_3)
+    word = _step_4(word)
+    return _step_5(word)
+
+
+def _step_5(word: str) -> str:
+    if word.endswith("e"):
+        base = word[:-1]
+        size = _measure(base)
+        if size > 1 or (size == 1 and not _ends_short(base)):
+            word = base
+    if word.endswith("ll") and _measure(word[:-1]) > 1:
+        word = word[:-1]
+    return word
+
+
+def _step_1(word: str) -> str:
+    word = _without_participle(_without_plural(word))
+    if word.endswith("y") and _has_vowel(word[:-1]):
+        word = word[:-1] + "i"
+    return word
+
+
+def _without_plural(word: str) -> str:
+    if word.endswith(("sses", "ies")) and word not in ("sses", "ies"):
+        return word[:-2]
+    if word.endswith("s") and not word.endswith("ss"):
+        return word[:-1]
+    return word
+
+
+def _without_participle(word: str) -> str:
+    if word.endswith("eed") and word != "eed":
+        return word[:-1] if _measure(word[:-3]) else word
+    for ending in ("ed", "ing"):
+        if word.endswith(ending):
+            base = word[: -len(ending)]
+            return _restore_ending(base) if _has_vowel(base) else word
+    return word
+
+
+_DOUBLES = tuple(2 * letter for letter in "bcdfghjkmnpqrtvwxy0123456789")
+"""Endings of a word that a participle has doubled; `l`, `s` and `z` may be double without."""
+
+
+def _restore_ending(base: str) -> str:
+    """Return the verb without its participle ending: hope, hop and file of `hoping`, `hopping`, `filing`."""
+    if base.endswith(("at", "bl", "iz")):
+        return base + "e"
+    if base.endswith(_DOUBLES) or (base[-1:] >= "\x80" and base[-2:-1] == base[-1:]):
+        return base[:-1]
+    if _measure(base) == 1 and _ends_short(base):
+        return base + "e"
+    return base
+
+
+def _replace_ending(word: str, endings: list[str], table: dict[str, str]) -> str:
+    for ending in endings:
+        if word.endswith(ending) and word != ending:
+            base = word[: -len(ending)]
+            return base + table[ending] if _measure(base) else word
+    return word
+
+
+def _step_4(word: str) -> str:
+    for ending in _STEP_4:
+        if word.endswith(ending):
+            base = word[: -len(ending)]
+            if ending == "ion" and not base.endswith(("s", "t")):
+                return word
+            return base if _measure(base) > 1 else word
+    return word
+
+
+def _pattern(word: str) -> str:
+    """Return `v` for each vowel and `c` for each consonant."""
+    kinds = ""
+    for char in word:
+        if char == "y":
+            kinds += "v" if kinds.endswith("c") else "c"
+        else:
+            kinds += "v" if char in "aeiou" else "c"
+    return kinds
+
+
+def _measure(word: str) -> int:
+    """Count how often vowels are followed by consonants: Porter's m."""
+    return _pattern(word).count("vc")
+
+
+def _has_vowel(word: str) -> bool:
+    return "v" in _pattern(word)
+
+
+def _ends_short(word: str) -> bool:
+    """Tell whether it ends in consonant, vowel, consonant, the last not w, x or y."""
+    return _pattern(word)[-3:] == "cvc" and word[-1] not in "wxy"
+
+
+_STEMS = WordCache(_porter, entries_max=STEMS_KEPT_MAX)
+
+
+_IRREGULAR_FORMS = """
+    arise arose arisen, awake awoke awoken, beat beaten, become became, begin began begun,
+    bend bent, bind bound, bite bit bitten, bleed bled, blow blew blown, break broke broken,
+    breed bred, bring brought, build built, burn burnt, buy bought, catch caught,
+    choose chose chosen, cling clung, come came, creep crept, deal dealt, dig dug,
+    draw drew drawn, dream dreamt, drink drank drunk, drive drove driven, eat ate eaten,
+    fall fell fallen, feed fed, feel felt, fight fought, find found, flee fled, fly flew flown,
+    forbid forbade forbidden, forget forgot forgotten, forgive forgave forgiven,
+    freeze froze frozen, give gave given, grow grew grown, hang hung, hear heard,
+    hide hid hidden, hold held, keep kept, know knew known, lay laid, lead led, lean leant,
+    learn learnt, leave left, lend lent, lie lain, light lit, lose lost, make made, mean meant,
+    meet met, pay paid, prove proven, ride rode ridden, ring rang rung, rise rose risen,
+    run ran, say said, see saw seen, seek sought, sell sold, send sent, sew sewn,
+    shake shook shaken, shine shone, shoot shot, show shown, shrink shrank shrunk,
+    sing sang sung, sink sank sunk, sit sat, sleep slept, slide slid, smell smelt,
+    speak spoke spoken, spend spent, spill spilt, spin spun, stand stood, steal stole stolen,
+    stick stuck, strike struck, sweep swept, swim swam swum, swing swung, take took taken,
+    teach taught, tear tore torn, tell told, think thought, throw threw thrown,
+    understand understood, wake woke woken, wear wore worn, weave wove woven, weep wept,
+    win won, wind wound, write wrote written,
+    man men, woman women, child children, foot feet, tooth teeth, mouse mice, goose geese,
+    wife wives, life lives, knife knives, leaf leaves, shelf shelves, half halves, wolf wolves,
+    die dying, tie tying
+"""
+
+
+@lru_cache(maxsize=1)
+def _other_forms_by_stem() -> dict[str, tuple[str, ...]]:
+    """Return one word of every other stem of the same family, by stem."""
+    others: dict[str, tuple[str, ...]] = {}
+    for family in _IRREGULAR_FORMS.split(","):
+        stems = {stem(word): word for word in family.split()}
+        for own, own_word in stems.items():
+            words = list(stems.values())
+            words.remove(own_word)
+            others[own] = tuple(words)
+    return others
+
+
+def other_forms(word: str) -> tuple[str, ...]:
+    """Return the irregular forms of a folded word: `bought` for `buying`."""
+    return _other_forms_by_stem().get(stem(word), ())
+
+
+SPELLINGS_MAX = 32
+_ACCENTED = dict(zip("αεηιουωϊϋ", "άέήίόύώΐΰ", strict=True))
+_DIAERESES = {"ι": "ϊ", "υ": "ϋ"}
+"""Vowels with a diaeresis, which occurs only after another vowel."""
+
+
+def accent_variants(word: str) -> tuple[str, ...]:
+    """Return the other spellings of a word: FTS5 removes the accents of Latin letters only.
+
+    Greek has one accent in a word, and none in capitals; Russian mostly writes `е` for `ё`.
+    """
+    if word.isascii() or not word.isalpha():
+        return ()
+    lower = word.lower().replace("ς", "σ")  # the index treats them alike
+    plain = fold_case(word)
+    forms: Iterator[str]
+    if _ACCENTED.keys().isdisjoint(plain):
+        forms = _accented_forms(lower.replace("ё", "е"), {"е": "ё"})
+    else:
+        parted = _diaeresis_variants(plain)
+        forms = chain.from_iterable(_accented_forms(form, _ACCENTED) for form in parted)
+    others = (form for form in forms if form != lower)
+    return tuple(islice(others, SPELLINGS_MAX))
+
+
+def _diaeresis_variants(plain: str) -> Iterator[str]:
+    yield plain
+    for index in range(1, len(plain)):
+        if plain[index] in _DIAERESES and plain[index - 1] in _ACCENTED:
+            yield plain[:index] + _DIAERESES[plain[index]] + plain[index + 1 :]
+
+
+def _accented_forms(word: str, marked: dict[str, str]) -> Iterator[str]:
+    """Yield the word, and the word with each of these letters marked in turn."""
+    yield word
+    for index, letter in enumerate(word):
+        if letter in marked:
+            yield word[:index] + marked[letter] + word[index + 1 :]

@@ -1,0 +1,311 @@
+"""Search terms of a question, and the snippet that shows why a search found a text.
+
+Terms are words, codes, compounds, and character pairs of scripts without spaces.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice, pairwise
+from string import ascii_letters
+
+from mnemosyned.text.sentences import UNSPACED, WORD_START
+from mnemosyned.text.stems import (
+    WORD,
+    accent_variants,
+    fold_case,
+    match_prefix,
+    other_forms,
+)
+from mnemosyned.text.word_cache import clear_on_forget
+from mnemosyned.text.words import (
+    FUNCTION_WORDS,
+    STOP_WORDS,
+    foreign_stop_words,
+    is_vague,
+)
+
+PART_CHARS_MIN = 2
+COMPOUND_CHARS_MIN, COMPOUND_CHARS_MAX = 4, 16
+JOINS_MAX = 8
+"""Joined forms that are looked for in a question."""
+_PARTICLES = frozenset("on in up out off over down back by after under through".split())
+"""Words without content that a compound may begin or end with: `on-call`, `check-in`."""
+_EDGE_MARKS = "\"'“”‘’«»()[]{}<>,.;:!?¿¡…"
+
+
+def split_compound(word: str) -> tuple[str, ...]:
+    """Return every form in two parts of a word that may be a compound: `wi fi` for `wifi`."""
+    if not _may_be_joined([word]) or is_vague(fold_case(word)):
+        return ()
+    last = len(word) - PART_CHARS_MIN
+    halves = [(word[:cut], word[cut:]) for cut in range(PART_CHARS_MIN, last + 1)]
+    return tuple(
+        f"{first} {second}"
+        for first, second in halves
+        if _may_be_part(first) and _may_be_part(second)
+    )
+
+
+def join_compounds(text: str, content: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """Return words of a question with the form in which they join a neighbor of theirs.
+
+    `content` are the words that are searched for.
+    """
+    searched = {word.lower(): word for word in content}
+    words = [raw.strip(_EDGE_MARKS) for raw in text.split()]
+    found = (*_hyphened(words, searched), *_neighboring(words, searched))
+    return tuple(dict.fromkeys(found))[:JOINS_MAX]
+
+
+def _hyphened(
+    words: Iterable[str], searched: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
+    for word in words:
+        parts = word.split("-")
+        if len(parts) > 1 and word.lower() in searched and _may_be_joined(parts):
+            yield searched[word.lower()], "".join(parts)
+
+
+def _neighboring(
+    words: Iterable[str], searched: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
+    for pair in pairwise(words):
+        lower = [word.lower() for word in pair]
+        content = [searched[word] for word in lower if word in searched]
+        others = set(lower) - searched.keys() - _PARTICLES
+        if content and not others and _may_be_joined(pair):
+            yield content[-1], "".join(pair)
+
+
+def _may_be_joined(parts: Iterable[str]) -> bool:
+    """Tell whether parts are letters, and together neither too short nor too long."""
+    lengths = [len(part) if part.isalpha() else 0 for part in parts]
+    return (
+        min(lengths) >= PART_CHARS_MIN
+        and COMPOUND_CHARS_MIN <= sum(lengths) <= COMPOUND_CHARS_MAX
+    )
+
+
+def _may_be_part(word: str) -> bool:
+    """Tell whether a word may be part of a compound: `on` may, `of` may not."""
+    lower = word.lower()
+    return lower in _PARTICLES or lower not in FUNCTION_WORDS
+
+
+TERMS_MAX = 48
+"""Terms of a question; each further one costs time and adds little."""
+PHRASE_TOKENS_MAX = 12
+"""Tokens of a code that are searched for. FTS5 compares each token of a phrase wherever the first
+one occurs: `0,0,0,…` in a text of zeros takes the product of their lengths."""
+
+_UNSPACED_RUN = re.compile(f"[{UNSPACED}]+")
+_SPACED_BYTES = bytes(range(0xE0)) + b"\xe2"
+"""First bytes, in UTF-8, of letters that are in no script without spaces, and of common signs."""
+_LETTER = re.compile("[^\\W_]|[\u0300-\u036f]")
+_CASES = bytes.maketrans(ascii_letters.encode(), b"a" * 26 + b"A" * 26)
+_CAMEL_WORD = re.compile(r"\b[^\W\d_]*[a-z][A-Z]\w*")
+_CAMEL_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_WORD = re.compile(r"\w+")
+_EDGES = re.compile(r"^\W+|\W+$")
+_POSSESSIVE = re.compile(r"['’]s?$", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """The terms of a search."""
+
+    words: tuple[str, ...]
+    """Words as typed, as the index folds case in its own way (it keeps the `ß` that Python's
+    `casefold` replaces), and codes such as `QX-48213`, which match only as phrases."""
+    grams: tuple[str, ...]
+    """Character pairs of scripts without spaces."""
+    joins: tuple[tuple[str, str], ...] = ()
+    """Words with the form in which they would be joined with a neighbor: `call` and `oncall`."""
+
+    def forms(self, word: str) -> tuple[str, ...]:
+        """Return the forms of a word to search for, such as `bought` for `buy`."""
+        return (word, *other_forms(fold_case(word)), *accent_variants(word))
+
+    def __bool__(self) -> bool:
+        return bool(self.words or self.grams)
+
+
+def terms(text: str) -> Terms:
+    """Parse a question; stop words are dropped unless there is nothing else."""
+    words = _words(text)
+    stopped = FUNCTION_WORDS | foreign_stop_words(words.keys())
+    content = [word for lower, word in words.items() if lower not in stopped]
+    grams = tuple(dict.fromkeys(_pairs(text)))[:TERMS_MAX]
+    if not content and not grams:
+        content = list(words.values())
+    return Terms(tuple(content[:TERMS_MAX]), grams, join_compounds(text, content))
+
+
+def _words(text: str) -> dict[str, str]:
+    """Return the words of a question as typed, each once, by their lower case."""
+    words: dict[str, str] = {}
+    for raw in _UNSPACED_RUN.sub(" ", text).split():
+        token = _POSSESSIVE.sub("", _EDGES.sub("", raw))
+        for word in _parts(token):
+            words.setdefault(word.lower(), word)
+    return words
+
+
+def content_terms(text: str) -> Terms:
+    """Parse a question without any stop word, even if there is nothing else."""
+    parsed = terms(text)
+    return Terms(
+        tuple(word for word in parsed.words if word.lower() not in STOP_WORDS),
+        parsed.grams,
+        parsed.joins,
+    )
+
+
+def grams(text: str) -> str:
+    """Return the text for the second index: character pairs, and the parts of camelCase names.
+
+    It is empty for most texts. A change here needs a migration that rebuilds that index.
+    """
+    parts = [] if text.isascii() else _pairs(text)
+    if b"aA" in text.encode().translate(_CASES):  # a tenth of the time of the pattern
+        for name in _CAMEL_WORD.findall(text):
+            parts.extend(_CAMEL_PART.findall(name))
+    return " ".join(parts)
+
+
+def glued_words(text: str) -> list[str]:
+    """Return the words and codes that touch a script without spaces: `v1.2` of `版本v1.2已发布`.
+
+    The index keeps each of them and the letters that it touches as one word.
+    """
+    if not may_be_unspaced(text):
+        return []
+    glued: list[str] = []
+    pieces = _UNSPACED_RUN.split(text)
+    last = len(pieces) - 1
+    for number, piece in enumerate(pieces):
+        begins = number > 0 and _LETTER.match(piece)
+        ends = number < last and _LETTER.match(piece[-1:])
+        if begins or ends:
+            words = piece.split()
+            if begins:
+                glued.append(words[0])
+            if ends and not (begins and len(words) == 1):
+                glued.append(words[-1])
+    return glued
+
+
+def with_words_apart(text: str) -> str:
+    """Return the text with spaces around each part in a script without spaces."""
+    return _UNSPACED_RUN.sub(r" \g<0> ", text) if may_be_unspaced(text) else text
+
+
+def without_unspaced(text: str) -> str:
+    """Return the text with `。` for each letter of a script without spaces, at the same places."""
+    if not may_be_unspaced(text):
+        return text
+    return _UNSPACED_RUN.sub(lambda run: "。" * len(run[0]), text)
+
+
+def may_be_unspaced(text: str) -> bool:
+    """Tell whether a text may have a script without spaces; in a tenth of the time of a pattern."""
+    if text.isascii():
+        return False
+    return bool(text.encode("utf-8", "surrogatepass").translate(None, _SPACED_BYTES))
+
+
+def has_unspaced_script(text: str) -> bool:
+    """Tell whether part of a text is in a script without spaces."""
+    return _UNSPACED_RUN.search(text) is not None
+
+
+def _parts(token: str) -> list[str]:
+    """Return a compound such as `mother/daughter` with its words; a code stays whole."""
+    token = _cut(token)
+    words = _WORD.findall(token)
+    if not words:
+        return []
+    is_code = len(words) == 1 or any(map(str.isdigit, token))
+    if is_code or token.casefold() in FUNCTION_WORDS:
+        return [token]
+    return [token, *(word for word in words if len(word) > 1)]
+
+
+def _cut(token: str) -> str:
+    """Return the beginning of a token, with as many index tokens as a phrase may have."""
+    ends = [part.end() for part in islice(WORD.finditer(token), PHRASE_TOKENS_MAX)]
+    return token[: ends[-1]] if len(ends) == PHRASE_TOKENS_MAX else token
+
+
+def _pairs(text: str) -> list[str]:
+    pairs: list[str] = []
+    for run in _UNSPACED_RUN.findall(text):
+        pairs.extend(run[i : i + 2] for i in range(max(1, len(run) - 1)))
+    return pairs
+
+
+SNIPPET_CHARS = 200
+MATCHES_MAX = 200
+EDGE_CHARS = 20
+"""Distance from its ends within which a snippet is cut at a space."""
+
+
+@clear_on_forget
+@lru_cache(maxsize=64)
+def _beginnings_pattern(terms: Terms) -> re.Pattern[str] | None:
+    """Compile a pattern that finds the terms in a text in lower case, whatever their endings."""
+    words = "|".join(re.escape(match_prefix(word).lower()) for word in terms.words)
+    prefixes = [rf"{WORD_START}(?:{words})"] if words else []
+    prefixes += [re.escape(gram.lower()) for gram in terms.grams]
+    return re.compile("|".join(prefixes)) if prefixes else None
+
+
+def beginnings(terms: Terms) -> tuple[str, ...]:
+    """Return how the words that match begin, in lower case and the longest first."""
+    forms = (form for word in terms.words for form in terms.forms(word))
+    words = {match_prefix(form).lower() for form in forms}
+    words.update(gram.lower() for gram in terms.grams)
+    return tuple(sorted(words, key=lambda word: (-len(word), word)))
+
+
+def snippet(content: str, terms: Terms, *, width: int = SNIPPET_CHARS) -> str:
+    """Return the part of a text with the most distinct matches, cut at word boundaries."""
+    if len(content) <= width:
+        return content
+    begin = min(_best_begin(content, terms, width), len(content) - width)
+    end = begin + width
+    before = after = ""
+    if begin > 0:
+        begin = content.find(" ", begin, begin + EDGE_CHARS) + 1 or begin
+        before = "…"
+    if end < len(content):
+        space = content.rfind(" ", end - EDGE_CHARS, end)
+        end = space if space >= 0 else end
+        after = "…"
+    return before + content[begin:end] + after
+
+
+def _best_begin(content: str, terms: Terms, width: int) -> int:
+    """Return where the snippet with the most distinct matches begins."""
+    pattern = _beginnings_pattern(terms)
+    if pattern is None:
+        return 0
+    low = content.replace("İ", "I").lower()  # this letter alone would become two
+    matches = [
+        (match.start(), match[0])
+        for match in islice(pattern.finditer(low), MATCHES_MAX)
+    ]
+    begin = 0
+    most = -1
+    for index, (start, _) in enumerate(matches):
+        stop = start + width * 3 // 4
+        end = bisect_left(matches, (stop, ""), lo=index)
+        distinct = {text for _, text in matches[index:end]}
+        if len(distinct) > most:
+            begin, most = max(0, start - width // 5), len(distinct)
+    return begin

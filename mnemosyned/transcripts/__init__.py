@@ -1,1 +1,0 @@
-"""Transcripts that agents' tools keep of their conversations."""

@@ -1,1 +1,0 @@
-"""Vectors of memories, indexed and compared."""

@@ -1,0 +1,157 @@
+"""Lines of an export: a header, a record of each kind, and a footer that proves it whole."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from mnemosyned.errors import InvalidRequest, MalformedJson
+from mnemosyned.memory.capture import AgentSession
+from mnemosyned.memory.consolidation import LogEntry
+from mnemosyned.memory.exchange import (
+    ExportedCompaction,
+    ExportedEpisode,
+    ExportedMemory,
+    ExportedSupersession,
+    ExportFilter,
+    ForgottenCapture,
+    Record,
+)
+from mnemosyned.memory.learning import Learning
+from mnemosyned.memory.values import tag_names
+from mnemosyned.verbs.request import (
+    OnlySession,
+    OnlySource,
+    OnlyTag,
+    Request,
+    Since,
+    Until,
+    decoder_of,
+    instant,
+    names,
+)
+
+EXPORT_PATH = "/v1/export"
+RESTORE_PATH = "/v1/import"
+FORMAT = "mnemosyned-export"
+VERSION = 1
+HEADER = "header"
+FOOTER = "footer"
+CUT_OFF = "cut_off"
+
+KINDS: dict[str, type[Any]] = {
+    "episode": ExportedEpisode,
+    "memory": ExportedMemory,
+    "supersession": ExportedSupersession,
+    "learning": Learning,
+    "log": LogEntry,
+    "compaction": ExportedCompaction,
+    "agent_session": AgentSession,
+    "forgotten": ForgottenCapture,
+}
+"""What each kind of line is; in this order they are exported."""
+KIND_OF = {record: kind for kind, record in KINDS.items()}
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Export(Request[bytes], frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Everything that is kept, as JSON lines from one moment.
+
+    Raises `InvalidTime`, and `DaemonBusy` while another export runs.
+    """
+
+    session: OnlySession = None
+    source: OnlySource = None
+    tag: OnlyTag = None
+    since: Since = None
+    until: Until = None
+
+    @property
+    def chosen(self) -> ExportFilter:
+        """The filter that the request names."""
+        return ExportFilter(
+            sessions=names(self.session),
+            sources=names(self.source),
+            tags=tag_names(names(self.tag), field="tag"),
+            since=instant(self.since),
+            until=instant(self.until),
+        )
+
+
+class Header(msgspec.Struct, frozen=True, kw_only=True):
+    """The first line."""
+
+    record: str = HEADER
+    format: str = FORMAT
+    version: int = VERSION
+    program: str
+    """The version of the program that wrote it."""
+    schema: int
+    created_at: datetime
+    database: str = ""
+    whole: bool = True
+    """Whether nothing was left out by a filter."""
+    expected: dict[str, int] = {}
+    """How many memories and episodes follow."""
+
+
+class Footer(msgspec.Struct, frozen=True, kw_only=True):
+    """The last line; an export without it was cut off."""
+
+    record: str = FOOTER
+    counts: dict[str, int]
+    """Lines by kind."""
+    sha256: str
+    """The hash of all lines before this one, line breaks included."""
+
+
+class CutOff(msgspec.Struct, frozen=True, kw_only=True):
+    """The last line of an export that the daemon ended early."""
+
+    record: str = CUT_OFF
+    reason: str
+
+
+class LineKind(msgspec.Struct):
+    """The kind of a line, read without the rest of it."""
+
+    record: str = ""
+    format: str = ""
+    originals: int = 0
+    episode: str | None = None
+    id: str | int = ""
+
+
+_line_kind = msgspec.json.Decoder(LineKind)
+
+
+def line_kind(line: bytes) -> LineKind:
+    """Read what a line is. Raises `MalformedJson`."""
+    try:
+        return _line_kind.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise MalformedJson(f"the line is not JSON: {error}") from error
+
+
+def record_line(record: Record) -> bytes:
+    """Write a record as a line, without the line break."""
+    kind = KIND_OF[type(record)].encode()
+    return b'{"record":"' + kind + b'",' + _encode(record)[1:]
+
+
+def parse_record(line: bytes | bytearray | memoryview) -> Record:
+    """Read a record from its line. Raises `MalformedJson` and `InvalidRequest`."""
+    kind = line_kind(bytes(line)).record
+    if kind not in KINDS:
+        raise InvalidRequest(
+            f"{kind!r} is not a kind of record; this export is of a newer version",
+            field="record",
+        )
+    try:
+        record: Record = decoder_of(KINDS[kind]).decode(line)
+    except msgspec.ValidationError as error:
+        raise InvalidRequest(f"the {kind} is not whole: {error}") from error
+    return record

@@ -1,1 +1,0 @@
-"""Streams of lines: live events, and everything that an export holds."""

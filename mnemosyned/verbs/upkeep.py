@@ -1,0 +1,330 @@
+"""Verbs of the daemon's own work: sleep, undo, log, watch and status, and its live events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Literal, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+from mnemosyned.memory.consolidation import CycleReport, LogEntry, Progress
+from mnemosyned.memory.forgetting import Recoverable
+from mnemosyned.memory.values import (
+    AgentActivity,
+    EmbedderStatus,
+    SummarizerStatus,
+    Tier,
+    TierTotals,
+)
+from mnemosyned.verbs.request import Name, PageSize, Request
+
+R = TypeVar("R")
+
+LAST_CYCLE = "last"
+"""The newest cycle that has anything to put back."""
+Hours = Annotated[float, Meta(gt=0, le=366 * 24)]
+PauseMinutes = Annotated[int, Meta(ge=0, le=24 * 60)]
+
+
+class Sleep(
+    Request[CycleReport], frozen=True, forbid_unknown_fields=True, kw_only=True
+):
+    """Run a sleep cycle now.
+
+    Old memories are summarized into episodes; the originals move to the archive. `log` shows the
+    result, `undo` takes it back. `stop` ends the running cycle after its present batch and
+    reports what it did; `pause_minutes` runs none, and keeps others from starting by themselves.
+
+    Raises `SleepInProgress`, and `InvalidRequest` for `stop` or `pause_minutes` with other fields.
+    """
+
+    writes = True
+    takes_long = True
+
+    session: Annotated[Name | None, Meta(description="only this session")] = None
+    force: Annotated[
+        bool, Meta(description="also memories that are not old enough")
+    ] = False
+    dry_run: Annotated[
+        bool, Meta(description="show the plan; write nothing, call no model")
+    ] = False
+    stop: Annotated[
+        bool, Meta(description="stop the running cycle after its present batch")
+    ] = False
+    pause_minutes: Annotated[
+        PauseMinutes | None,
+        Meta(
+            description="start no cycle in the background for so long; 0 ends a pause"
+        ),
+    ] = None
+
+
+class _Cycle(Request[R], frozen=True, forbid_unknown_fields=True):
+    cycle: Annotated[
+        Name, Meta(description="the id of the cycle; default: the last one")
+    ] = LAST_CYCLE
+
+
+class Undo(_Cycle[CycleReport], frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Take back a sleep cycle.
+
+    Its originals return to working memory and its episodes are deleted. Without a cycle, the last
+    one that can be taken back is meant.
+
+    Raises `NotFound`, `CannotUndo`, `SleepInProgress` and `PartlyDone`.
+    """
+
+    writes = True
+    takes_long = True
+
+    dry_run: Annotated[
+        bool, Meta(description="show what would return; change nothing")
+    ] = False
+    keep_hours: Annotated[
+        Hours | None,
+        Meta(
+            description="keep the originals in working memory this long; default: until the next "
+            "scheduled cycle"
+        ),
+    ] = None
+
+
+class Logged(msgspec.Struct, frozen=True):
+    """Rows of the consolidation log, newest first."""
+
+    rows: list[LogEntry]
+
+    def __iter__(self) -> Iterator[LogEntry]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+class Log(Request[Logged], frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """List what was consolidated, newest first.
+
+    The rows of a cycle follow its id; each has the id of the episode that was written.
+
+    Raises `StorageFailed`.
+    """
+
+    limit: Annotated[PageSize, Meta(description="maximum number of rows")] = 20
+    session: Annotated[Name | None, Meta(description="only this session")] = None
+    cycle: Annotated[Name | None, Meta(description="only this sleep cycle")] = None
+
+
+PATHS_MAX = 100
+Paths = Annotated[
+    list[Annotated[str, Meta(min_length=1, max_length=4_096)]],
+    Meta(max_length=PATHS_MAX),
+]
+
+
+class WatchedFolder(msgspec.Struct, frozen=True, kw_only=True):
+    """A folder or file that is followed."""
+
+    path: str
+    added_by: Literal["command", "settings"]
+    files: int = 0
+    """Files that have a format that is followed."""
+    stored: int = 0
+    """Memories stored of them so far."""
+    read_at: datetime | None = None
+    """When one of them was last read."""
+    problem: str = ""
+    """Why it is not followed, or not by its events; empty if all is well."""
+
+
+class Watching(msgspec.Struct, frozen=True):
+    """The folders that are followed."""
+
+    folders: list[WatchedFolder]
+    waiting: int = 0
+    """Files that are still to be read."""
+
+    def __iter__(self) -> Iterator[WatchedFolder]:
+        return iter(self.folders)
+
+    def __len__(self) -> int:
+        return len(self.folders)
+
+
+class _Watched(Request[R], frozen=True, forbid_unknown_fields=True):
+    paths: Annotated[
+        Paths, Meta(description="absolute paths of folders or files to follow")
+    ] = msgspec.field(default_factory=list)
+
+
+class Watch(_Watched[Watching], frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Follow folders, and list those that are followed.
+
+    What is added to transcripts of agents' tools, notes in Markdown, JSON lines and shell histories in them
+    is remembered. An edited note takes the place of its earlier version. Only over the Unix socket.
+
+    Raises `InvalidRequest`, `InvalidText` and `NotFound`.
+    """
+
+    writes = True
+    local_only = True
+
+    remove: Annotated[
+        bool, Meta(description="stop following these; their memories stay")
+    ] = False
+
+
+class SleepStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """The last and the next sleep cycle."""
+
+    auto: bool
+    schedule: str
+    last_cycle: datetime | None
+    next_cycle: datetime | None
+    running: bool
+    due: int
+    """Memories old enough for the next cycle."""
+    progress: Progress | None = None
+    """Progress of the running cycle; null when none runs."""
+    waits_for: str = ""
+    """Why the last scheduled cycle was postponed; empty if it was not."""
+    paused_until: datetime | None = None
+    """Until then no cycle starts in the background, as one was stopped or `sleep` said so."""
+
+
+class BackupStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """The backups with a date in the backup folder."""
+
+    folder: str = ""
+    scheduled: bool = False
+    count: int = 0
+    last: datetime | None = None
+    next: datetime | None = None
+    """When the next scheduled one is due; null without a schedule."""
+    problem: str = ""
+    """Why the last scheduled one failed; empty if it did not."""
+
+
+class Stats(msgspec.Struct, frozen=True, kw_only=True):
+    """The state of the store and the daemon."""
+
+    version: str
+    schema_version: int
+    database: str
+    """The path of the database file, or the URL of the server; without it, where many share it."""
+    bytes_on_disk: int
+    """Bytes of the whole database; 0 where many share it."""
+    tiers: dict[Tier, TierTotals]
+    today: int = 0
+    """Memories of today, by the daemon's zone, in every tier."""
+    wm_max: int
+    sleep: SleepStatus
+    summarizer: SummarizerStatus
+    counter: str
+    """The counter of the tokens of contexts."""
+    embedder: EmbedderStatus
+    pid: int
+    uptime_s: float
+    longest_write_ms: float
+    """The longest time that one commit has blocked other writers since the start."""
+    purge_due: bool = False
+    """Whether words of forgotten memories are still to be purged from the file."""
+    recoverable: Recoverable = Recoverable()
+    """Forgotten memories that `restore` still puts back, by the setting `forget.grace_hours`."""
+    problems: list[str] = msgspec.field(default_factory=list)
+    """Present problems, with their remedies. The watchdog restarts a daemon that has some."""
+    warnings: list[str] = msgspec.field(default_factory=list)
+    """Remarks on the database file for its owner; empty if all is well."""
+    agents: list[AgentActivity] = msgspec.field(default_factory=list)
+    """What the hooks of each agent's tool did, by client and event."""
+    backup: BackupStatus = BackupStatus()
+    restart_needed: list[str] = msgspec.field(default_factory=list)
+    """Settings that were changed, and are in force only after a restart."""
+    watched: list[WatchedFolder] = msgspec.field(default_factory=list)
+    """Folders whose files are followed."""
+    clock: str = ""
+    """Why the clock is not trusted, and nothing is pruned by age; empty where it is."""
+
+    @property
+    def on_server(self) -> bool:
+        """Whether the memory is in a database on a server, and in no file of its own."""
+        return self.database.startswith("postgres")
+
+
+class Status(Request[Stats], frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Show counts, sizes, cycles and the summarizer.
+
+    Raises `StorageFailed`.
+    """
+
+
+class EventKind(StrEnum):
+    """Kind of an event."""
+
+    REMEMBERED = "remembered"
+    RECALLED = "recalled"
+    FORGOTTEN = "forgotten"
+    CHANGED = "changed"
+    """Another verb that writes: `verb` names it."""
+    CAPTURED = "captured"
+    """A hook of an agent's tool was called: `client` and `hook` name it."""
+    CYCLE_BEGUN = "cycle_begun"
+    CYCLE_PROGRESS = "cycle_progress"
+    CYCLE_ENDED = "cycle_ended"
+    REFUSED = "refused"
+    """A request failed: `verb`, `code` and `message` say which and why."""
+    DROPPED = "dropped"
+    """The stream ends: events were not read in time, or the token is valid no more; `message` says
+    which."""
+    STOPPING = "stopping"
+    """The daemon stops; the stream ends."""
+
+
+class EventMemory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A new memory, with the beginning of its text; secrets are masked."""
+
+    id: str
+    created_at: datetime
+    text: str
+    session: str = ""
+    source: str | None = None
+    role: str = ""
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One thing that happened. Fields that say nothing of its kind are left out."""
+
+    id: int
+    """Ascending: a client that comes back goes on after the last one. 0: it cannot."""
+    kind: EventKind
+    at: datetime
+    count: int = 0
+    """Memories remembered, recalled, forgotten, captured or moved to the archive."""
+    session: str = ""
+    source: str = ""
+    memories: list[EventMemory] = msgspec.field(default_factory=list)
+    """The first of the new memories."""
+    ids: list[str] = msgspec.field(default_factory=list)
+    """Ids that were asked for by name."""
+    verb: str = ""
+    client: str = ""
+    hook: str = ""
+    cycle: str = ""
+    trigger: str = ""
+    status: str = ""
+    episodes: int = 0
+    """Summaries that a cycle wrote."""
+    done: int = 0
+    """Memories that the running cycle has dealt with."""
+    total: int = 0
+    """Memories that it found."""
+    duration_s: float = 0.0
+    code: str = ""
+    message: str = ""
+
+
+decode_event = msgspec.json.Decoder(Event).decode
+"""Made at import, by one thread."""
+encode_event = msgspec.json.Encoder().encode

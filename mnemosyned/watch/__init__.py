@@ -1,1 +1,0 @@
-"""Folders that are followed: files that grow or change in them are remembered."""
