@@ -319,6 +319,16 @@ class TokenizerUnusable(MnemosynedError):
     kind = Kind.INVALID
 
 
+class RemoteFault(OSError):
+    """The daemon behind a URL was not reached, or is not proven to be it; nothing was sent."""
+
+    def __init__(self, words: str, *, is_foreign: bool = False) -> None:
+        super().__init__(words)
+        self.words = words
+        self.is_foreign = is_foreign
+        """Whether somebody answered who did not prove to be the daemon."""
+
+
 def reason_of(error: Exception) -> str:
     """Why something failed, for logs and answers: an error of ours in words, others by type.
 

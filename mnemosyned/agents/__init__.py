@@ -1,1 +1,1 @@
-"""Agents."""
+"""Doors for agents: hooks, the Model Context Protocol, and the setup of their tools."""

@@ -193,12 +193,10 @@ def make_embedder(embedding: EmbeddingConfig, *, is_shared: bool) -> Embedder | 
     if not embedding.model_path:
         return None
     # Loaded here: without a model the start need not wait for them.
+    from mnemosyned.models.sharing import SharedEmbedder  # noqa: PLC0415, I001
     from mnemosyned.models.llama import (  # noqa: PLC0415
         LlamaEmbedder,
         LlamaOptions,
-    )
-    from mnemosyned.models.sharing import (  # noqa: PLC0415
-        SharedEmbedder,
     )
 
     embedder = LlamaEmbedder(
@@ -244,7 +242,7 @@ def make_shared_vectors(
     if embedder is None:
         return None
     # Loaded here: without a model the start need not wait for it.
-    from mnemosyned.search.vectors.owners import (  # noqa: PLC0415  # noqa: PLC0415
+    from mnemosyned.search.vectors.owners import (  # noqa: PLC0415
         OwnersWithVectors,
         SharedVectors,
     )
@@ -269,9 +267,7 @@ def make_owner_vectors(
     if shared is None:
         return None
     # Loaded here, as above.
-    from mnemosyned.search.vectors.owners import (  # noqa: PLC0415
-        OwnerVectors,
-    )
+    from mnemosyned.search.vectors.owners import OwnerVectors  # noqa: PLC0415
 
     return OwnerVectors(
         owner,
@@ -455,9 +451,7 @@ def _make_hooks(
 ) -> HookService:
     """Build the service of agents' hooks."""
     # Loaded here: an embedded memory has no hooks.
-    from mnemosyned.agents.hooks.service import (  # noqa: PLC0415
-        HookService,
-    )
+    from mnemosyned.agents.hooks.service import HookService  # noqa: PLC0415
 
     return HookService(
         service=service,

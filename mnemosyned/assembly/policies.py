@@ -180,7 +180,7 @@ def _counter(tokenizer: str | None, summarizer: Summarizer) -> MessageCounter:
     if tokenizer is None:
         return default_counter()
     # Loaded here: the estimate needs none of them.
-    from mnemosyned.models.tokenizers import (  # noqa: PLC0415  # noqa: PLC0415
+    from mnemosyned.models.tokenizers import (  # noqa: PLC0415
         ModelCounter,
         open_counter,
     )

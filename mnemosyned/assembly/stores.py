@@ -258,12 +258,8 @@ def make_summarizer(
     if model is None:
         return rules
     # Loaded here: without a model the start need not wait for them.
-    from mnemosyned.models.fallback import (  # noqa: PLC0415
-        FallbackSummarizer,
-    )
-    from mnemosyned.models.summarizer import (  # noqa: PLC0415
-        ModelSummarizer,
-    )
+    from mnemosyned.models.fallback import FallbackSummarizer  # noqa: PLC0415
+    from mnemosyned.models.summarizer import ModelSummarizer  # noqa: PLC0415
 
     primary = ModelSummarizer(
         model=model, ratio=ratio, zone=zone, max_tokens=config.llm.max_tokens
@@ -282,9 +278,7 @@ def owner_model(turns: ModelTurns | None, owner: int) -> TextModel | None:
     if turns is None:
         return None
     # Loaded here: a memory with one owner shares none.
-    from mnemosyned.models.sharing import (  # noqa: PLC0415
-        OwnerModel,
-    )
+    from mnemosyned.models.sharing import OwnerModel  # noqa: PLC0415
 
     return OwnerModel(turns, owner)
 
@@ -299,9 +293,7 @@ def model_turns(config: Config) -> ModelTurns | None:
     if model is None:
         return None
     # Loaded here, as above.
-    from mnemosyned.models.sharing import (  # noqa: PLC0415
-        ModelTurns,
-    )
+    from mnemosyned.models.sharing import ModelTurns  # noqa: PLC0415
 
     models = [model]
     # A model of this machine takes its memory once more for each; an endpoint has room of its own.

@@ -71,10 +71,8 @@ class WatcherHost:
 
     def _present(self) -> Watcher:
         # Loaded here: where nothing is followed, nobody waits for it, nor keeps it in memory.
-        from mnemosyned.importers.watch.watched_files import (  # noqa: PLC0415
-            FileReader,
-        )
-        from mnemosyned.importers.watch.watcher import (  # noqa: PLC0415  # noqa: PLC0415
+        from mnemosyned.importers.watch.watched_files import FileReader  # noqa: PLC0415
+        from mnemosyned.importers.watch.watcher import (  # noqa: PLC0415
             LIMITS,
             Watcher,
         )

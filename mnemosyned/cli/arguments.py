@@ -95,9 +95,7 @@ def suggest_for(parameter: click.Parameter, verb: str = "") -> None:
     if COMPLETION_VARIABLE not in os.environ:
         return
     # Loaded here: a command that runs completes nothing.
-    from mnemosyned.cli.ids import (  # noqa: PLC0415
-        suggestion,
-    )
+    from mnemosyned.cli.ids import suggestion  # noqa: PLC0415
 
     setattr(parameter, "shell_complete", suggestion(parameter, verb))  # noqa: B010 a method
 

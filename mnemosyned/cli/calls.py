@@ -152,9 +152,7 @@ def called(client: Connection, request: Request[R]) -> R:
             return _with_bar(client, request)
         if request.verb_name() == "backup":
             # Loaded here: the other commands move no files.
-            from mnemosyned.cli.commands.backup import (  # noqa: PLC0415
-                back_up,
-            )
+            from mnemosyned.cli.commands.backup import back_up  # noqa: PLC0415
 
             return cast("R", back_up(client, cast("Backup", request), _in_background))
         return client.call(request)
@@ -174,9 +172,7 @@ def _with_bar(client: Connection, request: Request[R]) -> R:
     # Loaded here: only a long call at a terminal needs them.
     from concurrent.futures import wait  # noqa: PLC0415
 
-    from mnemosyned.verbs.upkeep import (  # noqa: PLC0415 the same
-        Status,
-    )
+    from mnemosyned.verbs.upkeep import Status  # noqa: PLC0415 the same
 
     with click.progressbar(
         length=1, label="sleeping", file=sys.stderr, show_pos=True

@@ -11,9 +11,7 @@ def main() -> None:
     _open_closed_streams()
     if sys.argv[1:] == ["mcp"]:
         # Loaded here: each needs nothing of the other.
-        from mnemosyned.agents.mcp.pump import (  # noqa: PLC0415
-            run,
-        )
+        from mnemosyned.agents.mcp.pump import run  # noqa: PLC0415
 
         run()
         return

@@ -186,9 +186,7 @@ def _memories(word: str, client: Connection) -> list[Named]:
 
 
 def _learnings(word: str, client: Connection) -> list[Named]:
-    from mnemosyned.verbs.conversation import (  # noqa: PLC0415 see `_memories`
-        Learnings,
-    )
+    from mnemosyned.verbs.conversation import Learnings  # noqa: PLC0415 see `_memories`
 
     listed = client.call(Learnings(superseded=True, limit=LISTED_MAX)).learnings
     begin = word.upper()
@@ -200,9 +198,7 @@ def _learnings(word: str, client: Connection) -> list[Named]:
 
 
 def _cycles(word: str, client: Connection) -> list[Named]:
-    from mnemosyned.verbs.upkeep import (  # noqa: PLC0415 see `_memories`
-        Log,
-    )
+    from mnemosyned.verbs.upkeep import Log  # noqa: PLC0415 see `_memories`
 
     begin = word.upper()
     rows = client.call(Log(limit=LISTED_MAX)).rows

@@ -217,9 +217,7 @@ def _print_usage(error: click.ClickException) -> None:
 
 def _print_interruption(error: BaseException) -> None:
     # Loaded here: only Ctrl-C needs it.
-    from mnemosyned.cli.calls import (  # noqa: PLC0415
-        words_of,
-    )
+    from mnemosyned.cli.calls import words_of  # noqa: PLC0415
 
     _say(f"mnem: {words_of(error)}")
 
@@ -230,9 +228,7 @@ def _print_error(error: MnemosynedError) -> None:
         _say(f"mnem: {_in_the_shell(error)}")
         return
     # Loaded here, as below: a help page prints without it.
-    from mnemosyned.cli.output.terminal import (  # noqa: PLC0415
-        say_json,
-    )
+    from mnemosyned.cli.output.terminal import say_json  # noqa: PLC0415
 
     shown = {"code": error.code, "message": error.message, "field": error.field}
     say_json({"error": shown}, err=True)

@@ -90,9 +90,7 @@ def remote_of(context: click.Context) -> RemoteDaemon | None:
     if url is None:
         return None
     # Loaded here: most commands ask the socket.
-    from mnemosyned.client.remote import (  # noqa: PLC0415
-        remote_daemon,
-    )
+    from mnemosyned.client.remote import remote_daemon  # noqa: PLC0415
 
     typed = _typed(context)
     try:
@@ -133,9 +131,7 @@ def chosen_format() -> str:
     chosen: str = _meta().get(_FORMAT) or os.environ.get(VARIABLE, "")
     if not chosen:
         # Loaded here: the help page prints without it.
-        from mnemosyned.cli.output.terminal import (  # noqa: PLC0415
-            is_terminal,
-        )
+        from mnemosyned.cli.output.terminal import is_terminal  # noqa: PLC0415
 
         return "table" if is_terminal(sys.stdout) else "tsv"
     if chosen not in FORMATS:

@@ -132,7 +132,7 @@ class TlsAddress:
     def __init__(self, remote: RemoteDaemon) -> None:
         """Read the authorities. Raises `ValueError` where the file of one cannot be used."""
         # Loaded here: it takes 20 ms, which no call on this machine should pay.
-        from mnemosyned.client.tls import (  # noqa: PLC0415  # noqa: PLC0415
+        from mnemosyned.client.tls import (  # noqa: PLC0415
             connect,
             tls_context,
         )
@@ -178,9 +178,7 @@ def address_of(
     if path is not None:
         raise ValueError("give a socket, or a url and a token")
     # Loaded here: most clients ask the socket.
-    from mnemosyned.client.remote import (  # noqa: PLC0415
-        remote_daemon,
-    )
+    from mnemosyned.client.remote import remote_daemon  # noqa: PLC0415
 
     authority = os.fspath(ca) if ca is not None else None
     return remote_address(remote_daemon(url, token=token, ca=authority))

@@ -207,9 +207,7 @@ async def _open_tls(remote: RemoteDaemon, context: ssl.SSLContext) -> Channel:
 
 async def _connected(remote: RemoteDaemon) -> socket.socket:
     """Connect to the first address that answers; each gets its share of the time."""
-    from mnemosyned.client import (  # noqa: PLC0415 the same
-        tls as connecting,
-    )
+    from mnemosyned.client import tls as connecting  # noqa: PLC0415 the same
 
     loop = asyncio.get_running_loop()
     deadline = loop.time() + connecting.CONNECT_S

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 import msgspec
 
 from mnemosyned.client.address import IdleConnections, address_of
-from mnemosyned.client.remote import RemoteFault
 from mnemosyned.errors import (
     DaemonUnreachable,
     ForeignDaemon,
     MnemosynedError,
+    RemoteFault,
     Unauthorized,
     by_code,
 )
@@ -285,9 +285,7 @@ class Connection:
     def transfers(self) -> Transfers:
         """Return what carries exports; the caller closes it."""
         # Loaded here: other calls need no stream.
-        from mnemosyned.client.streams import (  # noqa: PLC0415
-            Transfers,
-        )
+        from mnemosyned.client.streams import Transfers  # noqa: PLC0415
 
         return Transfers(self._address)
 
@@ -298,9 +296,7 @@ class Connection:
         `DaemonUnreachable` where the connection is lost, and `DaemonBusy` for too many readers.
         """
         # Loaded here: most programs only call.
-        from mnemosyned.client.streams import (  # noqa: PLC0415
-            EventReader,
-        )
+        from mnemosyned.client.streams import EventReader  # noqa: PLC0415
 
         reader = EventReader()
         while (

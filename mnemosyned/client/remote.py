@@ -155,13 +155,3 @@ def read_token(file: str) -> str:
     if not text.strip() or len(text) > TOKEN_CHARS_MAX:
         raise ValueError(f"the token file {file} has no token in it")
     return text.strip()
-
-
-class RemoteFault(OSError):
-    """The daemon behind a URL was not reached, or is not proven to be it; nothing was sent."""
-
-    def __init__(self, words: str, *, is_foreign: bool = False) -> None:
-        super().__init__(words)
-        self.words = words
-        self.is_foreign = is_foreign
-        """Whether somebody answered who did not prove to be the daemon."""

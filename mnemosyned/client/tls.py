@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mnemosyned.client.remote import RemoteFault
+from mnemosyned.errors import RemoteFault
 
 if TYPE_CHECKING:
     from mnemosyned.client.remote import RemoteDaemon

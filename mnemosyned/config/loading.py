@@ -295,9 +295,7 @@ def _keep_problem(value: str | int) -> str:
 
 def _listen_problem(value: str) -> str:
     # Loaded here: most settings name no address.
-    from mnemosyned.config.settings import (  # noqa: PLC0415
-        tcp_address,
-    )
+    from mnemosyned.config.settings import tcp_address  # noqa: PLC0415
 
     try:
         tcp_address(value, tls=True)  # TLS is another setting: see `_check_listen`

@@ -1,1 +1,1 @@
-"""Conversation."""
+"""The context window: messages, context, compaction and learnings."""

@@ -422,16 +422,13 @@ def _listening_tcp(
     config: Config, certificate: Certificate | None
 ) -> AbstractContextManager[Listener]:
     # Loaded here: without TCP the start need not wait for them.
-    from mnemosyned.daemon.http.tcp import (  # noqa: PLC0415  # noqa: PLC0415
-        DaemonToken,
-        listening_tcp,
-    )
-    from mnemosyned.daemon.owners import (  # noqa: PLC0415
-        OwnerTokens,
-    )
+    from mnemosyned.daemon.http import tcp  # noqa: PLC0415
+    from mnemosyned.daemon.owners import OwnerTokens  # noqa: PLC0415
 
-    tokens = OwnerTokens() if config.owners.serve else DaemonToken(token_path())
-    return listening_tcp(config.listen or "", tokens=tokens, certificate=certificate)
+    tokens = OwnerTokens() if config.owners.serve else tcp.DaemonToken(token_path())
+    return tcp.listening_tcp(
+        config.listen or "", tokens=tokens, certificate=certificate
+    )
 
 
 def _owner_memories(memory: OpenMemory) -> AbstractContextManager[OwnerMemories | None]:
@@ -451,7 +448,7 @@ def _resources_of_owners(
     if owners is None:
         return None
     # Loaded here, as above.
-    from mnemosyned.daemon.owners import (  # noqa: PLC0415  # noqa: PLC0415
+    from mnemosyned.daemon.owners import (  # noqa: PLC0415
         OwnerResources,
         TokenCache,
     )
@@ -476,9 +473,7 @@ def _certificate(config: Config) -> Certificate | None:
     if config.tls_files is None:
         return None
     # Loaded here, as above.
-    from mnemosyned.daemon.http.tcp import (  # noqa: PLC0415
-        Certificate,
-    )
+    from mnemosyned.daemon.http.tcp import Certificate  # noqa: PLC0415
 
     return Certificate(*config.tls_files)
 

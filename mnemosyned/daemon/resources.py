@@ -237,13 +237,11 @@ def _route(
     caller: Caller, agents: AgentStore, scopes: Collection[Scope] | None
 ) -> Route:
     # Loaded here: a start does not wait for it, and without agents nobody does.
-    from mnemosyned.agents.mcp.identity import (  # noqa: PLC0415  # noqa: PLC0415
+    from mnemosyned.agents.mcp.identity import (  # noqa: PLC0415
         AgentSessions,
         UnnotedSessions,
     )
-    from mnemosyned.agents.mcp.server import (  # noqa: PLC0415 the same
-        mcp_route,
-    )
+    from mnemosyned.agents.mcp.server import mcp_route  # noqa: PLC0415 the same
 
     is_reader = scopes is not None and Scope.WRITE not in scopes
     sessions = UnnotedSessions if is_reader else AgentSessions
@@ -308,18 +306,14 @@ def _events_route(memory: OpenMemory) -> Route:
 
 def _openapi(_: HttpRequest) -> Response:
     # Loaded here: a start need not wait for it.
-    from mnemosyned.daemon.openapi import (  # noqa: PLC0415
-        openapi_json,
-    )
+    from mnemosyned.daemon.openapi import openapi_json  # noqa: PLC0415
 
     return Response(HTTPStatus.OK, openapi_json())
 
 
 def _docs(_: HttpRequest) -> Response:
     # Loaded here: a start need not wait for it.
-    from mnemosyned.daemon.openapi import (  # noqa: PLC0415
-        docs_page,
-    )
+    from mnemosyned.daemon.openapi import docs_page  # noqa: PLC0415
 
     body = docs_page().encode()
     return Response(HTTPStatus.OK, body, content_type=HTML, headers=PAGE_HEADERS)

@@ -190,9 +190,7 @@ def spoken_of(
     summary stays.
     """
     # Loaded by who summarizes: the shell client needs the values of this module alone.
-    from mnemosyned.text.exact_values import (  # noqa: PLC0415
-        mask_memories,
-    )
+    from mnemosyned.text.exact_values import mask_memories  # noqa: PLC0415
 
     readable, details = mask_memories(originals)
     return [memory for memory in readable if memory.lasting], details

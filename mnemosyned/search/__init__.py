@@ -1,1 +1,1 @@
-"""Search."""
+"""From a question to hits: candidates, ranking and de-duplication."""

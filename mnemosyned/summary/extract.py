@@ -219,9 +219,7 @@ def extract(
     roles = tuple(dict.fromkeys(memory.role for memory in memories if memory.role))
     reader = StatementReader(zone=zone, several=len(roles) > 1)
     # Loaded here: only a sleep needs the rules for records.
-    from mnemosyned.summary.records.summarize import (  # noqa: PLC0415
-        summarize_records,
-    )
+    from mnemosyned.summary.records.summarize import summarize_records  # noqa: PLC0415
 
     records = summarize_records(memories, zone=zone)
     if records.lines:

@@ -1,1 +1,1 @@
-"""Text."""
+"""How text is read: terms, stems, sentences, dates, secrets and exact values."""

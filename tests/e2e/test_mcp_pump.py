@@ -37,7 +37,8 @@ def test_it_loads_little_and_nothing_of_the_memory() -> None:
         "mnemosyned",
         "mnemosyned.version",
         "mnemosyned.socket_path",
-        "mnemosyned.mcp",
+        "mnemosyned.agents",
+        "mnemosyned.agents.mcp",
         "mnemosyned.agents.mcp.pump",
     }
     heavy = {"asyncio", "click", "http.client", "json", "msgspec", "pathlib", "re"}

@@ -14,7 +14,7 @@ NEEDLESS = {
     "mnemosyned.memory.consolidation",
     "mnemosyned.text.languages.tables",
     "mnemosyned.memory.forgetting",
-    "mnemosyned.domain.text",
+    "mnemosyned.text.terms",
     "ssl",
     "tempfile",
 }
@@ -60,4 +60,4 @@ def test_a_framework_is_loaded_by_its_own_adapter_alone() -> None:
 def test_a_module_that_is_loaded_would_be_noticed() -> None:
     loaded = modules_after("import http.client, mnemosyned.service.service")
 
-    assert {"http.client", "email", "mnemosyned.domain.text"} <= loaded
+    assert {"http.client", "email", "mnemosyned.text.terms"} <= loaded

@@ -94,7 +94,7 @@ def test_a_recall_loads_its_own_verb_and_words() -> None:
         "mnemosyned.cli.output.upkeep",
         "mnemosyned.client.blocking",
         "mnemosyned.config",
-        "mnemosyned.domain.secrets",
+        "mnemosyned.text.secrets.formats",
         "mnemosyned.verbs.conversation",
         "mnemosyned.verbs.facade",
         "mnemosyned.verbs.retention",

@@ -57,7 +57,7 @@ def test_nothing_prints_but_the_terminal_module() -> None:
         if calls := sorted(set(calls_that_print(ast.parse(program)))):
             found[str(file.relative_to(ROOT))] = calls
 
-    assert found == {"terminal.py": ["click.confirm", "click.echo"]}
+    assert found == {"cli/output/terminal.py": ["click.confirm", "click.echo"]}
 
 
 def test_styles_are_ours_alone(capsys: pytest.CaptureFixture[str]) -> None:

@@ -31,15 +31,15 @@ _OPEN = """
 import os, signal, sys
 from pathlib import Path
 from mnemosyned.storage.sqlite import open_store
-from mnemosyned.storage.sqlite.fulltext import segments
-segments.REINDEXED_ROWS = 2
-step, left = segments._reindex, [int(sys.argv[2])]
+from mnemosyned.storage.sqlite import fulltext
+fulltext.REINDEXED_ROWS = 2
+step, left = fulltext._reindex, [int(sys.argv[2])]
 def reindex(*args):
     if not left[0]:
         os.kill(os.getpid(), signal.SIGKILL)
     left[0] -= 1
     return step(*args)
-segments._reindex = reindex
+fulltext._reindex = reindex
 with open_store(Path(sys.argv[1]), migrations=Path(sys.argv[3])):
     pass
 """

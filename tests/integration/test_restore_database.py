@@ -17,7 +17,7 @@ from mnemosyned import Memory
 from mnemosyned.cli.maintenance.restore import restore_database, words_of
 from mnemosyned.errors import DatabaseInUse, InvalidRequest, SchemaTooNew, StorageFailed
 from mnemosyned.service.backup_files import NAME
-from mnemosyned.storage.sqlite import copies, copies as restoring
+from mnemosyned.storage.sqlite import copies
 from mnemosyned.storage.sqlite.forgetting import SqliteDeletion
 
 
@@ -179,7 +179,7 @@ def test_a_full_disk_changes_nothing(
     def full(*_: object) -> Path:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(restoring, "copy_beside", full)
+    monkeypatch.setattr(copies, "copy_beside", full)
 
     with pytest.raises(StorageFailed, match="No space left on device"):
         restore_database(backup, database)
@@ -191,7 +191,7 @@ class Killed(BaseException):
     """The process ends here."""
 
 
-STEPS = 6
+STEPS = 7
 """Steps of a restore that name or flush a file."""
 
 
@@ -217,7 +217,7 @@ def restore_until(
 
     with monkeypatch.context() as killing:
         killing.setattr(Path, "rename", rename_or_end)
-        killing.setattr(restoring, "flush", flush_or_end)
+        killing.setattr(copies, "flush", flush_or_end)
         restore_database(backup, database)
 
 

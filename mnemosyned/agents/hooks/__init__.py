@@ -1,1 +1,1 @@
-"""Hooks."""
+"""Hooks of agents' tools: what is captured, and what is injected."""

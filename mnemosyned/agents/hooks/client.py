@@ -162,9 +162,7 @@ def _limit_s() -> float:
 def _put_aside(payload: bytes) -> bytes:
     """Keep a call for later, and return a warning in the tool's own form, now and then."""
     # Loaded here: with the daemon up nothing of it is needed.
-    from mnemosyned.agents.hooks import (  # noqa: PLC0415
-        fallback,
-    )
+    from mnemosyned.agents.hooks import fallback  # noqa: PLC0415
 
     return fallback.put_aside(payload, _envelope(payload, late=True))
 

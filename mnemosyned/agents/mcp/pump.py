@@ -460,9 +460,7 @@ class Pump:
         """Answer without the daemon: lists as ever, and what needs it with what to do."""
         try:
             # Loaded here: it takes longer to load than all else, and only this needs it.
-            from mnemosyned.agents.mcp.server import (  # noqa: PLC0415
-                answer_alone,
-            )
+            from mnemosyned.agents.mcp.server import answer_alone  # noqa: PLC0415
 
             message, headers = answer_alone(line, self._headers(), reason)
         except Exception as error:  # noqa: BLE001 a client waits for an answer, whatever it is

@@ -6,7 +6,8 @@ import socket
 from typing import TYPE_CHECKING
 
 from mnemosyned.agents.mcp.pump import DaemonLost, Endpoint
-from mnemosyned.client.remote import RemoteFault, remote_daemon
+from mnemosyned.client.remote import remote_daemon
+from mnemosyned.errors import RemoteFault
 from mnemosyned.socket_path import url_from_environment
 
 if TYPE_CHECKING:
@@ -50,9 +51,7 @@ class RemoteEndpoint(Endpoint):
         return connection
 
     def _opened(self, context: ssl.SSLContext) -> socket.socket:
-        from mnemosyned.client.tls import (  # noqa: PLC0415 as above
-            connect,
-        )
+        from mnemosyned.client.tls import connect  # noqa: PLC0415 as above
 
         try:
             return connect(self._remote, context, CONNECT_S)

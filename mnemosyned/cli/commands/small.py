@@ -59,9 +59,7 @@ def top(context: click.Context) -> None:
             "the live view needs a terminal; mnem status prints the state once"
         )
     # Loaded here: Textual takes longer to load than most commands run.
-    from mnemosyned.cli.commands.top_app import (  # noqa: PLC0415
-        run,
-    )
+    from mnemosyned.cli.commands.top_app import run  # noqa: PLC0415
 
     run(client_of(context, timeout_s=LOOK_S), client_of(context))
 

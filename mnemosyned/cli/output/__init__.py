@@ -1,1 +1,1 @@
-"""Output."""
+"""Results of verbs as words, tables, lines or JSON."""

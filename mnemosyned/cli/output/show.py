@@ -367,7 +367,7 @@ def paged(printer: Answers | None = None) -> Iterator[None]:
         yield
         return
     # Loaded here: in a pipe there is no pager.
-    from mnemosyned.cli.output.pager import (  # noqa: PLC0415  # noqa: PLC0415
+    from mnemosyned.cli.output.pager import (  # noqa: PLC0415
         Screen,
         chosen_pager,
     )

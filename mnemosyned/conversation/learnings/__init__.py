@@ -1,1 +1,1 @@
-"""Learnings."""
+"""Standing instructions and preferences: recognition, conflicts and selection."""

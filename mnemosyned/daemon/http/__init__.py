@@ -1,1 +1,1 @@
-"""Http."""
+"""The HTTP server: listeners, connections, threads and access."""

@@ -1,1 +1,1 @@
-"""Watch."""
+"""Folders that are followed: changed files are read into memory."""

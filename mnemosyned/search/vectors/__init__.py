@@ -1,1 +1,1 @@
-"""Vectors."""
+"""Semantic search: embedding, index, and one model for many owners."""

@@ -1,1 +1,1 @@
-"""Grounding."""
+"""The check of a model's answer against its sources."""

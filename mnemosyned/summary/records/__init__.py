@@ -1,1 +1,1 @@
-"""Records."""
+"""Summaries of records that are no prose: logs, commits, mails and others."""

@@ -1,1 +1,1 @@
-"""Dates."""
+"""Times in words: found in a text, and asked for in a question."""

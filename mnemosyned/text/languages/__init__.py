@@ -1,1 +1,1 @@
-"""Languages."""
+"""One module per language: calendar, numbers, stop words, time expressions."""

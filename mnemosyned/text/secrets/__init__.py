@@ -1,1 +1,1 @@
-"""Secrets."""
+"""Secrets in a text, and their masking."""
