@@ -1,8 +1,4 @@
-"""Extractive summaries.
-
-The most informative statements of a group, keywords for the rest, and the `Summarizer` made of
-both.
-"""
+"""Extractive summaries: the most informative statements of a group, and keywords for the rest."""
 
 from __future__ import annotations
 
@@ -23,7 +19,7 @@ from mnemosyned.summary.keywords import (
     select_keywords,
 )
 from mnemosyned.summary.records.lines import RecordLine, RecordSummary
-from mnemosyned.summary.statements import Statement, StatementReader, shortened
+from mnemosyned.summary.statements import Statement, StatementReader, shorten_at_clause
 from mnemosyned.text.dates import formatting
 from mnemosyned.text.sentences import UNSPACED_ENDS, sentences
 from mnemosyned.text.tokens import Token, TokenKind, tokens
@@ -47,7 +43,7 @@ class SelectionWeights:
 
 
 HEADS_MAX = 12
-"""Sentences that may be shortened, as each takes time to cut."""
+"""Maximum sentences to shorten, as each takes time to cut."""
 
 WEIGHTS = SelectionWeights()
 
@@ -55,7 +51,7 @@ WEIGHTS = SelectionWeights()
 class Selection:
     """Greedy selection of statements while there is room, by gain for their length.
 
-    A statement comes with those it needs.
+    A statement is selected together with the statements before it that it needs.
     """
 
     def __init__(
@@ -78,8 +74,7 @@ class Selection:
         """Keep the best of the pool while there is room.
 
         The value of a statement can only shrink while others are kept, so a heap of stale values
-        is enough: the top is valued again, and is the best if it stays on top. One that another
-        needs gains nothing by being kept.
+        is enough: the top is valued again, and is the best if it stays on top.
         """
         heap = sorted([(-self.value(statement), statement.at) for statement in pool])
         heap = heap[: self._weights.statements_max]
@@ -109,12 +104,12 @@ class Selection:
         """Push the beginning of a statement that is too long as a whole, once."""
         if statement.at in heads or len(heads) >= HEADS_MAX:
             return
-        head = heads[statement.at] = self._head(statement)
+        head = heads[statement.at] = self._shorten(statement)
         if head:
             heappush(heap, (-self.value(head), statement.at))
 
     def value(self, statement: Statement) -> float:
-        """Return what a statement and those it needs add, for their length, to those kept."""
+        """Return the worth per length that a statement, with its needed ones, would add."""
         worth, weights = self._worth, self._weights
         if statement.needs is None:
             fresh = sum(map(worth.__getitem__, statement.stems))
@@ -130,7 +125,7 @@ class Selection:
         return statement.emphasis * fresh / length
 
     def cost(self, statement: Statement) -> int:
-        """Return the characters it takes, with those it needs and the name of its speaker."""
+        """Return the characters of a statement, with its needed ones and speaker names."""
         chars = 0
         for part in self._chain(statement):
             named = part.role and (
@@ -140,19 +135,19 @@ class Selection:
         return chars
 
     def keep(self, statement: Statement) -> None:
-        """Add a statement and those it needs to the selection."""
+        """Add a statement and its needed ones to the selection."""
         self.room -= self.cost(statement)
         for part in self._chain(statement):
             self.kept[part.at] = part
             self._worth.update(dict.fromkeys(part.stems, 0.0))
             self._speakers.add(part.memory)
 
-    def _head(self, statement: Statement) -> Statement | None:
-        """Return the first clauses of a statement too long to be kept whole, if they fit."""
+    def _shorten(self, statement: Statement) -> Statement | None:
+        """Return the first clauses of a statement that is too long, if they fit."""
         if statement.needs is not None:
             return None
         frame = self.cost(statement) - len(statement.text)
-        text = shortened(statement.text, self.room - frame)
+        text = shorten_at_clause(statement.text, self.room - frame)
         if not text:
             return None
         left = {token.stem for token in tokens(text)}
@@ -167,7 +162,7 @@ class Selection:
         return [self.kept[at] for at in sorted(self.kept)]
 
     def _chain(self, statement: Statement) -> list[Statement]:
-        """Return the statement after those it needs that are not kept yet."""
+        """Return the needed statements that are not kept yet, then the statement."""
         chain = [statement]
         needs = statement.needs
         while needs is not None and needs not in self.kept:
@@ -178,14 +173,14 @@ class Selection:
 
 CHARS_MIN = 160
 RECORD_CHARS_MIN = 280
-"""Room of a small group with records, whose lines are long: they stand for several."""
+"""Room of a small group with records, as the line of several records is long."""
 CHARS_MAX = 12_000
 TERMS_SHARE = 0.12
 """Index terms, as a share of the characters of the sources."""
 TERMS_CHARS_MIN = 160
 RECORD_SHARE_MAX = 0.8
 LINE_CHARS_MAX = 400
-"""Characters of a line from which the next sentence of its memory begins another."""
+"""Length of a line after which the next sentence begins a new line."""
 FALLBACK_TRIES_MAX = 20
 
 UNSPACED = tuple(UNSPACED_ENDS)
@@ -196,9 +191,9 @@ class Extract:
     """Extract of a group."""
 
     lines: tuple[str, ...]
-    """Sentences in their original order, each line to be understood alone."""
+    """Sentences in their original order; each line makes sense alone."""
     index_terms: tuple[str, ...] = ()
-    """Terms to search by that the lines leave out: days, then words in their order."""
+    """Keywords that the lines leave out, for the index: days, then words in their order."""
 
     @property
     def text(self) -> str:
@@ -209,7 +204,7 @@ class Extract:
 def extract(
     memories: Sequence[MemoryRecord], *, ratio: float, zone: tzinfo = UTC
 ) -> Extract:
-    """Keep about `ratio` of the group's characters, and index terms for what is left out.
+    """Keep about `ratio` of the group's characters, and index terms for the rest.
 
     Very short groups may keep more, but the text is never longer than its sources; very long
     ones keep at most `CHARS_MAX`. `zone` is the time zone of the memories, for "yesterday".
@@ -226,7 +221,7 @@ def extract(
         room = max(room, min(RECORD_CHARS_MIN, int(size * RECORD_SHARE_MAX)))
     _read_statements(memories, records, reader)
     reader.known.discount(roles)
-    kept = _selected(reader.statements, reader.known, chars_max=room + 1)
+    kept = _select_statements(reader.statements, reader.known, chars_max=room + 1)
     days = _days(memories, zone) if size > room else ""
     covered = {stem for statement in kept for stem in statement.stems}
     covered.update([token.stem for token in tokens(days)])
@@ -260,7 +255,7 @@ def _read_statements(
 
 
 def _terms_of_records(records: RecordSummary, *, chars_max: int) -> tuple[str, ...]:
-    """Return the terms of records that fit, those of the first lines first."""
+    """Return the terms of records that fit, in the order of the lines."""
     terms: dict[str, None] = {}
     for line in records.lines:
         for term in line.index_terms:
@@ -282,10 +277,10 @@ def _days(memories: Sequence[MemoryRecord], zone: tzinfo) -> str:
     return formatting.format_period(first, last)
 
 
-def _selected(
+def _select_statements(
     statements: Sequence[Statement], known: Vocabulary, *, chars_max: int
 ) -> list[Statement]:
-    """Select the statements that say most; of none that fits whole, a beginning."""
+    """Select the most informative statements, or the beginning of one if none fits."""
     selection = Selection(statements, known.worth, chars_max=chars_max)
     readable = [statement for statement in statements if statement.readable]
     selection.fill(readable)
@@ -301,14 +296,14 @@ def _selected(
 
 
 def _first_whole(ranked: Sequence[Statement], selection: Selection) -> Statement | None:
-    """Return the first statement that fits, or that its first clauses stand for."""
+    """Return the first statement that fits, whole or cut after a clause."""
     for statement in ranked[:FALLBACK_TRIES_MAX]:
         if statement.needs is not None:
             continue
         if selection.cost(statement) <= selection.room:
             return statement
         frame = selection.cost(statement) - len(statement.text)
-        if head := shortened(statement.text, selection.room - frame):
+        if head := shorten_at_clause(statement.text, selection.room - frame):
             return statement._replace(text=head)
     return None
 
@@ -349,17 +344,17 @@ def _render_lines(kept: Iterable[Statement]) -> list[str]:
 
 
 PROSE_WORTH_MIN = 0.25
-"""Minimum worth of the prose as a share of the extract's; prose below it is filler."""
+"""Minimum worth of a model's prose, as a share of the extract's; less is filler."""
 
 
 @dataclass(frozen=True, slots=True)
 class ComposedEpisode:
-    """Episode text and index terms, and whether the text says something."""
+    """Episode text and index terms of a model's prose."""
 
     text: str
     index_terms: str
     informative: bool
-    """Whether the text is worth a good part of the extract's lines."""
+    """True if the text has at least `PROSE_WORTH_MIN` of the extract's worth."""
 
 
 def compose_episode(
@@ -369,10 +364,10 @@ def compose_episode(
     extract: Extract,
     zone: tzinfo = UTC,
 ) -> ComposedEpisode:
-    """Join the lines, with index terms for what they leave out.
+    """Join the lines, with index terms for the words they lack.
 
     Every word of the extract that the lines lack becomes an index term, so that search finds at
-    least as much; other words fill the room that the terms of the extract have.
+    least as much; other words fill the remaining room for terms.
     """
     known = _vocabulary(memories, zone)
     text = "\n".join(line for line in map(str.strip, lines) if line)
@@ -381,8 +376,8 @@ def compose_episode(
     covered |= _stems(" ".join(terms))
     missing = {
         token.stem: token
-        for token in _content_words(extract)
-        if token.stem not in covered
+        for token in _tokens(extract.text)
+        if token.kind is not TokenKind.STOP and token.stem not in covered
     }
     terms += _terms_of_missing(known, covered, missing)
     covered |= missing.keys()
@@ -396,17 +391,10 @@ def compose_episode(
     )
 
 
-def _content_words(extract: Extract) -> Iterator[Token]:
-    """Yield the words of an extract's text that are not stop words, as written."""
-    return (
-        token for token in _tokens(extract.text) if token.kind is not TokenKind.STOP
-    )
-
-
 def _terms_of_missing(
     known: Vocabulary, covered: AbstractSet[str], missing: Mapping[str, Token]
 ) -> Iterator[str]:
-    """Yield terms for missing words: as phrases where possible, the rest alone."""
+    """Yield terms for missing words, as phrases where possible."""
     others = known.first.keys() - missing.keys()
     chars_max = sum(len(token.surface) * 2 for token in missing.values())
     phrases = select_keywords(known, covered=covered | others, chars_max=chars_max)
@@ -414,13 +402,13 @@ def _terms_of_missing(
     named = _stems(" ".join(phrases))
     for root, token in missing.items():
         if root not in named:
-            written = _surface(known, token)
+            written = _term_text(known, token)
             named |= _stems(written)
             yield written
 
 
-def _surface(known: Vocabulary, token: Token) -> str:
-    """Return a word as written; a bare number with the word it counts."""
+def _term_text(known: Vocabulary, token: Token) -> str:
+    """Return a word as written, and a bare number with the word after it."""
     if token.kind is not TokenKind.NUMBER or token.stem not in known.first:
         return token.surface
     words, _, place = known.first[token.stem]
@@ -429,7 +417,7 @@ def _surface(known: Vocabulary, token: Token) -> str:
 
 
 def _vocabulary(memories: Iterable[MemoryRecord], zone: tzinfo) -> Vocabulary:
-    """Return the words of the group with their worth, relative dates made absolute."""
+    """Return the words of the group with their worth, after resolving relative dates."""
     known = Vocabulary()
     roles: dict[str, None] = {}
     for memory in memories:
@@ -455,10 +443,11 @@ def _worth(known: Vocabulary, stems: Iterable[str]) -> float:
 
 RATIO = 1 / 3
 REASON = "no model is configured; sentences are selected by rule"
+"""Reason that `status` gives for extractive summaries."""
 
 
 class ExtractiveSummarizer(Summarizer):
-    """Summarizer by selection, used without a model."""
+    """Summarizer that selects sentences, used without a model."""
 
     name = BY_RULE
 
@@ -470,7 +459,7 @@ class ExtractiveSummarizer(Summarizer):
         self._zone = zone
 
     def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
-        """Return the most informative sentences, and index terms for what they leave out."""
+        """Return the most informative sentences, and index terms for the others."""
         kept = (
             extract(memories, ratio=self._ratio, zone=self._zone) if memories else None
         )

@@ -1,4 +1,4 @@
-"""Texts of days, weeks and months: one line for each summary below, made of its best statements."""
+"""Texts of days, weeks and months: one line for each summary below, of its best statements."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mnemosyned.summary.statements import (
     Statement,
     StatementReader,
     is_first_person,
-    shortened,
+    shorten_at_clause,
 )
 from mnemosyned.text.dates.formatting import format_period
 from mnemosyned.text.languages.tables import MONTH_NAMES, WEEKDAY_ABBREVIATIONS
@@ -28,20 +28,20 @@ from mnemosyned.text.tokens import tokens
 SPEAKERS = frozenset(
     "user assistant system tool agent human ai bot ci calendar notes note mail shell ops".split()
 )
-"""Speakers that are recognized at the first line of theirs."""
+"""Speakers that one line is enough to recognize; a name needs two."""
 FIRST_WORDS = 8
-"""Words of a line in which the first person is looked for."""
+"""Number of first words of a line that are searched for the first person."""
 _SPEAKER = re.compile(r"(?:^|(?<=[.!?;…。！？\"”)] ))([^\s:][^:.!?;\n]{0,40}): (?=\S)")
 _WEEKDAYS = "|".join(WEEKDAY_ABBREVIATIONS)
 _MONTHS = "|".join(MONTH_NAMES)
 _LABEL = re.compile(
     rf"(?:(?:{_WEEKDAYS}) \d{{1,2}} (?:{_MONTHS})|\d{{1,2}}(?: (?:{_MONTHS}))?–\d{{1,2}} (?:{_MONTHS})): "
 )
-"""The days before a line of a week or a month."""
+"""The date label before a line of a week or a month."""
 
 
-def label_of(level: Level, begins: datetime) -> str:
-    """Return the days that a line of a week or a month begins with, without the year."""
+def date_label(level: Level, begins: datetime) -> str:
+    """Return the date label of a line of a week or a month, without the year."""
     first = in_zone(begins, UTC)
     month = MONTH_NAMES[first.month - 1]
     if level is Level.WEEK:
@@ -54,12 +54,13 @@ def label_of(level: Level, begins: datetime) -> str:
     return f"{first.day} {month}–{last.day} {MONTH_NAMES[last.month - 1]}: "
 
 
-def speeches(
+def split_speeches(
     texts: Sequence[tuple[str, datetime]], *, chars_max: int
 ) -> tuple[list[tuple[int, MemoryRecord]], frozenset[str]]:
-    """Return what is said in texts, each with its time, and by whom.
+    """Split texts with their times into speeches, and return the names of all speakers.
 
-    Each speech is a memory, with the position of its text. Of each text so many characters are read.
+    Each speech is a memory, with the position of its text; only the first `chars_max` characters
+    of a text are read.
     """
     lines = [
         (position, without_label(line))
@@ -70,30 +71,30 @@ def speeches(
     said = [
         (position, speech)
         for position, line in lines
-        for speech in _speeches(line, texts[position][1], speakers)
+        for speech in _split_line(line, texts[position][1], speakers)
     ]
     return said, speakers
 
 
 def without_label(line: str) -> str:
-    """Return a line without the days before it."""
+    """Return a line without its date label."""
     label = _LABEL.match(line)
     return line[label.end() :] if label else line
 
 
 def _first_lines(text: str, chars_max: int) -> list[str]:
-    """Return the lines within so many characters, of the first at least a beginning."""
+    """Return the lines within `chars_max`, at least the beginning of the first."""
     if len(text) <= chars_max:
         return text.splitlines()
     head = text[: chars_max + 1]
     line_end = head.rfind("\n")
     if line_end > 0:
         return head[:line_end].splitlines()
-    return [shortened(head, chars_max) or f"{head[: head.rfind(' ')]}…"]
+    return [shorten_at_clause(head, chars_max) or f"{head[: head.rfind(' ')]}…"]
 
 
 def _speakers(texts: Iterable[str]) -> frozenset[str]:
-    """Return who speaks: a name before two lines, or before words in the first person."""
+    """Return names that precede two lines, or one line in the first person."""
     begun: Counter[str] = Counter()
     for text in texts:
         for speaker in _SPEAKER.finditer(text):
@@ -103,10 +104,10 @@ def _speakers(texts: Iterable[str]) -> frozenset[str]:
     return frozenset(name for name, count in begun.items() if count > 1)
 
 
-def _speeches(
+def _split_line(
     text: str, said: datetime, speakers: frozenset[str]
 ) -> Iterator[MemoryRecord]:
-    """Yield what each speaker of a line says, as a memory of theirs."""
+    """Yield the words of each speaker of a line as a memory."""
     begins, role = 0, ""
     for speaker in _SPEAKER.finditer(text):
         if speaker[1] in speakers:
@@ -121,16 +122,16 @@ class RollupWeights:
     """Sizes of the lines of a roll-up."""
 
     share: float = 0.55
-    """Characters of a roll-up, as a share of those of the summaries below."""
+    """Characters of a roll-up, as a share of the characters below."""
     share_max: float = 0.6
-    """Share that one statement may take where none is shorter."""
+    """Share of a roll-up of one statement, if none is shorter."""
     small_chars: int = 600
-    """Characters below which a day of few episodes keeps all that they say."""
+    """Size up to which a day of few episodes keeps all statements."""
     line_chars: int = 130
-    """Characters that a line may have while there is room."""
+    """Characters that a line may have at least."""
     line_chars_max: int = 240
     few_line_chars_max: int = 360
-    """Characters of the longest line, the second where there are few."""
+    """Characters of the longest line; the second is for roll-ups of few summaries."""
     share_of_line: float = 1.5
     """Factor by which a line may exceed its even share of the room."""
     terms_share: float = 0.3
@@ -138,10 +139,10 @@ class RollupWeights:
     chars_max: int = 12_000
     """Characters of the longest roll-up."""
     read_chars_max: int = 200_000
-    """Characters read of all summaries, of each its even share."""
+    """Characters read of all summaries, divided evenly."""
     read_chars_min: int = 120
     trivial_share: float = 0.3
-    """Worth below which an episode has no line, as a share of the median's."""
+    """Worth below which an episode has no line, as a share of the median."""
     more_value_min: float = 0.6
     """Worth of a further statement, as a share of the line's first."""
 
@@ -151,12 +152,12 @@ WEIGHTS = RollupWeights()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RollupSource:
-    """A summary that a roll-up is made of."""
+    """A summary below a roll-up."""
 
     text: str
     index_terms: str = ""
     begins: datetime
-    """The beginning of its period, or the time of an episode's first memory."""
+    """Start of its period, or the time of an episode's first memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +166,7 @@ class RollupText:
 
     lines: tuple[str, ...]
     line_of: tuple[int | None, ...]
-    """For each summary below, its line; None where it says too little to have one."""
+    """Index of the line of each summary below; None for a summary without a line."""
     index_terms: str
 
     @property
@@ -180,9 +181,9 @@ def compose_rollup(
     minimum: int,
     weights: RollupWeights = WEIGHTS,
 ) -> RollupText:
-    """Compose a line for each summary, oldest first, of the statements that say most of it.
+    """Compose a line for each summary, oldest first, of its most informative statements.
 
-    A day of fewer than `minimum` episodes that say little keeps all they say.
+    A small day of fewer than `minimum` episodes keeps all statements.
     """
     composer = _Composer(sources, level=level, minimum=minimum, weights=weights)
     composer.choose()
@@ -193,7 +194,7 @@ def compose_rollup(
         line_of.append(len(lines) if line else None)
         lines += [line] if line else []
     return RollupText(
-        tuple(lines) or composer.something(), tuple(line_of), composer.index_terms()
+        tuple(lines) or composer.fallback_line(), tuple(line_of), composer.index_terms()
     )
 
 
@@ -206,7 +207,7 @@ class _RollupLine:
     chosen: list[Statement] = field(default_factory=list)
     chars: int = 0
     value: float = 0.0
-    """Worth of its first statement when that was chosen."""
+    """Worth of its first statement at the time of choice."""
 
 
 class _Composer:
@@ -243,22 +244,22 @@ class _Composer:
         )
 
     def choose(self) -> None:
-        """Give each line its best statement, then more where there is room.
+        """Give each line its best statement, then more while there is room.
 
-        Where there is no room for all, those go without that say least.
+        Without room for all, the least informative summaries get no line.
         """
-        ranked = self._telling_lines()
+        ranked = self._informative_lines()
         left = len(ranked)
         for line in ranked:
             share = self._selection.room / left * self._weights.share_of_line
             self._add_best(line, int(max(share, self._weights.line_chars)))
             left -= 1
         if not any(line.chosen for line in self._lines):
-            self._choose_one()
+            self._choose_long()
         self._add_more()
 
-    def _choose_one(self) -> None:
-        """Give one line a statement that is longer than the room meant for it."""
+    def _choose_long(self) -> None:
+        """Choose one statement that exceeds the usual room."""
         small = self._size <= self._weights.small_chars
         room = self._size if small else int(self._size * self._weights.share_max)
         self._selection.room = min(room, self._weights.chars_max)
@@ -268,23 +269,27 @@ class _Composer:
                 break
 
     def line(self, position: int) -> str:
-        """Return a line as it reads; empty where nothing was chosen."""
+        """Return the text of a line, empty if no statement was chosen."""
         line = self._lines[position]
         text, speaker = "", ""
         for statement in sorted(line.chosen, key=lambda one: one.at):
             if text:
-                text = f"{_ended(text)} "
-            named = bool(speaker) or _is_named(statement)
+                text = f"{_end_sentence(text)} "
+            named = (
+                speaker != ""
+                or statement.role not in SPEAKERS
+                or is_first_person(tokens(statement.text))
+            )
             if named and statement.role and statement.role != speaker:
                 text += f"{statement.role}: "
                 speaker = statement.role
             text += statement.text
         if len(line.chosen) > 1:
-            text = _ended(text)
+            text = _end_sentence(text)
         return f"{line.label}{text}" if text else ""
 
-    def something(self) -> tuple[str, ...]:
-        """Return a line where no statement could be chosen, such as for emoji alone."""
+    def fallback_line(self) -> tuple[str, ...]:
+        """Return the beginning of the first summary, for texts without statements such as emoji."""
         for line, source in zip(self._lines, self._sources, strict=True):
             for text in filter(str.strip, source.text.splitlines()):
                 words = without_label(text)
@@ -294,7 +299,7 @@ class _Composer:
         return ()
 
     def index_terms(self) -> str:
-        """Return the days, words that the lines leave out, and terms of the summaries."""
+        """Return the days, words that the lines lack, and terms of the summaries."""
         weights = self._weights
         kept = chain.from_iterable(line.chosen for line in self._lines)
         covered = {stem for statement in kept for stem in statement.stems}
@@ -305,15 +310,16 @@ class _Composer:
         words = select_keywords(self._known, covered=covered, chars_max=room // 2)
         terms = dict.fromkeys((days, *words))
         room -= sum(len(term) + len(SEPARATOR) for term in terms)
-        for term in _in_turn(source.index_terms for source in self._sources):
+        terms_of = (source.index_terms.split(SEPARATOR) for source in self._sources)
+        for term in filter(None, chain.from_iterable(zip_longest(*terms_of))):
             room -= len(term) + len(SEPARATOR)
             if room < 0:
                 break
             terms[term] = None
         return joined_terms(terms)
 
-    def _telling_lines(self) -> list[_RollupLine]:
-        """Return the lines that say something, first those that say most."""
+    def _informative_lines(self) -> list[_RollupLine]:
+        """Return the lines except trivial ones, the most informative first."""
         ranked = sorted(
             ((self._best_value(line), line) for line in self._lines),
             key=lambda entry: -entry[0],
@@ -328,7 +334,7 @@ class _Composer:
         return max(map(self._selection.value, line.statements), default=0.0)
 
     def _add_best(self, line: _RollupLine, chars_max: int) -> None:
-        """Add the statement that says most, shortened at a clause border if it is too long."""
+        """Add the best statement that fits, cut after a clause if it is too long."""
         selection = self._selection
         ranked = sorted(
             ((-selection.value(one), one.at, one) for one in line.statements),
@@ -343,12 +349,12 @@ class _Composer:
                 return
             if statement.needs is None:
                 frame = cost - len(statement.text)
-                if head := shortened(statement.text, limit - frame):
+                if head := shorten_at_clause(statement.text, limit - frame):
                     self._keep(line, statement._replace(text=head))
                     return
 
     def _add_more(self) -> None:
-        """Add statements that fit their lines, those that say most first."""
+        """Add statements that fit their lines, the most informative first."""
         selection = self._selection
         line_of = {one.at: line for line in self._lines for one in line.statements}
         ranked = sorted((-selection.value(self._statements[at]), at) for at in line_of)
@@ -358,7 +364,7 @@ class _Composer:
                 self._keep(line, statement)
 
     def _fits(self, line: _RollupLine, statement: Statement) -> bool:
-        """Whether a further statement has room, and says enough beside the first."""
+        """Tell whether another statement has room and adds enough to the first."""
         selection = self._selection
         cost = selection.cost(statement)
         if not line.chosen:
@@ -389,30 +395,19 @@ def _read_source(
     """Read the statements of all summaries, line by line, each with its speaker."""
     even = weights.read_chars_max // max(1, len(sources))
     chars_max = max(even, weights.read_chars_min)
-    said, speakers = speeches(
+    said, speakers = split_speeches(
         [(source.text, source.begins) for source in sources], chars_max=chars_max
     )
     reader = StatementReader(zone=UTC, several=True)
     for index, (_, speech) in enumerate(said):
         reader.read(index, speech)
     reader.known.discount(speakers)
-    lines = [_RollupLine(label_of(level, source.begins)) for source in sources]
+    lines = [_RollupLine(date_label(level, source.begins)) for source in sources]
     for statement in reader.statements:
         if statement.readable:
             lines[said[statement.memory][0]].statements.append(statement)
     return reader, lines
 
 
-def _is_named(statement: Statement) -> bool:
-    """Whether who says it matters: a person, or somebody who speaks of "me"."""
-    return statement.role not in SPEAKERS or is_first_person(tokens(statement.text))
-
-
-def _ended(text: str) -> str:
+def _end_sentence(text: str) -> str:
     return text if text.endswith(SENTENCE_ENDINGS) else f"{text}."
-
-
-def _in_turn(texts: Iterable[str]) -> Iterator[str]:
-    """Yield the first term of each text, then the second of each."""
-    for terms in zip_longest(*(text.split(SEPARATOR) for text in texts)):
-        yield from filter(None, terms)

@@ -1,8 +1,4 @@
-"""Statements.
-
-The sentences of a group of memories, which of them can be read alone, and how a long one is
-shortened at a clause border.
-"""
+"""Statements: sentences of a group of memories, which of them stand alone, and how they are shortened."""
 
 from __future__ import annotations
 
@@ -35,16 +31,17 @@ OPENERS_MAX = 3
 _EDGE = "\"'“”‘’«»„([*_—–-…¿¡"
 
 
-def _every(field: str) -> frozenset[str]:
+def _all_words(field: str) -> frozenset[str]:
+    """Return the words of a field of all languages."""
     return frozenset(
         word for language in LANGUAGES for word in getattr(language, field).split()
     )
 
 
-BACKWARD = _every("backward_heads")
-CONNECTIVES = _every("connectives")
-OPENERS = _every("openers") | CONNECTIVES
-COURTESIES = _every("courtesies")
+BACKWARD = _all_words("backward_heads")
+CONNECTIVES = _all_words("connectives")
+OPENERS = _all_words("openers") | CONNECTIVES
+COURTESIES = _all_words("courtesies")
 _CONDITIONAL = frozenset(("so", "then", "also", "aussi", "también", "anche", "auch"))
 """Connectives that are something else before most words: "so glad", "so far"."""
 _SUBJECTS = frozenset(
@@ -63,7 +60,7 @@ _TIME_NOUNS = frozenset(
     settimana mese anno mattina sera ano manhã noite maand jaar ochtend avond
     """.split()
 )
-"""After "this", they make a time, which the day of the line explains."""
+"""Nouns that make a time after "this", which the day of the line explains."""
 _CALLS = frozenset(
     """
     Hey Hi Hello Yeah Yes Wow Thanks Oh Well Morning Dear Hallo Liebe Lieber Liebes Sehr Hola
@@ -88,17 +85,17 @@ _LEANING = BACKWARD | CONNECTIVES
 
 
 def may_lean_back(first: str) -> bool:
-    """Tell whether a sentence that begins with this word, in lower case, may lean back."""
+    """Tell whether `leans_back` may hold for sentences with this first word, in lower case."""
     return first.replace("’", "'") in _LEANING
 
 
 def may_be_opener(first: str) -> bool:
-    """Tell whether this word, in lower case, can be left out at the head of some sentences."""
+    """Tell whether some sentences can do without this first word, in lower case."""
     return first in OPENERS or first in _CALLERS
 
 
 def leans_back(sentence: str) -> bool:
-    """Tell whether a sentence begins with a word that stands for something before it."""
+    """Tell whether a sentence begins with a reference to the sentence before."""
     head, _, rest = sentence.partition(" ")
     word = head.strip(_EDGE).rstrip(",.;:!?").lower()
     if not word.isalpha():
@@ -149,7 +146,7 @@ def is_courtesy(words: Sequence[str]) -> bool:
 
 
 def names_somebody(text: str) -> bool:
-    """Tell whether a text says who "he" or "she" after it may be."""
+    """Tell whether a text names a person to whom a later "he" or "she" may refer."""
     return any(word not in CALENDAR for word in _SOMEBODY.findall(text))
 
 
@@ -175,18 +172,18 @@ class StatementWeights:
     """Share of stop words below which a line may be a listing. Notes and appointments have few
     too ("Dentist, Thursday, 08:20"), but they end or pause as prose does."""
     vague: float = 0.6
-    """Factor of a sentence that begins with what somebody does to "it" or "them"."""
+    """Factor of a sentence with "it" or "them" among its first words."""
     reaction: float = 0.6
-    """Factor of a sentence that is about the one spoken to, or a short exclamation."""
+    """Factor of a sentence about the listener, or a short exclamation."""
     exclamation_words: int = 8
     record: float = 0.6
-    """Factor of a line for records, to which its worth is added."""
+    """Factor of a line for records, plus the worth of the line."""
 
 
 WEIGHTS = StatementWeights()
 
 CHAIN_MAX = 2
-"""Sentences that one may lean on in turn; a longer chain is a story of its own."""
+"""Maximum chain of sentences that lean on each other; a longer one is a story of its own."""
 WORDS_MIN = 3
 EARLY_WORDS = 4
 """Words at the beginning in which a pronoun stands for something unnamed."""
@@ -220,7 +217,7 @@ _ADDRESSING = frozenset(
 
 
 class Statement(NamedTuple):
-    """A sentence of a memory, with all that its selection reads."""
+    """A sentence of a memory, with the values for its selection."""
 
     at: int
     """Position among all sentences of the group."""
@@ -232,13 +229,13 @@ class Statement(NamedTuple):
     """Stems of the words, each once; in a fixed order, on which sums of fractions depend."""
     emphasis: float
     readable: bool
-    """Whether it says something whole, alone or after the sentence it needs."""
+    """True if the sentence makes sense alone or after the sentence `needs`."""
     needs: int | None = None
-    """Position of the sentence before it without which it cannot be understood."""
+    """Position of the preceding sentence that this one refers to."""
 
 
 class _Origin(NamedTuple):
-    """The memory that a sentence is from."""
+    """The memory of a sentence."""
 
     memory: int
     role: str
@@ -251,7 +248,7 @@ class StatementReader:
     def __init__(
         self, *, zone: tzinfo, several: bool, weights: StatementWeights = WEIGHTS
     ) -> None:
-        """Name each speaker where there are several, one alone only in the first person."""
+        """Name the speaker of each sentence if `several`, else of sentences in the first person."""
         self.statements: list[Statement] = []
         self.known = Vocabulary()
         self._zone = zone
@@ -266,7 +263,9 @@ class StatementReader:
             said = in_zone(memory.created_at, self._zone)
         role = " ".join(memory.role.split())
         origin = _Origin(index, role, 0.5 + memory.importance)
-        before = self._last_of(role)
+        last = self.statements[-1] if self.statements else None
+        same_speaker = last and role and last.role == role
+        before = last.at if last and same_speaker else None
         for sentence, starts_line, prose in _sentences(memory.content):
             key = sentence.casefold()
             if key in self._seen:
@@ -280,7 +279,7 @@ class StatementReader:
             before = len(self.statements) - 1
 
     def read_record(self, line: RecordLine) -> None:
-        """Read a line that stands for memories that are no prose, as one statement."""
+        """Add the line of a record as one statement."""
         words = tokens(line.text)
         statement = Statement(
             len(self.statements),
@@ -294,30 +293,27 @@ class StatementReader:
         )
         self.statements.append(statement)
 
-    def _last_of(self, role: str) -> int | None:
-        """Return the position of the sentence before, where the same speaker goes on."""
-        last = self.statements[-1] if self.statements else None
-        return last.at if last and role and last.role == role else None
-
     def _add(
         self, sentence: tuple[str, bool, bool], origin: _Origin, before: int | None
     ) -> None:
         text, starts_line, prose = sentence
         weights = self._weights
-        bare = _without_stamp(text) if starts_line else text
+        stamp = _STAMP.match(text) if starts_line else None
+        bare = text[stamp.end() :] if stamp else text
         words = tokens(bare)
         stems = self.known.add(words)
         early = _lower(words[:EARLY_WORDS])
         kinds = [word.kind for word in words]
-        weight = origin.weight * _form(text, words, kinds, weights)
+        weight = origin.weight * _form_factor(text, words, kinds, weights)
         if bare != text:
             weight *= weights.listing
         readable = prose and _says_something(text, words, kinds)
         needs: int | None = None
         if readable:
-            text, leans = _without_opener(text, early[0])
-            weight *= _bearing(text, words, early, weights)
-            if leans:
+            is_opened = may_be_opener(early[0])
+            text = without_opener(text) if is_opened else text
+            weight *= _reference_factor(text, words, early, weights)
+            if (is_opened or may_lean_back(early[0])) and leans_back(text):
                 needs = before
                 readable = before is not None and self._may_follow(before, text)
         named = self._several or is_first_person(words)
@@ -336,7 +332,7 @@ class StatementReader:
         )
 
     def _may_follow(self, before: int, text: str) -> bool:
-        """Whether the sentences before make sense themselves, and are not too many."""
+        """Tell whether the sentences before make sense and are few enough."""
         if is_personal(text) and not names_somebody(self.statements[before].text):
             return False
         for _ in range(CHAIN_MAX):
@@ -350,9 +346,9 @@ class StatementReader:
 
 
 def _sentences(content: str) -> Iterator[tuple[str, bool, bool]]:
-    """Yield the sentences of a memory, whether each starts a line, and whether it is prose.
+    """Yield each sentence of a memory, with flags for the start of a line and for prose.
 
-    What stands in code is none, nor a part of a sentence that was too long for one.
+    Code is no prose, nor is a part of a sentence that was cut for its length.
     """
     parts = sentences(content)
     if len(parts) == 1:
@@ -387,7 +383,7 @@ def is_first_person(words: Sequence[Token]) -> bool:
 
 
 def with_speaker(memory: MemoryRecord) -> str:
-    """Return the words of a memory, after its speaker's name where they speak of "me"."""
+    """Return the text of a memory, after its speaker's name if it is in the first person."""
     content, role = memory.content, " ".join(memory.role.split())
     if not role or content.startswith(f"{role}: "):
         return content
@@ -398,10 +394,12 @@ def with_speaker(memory: MemoryRecord) -> str:
 def _says_something(
     text: str, words: Sequence[Token], kinds: Sequence[TokenKind]
 ) -> bool:
-    """Whether a sentence is more than a greeting, a remark in brackets, a heading or numbers."""
+    """Tell whether a sentence is more than a greeting, a heading, numbers or a fragment."""
     count = len(words)
-    if not words or _is_furniture(text):
+    if not words or text[-1] in _HEADING_ENDS or text[0] in "|([{<*_":
         return False
+    if text.count('"') % 2 or text.count("`") % 2 or text.count("(") > text.count(")"):
+        return False  # a quotation, code or remark goes on in the next sentence
     if count <= COURTESY_WORDS_MAX and is_courtesy(_lower(words)):
         return False
     if not text.isascii():
@@ -412,37 +410,12 @@ def _says_something(
     return exact <= count * EXACT_SHARE_MAX and not _is_bare_list(text, kinds)
 
 
-def _without_stamp(text: str) -> str:
-    """Return a line of a log without its time."""
-    stamp = _STAMP.match(text)
-    return text[stamp.end() :] if stamp else text
-
-
-def _without_opener(text: str, first: str) -> tuple[str, bool]:
-    """Return a sentence without its opener, and whether it leans on the one before it."""
-    if may_be_opener(first):
-        text = without_opener(text)
-        return text, leans_back(text)
-    return text, may_lean_back(first) and leans_back(text)
-
-
-def _is_furniture(text: str) -> bool:
-    """Whether it is a heading, a cell, a remark in brackets or a part of something."""
-    return text[-1] in _HEADING_ENDS or text[0] in "|([{<*_" or _is_torn(text)
-
-
-def _is_torn(text: str) -> bool:
-    """Whether a quotation, a piece of code or a remark in brackets goes on beyond it."""
-    torn = text.count('"') % 2 or text.count("`") % 2
-    return bool(torn) or text.count("(") > text.count(")")
-
-
 def _lower(words: Sequence[Token]) -> list[str]:
     return [word.surface.lower() for word in words]
 
 
 def _is_bare_list(text: str, kinds: Sequence[TokenKind]) -> bool:
-    """Whether it lists values and names without a word that makes a sentence of them."""
+    """Tell whether a sentence lists values and names without a function word."""
     if text.count(", ") < _LIST_COMMAS_MIN or _STOP in kinds:
         return False
     parts = text.split(", ")
@@ -451,10 +424,10 @@ def _is_bare_list(text: str, kinds: Sequence[TokenKind]) -> bool:
     return all(part.count(" ") < _LIST_WORDS_MAX for part in parts)
 
 
-def _bearing(
+def _reference_factor(
     text: str, words: Sequence[Token], early: Sequence[str], weights: StatementWeights
 ) -> float:
-    """Return the factor of a sentence that is about something unnamed, or about the listener."""
+    """Return the factor of a sentence about something unnamed, or about the listener."""
     if early[0] in _ADDRESSING:
         return weights.reaction
     if not _PRONOUNS.isdisjoint(early[1:]):
@@ -465,34 +438,28 @@ def _bearing(
     return 1.0
 
 
-def _form(
+def _form_factor(
     sentence: str,
     words: Sequence[Token],
     kinds: Sequence[TokenKind],
     weights: StatementWeights,
 ) -> float:
-    """Return the factor by which a sentence matters more, or less, than its words."""
+    """Return the factor of a sentence for its form: emphasis, listing, plain, question."""
     factor = emphasis(words)
     if _is_listing(sentence, kinds, weights):
         factor *= weights.eventful_listing if factor > 1 else weights.listing
-    elif factor == 1 and _is_plain(words, kinds):
-        factor = weights.plain
+    elif factor == 1 and EXACT_KINDS.isdisjoint(kinds):
+        is_named = True in [word.capital for word in words[1:]]
+        factor = 1.0 if is_named else weights.plain
     if sentence[-1] in QUESTION_MARKS:
         factor *= weights.question
     return factor
 
 
-def _is_plain(words: Sequence[Token], kinds: Sequence[TokenKind]) -> bool:
-    """Whether a sentence has neither an exact value nor, after its first word, a name."""
-    return EXACT_KINDS.isdisjoint(kinds) and True not in [
-        word.capital for word in words[1:]
-    ]
-
-
 def _is_listing(
     sentence: str, kinds: Sequence[TokenKind], weights: StatementWeights
 ) -> bool:
-    """Whether a line with few stop words is a table row, a command or a log line, not a note."""
+    """Tell a table row, command or log line from a note: few stop words, no commas."""
     if kinds.count(_STOP) >= weights.prose_stop_share * len(kinds):
         return False
     if _SIGNS.search(sentence):
@@ -528,13 +495,13 @@ _UNFINISHED = frozenset(
     y o pero el la los las un una de con et ou mais le les une du avec
     """.split()
 )
-"""Words that no statement ends with."""
+"""Words at which no statement ends."""
 _PAIRS = (("(", ")"), ("[", "]"), ("“", "”"), ("«", "»"), ("„", "“"))
 _ENDS = (*SPACED_ENDS, *UNSPACED_ENDS)
 
 
-def shortened(text: str, chars_max: int) -> str:
-    """Return the longest beginning of a text that is whole and fits; empty where none does."""
+def shorten_at_clause(text: str, chars_max: int) -> str:
+    """Return the longest beginning of whole clauses that fits, or an empty text."""
     best = ""
     for border in _BORDER.finditer(text, 0, chars_max + 2):
         head = text[: border.start()].rstrip(" ,;:–—-、，；：")
@@ -546,7 +513,7 @@ def shortened(text: str, chars_max: int) -> str:
 
 
 def _is_whole(head: str) -> bool:
-    """Whether the beginning of a sentence says something without what follows."""
+    """Tell whether the beginning of a sentence makes sense alone."""
     if len(head) < HEAD_CHARS_MIN or head.endswith((":", "…")):
         return False
     if head.isascii() and head.count(" ") < HEAD_WORDS_MIN - 1:
@@ -557,11 +524,6 @@ def _is_whole(head: str) -> bool:
     clause = head[last + 1 :].strip()
     if _SUBORDINATE.match(clause) and "," not in clause:
         return False
-    return _is_balanced(head)
-
-
-def _is_balanced(head: str) -> bool:
-    """Whether all quotations and brackets are closed."""
     return head.count('"') % 2 == 0 and all(
         head.count(opening) == head.count(closing) for opening, closing in _PAIRS[:4]
     )

@@ -6,8 +6,13 @@ import pytest
 from hypothesis import given, strategies as st
 
 from mnemosyned.memory.periods import Level
-from mnemosyned.summary.rollup import RollupSource, RollupText, compose_rollup, label_of
-from mnemosyned.summary.statements import shortened
+from mnemosyned.summary.rollup import (
+    RollupSource,
+    RollupText,
+    compose_rollup,
+    date_label,
+)
+from mnemosyned.summary.statements import shorten_at_clause
 
 MONDAY = datetime(2026, 3, 9, 7, tzinfo=UTC)
 
@@ -115,11 +120,11 @@ def test_the_line_of_a_week_names_its_first_and_last_day(
 ) -> None:
     moment = datetime.fromisoformat(begins).replace(tzinfo=UTC)
 
-    assert label_of(Level.MONTH, moment) == label
+    assert date_label(Level.MONTH, moment) == label
 
 
 def test_the_last_week_of_the_calendar_has_a_label() -> None:
-    assert label_of(Level.MONTH, datetime.max.replace(tzinfo=UTC))
+    assert date_label(Level.MONTH, datetime.max.replace(tzinfo=UTC))
 
 
 @given(
@@ -160,4 +165,4 @@ def test_odd_texts_never_raise_and_always_give_something(
 def test_a_sentence_is_shortened_where_a_clause_ends(
     text: str, chars_max: int, head: str
 ) -> None:
-    assert shortened(text, chars_max) == head
+    assert shorten_at_clause(text, chars_max) == head

@@ -1,4 +1,4 @@
-"""Shell sessions and test runs: which commands and tests ran, how they ended, and what failed."""
+"""Shell sessions and test runs: what ran, how it ended, and what failed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
-from itertools import chain, islice, starmap
+from itertools import islice
 
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.summary.records.lines import (
@@ -15,18 +15,20 @@ from mnemosyned.summary.records.lines import (
     RecordLine,
     Rule,
     Sentence,
-    below_command,
+    Sentences,
     collapse,
-    counted,
-    full_stop,
+    enclose,
+    end_line,
+    first_reading,
+    group_by,
     is_prose,
-    lines_of,
     make_line,
-    phrase,
+    nonblank_lines,
     shorten,
-    write_each,
+    show_count,
+    split_command,
+    write_sentences,
 )
-from mnemosyned.summary.records.matching import first_reading, grouped
 
 COMMANDS_MAX = 24
 SESSION_LINES_MAX = 5_000
@@ -58,39 +60,32 @@ _EXIT = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
-    """One command with the line of its output that says how it ended."""
-
-    command: str
-    outcome: str
-    failed: bool
-    output: str
-
-
-def read_session(memory: MemoryRecord) -> tuple[Command, ...] | None:
-    """Return the commands of a memory that is a shell session from its first line on."""
+def read_session(memory: MemoryRecord, _zone: tzinfo) -> Sentences | None:
+    """Return each command, with its end, of a memory that is a shell session."""
     if not _PROMPT_SIGN.search(memory.content, 0, PROMPT_CHARS_MAX):
         return None
-    lines = lines_of(memory.content.strip())[:SESSION_LINES_MAX]
-    if not _command_of(lines[0]) or _has_remarks(lines):
+    lines = nonblank_lines(memory.content.strip())[:SESSION_LINES_MAX]
+    ends_in_prose = is_prose(lines[-1]) and not _FAILURE.search(lines[-1])
+    if not _command_of(lines[0]) or ends_in_prose:
         return None
-    parts: list[tuple[str, list[str]]] = []
+    if sum(map(is_prose, lines)) > len(lines) // 3:
+        return None
+    commands: list[tuple[str, list[str]]] = []
     for line in lines:
         if command := _command_of(line):
-            parts.append((command, []))
+            commands.append((command, []))
         else:
-            parts[-1][1].append(line)
-    return tuple(starmap(_finished, parts))
-
-
-def _has_remarks(lines: Sequence[str]) -> bool:
-    """Tell whether a person wrote the end, or too much of the rest."""
-    ends_in_prose = is_prose(lines[-1]) and not _FAILURE.search(lines[-1])
-    return ends_in_prose or sum(map(is_prose, lines)) > len(lines) // 3
+            commands[-1][1].append(line)
+    sentences = [_command_sentence(*command) for command in commands[:COMMANDS_MAX]]
+    if hidden := commands[COMMANDS_MAX:]:
+        source = "\n".join(command for command, _ in hidden)
+        text = f"The session ran {len(hidden)} more commands."
+        sentences.append(Sentence(text, 0.2, source))
+    return tuple(sentences)
 
 
 def _command_of(line: str) -> str:
+    """Return the command after a prompt, or an empty text."""
     match = _PROMPT.fullmatch(line.strip())
     if not match or _NOT_A_COMMAND.match(match["command"]):
         return ""
@@ -98,63 +93,41 @@ def _command_of(line: str) -> str:
     return "" if is_prose(command) else command
 
 
-def _finished(command: str, output: Sequence[str]) -> Command:
-    """Return a command with its failure, or else the last line that it printed."""
+def _command_sentence(command: str, output: Sequence[str]) -> Sentence:
+    """Return a command with its failure, or else with the last line of its output."""
     exits = list(filter(None, map(_EXIT.fullmatch, output)))
     code = exits[-1]["code"] if exits else ""
     failures = list(filter(_FAILURE.search, output))
-    if code == "0" or not (code or failures):
-        return _ended(command, _last_word(output), output, failed=False)
-    outcome = failures[-1].strip() if failures else _last_word(output)
-    outcome += phrase(" (exit code ", code, ")")
-    return _ended(command, outcome, output, failed=True)
-
-
-def _ended(
-    command: str, outcome: str, output: Sequence[str], *, failed: bool
-) -> Command:
-    return Command(command, outcome.strip(), failed, "\n".join(output[-40:]))
-
-
-def _last_word(output: Sequence[str]) -> str:
-    """Return the line that says how it went, or else the last one and how many came."""
-    printed = [line for line in output if not _EXIT.fullmatch(line)]
-    successes = list(filter(_SUCCESS.search, printed))
-    if successes or len(printed) < 2:
-        return "".join((successes or printed)[-1:]).strip()
-    return f"{len(printed)} lines, the last {printed[-1].strip()}"
-
-
-def _session_sentences(
-    reading: Reading[tuple[Command, ...]], _zone: tzinfo
-) -> Iterator[Sentence]:
-    """Write each command with how it ended."""
-    commands = reading.value
-    for command in commands[:COMMANDS_MAX]:
-        yield _command_sentence(command)
-    hidden = commands[COMMANDS_MAX:]
-    if hidden:
-        source = "\n".join(command.command for command in hidden)
-        yield Sentence(f"The session ran {len(hidden)} more commands.", 0.2, source)
-
-
-def _command_sentence(command: Command) -> Sentence:
-    line = shorten(command.command, SESSION_COMMAND_CHARS_MAX)
-    outcome = shorten(command.outcome, OUTPUT_CHARS_MAX).rstrip(".")
-    source = f"{command.command}\n{command.output}"
-    verb = "failed with" if command.failed else "printed"
+    has_failed = code != "0" and bool(code or failures)
+    outcome = _output_line(output)
+    if has_failed:
+        outcome = failures[-1].strip() if failures else outcome
+        outcome += enclose(" (exit code ", code, ")")
+    outcome = shorten(outcome.strip(), OUTPUT_CHARS_MAX).rstrip(".")
+    line = shorten(command, SESSION_COMMAND_CHARS_MAX)
+    verb = "failed with" if has_failed else "printed"
     text = f"The command `{line}` {verb}: {outcome}" if outcome else f"Ran `{line}`"
-    worth = FAILED_COMMAND_WORTH if command.failed else COMMAND_WORTH
-    return Sentence(full_stop(text), worth, source)
+    worth = FAILED_COMMAND_WORTH if has_failed else COMMAND_WORTH
+    source = "\n".join((command, *output[-40:]))
+    return Sentence(end_line(text), worth, source)
 
 
-SHELLS = Rule("commands", read_session, write_each(_session_sentences))
+def _output_line(output: Sequence[str]) -> str:
+    """Return the line of a success, or else the number of lines and the last."""
+    lines = [line for line in output if not _EXIT.fullmatch(line)]
+    successes = list(filter(_SUCCESS.search, lines))
+    if successes or len(lines) < 2:
+        return "".join((successes or lines)[-1:]).strip()
+    return f"{len(lines)} lines, the last {lines[-1].strip()}"
+
+
+SHELLS = Rule("commands", read_session, write_sentences)
 
 
 RUN_LINES_MAX = 5_000
 FAILURES_SHOWN_MAX = 4
 FAILURES_READ_MAX = 40
-MESSAGE_CHARS_MAX = 120
+RUN_MESSAGE_CHARS_MAX = 120
 RUN_COMMAND_CHARS_MAX = 60
 PROSE_SHARE_MAX = 0.34
 PASSED_RUN_WORTH = 0.35
@@ -230,22 +203,37 @@ _TEST_NAME = re.compile(
 )
 
 
+_SIGNS = (
+    "passed", "failed", "test result:", "Ran ", "Tests run:", "examples,", "example,", "OK (",
+    "Tests:", "passing", "ok  \t", "ok \t", "FAIL", "Passed!", "Failed!", "# tests", "succeeded",
+    "--- ", "errored", "timed out",
+)  # fmt: skip
+_ONE_LINE_SIGNS = (
+    "passed", "failed", "succeeded", "errored", "is green", "timed out", "Passed!",
+)  # fmt: skip
+_SUITES = {
+    "test result:": "cargo test", "test session starts": "pytest", "::": "pytest",
+    "Test Suites:": "jest", "Tests run:": "maven", "--- FAIL": "go test", "ok  \t": "go test",
+    "Ran ": "unittest", "examples,": "rspec", "assertions": "phpunit", "passing": "mocha",
+}  # fmt: skip
+"""Test runners by a sign in their output."""
+
+
 @dataclass(frozen=True, slots=True)
-class Run:
-    """How one run of tests ended."""
+class TestRun:
+    """Outcome of one run of tests."""
 
     suite: str
-    """What ran; runs of one suite are counted together."""
+    """The test runner or command; runs of one suite are counted together."""
     title: str
-    """What this run is called: its number and branch, or its command."""
+    """Name of the run: its number and branch, or its command."""
     counts: str
     failed: bool
     failures: tuple[str, ...] = ()
-    """Each test that failed, with its message."""
-    detail: str = ""
+    """Each failed test with its message."""
 
 
-def read_run(memory: MemoryRecord) -> Run | None:
+def read_run(memory: MemoryRecord, _zone: tzinfo) -> TestRun | None:
     """Return the result of a memory that is nothing but the output of a test run."""
     content = memory.content.strip()
     is_one_line = "\n" not in content
@@ -254,42 +242,16 @@ def read_run(memory: MemoryRecord) -> Run | None:
         return None
     if is_one_line:
         return first_reading(_ONE_LINE_READERS, content)
-    command, lines = below_command(lines_of(content)[:RUN_LINES_MAX])
-    if not lines or _is_report(lines):
+    command, lines = split_command(nonblank_lines(content)[:RUN_LINES_MAX])
+    if not lines or sum(map(is_prose, lines)) > PROSE_SHARE_MAX * len(lines):
         return None
+    for line in (lines[0].strip(), lines[-1].strip()):
+        if is_prose(line) and not any(form.match(line) for form in _FAILURES):
+            return None  # a report about a run
     return _read_output("\n".join(lines), command)
 
 
-_SIGNS = (
-    "passed", "failed", "test result:", "Ran ", "Tests run:", "examples,", "example,", "OK (",
-    "Tests:", "passing", "ok  \t", "ok \t", "FAIL", "Passed!", "Failed!", "# tests", "succeeded",
-    "--- ", "errored", "timed out",
-)  # fmt: skip
-
-
-_ONE_LINE_SIGNS = (
-    "passed",
-    "failed",
-    "succeeded",
-    "errored",
-    "is green",
-    "timed out",
-    "Passed!",
-)
-
-
-def _is_report(lines: Sequence[str]) -> bool:
-    """Tell whether a person wrote about a run around its output."""
-    outer = [lines[0].strip(), lines[-1].strip()]
-    framing = any(is_prose(line) and not _is_failure(line) for line in outer)
-    return framing or sum(map(is_prose, lines)) > PROSE_SHARE_MAX * len(lines)
-
-
-def _is_failure(line: str) -> bool:
-    return any(form.match(line) for form in _FAILURES)
-
-
-def _read_title(content: str) -> Run | None:
+def _read_title(content: str) -> TestRun | None:
     """Read a sentence of a CI server: "Run 8791 on main passed: 412 passed, 3 skipped"."""
     match = _TITLE.fullmatch(content)
     if not match:
@@ -298,47 +260,45 @@ def _read_title(content: str) -> Run | None:
     suite = title.partition(" ")[0].lower()
     failed = match["verdict"] not in {"passed", "succeeded", "is green"}
     if _COUNTED.fullmatch(detail):
-        return Run(suite, title, detail.rstrip("."), failed, (), detail)
+        return TestRun(suite, title, detail.rstrip("."), failed)
     if not failed:
-        return None if detail else Run(suite, title, "", failed=False)
+        return None if detail else TestRun(suite, title, "", failed=False)
     if is_prose(detail) and not _TEST_NAME.search(detail):
         return None
-    return Run(suite, title, "", failed, (detail,), detail)
+    return TestRun(suite, title, "", failed, (detail,))
 
 
-def _read_counts(content: str) -> Run | None:
+def _read_counts(content: str) -> TestRun | None:
     """Read counts alone: "2 failed, 61 passed in 8.4 s"."""
     match = _COUNTED.fullmatch(content)
     if not match or "," not in match["counts"]:
         return None
-    return Run("tests", "", content.rstrip("."), _has_failed(content))
+    return TestRun("tests", "", content.rstrip("."), _has_failed(content))
 
 
-def _read_command(content: str) -> Run | None:
+def _read_command(content: str) -> TestRun | None:
     """Read a command with its counts: "pytest -q: 2 failed, 61 passed in 8.4 s"."""
     match = _COMMAND.fullmatch(content)
-    if not match or not _runs_tests(match["command"]):
+    if not match:
         return None
     parts = match.groupdict("")
     command, detail = parts["command"], collapse(parts["detail"])
+    if not _RUNNERS.search(command) or is_prose(command):
+        return None
     if detail and not _TEST_NAME.search(detail):
         return None
     counts = parts["counts"] + parts["time"].rstrip(" .")
     failed = _has_failed(counts)
     failures = tuple(filter(None, (detail.rstrip("."),))) if failed else ()
-    return Run(_suite(command), command, counts, failed, failures, detail)
+    return TestRun(_suite(command), command, counts, failed, failures)
 
 
-def _runs_tests(command: str) -> bool:
-    return _RUNNERS.search(command) is not None and not is_prose(command)
-
-
-def _read_bare_output(content: str) -> Run | None:
-    """Read the last line that a test runner prints."""
+def _read_last_line(content: str) -> TestRun | None:
+    """Read the last line of a test runner's output."""
     return _read_output(content, "") if _BARE.match(content) else None
 
 
-_ONE_LINE_READERS = (_read_title, _read_counts, _read_command, _read_bare_output)
+_ONE_LINE_READERS = (_read_title, _read_counts, _read_command, _read_last_line)
 
 
 def _suite(command: str) -> str:
@@ -350,29 +310,31 @@ def _has_failed(counts: str) -> bool:
     return _FAILED_COUNT.search(counts) is not None
 
 
-def _read_output(text: str, command: str) -> Run | None:
-    """Read what a test runner prints over many lines."""
+def _read_output(text: str, command: str) -> TestRun | None:
+    """Read the output of a test runner over many lines."""
     summary = first_reading((_go_counts, _summary_counts), text)
     if summary is None:
         return None
     counts, failed = summary
-    failures = _failures(text)
+    failures = _failed_tests(text)
     if counts.startswith("# tests"):
-        counts, failed = counted(int(counts[8:]), "test"), bool(failures)
-    suite = _suite(command) if command else _runner_of(text)
+        counts, failed = show_count(int(counts[8:]), "test"), bool(failures)
+    suite = next((suite for sign, suite in _SUITES.items() if sign in text), "tests")
     shown = (f"failed: {failures[0]}", *failures[1:]) if failed and failures else ()
-    return Run(suite, command, counts, failed, shown, text)
+    return TestRun(
+        _suite(command) if command else suite, command, counts, failed, shown
+    )
 
 
 def _summary_counts(text: str) -> tuple[str, bool] | None:
-    """Return the counts of the last summary line, and whether the run failed."""
+    """Return the counts of the last summary line, and True if the run failed."""
     for form in _SUMMARIES:
         if summaries := [match.groupdict("") for match in form.finditer(text)]:
             break
     else:
         return None
     last = summaries[-1]
-    time = phrase(" in ", last.get("took", "")) or last.get("time", "")
+    time = enclose(" in ", last.get("took", "")) or last.get("time", "")
     counts = collapse(last["counts"].replace(";", ",").replace(" |", ",") + time)
     failing = _FAILING.search(text)
     if failing and "passing" in counts:
@@ -388,35 +350,30 @@ def _go_counts(text: str) -> tuple[str, bool] | None:
     if not verdicts:
         return None
     counts = [
-        f"{counted(verdicts[verdict], 'package')} {result}"
+        f"{show_count(verdicts[verdict], 'package')} {result}"
         for verdict, result in (("ok", "ok"), ("FAIL", "failed"))
         if verdicts[verdict]
     ]
     return ", ".join(counts), "FAIL" in verdicts
 
 
-def _runner_of(text: str) -> str:
-    signs = {
-        "test result:": "cargo test", "test session starts": "pytest", "::": "pytest",
-        "Test Suites:": "jest", "Tests run:": "maven", "--- FAIL": "go test", "ok  \t": "go test",
-        "Ran ": "unittest", "examples,": "rspec", "assertions": "phpunit", "passing": "mocha",
-    }  # fmt: skip
-    return next((runner for sign, runner in signs.items() if sign in text), "tests")
-
-
-def _failures(text: str) -> tuple[str, ...]:
-    """Return each failed test with its message where the output has it."""
+def _failed_tests(text: str) -> tuple[str, ...]:
+    """Return each failed test, with its message if the output has one."""
     above = text.rpartition("passing")[0] or text
-    named = (_named_failures(form, above) for form in _FAILURES)
-    messages = next(filter(None, named), {})
+    messages_by_form = (_failure_messages(form, above) for form in _FAILURES)
+    messages = next(filter(None, messages_by_form), {})
     error = _ERROR_LINE.search(text)
     if error and list(messages.values()) == [""]:
         messages = dict.fromkeys(messages, error["message"])
-    return tuple(starmap(_failure, messages.items()))
+    return tuple(
+        (test.rsplit("/", 1)[-1] if "::" in test else test)
+        + enclose(" (", shorten(message, RUN_MESSAGE_CHARS_MAX), ")")
+        for test, message in messages.items()
+    )
 
 
-def _named_failures(form: re.Pattern[str], text: str) -> dict[str, str]:
-    """Return the failed tests that the lines of one form name, with their messages."""
+def _failure_messages(form: re.Pattern[str], text: str) -> dict[str, str]:
+    """Return the failed tests in lines of one form, with their messages."""
     messages: dict[str, str] = {}
     for match in form.finditer(text):
         parts = match.groupdict("")
@@ -425,68 +382,57 @@ def _named_failures(form: re.Pattern[str], text: str) -> dict[str, str]:
     return dict(islice(messages.items(), FAILURES_READ_MAX))
 
 
-def _failure(test: str, message: str) -> str:
-    name = test.rsplit("/", 1)[-1] if "::" in test else test
-    return name + phrase(" (", shorten(message, MESSAGE_CHARS_MAX), ")")
-
-
-def write_runs(readings: Sequence[Reading[Run]], _zone: tzinfo) -> Iterator[RecordLine]:
+def write_runs(
+    readings: Sequence[Reading[TestRun]], _zone: tzinfo
+) -> Iterator[RecordLine]:
     """Write one line for the runs of each suite."""
-    for group in grouped(readings, _suite_of).values():
+    for group in group_by(readings, lambda reading: reading.value.suite).values():
         runs = [reading.value for reading in group]
-        text = _single(runs[0]) if len(runs) == 1 else _several(runs)
+        text = _run_text(runs[0]) if len(runs) == 1 else _suite_text(runs)
         source = "\n".join(f"{run.title} {' '.join(run.failures)}" for run in runs)
         positions = [reading.position for reading in group]
         failed = any(run.failed for run in runs)
         worth = FAILED_RUN_WORTH if failed else PASSED_RUN_WORTH
-        yield make_line(full_stop(text), source, positions, worth)
+        yield make_line(end_line(text), source, positions, worth)
 
 
-def _suite_of(reading: Reading[Run]) -> str:
-    return reading.value.suite
-
-
-def _single(run: Run) -> str:
+def _run_text(run: TestRun) -> str:
+    """Return the name, counts and failures of one run."""
     unnamed = "Test run" if run.suite == "tests" else f"Test run of {run.suite}"
     title = shorten(run.title, RUN_COMMAND_CHARS_MAX) or unnamed
     if not run.counts:
         title += " failed" if run.failed else " passed"
-    parts = filter(None, (run.counts, *_shown_failures(run.failures)))
-    return title + phrase(": ", "; ".join(part.rstrip(".") for part in parts))
+    parts = filter(None, (run.counts, *_limit_failures(run.failures)))
+    return title + enclose(": ", "; ".join(part.rstrip(".") for part in parts))
 
 
-def _several(runs: Sequence[Run]) -> str:
-    """Return what is said of the runs of a suite: the failures, and how the last passed."""
+def _suite_text(runs: Sequence[TestRun]) -> str:
+    """Return the failures of several runs of a suite, and the counts of the last that passed."""
     failed = [run for run in runs if run.failed]
-    passed = [run for run in runs if run.counts and not run.failed]
     suite = runs[0].suite
     noun = "test run" if suite in _PLAIN_SUITES else f"{suite} run"
-    head = f"{counted(len(runs), noun)}, {len(failed) or 'none'} failed"
-    causes = phrase(": ", "; ".join(_shown_failures(_distinct_causes(failed))))
-    return head + causes + "".join(map(_last_passed, passed[-1:]))
+    text = f"{show_count(len(runs), noun)}, {len(failed) or 'none'} failed"
+    causes: dict[str, None] = {}
+    for run in failed:
+        title = shorten(run.title, RUN_COMMAND_CHARS_MAX)
+        if run.failures and (run.counts or not run.title):
+            named = run.failures
+        else:
+            cause = run.failures[0].rstrip(".") if run.failures else run.counts
+            named = (f"{title} ({cause})" if title else cause,)
+        causes.update(dict.fromkeys(cause.removeprefix("failed: ") for cause in named))
+    text += enclose(": ", "; ".join(_limit_failures(list(causes))))
+    if passed := [run for run in runs if run.counts and not run.failed]:
+        last = passed[-1]
+        title = shorten(last.title, RUN_COMMAND_CHARS_MAX) if suite != "tests" else ""
+        text += f"; the last that passed{enclose(' (', title, ')')} had {last.counts}"
+    return text
 
 
-def _distinct_causes(failed: Sequence[Run]) -> list[str]:
-    causes = chain.from_iterable(map(_causes_of, failed))
-    return list(dict.fromkeys(cause.removeprefix("failed: ") for cause in causes))
-
-
-def _last_passed(run: Run) -> str:
-    title = shorten(run.title, RUN_COMMAND_CHARS_MAX) if run.suite != "tests" else ""
-    return f"; the last that passed{phrase(' (', title, ')')} had {run.counts}"
-
-
-def _causes_of(run: Run) -> tuple[str, ...]:
-    if run.failures and (run.counts or not run.title):
-        return run.failures
-    title = shorten(run.title, RUN_COMMAND_CHARS_MAX)
-    cause = run.failures[0].rstrip(".") if run.failures else run.counts
-    return (f"{title} ({cause})" if title else cause,)
-
-
-def _shown_failures(failures: Sequence[str]) -> list[str]:
+def _limit_failures(failures: Sequence[str]) -> list[str]:
+    """Return the first failures; the others are counted."""
     shown = [
-        shorten(failure, 2 * MESSAGE_CHARS_MAX)
+        shorten(failure, 2 * RUN_MESSAGE_CHARS_MAX)
         for failure in failures[:FAILURES_SHOWN_MAX]
     ]
     left = len(failures) - len(shown)

@@ -1,34 +1,36 @@
-"""Commits: git logs, single commits and what hooks hand on, grouped by the component they touch."""
+"""Commits: git logs, single commits and reports of hooks, group_by by component and day."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, tzinfo
 from itertools import takewhile
 
+from mnemosyned.instants import in_zone
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.summary.records.lines import (
     Reading,
     RecordLine,
     Rule,
     collapse,
-    counted,
-    full_stop,
+    enclose,
+    end_line,
+    first_match,
+    first_reading,
+    group_by,
     is_prose,
-    lines_of,
-    listed,
-    localized,
+    join_names,
     make_line,
-    most_common,
+    nonblank_lines,
     parse_moment,
-    phrase,
     shorten,
+    show_count,
     show_moment,
     without_hashes,
 )
-from mnemosyned.summary.records.matching import first_match, first_reading, grouped
 
 SUBJECT_CHARS_MAX = 120
 SUBJECTS_PER_LINE = 4
@@ -62,9 +64,9 @@ _STAT = re.compile(
     r"|[AMDRCT]\d*\t\S.*|\d+\t\d+\t\S+| Date: .*| Author: .*"
 )
 _BETWEEN_COMMITS = (_STAT, re.compile(r"[*|\\/ ]*"))
-"""Files and the lines of the graph."""
+"""Lines between commits: files, and the graph."""
 _WORD_OR_NUMBER = re.compile(r"[a-f]*|\d{,39}")
-"""What looks like a hash and may be none."""
+"""Texts of the form of a hash that may be words or numbers."""
 _MESSAGE_OPTION = re.compile(
     r"git commit (?:-\w+ )*-\w*m (?P<quote>[\"'])(?P<subject>.+?)(?P=quote)"
     r"(?:: (?P<stat>\d+ files? changed[\w, ]*))?\.?"
@@ -98,6 +100,14 @@ _TYPES = {
     "build": "(build)", "ci": "(CI)", "chore": "(chores)", "revert": "(reverts)",
 }  # fmt: skip
 _WORD = re.compile(r"[^\W\d_][\w-]{3,}")
+_PLAIN_WORDS = frozenset(
+    """
+    that this with from into when where which their they them then than what while after before
+    only also more less have been were does make makes made used uses using same other every each
+    between without instead should could would must some such about again both there these those
+    """.split()
+)
+"""Words that name no part of a program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +122,8 @@ class Commit:
 
 
 @dataclass(frozen=True, slots=True)
-class _PlacedCommit:
-    """A commit with its memory, the part it touches and its day."""
+class _ComponentCommit:
+    """A commit with its component, memory and day."""
 
     position: int
     commit: Commit
@@ -122,12 +132,12 @@ class _PlacedCommit:
     day: date
 
 
-def read_commits(memory: MemoryRecord) -> tuple[Commit, ...] | None:
-    """Return the commits that the whole memory is made of."""
+def read_commits(memory: MemoryRecord, _zone: tzinfo) -> tuple[Commit, ...] | None:
+    """Return the commits of a memory that is nothing but commits."""
     content = memory.content
     if not _OPENING.match(content) and not _HASH_AT_END.match(content):
         return None
-    lines = lines_of(content.strip())
+    lines = nonblank_lines(content.strip())
     if lines and lines[0].startswith(("$ git log", "$ git show", "$ git commit")):
         lines = lines[1:]
     if not lines:
@@ -136,7 +146,7 @@ def read_commits(memory: MemoryRecord) -> tuple[Commit, ...] | None:
 
 
 def _read_log(lines: Sequence[str]) -> tuple[Commit, ...] | None:
-    """Read what `git log` prints: a head over each commit."""
+    """Read the output of `git log`: a head over each commit."""
     if not _HEAD.fullmatch(lines[0]):
         return None
     blocks: list[list[str]] = []
@@ -152,7 +162,7 @@ def _read_log(lines: Sequence[str]) -> tuple[Commit, ...] | None:
 
 
 def _read_block(lines: Sequence[str]) -> Commit | None:
-    """Read the fields of a commit, its message, which is indented, and its files."""
+    """Read the fields, the indented message and the files of a commit."""
     fields: dict[str, str] = {}
     message: list[str] = []
     paths: list[str] = []
@@ -166,28 +176,23 @@ def _read_block(lines: Sequence[str]) -> Commit | None:
         elif not _STAT.fullmatch(line):
             return None
     when = fields.get("Date") or fields.get("AuthorDate", "")
+    body = [line for line in message[1:] if not _TRAILER.fullmatch(line)]
     return Commit(
         subject="".join(message[:1]),
         author=fields.get("Author", "").partition("<")[0].strip(),
         when=parse_moment(when),
-        body=_body(message[1:]),
+        body=" ".join(body)[:BODY_CHARS_MAX],
         paths=tuple(paths),
     )
 
 
-def _body(lines: Sequence[str]) -> str:
-    """Return the text of a message without its trailers."""
-    own = [line for line in lines if not _TRAILER.fullmatch(line)]
-    return " ".join(own)[:BODY_CHARS_MAX]
-
-
 def _paths_in(text: str) -> list[str]:
-    """Return the files that the lines below a commit name."""
+    """Return the files in the lines below a commit."""
     return [match["stat"] or match["status"] for match in _PATH.finditer(text)]
 
 
 def _read_one_lines(lines: Sequence[str]) -> tuple[Commit, ...] | None:
-    """Read one commit a line, as `git log --oneline` and hooks write them."""
+    """Read one commit a line, as in `git log --oneline` and from hooks."""
     commits: list[Commit] = []
     paths: list[str] = []
     for line in lines[:COMMITS_PER_MEMORY_MAX]:
@@ -195,23 +200,20 @@ def _read_one_lines(lines: Sequence[str]) -> tuple[Commit, ...] | None:
             paths += _paths_in(line)
         elif commit := _read_one_line(_GRAPH.sub("", line).strip()):
             commits.append(commit)
+        elif len(commits) == 1 and _is_body(lines):
+            body = collapse(" ".join(lines[1:]))[:BODY_CHARS_MAX]
+            return (replace(commits[0], body=body),)
         else:
-            return _with_body(commits, lines)
+            return None
     if len(commits) == 1:
         return (replace(commits[0], paths=tuple(paths)),)
     return tuple(commits)
 
 
-def _with_body(
-    commits: Sequence[Commit], lines: Sequence[str]
-) -> tuple[Commit, ...] | None:
-    """Return a single commit with the message body below it, if that is what the lines are."""
-    is_single = len(commits) == 1 and _read_one_line(lines[0]) is not None
+def _is_body(lines: Sequence[str]) -> bool:
+    """Tell whether lines are a commit and, indented, its message."""
     indented = all(line.startswith(("  ", "\t")) for line in lines[1:])
-    if not is_single or not indented:
-        return None
-    body = collapse(" ".join(lines[1:]))[:BODY_CHARS_MAX]
-    return (replace(commits[0], body=body),)
+    return indented and _read_one_line(lines[0]) is not None
 
 
 def _read_one_line(line: str) -> Commit | None:
@@ -227,7 +229,7 @@ def _read_one_line(line: str) -> Commit | None:
 
 
 def _looks_like_commit(hash_: str, subject: str) -> bool:
-    """Tell a hash from a number or a word, and a subject from a sentence of prose."""
+    """Tell a hash from a number or a word, and a subject from prose."""
     if _WORD_OR_NUMBER.fullmatch(hash_):
         return _CONVENTIONAL.fullmatch(subject) is not None
     is_sentence = subject[0].islower() and subject.endswith(".")
@@ -236,10 +238,13 @@ def _looks_like_commit(hash_: str, subject: str) -> bool:
 
 
 def _read_committed(lines: Sequence[str]) -> tuple[Commit, ...] | None:
-    """Read what `git commit` prints, the command itself, or a merge."""
+    """Read the output of `git commit`, the command itself, or a merge."""
     first = lines[0].strip().removeprefix("$ ")
     if _PULL_REQUEST.fullmatch(first):
-        return _read_merge(first, lines[1:])
+        title = "".join(lines[1:])  # of the pull request
+        if len(lines) > 2 or title.endswith(".") or len(first) > SUBJECT_CHARS_MAX:
+            return None
+        return (Commit("; ".join(filter(None, (first, title.strip())))),)
     match = _MESSAGE_OPTION.fullmatch(first) or _COMMITTED.fullmatch(first)
     if not match:
         return None
@@ -251,19 +256,12 @@ def _read_committed(lines: Sequence[str]) -> tuple[Commit, ...] | None:
     return (Commit(match["subject"], paths=paths),)
 
 
-def _read_merge(first: str, titles: Sequence[str]) -> tuple[Commit, ...] | None:
-    """Read the head of a merge and the title of the pull request below it."""
-    prose = any(title.endswith(".") for title in titles)
-    if len(titles) > 1 or prose or len(first) > SUBJECT_CHARS_MAX:
-        return None
-    return (Commit("; ".join((first, *(title.strip() for title in titles)))),)
-
-
 def write_commits(
     readings: Sequence[Reading[tuple[Commit, ...]]], zone: tzinfo
 ) -> Iterator[RecordLine]:
-    """Write the commits of each part and day, a few subjects a line."""
-    groups = grouped(_place(readings, zone), _component_and_day)
+    """Write the commits of each component and day, a few subjects a line."""
+    commits = _assign_components(readings, zone)
+    groups = group_by(commits, lambda item: (item.component, item.day))
     several_days = len({day for _, day in groups}) > 1
     for group in groups.values():
         for start in range(0, len(group), SUBJECTS_PER_LINE):
@@ -272,48 +270,42 @@ def write_commits(
             yield _commits_line(chunk, zone, dated=dated)
 
 
-def _component_and_day(placed: _PlacedCommit) -> tuple[str, date]:
-    return placed.component, placed.day
-
-
-def _place(
+def _assign_components(
     readings: Sequence[Reading[tuple[Commit, ...]]], zone: tzinfo
-) -> list[_PlacedCommit]:
-    """Find the part that each commit touches; words in common serve where nothing says it."""
+) -> list[_ComponentCommit]:
+    """Return each commit with its component, or else with a word that subjects share."""
     common = _common_words(
         commit.subject for reading in readings for commit in reading.value
     )
-    placed: list[_PlacedCommit] = []
+    result: list[_ComponentCommit] = []
     for reading in readings:
         for commit in reading.value:
             component, subject = _component(commit, common)
-            when = commit.when or reading.memory.created_at
-            day = _local_day(when, zone)
-            placed.append(
-                _PlacedCommit(reading.position, commit, component, subject, day)
-            )
-    return placed
+            day = commit.when or reading.memory.created_at
+            if isinstance(day, datetime):
+                day = (in_zone(day, zone) if day.tzinfo else day).date()
+            item = _ComponentCommit(reading.position, commit, component, subject, day)
+            result.append(item)
+    return result
 
 
-def _local_day(when: datetime | date, zone: tzinfo) -> date:
-    if not isinstance(when, datetime):
-        return when
-    return (localized(when, zone) if when.tzinfo else when).date()
-
-
-def _common_words(subjects: Iterator[str]) -> dict[str, int]:
-    """Return words that at least two subjects share, with their rank."""
-    words = most_common(
+def _common_words(subjects: Iterable[str]) -> dict[str, int]:
+    """Return words of at least two subjects, with their rank."""
+    counts = Counter(
         word
         for subject in subjects
         for word in dict.fromkeys(_WORD.findall(subject.lower())[1:])
     )
-    shared = [word for word, count in words if count > 1 and word not in _PLAIN_WORDS]
+    shared = [
+        word
+        for word, count in counts.most_common()
+        if count > 1 and word not in _PLAIN_WORDS
+    ]
     return {word: rank for rank, word in enumerate(shared[:COMMON_WORDS_MAX])}
 
 
 def _component(commit: Commit, common: dict[str, int]) -> tuple[str, str]:
-    """Return the part a commit touches and its subject without the name of that part."""
+    """Return the component of a commit, and its subject without that name."""
     subject = without_hashes(commit.subject)
     if match := _CONVENTIONAL.fullmatch(subject):
         kind = match["type"]
@@ -327,57 +319,40 @@ def _component(commit: Commit, common: dict[str, int]) -> tuple[str, str]:
 
 
 def _common_path(paths: Sequence[str]) -> str:
-    """Return the deepest folder that all paths share, or the folder of most of them."""
+    """Return the deepest common folder of the paths, or else the most frequent folder."""
     if len(paths) == 1:
         return paths[0]
     folders = [path.rpartition("/")[0] for path in paths]
     levels = zip(*(folder.split("/") for folder in folders), strict=False)
-    shared = [names[0] for names in takewhile(_are_equal, levels)]
-    return "/".join(shared) or most_common(folders)[0][0]
-
-
-def _are_equal(names: Sequence[str]) -> bool:
-    return len(set(names)) == 1
+    shared = [
+        names[0] for names in takewhile(lambda names: len(set(names)) == 1, levels)
+    ]
+    return "/".join(shared) or Counter(folders).most_common(1)[0][0]
 
 
 def _commits_line(
-    chunk: Sequence[_PlacedCommit], zone: tzinfo, *, dated: bool
+    chunk: Sequence[_ComponentCommit], zone: tzinfo, *, dated: bool
 ) -> RecordLine:
-    """Write one line of a few commits: how many, to what, by whom, and their subjects."""
+    """Write one line of a few commits: count, component, authors, day and subjects."""
     first = chunk[0]
-    head = counted(len(chunk), "commit") if len(chunk) > 1 else "Commit"
+    head = show_count(len(chunk), "commit") if len(chunk) > 1 else "Commit"
     is_kind = first.component.startswith("(")
-    head += phrase(" " if is_kind else " to ", first.component)
-    authors = dict.fromkeys(placed.commit.author for placed in chunk)
-    head += phrase(" by ", listed(list(filter(None, authors)), 3))
+    head += enclose(" " if is_kind else " to ", first.component)
+    authors = dict.fromkeys(item.commit.author for item in chunk)
+    head += enclose(" by ", join_names(list(filter(None, authors)), 3))
     if dated:
         head += f" on {show_moment(first.day, zone)}"
-    subjects = [
-        shorten(placed.subject, SUBJECT_CHARS_MAX).rstrip(".") for placed in chunk
-    ]
-    text = full_stop(f"{head}: {'; '.join(dict.fromkeys(subjects))}")
-    source = "\n".join(
-        f"{placed.subject} {placed.commit.body} {' '.join(placed.commit.paths)}"
-        for placed in chunk
-    )
-    is_urgent = any(_is_breaking(placed.commit) for placed in chunk)
-    positions = [placed.position for placed in chunk]
-    return make_line(text, source, positions, BREAKING_WORTH if is_urgent else WORTH)
+    subjects = [shorten(item.subject, SUBJECT_CHARS_MAX).rstrip(".") for item in chunk]
+    text = end_line(f"{head}: {'; '.join(dict.fromkeys(subjects))}")
+    worth, sources = WORTH, []
+    for item in chunk:
+        commit = item.commit
+        sources.append(f"{item.subject} {commit.body} {' '.join(commit.paths)}")
+        match = _CONVENTIONAL.fullmatch(commit.subject)
+        if (match and match["breaking"]) or "BREAKING" in commit.body:
+            worth = BREAKING_WORTH
+    positions = [item.position for item in chunk]
+    return make_line(text, "\n".join(sources), positions, worth)
 
-
-def _is_breaking(commit: Commit) -> bool:
-    match = _CONVENTIONAL.fullmatch(commit.subject)
-    breaking = match is not None and match["breaking"] is not None
-    return breaking or "BREAKING" in commit.body
-
-
-_PLAIN_WORDS = frozenset(
-    """
-    that this with from into when where which their they them then than what while after before
-    only also more less have been were does make makes made used uses using same other every each
-    between without instead should could would must some such about again both there these those
-    """.split()
-)
-"""Words that name no part of a program."""
 
 COMMITS = Rule("commits", read_commits, write_commits)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import tzinfo
 from itertools import chain
 from typing import Any
@@ -19,24 +18,25 @@ from mnemosyned.summary.records.fields import (
     message_sentence,
 )
 from mnemosyned.summary.records.lines import (
-    Reading,
     Rule,
     Sentence,
-    below_command,
-    closed,
+    Sentences,
     collapse,
-    counted,
-    full_stop,
+    enclose,
+    end_line,
+    end_sentence,
+    first_match,
+    first_reading,
     is_prose,
-    lines_of,
-    listed,
-    phrase,
-    plural,
+    join_names,
+    nonblank_lines,
+    pluralize,
     shorten,
+    show_count,
+    split_command,
     without_hashes,
-    write_each,
+    write_sentences,
 )
-from mnemosyned.summary.records.matching import first_match, first_reading
 
 CHARS_MAX = 1_000_000
 DEPTH_MAX = 4
@@ -57,26 +57,27 @@ _IDENTIFIERS = frozenset(
 _INNER_KEYS = (
     "dateTime", "date", "displayName", "name", "title", "email", "value",
 )  # fmt: skip
-"""What an object stands for that is the value of a field."""
+"""Keys whose value stands for the whole object in a field."""
 _KIND_KEYS = ("type", "kind", "event")
 _RECORD_NAMES = frozenset({"title", "body", "sender", "start"})
-"""Fields of an object that is a record itself, and no answer that wraps records."""
+"""Fields of a record, as opposed to an answer that wraps records."""
 _SENT = frozenset({"send", "sent", "out", "outgoing", "outbound"})
 _CURRENCY_MARKS = frozenset("$€£¥")
 
 Value = dict[str, Any] | list[Any]
 
 
-def read_json(memory: MemoryRecord) -> Value | None:
-    """Return the objects or array that the whole memory is."""
-    text = memory.content.strip()
+def parse_json(content: str) -> Value | None:
+    """Return the object, array or JSON lines that the whole text is."""
+    text = content.strip()
     if text.startswith("```"):
         text = text.removeprefix("```json").strip("`").strip()
     if text[:1] not in ("{", "[") or len(text) > CHARS_MAX:
         return None
     value = _parse(text)
     if value is None and text[0] == "{" and "\n" in text:
-        value = _parse_lines(text)
+        lines = [_parse(line) for line in text.splitlines() if line.strip()]
+        value = None if None in lines else lines
     return value or None
 
 
@@ -88,34 +89,22 @@ def _parse(text: str) -> Value | None:
     return value if isinstance(value, dict | list) else None
 
 
-def _parse_lines(text: str) -> Value | None:
-    """Return the objects of JSON lines."""
-    objects: list[Any] = []
-    for line in text.splitlines():
-        if line.strip():
-            value = _parse(line)
-            if value is None:
-                return None
-            objects.append(value)
-    return objects
-
-
-def _json_sentences(reading: Reading[Value], zone: tzinfo) -> Iterator[Sentence]:
-    """Write a sentence for each object."""
-    value = reading.value
+def read_json(memory: MemoryRecord, zone: tzinfo) -> Sentences | None:
+    """Return a sentence for each object of a memory that is JSON."""
+    value = parse_json(memory.content)
+    if value is None:
+        return None
     items = [value] if isinstance(value, dict) else value
     if isinstance(value, dict) and (inner := _only_list(value)):
         items = inner
     if not all(item and isinstance(item, dict) for item in items):
-        yield _describe_list(items)
-        return
-    for item in items[:OBJECTS_MAX]:
-        yield _describe(item, zone)
-    hidden = items[OBJECTS_MAX:]
-    if hidden:
-        left = counted(len(hidden), "more record")
+        return (_describe_list(items),)
+    sentences = [_describe(item, zone) for item in items[:OBJECTS_MAX]]
+    if hidden := items[OBJECTS_MAX:]:
+        left = show_count(len(hidden), "more record")
         source = json.dumps(hidden, ensure_ascii=False)
-        yield Sentence(f"The list has {left}.", OTHER_WORTH / 2, source)
+        sentences.append(Sentence(f"The list has {left}.", OTHER_WORTH / 2, source))
+    return tuple(sentences)
 
 
 def _only_list(value: Mapping[str, Any]) -> list[Any] | None:
@@ -128,51 +117,43 @@ def _only_list(value: Mapping[str, Any]) -> list[Any] | None:
 
 
 def _describe_list(value: Sequence[Any]) -> Sentence:
+    """Return the sentence of a list with other values than objects."""
     scalars = list(filter(None, map(_scalar, value)))
     source = " ".join(scalars)
     if not scalars:
-        return Sentence(f"JSON list of {counted(len(value), 'item')}.", 0.2, source)
-    shown = listed(scalars, SCALARS_MAX)
-    text = f"JSON list of {counted(len(value), 'value')}: {shown}"
-    return Sentence(closed(text), OTHER_WORTH / 2, source[:SOURCE_CHARS_MAX])
+        text = f"JSON list of {show_count(len(value), 'item')}."
+        return Sentence(text, 0.2, source)
+    shown = join_names(scalars, SCALARS_MAX)
+    text = f"JSON list of {show_count(len(value), 'value')}: {shown}"
+    return Sentence(end_sentence(text), OTHER_WORTH / 2, source[:SOURCE_CHARS_MAX])
 
 
 def _describe(value: Mapping[str, Any], zone: tzinfo) -> Sentence:
-    """Return the sentence of an object by the fields it has."""
-    fields = _directed(_fields_of(value), value)
+    """Return the sentence of an object: a message, an event or another record."""
+    fields = _fields_of(value)
+    way = str(first_of(value, "message_type", "direction")).lower()
+    if way in _SENT and "sender" in fields and "recipient" not in fields:
+        fields["recipient"] = fields.pop("sender")
     source = " ".join(_texts(value, DEPTH_MAX))[:SOURCE_CHARS_MAX]
     kind = _kind_of(value)
-    if _is_message(fields, kind):
+    has_party = bool(fields.keys() & {"sender", "recipient"})
+    if has_party and ("body" in fields or (kind and "title" not in fields)):
         text = message_sentence(fields, zone, kind=kind or "Message")
         return Sentence(text, MESSAGE_WORTH, source)
     if "title" in fields and fields.keys() & {"start", "place"}:
         return Sentence(event_sentence(fields, zone), EVENT_WORTH, source)
     if "title" in fields:
-        text, worth = _titled(fields, value, zone), MESSAGE_WORTH
+        text, worth = _describe_titled(fields, value, zone), MESSAGE_WORTH
     else:
-        text, worth = _by_keys(value, kind), OTHER_WORTH
+        text, worth = _describe_keys(value, kind), OTHER_WORTH
     status = fields.get("status", "").lower().split()
     if "error" in value or not _FAILURES.isdisjoint(status):
         worth = FAILED_WORTH
     return Sentence(text, worth, source)
 
 
-def _is_message(fields: Fields, kind: str) -> bool:
-    """Tell whether somebody wrote to somebody: a text, or at least a kind of message."""
-    has_party = bool(fields.keys() & {"sender", "recipient"})
-    return has_party and ("body" in fields or (kind != "" and "title" not in fields))
-
-
-def _directed(fields: dict[str, str], value: Mapping[str, Any]) -> dict[str, str]:
-    """Return the fields of a message with its other side as recipient, if it was sent."""
-    way = str(first_of(value, "message_type", "direction")).lower()
-    if way in _SENT and "sender" in fields and "recipient" not in fields:
-        fields["recipient"] = fields.pop("sender")
-    return fields
-
-
 def _kind_of(value: Mapping[str, Any]) -> str:
-    """Return what the object says it is, such as "SMS"."""
+    """Return the kind that the object states, such as "SMS"."""
     kind = first_of(value, *_KIND_KEYS)
     if not isinstance(kind, str) or not 1 < len(kind) <= 30 or kind.count(" ") > 2:
         return ""
@@ -185,8 +166,8 @@ def first_of(value: Mapping[str, Any], *keys: str) -> object | None:
     return next(filter(None, map(value.get, keys)), None)
 
 
-def _titled(fields: Fields, value: Mapping[str, Any], zone: tzinfo) -> str:
-    """Return an object by its title, its time and its exact scalars."""
+def _describe_titled(fields: Fields, value: Mapping[str, Any], zone: tzinfo) -> str:
+    """Return the title, time and exact scalars of an object."""
     base = {name: fields.get(name, "") for name in ("title", "date", "body")}
     used = set(filter(base.get, base))
     scalars = [pair for pair in _scalars(value) if common_name(pair[0]) not in used]
@@ -196,61 +177,56 @@ def _titled(fields: Fields, value: Mapping[str, Any], zone: tzinfo) -> str:
         return sentence
     head = event_sentence({**base, "body": ""}, zone)
     body = sentence[len(head) :]
-    return f"{head.rstrip('.')} ({_listing(scalars)}).{body}"
+    return f"{head.rstrip('.')} ({_list_scalars(scalars)}).{body}"
 
 
-def _by_keys(value: Mapping[str, Any], kind: str) -> str:
-    """Return an object without a title by its exact scalars, or else by its keys."""
+def _describe_keys(value: Mapping[str, Any], kind: str) -> str:
+    """Return the exact scalars of an object without a title, or else its keys."""
     scalars = dict(_scalars(value))
     head = f"{kind or 'Config'} with"
     if not scalars:
-        keys = listed([shorten(key, 40) for key in value], KEYS_MAX)
-        return f"{head} {plural(len(value), 'key')} {keys}."
+        keys = join_names([shorten(key, 40) for key in value], KEYS_MAX)
+        return f"{head} {pluralize(len(value), 'key')} {keys}."
     shown = [pair for pair in scalars.items() if pair[0] not in _KIND_KEYS]
-    also = phrase("; also ", listed(_opaque_keys(value, scalars), KEYS_MAX))
-    return f"{head} {_listing(shown or [*scalars.items()])}{also}."
+    parents = {label.partition(".")[0] for label in scalars}
+    opaque = [
+        key
+        for key, item in value.items()
+        if key not in parents and isinstance(item, dict | list)
+    ]
+    also = enclose("; also ", join_names(opaque, KEYS_MAX))
+    return f"{head} {_list_scalars(shown or [*scalars.items()])}{also}."
 
 
-def _opaque_keys(value: Mapping[str, Any], labels: Iterable[str]) -> list[str]:
-    """Return the keys of inner values of which no scalar is shown."""
-    shown = {label.partition(".")[0] for label in labels}
-    return [key for key in value if key not in shown and _is_nested(value[key])]
-
-
-def _listing(scalars: Sequence[tuple[str, str]]) -> str:
+def _list_scalars(scalars: Sequence[tuple[str, str]]) -> str:
+    """Return the scalars with their keys; past the limit the keys alone."""
     shown = [f"{label} {text}" for label, text in scalars[:SCALARS_MAX]]
     hidden = [label for label, _ in scalars[SCALARS_MAX:]]
     if not hidden:
-        return listed(shown, SCALARS_MAX)
-    names = listed(hidden, KEYS_MAX)
+        return join_names(shown, SCALARS_MAX)
+    names = join_names(hidden, KEYS_MAX)
     return f"{', '.join(shown)}, and {len(hidden)} more: {names}"
 
 
-def _is_nested(value: object) -> bool:
-    return isinstance(value, dict | list)
-
-
 def _scalars(value: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
-    """Return the exact scalars with their keys, those of inner objects too."""
+    """Return the exact scalars with their keys, and those of inner objects."""
     pairs: list[tuple[str, str]] = []
     for key, item in value.items():
         label = f"{prefix}{key}"
         if isinstance(item, dict) and prefix.count(".") < DEPTH_MAX:
             pairs += _scalars(item, f"{label}.")
-        elif text := _shown_value(key, item):
+            continue
+        if isinstance(item, list):
+            text = "/".join(list(filter(None, map(_scalar, item)))[:5])
+        else:
+            text = "" if key.lower() in _IDENTIFIERS else _scalar(item)
+        if text:
             pairs.append((label, text))
     return pairs
 
 
-def _shown_value(key: str, item: object) -> str:
-    """Return a scalar, or the first of a list; empty for identifiers."""
-    if isinstance(item, list):
-        return "/".join(list(filter(None, map(_scalar, item)))[:5])
-    return "" if key.lower() in _IDENTIFIERS else _scalar(item)
-
-
 def _scalar(value: object) -> str:
-    """Return a scalar as it is written, without hashes; empty for everything else."""
+    """Return a scalar as written, without hashes; empty for other values."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int | float):
@@ -275,18 +251,14 @@ def _fields_of(value: Mapping[str, Any]) -> dict[str, str]:
 def _text_of(item: object) -> str:
     """Return the text of a field; of an inner object the name, time or address in it."""
     if isinstance(item, dict):
-        texts = filter(_is_text, map(item.get, _INNER_KEYS))
-        return str(next(texts, ""))
+        inner = map(item.get, _INNER_KEYS)
+        return next((text for text in inner if isinstance(text, str)), "")
     if isinstance(item, list):
         names = filter(None, map(_text_of, item[:SCALARS_MAX]))
-        return listed(list(names), SCALARS_MAX)
+        return join_names(list(names), SCALARS_MAX)
     if isinstance(item, str):
         return collapse(item)
     return _scalar(item)
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
 
 
 def _texts(item: object, depth: int) -> Iterator[str]:
@@ -302,7 +274,7 @@ def _texts(item: object, depth: int) -> Iterator[str]:
             yield from _texts(inner, depth - 1)
 
 
-JSON = Rule("JSON records", read_json, write_each(_json_sentences))
+JSON = Rule("JSON records", read_json, write_sentences)
 
 
 ROWS_READ_MAX = 20_000
@@ -326,29 +298,42 @@ _ENDING_MARK = (".", "!", "?", ":")
 Grid = list[list[str]]
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A table: its columns and its rows."""
-
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
-
-
-def read_table(memory: MemoryRecord) -> Table | None:
-    """Return the table that the whole memory is."""
+def read_table(memory: MemoryRecord, _zone: tzinfo) -> Sentences | None:
+    """Return the size, columns and first rows of a memory that is a table."""
     if memory.content.count("\n") < 2:
         return None
-    lines = lines_of(memory.content.strip("\n"))[:ROWS_READ_MAX]
+    lines = nonblank_lines(memory.content.strip("\n"))[:ROWS_READ_MAX]
     if len(lines) < 3:
         return None
-    _, lines = below_command(lines)
-    grid = first_reading(_READERS, lines)
-    return Table(grid[0], grid[1:]) if grid else None
+    grid = first_reading(_READERS, split_command(lines)[1])
+    if grid is None:
+        return None
+    columns, *rows = grid
+    names = [shorten(name, NAME_CHARS_MAX) or "unnamed" for name in columns]
+    text = f"Table of {show_count(len(rows), 'row')} with columns "
+    text += join_names(names, COLUMNS_SHOWN_MAX)
+    shown = [_row_text(names, row) for row in rows[:ROWS_SHOWN_MAX]]
+    label = pluralize(len(shown), "row")
+    if len(rows) > len(shown):
+        label = f"first {label}"
+    text += enclose(f"; {label}: ", "; ".join(filter(None, shown)))
+    source = "\n".join(map(" ".join, rows[:SOURCE_ROWS_MAX]))
+    return (Sentence(end_line(text), TABLE_WORTH, source),)
+
+
+def _row_text(names: Sequence[str], row: Sequence[str]) -> str:
+    cells = [
+        enclose(f"{name} ", shorten(cell, CELL_CHARS_MAX))
+        for name, cell in zip(names, row, strict=True)
+    ]
+    return ", ".join(list(filter(None, cells))[:COLUMNS_SHOWN_MAX])
 
 
 def _read_piped(lines: Sequence[str]) -> Grid | None:
     """Read Markdown tables and the frames that SQL shells draw."""
-    if not _begins_piped(lines):
+    head = lines[0].replace("│", "|")
+    is_ruled = "|" in head and _RULE_ROW.fullmatch(lines[1].strip())
+    if not (is_ruled or head.count("|") > 1 or _FRAME.fullmatch(head)):
         return None
     barred = (line.strip().replace("│", "|") for line in lines)
     grid = [
@@ -359,30 +344,19 @@ def _read_piped(lines: Sequence[str]) -> Grid | None:
     return grid if len(grid) > 1 and _is_even(grid) else None
 
 
-def _begins_piped(lines: Sequence[str]) -> bool:
-    head = lines[0].replace("│", "|")
-    is_ruled = "|" in head and _RULE_ROW.fullmatch(lines[1].strip())
-    return bool(is_ruled or head.count("|") > 1 or _FRAME.fullmatch(head))
-
-
 def _read_separated(lines: Sequence[str]) -> Grid | None:
-    """Read CSV with commas, semicolons or tabs."""
+    """Read CSV with tabs, semicolons or commas; one separator a line needs four lines."""
     for separator in ("\t", ";", ","):
-        grid = _separated(lines, separator)
+        count = lines[0].count(separator)
+        if count == 0 or (count == 1 and len(lines) < 4):
+            continue
+        try:
+            grid = list(csv.reader(lines, delimiter=separator))
+        except csv.Error:
+            continue
         if grid and _is_even(grid) and _is_tabular(grid, lines):
             return [[cell.strip() for cell in row] for row in grid]
     return None
-
-
-def _separated(lines: Sequence[str], separator: str) -> Grid:
-    """Return the cells between separators; a single one takes more lines to be a sign."""
-    count = lines[0].count(separator)
-    if count == 0 or (count == 1 and len(lines) < 4):
-        return []
-    try:
-        return list(csv.reader(lines, delimiter=separator))
-    except csv.Error:
-        return []
 
 
 def _is_tabular(grid: Grid, lines: Sequence[str]) -> bool:
@@ -429,27 +403,4 @@ _READERS: tuple[Callable[[Sequence[str]], Grid | None], ...] = (
 )
 
 
-def _table_sentences(reading: Reading[Table], _zone: tzinfo) -> Iterator[Sentence]:
-    """Write a table by its size, its columns and its first rows."""
-    table = reading.value
-    names = [shorten(name, NAME_CHARS_MAX) or "unnamed" for name in table.columns]
-    head = f"Table of {counted(len(table.rows), 'row')} with columns "
-    head += listed(names, COLUMNS_SHOWN_MAX)
-    rows = [_row_text(names, row) for row in table.rows[:ROWS_SHOWN_MAX]]
-    label = plural(len(rows), "row")
-    if len(table.rows) > len(rows):
-        label = f"first {label}"
-    shown = phrase(f"; {label}: ", "; ".join(filter(None, rows)))
-    source = "\n".join(map(" ".join, table.rows[:SOURCE_ROWS_MAX]))
-    yield Sentence(full_stop(head + shown), TABLE_WORTH, source)
-
-
-def _row_text(names: Sequence[str], row: Sequence[str]) -> str:
-    cells = [
-        phrase(f"{name} ", shorten(cell, CELL_CHARS_MAX))
-        for name, cell in zip(names, row, strict=True)
-    ]
-    return ", ".join(list(filter(None, cells))[:COLUMNS_SHOWN_MAX])
-
-
-TABLES = Rule("tables", read_table, write_each(_table_sentences))
+TABLES = Rule("tables", read_table, write_sentences)

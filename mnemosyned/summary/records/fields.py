@@ -1,33 +1,28 @@
-"""Labeled fields under common names, and the calendar entries made of them (ICS, labeled fields.
-
-Rows of a phone's calendar).
-"""
+"""Labeled fields under common names, and calendar entries: ICS, labeled fields, rows of a phone."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, tzinfo
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime, timedelta, tzinfo
 
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.summary.records.lines import (
     STAMP,
-    Moment,
-    Reading,
     Rule,
     Sentence,
-    closed,
+    Sentences,
     collapse,
+    enclose,
+    end_sentence,
     first_sentences,
     has_stamp_in_first_paragraph,
-    lines_of,
+    nonblank_lines,
     parse_epoch,
     parse_moment,
-    phrase,
-    previous_day,
     shorten,
     show_span,
-    write_each,
+    write_sentences,
 )
 
 BODY_CHARS_MAX = 240
@@ -89,36 +84,33 @@ def common_name(label: str) -> str:
     return LABELS.get(lower) or LABELS.get(re.sub(r"[\s_-]", "", lower), "")
 
 
-def field_moment(value: str) -> Moment | None:
-    """Return the time that a field holds."""
-    return parse_moment(value) or parse_epoch(value)
-
-
-def when_of(fields: Fields, zone: tzinfo) -> str:
-    """Return the time or span of the fields; what cannot be read stays as it is written."""
+def show_when(fields: Fields, zone: tzinfo) -> str:
+    """Return the time or span of the fields; an unreadable time stays as written."""
     start_text = fields.get("start") or fields.get("date") or ""
-    start = field_moment(start_text)
     end_text = fields.get("end", "")
-    end = field_moment(end_text)
+    start = parse_moment(start_text) or parse_epoch(start_text)
+    end = parse_moment(end_text) or parse_epoch(end_text)
     if start:
         unread_end = "" if end else collapse(end_text)
-        return show_span(start, end, zone) + phrase("–", unread_end)
+        return show_span(start, end, zone) + enclose("–", unread_end)
     if not start_text:
         return ""
-    return shorten(start_text + phrase("–", end_text), NAME_CHARS_MAX)
+    return shorten(start_text + enclose("–", end_text), NAME_CHARS_MAX)
 
 
 def event_sentence(fields: Fields, zone: tzinfo) -> str:
-    """Return "Dentist at Praxis Huber, Tue 10 March 2026, 08:20–08:50." and what is noted."""
+    """Return "Dentist at Praxis Huber, Tue 10 March 2026, 08:20–08:50." and the notes."""
     text = shorten(fields["title"], TITLE_CHARS_MAX).rstrip(".")
-    text += phrase(" at ", shorten(fields.get("place", ""), PLACE_CHARS_MAX))
-    text += phrase(", ", when_of(fields, zone))
-    extras = [_short(fields, name) for name in ("status", "duration")]
-    text = closed(text + phrase(" (", ", ".join(filter(None, extras)), ")"))
+    text += enclose(" at ", shorten(fields.get("place", ""), PLACE_CHARS_MAX))
+    text += enclose(", ", show_when(fields, zone))
+    extras = [
+        shorten(fields.get(name, ""), NAME_CHARS_MAX) for name in ("status", "duration")
+    ]
+    text = end_sentence(text + enclose(" (", ", ".join(filter(None, extras)), ")"))
     body = fields.get("body", "")
     if collapse(body) in text:
         return text
-    return f"{text} {closed(first_sentences(body, BODY_CHARS_MAX))}"
+    return f"{text} {end_sentence(first_sentences(body, BODY_CHARS_MAX))}"
 
 
 def message_sentence(fields: Fields, zone: tzinfo, *, kind: str = "Message") -> str:
@@ -126,32 +118,29 @@ def message_sentence(fields: Fields, zone: tzinfo, *, kind: str = "Message") -> 
     head = kind
     via = "in" if fields.get("sender") else "from"
     for label, name in (("from", "sender"), ("to", "recipient"), (via, "app")):
-        party = person(fields.get(name, ""))
-        head += phrase(f" {label} ", shorten(party, NAME_CHARS_MAX))
+        party = person_name(fields.get(name, ""))
+        head += enclose(f" {label} ", shorten(party, NAME_CHARS_MAX))
     body = fields.get("body", "")
     title = collapse(fields.get("title", ""))
     if title not in body:
         head += f", “{shorten(title, TITLE_CHARS_MAX).rstrip('.')}”"
-    head += phrase(", ", when_of(fields, zone))
+    head += enclose(", ", show_when(fields, zone))
     if not body.strip():
-        return closed(head)
-    return f"{head}: {closed(first_sentences(body, BODY_CHARS_MAX))}"
+        return end_sentence(head)
+    return f"{head}: {end_sentence(first_sentences(body, BODY_CHARS_MAX))}"
 
 
-def _short(fields: Fields, name: str) -> str:
-    return shorten(fields.get(name, ""), NAME_CHARS_MAX)
-
-
-def person(text: str) -> str:
+def person_name(text: str) -> str:
     """Return the name in an address such as `Ben Kofler <ben@example.org>`."""
     name = text.partition("<")[0].strip().strip("\"'")
     return name or text.strip(" <>")
 
 
 def read_fields(lines: Sequence[str]) -> dict[str, str] | None:
-    """Return the fields of lines of the form "Label: value"; a body goes on below.
+    """Return the fields of lines "Label: value"; a body may go on over several lines.
 
-    None where a line of another field has no label.
+    Returns None if any other line has no known label. Of equal labels the first counts; a time of
+    day completes a day before it.
     """
     fields: dict[str, str] = {}
     last = ""
@@ -159,8 +148,12 @@ def read_fields(lines: Sequence[str]) -> dict[str, str] | None:
         label, colon, value = line.partition(":")
         name = common_name(label.strip("*- \t"))
         if name and colon and value[:1] in " \t*":
-            last = name
-            _add(fields, name, value.strip(" \t*"))
+            last, text = name, value.strip(" \t*")
+            day = fields.get("date", "")
+            if name == "date" and "date" in fields and ":" in text and ":" not in day:
+                fields[name] = f"{day} {text}"
+            else:
+                fields.setdefault(name, text)
         elif last == "body":
             fields[last] = f"{fields[last]}\n{line}".strip()
         else:
@@ -168,16 +161,8 @@ def read_fields(lines: Sequence[str]) -> dict[str, str] | None:
     return fields
 
 
-def _add(fields: dict[str, str], name: str, value: str) -> None:
-    """Keep the first value of a name; a time of day completes a day before it."""
-    if name == "date" and name in fields and ":" in value and ":" not in fields[name]:
-        fields[name] += f" {value}"
-    else:
-        fields.setdefault(name, value)
-
-
 def split_title(text: str) -> tuple[str, str]:
-    """Return a title in capitals and the sentence after it, where the two can be told apart."""
+    """Return a title in capitals and the sentence after it, if the two can be told apart."""
     words = text.split()
     capital = 0
     for index, word in enumerate(words):
@@ -192,7 +177,7 @@ def split_title(text: str) -> tuple[str, str]:
 
 EVENTS_MAX = 200
 LABELED_LINES_MAX = 40
-WORTH = 0.75
+EVENT_WORTH = 0.75
 CANCELED_WORTH = 0.8
 
 _FOLDED = re.compile(r"\r?\n[ \t]")
@@ -207,7 +192,7 @@ _EVENT_ENDS = frozenset({"END:VEVENT", "END:VTODO"})
 _DEPTH_CHANGES = {
     "BEGIN:VALARM": 1, "END:VALARM": -1, "BEGIN:VTIMEZONE": 1, "END:VTIMEZONE": -1,
 }  # fmt: skip
-"""Where the parts of an event begin and end whose properties are not its own."""
+"""Begin and end of the parts of an event whose properties are not the event's."""
 _SHOWN_STATES = {
     "cancelled": "canceled",
     "canceled": "canceled",
@@ -236,85 +221,79 @@ _FLAT = re.compile(
 )
 
 
-def read_events(memory: MemoryRecord) -> tuple[Fields, ...] | None:
-    """Return the events that the whole memory is made of."""
+def read_calendar(memory: MemoryRecord, zone: tzinfo) -> Sentences | None:
+    """Return a sentence for each event of a memory made of calendar entries."""
     content = memory.content.strip()
+    events: Sequence[Fields]
     if content.startswith(("BEGIN:VCALENDAR", "BEGIN:VEVENT", "BEGIN:VTODO")):
-        return _read_ics(content)
-    if _EVENT_LABEL.match(content) and _TIME_LABEL.search(content):
-        fields = _read_labeled(content)
-        return (fields,) if fields else None
-    if not has_stamp_in_first_paragraph(content):
+        events = _read_ics(content)
+    elif _EVENT_LABEL.match(content) and _TIME_LABEL.search(content):
+        events = _read_labeled(content)
+    elif has_stamp_in_first_paragraph(content) and (match := _FLAT.fullmatch(content)):
+        # A row "title description start end created note", whose labels are lost.
+        title, body = split_title(" ".join(match["text"].split()))
+        times = {"start": match["start"], "end": match["end"]}
+        events = [{"title": title, **times, "body": body, "note": match["note"] or ""}]
+    else:
         return None
-    match = _FLAT.fullmatch(content)
-    return (_read_flat(match),) if match else None
+    return tuple(_event(fields, zone) for fields in events) or None
 
 
-def _read_ics(content: str) -> tuple[Fields, ...] | None:
-    """Read the events of iCalendar (RFC 5545)."""
-    lines = [line.strip() for line in _FOLDED.sub("", content).splitlines()]
-    properties = list(map(_PROPERTY.fullmatch, filter(None, lines)))
-    if None in properties:
-        return None
+def _read_ics(content: str) -> list[Fields]:
+    """Return the events of iCalendar (RFC 5545), none if a line is no property."""
     events: list[Fields] = []
     fields: dict[str, str] = {}
-    for name, value in _outer(filter(None, properties)):
+    depth = 0  # of alarms and time zones, whose properties are not the event's
+    for line in filter(None, map(str.strip, _FOLDED.sub("", content).splitlines())):
+        match = _PROPERTY.fullmatch(line)
+        if match is None:
+            return []
+        name, value = match["name"], match["value"]
+        depth += _DEPTH_CHANGES.get(f"{name}:{value}", 0)
+        if depth:
+            continue
         if name == "BEGIN":
             fields = {}
         elif f"{name}:{value}" in _EVENT_ENDS and fields.get("title"):
-            events.append(_closed_event(fields))
+            events.append(_finish_event(fields))
             fields = {}
         elif name in _ICS_NAMES:
-            fields[_ICS_NAMES[name]] = _ESCAPED.sub(_unescape, value)
-    return tuple(events[:EVENTS_MAX]) or None
+            fields[_ICS_NAMES[name]] = _ESCAPED.sub(
+                lambda mark: " " if mark[1] in "nN" else mark[1], value
+            )
+    return events[:EVENTS_MAX]
 
 
-def _outer(properties: Iterable[re.Match[str]]) -> Iterator[tuple[str, str]]:
-    """Yield the properties that are not those of an alarm or a time zone."""
-    depth = 0
-    for match in properties:
-        depth += _DEPTH_CHANGES.get(f"{match['name']}:{match['value']}", 0)
-        if depth == 0:
-            yield match["name"], match["value"]
-
-
-def _unescape(match: re.Match[str]) -> str:
-    return " " if match[1] in "nN" else match[1]
-
-
-def _closed_event(fields: dict[str, str]) -> Fields:
-    """Return an event with the last day of its span and the words of its rule."""
+def _finish_event(fields: dict[str, str]) -> Fields:
+    """Return an event with the last day of its span and its recurrence in words."""
     end = parse_moment(fields.get("end", ""))
-    if end and not isinstance(end, datetime):
-        fields["end"] = f"{previous_day(end):%Y-%m-%d}"
+    if end and not isinstance(end, datetime):  # the format excludes the last day
+        last = end - timedelta(1) if end > date.min else end
+        fields["end"] = f"{last:%Y-%m-%d}"
     status = fields.pop("status", "").lower()
     if status in _SHOWN_STATES:
         fields["status"] = _SHOWN_STATES[status]
-    if rule := _rule_words(fields.pop("rule", "")):
-        fields["duration"] = rule
-    return dict(fields)
-
-
-def _rule_words(rule: str) -> str:
+    rule = fields.pop("rule", "")
     parts = dict(part.partition("=")[::2] for part in rule.split(";"))
-    unit = _RULES.get(parts.get("FREQ", ""))
-    if not unit:
-        return ""
-    interval = parts.get("INTERVAL", "1")
-    return f"every {unit}" if interval == "1" else f"every {interval} {unit}s"
+    if unit := _RULES.get(parts.get("FREQ", "")):
+        interval = parts.get("INTERVAL", "1")
+        fields["duration"] = (
+            f"every {unit}" if interval == "1" else f"every {interval} {unit}s"
+        )
+    return fields
 
 
-def _read_labeled(content: str) -> Fields | None:
-    """Read "Event: …" with its other labels, one a line or all on one line."""
-    lines = lines_of(content)[:LABELED_LINES_MAX]
+def _read_labeled(content: str) -> list[Fields]:
+    """Return the event of "Event: …" with other labels, one a line or all on one line."""
+    lines = nonblank_lines(content)[:LABELED_LINES_MAX]
     fields = read_fields(lines) if len(lines) > 1 else _read_inline(content)
-    if fields is None or not fields.get("title"):
-        return None
-    timed = fields.get("start") or fields.get("date")
-    return fields if timed and len(fields["title"]) <= BODY_CHARS_MAX else None
+    if fields is None or not 0 < len(fields.get("title", "")) <= BODY_CHARS_MAX:
+        return []
+    return [fields] if fields.get("start") or fields.get("date") else []
 
 
 def _read_inline(content: str) -> dict[str, str] | None:
+    """Return the fields of "Event: Dentist, Start: 2026-03-10", labels on one line."""
     labels = list(_INLINE_LABEL.finditer(content))
     if len(labels) < 2 or labels[0].start() > 0:
         return None
@@ -326,33 +305,20 @@ def _read_inline(content: str) -> dict[str, str] | None:
     return fields
 
 
-def _read_flat(match: re.Match[str]) -> Fields:
-    """Read a row "title description start end created note", whose labels are lost."""
-    title, body = split_title(" ".join(match["text"].split()))
-    fields = {"title": title, "start": match["start"], "end": match["end"]}
-    fields |= {"body": body} if body else {}
-    return fields | {"note": match["note"] or ""}
-
-
-def _sentences(
-    reading: Reading[tuple[Fields, ...]], zone: tzinfo
-) -> Iterator[Sentence]:
-    """Write each event as one sentence."""
-    for fields in reading.value:
-        source = [fields.get(name, "") for name in _SOURCE_NAMES]
-        worth = CANCELED_WORTH if fields.get("status") == "canceled" else WORTH
-        yield Sentence(_text(fields, zone), worth, " ".join(source))
-
-
-def _text(fields: Fields, zone: tzinfo) -> str:
-    start = parse_moment(fields.get("start", ""))
+def _event(fields: Fields, zone: tzinfo) -> Sentence:
+    """Return the sentence of an event; a row without a title is quoted after its time."""
     title = fields["title"]
-    is_one_text = "note" in fields and "body" not in fields
-    if not is_one_text or start is None:
+    start = parse_moment(fields.get("start", ""))
+    if "note" in fields and not fields["body"] and start:
+        span = show_span(start, parse_moment(fields.get("end", "")), zone)
+        quoted = end_sentence(first_sentences(title, BODY_CHARS_MAX))
+        text = f"Event, {span}: {quoted}"
+    else:
         short = {"title": shorten(title, BODY_CHARS_MAX)}
-        return event_sentence({**fields, **short}, zone)
-    span = show_span(start, parse_moment(fields.get("end", "")), zone)
-    return f"Event, {span}: {closed(first_sentences(title, BODY_CHARS_MAX))}"
+        text = event_sentence({**fields, **short}, zone)
+    worth = CANCELED_WORTH if fields.get("status") == "canceled" else EVENT_WORTH
+    source = [fields.get(name, "") for name in _SOURCE_NAMES]
+    return Sentence(text, worth, " ".join(source))
 
 
-CALENDARS = Rule("calendar entries", read_events, write_each(_sentences))
+CALENDARS = Rule("calendar entries", read_calendar, write_sentences)

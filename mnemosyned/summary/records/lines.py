@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from typing import Generic, TypeVar
 
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.values import MemoryRecord
-from mnemosyned.summary.records.matching import first_match, grouped
 from mnemosyned.text.dates.formatting import format_period
 from mnemosyned.text.sentences import sentences
 from mnemosyned.text.tokens import TokenKind, tokens
@@ -56,8 +54,125 @@ _STOP_WORDS = frozenset(
     em com do da no na os as que não um uma
     """.split()
 )
-"""Function words of the common European languages: what records have few of."""
+"""Function words of the common European languages, of which records have few."""
 _TERM_KINDS = frozenset({TokenKind.WORD, TokenKind.IDENTIFIER, TokenKind.VERSION})
+
+T = TypeVar("T")
+S = TypeVar("S")
+K = TypeVar("K", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordLine:
+    """A line of a summary that stands for records."""
+
+    text: str
+    """A whole sentence or a whole record, readable alone."""
+    index_terms: tuple[str, ...]
+    """Words of the records that the text leaves out, for the index."""
+    position: int
+    """Index of the first memory of the line."""
+    worth: float
+    """How much the line deserves room, from 0 to 1."""
+    memories: int
+    """Number of memories of the line."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordSummary:
+    """Lines for the records of a group, and the memories that are prose."""
+
+    lines: tuple[RecordLine, ...]
+    prose: tuple[MemoryRecord, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading(Generic[T]):
+    """A memory and the value that a rule read in it."""
+
+    position: int
+    memory: MemoryRecord
+    value: T
+
+
+@dataclass(frozen=True, slots=True)
+class Rule(Generic[T]):
+    """A kind of record: how it is recognized and how a group of it is written."""
+
+    plural: str
+    """Name of the kind where lines are left out: "and 14 more commits"."""
+    read: Callable[[MemoryRecord, tzinfo], T | None]
+    """Reads a memory, or returns None if the whole memory is no such record."""
+    write: Callable[[Sequence[Reading[T]], tzinfo], Iterable[RecordLine]]
+    """Writes the lines for all memories that the rule read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """Sentence about one memory, before equal sentences are counted."""
+
+    text: str
+    worth: float
+    source: str
+    """Text of the record, whose words go to the index if the sentence lacks them."""
+
+
+Sentences = tuple[Sentence, ...]
+"""A record as the sentences it becomes."""
+
+
+def write_sentences(
+    readings: Sequence[Reading[Sentences]], _zone: tzinfo
+) -> Iterator[RecordLine]:
+    """Write the sentences of all memories, equal ones once with their count."""
+    return merge_equal(
+        (reading.position, sentence)
+        for reading in readings
+        for sentence in reading.value
+    )
+
+
+def merge_equal(sentences: Iterable[tuple[int, Sentence]]) -> Iterator[RecordLine]:
+    """Write each distinct sentence once, with its count if it repeats."""
+    for pairs in group_by(sentences, lambda pair: pair[1].text).values():
+        sentence = pairs[0][1]
+        text = sentence.text
+        if len(pairs) > 1:
+            text = f"{text.removesuffix('.')} ({len(pairs)} times)."
+        positions = [position for position, _ in pairs]
+        yield make_line(text, sentence.source, positions, sentence.worth)
+
+
+def make_line(
+    text: str, source: str, positions: Sequence[int], worth: float
+) -> RecordLine:
+    """Return the line for the memories at the positions, with index terms of the source."""
+    terms = index_terms(source, text)
+    return RecordLine(text, terms, positions[0], worth, memories=len(set(positions)))
+
+
+def first_match(patterns: Iterable[re.Pattern[str]], text: str) -> re.Match[str] | None:
+    """Return the match of the first pattern for the whole text, or None."""
+    for pattern in patterns:
+        if match := pattern.fullmatch(text):
+            return match
+    return None
+
+
+def first_reading(readers: Iterable[Callable[[S], T | None]], source: S) -> T | None:
+    """Return the value of the first reader that can read the source, or None."""
+    for reader in readers:
+        if value := reader(source):
+            return value
+    return None
+
+
+def group_by(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    """Return the items by their key, in the order of the items."""
+    groups: dict[K, list[T]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
 
 
 def collapse(text: str) -> str:
@@ -74,7 +189,7 @@ def without_hashes(text: str) -> str:
 
 
 def shorten(text: str, chars_max: int) -> str:
-    """Return the text without hashes, cut after a word with an ellipsis where it is too long."""
+    """Return the text without hashes, cut after a word with an ellipsis if it is too long."""
     clean = without_hashes(text)
     if len(clean) <= chars_max:
         return clean
@@ -96,33 +211,33 @@ def first_sentences(text: str, chars_max: int) -> str:
     return shorten(result, chars_max)
 
 
-def closed(text: str) -> str:
-    """Return the text with a full stop, unless it ends a sentence already."""
+def end_sentence(text: str) -> str:
+    """Return the text with a full stop, unless it has an end mark."""
     return text if text.endswith(_ENDS) else f"{text}."
 
 
-def full_stop(text: str) -> str:
-    """Return the text with a full stop, which an ellipsis at the end of a part swallows."""
+def end_line(text: str) -> str:
+    """Return the text with a full stop, except after an ellipsis."""
     return f"{text}.".replace("….", "…")
 
 
-def phrase(before: str, text: str, after: str = "") -> str:
-    """Return the text between its marks, or nothing where there is no text."""
+def enclose(before: str, text: str, after: str = "") -> str:
+    """Return the text between two marks, or an empty text if it is empty."""
     return f"{before}{text}{after}" if text else ""
 
 
-def plural(count: int, noun: str) -> str:
-    """Return the noun in the form that a number asks for."""
+def pluralize(count: int, noun: str) -> str:
+    """Return the noun in the singular or plural."""
     return noun if count == 1 else f"{noun}s"
 
 
-def counted(count: int, noun: str) -> str:
-    """Return a number with its noun in the right form."""
-    return f"{count} {plural(count, noun)}"
+def show_count(count: int, noun: str) -> str:
+    """Return "1 commit" or "2 commits"."""
+    return f"{count} {pluralize(count, noun)}"
 
 
-def listed(names: Sequence[str], limit: int) -> str:
-    """Return names joined as in a sentence; those past the limit are counted."""
+def join_names(names: Sequence[str], limit: int) -> str:
+    """Return "a, b and c"; names past the limit are counted: "a, b and 3 more"."""
     shown = list(names[:limit])
     left = len(names) - len(shown)
     if left:
@@ -133,7 +248,7 @@ def listed(names: Sequence[str], limit: int) -> str:
 
 
 def index_terms(source: str, text: str) -> tuple[str, ...]:
-    """Return distinct words of the source that the text leaves out, without hashes."""
+    """Return distinct words of the source that the text lacks, without hashes."""
     clean = without_hashes(source[:TERM_SOURCE_CHARS_MAX])
     if len(clean) <= len(text) and clean in text:
         return ()
@@ -161,128 +276,18 @@ def is_prose(line: str) -> bool:
     return stops >= PROSE_STOP_SHARE * len(words)
 
 
-def lines_of(text: str) -> list[str]:
-    """Return the lines of a text that are not blank, without trailing spaces."""
+def nonblank_lines(text: str) -> list[str]:
+    """Return the non-blank lines of a text, without trailing spaces."""
     return [
         line[:LINE_CHARS_MAX].rstrip() for line in text.splitlines() if line.strip()
     ]
 
 
-def below_command(lines: list[str]) -> tuple[str, list[str]]:
-    """Return the command that a first line `$ make test` shows, and the lines below it."""
+def split_command(lines: list[str]) -> tuple[str, list[str]]:
+    """Return the command of a first line `$ make test`, and the lines below."""
     if not lines[0].startswith("$ "):
         return "", lines
     return lines[0].removeprefix("$ "), lines[1:]
-
-
-def most_common(names: Iterable[str]) -> list[tuple[str, int]]:
-    """Return names with their counts, the most frequent first, equals in order."""
-    return Counter(names).most_common()
-
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class RecordLine:
-    """A line of a summary that stands for records."""
-
-    text: str
-    """A whole sentence or a whole record, readable alone."""
-    index_terms: tuple[str, ...]
-    """Words worth finding it by that the text leaves out."""
-    position: int
-    """Index of the first memory it stands for."""
-    worth: float
-    """How much it deserves room, from 0 to 1."""
-    memories: int
-    """How many memories it stands for."""
-
-
-@dataclass(frozen=True, slots=True)
-class RecordSummary:
-    """Lines for the records of a group, and the memories that are prose."""
-
-    lines: tuple[RecordLine, ...]
-    prose: tuple[MemoryRecord, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Reading(Generic[T]):
-    """A memory that a rule took, and what the rule read in it."""
-
-    position: int
-    memory: MemoryRecord
-    value: T
-
-
-Writer = Callable[[Sequence[Reading[T]], tzinfo], Iterable[RecordLine]]
-"""What makes the lines for the memories that one rule took."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rule(Generic[T]):
-    """A kind of record: how it is recognized and how a group of it is written."""
-
-    plural: str
-    """Its name where lines are left out: "and 14 more commits"."""
-    read: Callable[[MemoryRecord], T | None]
-    write: Writer[T]
-
-
-def make_line(
-    text: str, source: str, positions: Sequence[int], worth: float
-) -> RecordLine:
-    """Return the line for the memories at the positions, with words of the source."""
-    return RecordLine(
-        text=text,
-        index_terms=index_terms(source, text),
-        position=positions[0],
-        worth=worth,
-        memories=len(set(positions)),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Sentence:
-    """Sentence about one memory, before equal sentences are counted."""
-
-    text: str
-    worth: float
-    source: str
-    """Text whose words the sentence may leave out."""
-
-
-def write_each(
-    describe: Callable[[Reading[T], tzinfo], Iterable[Sentence]],
-) -> Writer[T]:
-    """Return the writer that describes each memory alone and merges equal sentences."""
-
-    def write(readings: Sequence[Reading[T]], zone: tzinfo) -> Iterator[RecordLine]:
-        return merge_equal(
-            (reading.position, sentence)
-            for reading in readings
-            for sentence in describe(reading, zone)
-        )
-
-    return write
-
-
-def merge_equal(
-    sentences: Iterable[tuple[int, Sentence]],
-) -> Iterator[RecordLine]:
-    """Write each distinct sentence once; say how often where it repeats."""
-    for pairs in grouped(sentences, _text).values():
-        sentence = pairs[0][1]
-        text = sentence.text
-        if len(pairs) > 1:
-            text = f"{text.removesuffix('.')} ({len(pairs)} times)."
-        positions = [position for position, _ in pairs]
-        yield make_line(text, sentence.source, positions, sentence.worth)
-
-
-def _text(pair: tuple[int, Sentence]) -> str:
-    return pair[1].text
 
 
 Moment = datetime | date
@@ -295,13 +300,7 @@ _DAY = r"(?P<year>\d{4})[-/.]?(?P<month>\d\d)[-/.]?(?P<day>\d\d)"
 _CLOCK = r"(?P<hour>\d\d):?(?P<minute>\d\d)(?::?(?P<second>\d\d))?(?:[.,]\d+)?"
 _OFFSET = r"(?P<offset>Z|UTC|GMT|[+-]\d\d:?\d\d)"
 _ISO = re.compile(rf"{_DAY}(?:[T ]{_CLOCK}\s?{_OFFSET}?)?")
-_MONTHS = dict(
-    zip(
-        "jan feb mar apr may jun jul aug sep oct nov dec".split(),
-        range(1, 13),
-        strict=True,
-    )
-)
+_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
 _RFC = re.compile(
     r"(?:\w{3},? )?(?P<day>\d{1,2}) (?P<name>\w{3})\w* (?P<year>\d{4})"
     rf"(?:,? {_CLOCK}(?: {_OFFSET})?)?(?: \(\w+\))?"
@@ -318,13 +317,35 @@ _EPOCH = re.compile(r"1\d{9}(?:\d{3})?(?:\.\d+)?")
 
 
 def parse_moment(text: str) -> Moment | None:
-    """Return the time that the whole text spells, or None."""
+    """Return the time or day that the whole text spells, or None."""
     match = first_match(_MOMENT_FORMS, text.strip())
-    return _build(match) if match else None
+    if match is None:
+        return None
+    parts = match.groupdict("")
+    name, offset = parts.get("name", "").lower(), parts.get("offset", "")
+    try:
+        month = _MONTHS.index(name) + 1 if name else int(parts["month"])
+        day = date(int(parts["year"]), month, int(parts["day"]))
+        if not parts["hour"]:
+            return day
+        hour, minute, second = (
+            int(parts[unit] or 0) for unit in ("hour", "minute", "second")
+        )
+        clock = time(hour, minute, second)
+    except ValueError:
+        return None
+    if not offset:
+        return datetime.combine(day, clock)
+    ahead = 0 if offset.isalpha() else int(offset[1:3]) * 60 + int(offset[-2:])
+    try:
+        zone = timezone(timedelta(minutes=-ahead if offset[0] == "-" else ahead))
+    except ValueError:
+        return None
+    return datetime.combine(day, clock, zone)
 
 
 def has_stamp_in_first_paragraph(text: str) -> bool:
-    """Tell whether a text may be a row of a phone, which has its time before any gap."""
+    """Tell whether a text may be a row of a phone: with a time in its first paragraph."""
     stamp = _STAMP.search(text)
     return stamp is not None and "\n\n" not in text[: stamp.start()]
 
@@ -341,79 +362,42 @@ def show_moment(moment: Moment, zone: tzinfo) -> str:
     """Return a time as `Tue 10 March 2026, 08:20`."""
     if not isinstance(moment, datetime):
         return format_period(moment, moment)
-    local = localized(moment, zone)
+    local = to_zone(moment, zone)
     return f"{format_period(local.date(), local.date())}, {local:%H:%M}"
 
 
 def show_span(start: Moment, end: Moment | None, zone: tzinfo) -> str:
-    """Return both ends of a span, the day once where it is the same."""
-    if end is None or not _ordered(start, end):
+    """Return the start and end of a span; a common day stands once."""
+    is_clocked = isinstance(start, datetime)
+    if end is None or is_clocked != isinstance(end, datetime):
         return show_moment(start, zone)
-    if isinstance(start, datetime) and isinstance(end, datetime):
-        first, last = localized(start, zone), localized(end, zone)
-        if first == last:
+    try:
+        if end < start:
             return show_moment(start, zone)
-        if first.date() == last.date():
-            return f"{show_moment(start, zone)}–{last:%H:%M}"
-        return f"{show_moment(start, zone)} – {show_moment(end, zone)}"
-    return format_period(_day(start), _day(end))
+    except TypeError:  # one has a zone and one has none
+        return show_moment(start, zone)
+    if not (isinstance(start, datetime) and isinstance(end, datetime)):
+        return format_period(start, end)
+    first, last = to_zone(start, zone), to_zone(end, zone)
+    if first == last:
+        return show_moment(start, zone)
+    if first.date() == last.date():
+        return f"{show_moment(start, zone)}–{last:%H:%M}"
+    return f"{show_moment(start, zone)} – {show_moment(end, zone)}"
 
 
 def show_clock(moment: Moment | None, zone: tzinfo) -> str:
-    """Return the time of day as `08:20`, empty for a day."""
+    """Return the time of day as `08:20`, or an empty text for a day."""
     if not isinstance(moment, datetime):
         return ""
-    return f"{localized(moment, zone):%H:%M}"
+    return f"{to_zone(moment, zone):%H:%M}"
 
 
-def localized(moment: datetime, zone: tzinfo) -> datetime:
-    """Return the reading of the zone's clock; a wall-clock time stays as it is."""
+def to_zone(moment: datetime, zone: tzinfo) -> datetime:
+    """Return a time in the zone; a wall-clock time stays unchanged."""
     return moment if moment.tzinfo is None else in_zone(moment, zone)
 
 
 def previous_day(day: date) -> date:
     """Return the day before, for ends that a format excludes."""
     return day - timedelta(1) if day > date.min else day
-
-
-def _ordered(start: Moment, end: Moment) -> bool:
-    if isinstance(start, datetime) != isinstance(end, datetime):
-        return False
-    try:
-        return end >= start
-    except TypeError:  # one has a zone and one has none
-        return False
-
-
-def _day(moment: Moment) -> date:
-    return moment.date() if isinstance(moment, datetime) else moment
-
-
-def _build(match: re.Match[str]) -> Moment | None:
-    parts = match.groupdict("")
-    name = parts.get("name", "").lower()
-    month = _MONTHS.get(name, 0) if name else int(parts["month"])
-    try:
-        day = date(int(parts["year"]), month, int(parts["day"]))
-        if not parts["hour"]:
-            return day
-        return datetime(
-            day.year,
-            day.month,
-            day.day,
-            int(parts["hour"]),
-            int(parts["minute"]),
-            int(parts["second"] or 0),
-            tzinfo=_offset(parts.get("offset", "")),
-        )
-    except ValueError:
-        return None
-
-
-def _offset(text: str) -> timezone | None:
-    if not text:
-        return None
-    if text in {"Z", "UTC", "GMT"}:
-        return UTC
-    minutes = int(text[1:3]) * 60 + int(text[-2:])
-    return timezone(timedelta(minutes=-minutes if text[0] == "-" else minutes))

@@ -1,8 +1,9 @@
-"""Log lines counted by level and template, and stack traces with the deepest frame of one's own code."""
+"""Log lines counted by level and template, and stack traces with the deepest own frame."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
@@ -11,25 +12,25 @@ from typing import Any
 
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.values import MemoryRecord
-from mnemosyned.summary.records.data import first_of, read_json
+from mnemosyned.summary.records.data import first_of, parse_json
 from mnemosyned.summary.records.lines import (
     Reading,
     RecordLine,
     Rule,
-    below_command,
-    counted,
-    full_stop,
+    enclose,
+    end_line,
+    first_match,
+    group_by,
     is_prose,
-    lines_of,
-    listed,
+    join_names,
     make_line,
-    most_common,
+    nonblank_lines,
     parse_moment,
-    phrase,
     shorten,
+    show_count,
     show_moment,
+    split_command,
 )
-from mnemosyned.summary.records.matching import first_match, grouped
 
 LOG_LINES_MAX = 20_000
 QUOTED_MAX = 6
@@ -104,37 +105,27 @@ class LogEntry:
     """The HTTP status, of a line of an access log."""
 
 
-def read_log(memory: MemoryRecord) -> tuple[LogEntry, ...] | None:
+def read_log(memory: MemoryRecord, _zone: tzinfo) -> tuple[LogEntry, ...] | None:
     """Return the entries of a memory that is nothing but log lines."""
     content = memory.content.strip()
     if content.startswith("{"):
-        return _read_json_log(memory)
+        return _read_json_log(content)
     if not _STAMP_SIGN.search(content, 0, 120):
         return None
-    _, lines = below_command(lines_of(content)[:LOG_LINES_MAX])
+    _, lines = split_command(nonblank_lines(content)[:LOG_LINES_MAX])
     entries: list[LogEntry] = []
     for line in lines:
         if entry := _read_line(line):
             entries.append(entry)
-        elif entries and _may_continue(line):
-            entries[-1] = _continued(entries[-1], line)
-        else:
+        elif not entries or (is_prose(line) and not line.startswith((" ", "\t"))):
             return None
+        elif _CRASH.fullmatch(line):  # the line below an entry names its error
+            last = entries[-1]
+            entries[-1] = replace(last, message=f"{last.message}: {line}")
     others = len(lines) - len(entries)
     if not entries or others > CONTINUED_SHARE_MAX * len(lines):
         return None
     return tuple(entries)
-
-
-def _may_continue(line: str) -> bool:
-    return line.startswith((" ", "\t")) or not is_prose(line)
-
-
-def _continued(entry: LogEntry, line: str) -> LogEntry:
-    """Return an entry with the error that the line below it names."""
-    if not _CRASH.fullmatch(line):
-        return entry
-    return replace(entry, message=f"{entry.message}: {line}")
 
 
 def _read_line(line: str) -> LogEntry | None:
@@ -146,7 +137,7 @@ def _read_line(line: str) -> LogEntry | None:
 
 
 def _read_pairs(line: str) -> LogEntry | None:
-    """Read a line of logfmt: `time=… level=… msg="…"` and further values."""
+    """Read a line of logfmt: `time=… level=… msg="…"` and other values."""
     pairs = {name: quoted or bare for name, quoted, bare in _PAIR.findall(line)}
     level = _LEVEL_NAMES.get(pairs.pop("level", "").lower())
     message = pairs.pop("msg", "") or pairs.pop("message", "")
@@ -155,7 +146,7 @@ def _read_pairs(line: str) -> LogEntry | None:
     if not level or not message or not when:
         return None
     values = ", ".join(f"{name} {value}" for name, value in pairs.items())
-    return LogEntry(level, message + phrase(" (", values, ")"), when)
+    return LogEntry(level, message + enclose(" (", values, ")"), when)
 
 
 def _read_request(match: re.Match[str]) -> LogEntry:
@@ -171,23 +162,18 @@ def _read_entry(parts: dict[str, str]) -> LogEntry:
     message, unit = parts["message"], parts.get("unit", "")
     name = parts.get("level") or parts.get("letter", "")
     if unit:
-        name, message = _inner_level(message)
+        inner = _INNER_LEVEL.match(message)
+        name = inner["level"] if inner else ""
+        message = message[inner.end() :] if inner else message
     trouble = "error" if _FAILING.search(message) else "info"
-    said = phrase("", unit, ": ") + message
     stamp = parts.get("when", "").replace(",", " ")
     offset = parts.get("offset", "").strip()
     return LogEntry(
         level=_LEVEL_NAMES.get(name.lower(), trouble),
-        message=said.strip(),
+        message=f"{enclose('', unit, ': ')}{message}".strip(),
         when=_instant(f"{stamp}{offset}"),
         clock=parts.get("clock", ""),
     )
-
-
-def _inner_level(message: str) -> tuple[str, str]:
-    """Return the level at the beginning of a message, and what follows it."""
-    match = _INNER_LEVEL.match(message)
-    return (match["level"], message[match.end() :]) if match else ("", message)
 
 
 def _instant(text: str) -> datetime | None:
@@ -195,9 +181,9 @@ def _instant(text: str) -> datetime | None:
     return moment if isinstance(moment, datetime) else None
 
 
-def _read_json_log(memory: MemoryRecord) -> tuple[LogEntry, ...] | None:
+def _read_json_log(content: str) -> tuple[LogEntry, ...] | None:
     """Read JSON lines that have a level, a message and a time."""
-    value = read_json(memory)
+    value = parse_json(content)
     objects = value if isinstance(value, list) else [value]
     entries: list[LogEntry] = []
     for item in objects[:LOG_LINES_MAX]:
@@ -216,87 +202,80 @@ def _read_object(item: Mapping[str, Any]) -> LogEntry | None:
     if not name or not isinstance(message, str) or when is None:
         return None
     cause = first_of(item, "error", "err", "exception")
-    said = f"{message}: {cause}" if isinstance(cause, str) else message
-    return LogEntry(name, said, _instant(str(when)))
+    if isinstance(cause, str):
+        message = f"{message}: {cause}"
+    return LogEntry(name, message, _instant(str(when)))
 
 
-@dataclass(frozen=True, slots=True)
-class _PlacedEntry:
-    """An entry with its memory."""
-
-    reading: Reading[tuple[LogEntry, ...]]
-    entry: LogEntry
+LogReading = Reading[LogEntry]
+"""A log entry with its memory."""
 
 
 def write_logs(
     readings: Sequence[Reading[tuple[LogEntry, ...]]], zone: tzinfo
 ) -> Iterator[RecordLine]:
-    """Write how many lines there are of each level, and quote errors and warnings once."""
-    placed = [
-        _PlacedEntry(reading, entry) for reading in readings for entry in reading.value
+    """Write the number of lines of each level, and quote each error and warning once."""
+    entries = [
+        Reading(reading.position, reading.memory, entry)
+        for reading in readings
+        for entry in reading.value
     ]
-    troubles = [item for item in placed if item.entry.level in _TROUBLES]
-    if len(placed) > 1 or not troubles:
-        yield _overview(placed, zone)
-    kinds = sorted(grouped(troubles, _kind).values(), key=_rank)
+    troubles = [item for item in entries if item.value.level in _TROUBLES]
+    if len(entries) > 1 or not troubles:
+        yield _overview(entries, zone)
+    groups = group_by(
+        troubles, lambda item: (item.value.level, _template(item.value.message))
+    )
+    # Errors before warnings, and frequent before rare.
+    kinds = sorted(
+        groups.values(),
+        key=lambda items: (items[0].value.level != "error", -len(items)),
+    )
     for items in kinds[:QUOTED_MAX]:
-        yield _quoted(items, zone)
-    hidden = kinds[QUOTED_MAX:]
-    if hidden:
-        yield _left_over(hidden)
+        yield _quote_trouble(items, zone)
+    if hidden := kinds[QUOTED_MAX:]:
+        items = list(chain.from_iterable(hidden))
+        more = show_count(len(hidden), "more kind")
+        lines = show_count(len(items), "line")
+        text = f"The log has {more} of errors and warnings, in {lines}."
+        source = "\n".join(group[0].value.message for group in hidden[:40])
+        yield _log_line(text, source, items, LOG_WORTH)
 
 
-def _kind(item: _PlacedEntry) -> tuple[str, str]:
-    return item.entry.level, _template(item.entry.message)
+def _log_line(
+    text: str, source: str, items: Sequence[LogReading], worth: float
+) -> RecordLine:
+    return make_line(text, source, [item.position for item in items], worth)
 
 
-def _rank(items: Sequence[_PlacedEntry]) -> tuple[bool, int]:
-    """Order errors before warnings, and those that came often before the others."""
-    return items[0].entry.level != "error", -len(items)
-
-
-def _overview(placed: Sequence[_PlacedEntry], zone: tzinfo) -> RecordLine:
-    """Return how many lines of which levels from when to when, and the commonest messages."""
-    entries = [item.entry for item in placed]
-    first, last = _time(placed[0], zone), _time(placed[-1], zone)
+def _overview(items: Sequence[LogReading], zone: tzinfo) -> RecordLine:
+    """Return the number of lines of each level, their time span and commonest messages."""
+    entries = [item.value for item in items]
+    first, last = _show_time(items[0], zone), _show_time(items[-1], zone)
     span = first if first == last else f"{first} to {last.rpartition(', ')[2]}"
     if all(entry.status for entry in entries):
-        text = f"{counted(len(entries), 'request')}, {span}: {_statuses(entries)}"
+        counts = Counter(entry.status for entry in entries).most_common()
+        statuses = [f"{count} with status {status}" for status, count in counts]
+        text = f"{show_count(len(entries), 'request')}, {span}: "
+        text += join_names(statuses, 5)
     elif len(entries) == 1:
         message = shorten(entries[0].message, LOG_MESSAGE_CHARS_MAX)
         text = f"Log, {span}: {message.rstrip('.')}"
     else:
-        text = f"{counted(len(entries), 'log line')}, {span} ({_levels(entries)})"
-        text += phrase(": ", _commonest(entries))
+        counts = Counter(entry.level for entry in entries).most_common()
+        levels = ", ".join(
+            show_count(count, level) if level in _TROUBLES else f"{count} {level}"
+            for level, count in counts
+        )
+        text = f"{show_count(len(entries), 'log line')}, {span} ({levels})"
+        text += enclose(": ", _commonest(entries))
     quiet = [entry.message for entry in entries if entry.level == "info"]
     source = "\n".join(quiet[:200])[:SOURCE_CHARS_MAX]
-    return _entry_line(full_stop(text), source, placed, LOG_WORTH)
+    return _log_line(end_line(text), source, items, LOG_WORTH)
 
 
-def _entry_line(
-    text: str, source: str, items: Sequence[_PlacedEntry], worth: float
-) -> RecordLine:
-    positions = [item.reading.position for item in items]
-    return make_line(text, source, positions, worth)
-
-
-def _statuses(entries: Sequence[LogEntry]) -> str:
-    counts = most_common(entry.status for entry in entries)
-    return listed([f"{count} with status {status}" for status, count in counts], 5)
-
-
-def _levels(entries: Sequence[LogEntry]) -> str:
-    counts = most_common(entry.level for entry in entries)
-    return ", ".join(_share(level, count) for level, count in counts)
-
-
-def _share(level: str, count: int) -> str:
-    """Return "2 warnings" or "3 info"."""
-    return counted(count, level) if level in _TROUBLES else f"{count} {level}"
-
-
-def _times(messages: Sequence[str]) -> str:
-    """Return how often a message came, and whether always in the same words."""
+def _repetitions(messages: Sequence[str]) -> str:
+    """Return "(3 times)" for equal messages, "(and 2 more like it)" for similar ones."""
     if len(messages) == 1:
         return ""
     if len(set(messages)) == 1:
@@ -307,48 +286,39 @@ def _times(messages: Sequence[str]) -> str:
 def _commonest(entries: Sequence[LogEntry]) -> str:
     """Return the commonest plain messages, the first of each template as it stands."""
     plain = [entry.message for entry in entries if entry.level not in _TROUBLES]
-    groups = sorted(grouped(plain, _template).values(), key=len, reverse=True)
+    groups = sorted(group_by(plain, _template).values(), key=len, reverse=True)
     shown = [
-        shorten(messages[0], INFO_CHARS_MAX).rstrip(".") + _times(messages)
+        shorten(messages[0], INFO_CHARS_MAX).rstrip(".") + _repetitions(messages)
         for messages in groups[:TEMPLATES_MAX]
     ]
     return "; ".join(shown)
 
 
 def _template(message: str) -> str:
-    """Return a message with its values blanked, alike for messages that differ in them only."""
+    """Return a message with its values blanked: equal for messages of one kind."""
     return _VALUES.sub("#", message[:LOG_MESSAGE_CHARS_MAX])
 
 
-def _quoted(items: Sequence[_PlacedEntry], zone: tzinfo) -> RecordLine:
-    """Return an error or warning in its own words, and how often it came."""
-    entry = items[0].entry
+def _quote_trouble(items: Sequence[LogReading], zone: tzinfo) -> RecordLine:
+    """Return the line of an error or warning in its own words, with its count."""
+    entry = items[0].value
     message = shorten(entry.message, LOG_MESSAGE_CHARS_MAX).rstrip(".")
-    message = phrase("status ", entry.status, " on ") + message
-    messages = [item.entry.message for item in items]
-    head = f"{entry.level.capitalize()}, {_time(items[0], zone)}"
-    text = full_stop(f"{head}: {message}{_times(messages)}")
+    message = enclose("status ", entry.status, " on ") + message
+    messages = [item.value.message for item in items]
+    head = f"{entry.level.capitalize()}, {_show_time(items[0], zone)}"
+    text = end_line(f"{head}: {message}{_repetitions(messages)}")
     worth = ERROR_WORTH if entry.level == "error" else WARNING_WORTH
-    return _entry_line(text, "\n".join(messages[:20]), items, worth)
+    return _log_line(text, "\n".join(messages[:20]), items, worth)
 
 
-def _left_over(groups: Sequence[Sequence[_PlacedEntry]]) -> RecordLine:
-    items = list(chain.from_iterable(groups))
-    kinds = counted(len(groups), "more kind")
-    lines = counted(len(items), "line")
-    text = f"The log has {kinds} of errors and warnings, in {lines}."
-    source = "\n".join(group[0].entry.message for group in groups[:40])
-    return _entry_line(text, source, items, LOG_WORTH)
-
-
-def _time(item: _PlacedEntry, zone: tzinfo) -> str:
-    """Return the time of an entry: its own, or the time of day with the memory's date."""
-    entry = item.entry
+def _show_time(item: LogReading, zone: tzinfo) -> str:
+    """Return the time of an entry, or else the time of day of its memory."""
+    entry = item.value
     if entry.when:
         return show_moment(entry.when, zone)
     if entry.clock:
         return entry.clock[:5]
-    return f"{in_zone(item.reading.memory.created_at, zone):%H:%M}"
+    return f"{in_zone(item.memory.created_at, zone):%H:%M}"
 
 
 LOGS = Rule("log lines", read_log, write_logs)
@@ -403,7 +373,7 @@ _FRAMES = tuple(
         r"#\d+ (?P<path>/[^\s(]+)\((?P<line>\d+)\): (?P<function>.*)",
     )
 )
-_FOREIGN = re.compile(
+_LIBRARY = re.compile(
     r"site-packages|dist-packages|node_modules|node:|internal/|<frozen|<anonymous>|<string>"
     r"|lib/python3|^(?:java|javax|jdk|sun|kotlin|scala|jakarta)\.|^org\.(?:springframework|apache|junit)"
     r"|/usr/(?:local/)?(?:lib|go)/|/rustc/|/go/pkg/mod/|/vendor/|^System\.|^Microsoft\.|/gems/"
@@ -423,41 +393,34 @@ _SIGNS = (
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """A stack trace's gist."""
+    """Error and deepest own frame of a stack trace."""
 
     error: str
     message: str
     place: str
-    """Function, file and line of the deepest frame of one's own code."""
+    """Function, file and line of the deepest frame that belongs to no library."""
     names: str = ""
-    """Errors, files and functions of one's own code on the way."""
+    """Errors, files and functions of the frames that belong to no library."""
     repeats: int = 1
 
 
-def read_trace(memory: MemoryRecord) -> Trace | None:
-    """Return the gist of a memory that is nothing but a stack trace."""
+def read_trace(memory: MemoryRecord, _zone: tzinfo) -> Trace | None:
+    """Return the error of a memory that is nothing but a stack trace."""
     content = memory.content.strip("\n")
-    if not _may_be_trace(content):
+    is_framed = "\n" in content or "panicked at" in content
+    if not is_framed or not any(sign in content for sign in _SIGNS):
         return None
-    lines = lines_of(content)[:TRACE_LINES_MAX]
-    if _has_remarks(lines):
+    lines = nonblank_lines(content)[:TRACE_LINES_MAX]
+    others = [line for line in lines if not _is_trace_line(line)]
+    if len(others) > OTHER_LINES_MAX + len(lines) // 2:
         return None
+    for line in others:  # a sentence around the trace, or its first line
+        is_remark = not line.startswith((" ", "\t")) and ": " not in line[:60]
+        if is_prose(line) and (is_remark or line is lines[0]):
+            return None
     if "Traceback (most" in content:
         return _python_trace(lines, content.count("Traceback (most recent call last)"))
     return _other_trace(lines)
-
-
-def _may_be_trace(content: str) -> bool:
-    framed = "\n" in content or "panicked at" in content
-    return framed and any(sign in content for sign in _SIGNS)
-
-
-def _has_remarks(lines: Sequence[str]) -> bool:
-    """Tell whether a person wrote some of the lines, or too many are no part of a trace."""
-    others = [line for line in lines if not _is_part(line)]
-    opens = is_prose(lines[0]) and not _is_part(lines[0])
-    too_many = len(others) > OTHER_LINES_MAX + len(lines) // 2
-    return opens or too_many or any(map(_is_remark, others))
 
 
 def _python_trace(lines: Sequence[str], repeats: int) -> Trace | None:
@@ -466,48 +429,49 @@ def _python_trace(lines: Sequence[str], repeats: int) -> Trace | None:
     if not heads or not frames:
         return None
     same = len({match["error"] for match in heads}) == 1
-    return _trace_gist(
-        lines, heads, heads[-1], frames[::-1], repeats=repeats if same else 1
-    )
+    trace = _make_trace(lines, heads, heads[-1], frames[::-1])
+    return replace(trace, repeats=repeats) if same else trace
 
 
 def _other_trace(lines: Sequence[str]) -> Trace | None:
-    """Read traces with the error on top; the last cause is what went wrong."""
-    heads, frames = _heads(lines), _frames(lines)
+    """Read traces with the error on top; the last cause counts."""
+    heads = [match for line in lines if (match := first_match(_HEADS, line.strip()))]
+    frames = _frames(lines)
     if not heads or not (frames or heads[0].groupdict().get("path")):
         return None
     head = heads[0]
     if heads[-1][0].startswith("Caused"):
         head = heads[-1]
         frames = _frames("\n".join(lines).rpartition(head[0])[2].splitlines())
-    return _trace_gist(lines, heads, head, frames)
+    return _make_trace(lines, heads, head, frames)
 
 
-def _trace_gist(
+def _make_trace(
     lines: Sequence[str],
     heads: Sequence[re.Match[str]],
     head: re.Match[str],
     frames: Sequence[re.Match[str]],
-    *,
-    repeats: int = 1,
 ) -> Trace:
-    """Return the gist of a trace from its frames, the deepest first."""
-    message = head.groupdict().get("message") or _panic_message(lines, head)
+    """Return the trace of an error and its frames, the deepest first."""
+    message = head.groupdict().get("message") or ""
+    if not message and head["error"] == "panicked":  # Rust has it on the next line
+        below = next(index for index, line in enumerate(lines) if head[0] in line) + 1
+        message = lines[below] if below < len(lines) else ""
+    own = [frame for frame in frames if not _is_library_frame(frame)]
+    names = [match["error"] for match in heads]
+    for frame in frames[-NAMED_FRAMES_MAX:]:
+        if not _is_library_frame(frame):
+            names += [_short_path(frame["path"]), _function_of(frame)]
     return Trace(
         error=_error_name(head),
         message=shorten(message, TRACE_MESSAGE_CHARS_MAX),
-        place=_frame_place(frames, head),
-        names=_names(heads, frames),
-        repeats=repeats,
+        place=_place(head, own or frames),
+        names=" ".join(names),
     )
 
 
 def _frames(lines: Sequence[str]) -> list[re.Match[str]]:
     return [match for line in lines if (match := first_match(_FRAMES, line))]
-
-
-def _heads(lines: Sequence[str]) -> list[re.Match[str]]:
-    return [match for line in lines if (match := first_match(_HEADS, line.strip()))]
 
 
 def _python_ends(lines: Sequence[str]) -> list[re.Match[str]]:
@@ -525,23 +489,10 @@ def _python_ends(lines: Sequence[str]) -> list[re.Match[str]]:
     return ends
 
 
-def _is_part(line: str) -> bool:
-    """Tell whether a line has a form that stack traces are made of."""
+def _is_trace_line(line: str) -> bool:
+    """Tell whether a line has a form of stack traces."""
     body = first_match((*_FRAMES, _FURNITURE), line)
     return bool(body or first_match(_HEADS, line.strip()))
-
-
-def _is_remark(line: str) -> bool:
-    """Tell whether a line that is no part of a trace was written by a person."""
-    return not line.startswith((" ", "\t")) and is_prose(line) and ": " not in line[:60]
-
-
-def _panic_message(lines: Sequence[str], head: re.Match[str]) -> str:
-    """Return the line below a panic of Rust, where its message stands."""
-    if head["error"] != "panicked":
-        return ""
-    below = next(index for index, line in enumerate(lines) if head[0] in line) + 1
-    return lines[below] if below < len(lines) else ""
 
 
 def _error_name(head: re.Match[str]) -> str:
@@ -553,43 +504,28 @@ def _error_name(head: re.Match[str]) -> str:
     return re.split(r"[.\\]|::", error)[-1] if error != "fatal error" else "Fatal error"
 
 
-def _frame_place(frames: Sequence[re.Match[str]], head: re.Match[str]) -> str:
-    """Return where it happened: the first own frame, or else the first of all."""
-    if "path" in _trace_parts(head):
-        return _file_and_line(_trace_parts(head))
-    own = [frame for frame in frames if not _is_foreign(frame)]
+def _place(head: re.Match[str], frames: Sequence[re.Match[str]]) -> str:
+    """Return function, file and line of the error: of its head or of the first frame."""
+    if head.groupdict().get("path"):
+        return _file_and_line(head)
     if not frames:
         return ""
-    frame = _trace_parts((own or frames)[0])
-    where = _file_and_line(frame)
-    function = frame.get("function", "").strip()
+    where, function = _file_and_line(frames[0]), _function_of(frames[0]).strip()
     is_named = function and not function.startswith("<")
     return f"{function} ({where})" if is_named else where
 
 
-def _trace_parts(match: re.Match[str]) -> dict[str, str]:
-    """Return the groups of a match that have a text."""
-    return {name: text for name, text in match.groupdict().items() if text}
+def _file_and_line(match: re.Match[str]) -> str:
+    line = match.groupdict("").get("line", "")
+    return _short_path(match["path"]) + enclose(", line ", line)
 
 
-def _file_and_line(parts: Mapping[str, str]) -> str:
-    return _short_path(parts["path"]) + phrase(", line ", parts.get("line", ""))
+def _function_of(frame: re.Match[str]) -> str:
+    return frame.groupdict("").get("function", "")
 
 
-def _names(heads: Sequence[re.Match[str]], frames: Sequence[re.Match[str]]) -> str:
-    """Return the names worth finding a trace by."""
-    names = [match["error"] for match in heads]
-    for frame in frames[-NAMED_FRAMES_MAX:]:
-        if not _is_foreign(frame):
-            parts = _trace_parts(frame)
-            names += [_short_path(parts["path"]), parts.get("function", "")]
-    return " ".join(names)
-
-
-def _is_foreign(frame: re.Match[str]) -> bool:
-    parts = _trace_parts(frame)
-    names = (parts["path"], parts.get("function", ""))
-    return any(map(_FOREIGN.search, names))
+def _is_library_frame(frame: re.Match[str]) -> bool:
+    return any(map(_LIBRARY.search, (frame["path"], _function_of(frame))))
 
 
 def _short_path(path: str) -> str:
@@ -600,22 +536,21 @@ def _short_path(path: str) -> str:
 def write_traces(
     readings: Sequence[Reading[Trace]], _zone: tzinfo
 ) -> Iterator[RecordLine]:
-    """Write each error with its place once, and how often it came."""
-    for group in grouped(readings, _cause).values():
+    """Write each error with its place once, and its count."""
+    for group in group_by(readings, _trace_kind).values():
         trace = group[0].value
         count = sum(reading.value.repeats for reading in group)
-        text = trace.error + phrase(": ", trace.message.rstrip("."))
-        text += phrase(" in ", trace.place)
-        worth = TRACE_WORTH
+        text = trace.error + enclose(": ", trace.message.rstrip("."))
+        text += enclose(" in ", trace.place)
         if count > 1:
             text += f", {count} times"
-            worth = REPEATED_TRACE_WORTH
+        worth = REPEATED_TRACE_WORTH if count > 1 else TRACE_WORTH
         positions = [reading.position for reading in group]
         yield make_line(f"{text}.", trace.names, positions, worth)
 
 
-def _cause(reading: Reading[Trace]) -> tuple[str, str, str]:
-    """Return what traces of one fault have in common."""
+def _trace_kind(reading: Reading[Trace]) -> tuple[str, str, str]:
+    """Return the error, message without numbers, and place: equal for traces of one fault."""
     trace = reading.value
     return trace.error, re.sub(r"\d+", "#", trace.message), trace.place
 

@@ -1,26 +1,22 @@
-"""Mails with their headers, and messages of a phone.
-
-SMS, chats, calls, notifications and captions of photos.
-"""
+"""Mails with their headers, and messages of a phone: SMS, chats, calls, notifications, photos."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
 from itertools import takewhile
 
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.summary.records.fields import (
-    Fields,
     common_name,
     message_sentence,
-    person,
+    person_name,
     read_fields,
+    show_when,
     split_title,
-    when_of,
 )
 from mnemosyned.summary.records.lines import (
     STAMP,
@@ -28,21 +24,23 @@ from mnemosyned.summary.records.lines import (
     RecordLine,
     Rule,
     Sentence,
-    closed,
+    Sentences,
     collapse,
+    enclose,
+    end_sentence,
+    first_match,
+    first_reading,
     first_sentences,
     has_stamp_in_first_paragraph,
-    lines_of,
     merge_equal,
+    nonblank_lines,
     parse_moment,
-    phrase,
     shorten,
     show_clock,
     show_moment,
     without_hashes,
-    write_each,
+    write_sentences,
 )
-from mnemosyned.summary.records.matching import first_match, first_reading
 from mnemosyned.text.sentences import sentences
 from mnemosyned.text.tokens import EXACT_KINDS, tokens
 
@@ -108,53 +106,67 @@ _KINDS = {
 }  # fmt: skip
 
 
+_ROWS = (
+    (_PHOTO, "Photo", "{text} {note}", MESSAGE_WORTH),
+    (_PUSH, "Notification from {app}", "{title} {source} {note} {text}", NOTICE_WORTH),
+    (_SMS, "SMS {way} {name}", "{text} {note}", MESSAGE_WORTH),
+    (_CALL, "Call with {name}", "{name} {note}", CALL_WORTH),
+    (_BARE_PUSH, "Notification from {app}", "{title} {text} {note}", NOTICE_WORTH),
+)
+"""Rows of a phone's tables: pattern, templates of head and index source, worth."""
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message, call, notice or caption; the text that is said of it stands first."""
+    """One message, call, notice or caption; the text about it stands first."""
 
     head: str
-    """What it is and from whom: "SMS from Anna"."""
+    """Kind and party: "SMS from Anna"."""
     text: str
     when: str
-    """Its time as written; empty for the memory's own."""
+    """Time as written; empty for the time of the memory, "-" for none."""
     source: str
     worth: float = MESSAGE_WORTH
     end: str = ""
     state: str = ""
-    """How a call ended, unless it was answered."""
+    """Result of a call, unless it was answered."""
 
 
-def read_messages(memory: MemoryRecord) -> tuple[Message, ...] | None:
-    """Return the messages that the whole memory is made of."""
+def read_messages(memory: MemoryRecord, _zone: tzinfo) -> tuple[Message, ...] | None:
+    """Return the messages of a memory that is nothing but messages."""
     content = memory.content.strip()
-    if messages := first_reading(_LINE_READERS, content):
+    if messages := first_reading((_read_chat, _read_labeled), content):
         return messages
-    if not has_stamp_in_first_paragraph(content):
-        return None
-    message = first_reading(_ROW_READERS, content)
-    return (message,) if message else None
+    return _read_row(content) if has_stamp_in_first_paragraph(content) else None
 
 
-def _read_row(
-    pattern: re.Pattern[str], describe: Callable[[dict[str, str]], Message | None]
-) -> Callable[[str], Message | None]:
-    """Return the reader of rows that have the pattern."""
-
-    def read(content: str) -> Message | None:
+def _read_row(content: str) -> tuple[Message, ...] | None:
+    for pattern, head, source, worth in _ROWS:
         match = pattern.fullmatch(content)
-        return describe(match.groupdict("")) if match else None
-
-    return read
-
-
-def _parse_sms(parts: dict[str, str]) -> Message | None:
-    name = parts["name"]
-    if not _is_name(name):
-        return None
-    way = "to" if parts["way"].startswith("Sen") else "from"
-    text = re.sub(rf"^(?:Me|{re.escape(name)}): ", "", parts["text"])
-    source = f"{parts['text']} {parts['note']}"
-    return Message(f"SMS {way} {name}", text, parts["when"], source)
+        parts = match.groupdict("") if match else {}
+        name = (parts.get("name") or parts.get("first", "")).strip()
+        if not match or not _is_name(name):
+            continue
+        text, title = parts.get("text", ""), parts.get("title", "")
+        note = _BOILERPLATE.sub("", parts["note"])
+        if pattern is _BARE_PUSH:  # title and text run into each other
+            title, text = split_title(" ".join(text.split()))
+        elif pattern is _SMS:
+            text = re.sub(rf"^(?:Me|{re.escape(name)}): ", "", text)
+        way = "to" if parts.get("way", "").startswith("Sen") else "from"
+        result = parts.get("result", "").lower()
+        parts |= {"name": name, "title": title, "text": text, "note": note, "way": way}
+        message = Message(
+            head=head.format_map(parts),
+            text=text or title or note,
+            when=parts.get("when") or parts["start"],
+            source=source.format_map(parts),
+            worth=worth,
+            end=parts.get("end", ""),
+            state="" if result.startswith(("connect", "answer")) else result,
+        )
+        return (message,)
+    return None
 
 
 def _is_name(text: str) -> bool:
@@ -163,80 +175,35 @@ def _is_name(text: str) -> bool:
     return len(words) <= 5 and not plain
 
 
-def _parse_call(parts: dict[str, str]) -> Message | None:
-    name = (parts["name"] or parts["first"]).strip()
-    if not _is_name(name):
-        return None
-    result = parts["result"].lower()
-    return Message(
-        head=f"Call with {name}",
-        text=parts["note"],
-        when=parts["start"],
-        source=f"{name} {parts['note']}",
-        worth=CALL_WORTH,
-        end=parts["end"],
-        state="" if result.startswith(("connect", "answer")) else result,
-    )
-
-
-def _parse_push(parts: dict[str, str]) -> Message:
-    source = f"{parts['title']} {parts['source']} {parts['note']} {parts['text']}"
-    head = f"Notification from {parts['app']}"
-    return Message(head, parts["text"], parts["when"], source, NOTICE_WORTH)
-
-
-def _parse_bare_push(parts: dict[str, str]) -> Message:
-    """Return a notification whose title and text run into each other."""
-    title, text = split_title(" ".join(parts["text"].split()))
-    source = f"{title} {text} {parts['note']}"
-    head = f"Notification from {parts['app']}"
-    return Message(head, text or title, parts["when"], source, NOTICE_WORTH)
-
-
-def _parse_photo(parts: dict[str, str]) -> Message:
-    note = _BOILERPLATE.sub("", parts["note"])
-    return Message("Photo", parts["text"], parts["when"], f"{parts['text']} {note}")
-
-
 def _read_chat(content: str) -> tuple[Message, ...] | None:
-    """Read what messengers and IRC export: a time, a name and the text on each line."""
-    lines = lines_of(content)
+    """Read exports of messengers and IRC: a time, a name and the text on each line."""
+    lines = nonblank_lines(content)
     form = _CHAT_LINE if content.startswith("[") else _CHAT_DASH
     if not lines or not form.fullmatch(lines[0]):
         return None
     messages: list[Message] = []
     for line in lines[:LINES_PER_MEMORY_MAX]:
         if match := form.fullmatch(line.strip()):
-            messages.append(_parse_chat_line(match.groupdict("")))
+            parts = match.groupdict("")
+            name = (parts["nick"] or parts["name"]).strip()
+            if name.rpartition(".")[2].lower() in _LEVELS:
+                return None  # a log
+            when = enclose("", parts["day"], ", ") + parts["time"]
+            messages.append(Message(name, parts["text"], when, parts["text"]))
         else:
-            last = messages[-1]
-            joined = f"{last.text}\n{line}"
-            messages[-1] = Message(last.head, joined, last.when, joined)
-    if any(map(_is_log_entry, messages)):
-        return None
-    hidden = lines[LINES_PER_MEMORY_MAX:]
-    if hidden:
+            text = f"{messages[-1].text}\n{line}"
+            messages[-1] = replace(messages[-1], text=text, source=text)
+    if hidden := lines[LINES_PER_MEMORY_MAX:]:
         text = f"The chat goes on for {len(hidden)} more lines."
         messages.append(Message("Chat", text, "-", "\n".join(hidden)))
     return tuple(messages)
-
-
-def _parse_chat_line(parts: dict[str, str]) -> Message:
-    name = (parts["nick"] or parts["name"]).strip()
-    when = phrase("", parts["day"], ", ") + parts["time"]
-    return Message(name, parts["text"], when, parts["text"])
-
-
-def _is_log_entry(message: Message) -> bool:
-    """Tell whether what seems to be a name is the level of a log line."""
-    return message.head.rpartition(".")[2].lower() in _LEVELS
 
 
 def _read_labeled(content: str) -> tuple[Message, ...] | None:
     """Read "SMS" or "Notification" with the fields From, Time and Text below it."""
     if "\n" not in content:
         return None
-    lines = lines_of(content)
+    lines = nonblank_lines(content)
     kind = _kind_of(lines[0])
     fields = read_fields(lines[1:]) if kind else None
     if not fields or _NAMED.isdisjoint(fields):
@@ -260,71 +227,53 @@ def _kind_of(line: str) -> str:
     return "" if value else _KINDS.get(name, "")
 
 
-_LINE_READERS = (_read_chat, _read_labeled)
-_ROW_READERS = (
-    _read_row(_PHOTO, _parse_photo),
-    _read_row(_PUSH, _parse_push),
-    _read_row(_SMS, _parse_sms),
-    _read_row(_CALL, _parse_call),
-    _read_row(_BARE_PUSH, _parse_bare_push),
-)
-
-
 def write_messages(
     readings: Sequence[Reading[tuple[Message, ...]]], zone: tzinfo
 ) -> Iterator[RecordLine]:
-    """Write each message with its time; the day too where the group has several."""
-    days = {
-        in_zone(reading.memory.created_at, zone).date()
-        for reading in (readings[0], readings[-1])
-    }
+    """Write each message with its time, and its day if the group has several."""
+    first, last = readings[0].memory.created_at, readings[-1].memory.created_at
+    dated = in_zone(first, zone).date() != in_zone(last, zone).date()
     return merge_equal(
         (
             reading.position,
-            _message_line(message, reading.memory, zone, dated=len(days) > 1),
+            _message_sentence(message, reading.memory, zone, dated=dated),
         )
         for reading in readings
         for message in reading.value
     )
 
 
-def _message_line(
+def _message_sentence(
     message: Message, memory: MemoryRecord, zone: tzinfo, *, dated: bool
 ) -> Sentence:
-    when = _message_time(message, memory, zone, dated=dated)
-    head = shorten(message.head, MESSAGE_NAME_CHARS_MAX) + phrase(", ", when)
-    if not message.text.strip():
-        return Sentence(closed(head), message.worth, message.source)
-    said = closed(first_sentences(message.text, MESSAGE_BODY_CHARS_MAX))
-    worth = SHORT_WORTH if _is_short_message(message.text) else message.worth
-    return Sentence(f"{head}: {said}", worth, message.source)
+    text, worth = message.text, message.worth
+    head = shorten(message.head, MESSAGE_NAME_CHARS_MAX)
+    head += enclose(", ", _show_time(message, memory, zone, dated=dated))
+    if not text.strip():
+        return Sentence(end_sentence(head), worth, message.source)
+    if len(text.split()) < SHORT_WORDS and text.isascii() and not _DIGIT.search(text):
+        worth = SHORT_WORTH
+    quoted = end_sentence(first_sentences(text, MESSAGE_BODY_CHARS_MAX))
+    return Sentence(f"{head}: {quoted}", worth, message.source)
 
 
-def _is_short_message(text: str) -> bool:
-    """Tell whether a text is a word or two without a value."""
-    few_words = len(text.split()) < SHORT_WORDS and text.isascii()
-    return few_words and not _DIGIT.search(text)
-
-
-def _message_time(
+def _show_time(
     message: Message, memory: MemoryRecord, zone: tzinfo, *, dated: bool
 ) -> str:
-    written = message.when
-    if written == "-":
+    if message.when == "-":
         return ""
-    moment = parse_moment(written) if written else memory.created_at
+    moment = parse_moment(message.when) if message.when else memory.created_at
     if moment is None:
-        return without_hashes(written)
+        return without_hashes(message.when)
     clock = "" if dated else show_clock(moment, zone)
     shown = clock or show_moment(moment, zone)
     end = show_clock(parse_moment(message.end), zone)
     if not shown.endswith(end):
         shown += f"–{end}"
-    return shown + phrase(" (", message.state, ")")
+    return shown + enclose(" (", message.state, ")")
 
 
 MESSAGES = Rule("messages", read_messages, write_messages)
-
 
 MAIL_BODY_CHARS_MAX = 300
 SUBJECT_CHARS_MAX = 120
@@ -369,16 +318,8 @@ _QUOTED = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Mail:
-    """One mail: its headers under common names, and its body."""
-
-    fields: dict[str, str]
-    body: str
-
-
-def read_mail(memory: MemoryRecord) -> Mail | None:
-    """Return the mail that the whole memory is: headers on top, then the body."""
+def read_mail(memory: MemoryRecord, zone: tzinfo) -> Sentences | None:
+    """Return sender, subject and gist of a memory that is a mail: headers, then the body."""
     if not _OPENING.match(memory.content):
         return None
     lines = memory.content.strip().splitlines()
@@ -386,61 +327,59 @@ def read_mail(memory: MemoryRecord) -> Mail | None:
     fields: dict[str, str] = {}
     for match in filter(None, map(_HEADER.fullmatch, map(str.strip, headers))):
         fields.setdefault(common_name(match["label"]), collapse(match["value"]))
-    has_party = fields.get("sender") or fields.get("recipient")
-    if not has_party or "title" not in fields:
-        return None
-    return Mail(fields, "\n".join(lines[len(headers) :]))
-
-
-def _mail_sentences(reading: Reading[Mail], zone: tzinfo) -> Iterator[Sentence]:
-    """Write a mail with its sender, subject and what it says first."""
-    fields, body = reading.value.fields, reading.value.body
-    sender = _party(fields, "sender")
-    is_own = reading.memory.role in {"user", "me"}
-    recipient = _party(fields, "recipient") if is_own or not sender else ""
-    subject = shorten(fields["title"], SUBJECT_CHARS_MAX)
-    head = "Mail" + phrase(" from ", sender) + phrase(" to ", recipient)
-    head += phrase(", “", subject, "”") + phrase(", ", when_of(fields, zone))
-    said = _mail_gist(body)
-    source = f"{' '.join(fields.values())} {body}"
-    yield Sentence(
-        f"{head}: {closed(said)}" if said else f"{head}.", MAIL_WORTH, source
+    sender, recipient = (
+        shorten(person_name(fields.get(name, "")), PARTY_CHARS_MAX)
+        for name in ("sender", "recipient")
     )
-
-
-def _party(fields: Fields, name: str) -> str:
-    return shorten(person(fields.get(name, "")), PARTY_CHARS_MAX)
+    if not (sender or recipient) or "title" not in fields:
+        return None
+    is_own = memory.role in {"user", "me"}
+    head = "Mail" + enclose(" from ", sender)
+    head += enclose(" to ", recipient if is_own or not sender else "")
+    head += enclose(", “", shorten(fields["title"], SUBJECT_CHARS_MAX), "”")
+    head += enclose(", ", show_when(fields, zone))
+    body = "\n".join(lines[len(headers) :])
+    gist = _mail_gist(body)
+    text = f"{head}: {end_sentence(gist)}" if gist else f"{head}."
+    return (Sentence(text, MAIL_WORTH, f"{' '.join(fields.values())} {body}"),)
 
 
 def _mail_gist(body: str) -> str:
-    """Return the sentences worth most that fit, in order: the first, then those with values."""
-    informative = _informative(body)
-    rated = sorted(
-        range(len(informative)),
-        key=lambda index: (index > 0, -_exact_values(informative[index]), index),
-    )
+    """Return the first sentence, and others with exact values while there is room."""
+    informative = _informative_sentences(body)
+    exact = [
+        sum(token.kind in EXACT_KINDS for token in tokens(sentence))
+        for sentence in informative
+    ]
     room = MAIL_BODY_CHARS_MAX
-    kept: list[int] = []
-    for index in rated:
+    selected: list[int] = []
+    for index in sorted(
+        range(len(informative)), key=lambda index: (index > 0, -exact[index], index)
+    ):
         size = len(informative[index]) + 1
-        if kept and size > room:
-            continue
-        kept.append(index)
-        room -= size
-    said = " ".join(informative[index] for index in sorted(kept))
-    return shorten(said, MAIL_BODY_CHARS_MAX + 60)
+        if not selected or size <= room:
+            selected.append(index)
+            room -= size
+    gist = " ".join(informative[index] for index in sorted(selected))
+    return shorten(gist, MAIL_BODY_CHARS_MAX + 60)
 
 
-def _exact_values(sentence: str) -> int:
-    return sum(token.kind in EXACT_KINDS for token in tokens(sentence))
-
-
-def _informative(body: str) -> list[str]:
-    """Return the sentences of a body without greetings, courtesies and what it quotes."""
-    text = _paragraphs(takewhile(_has_mail_headers, body.splitlines()))
+def _informative_sentences(body: str) -> list[str]:
+    """Return the sentences of a body without greetings, courtesies, farewell and quotes."""
+    paragraphs: list[str] = []
+    is_wrapped = False
+    for line in body.splitlines():
+        if _FAREWELL.fullmatch(line) or _QUOTED.match(line):
+            break
+        text = line.strip()
+        if is_wrapped and text and not text.startswith(("-", "*", "•")):
+            paragraphs[-1] += f" {text}"
+        else:
+            paragraphs.append(text)
+        is_wrapped = len(text) > 50
     bare = [
         _GREETING_HEAD.sub("", sentence, count=1).strip()
-        for sentence, _ in sentences(text)[:SENTENCES_READ_MAX]
+        for sentence, _ in sentences("\n".join(paragraphs))[:SENTENCES_READ_MAX]
     ]
     return [
         without_hashes(sentence[0].upper() + sentence[1:])
@@ -449,23 +388,4 @@ def _informative(body: str) -> list[str]:
     ]
 
 
-def _has_mail_headers(line: str) -> bool:
-    """Tell whether a line stands above the farewell and what is quoted."""
-    return not (_FAREWELL.fullmatch(line) or _QUOTED.match(line))
-
-
-def _paragraphs(lines: Iterable[str]) -> str:
-    """Join lines that were wrapped, so that sentences are whole again."""
-    joined: list[str] = []
-    open_ = False
-    for line in lines:
-        text = line.strip()
-        if open_ and text and not text.startswith(("-", "*", "•")):
-            joined[-1] += f" {text}"
-        else:
-            joined.append(text)
-        open_ = len(text) > 50
-    return "\n".join(joined)
-
-
-MAILS = Rule("mails", read_mail, write_each(_mail_sentences))
+MAILS = Rule("mails", read_mail, write_sentences)

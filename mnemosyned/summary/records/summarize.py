@@ -1,13 +1,12 @@
-"""Summaries of records.
+"""Summaries of records: the rule that takes each memory, and the lines of all rules in order.
 
-Which rule takes a memory, and the lines of all rules in order. Imported only by a sleep: the
-rules take a tenth of the daemon's start.
+Imported only by a sleep: the rules take a tenth of the daemon's start.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import tzinfo
 from typing import Any
 
@@ -27,13 +26,13 @@ from mnemosyned.summary.records.logs import LOGS, TRACES
 from mnemosyned.summary.records.messages import MAILS, MESSAGES
 
 LINES_MAX = 400
-"""Lines of one kind; those worth least are counted in one line at the end."""
+"""Maximum lines of one kind; the lines worth least are counted in one."""
 LEFT_OVER_WORTH = 0.2
 CONTENT_CHARS_MAX = 400_000
 """Longer memories are prose to these rules; extraction cuts them to sentences."""
 
 _SIGN = re.compile(r"[\d:{\[$#<>|]")
-"""A sign of which each record of one line has one."""
+"""Characters of which each record of one line has at least one."""
 
 RULES: tuple[Rule[Any], ...] = (
     MAILS,
@@ -47,67 +46,52 @@ RULES: tuple[Rule[Any], ...] = (
     TABLES,
     MESSAGES,
 )
-"""Kinds from the most to the least certain; the first that reads a memory takes it."""
+"""Kinds from the most to the least certain; the first whose `read` accepts a memory takes it."""
 
 
 def summarize_records(
     memories: Sequence[MemoryRecord], *, zone: tzinfo
 ) -> RecordSummary:
     """Summarize the memories that are records, and return the others as prose."""
-    taken: dict[int, list[Reading[Any]]] = {}
+    readings: dict[int, list[Reading[Any]]] = {}
     prose: list[MemoryRecord] = []
-    readers = [(index, rule.read) for index, rule in enumerate(RULES)]
     for position, memory in enumerate(memories):
-        if not _may_be_record(memory.content):
-            prose.append(memory)
-            continue
-        for index, read in readers:
-            value = read(memory)
-            if value is not None:
-                readings = taken.setdefault(index, [])
-                readings.append(Reading(position, memory, value))
+        for index, rule in enumerate(RULES if _may_be_record(memory.content) else ()):
+            if (value := rule.read(memory, zone)) is not None:
+                reading = Reading(position, memory, value)
+                readings.setdefault(index, []).append(reading)
                 break
         else:
             prose.append(memory)
     lines = [
         line
-        for index, readings in taken.items()
-        for line in _limited(RULES[index], readings, zone)
+        for index, taken in readings.items()
+        for line in _limit_lines(RULES[index].plural, RULES[index].write(taken, zone))
     ]
-    lines.sort(key=_position)
+    lines.sort(key=lambda line: line.position)
     return RecordSummary(tuple(lines), tuple(prose))
 
 
 def _may_be_record(content: str) -> bool:
-    """Tell whether any rule may take it: several lines, or a sign that all records have."""
+    """Tell whether any rule may take a memory: several lines, or a sign of all records."""
     if len(content) > CONTENT_CHARS_MAX or content.isspace():
         return False
     return "\n" in content or _SIGN.search(content) is not None
 
 
-def _position(line: RecordLine) -> int:
-    return line.position
-
-
-def _worth(line: RecordLine) -> float:
-    return -line.worth
-
-
-def _limited(
-    rule: Rule[Any], readings: Sequence[Reading[Any]], zone: tzinfo
-) -> list[RecordLine]:
+def _limit_lines(plural: str, written: Iterable[RecordLine]) -> list[RecordLine]:
     """Return the lines of a rule; past the limit those worth least are counted in one."""
-    lines = list(rule.write(readings, zone))
+    lines = list(written)
     if len(lines) <= LINES_MAX:
         return lines
-    ranked = sorted(lines, key=_worth)
+    ranked = sorted(lines, key=lambda line: -line.worth)
     hidden = ranked[LINES_MAX - 1 :]
     terms = dict.fromkeys(term for line in hidden for term in line.index_terms)
     memories = sum(line.memories for line in hidden)
     left_over = RecordLine(
-        text=f"There are {memories} more {rule.plural}.",
+        text=f"There are {memories} more {plural}.",
         index_terms=tuple(terms)[: 4 * TERMS_MAX],
-        position=min(map(_position, hidden)),
+        position=min(line.position for line in hidden),
         worth=LEFT_OVER_WORTH,
         memories=memories,
     )
