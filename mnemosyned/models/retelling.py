@@ -22,10 +22,10 @@ from mnemosyned.models.prompts import clean_answer, retell_messages, retold_open
 from mnemosyned.summary.grounding.claims import (
     ADDRESS,
     SUBJECTS,
-    SalvagedClaims,
+    SalvagedClaim,
     Speakers,
+    is_unsure,
     salvage,
-    sentence_is_unsure,
     sentence_words,
 )
 from mnemosyned.summary.statements import leans_back, without_opener
@@ -123,12 +123,12 @@ def worth_asking(passage: Passage) -> bool:
     words = [word.text for word in sentence_words(passage.said)]
     if len(words) < WORDS_MIN or SUBJECTS.isdisjoint(words[:SUBJECT_WITHIN]):
         return False
-    return ADDRESS.isdisjoint(words) and not sentence_is_unsure(passage.said)
+    return ADDRESS.isdisjoint(words) and not is_unsure(passage.said)
 
 
 def retell(
     parts: Sequence[Passage],
-    kept: Mapping[int, SalvagedClaims],
+    kept: Mapping[int, SalvagedClaim],
     *,
     chars_max: int,
     zone: tzinfo,
@@ -136,7 +136,7 @@ def retell(
     """Put the model's sentences in the place of passages that they restate in full."""
     texts = [part.text for part in parts]
     counts = Counter(stem for text in texts for stem in _stems(text))
-    placed: dict[int, SalvagedClaims] = {}
+    placed: dict[int, SalvagedClaim] = {}
     for at, sentence in _agreeing(parts, kept):
         if _is_leant_on(parts, at):
             continue
@@ -158,7 +158,7 @@ def retell(
     return Retelling(tuple(lines), _written_share(lines, placed), len(placed))
 
 
-def _written_share(lines: Sequence[str], placed: Mapping[int, SalvagedClaims]) -> float:
+def _written_share(lines: Sequence[str], placed: Mapping[int, SalvagedClaim]) -> float:
     """Return the share of the lines that the model wrote."""
     chars = sum(map(len, lines))
     written = sum(sentence.written for sentence in placed.values())
@@ -172,8 +172,8 @@ def _is_leant_on(parts: Sequence[Passage], at: int) -> bool:
 
 
 def _agreeing(
-    parts: Sequence[Passage], kept: Mapping[int, SalvagedClaims]
-) -> Iterator[tuple[int, SalvagedClaims]]:
+    parts: Sequence[Passage], kept: Mapping[int, SalvagedClaim]
+) -> Iterator[tuple[int, SalvagedClaim]]:
     """Yield the sentences of speakers whom the model calls always "he" or always "she"."""
     genders: dict[str, set[str]] = {}
     for at, sentence in kept.items():
@@ -198,7 +198,7 @@ def _stems(text: str) -> set[str]:
 
 
 def _render(
-    parts: Sequence[Passage], texts: Sequence[str], told: Mapping[int, SalvagedClaims]
+    parts: Sequence[Passage], texts: Sequence[str], told: Mapping[int, SalvagedClaim]
 ) -> list[str]:
     """Join the sentences of one line; name the speaker of the rules' where it changes."""
     lines: list[str] = []
@@ -258,7 +258,7 @@ class Reteller:
         """
         parts = passages(memories, lines, zone)
         asked = self.asked
-        kept: dict[int, SalvagedClaims] = {}
+        kept: dict[int, SalvagedClaim] = {}
         for at, part in enumerate(parts):
             speakers = speakers_of(part, memories)
             if speakers is None or not worth_asking(part):
@@ -274,7 +274,7 @@ class Reteller:
             )
         return result
 
-    def _ask(self, part: Passage, speakers: Speakers) -> list[SalvagedClaims]:
+    def _ask(self, part: Passage, speakers: Speakers) -> list[SalvagedClaim]:
         """Return the model's sentence for a passage, if its source says it."""
         self.asked += 1
         answer = self._model.complete(

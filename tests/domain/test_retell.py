@@ -13,7 +13,7 @@ from mnemosyned.models.retelling import (
     spoken_name,
     worth_asking,
 )
-from mnemosyned.summary.grounding.claims import SalvagedClaims, salvage
+from mnemosyned.summary.grounding.claims import SalvagedClaim, salvage
 
 WHEN = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
 LINES = (
@@ -38,7 +38,7 @@ TALK = [
 
 def retold(*answers: tuple[int, str], chars_max: int = 1_000) -> Retelling:
     parts = passages(TALK, LINES, UTC)
-    kept: dict[int, SalvagedClaims] = {}
+    kept: dict[int, SalvagedClaim] = {}
     for at, answer in answers:
         speakers = speakers_of(parts[at], TALK)
         assert speakers
@@ -103,8 +103,8 @@ def test_a_speaker_whom_the_model_calls_he_and_she_keeps_the_words_of_the_rules(
     talk = [memory("Sam", "I sold my bike. I sold my car to my aunt.")]
     parts = passages(talk, ["I sold my bike.", "I sold my car to my aunt."], UTC)
     kept = {
-        0: SalvagedClaims("Sam sold his bike.", 0, 18, "he"),
-        1: SalvagedClaims("Sam sold her car to her aunt.", 0, 29, "she"),
+        0: SalvagedClaim("Sam sold his bike.", 0, 18, "he"),
+        1: SalvagedClaim("Sam sold her car to her aunt.", 0, 29, "she"),
     }
 
     assert retell(parts, kept, chars_max=999, zone=UTC).sentences == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mnemosyned.summary.grounding.claims import SalvagedClaims, Speakers, salvage
+from mnemosyned.summary.grounding.claims import SalvagedClaim, Speakers, salvage
 
 TALK = Speakers("Ana", "Ben")
 
@@ -127,7 +127,7 @@ def test_a_clause_in_the_first_person_is_left_for_the_rules_to_quote() -> None:
 
     (sentence,) = salvage("Ana said that she's keen on counseling.", [said], TALK)
 
-    assert sentence == SalvagedClaims(
+    assert sentence == SalvagedClaim(
         "Ana is keen on counseling.", 0, 25, "she", "I'd love to help others."
     )
 

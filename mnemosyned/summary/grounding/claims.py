@@ -21,7 +21,7 @@ from mnemosyned.text.words import STOP_WORDS
 
 SPEAKER = "@speaker"
 LISTENER = "@listener"
-"""Words for the two people of a conversation in a claim, whatever their names."""
+"""Words that stand for the names of the two people of a conversation."""
 
 _WORD = re.compile(r"@\w+(?:'s)?|[^\W_]+(?:['.,:/-][^\W_]+)*|[$€£%&]")
 _SPOKEN = {
@@ -47,7 +47,7 @@ _FREE = frozenset(
     have had do does did
     """.split()
 )
-"""Words that either side may have alone: articles, auxiliaries, emphasis."""
+"""Words that only one side may have: articles, auxiliaries, emphasis."""
 _FIRST = {
     "i": "he she they", "we": "he she they", "me": "him her them", "us": "him her them",
     "my": "his her their", "our": "his her their", "mine": "his hers theirs", "ours": "theirs",
@@ -60,11 +60,11 @@ _NAMED = dict.fromkeys(("i", "we", "me", "us"), (SPEAKER,)) | dict.fromkeys(
 _ADDRESSED = {"you": LISTENER, "your": f"{LISTENER}'s"}
 _THIRD = frozenset().union(*_THIRD_OF.values())
 _POINTERS = frozenset("it this these those there here one ones".split()) | _THIRD
-"""Words that stand for something said before."""
+"""Pronouns and other words that refer to the text before."""
 _PAST = frozenset("was were had did".split())
 _PRESENT = frozenset("am is are do does has".split())
 _TOGETHER = frozenset(("together", "each", "both"))
-"""Words that say of several what one of them alone does not do."""
+"""Words for an action of several people together."""
 _FINITE = _PAST | _PRESENT | {"have", "will", "would", "can", "could", "should", "must"}
 _CONDITIONS = frozenset(
     """
@@ -73,8 +73,9 @@ _CONDITIONS = frozenset(
     not never no when whenever once maybe perhaps
     """.split()
 )
-"""Words before a claim, or (some) after it, that may undo what it says."""
+"""Words before a claim that may negate it or make it conditional."""
 _UNDONE_AFTER = frozenset("if unless until except instead".split())
+"""Words after a claim that may undo it."""
 _LINKS = frozenset("and but so because plus then since while which".split())
 """Words that begin a clause of its own."""
 _ELIDED = frozenset("going been had got went can glad hoping excited".split())
@@ -82,9 +83,9 @@ _ELIDED = frozenset("going been had got went can glad hoping excited".split())
 _BEFORE_VERBS = _THIRD | {SPEAKER, LISTENER, "and", "also", "really", "to", "who"}
 _DERIVED = ("er", "ers", "ly")
 SUBJECTS = frozenset(("i", "we"))
-"""Words with which a sentence about its speaker begins."""
+"""First words of a sentence about its speaker."""
 ADDRESS = frozenset("you your yours yourself".split())
-"""Words in which somebody speaks to another; small models copy them."""
+"""Words that address the listener; small models copy them."""
 _TIMES = frozenset(
     "last this next week month year weekend night morning today yesterday now recently then".split()
 ).union(WEEKDAYS)
@@ -100,33 +101,26 @@ class Word:
     start: int
     end: int
     pauses: bool
-    """Whether a pause or a link precedes it, so that a clause may begin."""
-
-    @property
-    def free(self) -> bool:
-        """Whether it may stand on one side alone."""
-        return self.text in _FREE
+    """True after a pause or a link, where a clause may begin."""
 
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """Part of a claim that a sentence says."""
+    """Beginning of a claim that a sentence confirms."""
 
     stop: int
-    """Number of the claim's words that are grounded, up to the end of a clause."""
-    content: int
-    """How many of them are neither free nor pronouns."""
-    said: int = 0
-    """End of the sentence's text that the claim restates."""
-    time: int = 0
-    """End of the words of time that stand before it: "Last week"."""
+    """Number of confirmed words of the claim, up to the end of a clause."""
+    sentence_end: int = 0
+    """End of the restated text of the sentence."""
+    time_end: int = 0
+    """End of the words of time before the restated text: "Last week"."""
 
 
-NOT_ALIGNED = Alignment(0, 0)
+NOT_ALIGNED = Alignment(0)
 
 
 def words_of(text: str) -> list[Word]:
-    """Return the words of a text, contractions written out; each with its place in the text."""
+    """Return the words of a text with their positions, contractions written out."""
     plain = text.replace("’", "'").replace("‘", "'")
     result: list[Word] = []
     end = 0
@@ -134,15 +128,15 @@ def words_of(text: str) -> list[Word]:
         linked = bool(result) and result[-1].text in _LINKS
         paused = _PAUSE.search(plain[end : match.start()]) is not None
         pauses = not result or linked or paused
-        for word in _written_out(match[0].lower()):
+        for word in _expand_contraction(match[0].lower()):
             result.append(Word(word, match.start(), match.end(), pauses))
             pauses = False
         end = match.end()
     return result
 
 
-def _written_out(word: str) -> Sequence[str]:
-    """Return the words of a contraction; any other word alone."""
+def _expand_contraction(word: str) -> Sequence[str]:
+    """Return the words of a contraction, or the word itself."""
     if word in _SPOKEN:
         return _SPOKEN[word].split()
     for clitic, meaning in _CLITICS.items():
@@ -155,7 +149,7 @@ def _written_out(word: str) -> Sequence[str]:
 
 
 def sentence_words(sentence: str) -> list[Word]:
-    """Return the words of a sentence somebody said, an elided "I" restored."""
+    """Return the words of a sentence, with an elided "I" restored."""
     words = words_of(sentence)
     if words and words[0].text in _ELIDED:
         return [Word("i", 0, 0, pauses=True), *words]
@@ -163,136 +157,81 @@ def sentence_words(sentence: str) -> list[Word]:
 
 
 def align(claim: Sequence[Word], sentence: Sequence[Word]) -> Alignment:
-    """Return the longest beginning of a claim that the sentence says."""
+    """Return the longest beginning of a claim that the sentence confirms."""
     best = NOT_ALIGNED
-    for start in range(len(sentence)):
-        before = sentence[:start]
-        if _begins_clause(sentence, start) and _CONDITIONS.isdisjoint(_texts(before)):
-            found = _walk(claim, sentence[start:])
-            if before and _TIMES.issuperset(_texts(before)):
-                found = replace(found, time=before[-1].end)
-            best = max(best, found, key=_stop)
+    for start, word in enumerate(sentence):
+        before = _texts(sentence[:start])
+        is_timed = _TIMES.issuperset(before)  # "Last week I went"
+        begins_clause = word.pauses or (word.text in SUBJECTS and is_timed)
+        if not begins_clause or not _CONDITIONS.isdisjoint(before):
+            continue
+        found = _align_clause(claim, sentence[start:])
+        if found.stop > best.stop:
+            time_end = sentence[start - 1].end if start and is_timed else 0
+            best = replace(found, time_end=time_end)
     return best
 
 
-def _begins_clause(sentence: Sequence[Word], start: int) -> bool:
-    """Whether a clause begins here: after a pause, a link or a time, as "Last week I went"."""
-    if sentence[start].pauses:
-        return True
-    return sentence[start].text in SUBJECTS and _TIMES.issuperset(
-        _texts(sentence[:start])
-    )
-
-
-def _stop(alignment: Alignment) -> int:
-    return alignment.stop
-
-
-def _walk(claim: Sequence[Word], sentence: Sequence[Word]) -> Alignment:
-    """Align from the beginning of a clause of the sentence."""
-    steps = _Steps(claim, sentence)
-    while steps.advance():
-        pass
-    return steps.result()
-
-
-class _Steps:
-    """Positions in a claim and a sentence that are read side by side."""
-
-    def __init__(self, claim: Sequence[Word], sentence: Sequence[Word]) -> None:
-        self._claim = claim
-        self._sentence = sentence
-        self._at = self._said = 0
-        self._last = 0
-        """Words of the sentence up to the last one that matched."""
-        self._matched = 0
-        """Words of the claim up to the last one that matched."""
-        self._content = 0
-        self._best = NOT_ALIGNED
-
-    def advance(self) -> bool:
-        """Take one step; return False at the end."""
-        if self._at >= len(self._claim):
-            self._note(self._at)
-            return False
-        word = self._claim[self._at]
-        if word.pauses or word.text in _LINKS:
-            self._note(self._at)
-        said = self._sentence[self._said] if self._said < len(self._sentence) else None
-        before = self._claim[self._at - 1] if self._at else None
-        if said and _says(said, word, before):
-            return self._match(word, said)
-        if word.free:
-            self._at += 1
-        elif said and _may_be_skipped(said):
-            self._said += 1
+def _align_clause(claim: Sequence[Word], sentence: Sequence[Word]) -> Alignment:
+    """Align a claim with a sentence from the beginning of a clause, word by word."""
+    best = NOT_ALIGNED
+    at = said_at = 0  # next words to compare
+    stop = said_stop = 0  # ends of the last equal words
+    content = 0  # equal words that are neither pronouns nor stop words
+    while True:
+        word = claim[at] if at < len(claim) else None
+        if word is None or word.pauses or word.text in _LINKS:
+            is_whole = word is None or _is_clause(_texts(claim[:stop]))
+            if content >= _CONTENT_MIN and stop >= _WORDS_MIN and is_whole:
+                claimed, said_text = _texts(claim[:stop]), _texts(sentence)
+                if _is_confirmed(claimed, said_text[:said_stop], said_text[said_stop:]):
+                    best = Alignment(stop, sentence[said_stop - 1].end)
+        if word is None:
+            return best
+        said = sentence[said_at] if said_at < len(sentence) else None
+        if said and _says(said, word, claim[at - 1] if at else None):
+            is_pointer = said.text in _POINTERS
+            least = _CONTENT_MIN if said.text in ("it", "one") else 1
+            if is_pointer and (content < least or said.text in _THIRD):
+                return best  # it refers to something that the claim does not name
+            at, said_at = at + 1, said_at + 1
+            if word.text not in _LINKS:
+                stop, said_stop = at, said_at
+            is_pronoun = is_pointer or said.text in _THIRD_OF
+            content += not (is_pronoun or word.text in STOP_WORDS)
+        elif word.text in _FREE:
+            at += 1
+        elif said and (said.text in _FREE or said.text in _THIRD_OF):
+            said_at += 1
         else:
-            return False
-        return True
-
-    def _match(self, word: Word, said: Word) -> bool:
-        pointing = said.text in _POINTERS
-        least = _CONTENT_MIN if said.text in ("it", "one") else 1
-        if pointing and (self._content < least or said.text in _THIRD):
-            return False  # it stands for something the claim does not name
-        self._at += 1
-        self._said += 1
-        if word.text not in _LINKS:
-            self._last, self._matched = self._said, self._at
-        is_pronoun = pointing or said.text in _THIRD_OF
-        self._content += not (is_pronoun or word.text in STOP_WORDS)
-        return True
-
-    def _note(self, stop: int) -> None:
-        """Keep this end of a clause as the best so far, if what follows leaves it true."""
-        whole = stop == len(self._claim)
-        stop = self._matched
-        if not whole and not self._is_clause(stop):
-            return
-        claimed = set(_texts(self._claim[:stop]))
-        said = set(_texts(self._sentence[: self._last]))
-        later = _texts(self._sentence[self._last :])
-        if _shifts_time(said, claimed) or _leaves_out_others(said, claimed):
-            return
-        if self._content >= _CONTENT_MIN and _UNDONE_AFTER.isdisjoint(later):
-            self._best = Alignment(
-                stop, self._content, self._sentence[self._last - 1].end
-            )
-
-    def _is_clause(self, stop: int) -> bool:
-        """Whether a claim cut short is still a clause: its subject acts, or something "is"."""
-        texts = _texts(self._claim[:stop])
-        return texts[:1] in (["he"], ["she"], [SPEAKER]) or not _FINITE.isdisjoint(
-            texts
-        )
-
-    def result(self) -> Alignment:
-        """Return the best end found."""
-        return self._best if self._best.stop >= _WORDS_MIN else NOT_ALIGNED
+            return best
 
 
-def _shifts_time(said: set[str], claimed: set[str]) -> bool:
-    """Whether a claim has in the present what was said of the past."""
+def _is_clause(texts: Sequence[str]) -> bool:
+    """Tell whether a claim cut short is a clause: its subject acts, or something "is"."""
+    acts = texts[:1] in (["he"], ["she"], [SPEAKER])
+    return acts or not _FINITE.isdisjoint(texts)
+
+
+def _is_confirmed(
+    claimed: Sequence[str], said: Sequence[str], later: Sequence[str]
+) -> bool:
+    """Tell whether aligned words have the same time and subject, and no condition follows."""
     was_past = not _PAST.isdisjoint(said) and _PAST.isdisjoint(claimed)
-    return was_past and not _PRESENT.isdisjoint(claimed)
-
-
-def _leaves_out_others(said: set[str], claimed: set[str]) -> bool:
-    """Whether a claim is of a speaker alone who said "we" of something done together."""
-    is_alone = "we" in said and "they" not in claimed
-    return is_alone and not _TOGETHER.isdisjoint(claimed)
+    if was_past and not _PRESENT.isdisjoint(claimed):
+        return False
+    is_one_of_several = "we" in said and "they" not in claimed
+    if is_one_of_several and not _TOGETHER.isdisjoint(claimed):
+        return False
+    return _UNDONE_AFTER.isdisjoint(later)
 
 
 def _texts(words: Sequence[Word]) -> list[str]:
     return [word.text for word in words]
 
 
-def _may_be_skipped(said: Word) -> bool:
-    return said.free or said.text in _THIRD_OF
-
-
 def _says(said: Word, claimed: Word, before: Word | None) -> bool:
-    """Whether a word of a sentence is that of a claim, seen from outside."""
+    """Tell whether a word of a sentence and a word of a claim in the third person agree."""
     if said.text in _THIRD_OF:
         return claimed.text in _THIRD_OF[said.text] or claimed.text in _NAMED.get(
             said.text, ()
@@ -307,7 +246,7 @@ def _says(said: Word, claimed: Word, before: Word | None) -> bool:
 
 @lru_cache(maxsize=1 << 12)
 def _is_form(said: str, claimed: str, *, is_verb: bool) -> bool:
-    """Whether a word is another's form with the same meaning: `expresses` for `express`.
+    """Tell whether two words are forms of one with the same meaning: `express`, `expresses`.
 
     An ending may become that of a third person, or of the past; nothing else may change.
     """
@@ -321,7 +260,7 @@ def _is_form(said: str, claimed: str, *, is_verb: bool) -> bool:
 
 
 def _changes_meaning(said: str, claimed: str, *, is_verb: bool) -> bool:
-    """Whether two words differ in an ending that is not that of a third person or the past."""
+    """Tell whether two words differ in another ending than the third person or the past."""
     is_third_person = is_verb and claimed.endswith("s")
     numbered = said.endswith("s") != claimed.endswith("s") and not is_third_person
     derived = said.endswith(_DERIVED) != claimed.endswith(_DERIVED)
@@ -332,7 +271,7 @@ def _changes_meaning(said: str, claimed: str, *, is_verb: bool) -> bool:
 _DIALOGUE = re.compile(r"\A\W*[\w .'-]{1,40}:\s")
 """Beginning of a line that continues the transcript."""
 _PERSONS = frozenset("i me my mine myself we us our ours you your yours".split())
-"""Words with which a text speaks as one of the people, and not of them."""
+"""Words of the first and second person, which no statement about people has."""
 _REPORTING = r"said|says|mentioned|mentions|added|adds|shared|shares|explained|explains|noted|notes"
 _UNCLEAR = frozenset("it this that these those there here".split())
 _HEADS = frozenset(("he", "she", SPEAKER))
@@ -348,51 +287,51 @@ _ENDS = (".", "!", "…")
 
 @dataclass(frozen=True, slots=True)
 class Speakers:
-    """Who said the sentences that a model was shown, and to whom."""
+    """Speaker and listener of the sentences shown to a model."""
 
     speaker: str
     """Name as a summary writes it."""
     listener: str = ""
-    """Name of the other person of a talk of two; empty where there are others."""
+    """Name of the other person in a talk of two, else empty."""
 
 
 @dataclass(frozen=True, slots=True)
-class SalvagedClaims:
-    """A sentence of an answer that a sentence of the source says."""
+class SalvagedClaim:
+    """A sentence of an answer that a sentence of the source confirms."""
 
     text: str
     source: int
-    """Number of that sentence among those shown."""
+    """Index of the confirming sentence."""
     written: int
     """Characters of the text that the model wrote."""
     gender: str
-    """The pronoun it uses for the speaker: `he`, `she` or none."""
+    """Pronoun of the speaker in the text: `he`, `she` or none."""
     left: str = ""
-    """Clause of the source that it leaves out, for the rules to quote."""
+    """Clause of the source that the text lacks, to be quoted."""
 
 
 def salvage(
     answer: str, shown: Sequence[str], speakers: Speakers
-) -> list[SalvagedClaims]:
-    """Return the sentences of an answer that the shown sentences say, each once.
+) -> list[SalvagedClaim]:
+    """Return the sentences of an answer that the shown sentences confirm, each once.
 
     The answer is cut where it begins to repeat or to continue the transcript. Of a sentence, the
-    longest beginning that a source says is kept; the source's own end completes it.
+    longest confirmed beginning is kept; the source's own end completes it.
     """
     said = [sentence_words(sentence) for sentence in shown]
-    kept: dict[int, SalvagedClaims] = {}
+    kept: dict[int, SalvagedClaim] = {}
     for sentence in sentences_until_repeated(answer):
         claim = _Claim(sentence, speakers)
-        if claim.is_unclear:
+        if not claim.words or claim.words[0].text in _UNCLEAR:
             continue
         matches = [
-            NOT_ALIGNED if sentence_is_unsure(shown[at]) else align(claim.words, words)
+            NOT_ALIGNED if is_unsure(shown[at]) else align(claim.words, words)
             for at, words in enumerate(said)
         ]
         best = max(range(len(shown)), key=lambda at: matches[at].stop, default=None)
         if best is None or not matches[best].stop or best in kept:
             continue
-        kept[best] = claim.kept(matches[best], best, shown[best])
+        kept[best] = claim.complete(matches[best], best, shown[best])
     return [kept[at] for at in sorted(kept)]
 
 
@@ -400,29 +339,25 @@ def sentences_until_repeated(answer: str) -> Iterator[str]:
     """Yield the sentences of an answer up to one that repeats or continues the transcript."""
     seen: set[str] = set()
     for sentence, _ in sentences(answer.replace('"', "")):
-        key = " ".join(word.text for word in words_of(sentence))
-        if key in seen or continues_transcript(sentence):
+        words = _texts(words_of(sentence))
+        key = " ".join(words)
+        continues_transcript = _DIALOGUE.match(sentence) or not _PERSONS.isdisjoint(
+            words
+        )
+        if key in seen or continues_transcript:
             return
         seen.add(key)
         yield sentence
 
 
-def continues_transcript(sentence: str) -> bool:
-    """Whether a sentence is a line of dialogue and not a statement about it."""
-    return bool(_DIALOGUE.match(sentence)) or not _PERSONS.isdisjoint(
-        word.text for word in words_of(sentence)
-    )
-
-
-def sentence_is_unsure(sentence: str) -> bool:
-    """Whether a source asks or quotes, and so states nothing of its speaker."""
-    return sentence.rstrip().endswith(tuple(QUESTION_MARKS)) or any(
-        mark in sentence for mark in '"“”«»'
-    )
+def is_unsure(sentence: str) -> bool:
+    """Tell whether a sentence asks or quotes, and so states nothing of its speaker."""
+    asks = sentence.rstrip().endswith(tuple(QUESTION_MARKS))
+    return asks or any(mark in sentence for mark in '"“”«»')
 
 
 class _Claim:
-    """A sentence of an answer, taken apart: who, the verb of saying, and what is claimed."""
+    """A sentence of an answer: its verb of saying, and the words of the claim."""
 
     def __init__(self, sentence: str, speakers: Speakers) -> None:
         self._speakers = speakers
@@ -431,95 +366,74 @@ class _Claim:
             rf"{who} ((?:also |then )?(?:{_REPORTING})(?: that)?) (?=\S)", sentence
         )
         self._verb = frame[1] if frame else "said that"
-        self._text = _masked(sentence[frame.end() :] if frame else sentence, speakers)
-        self.words: list[Word] = words_of(self._text)
+        text = sentence[frame.end() :] if frame else sentence
+        names = ((speakers.speaker, SPEAKER), (speakers.listener, LISTENER))
+        for name, mark in names:
+            if name:
+                text = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", mark, text)
+        self._text = text
+        self.words: list[Word] = words_of(text)
 
-    @property
-    def is_unclear(self) -> bool:
-        """Whether it begins with a word that stands for something said before."""
-        return not self.words or self.words[0].text in _UNCLEAR
-
-    def kept(self, match: Alignment, source: int, sentence: str) -> SalvagedClaims:
-        """Return the claim as a sentence that names its speaker."""
+    def complete(self, match: Alignment, source: int, sentence: str) -> SalvagedClaim:
+        """Return the confirmed part, with the speaker's name and the sentence's own end."""
         claimed = self._text[: self.words[match.stop - 1].end]
         if self.words[0].text in _HEADS:
-            time = f"{sentence[: match.time]} " if match.time else ""
+            time = f"{sentence[: match.time_end]} " if match.time_end else ""
             verb = claimed[len(self.words[0].text) :]
-            text = f"{time}{SPEAKER}{_after_name(verb, sentence[: match.said])}"
+            said = sentence[: match.sentence_end]
+            text = f"{time}{SPEAKER}{_expand_after_name(verb, said)}"
         else:
-            text = f"{SPEAKER} {self._verb} {_lowered(claimed)}"
+            first = claimed.partition(" ")[0]
+            if first.lower() in STOP_WORDS:
+                claimed = claimed[0].lower() + claimed[1:]
+            text = f"{SPEAKER} {self._verb} {claimed}"
         inflected = _INFLECTED.match(text) is not None
-        text = _unmasked(text, self._speakers)
-        end, left = split_remainder(sentence[match.said :], inflected=inflected)
-        gender = self._gender(match.stop)
-        return SalvagedClaims(
-            f"{text}{end}", source, len(text) - match.time, gender, left
-        )
-
-    def _gender(self, stop: int) -> str:
-        used = {word.text for word in self.words[:stop]}
-        return "he" * bool(used & _HIS) + "she" * bool(used & _HERS)
+        text = text.replace(SPEAKER, self._speakers.speaker)
+        text = text.replace(LISTENER, self._speakers.listener)
+        end, left = split_remainder(sentence[match.sentence_end :], inflected=inflected)
+        used = {word.text for word in self.words[: match.stop]}
+        gender = "he" * bool(used & _HIS) + "she" * bool(used & _HERS)
+        written = len(text) - match.time_end
+        return SalvagedClaim(f"{text}{end}", source, written, gender, left)
 
 
 def split_remainder(text: str, *, inflected: bool = False) -> tuple[str, str]:
-    """Return what of a source's end completes a claim as it stands, and what is left to quote.
+    """Return the end of a source that completes a claim unchanged, and a clause left to quote.
 
-    `inflected` says that the claim's verb was: another verb of the same subject would have to be.
+    With an inflected verb in the claim, the end may have no other verb of the same subject.
     """
     if _VOCATIVE.fullmatch(text):
         return ".", ""
     end = 0
     for segment in _SEGMENT.split(text):
-        words = [word.text for word in words_of(segment)]
-        continues = not inflected or _stands_alone(words)
-        if not (continues and _PERSONS.isdisjoint(words)):
+        words = _texts(words_of(segment))
+        own = [word for word in words if word not in ("and", "but", "so", "plus")]
+        has_verb = inflected and own and own[0] not in STOP_WORDS
+        if has_verb or not _PERSONS.isdisjoint(words):
             break
         end += len(segment)
     link = _LINK.match(text, end)
     left = text[link.end() :] if link else ""
-    return _ended(text[:end]), _ended(left) if _OWN_CLAUSE.match(left) else ""
+    quoted = _end_sentence(left) if _OWN_CLAUSE.match(left) else ""
+    return _end_sentence(text[:end]), quoted
 
 
-def _stands_alone(words: Sequence[str]) -> bool:
-    """Whether a segment has its own subject or none: no verb that the speaker's name governs."""
-    own = [word for word in words if word not in ("and", "but", "so", "plus")]
-    return not own or own[0] in STOP_WORDS
-
-
-def _ended(text: str) -> str:
-    """Return a text with a full stop, if nothing else ends it."""
+def _end_sentence(text: str) -> str:
+    """Return a text with a full stop, unless it has an end mark."""
     plain = text.rstrip(" ,;:–—-")
     return plain if plain.endswith(_ENDS) else f"{plain}."
-
-
-def _masked(text: str, speakers: Speakers) -> str:
-    """Replace the names of the two people by marks."""
-    for name, mark in ((speakers.speaker, SPEAKER), (speakers.listener, LISTENER)):
-        if name:
-            text = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", mark, text)
-    return text
-
-
-def _unmasked(text: str, speakers: Speakers) -> str:
-    return text.replace(SPEAKER, speakers.speaker).replace(LISTENER, speakers.listener)
-
-
-def _lowered(text: str) -> str:
-    """Begin with a small letter, where the first word is no name."""
-    first = text.partition(" ")[0]
-    return text[0].lower() + text[1:] if first.lower() in STOP_WORDS else text
 
 
 _WRITTEN_OUT = {"'d ": " would ", "'ll ": " will ", "'ve ": " has ", "'s ": " is "}
 _PERFECT = re.compile(r"\b(?:have|\w+['’]ve)\b")
 
 
-def _after_name(verb: str, said: str) -> str:
-    """Write out a contraction that stands badly after a name; `said` is what it restates."""
+def _expand_after_name(verb: str, said: str) -> str:
+    """Write out a contraction after the speaker's name; `said` is the restated text."""
     short = verb[: verb.find(" ") + 1].replace("’", "'")
     if short not in _WRITTEN_OUT:
         return verb
     rest = verb[len(short) :]
-    lasting = rest.partition(" ")[0].endswith("ing")
-    is_perfect = short == "'s " and not lasting and _PERFECT.search(said)
+    is_progressive = rest.partition(" ")[0].endswith("ing")
+    is_perfect = short == "'s " and not is_progressive and _PERFECT.search(said)
     return f"{' has ' if is_perfect else _WRITTEN_OUT[short]}{rest}"
