@@ -97,8 +97,6 @@ if TYPE_CHECKING:
     )
     from mnemosyned.memory.values import (
         Acknowledged as Acknowledged,
-        Detail as Detail,
-        DetailKind as DetailKind,
         Episode as Episode,
         MemoryRecord as MemoryRecord,
         PreviewLine as PreviewLine,
@@ -107,6 +105,7 @@ if TYPE_CHECKING:
         TierTotals as TierTotals,
     )
     from mnemosyned.search.hits import Hit as Hit, Line as Line
+    from mnemosyned.text.details import Detail as Detail, DetailKind as DetailKind
     from mnemosyned.verbs.conversation import (
         Assembled as Assembled,
         EditedLearning as EditedLearning,

@@ -13,6 +13,7 @@ from mnemosyned.errors import ConfigInvalid, InvalidRequest, TokenizerUnusable
 from mnemosyned.memory.consolidation import GroupLimits
 from mnemosyned.memory.engine_ports import Summarizer
 from mnemosyned.memory.forgetting import Retention
+from mnemosyned.memory.masking import SecretRule
 from mnemosyned.service.intake import Intake
 from mnemosyned.service.policies import (
     BackupPolicy,
@@ -39,7 +40,6 @@ from mnemosyned.sleep.triggers import (
     SleepTrigger,
     Tokens,
 )
-from mnemosyned.text.secrets.masking import SecretRule
 from mnemosyned.text.token_counts import TokenEstimator, WithMargin
 
 

@@ -24,7 +24,8 @@ from mnemosyned.conversation.messages import (
 )
 from mnemosyned.conversation.summary_message import VALUE_SEPARATOR, VALUES
 from mnemosyned.instants import in_zone
-from mnemosyned.memory.values import TELLING_KINDS, MemoryRecord
+from mnemosyned.memory.values import MemoryRecord
+from mnemosyned.text.details import TELLING_KINDS
 from mnemosyned.text.exact_values import extract_details
 from mnemosyned.text.frames import neutralize_line
 

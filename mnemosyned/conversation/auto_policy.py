@@ -53,12 +53,13 @@ from mnemosyned.conversation.summary_message import (
     summary_body,
     summary_message,
 )
-from mnemosyned.memory.values import TELLING_KINDS, Detail, MemoryRecord
+from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.summary.extract import extract
 from mnemosyned.text.dates.formatting import (
     annotate_relative_dates,
     may_have_relative_dates,
 )
+from mnemosyned.text.details import TELLING_KINDS, Detail
 from mnemosyned.text.exact_values import extract_details
 from mnemosyned.text.frames import neutralize
 from mnemosyned.text.secrets.masking import KnownSecrets

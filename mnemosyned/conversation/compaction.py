@@ -39,7 +39,7 @@ from mnemosyned.conversation.summary_message import (
     summary_message,
 )
 from mnemosyned.errors import reason_of
-from mnemosyned.memory.values import Detail
+from mnemosyned.text.details import Detail
 from mnemosyned.text.frames import neutralize
 from mnemosyned.text.secrets.masking import KnownSecrets
 

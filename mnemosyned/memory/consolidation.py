@@ -10,7 +10,8 @@ from enum import StrEnum
 from math import ceil
 from typing import NamedTuple
 
-from mnemosyned.memory.values import Detail, Episode, MemoryRecord
+from mnemosyned.memory.values import Episode, MemoryRecord
+from mnemosyned.text.details import Detail
 
 VERBATIM = "verbatim"
 """The summarizer's name in the log where a group was too small to summarize."""

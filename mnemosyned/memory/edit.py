@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 from mnemosyned.errors import BatchChanged, InvalidRequest, NotFound
 from mnemosyned.memory.learning import Learning
-from mnemosyned.memory.values import Detail, DetailKind, MemoryRecord, Revision
-from mnemosyned.text.exact_values import mask_memories
+from mnemosyned.memory.masking import mask_memories
+from mnemosyned.memory.values import MemoryRecord, Revision
+from mnemosyned.text.details import Detail, DetailKind
 from mnemosyned.text.secrets.masking import mask_metadata, mask_secrets
 
 REVISIONS_MAX = 100

@@ -11,13 +11,9 @@ from enum import StrEnum
 from typing import NamedTuple, Protocol, TypeVar
 
 from mnemosyned.memory.periods import Level
-from mnemosyned.memory.values import (
-    Detail,
-    EmbedderStatus,
-    MemoryRecord,
-    SummarizerStatus,
-)
+from mnemosyned.memory.values import EmbedderStatus, MemoryRecord, SummarizerStatus
 from mnemosyned.search.query import Match, Query, SearchCandidates
+from mnemosyned.text.details import Detail
 
 K = TypeVar("K")
 
@@ -190,7 +186,7 @@ def spoken_of(
     summary stays.
     """
     # Loaded by who summarizes: the shell client needs the values of this module alone.
-    from mnemosyned.text.exact_values import mask_memories  # noqa: PLC0415
+    from mnemosyned.memory.masking import mask_memories  # noqa: PLC0415
 
     readable, details = mask_memories(originals)
     return [memory for memory in readable if memory.lasting], details

@@ -18,7 +18,8 @@ from mnemosyned.memory.capture import CAPTURED_PREFIX, IMPORTED_PREFIX
 from mnemosyned.memory.consolidation import LogEntry
 from mnemosyned.memory.learning import Learning
 from mnemosyned.memory.ports import Draft, Promotion, Remembered
-from mnemosyned.memory.values import Acknowledged, Detail, MemoryRecord, content_hash
+from mnemosyned.memory.values import Acknowledged, MemoryRecord, content_hash
+from mnemosyned.text.details import Detail
 
 Known = tuple[str | None, datetime, int | None]
 """Content, time and hash of what has an id already; of an episode only the time."""

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from enum import IntEnum
 
 from mnemosyned.instants import in_zone, shift, shift_months
-from mnemosyned.memory.values import Detail
+from mnemosyned.text.details import Detail
 
 
 class Level(IntEnum):

@@ -14,7 +14,8 @@ from mnemosyned.memory.capture import AgentSession, WatchedFile
 from mnemosyned.memory.consolidation import GroupStatus, LogEntry, Pending
 from mnemosyned.memory.exchange import ExportedEpisode, HookActivity
 from mnemosyned.memory.learning import Learning, LearningKind
-from mnemosyned.memory.values import AgentActivity, Detail, DetailKind, Episode
+from mnemosyned.memory.values import AgentActivity, Episode
+from mnemosyned.text.details import Detail, DetailKind
 
 Row = Sequence[Any]
 Moment = Callable[[Any], datetime]

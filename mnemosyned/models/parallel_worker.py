@@ -9,9 +9,10 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from mnemosyned.memory.values import Detail, MemoryRecord
+from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.models.frames import read_frame, write_frame
 from mnemosyned.summary.extract import ExtractiveSummarizer
+from mnemosyned.text.details import Detail
 
 NICE = 10
 """Low priority: requests go before a cycle that no caller waits for."""

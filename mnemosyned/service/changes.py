@@ -21,6 +21,7 @@ from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.edit import Edition, MemoryEdit
 from mnemosyned.memory.forgetting import ForgetFilter, Newest
 from mnemosyned.memory.learning import Learning
+from mnemosyned.memory.masking import mask_memory
 from mnemosyned.memory.ports import LearningStore, MemoryStore
 from mnemosyned.memory.values import Episode, MemoryRecord, PreviewLine, tag_names
 from mnemosyned.service.intake import (
@@ -33,7 +34,7 @@ from mnemosyned.service.intake import (
     to_utc,
 )
 from mnemosyned.service.policies import PolicyHolder
-from mnemosyned.text.secrets.masking import mask_memory, mask_secrets
+from mnemosyned.text.secrets.masking import mask_secrets
 from mnemosyned.text.terms import Terms, snippet, terms
 from mnemosyned.verbs.conversation import (
     EditedLearning,

@@ -45,6 +45,7 @@ from mnemosyned.conversation.summary_message import (
 from mnemosyned.errors import NotFound, SummarizerFailed
 from mnemosyned.logs import logger
 from mnemosyned.memory.clock import Clock
+from mnemosyned.memory.masking import SecretRule, mask_memory
 from mnemosyned.memory.ports import (
     ArchivedMessage,
     CompactionRecord,
@@ -54,12 +55,7 @@ from mnemosyned.memory.ports import (
 from mnemosyned.memory.values import Episode, MemoryRecord
 from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.sleep.lease import SummarizerLease
-from mnemosyned.text.secrets.masking import (
-    SecretRule,
-    mask_memory,
-    mask_metadata,
-    mask_secrets,
-)
+from mnemosyned.text.secrets.masking import mask_metadata, mask_secrets
 from mnemosyned.verbs.conversation import Compact, Shortened
 from mnemosyned.verbs.memories import Expand, Expanded
 

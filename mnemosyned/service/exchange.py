@@ -30,16 +30,13 @@ from mnemosyned.memory.exchange import (
     Record,
     Restored,
 )
+from mnemosyned.memory.masking import SecretRule
 from mnemosyned.memory.periods import Level
-from mnemosyned.memory.values import DetailKind, tag_names
+from mnemosyned.memory.values import tag_names
 from mnemosyned.service.intake import check_metadata, check_text
 from mnemosyned.service.policies import About
-from mnemosyned.text.secrets.masking import (
-    SECRET_KINDS,
-    SecretRule,
-    mask_metadata,
-    mask_secrets,
-)
+from mnemosyned.text.details import DetailKind
+from mnemosyned.text.secrets.masking import SECRET_KINDS, mask_metadata, mask_secrets
 from mnemosyned.verbs.exchange import (
     FOOTER,
     HEADER,

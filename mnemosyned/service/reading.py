@@ -11,6 +11,7 @@ from mnemosyned.errors import InvalidRequest
 from mnemosyned.instants import in_zone, shift
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.listing import ListFilter, read_place
+from mnemosyned.memory.masking import mask_episode, mask_memory, without_superseded
 from mnemosyned.memory.ports import ListStore
 from mnemosyned.memory.values import Tier, tag_names
 from mnemosyned.search.query import (
@@ -23,9 +24,7 @@ from mnemosyned.search.query import (
 from mnemosyned.service.intake import to_utc
 from mnemosyned.text.dates.formatting import format_period
 from mnemosyned.text.dates.questions import QuestionTimes, parse_times
-from mnemosyned.text.exact_values import mask_episode, without_superseded
 from mnemosyned.text.languages.language import TimeOrder
-from mnemosyned.text.secrets.masking import mask_memory
 from mnemosyned.text.terms import Terms, content_terms, terms
 from mnemosyned.verbs.listing import (
     LEVELS,

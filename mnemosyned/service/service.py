@@ -15,6 +15,7 @@ from mnemosyned.memory.consolidation import CycleReport, Trigger
 from mnemosyned.memory.edit import mask_revision
 from mnemosyned.memory.engine_ports import MemoryVectors
 from mnemosyned.memory.exchange import Restored
+from mnemosyned.memory.masking import mask_episode, mask_memory, without_superseded
 from mnemosyned.memory.ports import Draft, MemoryStore, RecordStore
 from mnemosyned.memory.values import (
     Acknowledged,
@@ -43,12 +44,6 @@ from mnemosyned.service.reading import ListService, missing_time_note, query_of
 from mnemosyned.service.undo import CycleUndo
 from mnemosyned.sleep.context import CycleRequest, CycleStopper
 from mnemosyned.sleep.sleeper import Sleeper
-from mnemosyned.text.exact_values import (
-    mask_documents,
-    mask_episode,
-    without_superseded,
-)
-from mnemosyned.text.secrets.masking import mask_memory
 from mnemosyned.text.terms import beginnings
 from mnemosyned.verbs.conversation import (
     Compact,
@@ -477,9 +472,12 @@ class MemoryService:
         results = rank(query, candidates)
         places = add_period_summary(results, candidates, limit=query.limit)
         shown = self._store.search.documents(places)
-        answer = make_hits(
-            query, places, shown if request.reveal else mask_documents(shown)
-        )
+        if not request.reveal:
+            masked = {
+                key: mask_memory(memory) for key, memory in shown.memories.items()
+            }
+            shown = replace(shown, memories=masked)
+        answer = make_hits(query, places, shown)
         if request.history:
             answer = with_history(self._store.memories, answer, reveal=request.reveal)
         if misses_time(query, places, candidates):

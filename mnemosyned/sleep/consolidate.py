@@ -33,9 +33,10 @@ from mnemosyned.memory.consolidation import (
 from mnemosyned.memory.engine_ports import Digest, Summary, spoken_of
 from mnemosyned.memory.periods import Level, begin_of, key_of
 from mnemosyned.memory.ports import MemoryStore, Promotion
-from mnemosyned.memory.values import Detail, MemoryRecord
+from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.sleep.context import CycleContext
 from mnemosyned.summary.statements import with_speaker
+from mnemosyned.text.details import Detail
 
 
 def unfinished(

@@ -28,15 +28,16 @@ from mnemosyned.memory.consolidation import (
 )
 from mnemosyned.memory.engine_ports import Summarizer, Summary
 from mnemosyned.memory.forgetting import StaleSummary
+from mnemosyned.memory.masking import mask_memories
 from mnemosyned.memory.periods import Level, Period, begin_of, closed_before, periods
 from mnemosyned.memory.ports import MemoryStore, PendingRollups, Rollup
-from mnemosyned.memory.values import Detail, Episode, MemoryRecord
+from mnemosyned.memory.values import Episode, MemoryRecord
 from mnemosyned.sleep.consolidate import record_failure
 from mnemosyned.sleep.context import CycleContext
 from mnemosyned.sleep.lease import SummarizerLease
 from mnemosyned.sleep.policy import RollupPolicy
 from mnemosyned.summary.rollup import RollupSource, RollupText, compose_rollup
-from mnemosyned.text.exact_values import mask_memories
+from mnemosyned.text.details import Detail
 
 ROLLUP_MAX = 20_000
 """Summaries read at once; a longer backlog is rolled up in several rounds."""

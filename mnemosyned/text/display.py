@@ -1,4 +1,4 @@
-"""Text on a terminal: invisible characters escaped or removed, and the number of cells that it takes.
+"""Text for display: invisible characters are escaped or removed; width in terminal cells.
 
 A memory may come from web pages and logs: its text may try to control a terminal, hide words,
 reverse the order of letters, or break a line where a plain-text reader sees no break. East Asian

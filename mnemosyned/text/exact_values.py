@@ -12,14 +12,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
-from itertools import chain
 
-from mnemosyned.memory.values import Detail, DetailKind, Episode, MemoryRecord
-from mnemosyned.search.query import Documents
+from mnemosyned.text.details import Detail, DetailKind
 from mnemosyned.text.languages.tables import LANGUAGES
 from mnemosyned.text.secrets.formats import Secret
-from mnemosyned.text.secrets.masking import KnownSecrets, find_secrets, mask_memory
+from mnemosyned.text.secrets.masking import find_secrets
 from mnemosyned.text.sentences import UNSPACED, ending_at_unspaced
 
 VALUE_CHARS_MAX = 2_000
@@ -189,60 +186,3 @@ def _values(text: str) -> Iterator[tuple[DetailKind, int, str]]:
             value = _GLUED_TAIL.sub(r"\1", value)
         if len(value) <= VALUE_CHARS_MAX:
             yield kind, start, value
-
-
-def mask_memories(
-    memories: Sequence[MemoryRecord], *, known: Iterable[Detail] = ()
-) -> tuple[list[MemoryRecord], tuple[Detail, ...]]:
-    """Return the memories with secrets masked, for a summarizer, and their unmasked details.
-
-    A secret of one memory is masked in all of them, and so are the `known` ones.
-    """
-    per_memory = [
-        extract_details(memory.content, memory=memory.id) for memory in memories
-    ]
-    together = tuple(chain.from_iterable(per_memory))
-    secret = [detail for detail in (*together, *known) if detail.sensitive]
-    if not secret:
-        return list(memories), together
-    known_secrets = KnownSecrets(secret)
-    masked = []
-    for memory in memories:
-        content = known_secrets.mask(memory.content)
-        masked.append(replace(memory, content=content))
-    details = []
-    for detail in together:
-        contains_secret = known_secrets.mask(detail.value) != detail.value
-        sensitive = detail.sensitive or contains_secret
-        details.append(replace(detail, sensitive=sensitive))
-    return masked, tuple(details)
-
-
-def mask_episode(episode: Episode) -> Episode:
-    """Return the episode with its sensitive details masked; its content has no secrets."""
-    if not any(detail.sensitive for detail in episode.details):
-        return episode
-    known_secrets = KnownSecrets(episode.details)
-    details = []
-    for detail in episode.details:
-        if detail.sensitive:
-            value = known_secrets.mask(detail.value)
-            details.append(replace(detail, value=value))
-        else:
-            details.append(detail)
-    return replace(episode, details=tuple(details))
-
-
-def without_superseded(episode: Episode) -> Episode:
-    """Return the episode without the details of superseded memories."""
-    details = tuple(detail for detail in episode.details if not detail.superseded)
-    if len(details) == len(episode.details):
-        return episode
-    return replace(episode, details=details)
-
-
-def mask_documents(documents: Documents) -> Documents:
-    """Return the documents of a search with secrets masked."""
-    memories = documents.memories.items()
-    masked = {position: mask_memory(memory) for position, memory in memories}
-    return Documents(masked, documents.episodes)

@@ -19,7 +19,7 @@ from mnemosyned import (
 )
 from mnemosyned.conversation.messages import Message
 from mnemosyned.memory.periods import Child, periods
-from mnemosyned.memory.values import Detail, DetailKind
+from mnemosyned.text.details import Detail, DetailKind
 
 Facts = dict[str, Any]
 

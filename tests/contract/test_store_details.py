@@ -7,7 +7,8 @@ from support.fakes import consolidate, memory, promotion, remember_batch
 
 from mnemosyned.errors import BatchChanged
 from mnemosyned.memory.ports import MemoryStore, Promotion
-from mnemosyned.memory.values import Detail, DetailKind, Episode, MemoryRecord
+from mnemosyned.memory.values import Episode, MemoryRecord
+from mnemosyned.text.details import Detail, DetailKind
 
 ONE = memory("1", "keep 42 and 42%", hours_ago=3)
 TWO = memory("2", "keep 42 at https://a.b/c", hours_ago=2)

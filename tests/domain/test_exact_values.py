@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, strategies as st
 
-from mnemosyned.memory.values import DetailKind
+from mnemosyned.text.details import DetailKind
 from mnemosyned.text.exact_values import DETAILS_MAX, extract_details
 from mnemosyned.text.secrets.masking import find_secrets, mask_metadata, mask_secrets
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given, strategies as st
 
-from mnemosyned.memory.values import Detail, DetailKind
+from mnemosyned.text.details import Detail, DetailKind
 from mnemosyned.text.secrets.masking import (
     SCANNED_SECRETS_MAX,
     KnownSecrets,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from mnemosyned.memory.periods import Child, Level, begin_of, end_of, periods
-from mnemosyned.memory.values import Detail, DetailKind
+from mnemosyned.text.details import Detail, DetailKind
 
 
 def child(date: str, **changes: object) -> Child:

@@ -251,9 +251,7 @@ def test_a_time_in_the_future_becomes_the_present(
 def test_secrets_are_refused_or_masked_as_the_setting_says(
     hooks: HookService, store: SqliteStore, transcript: Path, policies: PolicyHolder
 ) -> None:
-    from mnemosyned.text.secrets.masking import (  # noqa: PLC0415
-        SecretRule,
-    )
+    from mnemosyned.memory.masking import SecretRule  # noqa: PLC0415
 
     intake = replace(policies.current.intake, secrets=SecretRule.REFUSE)
     policies.current = replace(policies.current, intake=intake)

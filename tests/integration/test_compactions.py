@@ -23,10 +23,10 @@ from support.refusals import refuse_rows
 from mnemosyned import sendable
 from mnemosyned.conversation.summary_message import is_summary
 from mnemosyned.errors import NotFound, ShuttingDown, StorageFailed
+from mnemosyned.memory.masking import SecretRule
 from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.text.secrets.masking import SecretRule
 from mnemosyned.verbs.conversation import Learnings
 from mnemosyned.verbs.memories import Expand, Recall, Remember
 from mnemosyned.verbs.retention import Forget

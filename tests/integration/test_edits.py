@@ -18,6 +18,7 @@ from support.fakes import (
 from support.stores import TRIO, episode_of, get_episode, get_memory, run_cycle
 
 from mnemosyned.errors import InvalidRequest, SecretRefused, WordsPruned
+from mnemosyned.memory.masking import SecretRule
 from mnemosyned.memory.values import Tier
 from mnemosyned.service.intake import Intake
 from mnemosyned.service.policies import Policies, PolicyHolder
@@ -25,7 +26,6 @@ from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.policy import SleepPolicy
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.text.secrets.masking import SecretRule
 from mnemosyned.verbs.conversation import Learnings
 from mnemosyned.verbs.memories import EditMemory, Expand, Get, Recall, Remember
 from mnemosyned.verbs.retention import Prune

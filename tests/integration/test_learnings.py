@@ -12,10 +12,10 @@ from mnemosyned.cli.output.show import render
 from mnemosyned.conversation.learnings.selection import select_relevant
 from mnemosyned.errors import EmptyContent, NotFound, SecretRefused
 from mnemosyned.memory.learning import LearningKind
+from mnemosyned.memory.masking import SecretRule
 from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.text.secrets.masking import SecretRule
 from mnemosyned.text.token_counts import TokenEstimator
 from mnemosyned.verbs.conversation import EditLearning, Learn, Learnings, RemoveLearning
 from mnemosyned.verbs.memories import Remember, RememberMany

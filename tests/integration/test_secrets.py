@@ -16,14 +16,15 @@ from mnemosyned.cli.output.show import render
 from mnemosyned.config import load_config
 from mnemosyned.errors import SecretRefused
 from mnemosyned.memory.consolidation import Trigger
-from mnemosyned.memory.values import Acknowledged, DetailKind, Episode
+from mnemosyned.memory.masking import SecretRule
+from mnemosyned.memory.values import Acknowledged, Episode
 from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.summary.extract import ExtractiveSummarizer
-from mnemosyned.text.secrets.masking import SecretRule
+from mnemosyned.text.details import DetailKind
 from mnemosyned.verbs.memories import Expand, Get, Recall, Remember, RememberMany
 from mnemosyned.verbs.request import Request
 from mnemosyned.verbs.retention import Forget

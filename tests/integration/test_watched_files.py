@@ -19,11 +19,11 @@ from mnemosyned.importers.capture import Capture
 from mnemosyned.importers.watch.policy import WatchLimits, WatchPolicy
 from mnemosyned.importers.watch.watched_files import FileReader, Scan, files_below
 from mnemosyned.importers.watch.watcher import Watcher
+from mnemosyned.memory.masking import SecretRule
 from mnemosyned.service.policies import HookPolicy, PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.lease import ForegroundGate
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.text.secrets.masking import SecretRule
 from mnemosyned.verbs.listing import ListMemories
 from mnemosyned.verbs.memories import Recall
 from mnemosyned.verbs.retention import Forget

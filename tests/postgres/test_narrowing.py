@@ -19,10 +19,11 @@ from support.before_narrowing import (
 from support.fakes import memory, remember_batch
 
 from mnemosyned.memory.forgetting import ForgetFilter
-from mnemosyned.memory.values import Detail, DetailKind, Episode
+from mnemosyned.memory.values import Episode
 from mnemosyned.storage.postgres.memories import Values, values_of, written
 from mnemosyned.storage.postgres.schema import upgrade
 from mnemosyned.storage.postgres.store import PostgresStore, open_store
+from mnemosyned.text.details import Detail, DetailKind
 
 pytestmark = pytest.mark.postgres
 

@@ -30,8 +30,8 @@ from mnemosyned.client.connection import Connection
 from mnemosyned.errors import InvalidRequest, MnemosynedError
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.exchange import ExportedEpisode, ExportedMemory
-from mnemosyned.memory.values import Detail, DetailKind
 from mnemosyned.paths import usable_path
+from mnemosyned.text.details import Detail, DetailKind
 from mnemosyned.text.secrets.masking import mask_secrets
 from mnemosyned.verbs.exchange import (
     CUT_OFF,

@@ -25,16 +25,9 @@ from mnemosyned.cli.output.terminal import (
     wrapped,
     wrapped_lines,
 )
-from mnemosyned.memory.values import (
-    Acknowledged,
-    Detail,
-    DetailKind,
-    Episode,
-    MemoryRecord,
-    Revision,
-    Tier,
-)
+from mnemosyned.memory.values import Acknowledged, Episode, MemoryRecord, Revision, Tier
 from mnemosyned.search.hits import Hit, Line
+from mnemosyned.text.details import Detail, DetailKind
 from mnemosyned.text.sentences import UNSPACED, WORD_END, WORD_START
 from mnemosyned.verbs.memories import (
     Edited,

@@ -14,7 +14,7 @@ from mnemosyned.memory.edit import HISTORY_MAX
 from mnemosyned.memory.intake import Intake, Known
 from mnemosyned.memory.ports import Draft, RecordStore, Remembered
 from mnemosyned.memory.rows import EPISODE_COLUMNS, episode_from
-from mnemosyned.memory.values import Detail, Episode, MemoryRecord, Tier
+from mnemosyned.memory.values import Episode, MemoryRecord, Tier
 from mnemosyned.storage.postgres.learnings import Keeper
 from mnemosyned.storage.postgres.memories import (
     BELOW,
@@ -45,6 +45,7 @@ from mnemosyned.storage.postgres.state import (
     supersede,
     was_said,
 )
+from mnemosyned.text.details import Detail
 
 _ARRAYS = {
     "id": "text",

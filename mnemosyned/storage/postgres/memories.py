@@ -13,7 +13,7 @@ import msgspec
 from mnemosyned.memory.exchange import ExportedEpisode
 from mnemosyned.memory.periods import distinct
 from mnemosyned.memory.rows import EPISODE_COLUMNS, detail_from, episode_from
-from mnemosyned.memory.values import Detail, DetailKind, Episode, MemoryRecord, Tier
+from mnemosyned.memory.values import Episode, MemoryRecord, Tier
 from mnemosyned.storage.postgres.rows import (
     MEMORY_FIELDS,
     MEMORY_TABLES,
@@ -26,6 +26,7 @@ from mnemosyned.storage.postgres.rows import (
     take_numbers,
 )
 from mnemosyned.storage.postgres.session import Row, Session, Statement
+from mnemosyned.text.details import Detail, DetailKind
 
 _KINDS = tuple(DetailKind)
 """Stored as their numbers, from 1."""

@@ -35,7 +35,7 @@ from mnemosyned.memory.rows import (
     log_entry_from,
     pending_from,
 )
-from mnemosyned.memory.values import Detail, Episode
+from mnemosyned.memory.values import Episode
 from mnemosyned.storage.postgres.insert import evict
 from mnemosyned.storage.postgres.memories import (
     episode_at,
@@ -57,6 +57,7 @@ from mnemosyned.storage.postgres.rows import (
 )
 from mnemosyned.storage.postgres.session import Session
 from mnemosyned.storage.postgres.state import invalidate
+from mnemosyned.text.details import Detail
 
 _NAMES = [name.strip('"') for name in LOG_COLUMNS.split(", ")]
 _INSERT = (

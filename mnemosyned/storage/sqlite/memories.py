@@ -10,7 +10,7 @@ from typing import Literal, TypeVar
 
 from mnemosyned.memory.periods import Level, distinct
 from mnemosyned.memory.rows import EPISODE_COLUMNS, detail_from
-from mnemosyned.memory.values import Detail, Episode, MemoryRecord, Tier
+from mnemosyned.memory.values import Episode, MemoryRecord, Tier
 from mnemosyned.storage.sqlite.rows import (
     ARCHIVE_FIELDS,
     MEMORY_FIELDS,
@@ -18,6 +18,7 @@ from mnemosyned.storage.sqlite.rows import (
     episode_from,
     memory_from,
 )
+from mnemosyned.text.details import Detail
 
 T = TypeVar("T")
 

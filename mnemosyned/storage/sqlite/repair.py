@@ -13,7 +13,8 @@ from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
-from mnemosyned.memory.values import Detail, DetailKind, MemoryRecord
+from mnemosyned.memory.masking import mask_memories
+from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.storage.sqlite.fulltext import rebuild_indexes
 from mnemosyned.storage.sqlite.memories import insert_details
 from mnemosyned.storage.sqlite.schema import blank_database, missing_parts
@@ -25,7 +26,8 @@ from mnemosyned.storage.sqlite.verification import (
     Orphans,
     tables,
 )
-from mnemosyned.text.exact_values import extract_details, mask_memories
+from mnemosyned.text.details import Detail, DetailKind
+from mnemosyned.text.exact_values import extract_details
 
 EPISODES_AT_ONCE = 100
 """Episodes whose values one transaction extracts again: some 2,000 originals."""

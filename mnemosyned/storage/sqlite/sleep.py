@@ -30,7 +30,7 @@ from mnemosyned.memory.ports import (
     SleepStore,
 )
 from mnemosyned.memory.rows import EPISODE_COLUMNS, LOG_COLUMNS, LOG_FIELDS
-from mnemosyned.memory.values import Detail, Episode, Tier
+from mnemosyned.memory.values import Episode, Tier
 from mnemosyned.storage.sqlite.filters import of_sources
 from mnemosyned.storage.sqlite.fulltext import (
     index_episode_grams,
@@ -61,6 +61,7 @@ from mnemosyned.storage.sqlite.rows import (
 )
 from mnemosyned.storage.sqlite.state import invalidate
 from mnemosyned.storage.sqlite.writer import Transactional, reads, writes
+from mnemosyned.text.details import Detail
 
 _INSERT_LOG = (
     f"INSERT INTO consolidation_log ({LOG_COLUMNS}) VALUES ({LOG_PLACEHOLDERS})"

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple
 
-from mnemosyned.memory.values import DetailKind
+from mnemosyned.text.details import DetailKind
 from mnemosyned.text.terms import without_unspaced
 
 

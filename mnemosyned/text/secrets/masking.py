@@ -7,13 +7,10 @@ a name such as `password` or `API key`. The second set is written for prose, not
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from enum import StrEnum
 from operator import attrgetter
-from typing import Any, Literal
+from typing import Any
 
-from mnemosyned.errors import SecretRefused
-from mnemosyned.memory.values import Detail, DetailKind, MemoryRecord
+from mnemosyned.text.details import Detail, DetailKind
 from mnemosyned.text.secrets.formats import Secret, find_by_format
 from mnemosyned.text.secrets.prose import find_by_name
 
@@ -47,14 +44,6 @@ SECRET_KINDS = frozenset(
         DetailKind.SSN,
     }
 )
-
-
-class SecretRule(StrEnum):
-    """The treatment of secrets in a memory to be stored."""
-
-    KEEP = "keep"
-    MASK = "mask"
-    REFUSE = "refuse"
 
 
 def find_secrets(text: str) -> list[Secret]:
@@ -139,39 +128,6 @@ def _mask_named_text(text: str, key: str) -> str:
         return masked
     name = f"{key}: "
     return mask_secrets(name + text).removeprefix(name)
-
-
-def mask_memory(memory: MemoryRecord, known: Iterable[Detail] = ()) -> MemoryRecord:
-    """Return the memory with the secrets in its content and metadata masked."""
-    content = mask_secrets(memory.content, known)
-    metadata = mask_metadata(memory.metadata) if memory.metadata else memory.metadata
-    if content == memory.content and metadata == memory.metadata:
-        return memory
-    return replace(memory, content=content, metadata=metadata)
-
-
-def apply_secret_rule(
-    memory: MemoryRecord, rule: SecretRule, *, place: str = ""
-) -> tuple[MemoryRecord, Literal["", "kept", "masked"]]:
-    """Return the memory as it may be stored, and how its secrets were treated.
-
-    Raises `SecretRefused`, which names the kind of secret and its field, never its value.
-    """
-    masked = mask_memory(memory)
-    if masked is memory:
-        return memory, ""
-    if rule is SecretRule.KEEP:
-        return memory, "kept"
-    if rule is SecretRule.MASK:
-        return masked, "masked"
-    field, kind = "metadata", ""
-    if secrets := find_secrets(memory.content):
-        field, kind = "content", f" ({secrets[0].kind.value})"
-    raise SecretRefused(
-        f"{place}{field} contains a secret{kind}, which the setting `secrets` refuses; "
-        "take it out, or set `secrets` to mask or keep",
-        field=place + field,
-    )
 
 
 SCANNED_SECRETS_MAX = 16

@@ -12,7 +12,7 @@ from itertools import islice
 from math import log2
 from typing import NamedTuple
 
-from mnemosyned.memory.values import DetailKind
+from mnemosyned.text.details import DetailKind
 from mnemosyned.text.secrets.formats import Secret
 from mnemosyned.text.secrets.names import (
     ADVERBS,

@@ -1,0 +1,111 @@
+"""Masks the secrets of whole memories and episodes; the rule for secrets in memories to be stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from enum import StrEnum
+from itertools import chain
+from typing import Literal
+
+from mnemosyned.errors import SecretRefused
+from mnemosyned.memory.values import Episode, MemoryRecord
+from mnemosyned.text.details import Detail
+from mnemosyned.text.exact_values import extract_details
+from mnemosyned.text.secrets.masking import (
+    KnownSecrets,
+    find_secrets,
+    mask_metadata,
+    mask_secrets,
+)
+
+
+class SecretRule(StrEnum):
+    """The treatment of secrets in a memory to be stored."""
+
+    KEEP = "keep"
+    MASK = "mask"
+    REFUSE = "refuse"
+
+
+def mask_memory(memory: MemoryRecord, known: Iterable[Detail] = ()) -> MemoryRecord:
+    """Return the memory with the secrets in its content and metadata masked."""
+    content = mask_secrets(memory.content, known)
+    metadata = mask_metadata(memory.metadata) if memory.metadata else memory.metadata
+    if content == memory.content and metadata == memory.metadata:
+        return memory
+    return replace(memory, content=content, metadata=metadata)
+
+
+def apply_secret_rule(
+    memory: MemoryRecord, rule: SecretRule, *, place: str = ""
+) -> tuple[MemoryRecord, Literal["", "kept", "masked"]]:
+    """Return the memory as it may be stored, and how its secrets were treated.
+
+    Raises `SecretRefused`, which names the kind of secret and its field, never its value.
+    """
+    masked = mask_memory(memory)
+    if masked is memory:
+        return memory, ""
+    if rule is SecretRule.KEEP:
+        return memory, "kept"
+    if rule is SecretRule.MASK:
+        return masked, "masked"
+    field, kind = "metadata", ""
+    if secrets := find_secrets(memory.content):
+        field, kind = "content", f" ({secrets[0].kind.value})"
+    raise SecretRefused(
+        f"{place}{field} contains a secret{kind}, which the setting `secrets` refuses; "
+        "take it out, or set `secrets` to mask or keep",
+        field=place + field,
+    )
+
+
+def mask_memories(
+    memories: Sequence[MemoryRecord], *, known: Iterable[Detail] = ()
+) -> tuple[list[MemoryRecord], tuple[Detail, ...]]:
+    """Return the memories with secrets masked, for a summarizer, and their unmasked details.
+
+    A secret of one memory is masked in all of them, and so are the `known` ones.
+    """
+    per_memory = [
+        extract_details(memory.content, memory=memory.id) for memory in memories
+    ]
+    together = tuple(chain.from_iterable(per_memory))
+    secret = [detail for detail in (*together, *known) if detail.sensitive]
+    if not secret:
+        return list(memories), together
+    known_secrets = KnownSecrets(secret)
+    masked = []
+    for memory in memories:
+        content = known_secrets.mask(memory.content)
+        masked.append(replace(memory, content=content))
+    details = []
+    for detail in together:
+        contains_secret = known_secrets.mask(detail.value) != detail.value
+        sensitive = detail.sensitive or contains_secret
+        details.append(replace(detail, sensitive=sensitive))
+    return masked, tuple(details)
+
+
+def mask_episode(episode: Episode) -> Episode:
+    """Return the episode with its sensitive details masked; its content has no secrets."""
+    if not any(detail.sensitive for detail in episode.details):
+        return episode
+    known_secrets = KnownSecrets(episode.details)
+    details = []
+    for detail in episode.details:
+        if detail.sensitive:
+            value = known_secrets.mask(detail.value)
+            details.append(replace(detail, value=value))
+        else:
+            details.append(detail)
+    return replace(episode, details=tuple(details))
+
+
+def without_superseded(episode: Episode) -> Episode:
+    """Return the episode without the details of superseded memories."""
+    details = tuple(detail for detail in episode.details if not detail.superseded)
+    if len(details) == len(episode.details):
+        return episode
+    return replace(episode, details=details)

@@ -1,0 +1,64 @@
+"""Exact values of a text, word for word, and their kinds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class DetailKind(StrEnum):
+    """Kind of an exact value; the second half are secrets.
+
+    PostgreSQL stores kinds as numbers in this order, so a new one is added at the end, and the order
+    of those that are here stays.
+    """
+
+    DATE = "date"
+    TIME = "time"
+    DURATION = "duration"
+    MONEY = "money"
+    NUMBER = "number"
+    EMAIL = "email"
+    URL = "url"
+    PATH = "path"
+    VERSION = "version"
+    HASH = "hash"
+    IDENTIFIER = "identifier"
+
+    PASSWORD = "password"  # noqa: S105 a name, not a value
+    PRIVATE_KEY = "private_key"
+    AWS_KEY = "aws_key"
+    GITHUB_TOKEN = "github_token"  # noqa: S105 a name, not a value
+    GITLAB_TOKEN = "gitlab_token"  # noqa: S105 a name, not a value
+    SLACK_TOKEN = "slack_token"  # noqa: S105 a name, not a value
+    JWT = "jwt"
+    API_KEY = "api_key"
+    TOKEN = "token"  # noqa: S105 a name, not a value
+    ACCESS_CODE = "access_code"
+    LOGIN_CODE = "login_code"
+    SEED_PHRASE = "seed_phrase"
+    COOKIE = "cookie"
+    SIGNATURE = "signature"
+    CARD_NUMBER = "card_number"
+    IBAN = "iban"
+    SSN = "ssn"
+
+
+TELLING_KINDS = frozenset(
+    {DetailKind.EMAIL, DetailKind.URL, DetailKind.PATH, DetailKind.IDENTIFIER}
+)
+"""Kinds of exact values that say something without their sentence; a bare number does not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """An exact value, word for word as a memory has it."""
+
+    kind: DetailKind
+    value: str
+    sensitive: bool = False
+    """A secret, or a value with a secret inside, such as a URL with a password."""
+    memory: str = ""
+    """The id of the memory it stands in."""
+    superseded: bool = False
+    """Whether that memory was superseded, so that the value is one of the past."""
