@@ -15,7 +15,7 @@ from mnemosyned.search.query import (
     ScoreBreakdown,
     SearchCandidates,
 )
-from mnemosyned.text.languages.language import TimeOrder
+from mnemosyned.text.languages.tables import TimeOrder
 
 
 @dataclass(frozen=True, slots=True)

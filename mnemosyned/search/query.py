@@ -11,8 +11,7 @@ from math import log
 from typing import TYPE_CHECKING, NamedTuple
 
 from mnemosyned.memory.values import Episode, MemoryRecord, Tier
-from mnemosyned.text.languages.language import TimeOrder
-from mnemosyned.text.languages.tables import LANGUAGES
+from mnemosyned.text.languages.tables import LANGUAGES, TimeOrder
 from mnemosyned.text.stems import WORD, fold_case, stem
 from mnemosyned.text.terms import Terms, with_words_apart
 from mnemosyned.text.word_cache import clear_on_forget

@@ -24,7 +24,7 @@ from mnemosyned.search.query import (
 from mnemosyned.service.intake import to_utc
 from mnemosyned.text.dates.formatting import format_period
 from mnemosyned.text.dates.questions import QuestionTimes, parse_times
-from mnemosyned.text.languages.language import TimeOrder
+from mnemosyned.text.languages.tables import TimeOrder
 from mnemosyned.text.terms import Terms, content_terms, terms
 from mnemosyned.verbs.listing import (
     LEVELS,

@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 from mnemosyned.text.dates import questions
 from mnemosyned.text.dates.questions import SPANS_MAX, TIME_PATTERNS, parse_times
 from mnemosyned.text.dates.spans import TimeSpan
-from mnemosyned.text.languages.language import TimeOrder
+from mnemosyned.text.languages.tables import TimeOrder
 from mnemosyned.text.stems import WORD
 
 NOW = datetime(2026, 3, 18, 15, tzinfo=UTC)

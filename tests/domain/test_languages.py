@@ -4,8 +4,16 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from mnemosyned.text.dates.questions import rule_groups, translate_times
-from mnemosyned.text.languages.language import PHRASES, UNITS, Language, TimeGrammar
-from mnemosyned.text.languages.tables import COUNTS, LANGUAGES, MONTHS, WEEKDAYS
+from mnemosyned.text.languages.tables import (
+    COUNTS,
+    LANGUAGES,
+    MONTHS,
+    PHRASES,
+    UNITS,
+    WEEKDAYS,
+    Language,
+    TimeGrammar,
+)
 from mnemosyned.text.stems import WORD
 
 GRAMMARS = [language.times for language in LANGUAGES if language.times]

@@ -15,8 +15,13 @@ from mnemosyned.text.dates.typed import (
     period_around,
     read_time,
 )
-from mnemosyned.text.languages.language import UNITS, TimeGrammar
-from mnemosyned.text.languages.tables import LANGUAGES, MONTHS, WEEKDAYS
+from mnemosyned.text.languages.tables import (
+    LANGUAGES,
+    MONTHS,
+    UNITS,
+    WEEKDAYS,
+    TimeGrammar,
+)
 
 BERLIN = ZoneInfo("Europe/Berlin")
 NEW_YORK = ZoneInfo("America/New_York")

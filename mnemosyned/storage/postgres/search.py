@@ -83,7 +83,7 @@ from mnemosyned.text.dates.mentions import (
     times_ahead,
 )
 from mnemosyned.text.dates.spans import TimeSpan
-from mnemosyned.text.languages.language import TimeOrder
+from mnemosyned.text.languages.tables import TimeOrder
 
 _COLUMNS = (
     "m.owner, m.importance, m.created_at, m.seq, m.session_id, m.source, "

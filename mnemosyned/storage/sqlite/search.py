@@ -69,7 +69,7 @@ from mnemosyned.text.dates.mentions import (
     times_ahead,
 )
 from mnemosyned.text.dates.spans import TimeSpan
-from mnemosyned.text.languages.language import TimeOrder
+from mnemosyned.text.languages.tables import TimeOrder
 
 _COLUMNS = (
     "importance, created_at, {0}seq, session_id, source, substr(content, 1, ?) AS text"

@@ -23,15 +23,17 @@ from mnemosyned.text.dates.spans import (
     TimeSpan,
     matched_spans,
 )
-from mnemosyned.text.languages.language import PHRASES, OrderWords, TimeOrder
 from mnemosyned.text.languages.tables import (
     COUNTS,
     ENGLISH_MONTHS,
     LANGUAGES,
     MONTH_NAMES,
     MONTHS,
+    PHRASES,
     WEEKDAY_NAMES,
     WEEKDAYS,
+    OrderWords,
+    TimeOrder,
 )
 from mnemosyned.text.stems import WORD, fold_case
 from mnemosyned.text.terms import with_words_apart

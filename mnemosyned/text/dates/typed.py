@@ -16,15 +16,16 @@ from typing import Literal
 from mnemosyned.instants import in_zone, shift, shift_months
 from mnemosyned.text.dates.questions import time_rules, translate_times
 from mnemosyned.text.dates.spans import TimeSpan, matched_spans
-from mnemosyned.text.languages.language import UNITS, Language
 from mnemosyned.text.languages.tables import (
     COUNTS,
     ENGLISH_MONTHS,
     LANGUAGES,
     MONTH_NAMES,
     MONTHS,
+    UNITS,
     WEEKDAY_NAMES,
     WEEKDAYS,
+    Language,
 )
 from mnemosyned.text.stems import WORD
 

@@ -19,6 +19,7 @@ CLEAR = 2.0
 ALSO = 0.25
 """Share of the stop words of the main language above which another is used as well."""
 KANA_MIN = 0.05
+"""Share of kana among the letters of Japanese; Chinese, in the same Han characters, has none."""
 
 _LETTERS = re.compile(r"[^\W\d_]+")
 _SCRIPTS: tuple[tuple[str, str], ...] = (
@@ -64,14 +65,17 @@ def foreign_language(summary: str, sources: str) -> str:
     """Return the language of a summary if its sources clearly do not use it, else an empty string."""
     ours, theirs = script_shares(summary), script_shares(sources)
     if ours.get("han", 0) >= SHARE_MIN and theirs.get("han", 0) >= SHARE_MIN / 2:
-        return _foreign_han_language(ours.get("kana", 0), theirs.get("kana", 0))
+        kana, source_kana = ours.get("kana", 0), theirs.get("kana", 0)
+        if kana >= KANA_MIN > source_kana:
+            return "ja"
+        return "zh" if not kana and source_kana >= KANA_MIN * 2 else ""
     return _foreign_by_stop_words(count_stop_words(summary), count_stop_words(sources))
 
 
 def _foreign_by_stop_words(
     counts: Mapping[str, float], source_counts: Mapping[str, float]
 ) -> str:
-    """Return the language with the most stop words, if its sources clearly do not use it."""
+    """Return the language with the most stop words, if the sources clearly do not use it."""
     most = max(source_counts.values(), default=0)
     if most < WORDS_MIN or not counts:
         return ""
@@ -82,15 +86,6 @@ def _foreign_by_stop_words(
     rival = max(counts.get(name, 0) for name in allowed)
     least = max(WORDS_MIN, CLEAR * rival, CLEAR)
     return best if counts[best] >= least else ""
-
-
-def _foreign_han_language(kana: float, source_kana: float) -> str:
-    """Tell Japanese from Chinese, both written in Han, by the share of kana."""
-    if kana >= KANA_MIN > source_kana:
-        return "ja"
-    if not kana and source_kana >= KANA_MIN * 2:
-        return "zh"
-    return ""
 
 
 def count_stop_words(text: str) -> dict[str, float]:

@@ -1,42 +1,171 @@
-"""All languages that texts are read in, and their names of months, weekdays and small numbers."""
+"""Languages that texts are read in, each a TOML file here, and their names of months and weekdays.
+
+A new language is a new file and its name in `_FILES`; the fields of `Language` explain its tables.
+The patterns of `order` may take several lines, which are joined without their line breaks.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
 
-from mnemosyned.text.languages.dutch import DUTCH
-from mnemosyned.text.languages.english import ENGLISH
-from mnemosyned.text.languages.french import FRENCH
-from mnemosyned.text.languages.german import GERMAN
-from mnemosyned.text.languages.italian import ITALIAN
-from mnemosyned.text.languages.language import Language
-from mnemosyned.text.languages.polish import POLISH
-from mnemosyned.text.languages.portuguese import PORTUGUESE
-from mnemosyned.text.languages.russian import RUSSIAN
-from mnemosyned.text.languages.spanish import SPANISH
-from mnemosyned.text.languages.swedish import SWEDISH
-from mnemosyned.text.languages.turkish import TURKISH
-from mnemosyned.text.languages.ukrainian import UKRAINIAN
-
-LANGUAGES: tuple[Language, ...] = (
-    ENGLISH,
-    GERMAN,
-    FRENCH,
-    SPANISH,
-    ITALIAN,
-    PORTUGUESE,
-    DUTCH,
-    SWEDISH,
-    POLISH,
-    TURKISH,
-    RUSSIAN,
-    UKRAINIAN,
+PHRASES = (
+    "the day before yesterday",
+    "yesterday evening",
+    "yesterday morning",
+    "this morning",
+    "tonight",
+    "last night",
+    "yesterday",
+    "today",
+    "last weekend",
+    "last week",
+    "last month",
+    "last year",
+    "this week",
+    "this month",
+    "this year",
+    "last summer",
+    "last winter",
+    "the day after tomorrow",
+    "tomorrow morning",
+    "tomorrow evening",
+    "tomorrow",
+    "next weekend",
+    "next week",
+    "next month",
+    "next year",
 )
+"""Fixed time expressions in English, in the order in which a reader tries them."""
+UNITS = ("second", "minute", "hour", "day", "week", "month", "year")
+"""Units of time, by which a grammar names them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeGrammar:
+    """Patterns of the time expressions of a language, for translation into English."""
+
+    phrases: Mapping[str, str]
+    """Patterns of fixed expressions, by their English phrase in `PHRASES`."""
+    units: Mapping[str, str]
+    """Patterns of the units of time, by their English names in `UNITS`."""
+    ago_before: str = ""
+    """Words before a number of units in the past: "vor" in "vor drei Tagen"."""
+    ago_after: str = ""
+    """Words after a number of units in the past: "fa" in "tre giorni fa"."""
+    ahead_before: str = ""
+    """Words before a number of units to come: "dans" in "dans deux jours"."""
+    on_day: str
+    """Words before the day of a date: "am" in "am 5. Mai"."""
+    in_month: str
+    """Words before a month: "im" in "im Mai"."""
+    last_before: str = ""
+    """Words before the weekday of last week, with a space: "letzten "."""
+    weekday_article: str = ""
+    """An article before a weekday, with a space, where `last_after` follows it."""
+    last_after: str = ""
+    """Words after the weekday of last week: "dernier"."""
+    on_weekday: str = ""
+    """Words before a weekday of no week in particular, with a space: "am "."""
+    next_before: str = ""
+    """Words before the weekday of next week, with a space: "nächsten "."""
+    next_after: str = ""
+    """Words after the weekday of next week: "prochain"."""
+
+
+class TimeOrder(Enum):
+    """The match that a question asks for among several."""
+
+    LATEST = "latest"
+    EARLIEST = "earliest"
+    CURRENT = "current"
+    """The match that is true now, whatever was true before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderWords:
+    """Patterns of the words with which a question asks for the newest, oldest or current match."""
+
+    latest: str
+    """Before the newest of a kind: "last", "newest"."""
+    earliest: str
+    """Before the oldest of a kind: "first"."""
+    current: str
+    """For the present, whatever was true before: "now", "still"."""
+    ahead: str
+    """For the present and the future: a weekday is then the coming one."""
+    soon: str
+    """Words, not patterns, with which a text names a day to come without its date."""
+    past: str
+    """For the past: a weekday is then the last one, whatever else is said."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Language:
+    """The words of a language, for all readers of texts and dates."""
+
+    code: str
+    stop_words: str
+    """Frequent words that identify the language."""
+    question_stop_words: str = ""
+    """Words that a search ignores. Leave it empty for a language with declined nouns: without a
+    stemmer, stop words may be all that a question and its answer have in common."""
+    deeds: str = ""
+    """Words of a question about deeds or events that carry no content: "did"."""
+    continuations: str = ""
+    """Words that ask an agent to go on, without content: "continue", "go ahead"."""
+    months: tuple[str, ...] = ()
+    """Lower-case names and abbreviations of each month, January first."""
+    months_capitalized: bool = False
+    """Whether a month begins with a capital within a sentence."""
+    weekdays: tuple[str, ...] = ()
+    """Lower-case names and abbreviations of each weekday, Monday first."""
+    counts: tuple[str, ...] = ()
+    """Words for each number, from one."""
+    times: TimeGrammar | None = field(default=None)
+    order: OrderWords | None = field(default=None)
+    backward_heads: str = ""
+    """First words of a sentence that depends on its predecessor: pronouns and demonstratives. Leave
+    out words that are also names or articles."""
+    connectives: str = ""
+    """Dispensable first words that join a sentence to its predecessor: "but"."""
+    openers: str = ""
+    """First words that are dispensable where a comma follows: "well"."""
+    courtesies: str = ""
+    """First words of a short sentence that is a greeting, thanks or applause."""
+
+
+def _load(name: str) -> Language:
+    """Read a language from its file. Raises `TypeError` for a field with an unknown name."""
+    path = Path(__file__).with_name(f"{name}.toml")
+    tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    for key in ("months", "weekdays", "counts"):
+        tables[key] = tuple(tables.get(key, ()))
+    if "times" in tables:
+        tables["times"] = TimeGrammar(**tables["times"])
+    if "order" in tables:
+        patterns = tables["order"].items()
+        joined = {key: "".join(pattern.splitlines()) for key, pattern in patterns}
+        tables["order"] = OrderWords(**joined)
+    return Language(**tables)
+
+
+_FILES = """
+    english german french spanish italian portuguese dutch swedish polish turkish russian ukrainian
+""".split()
 """English first; where two languages match equally well, the earlier one is taken."""
+LANGUAGES = tuple(map(_load, _FILES))
+ENGLISH = LANGUAGES[0]
+GRAMMARS = [language.times for language in LANGUAGES if language.times]
 
 
-def _numbered(tables: Iterable[tuple[str, ...]], *, first: int) -> dict[str, int]:
-    """Return the number of each word in tables whose rows are numbered from `first`."""
+def _numbers_by_word(
+    tables: Iterable[tuple[str, ...]], *, first: int
+) -> dict[str, int]:
+    """Return the number of each word of tables, whose rows are numbered from `first`."""
     return {
         word: number
         for table in tables
@@ -45,13 +174,18 @@ def _numbered(tables: Iterable[tuple[str, ...]], *, first: int) -> dict[str, int
     }
 
 
-MONTHS = _numbered((language.months for language in LANGUAGES), first=1)
-WEEKDAYS = _numbered((language.weekdays for language in LANGUAGES), first=0)
-COUNTS = _numbered((language.counts for language in LANGUAGES), first=1)
+MONTHS = _numbers_by_word((language.months for language in LANGUAGES), first=1)
+WEEKDAYS = _numbers_by_word((language.weekdays for language in LANGUAGES), first=0)
+COUNTS = _numbers_by_word((language.counts for language in LANGUAGES), first=1)
 
 MONTH_NAMES = [row.split()[0].capitalize() for row in ENGLISH.months]
 WEEKDAY_NAMES = [row.split()[0].capitalize() for row in ENGLISH.weekdays]
 WEEKDAY_ABBREVIATIONS = [row.split()[1].capitalize() for row in ENGLISH.weekdays]
-ENGLISH_MONTHS = _numbered([ENGLISH.months], first=1)
-ENGLISH_COUNTS = _numbered([ENGLISH.counts[:10]], first=1)
+ENGLISH_MONTHS = _numbers_by_word([ENGLISH.months], first=1)
+ENGLISH_COUNTS = _numbers_by_word([ENGLISH.counts[:10]], first=1)
 """One to ten: date expressions in English are read with no higher number in words."""
+
+
+def alternatives(patterns: Iterable[str]) -> str:
+    """Join patterns as alternatives, each once, without the empty ones."""
+    return "|".join(dict.fromkeys(filter(None, patterns)))
