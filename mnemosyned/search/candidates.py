@@ -209,7 +209,7 @@ def candidate_words(
 
 def within_span(query: Query, span: TimeSpan) -> Query:
     """Return the question restricted to a time that it mentions, or roughly to it."""
-    span = overlapping_span(query, span if query.only_then else span.widened())
+    span = overlapping_span(query, span if query.only_then else span.with_margin())
     return replace(query, since=span.since, until=span.until)
 
 

@@ -263,7 +263,7 @@ class _SignalReader:
         self._asks_when = query.expected.time
         self._leading = weights.leading_share * best_words
         self._asked = source_terms(query.terms)
-        self._spans = [(span, span.widened()) for span in query.spans]
+        self._spans = [(span, span.with_margin()) for span in query.spans]
 
     def read(self, reading: _ReadCandidate, words: float) -> _Signals:
         """Return the signals of a candidate whose words are worth so much."""

@@ -35,8 +35,8 @@ from mnemosyned.memory.periods import Level
 from mnemosyned.memory.values import tag_names
 from mnemosyned.service.intake import check_metadata, check_text
 from mnemosyned.service.policies import About
-from mnemosyned.text.details import DetailKind
-from mnemosyned.text.secrets.masking import SECRET_KINDS, mask_metadata, mask_secrets
+from mnemosyned.text.details import SECRET_KINDS, DetailKind
+from mnemosyned.text.secrets.masking import mask_metadata, mask_secrets
 from mnemosyned.verbs.exchange import (
     FOOTER,
     HEADER,

@@ -9,8 +9,7 @@ from enum import StrEnum
 class DetailKind(StrEnum):
     """Kind of an exact value; the second half are secrets.
 
-    PostgreSQL stores kinds as numbers in this order, so a new one is added at the end, and the order
-    of those that are here stays.
+    PostgreSQL stores kinds as numbers in this order: it stays, and a new kind is added at the end.
     """
 
     DATE = "date"
@@ -44,21 +43,34 @@ class DetailKind(StrEnum):
     SSN = "ssn"
 
 
+SECRET_KINDS = frozenset(DetailKind) - {
+    DetailKind.DATE,
+    DetailKind.TIME,
+    DetailKind.DURATION,
+    DetailKind.MONEY,
+    DetailKind.NUMBER,
+    DetailKind.EMAIL,
+    DetailKind.URL,
+    DetailKind.PATH,
+    DetailKind.VERSION,
+    DetailKind.HASH,
+    DetailKind.IDENTIFIER,
+}
 TELLING_KINDS = frozenset(
     {DetailKind.EMAIL, DetailKind.URL, DetailKind.PATH, DetailKind.IDENTIFIER}
 )
-"""Kinds of exact values that say something without their sentence; a bare number does not."""
+"""Kinds of exact values that can be understood without their sentence; a bare number cannot."""
 
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """An exact value, word for word as a memory has it."""
+    """An exact value of a memory, word for word."""
 
     kind: DetailKind
     value: str
     sensitive: bool = False
     """A secret, or a value with a secret inside, such as a URL with a password."""
     memory: str = ""
-    """The id of the memory it stands in."""
+    """The id of its memory."""
     superseded: bool = False
-    """Whether that memory was superseded, so that the value is one of the past."""
+    """Whether its memory was superseded, so that the value is outdated."""

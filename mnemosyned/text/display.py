@@ -25,12 +25,12 @@ _SURROGATES = "\ud800-\udfff"
 _UNSEEN = f"{_CONTROLS}{_DIRECTIONS}{_INVISIBLE}{_SURROGATES}"
 _LONE_JOINER = "(?<![^\x00-\x7f])[\u200c\u200d]|[\u200c\u200d](?![^\x00-\x7f])"
 """Joiners next to ASCII; they belong between letters of some scripts and between emoji."""
-_ANY_UNSEEN = re.compile(f"[{_UNSEEN}]|{_LONE_JOINER}")
-_UNSEEN_APART = re.compile(f"[{_UNSEEN}]")
+_INVISIBLE_OR_JOINER = re.compile(f"[{_UNSEEN}]|{_LONE_JOINER}")
+_ANY_UNSEEN = re.compile(f"[{_UNSEEN}]")
 _LONE_JOINERS = re.compile(
     "(?<![^\x00-\x7f])[\u200c\u200d]+|[\u200c\u200d]+(?![^\x00-\x7f])"
 )
-"""Joiners at ASCII, looked for once all else unseen is out, so that a second time finds no more."""
+"""Joiners at ASCII, removed after all other invisible characters, so that a second run finds none."""
 _IN_JSON = re.compile(
     f"[\x7f-\x9f{_DIRECTIONS}{_INVISIBLE}{_SURROGATES}]|{_LONE_JOINER}"
 )
@@ -47,7 +47,7 @@ def escape_invisible(text: str, *, one_line: bool = False) -> str:
     """
     if text.isascii() and text.isprintable():  # fillers are printable
         return text
-    text = _ANY_UNSEEN.sub(_escape, text.replace("\r\n", "\n"))
+    text = _INVISIBLE_OR_JOINER.sub(_escape, text.replace("\r\n", "\n"))
     return text.translate(_LINE_FEEDS) if one_line else text
 
 
@@ -67,7 +67,7 @@ def strip_invisible(text: str) -> str:
         if not _CONTROL.search(text):
             return text
         return _CONTROL.sub("", _ASCII_BREAK.sub("\n", text))
-    return _LONE_JOINERS.sub("", _UNSEEN_APART.sub("", _ANY_BREAK.sub("\n", text)))
+    return _LONE_JOINERS.sub("", _ANY_UNSEEN.sub("", _ANY_BREAK.sub("\n", text)))
 
 
 def _escape(match: re.Match[str]) -> str:
@@ -90,28 +90,25 @@ _EMOJI_STYLE = "\ufe0f"
 
 
 def cell_count(text: str) -> int:
-    """The number of cells of a text on one line."""
-    return len(text) if text.isascii() else sum(_cells(text))
+    """Return the number of cells that a text takes on one line."""
+    return len(text) if text.isascii() else sum(_cell_widths(text))
 
 
-def _cells(text: str) -> Iterator[int]:
-    """The cells of each character; those of one emoji count once."""
+def _cell_widths(text: str) -> Iterator[int]:
+    """Yield the cells of each character; an emoji of several characters counts once."""
     before = ""
     for character in text:
-        yield _cells_of(character, before)
+        if character.isascii():
+            yield 1
+        elif before == _JOINER:
+            yield 0
+        elif character == _EMOJI_STYLE:  # the character before is drawn as an emoji
+            yield int(bool(before) and not _is_wide(before))
+        elif unicodedata.category(character) in _ZERO_WIDTH:
+            yield 0
+        else:
+            yield 2 if _is_wide(character) else 1
         before = character
-
-
-def _cells_of(character: str, before: str) -> int:
-    if character.isascii():
-        return 1
-    if before == _JOINER:
-        return 0
-    if character == _EMOJI_STYLE:  # the character before is drawn as an emoji
-        return int(bool(before) and not _is_wide(before))
-    if unicodedata.category(character) in _ZERO_WIDTH:
-        return 0
-    return 2 if _is_wide(character) else 1
 
 
 def _is_wide(character: str) -> bool:
@@ -119,11 +116,11 @@ def _is_wide(character: str) -> bool:
 
 
 def chars_that_fit(text: str, cells: int) -> int:
-    """The number of characters at the beginning of a text that take up to so many cells."""
+    """Return how many characters at the beginning of a text take at most so many cells."""
     if text.isascii():
         return min(cells, len(text))
     taken = 0
-    for index, size in enumerate(_cells(text)):
+    for index, size in enumerate(_cell_widths(text)):
         taken += size
         if taken > cells:
             return index
@@ -131,7 +128,7 @@ def chars_that_fit(text: str, cells: int) -> int:
 
 
 def wrap(text: str, first: int, further: int) -> list[str]:
-    """The lines of a paragraph of up to `first`, then `further`, cells; broken at blanks if possible.
+    """Return the lines of a paragraph, `first`, then `further` cells wide, broken at blanks if possible.
 
     A word longer than a line, and a run of East Asian characters, is broken where the line ends.
     """
@@ -155,7 +152,7 @@ def wrap(text: str, first: int, further: int) -> list[str]:
 
 
 def _chars_on_line(word: str, space: int, whole_line: int) -> int:
-    """The number of a word's characters that go into the space left on a line."""
+    """Return how many characters of a word go into the space left on a line."""
     if space < 0:  # not even the blank before it fits
         return 0
     size = chars_that_fit(word, space)

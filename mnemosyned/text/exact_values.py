@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 
 from mnemosyned.text.details import Detail, DetailKind
 from mnemosyned.text.languages.tables import LANGUAGES
-from mnemosyned.text.secrets.formats import Secret
 from mnemosyned.text.secrets.masking import find_secrets
 from mnemosyned.text.sentences import UNSPACED, ending_at_unspaced
 
@@ -24,17 +23,14 @@ DETAILS_MAX = 500
 """Values kept of one memory; more make it a table, whose words the archive keeps anyway."""
 
 
-def _month_words() -> Iterator[str]:
-    """Yield the names of months as each language writes them within a sentence."""
-    for language in LANGUAGES:
-        words = " ".join(language.months)
-        if language.months_capitalized:
-            words = words.title()
-        yield from words.split()
-
-
 _LATIN = "A-Za-zÀ-ÖØ-öø-ɏ"
-_MONTHS = f"(?:{'|'.join(_month_words())})"
+_MONTHS_OF_LANGUAGES = [
+    months.title() if language.months_capitalized else months
+    for language in LANGUAGES
+    for months in (" ".join(language.months),)
+]
+"""The names of months as each language writes them within a sentence."""
+_MONTHS = f"(?:{'|'.join(' '.join(_MONTHS_OF_LANGUAGES).split())})"
 _NUMBER = r"\d{1,400}(?:[.,]\d{1,400}|[\u00a0\u202f']\d{3}(?!\d)){0,20}"
 _UNITS = (
     r"[  ]?(?:ms|µs|ns|secs?|mins?)\b|[  ]?(?:s|h)\b|[smhdw]\b"
@@ -144,35 +140,26 @@ def extract_details(text: str, *, memory: str = "") -> tuple[Detail, ...]:
         value = text[start:stop]
         details[kind, value] = Detail(kind, value, sensitive=True, memory=memory)
     starts = [secret.start for secret in secrets]
-    for kind, start, value in _values(text):
+    for kind, start, value in _matches(text):
         if len(details) >= DETAILS_MAX:
             break
         if (kind, value) in details:
             continue
         stop = start + len(value)
-        overlapping = _overlapping(secrets, starts, start, stop) if secrets else ()
-        if not _crosses(overlapping, start, stop):
+        nearby = secrets[
+            max(0, bisect_right(starts, start) - 1) : bisect_left(starts, stop)
+        ]
+        overlapping = [secret for secret in nearby if start < secret.stop]
+        # A value within a secret, or across its border, is no value of its own.
+        if all(start < secret.start and secret.stop <= stop for secret in overlapping):
             details[kind, value] = Detail(
                 kind, value, sensitive=bool(overlapping), memory=memory
             )
     return tuple(details.values())
 
 
-def _overlapping(
-    secrets: Sequence[Secret], starts: Sequence[int], start: int, stop: int
-) -> list[Secret]:
-    """Return the secrets that share characters with a value."""
-    first = max(0, bisect_right(starts, start) - 1)
-    nearby = secrets[first : bisect_left(starts, stop)]
-    return [secret for secret in nearby if start < secret.stop]
-
-
-def _crosses(overlapping: Iterable[Secret], start: int, stop: int) -> bool:
-    """Tell whether a value lies within a secret, or across its border."""
-    return any(start >= secret.start or stop < secret.stop for secret in overlapping)
-
-
-def _values(text: str) -> Iterator[tuple[DetailKind, int, str]]:
+def _matches(text: str) -> Iterator[tuple[DetailKind, int, str]]:
+    """Yield the values that match the pattern, with their kind and start."""
     for match in _SCAN.finditer(text):
         group = match.lastgroup
         if group is None:

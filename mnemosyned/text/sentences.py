@@ -44,8 +44,8 @@ _BOUNDARY = re.compile(
     rf"[{SPACED_ENDS}]*[{CLOSING_QUOTES}\]*_]*\s+"
     rf"|(?<=[{_WIDE_ENDS}])[{_WIDE_ENDS}]*[{CLOSING_WIDE}]*\s*)"
 )
-"""It begins with one set of characters, so that the search skips all others, and only with the
-first of a run, which keeps a line of dots linear."""
+"""The end of a sentence. The pattern begins with a set of characters, so that the search skips all
+others, and only with the first of a run, which keeps a line of dots linear."""
 _ABBREVIATION = re.compile(
     r"(?:\w|\d+|(?:\w\.)+\w|mr|mrs|ms|dr|prof|st|jr|sr|vs|etc|approx|no|nr|fig|inc|ltd|co|tel|ref|ca"
     r"|z\.b|usw|bzw|str|hr|fr|inkl|zzgl|evtl|sra|dra|núm|pág|mme)",
@@ -66,7 +66,7 @@ _BREAK = re.compile(r"[;,、，；]\s*|\s+|(?<=[}\])])")
 
 
 def sentences(text: str) -> list[tuple[str, bool]]:
-    """Return each sentence with its white space collapsed, and whether it begins a line.
+    """Return the sentences of a text, white space collapsed, and whether each begins a line.
 
     A line without sentence ends (a log line, a row, a giant JSON value) is one sentence; longer
     ones than `SENTENCE_CHARS_MAX` are cut where a reader would pause.
@@ -78,14 +78,14 @@ def sentences(text: str) -> list[tuple[str, bool]]:
     result: list[tuple[str, bool]] = []
     for line in lines:
         first = True
-        for sentence in _split(line):
+        for sentence in _split_line(line):
             for piece in _cut_long_sentence(sentence):
                 result.append((piece, first))
                 first = False
     return result
 
 
-def _split(line: str) -> list[str]:
+def _split_line(line: str) -> list[str]:
     result: list[str] = []
     start = 0
     for match in _BOUNDARY.finditer(line):

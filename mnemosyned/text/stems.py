@@ -79,7 +79,7 @@ def stem(word: str) -> str:
 
 
 def stem_prefix(stem: str) -> str:
-    """Return the prefix of every word with this stem: its ending may have become i, e or (b)l."""
+    """Return the prefix of all words with a stem, whose ending may have become i, e or (b)l."""
     return stem[:-1] if len(stem) > 1 and stem[-1] in "iel" else stem
 
 
@@ -92,25 +92,21 @@ def light_stem(word: str) -> str:
     if suffix in ("ied", "ies"):
         return word.removesuffix(suffix) + "i"
     if suffix:
-        word = _undouble(word.removesuffix(suffix))
+        word = word.removesuffix(suffix)
+        if word[-1] == word[-2] and word[-1] not in "aeols":
+            word = word[:-1]  # `stopp`, which an ending has doubled
     if len(word) > STEM_CHARS_MIN:
         word = word.removesuffix("e")
     return word[:-1] + "i" if word.endswith("y") else word
 
 
 def _light_suffix(word: str) -> str:
-    """Return the common ending of a word; that of `status` is none."""
+    """Return the common English ending of a word, or nothing, as for `status`."""
     for suffix in _SUFFIXES:
         if word.endswith(suffix) and len(word) - len(suffix) >= STEM_CHARS_MIN:
             no_plural = suffix == "s" and word.endswith(("ss", "us", "is"))
             return "" if no_plural else suffix
     return ""
-
-
-def _undouble(base: str) -> str:
-    """Return `stop` for `stopp`, which an ending has doubled."""
-    doubled = base[-1] == base[-2] and base[-1] not in "aeols"
-    return base[:-1] if doubled else base
 
 
 def match_prefix(word: str) -> str:
@@ -120,10 +116,6 @@ def match_prefix(word: str) -> str:
     return _ENDING.sub("", word)
 
 
-def _porter(word: str) -> str:
-    return stem_bytes(word) if word.isascii() else word
-
-
 def stem_bytes(word: str) -> str:
     """Return the stem of a word whose characters are bytes, as the index stems any script.
 
@@ -131,7 +123,13 @@ def stem_bytes(word: str) -> str:
     """
     if not 3 <= len(word) <= STEMMED_CHARS_MAX:
         return word
-    word = _step_1(word)
+    if word.endswith(("sses", "ies")) and word not in ("sses", "ies"):
+        word = word[:-2]
+    elif word.endswith("s") and not word.endswith("ss"):
+        word = word[:-1]
+    word = _without_participle(word)
+    if word.endswith("y") and _has_vowel(word[:-1]):
+        word = word[:-1] + "i"
     word = _replace_ending(word, _BY_LENGTH_2, _STEP_2)
     word = _replace_ending(word, _BY_LENGTH_3, _STEP_3)
     word = _step_4(word)
@@ -146,21 +144,6 @@ def _step_5(word: str) -> str:
             word = base
     if word.endswith("ll") and _measure(word[:-1]) > 1:
         word = word[:-1]
-    return word
-
-
-def _step_1(word: str) -> str:
-    word = _without_participle(_without_plural(word))
-    if word.endswith("y") and _has_vowel(word[:-1]):
-        word = word[:-1] + "i"
-    return word
-
-
-def _without_plural(word: str) -> str:
-    if word.endswith(("sses", "ies")) and word not in ("sses", "ies"):
-        return word[:-2]
-    if word.endswith("s") and not word.endswith("ss"):
-        return word[:-1]
     return word
 
 
@@ -232,7 +215,10 @@ def _ends_short(word: str) -> bool:
     return _pattern(word)[-3:] == "cvc" and word[-1] not in "wxy"
 
 
-_STEMS = WordCache(_porter, entries_max=STEMS_KEPT_MAX)
+_STEMS = WordCache(
+    lambda word: stem_bytes(word) if word.isascii() else word,
+    entries_max=STEMS_KEPT_MAX,
+)
 
 
 _IRREGULAR_FORMS = """
@@ -263,7 +249,7 @@ _IRREGULAR_FORMS = """
 
 @lru_cache(maxsize=1)
 def _other_forms_by_stem() -> dict[str, tuple[str, ...]]:
-    """Return one word of every other stem of the same family, by stem."""
+    """Return, for each stem, a word of every other stem in its family."""
     others: dict[str, tuple[str, ...]] = {}
     for family in _IRREGULAR_FORMS.split(","):
         stems = {stem(word): word for word in family.split()}
@@ -298,22 +284,22 @@ def accent_variants(word: str) -> tuple[str, ...]:
     if _ACCENTED.keys().isdisjoint(plain):
         forms = _accented_forms(lower.replace("ё", "е"), {"е": "ё"})
     else:
-        parted = _diaeresis_variants(plain)
-        forms = chain.from_iterable(_accented_forms(form, _ACCENTED) for form in parted)
+        with_diaeresis = (
+            plain[:index] + _DIAERESES[plain[index]] + plain[index + 1 :]
+            for index in range(1, len(plain))
+            if plain[index] in _DIAERESES and plain[index - 1] in _ACCENTED
+        )
+        unaccented = chain((plain,), with_diaeresis)
+        forms = chain.from_iterable(
+            _accented_forms(form, _ACCENTED) for form in unaccented
+        )
     others = (form for form in forms if form != lower)
     return tuple(islice(others, SPELLINGS_MAX))
 
 
-def _diaeresis_variants(plain: str) -> Iterator[str]:
-    yield plain
-    for index in range(1, len(plain)):
-        if plain[index] in _DIAERESES and plain[index - 1] in _ACCENTED:
-            yield plain[:index] + _DIAERESES[plain[index]] + plain[index + 1 :]
-
-
-def _accented_forms(word: str, marked: dict[str, str]) -> Iterator[str]:
-    """Yield the word, and the word with each of these letters marked in turn."""
+def _accented_forms(word: str, accented: dict[str, str]) -> Iterator[str]:
+    """Yield the word, and its forms with one letter each replaced by its accented form."""
     yield word
     for index, letter in enumerate(word):
-        if letter in marked:
-            yield word[:index] + marked[letter] + word[index + 1 :]
+        if letter in accented:
+            yield word[:index] + accented[letter] + word[index + 1 :]

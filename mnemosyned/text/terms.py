@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice, pairwise
@@ -39,7 +39,7 @@ _EDGE_MARKS = "\"'“”‘’«»()[]{}<>,.;:!?¿¡…"
 
 
 def split_compound(word: str) -> tuple[str, ...]:
-    """Return every form in two parts of a word that may be a compound: `wi fi` for `wifi`."""
+    """Return the two-part forms of a word that may be a compound: `wi fi` for `wifi`."""
     if not _may_be_joined([word]) or is_vague(fold_case(word)):
         return ()
     last = len(word) - PART_CHARS_MIN
@@ -52,34 +52,24 @@ def split_compound(word: str) -> tuple[str, ...]:
 
 
 def join_compounds(text: str, content: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """Return words of a question with the form in which they join a neighbor of theirs.
+    """Return words of a question with the form in which they join their neighbor.
 
-    `content` are the words that are searched for.
+    `content` are the words to search for.
     """
     searched = {word.lower(): word for word in content}
     words = [raw.strip(_EDGE_MARKS) for raw in text.split()]
-    found = (*_hyphened(words, searched), *_neighboring(words, searched))
-    return tuple(dict.fromkeys(found))[:JOINS_MAX]
-
-
-def _hyphened(
-    words: Iterable[str], searched: Mapping[str, str]
-) -> Iterator[tuple[str, str]]:
+    hyphened, neighboring = [], []
     for word in words:
         parts = word.split("-")
         if len(parts) > 1 and word.lower() in searched and _may_be_joined(parts):
-            yield searched[word.lower()], "".join(parts)
-
-
-def _neighboring(
-    words: Iterable[str], searched: Mapping[str, str]
-) -> Iterator[tuple[str, str]]:
+            hyphened.append((searched[word.lower()], "".join(parts)))
     for pair in pairwise(words):
         lower = [word.lower() for word in pair]
-        content = [searched[word] for word in lower if word in searched]
+        in_content = [searched[word] for word in lower if word in searched]
         others = set(lower) - searched.keys() - _PARTICLES
-        if content and not others and _may_be_joined(pair):
-            yield content[-1], "".join(pair)
+        if in_content and not others and _may_be_joined(pair):
+            neighboring.append((in_content[-1], "".join(pair)))
+    return tuple(dict.fromkeys(hyphened + neighboring))[:JOINS_MAX]
 
 
 def _may_be_joined(parts: Iterable[str]) -> bool:
@@ -105,7 +95,7 @@ one occurs: `0,0,0,…` in a text of zeros takes the product of their lengths.""
 
 _UNSPACED_RUN = re.compile(f"[{UNSPACED}]+")
 _SPACED_BYTES = bytes(range(0xE0)) + b"\xe2"
-"""First bytes, in UTF-8, of letters that are in no script without spaces, and of common signs."""
+"""First bytes, in UTF-8, of letters of scripts with spaces, and of common signs."""
 _LETTER = re.compile("[^\\W_]|[\u0300-\u036f]")
 _CASES = bytes.maketrans(ascii_letters.encode(), b"a" * 26 + b"A" * 26)
 _CAMEL_WORD = re.compile(r"\b[^\W\d_]*[a-z][A-Z]\w*")
@@ -137,23 +127,17 @@ class Terms:
 
 def terms(text: str) -> Terms:
     """Parse a question; stop words are dropped unless there is nothing else."""
-    words = _words(text)
-    stopped = FUNCTION_WORDS | foreign_stop_words(words.keys())
-    content = [word for lower, word in words.items() if lower not in stopped]
-    grams = tuple(dict.fromkeys(_pairs(text)))[:TERMS_MAX]
-    if not content and not grams:
-        content = list(words.values())
-    return Terms(tuple(content[:TERMS_MAX]), grams, join_compounds(text, content))
-
-
-def _words(text: str) -> dict[str, str]:
-    """Return the words of a question as typed, each once, by their lower case."""
     words: dict[str, str] = {}
     for raw in _UNSPACED_RUN.sub(" ", text).split():
         token = _POSSESSIVE.sub("", _EDGES.sub("", raw))
-        for word in _parts(token):
+        for word in _compound_and_parts(token):
             words.setdefault(word.lower(), word)
-    return words
+    stopped = FUNCTION_WORDS | foreign_stop_words(words.keys())
+    content = [word for lower, word in words.items() if lower not in stopped]
+    grams = tuple(dict.fromkeys(_character_pairs(text)))[:TERMS_MAX]
+    if not content and not grams:
+        content = list(words.values())
+    return Terms(tuple(content[:TERMS_MAX]), grams, join_compounds(text, content))
 
 
 def content_terms(text: str) -> Terms:
@@ -167,11 +151,11 @@ def content_terms(text: str) -> Terms:
 
 
 def grams(text: str) -> str:
-    """Return the text for the second index: character pairs, and the parts of camelCase names.
+    """Return the content of the second index: character pairs, and the parts of camelCase names.
 
     It is empty for most texts. A change here needs a migration that rebuilds that index.
     """
-    parts = [] if text.isascii() else _pairs(text)
+    parts = [] if text.isascii() else _character_pairs(text)
     if b"aA" in text.encode().translate(_CASES):  # a tenth of the time of the pattern
         for name in _CAMEL_WORD.findall(text):
             parts.extend(_CAMEL_PART.findall(name))
@@ -181,7 +165,7 @@ def grams(text: str) -> str:
 def glued_words(text: str) -> list[str]:
     """Return the words and codes that touch a script without spaces: `v1.2` of `版本v1.2已发布`.
 
-    The index keeps each of them and the letters that it touches as one word.
+    The index keeps each with the adjacent letters as one word.
     """
     if not may_be_unspaced(text):
         return []
@@ -224,9 +208,14 @@ def has_unspaced_script(text: str) -> bool:
     return _UNSPACED_RUN.search(text) is not None
 
 
-def _parts(token: str) -> list[str]:
-    """Return a compound such as `mother/daughter` with its words; a code stays whole."""
-    token = _cut(token)
+def _compound_and_parts(token: str) -> list[str]:
+    """Return a compound such as `mother/daughter` with its words; a code stays whole.
+
+    It is cut to the number of index tokens that a phrase may have.
+    """
+    ends = [part.end() for part in islice(WORD.finditer(token), PHRASE_TOKENS_MAX)]
+    if len(ends) == PHRASE_TOKENS_MAX:
+        token = token[: ends[-1]]
     words = _WORD.findall(token)
     if not words:
         return []
@@ -236,13 +225,7 @@ def _parts(token: str) -> list[str]:
     return [token, *(word for word in words if len(word) > 1)]
 
 
-def _cut(token: str) -> str:
-    """Return the beginning of a token, with as many index tokens as a phrase may have."""
-    ends = [part.end() for part in islice(WORD.finditer(token), PHRASE_TOKENS_MAX)]
-    return token[: ends[-1]] if len(ends) == PHRASE_TOKENS_MAX else token
-
-
-def _pairs(text: str) -> list[str]:
+def _character_pairs(text: str) -> list[str]:
     pairs: list[str] = []
     for run in _UNSPACED_RUN.findall(text):
         pairs.extend(run[i : i + 2] for i in range(max(1, len(run) - 1)))
@@ -258,7 +241,7 @@ EDGE_CHARS = 20
 @clear_on_forget
 @lru_cache(maxsize=64)
 def _beginnings_pattern(terms: Terms) -> re.Pattern[str] | None:
-    """Compile a pattern that finds the terms in a text in lower case, whatever their endings."""
+    """Compile a pattern of the terms, with any ending, in a text in lower case."""
     words = "|".join(re.escape(match_prefix(word).lower()) for word in terms.words)
     prefixes = [rf"{WORD_START}(?:{words})"] if words else []
     prefixes += [re.escape(gram.lower()) for gram in terms.grams]
@@ -266,7 +249,7 @@ def _beginnings_pattern(terms: Terms) -> re.Pattern[str] | None:
 
 
 def beginnings(terms: Terms) -> tuple[str, ...]:
-    """Return how the words that match begin, in lower case and the longest first."""
+    """Return the beginnings of matching words, in lower case and the longest first."""
     forms = (form for word in terms.words for form in terms.forms(word))
     words = {match_prefix(form).lower() for form in forms}
     words.update(gram.lower() for gram in terms.grams)
@@ -291,7 +274,7 @@ def snippet(content: str, terms: Terms, *, width: int = SNIPPET_CHARS) -> str:
 
 
 def _best_begin(content: str, terms: Terms, width: int) -> int:
-    """Return where the snippet with the most distinct matches begins."""
+    """Return the start of the snippet with the most distinct matches."""
     pattern = _beginnings_pattern(terms)
     if pattern is None:
         return 0

@@ -21,11 +21,6 @@ def _word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-def _word_pairs(text: str) -> frozenset[tuple[str, str]]:
-    lines = (line.split() for line in text.split(","))
-    return frozenset((first, second) for first, second in lines)
-
-
 RULING = 2.0
 EVENT = 1.3
 ACKNOWLEDGEMENT = 0.6
@@ -66,11 +61,12 @@ ORDERS = frozenset(
 )
 """Words of a ruling only at the start of a clause; "it never ran" is none."""
 
-RULING_PAIRS = _word_pairs(
-    "root cause,not before,no later,at most,i want,we take,we'll take,we use,for good,"
+RULING_PAIRS = frozenset(
+    tuple(pair.split())
+    for pair in "root cause,not before,no later,at most,i want,we take,we'll take,we use,for good,"
     "no earlier,not until,only if,please never,please always,"
     "nicht vor,ab sofort,bis spätestens,wir nehmen,ich möchte,"
-    "no antes,más tardar,a partir,quiero que,pas avant,plus tard"
+    "no antes,más tardar,a partir,quiero que,pas avant,plus tard".split(",")
 )
 """Pairs of adjacent words of a ruling."""
 
@@ -113,7 +109,7 @@ LABELS = _word_set(
     réservation commande facture chambre siège compte devis loyer
     """
 )
-"""Labels of the exact value after them."""
+"""Labels of a following exact value."""
 
 LABEL_ENDINGS = (
     *("nummer", "nummern", "passwort", "kennwort", "frist", "-code", "-nr", "-pin"),
@@ -296,11 +292,11 @@ class Token:
     kind: TokenKind
     capital: bool
     closes: bool
-    """Whether punctuation follows, so that it forms no phrase with the next."""
+    """Whether punctuation follows, so that it forms no phrase with the next token."""
     cue: float = 1.0
     """Factor of the importance of a sentence with this word."""
     label: bool = False
-    """Whether it labels the exact value after it."""
+    """Whether it labels the exact value that follows."""
     notable: bool = False
     """Whether it has a cue, or makes a ruling at the start of a clause or in a pair of words."""
 
@@ -328,7 +324,7 @@ _OPENING_FACTORS = dict.fromkeys(REFERENCES, ECHO) | dict.fromkeys(
 
 
 def _is_ruling(words: Sequence[Token]) -> bool:
-    """Tell whether an order opens a clause of the sentence, or two adjacent words are a ruling."""
+    """Tell whether an order opens a clause of a sentence, or two adjacent words are a ruling."""
     previous = ""
     opens_clause = True
     for index, word in enumerate(words):
@@ -367,6 +363,7 @@ _CERTAIN_WORDS = STOP_WORDS | _UNITS_AND_TITLES.keys()
 
 
 def _analyze(chunk: str) -> tuple[Token, ...]:
+    """Return the tokens of the text between two spaces."""
     core = chunk.strip(_EDGE)
     if not core:
         return ()
@@ -375,22 +372,17 @@ def _analyze(chunk: str) -> tuple[Token, ...]:
         core += "()"  # a call
         closes = not chunk.endswith(core)
     lower = core.lower().replace("’", "'")
-    if _is_word(core, lower):
+    plain = core.isalpha() and core.isascii() and (core.islower() or core.istitle())
+    if plain or core in CALENDAR or lower in _CERTAIN_WORDS:
         return (_word_token(core, closes=closes),)
-    if kind := _chunk_kind(core):
+    unspaced = not core.isascii() and _UNSPACED_LETTER.search(core)
+    is_short = not unspaced and len(core) <= SENTENCE_CHARS_MAX
+    if is_short and (kind := _exact_kind(core)):
         label = kind is _IDENTIFIER and lower.endswith(LABEL_ENDINGS)
         return (Token(lower, core, kind, core[0].isupper(), closes, 1.0, label),)
     if "-" in core and _NAME.fullmatch(core):
         return (_word_token(core, closes=closes),)
     return tuple(_compound_tokens(core, closes=closes))
-
-
-def _chunk_kind(core: str) -> TokenKind | None:
-    """Return the kind of a chunk that is one exact value; None if it is long or in part unspaced."""
-    unspaced = not core.isascii() and _UNSPACED_LETTER.search(core)
-    if unspaced or len(core) > SENTENCE_CHARS_MAX:
-        return None
-    return _exact_kind(core)
 
 
 def _exact_kind(core: str) -> TokenKind | None:
@@ -399,33 +391,24 @@ def _exact_kind(core: str) -> TokenKind | None:
     return _KINDS[exact.lastgroup or ""] if exact else None
 
 
-def _is_word(core: str, lower: str) -> bool:
-    """Tell whether it is certainly one word, and no exact value."""
-    plain = core.isalpha() and core.isascii()
-    if plain and (core.islower() or core.istitle()):
-        return True
-    return core in CALENDAR or lower in _CERTAIN_WORDS
-
-
 def _compound_tokens(core: str, *, closes: bool) -> Iterator[Token]:
     """Yield the tokens of a chunk of several words or values: `a/b`, JSON, CJK."""
     for match in _INNER.finditer(core):
         run, end = match[0], match.end()
         tail = core[end : end + 1] != "-" if end < len(core) else closes
         if match["value"]:
-            yield Token(run.lower(), run, _inner_kind(run), capital=False, closes=tail)
+            kind = _IDENTIFIER
+            if not run.isascii():
+                kind = _MONEY if run[-1] in "円元" else _DATE
+            yield Token(run.lower(), run, kind, capital=False, closes=tail)
         elif match["han"]:
             yield from _han_tokens(run, closes=tail)
         elif match["particle"]:
             yield Token(run, run, _COMMON, capital=False, closes=tail)
+        elif exact_kind := _exact_kind(run):
+            yield Token(run.lower(), run, exact_kind, capital=False, closes=tail)
         else:
-            yield _inner_token(run, closes=tail)
-
-
-def _inner_token(run: str, *, closes: bool) -> Token:
-    if kind := _exact_kind(run):
-        return Token(run.lower(), run, kind, capital=False, closes=closes)
-    return _word_token(run, closes=closes)
+            yield _word_token(run, closes=tail)
 
 
 def _han_tokens(run: str, *, closes: bool) -> Iterator[Token]:
@@ -449,12 +432,6 @@ def _han_tokens(run: str, *, closes: bool) -> Iterator[Token]:
         yield Token(pair, pair, _COMMON, capital=False, closes=True)
 
 
-def _inner_kind(run: str) -> TokenKind:
-    if run.isascii():
-        return _IDENTIFIER
-    return _MONEY if run[-1] in "円元" else _DATE
-
-
 def _word_token(word: str, *, closes: bool) -> Token:
     lower = word.lower().replace("’", "'")
     root = light_stem(word)
@@ -476,7 +453,7 @@ def _word_kind(word: str, lower: str, root: str) -> TokenKind:
         return _CALENDAR
     if lower in _UNITS_AND_TITLES:
         return _UNITS_AND_TITLES[lower]
-    if _is_stop_word(lower, root):
+    if not STOP_WORDS.isdisjoint((lower, root, lower.partition("'")[0])):
         return _STOP
     if word.isdigit():
         return _NUMBER
@@ -484,11 +461,6 @@ def _word_kind(word: str, lower: str, root: str) -> TokenKind:
     if letter or root in _COMMON_STEMS or lower in FOREIGN_COMMON:
         return _COMMON
     return _WORD
-
-
-def _is_stop_word(lower: str, root: str) -> bool:
-    beginning = lower.partition("'")[0]
-    return not STOP_WORDS.isdisjoint((lower, root, beginning))
 
 
 _ANALYZED = WordCache(_analyze, entries_max=CHUNKS_KEPT)

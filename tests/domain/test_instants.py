@@ -105,7 +105,7 @@ def test_a_question_at_either_end_of_the_calendar_is_read(
 ) -> None:
     for span in parse_times(f"what was {text} in the log?", asked).spans:
         assert FIRST <= span.since < span.until <= LAST
-        around = span.widened()
+        around = span.with_margin()
         assert FIRST <= around.since <= span.since
         assert span.until <= around.until <= LAST
 

@@ -26,62 +26,43 @@ from mnemosyned.text.dates.spans import (
 from mnemosyned.text.languages.tables import (
     COUNTS,
     ENGLISH_MONTHS,
+    GRAMMARS,
     LANGUAGES,
     MONTH_NAMES,
     MONTHS,
     PHRASES,
     WEEKDAY_NAMES,
     WEEKDAYS,
-    OrderWords,
     TimeOrder,
+    alternatives,
 )
 from mnemosyned.text.stems import WORD, fold_case
 from mnemosyned.text.terms import with_words_apart
 from mnemosyned.text.words import is_vague
 
-_TABLES = [language.order for language in LANGUAGES if language.order]
+_ORDERS = [language.order for language in LANGUAGES if language.order]
 _NO_TIME = re.compile(
     r"(?i)\b(?:first|last) (?:names?|aid|floor|class|grade|person|hand|leg|ones?|thing|step"
     r"|round|place|prize|chapter|row|line|page)\b|\b(?:at|come|went|go) (?:first|last)\b"
     r"|\bfirst (?:of|and|or)\b|\blast but\b|\b(?:long|battery|food) last\b|\bnow and then\b|\bby now\b"
     r"|\b(?:how long|does|did|do|will|would|to|not) .{0,30}\blast\b(?! \w)"
 )
-"""Where these words name no time: "first floor", "how long does it last"."""
+"""Phrases in which words of an order name no time: "first floor", "how long does it last"."""
 _GERMAN_WAS = re.compile(
     r"(?i)\bwas (?=ist|sind|steht|kommt|wird|muss|müssen|soll|gibt|liegt|passiert|machen?)"
 )
-"""The German word for "what", which is past in English."""
+"""The German word for "what", which is a past tense in English."""
 _FROM = r"(?i)\b(?:from|of|since|vom|seit|del|du|depuis|dal|desde)\b"
 
 
-def _joined_patterns(pattern: Callable[[OrderWords], str]) -> str:
-    return "|".join(map(pattern, _TABLES))
-
-
-def _order_patterns(alternatives: str) -> re.Pattern[str]:
-    return re.compile(rf"(?i)(?<![\w-])(?:{alternatives})(?![\w'’-])")
-
-
-@lru_cache(maxsize=1)
-def _orders() -> re.Pattern[str]:
-    """Compile the words of all orders, each order a group, on first use."""
-    groups = {
-        TimeOrder.LATEST: _joined_patterns(lambda words: words.latest),
-        TimeOrder.EARLIEST: _joined_patterns(lambda words: words.earliest),
-        TimeOrder.CURRENT: _joined_patterns(lambda words: words.current),
-    }
-    return _order_patterns(
-        "|".join(f"(?P<{order.value}>{words})" for order, words in groups.items())
+@cache
+def _order_pattern(*fields: str) -> re.Pattern[str]:
+    """Compile the words of all languages in fields of `OrderWords`, each field a group."""
+    groups = (
+        f"(?P<{field}>{'|'.join(getattr(order, field) for order in _ORDERS)})"
+        for field in fields
     )
-
-
-@lru_cache(maxsize=1)
-def _tenses() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Compile the words of what is to come, and of what was."""
-    return (
-        _order_patterns(_joined_patterns(lambda words: words.ahead)),
-        _order_patterns(_joined_patterns(lambda words: words.past)),
-    )
+    return re.compile(rf"(?i)(?<![\w-])(?:{'|'.join(groups)})(?![\w'’-])")
 
 
 def time_order(text: str) -> tuple[TimeOrder | None, str]:
@@ -89,7 +70,7 @@ def time_order(text: str) -> tuple[TimeOrder | None, str]:
 
     `text` has no time expression left: "last week" is a time, "last note" an order.
     """
-    match = _orders().search(text)
+    match = _order_pattern(*(order.value for order in TimeOrder)).search(text)
     if match is None or match.lastgroup is None or _NO_TIME.search(text):
         return None, text
     order = TimeOrder(match.lastgroup)
@@ -97,19 +78,17 @@ def time_order(text: str) -> tuple[TimeOrder | None, str]:
 
 
 def asks_ahead(text: str) -> bool:
-    """Tell whether a question asks for what is to come, where it names a weekday or a date."""
-    ahead, past = _tenses()
+    """Tell whether a weekday or date in a question is the coming one, by the tense of its verbs."""
     text = _GERMAN_WAS.sub("", text)
     return (
-        ahead.search(text) is not None
-        and past.search(text) is None
+        _order_pattern("ahead").search(text) is not None
+        and _order_pattern("past").search(text) is None
         and re.search(_FROM, text) is None
     )
 
 
 WEEKDAY_CHARS_MIN = 5
 """Shorter weekdays are abbreviations, and words such as "sat" and "sun"."""
-_GRAMMARS = [language.times for language in LANGUAGES if language.times]
 _PHRASE_WORD = re.compile(r"[^\W\d_]{3,}")
 _UNITS = ("day", "week", "month", "year")
 _OF = r"(?:de |del |di |of )?"
@@ -122,11 +101,11 @@ _YEAR = rf"(?: {_OF}(?P<year>\d{{4}}))?"
 Translation = str | Callable[[re.Match[str]], str]
 
 
-class _RuleGroup(NamedTuple):
-    """Rules that are applied one after the other."""
+class _TranslationRules(NamedTuple):
+    """Rules of translation, in the order in which they are applied."""
 
     hints: frozenset[str]
-    """Words of which every expression of the rules has one."""
+    """Words, at least one of which every expression of the rules has."""
     rules: Sequence[tuple[re.Pattern[str], Translation]]
 
 
@@ -141,126 +120,116 @@ def translate_times(text: str) -> str:
 
 
 @lru_cache(maxsize=1)
-def rule_groups() -> list[_RuleGroup]:
+def rule_groups() -> list[_TranslationRules]:
     """Compile the rules in the order in which they are applied."""
     phrases, ago = set[str](), set[str]()
-    for grammar in _GRAMMARS:
+    for grammar in GRAMMARS:
         ago.update(grammar.ago_before.split()[:1], grammar.ago_after.split()[:1])
         phrases.update(_PHRASE_WORD.findall(" ".join(grammar.phrases.values())))
+    phrase_rules = [
+        (alternatives(grammar.phrases.get(phrase, "") for grammar in GRAMMARS), phrase)
+        for phrase in PHRASES
+    ]
     return [
-        _group(phrases, _phrase_rules()),
-        _group(ago, _ago_rules()),
-        _group(MONTHS, _date_rules()),
-        _group(_DAYS, [_FIGURES]),
-        _group(("am", "zum"), [_DAY_ALONE]),
-        _group(WEEKDAYS, _weekday_rules()),
+        _compile_rules(phrases, phrase_rules),
+        _compile_rules(ago, _ago_rules()),
+        _compile_rules(MONTHS, _date_rules()),
+        _compile_rules(_DAYS_IN_FIGURES, [_DATE_IN_FIGURES]),
+        _compile_rules(("am", "zum"), [_DAY_ALONE]),
+        _compile_rules(WEEKDAYS, _weekday_rules()),
     ]
 
 
-def _group(
+def _compile_rules(
     hints: Iterable[str], rules: Iterable[tuple[str, Translation]]
-) -> _RuleGroup:
+) -> _TranslationRules:
     compiled = [
         (re.compile(rf"(?<!\w)(?:{pattern})(?!\w)", re.IGNORECASE), translation)
         for pattern, translation in rules
     ]
-    return _RuleGroup(frozenset(hints), compiled)
-
-
-def _phrase_rules() -> Iterator[tuple[str, Translation]]:
-    for phrase in PHRASES:
-        yield _any(grammar.phrases.get(phrase, "") for grammar in _GRAMMARS), phrase
+    return _TranslationRules(frozenset(hints), compiled)
 
 
 def _ago_rules() -> Iterator[tuple[str, Translation]]:
     """Yield the rules of "vor drei Wochen" and "tre settimane fa"."""
-    number = rf"(?P<count>\d{{1,3}}|{_any(map(re.escape, COUNTS))})"
-    units = _any(
-        f"(?P<{unit}>{_any(grammar.units[unit] for grammar in _GRAMMARS)})"
+    number = rf"(?P<count>\d{{1,3}}|{alternatives(map(re.escape, COUNTS))})"
+    units = alternatives(
+        f"(?P<{unit}>{alternatives(grammar.units[unit] for grammar in GRAMMARS)})"
         for unit in _UNITS
     )
-    before = _any(grammar.ago_before for grammar in _GRAMMARS)
-    after = _any(grammar.ago_after for grammar in _GRAMMARS)
-    yield rf"(?:{before}) {number} (?:{units})", _ago
-    yield rf"{number} (?:{units}) (?:{after})", _ago
+    before = alternatives(grammar.ago_before for grammar in GRAMMARS)
+    after = alternatives(grammar.ago_after for grammar in GRAMMARS)
+    yield rf"(?:{before}) {number} (?:{units})", _translate_ago
+    yield rf"{number} (?:{units}) (?:{after})", _translate_ago
 
 
 def _date_rules() -> Iterator[tuple[str, Translation]]:
     """Yield the rules of "am 5. Mai 2023", "1º de mayo", "5-го мая" and "im Mai"."""
-    month = rf"(?P<month>{_any(map(re.escape, MONTHS))}){_YEAR}"
-    on_day = _any(grammar.on_day for grammar in _GRAMMARS)
-    in_month = _any(grammar.in_month for grammar in _GRAMMARS)
+    month = rf"(?P<month>{alternatives(map(re.escape, MONTHS))}){_YEAR}"
+    on_day = alternatives(grammar.on_day for grammar in GRAMMARS)
+    in_month = alternatives(grammar.in_month for grammar in GRAMMARS)
     number = rf"(?<![\d.,:])(?P<day>\d{{1,2}})(?:\. ?|{_ORDINAL_MARK}? )"
-    yield rf"(?:(?:{on_day}) )?{number}{_OF}{month}", _date
-    yield rf"(?:{in_month}) {month}", _date
-    named = _any(map(re.escape, MONTHS))
-    yield rf"(?<!\d )(?<!\d\. )(?<!in )(?P<month>{named}) {_OF}(?P<year>\d{{4}})", _date
+    yield rf"(?:(?:{on_day}) )?{number}{_OF}{month}", _translate_date
+    yield rf"(?:{in_month}) {month}", _translate_date
+    named = alternatives(map(re.escape, MONTHS))
+    yield (
+        rf"(?<!\d )(?<!\d\. )(?<!in )(?P<month>{named}) {_OF}(?P<year>\d{{4}})",
+        _translate_date,
+    )
 
 
 def _weekday_rules() -> Iterator[tuple[str, Translation]]:
     """Yield the rules of "letzten Montag", "lundi dernier" and "nächsten Freitag"."""
     days = [name for name in WEEKDAYS if len(name) >= WEEKDAY_CHARS_MIN]
-    weekday = rf"(?P<weekday>{_any(map(re.escape, days))})"
-    last = _any(grammar.last_before for grammar in _GRAMMARS)
-    following = _any(grammar.next_before for grammar in _GRAMMARS)
-    article = _any(grammar.weekday_article for grammar in _GRAMMARS)
-    last_after = _any(grammar.last_after for grammar in _GRAMMARS)
-    next_after = _any(grammar.next_after for grammar in _GRAMMARS)
-    on_weekday = _any(grammar.on_weekday for grammar in _GRAMMARS)
-    yield rf"(?:{on_weekday})?(?:{last}){weekday}", _weekday("last")
-    yield rf"(?:{article})?{weekday} (?:{last_after})", _weekday("last")
-    yield rf"(?:{on_weekday})?(?:{following}){weekday}", _weekday("next")
-    yield rf"(?:{article})?{weekday} (?:{next_after})", _weekday("next")
-    yield rf"(?:{on_weekday}){weekday}", _weekday("on")
+    weekday = rf"(?P<weekday>{alternatives(map(re.escape, days))})"
+    last = alternatives(grammar.last_before for grammar in GRAMMARS)
+    following = alternatives(grammar.next_before for grammar in GRAMMARS)
+    article = alternatives(grammar.weekday_article for grammar in GRAMMARS)
+    last_after = alternatives(grammar.last_after for grammar in GRAMMARS)
+    next_after = alternatives(grammar.next_after for grammar in GRAMMARS)
+    on_weekday = alternatives(grammar.on_weekday for grammar in GRAMMARS)
+    yield rf"(?:{on_weekday})?(?:{last}){weekday}", _weekday_translation("last")
+    yield rf"(?:{article})?{weekday} (?:{last_after})", _weekday_translation("last")
+    yield rf"(?:{on_weekday})?(?:{following}){weekday}", _weekday_translation("next")
+    yield rf"(?:{article})?{weekday} (?:{next_after})", _weekday_translation("next")
+    yield rf"(?:{on_weekday}){weekday}", _weekday_translation("on")
 
 
-def _any(patterns: Iterable[str]) -> str:
-    """Join patterns as alternatives, each once, leaving out the empty ones."""
-    return "|".join(dict.fromkeys(filter(None, patterns)))
-
-
-def _date(match: re.Match[str]) -> str:
+def _translate_date(match: re.Match[str]) -> str:
     day = match.groupdict().get("day") or "in"
     month = MONTH_NAMES[MONTHS[match["month"].lower()] - 1]
     return " ".join(filter(None, (day, month, match["year"])))
 
 
-def _ago(match: re.Match[str]) -> str:
+def _translate_ago(match: re.Match[str]) -> str:
     number = match["count"]
     count = number if number.isdigit() else str(COUNTS[number.lower()])
     unit = next(unit for unit in _UNITS if match[unit])
     return f"{count} {unit}s ago"
 
 
-def _weekday(step: str) -> Translation:
-    def translated(match: re.Match[str]) -> str:
-        return f"{step} {WEEKDAY_NAMES[WEEKDAYS[match['weekday'].lower()]]}"
-
-    return translated
+def _weekday_translation(step: str) -> Translation:
+    return lambda match: f"{step} {WEEKDAY_NAMES[WEEKDAYS[match['weekday'].lower()]]}"
 
 
-def _month_day(match: re.Match[str]) -> str:
-    return f"on the {match['day']}th"
-
-
-def _date_in_figures(match: re.Match[str]) -> str:
+def _translate_figures(match: re.Match[str]) -> str:
     year = match["year"] or ""
     full_year = f"20{year}" if len(year) == 2 else year
     return f"{int(match['day'])} {MONTH_NAMES[int(match['month']) - 1]} {full_year}".strip()
 
 
-_DAYS = {f"{day:{form}}" for day in range(1, 32) for form in ("", "02")}
-_FIGURES = (
+_DAYS_IN_FIGURES = {f"{day:{form}}" for day in range(1, 32) for form in ("", "02")}
+_DATE_IN_FIGURES = (
     (
         r"(?:am|vom|zum|de[nm]|bis|seit|ab) (?P<day>0?[1-9]|[12][0-9]|3[01])\. ?"
         r"(?P<month>0?[1-9]|1[0-2])(?:\. ?(?P<year>[0-9]{4}|[0-9]{2})(?![\w.:])|\.|(?= ?\?))"
     ),
-    _date_in_figures,
+    _translate_figures,
 )
 """The rule of "am 22.11." and "am 22.11.26"; without a preposition it may be a version."""
 _DAY_ALONE = (
     r"(?:am|zum) (?P<day>\d{1,2})\.(?! ?(?:\d|[^\W\d_]+ \d{4}))",
-    _month_day,
+    r"on the \g<day>th",
 )
 """The rule of "am 5." without a month."""
 
@@ -354,24 +323,27 @@ TIME_PATTERNS = (
     ),
     (_ANY, r"(?:in|during|of|since|year) (?P<year>(?:19|20)\d\d)"),
 )
-"""Each rule with the words of which every expression that it finds has one; none for any text."""
+"""Patterns of time expressions, each with the words of which its matches have at least one.
+
+A pattern without such words is tried on any text.
+"""
 
 
 _HINTS = frozenset(
     "ago last past previous this next yesterday today tomorrow tonight".split()
 ).union(WEEKDAYS_IN_TEXT, ENGLISH_MONTHS)
-"""Every time expression contains one of these words, or a year."""
+"""Words of which every time expression without a year has at least one."""
 
 
 def time_rules(present: Collection[str]) -> Iterator[re.Pattern[str]]:
-    """Yield the rules for a text with these words."""
+    """Yield the patterns of the time expressions that a text with these words may have."""
     for words, pattern in TIME_PATTERNS:
         if not words or not words.isdisjoint(present):
-            yield _compiled(pattern)
+            yield _compile_rule(pattern)
 
 
 @cache
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compile_rule(pattern: str) -> re.Pattern[str]:
     """Compile a pattern on first use: the shell client, which starts often, needs few."""
     return re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE)
 
@@ -386,7 +358,7 @@ class QuestionTimes:
     only_time: bool = False
     """Whether it asks for nothing but a time, as "what happened last Tuesday?" does."""
     order: TimeOrder | None = None
-    """Whether it asks for the newest, the oldest, or what is true now."""
+    """Whether it asks for the newest, the oldest or the current match."""
     subject_text: str = ""
     """The question without any time expression, and without the word of its order."""
 
@@ -401,11 +373,11 @@ def parse_times(text: str, now: datetime) -> QuestionTimes:
         order, subject = time_order(text)
         return QuestionTimes((), text.strip(), order=order, subject_text=subject)
     reader = _TimeReader(english, now, ahead=asks_ahead(english))
-    return reader.times()
+    return reader.question_times()
 
 
 def mentioned_spans(text: str, said_at: datetime) -> tuple[TimeSpan, ...]:
-    """Return the times that a text mentions, which speaks of what is to come."""
+    """Return the times that a text about the future mentions."""
     english = translate_times(with_words_apart(text))
     if not _may_mention_time(english):
         return ()
@@ -433,11 +405,11 @@ class _TimeReader:
 
     @property
     def spans(self) -> tuple[TimeSpan, ...]:
-        """The spans collected, at most so many as there is room for."""
+        """The spans collected, at most `spans_max`."""
         return tuple(self._spans[: self._spans_max])
 
     def _apply(self, rule: re.Pattern[str]) -> None:
-        """Add the spans that a rule finds in the text no rule has matched yet."""
+        """Add the spans that a rule finds in the text that no rule has matched yet."""
         for match in rule.finditer(self._unmatched):
             groups = {
                 name: value.lower()
@@ -445,25 +417,18 @@ class _TimeReader:
                 if value
             }
             spans = matched_spans(groups, self._now, ahead=self._ahead)
-            if spans and len(self._spans) < self._spans_max:
-                self._add(match, groups, spans)
+            if not spans or len(self._spans) >= self._spans_max:
+                continue
+            self._spans.extend(spans)
+            self._unmatched = _blank_out(self._unmatched, match, "|")
+            self._is_dated |= not groups.keys().isdisjoint(("name", "year", "month"))
+            dated = "name" in groups and "nth" not in groups
+            if dated:
+                self._date_terms.append(_date_as_terms(groups))
+            if dated or not groups.keys() & _VERBATIM_GROUPS:
+                self._remaining = _blank_out(self._remaining, match, " ")
 
-    def _add(
-        self,
-        match: re.Match[str],
-        groups: Mapping[str, str],
-        spans: Sequence[TimeSpan],
-    ) -> None:
-        self._spans.extend(spans)
-        self._unmatched = _blank_out(self._unmatched, match, "|")
-        self._is_dated |= not groups.keys().isdisjoint(("name", "year", "month"))
-        dated = "name" in groups and "nth" not in groups
-        if dated:
-            self._date_terms.append(_date_as_terms(groups))
-        if dated or not groups.keys() & _VERBATIM_GROUPS:
-            self._remaining = _blank_out(self._remaining, match, " ")
-
-    def times(self) -> QuestionTimes:
+    def question_times(self) -> QuestionTimes:
         """Return the spans collected, and the text without them."""
         order, subject = time_order(self._unmatched)
         if order is TimeOrder.CURRENT and self._is_dated:
@@ -487,10 +452,10 @@ class _TimeReader:
 
 @cache
 def _asking_words() -> list[frozenset[str]]:
-    """Return the folded words with which each language asks for nothing in particular."""
+    """Return, for each language, the folded words of a question without a subject."""
     asking = (
-        f"{each.stop_words} {each.question_stop_words} {each.deeds}"
-        for each in LANGUAGES
+        f"{language.stop_words} {language.question_stop_words} {language.deeds}"
+        for language in LANGUAGES
     )
     return [frozenset(fold_case(words).split()) for words in asking]
 

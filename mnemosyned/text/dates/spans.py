@@ -61,7 +61,7 @@ class TimeSpan:
     since: datetime
     until: datetime
 
-    def widened(self) -> TimeSpan:
+    def with_margin(self) -> TimeSpan:
         """Return the span with some time added: people report events a little later."""
         margin = max(_DAY, min(self.until - self.since, 7 * _DAY))
         return TimeSpan(shift(self.since, -margin / 7), shift(self.until, margin))
@@ -89,20 +89,15 @@ def matched_spans(
     if span is None:
         return ()
     spans = [span]
-    if _is_of_this_week(groups, span, today):
+    sunday = shift(today, (6 - today.weekday()) * _DAY)
+    is_next_weekday = "weekday" in groups and groups.get("step") == "next"
+    if is_next_weekday and span.since <= sunday:  # half of all people mean a week later
         spans.append(TimeSpan(shift(span.since, _WEEK), shift(span.until, _WEEK)))
     in_utc = [
-        TimeSpan(in_zone(each.since, UTC), in_zone(each.until, UTC)) for each in spans
+        TimeSpan(in_zone(meant.since, UTC), in_zone(meant.until, UTC))
+        for meant in spans
     ]
-    return tuple(each for each in in_utc if each.since < each.until)
-
-
-def _is_of_this_week(
-    groups: Mapping[str, str], span: TimeSpan, today: datetime
-) -> bool:
-    """Tell whether "next Friday" is of this week: half of all people mean the one after it."""
-    sunday = shift(today, (6 - today.weekday()) * _DAY)
-    return "weekday" in groups and groups.get("step") == "next" and span.since <= sunday
+    return tuple(meant for meant in in_utc if meant.since < meant.until)
 
 
 def _calendar_span(
@@ -122,7 +117,7 @@ def _calendar_span(
 def _month_span(
     groups: Mapping[str, str], today: datetime, month: int, *, ahead: bool
 ) -> TimeSpan:
-    """Return the span of a month, of a third of it or of one of its days."""
+    """Return the span of a month, of a third of a month or of a day."""
     day = _day_of_month(groups)
     year = int(groups.get("year", today.year))
     begin = today.replace(year=year, month=month, day=day or 1)
@@ -192,26 +187,21 @@ def _named_span(
     if "unit" in groups:
         return _unit_span(groups["unit"], groups["step"], today)
     if "weekday" in groups:
-        day: datetime | None = _weekday(groups, today, ahead=ahead)
+        day = _nearest_weekday(groups, today, ahead=ahead)
+    elif "tonight" in groups:
+        day = today
+    elif "word" in groups:
+        day = today + _DAYS_AHEAD.get(groups["word"], 0) * _DAY
     else:
-        day = _named_day(groups, today)
-    if day is None:
         return None
     part = groups.get("part") or ("night" if "tonight" in groups else "")
     first, last = HOURS.get(part, (0, 24))
     return TimeSpan(day + timedelta(hours=first), shift(day, timedelta(hours=last)))
 
 
-def _named_day(groups: Mapping[str, str], today: datetime) -> datetime | None:
-    """Return the day of "yesterday", "tonight" or "last night"."""
-    if "tonight" in groups:
-        return today
-    if "word" not in groups:
-        return None
-    return today + _DAYS_AHEAD.get(groups["word"], 0) * _DAY
-
-
-def _weekday(groups: Mapping[str, str], today: datetime, *, ahead: bool) -> datetime:
+def _nearest_weekday(
+    groups: Mapping[str, str], today: datetime, *, ahead: bool
+) -> datetime:
     """Return the day of "last Friday", "next Friday" or "Friday": the latest unless next."""
     days = (WEEKDAYS_IN_TEXT.index(groups["weekday"]) - today.weekday()) % 7
     step = groups.get("step")

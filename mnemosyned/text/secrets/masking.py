@@ -1,4 +1,4 @@
-"""Finds the secrets in a text, and masks them and those known from other texts.
+"""Finds the secrets of a text, and masks them, together with known secrets of other texts.
 
 Two sets of rules find them: formats that are secrets wherever they occur, and values that follow
 a name such as `password` or `API key`. The second set is written for prose, not for code.
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from operator import attrgetter
 from typing import Any
 
-from mnemosyned.text.details import Detail, DetailKind
+from mnemosyned.text.details import SECRET_KINDS, Detail, DetailKind
 from mnemosyned.text.secrets.formats import Secret, find_by_format
 from mnemosyned.text.secrets.prose import find_by_name
 
@@ -22,28 +22,6 @@ KNOWN_MAX = 200
 LEVELS_MAX = 200
 """Levels of metadata that are searched for secrets."""
 TOO_DEEP = "[nested too deeply to be shown]"
-
-SECRET_KINDS = frozenset(
-    {
-        DetailKind.PASSWORD,
-        DetailKind.PRIVATE_KEY,
-        DetailKind.AWS_KEY,
-        DetailKind.GITHUB_TOKEN,
-        DetailKind.GITLAB_TOKEN,
-        DetailKind.SLACK_TOKEN,
-        DetailKind.JWT,
-        DetailKind.API_KEY,
-        DetailKind.TOKEN,
-        DetailKind.ACCESS_CODE,
-        DetailKind.LOGIN_CODE,
-        DetailKind.SEED_PHRASE,
-        DetailKind.COOKIE,
-        DetailKind.SIGNATURE,
-        DetailKind.CARD_NUMBER,
-        DetailKind.IBAN,
-        DetailKind.SSN,
-    }
-)
 
 
 def find_secrets(text: str) -> list[Secret]:
@@ -65,7 +43,7 @@ def find_secrets(text: str) -> list[Secret]:
 def mask_secrets(text: str, known: Iterable[Detail] = ()) -> str:
     """Return the text with `[secret:KIND]` in place of every secret.
 
-    `known` are details of other texts, whose secrets are masked here too. A final `!` or `?` may
+    `known` are details of other texts, whose secrets are masked as well. A final `!` or `?` may
     belong to the secret or to its sentence: elsewhere both forms are masked.
     """
     secrets = find_secrets(text)
@@ -73,16 +51,12 @@ def mask_secrets(text: str, known: Iterable[Detail] = ()) -> str:
     values = {detail.value: detail.kind for detail in known_secrets}
     if secrets:
         values |= {text[start:stop]: kind for kind, start, stop in secrets[:KNOWN_MAX]}
-        text = _mask_spans(text, secrets)
+        parts, end = [], 0
+        for kind, start, stop in secrets:
+            parts += [text[end:start], placeholder(kind)]
+            end = stop
+        text = "".join([*parts, text[end:]])
     return _mask_values(text, values) if values else text
-
-
-def _mask_spans(text: str, secrets: Iterable[Secret]) -> str:
-    parts, end = [], 0
-    for kind, start, stop in secrets:
-        parts += [text[end:start], placeholder(kind)]
-        end = stop
-    return "".join([*parts, text[end:]])
 
 
 def _mask_values(text: str, values: dict[str, DetailKind]) -> str:
@@ -102,7 +76,7 @@ def placeholder(kind: DetailKind) -> str:
 def mask_metadata(
     metadata: Mapping[str, Any], *, levels: int = LEVELS_MAX
 ) -> dict[str, Any]:
-    """Return an object with the secrets in its strings masked; its keys serve as their names.
+    """Return an object with the secrets in its strings masked; keys serve as names of secrets.
 
     Values nested deeper than `levels` are left out; requests that deep are refused.
     """
@@ -111,7 +85,11 @@ def mask_metadata(
 
 def _mask_value(value: Any, key: str, levels: int) -> Any:  # noqa: ANN401 whatever JSON can hold
     if isinstance(value, str):
-        return _mask_named_text(value, key)
+        masked = mask_secrets(value)
+        if masked != value:
+            return masked
+        name = f"{key}: "  # the text may be the value that its key names
+        return mask_secrets(name + value).removeprefix(name)
     if not isinstance(value, Mapping | list | tuple):
         return value
     if not levels:
@@ -119,15 +97,6 @@ def _mask_value(value: Any, key: str, levels: int) -> Any:  # noqa: ANN401 whate
     if isinstance(value, Mapping):
         return mask_metadata(value, levels=levels - 1)
     return [_mask_value(member, key, levels - 1) for member in value]
-
-
-def _mask_named_text(text: str, key: str) -> str:
-    """Mask the secrets in a text, or the text as the value that its key names."""
-    masked = mask_secrets(text)
-    if masked != text:
-        return masked
-    name = f"{key}: "
-    return mask_secrets(name + text).removeprefix(name)
 
 
 SCANNED_SECRETS_MAX = 16
@@ -153,10 +122,11 @@ class KnownSecrets:
                 self._lengths.setdefault(value[:KNOWN_CHARS_MIN], set()).add(len(value))
 
     def mask(self, text: str) -> str:
-        """Return the text with all known secrets masked, and those that rules find."""
-        return mask_secrets(text, self._within(text))
+        """Return the text with its own and all known secrets masked."""
+        return mask_secrets(text, self._details_within(text))
 
-    def _within(self, text: str) -> Iterable[Detail]:
+    def _details_within(self, text: str) -> Iterable[Detail]:
+        """Return the known secrets of a text; all of them, if there are few."""
         if len(self._by_value) <= SCANNED_SECRETS_MAX:
             return self._by_value.values()
         matches: dict[str, Detail] = {}
