@@ -1,1 +1,1 @@
-"""Doors for agents: hooks, the Model Context Protocol, and the setup of their tools."""
+"""Doors for agents: hooks of their tools, the setup of these tools, the Model Context Protocol."""

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Self
 
 from mnemosyned.config import Config
 from mnemosyned.importers.capture import Capture
-from mnemosyned.importers.watch.policy import WatchPolicy
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.lease import ForegroundGate
@@ -65,41 +64,33 @@ class WatcherHost:
         """Follow what the settings say now."""
         self._config = config
         if self._watcher:
-            self._watcher.reconfigure(_policy(config))
+            self._watcher.reconfigure(config.watch)
         elif config.watch.paths:
             self._present()
 
     def _present(self) -> Watcher:
         # Loaded here: where nothing is followed, nobody waits for it, nor keeps it in memory.
-        from mnemosyned.importers.watch.watched_files import FileReader  # noqa: PLC0415
-        from mnemosyned.importers.watch.watcher import (  # noqa: PLC0415
-            LIMITS,
-            Watcher,
+        from mnemosyned.importers.watch import (  # noqa: PLC0415
+            watched_files,
+            watcher,
         )
 
         with self._lock:
             if self._watcher is None:
                 clock = self._service.sleeper.cycle.clock
-                reader = FileReader(
+                reader = watched_files.FileReader(
                     service=self._service,
                     watches=self._store.surroundings.watches,
                     agents=self._store.surroundings.agents,
                     capture=self._capture,
                     clock=clock,
-                    limits=LIMITS,
+                    limits=watcher.LIMITS,
                 )
-                self._watcher = Watcher(
+                self._watcher = watcher.Watcher(
                     watches=self._store.surroundings.watches,
                     reader=reader,
                     clock=clock,
                     gate=self._gate,
-                    policy=_policy(self._config),
+                    settings=self._config.watch,
                 ).__enter__()
             return self._watcher
-
-
-def _policy(config: Config) -> WatchPolicy:
-    watch = config.watch
-    return WatchPolicy(
-        paths=tuple(watch.paths), files_max=watch.files_max, settle_s=watch.settle_s
-    )

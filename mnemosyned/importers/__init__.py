@@ -1,1 +1,1 @@
-"""Memories read from what other programs keep: formats, and the import that runs them."""
+"""Memories read from what other programs keep: formats, the import, transcripts, watched folders."""

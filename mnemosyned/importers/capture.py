@@ -24,30 +24,32 @@ from mnemosyned.service.service import MemoryService
 from mnemosyned.verbs.memories import Remember, RememberMany
 
 BACKGROUND = "background"
-"""The event under which what the background stored is counted."""
+"""The event under which captures of the background thread are counted."""
+REFUSALS = (Kind.INVALID, Kind.CONFLICT, Kind.NOT_FOUND)
+"""Kinds of errors caused by one memory, such as a secret in it."""
 BATCH = 100
 """Messages stored in one transaction."""
 AGAIN_S = 30.0
-"""Seconds until a session is looked at again that lost the database."""
+"""Seconds until a session is read again after the database was lost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureLimits:
-    """How much a call captures itself, and what is left to the background."""
+    """Limits of a capture within a call and in the background thread."""
 
     call_bytes: int = 256 * 1024
     background_bytes: int = 1 << 20
     """Bytes read of a transcript at a time."""
     wait_s: float = 0.02
-    """How long a call waits while another capture is under way."""
+    """Longest wait of a call for another capture."""
     look_again_s: float = 2.0
     """Tools write the last lines of a turn a moment after its hook."""
     rest_s: float = 0.02
     """Pause of the background between two readings."""
     waiting_max: int = 1_000
-    """Sessions that wait for the background."""
+    """Sessions in the queue of the background thread."""
     catch_up: int = 50
-    """Sessions whose transcripts are looked at when another starts, the last seen."""
+    """Sessions, the last seen, whose transcripts are checked when another starts."""
 
 
 LIMITS = CaptureLimits()
@@ -56,7 +58,7 @@ log = logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Captured:
+class CaptureResult:
     """The outcome of a capture."""
 
     stored: int = 0
@@ -81,53 +83,51 @@ class Capture:
         self._policies = policies
         self._limits = limits
         self._capturing = threading.Lock()
-        self._background = Background(self._read_on, limits=limits)
+        self._thread = CaptureThread(self._read_share, limits=limits)
 
     def start(self, warm_up: Callable[[], object]) -> None:
-        """Begin with what was missed: transcripts that grew while nobody listened."""
-        self._background.start(warm_up)
+        """Start the thread, and queue transcripts that grew while no daemon ran."""
+        self._thread.start(warm_up)
         for session in self._agents.recent(self._limits.waiting_max):
             if size_of(session.transcript) != session.position:
-                self._background.look(session.session)
+                self._thread.queue(session.session)
 
     def close(self) -> None:
-        """Stop the background."""
-        self._background.close()
+        """Stop the thread."""
+        self._thread.close()
 
-    def transcript(self, session: AgentSession, *, again: bool = True) -> Captured:
-        """Capture a share of what the transcript has more; the background reads the rest.
+    def read_session(self, session: AgentSession) -> CaptureResult:
+        """Capture a share of the transcript's new lines; the thread reads the rest.
 
-        Raises `TranscriptRefused`, and what storing raises.
+        Raises `TranscriptRefused` and storage errors.
         """
         if not self._capturing.acquire(timeout=self._limits.wait_s):
-            self._background.look(session.session)
-            return Captured(complete=False)
+            self._thread.queue(session.session)
+            return CaptureResult(complete=False)
         try:
-            captured = self._captured(session, self._limits.call_bytes)
+            captured = self._capture_share(session, self._limits.call_bytes)
         finally:
             self._capturing.release()
-        if not captured.complete:
-            self._background.look(session.session)
-        elif again:
-            self._background.look(session.session, after_s=self._limits.look_again_s)
+        after_s = self._limits.look_again_s if captured.complete else 0.0
+        self._thread.queue(session.session, after_s=after_s)
         return captured
 
-    def later(self, session: AgentSession) -> bool:
-        """Have the background read a transcript; False where there is none to read."""
+    def queue_session(self, session: AgentSession) -> bool:
+        """Queue a session for the thread; return False if it has no transcript."""
         path = session.transcript
         if not (is_plausible(path) and size_of(path)):
             return False
-        self._background.look(session.session)
+        self._thread.queue(session.session)
         return True
 
-    def missed(self, session: AgentSession) -> None:
-        """Have the background look at the other sessions that grew since they were read."""
+    def queue_grown_sessions(self, session: AgentSession) -> None:
+        """Queue the other sessions whose transcripts grew since they were read."""
         for other in self._agents.recent(self._limits.catch_up):
             grew = size_of(other.transcript) != other.position
             if grew and other.session != session.session:
-                self._background.look(other.session)
+                self._thread.queue(other.session)
 
-    def messages(
+    def store_messages(
         self,
         session: AgentSession,
         messages: Sequence[TranscriptMessage],
@@ -135,35 +135,39 @@ class Capture:
         conversation: str = "",
         by_hook: bool = True,
     ) -> int:
-        """Store the messages that are new, and return how many. Raises what storing raises.
+        """Store new messages and return their number. Raises storage errors.
 
-        Those of hooks are passed over for good while capture is switched off.
+        Messages of hooks are skipped for good while capture is switched off.
         """
         stored = 0
         if by_hook and not self._policies.hooks.capture:
             return stored
         for start in range(0, len(messages), BATCH):
-            batch = messages[start : start + BATCH]
-            stored += self._store(
+            requests = self._new_requests(
                 session,
-                batch,
+                messages[start : start + BATCH],
                 conversation or session.conversation,
+            )
+            stored += store_batch(
+                self._service,
+                requests,
                 background=not by_hook,
+                refusal_event="message_not_captured",
             )
         return stored
 
     def drain(self) -> None:
-        """Capture all that waits for the background, at once."""
-        self._background.drain()
+        """Capture all queued sessions now, in the caller's thread."""
+        self._thread.drain()
 
-    def _read_on(self, name: str) -> bool:
-        """Capture another share of a session's transcript; whether that was all."""
+    def _read_share(self, name: str) -> bool:
+        """Capture a share of a session's transcript; return whether nothing is left."""
         session = self._agents.session(name)
         if session is None or not session.transcript:
             return True
         with self._capturing:
             try:
-                captured = self._captured(session, self._limits.background_bytes)
+                captured = self._capture_share(session, self._limits.background_bytes)
             except TranscriptRefused:  # deleted since
                 return True
         if captured.stored:
@@ -178,8 +182,8 @@ class Capture:
             )
         return captured.complete
 
-    def _captured(self, session: AgentSession, bytes_max: int) -> Captured:
-        """Read on where the last capture ended, store, and keep how far that was."""
+    def _capture_share(self, session: AgentSession, bytes_max: int) -> CaptureResult:
+        """Read on from the last capture's end, store the messages and save the new end."""
         session = self._agents.session(session.session) or session
         reading = read_transcript(
             session.transcript,
@@ -187,54 +191,73 @@ class Capture:
             file=session.file,
             bytes_max=bytes_max,
         )
-        stored = self.messages(
+        stored = self.store_messages(
             session, reading.messages, conversation=reading.conversation
         )
         if (reading.position, reading.file) != (session.position, session.file):
-            # Read anew: a start may have been told meanwhile.
+            # One column alone: a briefing may have been noted meanwhile.
             self._agents.advance(session.session, reading.position, reading.file)
-        return Captured(stored, reading.complete)
+        return CaptureResult(stored, reading.complete)
 
-    def _store(
+    def _new_requests(
         self,
         session: AgentSession,
         messages: Sequence[TranscriptMessage],
         conversation: str,
-        *,
-        background: bool,
-    ) -> int:
+    ) -> list[Remember]:
+        """Return the requests for messages of which no id is known."""
         ids = [memory_ids(message, conversation) for message in messages]
         new = set(self._agents.unknown([id for each in ids for id in each]))
         now = self._clock.now()
         requests: dict[str, Remember] = {}
         for message, names in zip(messages, ids, strict=True):
             if new.issuperset(names):
-                requests[names[0]] = _request(session, message, names[0], now)
-        if not requests:
-            return 0
-        drafts = list(requests.values())
-        try:
-            answers = self._service.call(
-                RememberMany(drafts), background=background
-            ).memories
-        except MnemosynedError as error:
-            if error.kind not in (Kind.INVALID, Kind.CONFLICT):
-                raise
-            return sum(map(self._is_stored, drafts))
-        return sum(answer.stored for answer in answers)
-
-    def _is_stored(self, request: Remember) -> bool:
-        """Store one message of a batch in which some cannot be stored, as it holds a secret."""
-        try:
-            return self._service.call(request).stored
-        except MnemosynedError as error:
-            if error.kind not in (Kind.INVALID, Kind.CONFLICT):
-                raise
-            log.info("message_not_captured", code=error.code, session=request.session)
-            return False
+                requests[names[0]] = _make_request(session, message, names[0], now)
+        return list(requests.values())
 
 
-def _request(
+def store_batch(
+    service: MemoryService,
+    memories: Sequence[Remember],
+    *,
+    background: bool,
+    refusal_event: str,
+) -> int:
+    """Store memories and return how many were new; if refused together, one by one.
+
+    Raises errors that are not the fault of one memory.
+    """
+    if not memories:
+        return 0
+    try:
+        many = RememberMany(list(memories))
+        answers = service.call(many, background=background).memories
+    except MnemosynedError as error:
+        if error.kind not in REFUSALS:
+            raise
+        return sum(
+            store_one(
+                service, memory, background=background, refusal_event=refusal_event
+            )
+            for memory in memories
+        )
+    return sum(answer.stored for answer in answers)
+
+
+def store_one(
+    service: MemoryService, memory: Remember, *, background: bool, refusal_event: str
+) -> bool:
+    """Store one memory; return False if it was known, or is refused. Raises other errors."""
+    try:
+        return service.call(memory, background=background).stored
+    except MnemosynedError as error:
+        if error.kind not in REFUSALS:
+            raise
+        log.info(refusal_event, code=error.code, session=memory.session)
+        return False
+
+
+def _make_request(
     session: AgentSession, message: TranscriptMessage, id: str, now: datetime
 ) -> Remember:
     said = message.created_at or now
@@ -255,14 +278,14 @@ def _request(
     )
 
 
-class Background:
-    """One thread that looks at sessions when they are due."""
+class CaptureThread:
+    """The background thread, with a queue of sessions and their due times."""
 
     def __init__(
-        self, read_on: Callable[[str], bool], *, limits: CaptureLimits
+        self, read_share: Callable[[str], bool], *, limits: CaptureLimits
     ) -> None:
-        """`read_on` captures a share of one session, and tells whether that was all."""
-        self._read_on = read_on
+        """`read_share` captures a share of one session and returns whether it was the last."""
+        self._read_share = read_share
         self._limits = limits
         self._changed = threading.Condition()
         self._due: dict[str, float] = {}
@@ -271,21 +294,21 @@ class Background:
         self._thread: threading.Thread | None = None
 
     def start(self, warm_up: Callable[[], object]) -> None:
-        """Warm up, and begin to look."""
+        """Warm up, then read sessions as they are due."""
         self._warm_up = warm_up
         self._thread = threading.Thread(target=self._run, name="capture", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
-        """Stop after the present share; the rest is read after the next start."""
+        """Stop after the current share; the rest is read after the next start."""
         with self._changed:
             self._stopping = True
             self._changed.notify()
         if self._thread:
             self._thread.join(5.0)
 
-    def look(self, session: str, *, after_s: float = 0.0) -> None:
-        """Look at a session, as early as this or any earlier wish asks for."""
+    def queue(self, session: str, *, after_s: float = 0.0) -> None:
+        """Queue a session; the earliest of its due times counts."""
         due = time.monotonic() + after_s
         with self._changed:
             if session in self._due or len(self._due) < self._limits.waiting_max:
@@ -293,35 +316,35 @@ class Background:
                 self._changed.notify()
 
     def drain(self) -> None:
-        """Look at all that waits, now, in the caller's thread."""
-        while session := self._next(wait=False):
-            self._look(session)
+        """Read all queued sessions now, in the caller's thread."""
+        while session := self._next_due(wait=False):
+            self._read_session(session)
 
     def _run(self) -> None:
         try:
             self._warm_up()
         except Exception:
             log.exception("warm_up_failed")
-        while session := self._next(wait=True):
-            self._look(session)
+        while session := self._next_due(wait=True):
+            self._read_session(session)
             with self._changed:
                 self._changed.wait_for(lambda: self._stopping, self._limits.rest_s)
 
-    def _look(self, session: str) -> None:
+    def _read_session(self, session: str) -> None:
         try:
-            complete = self._read_on(session)
+            complete = self._read_share(session)
         except MnemosynedError as error:
             log.warning("capture_failed", session=session, code=error.code)
             if isinstance(error, DatabaseUnreachable | MemoryBusy):
-                self.look(session, after_s=AGAIN_S)
+                self.queue(session, after_s=AGAIN_S)
         except Exception:
             log.exception("capture_failed", session=session)
         else:
             if not complete:
-                self.look(session)
+                self.queue(session)
 
-    def _next(self, *, wait: bool) -> str:
-        """Return the next session to look at; empty when stopping, or where none is left."""
+    def _next_due(self, *, wait: bool) -> str:
+        """Return the next due session; empty when stopping, or without `wait` if none is left."""
         with self._changed:
             while not self._stopping or not wait:
                 if not self._due and not wait:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from agents.users import BIN, PROGRAMS, User
 
-from mnemosyned.agents.setup.codex import listed_hooks
+from mnemosyned.agents.setup.codex_trust import listed_hooks
 from mnemosyned.agents.setup.parts import Machine
 
 pytestmark = pytest.mark.agents

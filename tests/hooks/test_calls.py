@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from mnemosyned.agents.hooks.events import (
-    Event,
     HookCall,
-    answer,
+    HookEvent,
+    make_answer,
     parse_call,
     takes_context,
 )
@@ -58,7 +58,7 @@ def told_as(name: str) -> dict[str, Any]:
     return {"hookSpecificOutput": specific}
 
 
-Case = tuple[str, dict[str, Any], str, Event]
+Case = tuple[str, dict[str, Any], str, HookEvent]
 
 CASES: list[Case] = [
     *(
@@ -69,29 +69,45 @@ CASES: list[Case] = [
             event,
         )
         for name, event, more in (
-            ("SessionStart", Event.START, {"source": "startup", "model": "m"}),
-            ("UserPromptSubmit", Event.PROMPT, {"prompt": "x", "prompt_id": "p"}),
-            ("UserPromptExpansion", Event.OTHER, {"prompt": "x", "command_name": "c"}),
-            ("PreToolUse", Event.OTHER, {"tool_name": "Bash", "tool_input": {}}),
-            ("PostToolUse", Event.OTHER, {"tool_name": "Bash", "tool_response": {}}),
-            ("PostToolUseFailure", Event.OTHER, {"error": "x", "is_interrupt": False}),
-            ("PostToolBatch", Event.OTHER, {"tool_calls": []}),
-            ("SubagentStart", Event.OTHER, {"agent_id": "a", "agent_type": "t"}),
-            ("SubagentStop", Event.OTHER, {"agent_transcript_path": CLAUDE}),
+            ("SessionStart", HookEvent.START, {"source": "startup", "model": "m"}),
+            ("UserPromptSubmit", HookEvent.PROMPT, {"prompt": "x", "prompt_id": "p"}),
+            (
+                "UserPromptExpansion",
+                HookEvent.OTHER,
+                {"prompt": "x", "command_name": "c"},
+            ),
+            ("PreToolUse", HookEvent.OTHER, {"tool_name": "Bash", "tool_input": {}}),
+            (
+                "PostToolUse",
+                HookEvent.OTHER,
+                {"tool_name": "Bash", "tool_response": {}},
+            ),
+            (
+                "PostToolUseFailure",
+                HookEvent.OTHER,
+                {"error": "x", "is_interrupt": False},
+            ),
+            ("PostToolBatch", HookEvent.OTHER, {"tool_calls": []}),
+            ("SubagentStart", HookEvent.OTHER, {"agent_id": "a", "agent_type": "t"}),
+            ("SubagentStop", HookEvent.OTHER, {"agent_transcript_path": CLAUDE}),
             (
                 "Stop",
-                Event.STOP,
+                HookEvent.STOP,
                 {"stop_hook_active": False, "last_assistant_message": "x"},
             ),
-            ("StopFailure", Event.STOP, {"error": "rate limit"}),
+            ("StopFailure", HookEvent.STOP, {"error": "rate limit"}),
             (
                 "PreCompact",
-                Event.COMPACT,
+                HookEvent.COMPACT,
                 {"trigger": "auto", "custom_instructions": ""},
             ),
-            ("PostCompact", Event.OTHER, {"trigger": "auto", "compact_summary": "x"}),
-            ("SessionEnd", Event.END, {"reason": "logout"}),
-            ("Notification", Event.OTHER, {"message": "x"}),
+            (
+                "PostCompact",
+                HookEvent.OTHER,
+                {"trigger": "auto", "compact_summary": "x"},
+            ),
+            ("SessionEnd", HookEvent.END, {"reason": "logout"}),
+            ("Notification", HookEvent.OTHER, {"message": "x"}),
         )
     ),
     *(
@@ -102,12 +118,12 @@ CASES: list[Case] = [
             event,
         )
         for name, event, more in (
-            ("SessionStart", Event.START, {"source": "startup"}),
-            ("UserPromptSubmit", Event.PROMPT, {"prompt": "x", "turn_id": "t"}),
-            ("PermissionRequest", Event.OTHER, {"turn_id": "t"}),
-            ("PreCompact", Event.COMPACT, {"trigger": "manual"}),
-            ("Stop", Event.STOP, {"last_assistant_message": "x", "turn_id": "t"}),
-            ("SessionEnd", Event.END, {"reason": "other"}),
+            ("SessionStart", HookEvent.START, {"source": "startup"}),
+            ("UserPromptSubmit", HookEvent.PROMPT, {"prompt": "x", "turn_id": "t"}),
+            ("PermissionRequest", HookEvent.OTHER, {"turn_id": "t"}),
+            ("PreCompact", HookEvent.COMPACT, {"trigger": "manual"}),
+            ("Stop", HookEvent.STOP, {"last_assistant_message": "x", "turn_id": "t"}),
+            ("SessionEnd", HookEvent.END, {"reason": "other"}),
         )
     ),
     *(
@@ -120,16 +136,20 @@ CASES: list[Case] = [
         for name, event, more in (
             (
                 "sessionStart",
-                Event.START,
+                HookEvent.START,
                 {"session_id": "c1", "composer_mode": "agent"},
             ),
-            ("beforeSubmitPrompt", Event.PROMPT, {"prompt": "x", "attachments": []}),
-            ("postToolUse", Event.OTHER, {"tool_name": "x", "tool_output": "{}"}),
-            ("afterAgentResponse", Event.STOP, {"text": "x"}),
-            ("stop", Event.STOP, {"status": "completed", "loop_count": 0}),
-            ("sessionEnd", Event.END, {"reason": "x", "duration_ms": 1}),
-            ("preCompact", Event.COMPACT, {"trigger": "auto"}),
-            ("subagentStop", Event.OTHER, {"summary": "x"}),
+            (
+                "beforeSubmitPrompt",
+                HookEvent.PROMPT,
+                {"prompt": "x", "attachments": []},
+            ),
+            ("postToolUse", HookEvent.OTHER, {"tool_name": "x", "tool_output": "{}"}),
+            ("afterAgentResponse", HookEvent.STOP, {"text": "x"}),
+            ("stop", HookEvent.STOP, {"status": "completed", "loop_count": 0}),
+            ("sessionEnd", HookEvent.END, {"reason": "x", "duration_ms": 1}),
+            ("preCompact", HookEvent.COMPACT, {"trigger": "auto"}),
+            ("subagentStop", HookEvent.OTHER, {"summary": "x"}),
         )
     ),
     *(
@@ -140,12 +160,12 @@ CASES: list[Case] = [
             event,
         )
         for name, event, more in (
-            ("SessionStart", Event.START, {"source": "startup"}),
-            ("BeforeAgent", Event.PROMPT, {"prompt": "x"}),
-            ("AfterAgent", Event.STOP, {"prompt": "x", "prompt_response": "y"}),
-            ("BeforeModel", Event.OTHER, {}),
-            ("PreCompress", Event.COMPACT, {"trigger": "auto"}),
-            ("SessionEnd", Event.END, {"reason": "exit"}),
+            ("SessionStart", HookEvent.START, {"source": "startup"}),
+            ("BeforeAgent", HookEvent.PROMPT, {"prompt": "x"}),
+            ("AfterAgent", HookEvent.STOP, {"prompt": "x", "prompt_response": "y"}),
+            ("BeforeModel", HookEvent.OTHER, {}),
+            ("PreCompress", HookEvent.COMPACT, {"trigger": "auto"}),
+            ("SessionEnd", HookEvent.END, {"reason": "exit"}),
         )
     ),
     *(
@@ -156,11 +176,11 @@ CASES: list[Case] = [
             event,
         )
         for name, event, more in (
-            ("SessionStart", Event.START, {"source": "new"}),
-            ("UserPromptSubmit", Event.PROMPT, {"prompt": "x"}),
-            ("PreCompact", Event.COMPACT, {}),
-            ("SubagentStop", Event.OTHER, {}),
-            ("Stop", Event.STOP, {}),
+            ("SessionStart", HookEvent.START, {"source": "new"}),
+            ("UserPromptSubmit", HookEvent.PROMPT, {"prompt": "x"}),
+            ("PreCompact", HookEvent.COMPACT, {}),
+            ("SubagentStop", HookEvent.OTHER, {}),
+            ("Stop", HookEvent.STOP, {}),
         )
     ),
     *(
@@ -171,56 +191,56 @@ CASES: list[Case] = [
             event,
         )
         for name, event, more in (
-            ("SessionStart", Event.START, {"source": "new", "initialPrompt": "x"}),
-            ("UserPromptSubmit", Event.PROMPT, {"prompt": "x"}),
-            ("Stop", Event.STOP, {"stopReason": "x"}),
-            ("agentStop", Event.STOP, {"stopReason": "x"}),
-            ("PreCompact", Event.COMPACT, {}),
-            ("SessionEnd", Event.END, {}),
+            ("SessionStart", HookEvent.START, {"source": "new", "initialPrompt": "x"}),
+            ("UserPromptSubmit", HookEvent.PROMPT, {"prompt": "x"}),
+            ("Stop", HookEvent.STOP, {"stopReason": "x"}),
+            ("agentStop", HookEvent.STOP, {"stopReason": "x"}),
+            ("PreCompact", HookEvent.COMPACT, {}),
+            ("SessionEnd", HookEvent.END, {}),
         )
     ),
     (
         "antigravity PreInvocation",
         {**BRAIN_FIELDS, "invocationNum": 1, "workspacePaths": ["/w/shop"]},
         "antigravity:x1",
-        Event.START,
+        HookEvent.START,
     ),
-    ("antigravity Stop", BRAIN_FIELDS, "antigravity:x1", Event.STOP),
+    ("antigravity Stop", BRAIN_FIELDS, "antigravity:x1", HookEvent.STOP),
     (
         "antigravity PreToolUse",
         {**BRAIN_FIELDS, "toolCall": {"name": "x", "args": {}}},
         "antigravity:x1",
-        Event.OTHER,
+        HookEvent.OTHER,
     ),
     (
         "cascade prompt",
         {**cascade("pre_user_prompt"), "tool_info": {"user_prompt": "x"}},
         "windsurf:w1",
-        Event.PROMPT,
+        HookEvent.PROMPT,
     ),
     (
         "cascade answer",
         {**cascade("post_cascade_response"), "tool_info": {"response": "x"}},
         "windsurf:w1",
-        Event.STOP,
+        HookEvent.STOP,
     ),
     (
         "goose prompt",
         {**goose("UserPromptSubmit"), "message": "x"},
         "goose:o1",
-        Event.PROMPT,
+        HookEvent.PROMPT,
     ),
     (
         "goose stop",
         {**goose("Stop"), "last_assistant_message": "x"},
         "goose:o1",
-        Event.STOP,
+        HookEvent.STOP,
     ),
     (
         "opencode",
         {"client": "opencode", "hook_event_name": "Stop", "session_id": "n1"},
         "opencode:n1",
-        Event.STOP,
+        HookEvent.STOP,
     ),
 ]
 
@@ -231,7 +251,7 @@ CASES: list[Case] = [
     ids=[case[0] for case in CASES],
 )
 def test_every_event_of_every_tool_is_known(
-    payload: dict[str, Any], session: str, event: Event
+    payload: dict[str, Any], session: str, event: HookEvent
 ) -> None:
     call = parse_call(payload, {})
 
@@ -271,7 +291,7 @@ def test_tools_that_read_claudes_file_are_told_apart(
 def test_an_argument_names_the_tool_and_the_event() -> None:
     call = parse_call({"session_id": "s"}, {}, arguments=("codex", "Stop"))
 
-    assert (call.session, call.event) == ("codex:s", Event.STOP)
+    assert (call.session, call.event) == ("codex:s", HookEvent.STOP)
 
 
 def test_a_model_field_alone_misleads_nobody() -> None:
@@ -326,69 +346,69 @@ def test_a_name_with_a_nul_character_is_none() -> None:
 def test_nonsense_is_no_event(payload: dict[str, Any]) -> None:
     call = parse_call(payload, {})
 
-    assert call.event is Event.OTHER
+    assert call.event is HookEvent.OTHER
     assert len(call.session) < 400
 
 
 # ------------------------------------------------------------------ answers
 
 
-def call_of(client: str, event: Event, name: str) -> HookCall:
+def call_of(client: str, event: HookEvent, name: str) -> HookCall:
     return HookCall(client=client, event=event, name=name)
 
 
 @pytest.mark.parametrize(
     ("client", "event", "name", "expected"),
     [
-        ("claude-code", Event.START, "SessionStart", told_as("SessionStart")),
-        ("codex", Event.PROMPT, "UserPromptSubmit", told_as("UserPromptSubmit")),
-        ("gemini", Event.PROMPT, "BeforeAgent", told_as("BeforeAgent")),
-        ("cursor", Event.START, "sessionStart", {"additional_context": "x"}),
+        ("claude-code", HookEvent.START, "SessionStart", told_as("SessionStart")),
+        ("codex", HookEvent.PROMPT, "UserPromptSubmit", told_as("UserPromptSubmit")),
+        ("gemini", HookEvent.PROMPT, "BeforeAgent", told_as("BeforeAgent")),
+        ("cursor", HookEvent.START, "sessionStart", {"additional_context": "x"}),
         (
             "cursor",
-            Event.PROMPT,
+            HookEvent.PROMPT,
             "beforeSubmitPrompt",
             {"continue": True, "additional_context": "x"},
         ),
-        ("cursor", Event.PROMPT, "UserPromptSubmit", told_as("UserPromptSubmit")),
-        ("copilot", Event.START, "SessionStart", {"additionalContext": "x"}),
+        ("cursor", HookEvent.PROMPT, "UserPromptSubmit", told_as("UserPromptSubmit")),
+        ("copilot", HookEvent.START, "SessionStart", {"additionalContext": "x"}),
         (
             "antigravity",
-            Event.START,
+            HookEvent.START,
             "PreInvocation",
             {"injectSteps": [{"ephemeralMessage": "x"}]},
         ),
-        ("opencode", Event.PROMPT, "UserPromptSubmit", told_as("UserPromptSubmit")),
+        ("opencode", HookEvent.PROMPT, "UserPromptSubmit", told_as("UserPromptSubmit")),
     ],
 )
 def test_context_is_told_in_the_tools_form(
-    client: str, event: Event, name: str, expected: dict[str, Any]
+    client: str, event: HookEvent, name: str, expected: dict[str, Any]
 ) -> None:
     call = call_of(client, event, name)
 
     assert takes_context(call)
-    assert answer(call, "x") == expected
+    assert make_answer(call, "x") == expected
 
 
 @pytest.mark.parametrize(
     ("client", "event"),
     [
-        ("goose", Event.START),
-        ("windsurf", Event.PROMPT),
-        ("vscode", Event.PROMPT),
-        ("copilot", Event.PROMPT),
-        ("claude-code", Event.STOP),
-        ("claude-code", Event.COMPACT),
+        ("goose", HookEvent.START),
+        ("windsurf", HookEvent.PROMPT),
+        ("vscode", HookEvent.PROMPT),
+        ("copilot", HookEvent.PROMPT),
+        ("claude-code", HookEvent.STOP),
+        ("claude-code", HookEvent.COMPACT),
     ],
 )
 def test_nothing_is_recalled_where_nobody_would_see_it(
-    client: str, event: Event
+    client: str, event: HookEvent
 ) -> None:
     assert not takes_context(call_of(client, event, "x"))
 
 
 def test_blocking_nothing_to_say_never_stops_or_continues_an_agent() -> None:
-    assert answer(call_of("claude-code", Event.STOP, "Stop")) == {}
-    assert answer(call_of("cursor", Event.STOP, "stop")) == {}
-    prompt = call_of("cursor", Event.PROMPT, "beforeSubmitPrompt")
-    assert answer(prompt) == {"continue": True}
+    assert make_answer(call_of("claude-code", HookEvent.STOP, "Stop")) == {}
+    assert make_answer(call_of("cursor", HookEvent.STOP, "stop")) == {}
+    prompt = call_of("cursor", HookEvent.PROMPT, "beforeSubmitPrompt")
+    assert make_answer(prompt) == {"continue": True}

@@ -18,7 +18,7 @@ from mnemosyned.agents.setup.targets import TARGETS
 pytestmark = pytest.mark.thorough
 
 TOOLS = [*TARGETS]
-PROJECT_TOOLS = [name for name, target in TARGETS.items() if target.project_parts]
+PROJECT_TOOLS = [name for name, target in TARGETS.items() if target.has_project]
 
 
 @pytest.fixture
@@ -147,7 +147,7 @@ def test_a_new_path_of_ours_renews_what_is_there(home: Home, tool: str) -> None:
         mnem=Path("/new/mnem"), hook=Path("/new/mnem-hook")
     )
 
-    assert home.plan(tool).changed
+    assert home.plan(tool).changed_files
     assert home.apply(tool) == []
     assert_set_up(home, tool)
 
@@ -164,7 +164,7 @@ def test_what_the_user_set_in_our_entry_stays(home: Home) -> None:
     edited.set_value(("mcp", "mnem", "enabled"), value=False)
     edited.set_value(("mcp", "mnem", "note"), "mine")
     file.write_text(edited.text)
-    assert home.plan("opencode").changed == []
+    assert home.plan("opencode").changed_files == []
     home.programs = type(home.programs)(
         mnem=Path("/new/mnem"), hook=Path("/new/mnem-hook")
     )
@@ -188,7 +188,7 @@ def test_a_hook_that_the_user_moved_into_a_group_is_found_and_taken_out(
     edited.set_value(("hooks", "Stop", 0), {"hooks": [theirs, ours]})
     file.write_text(edited.text)
 
-    assert home.plan("claude-code").changed == []
+    assert home.plan("claude-code").changed_files == []
     assert home.undo("claude-code") == []
 
     assert document(file).data == {"hooks": {"Stop": [{"hooks": [theirs]}]}}

@@ -15,9 +15,14 @@ from support.fakes import FakeClock
 from support.policies import change_intake
 from support.vector_service import wait_until
 
+from mnemosyned.config.settings import WatchConfig
 from mnemosyned.importers.capture import Capture
-from mnemosyned.importers.watch.policy import WatchLimits, WatchPolicy
-from mnemosyned.importers.watch.watched_files import FileReader, Scan, files_below
+from mnemosyned.importers.watch.watched_files import (
+    FileReader,
+    Scan,
+    WatchLimits,
+    files_below,
+)
 from mnemosyned.importers.watch.watcher import Watcher
 from mnemosyned.memory.masking import SecretRule
 from mnemosyned.service.policies import HookPolicy, PolicyHolder
@@ -195,7 +200,7 @@ def test_a_file_that_a_format_trips_over_does_not_hold_up_the_others(
         reader=reader,
         clock=clock,
         gate=ForegroundGate(),
-        policy=WatchPolicy(paths=(str(tmp_path),)),
+        settings=WatchConfig(paths=[str(tmp_path)]),
     ):
         wait_until(lambda: current(service) == ["## Roses"])
 
@@ -206,7 +211,7 @@ def follow(store: SqliteStore, reader: FileReader, path: Path) -> Watcher:
         reader=reader,
         clock=FakeClock(),
         gate=ForegroundGate(),
-        policy=WatchPolicy(paths=(str(path),), settle_s=0.01),
+        settings=WatchConfig(paths=[str(path)], settle_s=0.01),
         limits=WatchLimits(look_s=0.05, rescan_s=3_600.0),
     )
 
@@ -322,7 +327,7 @@ def test_a_file_whose_reading_takes_long_is_read_less_often(
         reader=slow,
         clock=clock,
         gate=ForegroundGate(),
-        policy=WatchPolicy(paths=(str(tmp_path),)),
+        settings=WatchConfig(paths=[str(tmp_path)]),
         limits=WatchLimits(grow_s=0.01, slow_s=0.01, rescan_s=60.0),
     ):
         wait_until(lambda: slow.readings > 0)

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from mnemosyned.agents.setup.files import SetupJournal
-from mnemosyned.agents.setup.parts import Machine, OwnFile, Programs, Site, State
+from mnemosyned.agents.setup.parts import Machine, OwnFile, PartState, Programs, Site
 from mnemosyned.agents.setup.targets import TARGETS
 from mnemosyned.agents.setup.tools import (
     ToolPlan,
@@ -106,9 +106,9 @@ class Home:
     def files(self, tool: str) -> list[Path]:
         """The configuration files of a tool that other things may be in too."""
         target = TARGETS[tool]
-        make = target.parts if self.project is None else target.project_parts
-        assert make is not None
-        shared = (part for part in make(self.site) if not isinstance(part, OwnFile))
+        assert target.has_project or self.project is None
+        parts = target.parts(self.site)
+        shared = (part for part in parts if not isinstance(part, OwnFile))
         return [*dict.fromkeys(part.file for part in shared)]
 
     def write(self, tool: str, variant: str) -> None:
@@ -135,5 +135,5 @@ def assert_set_up(home: Home, tool: str) -> None:
     plan = home.plan(tool)
     states = {state for change in plan.changes for _, state in change.states}
     assert plan.problems == []
-    assert plan.changed == []
-    assert states == {State.CURRENT}
+    assert plan.changed_files == []
+    assert states == {PartState.CURRENT}

@@ -1,1 +1,1 @@
-"""Hooks of agents' tools: what is captured, and what is injected."""
+"""Hooks of agents' tools: texts injected into their context, and conversations captured."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -26,8 +26,8 @@ Payload = Mapping[str, Any]
 Environment = Mapping[str, str]
 
 
-class Event(StrEnum):
-    """An event, whatever the tool calls it."""
+class HookEvent(StrEnum):
+    """A kind of event, the same for every tool."""
 
     START = "start"
     PROMPT = "prompt"
@@ -37,31 +37,31 @@ class Event(StrEnum):
     OTHER = "other"
 
 
-EVENTS: Mapping[str, Event] = {
-    "sessionstart": Event.START,
-    "preinvocation": Event.START,
-    "userpromptsubmit": Event.PROMPT,
-    "userpromptsubmitted": Event.PROMPT,
-    "beforesubmitprompt": Event.PROMPT,
-    "beforeagent": Event.PROMPT,
-    "preuserprompt": Event.PROMPT,
-    "chatmessage": Event.PROMPT,
-    "stop": Event.STOP,
-    "stopfailure": Event.STOP,
-    "agentstop": Event.STOP,
-    "afteragent": Event.STOP,
-    "afteragentresponse": Event.STOP,
-    "postcascaderesponse": Event.STOP,
-    "sessionidle": Event.STOP,
-    "precompact": Event.COMPACT,
-    "precompress": Event.COMPACT,
-    "sessioncompacting": Event.COMPACT,
-    "sessionend": Event.END,
-    "sessiondeleted": Event.END,
+EVENTS: Mapping[str, HookEvent] = {
+    "sessionstart": HookEvent.START,
+    "preinvocation": HookEvent.START,
+    "userpromptsubmit": HookEvent.PROMPT,
+    "userpromptsubmitted": HookEvent.PROMPT,
+    "beforesubmitprompt": HookEvent.PROMPT,
+    "beforeagent": HookEvent.PROMPT,
+    "preuserprompt": HookEvent.PROMPT,
+    "chatmessage": HookEvent.PROMPT,
+    "stop": HookEvent.STOP,
+    "stopfailure": HookEvent.STOP,
+    "agentstop": HookEvent.STOP,
+    "afteragent": HookEvent.STOP,
+    "afteragentresponse": HookEvent.STOP,
+    "postcascaderesponse": HookEvent.STOP,
+    "sessionidle": HookEvent.STOP,
+    "precompact": HookEvent.COMPACT,
+    "precompress": HookEvent.COMPACT,
+    "sessioncompacting": HookEvent.COMPACT,
+    "sessionend": HookEvent.END,
+    "sessiondeleted": HookEvent.END,
 }
-"""Events by their names in all tools, in lower case, letters alone."""
+"""Kinds of events by the tools' names for them, in lower case, letters alone."""
 CONTINUED = frozenset({"resume", "compact", "fork"})
-"""Starts of a session that has its context already."""
+"""Sources of a start with the earlier context still in place."""
 CLIENTS = frozenset(
     "claude-code codex cursor vscode copilot gemini antigravity opencode devin windsurf goose qwen "
     "agent".split()
@@ -72,7 +72,7 @@ _MARKS: tuple[tuple[str, Callable[[Payload, Environment], bool]], ...] = (
     ("cursor", lambda payload, _: "cursor_version" in payload),
     ("windsurf", lambda payload, _: "agent_action_name" in payload),
     ("devin", lambda _, environment: "DEVIN_PROJECT_DIR" in environment),
-    ("goose", lambda payload, _: _is_gooses(payload)),
+    ("goose", lambda payload, _: _is_from_goose(payload)),
 )
 _MARKS_LAST: tuple[tuple[str, Callable[[Payload, Environment], bool]], ...] = (
     ("vscode", lambda payload, _: "hookEventName" in payload),
@@ -98,36 +98,35 @@ _PROJECT_VARIABLES: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookCall:
-    """A call of a hook, the same for every tool."""
+    """A call of a hook, in one form for every tool."""
 
     client: str
-    event: Event
+    event: HookEvent
     name: str = ""
-    """The event as the tool calls it."""
+    """The tool's own name of the event."""
     conversation: str = ""
     directory: str = ""
     transcript: str = ""
     source: str = ""
-    """How a session starts."""
+    """Reason of a session's start, such as `resume`."""
     prompt: str = ""
     reply: str = ""
     """The last message of the agent."""
     turn: str = ""
     messages: tuple[Payload, ...] = ()
-    """The messages of a tool whose plugin sends them."""
+    """Messages that the tool's plugin sent."""
     project: str = ""
-    """The project, where the environment names it."""
-    fields: Payload = field(default_factory=dict)
+    """The project named by the environment."""
 
     @property
     def session(self) -> str:
-        """The session of its memories; empty without a conversation."""
+        """Session of the memories; empty without a conversation."""
         return f"{self.client}:{self.conversation}" if self.conversation else ""
 
     @property
-    def starts_anew(self) -> bool:
-        """Whether a session starts that has no context yet."""
-        return self.event is Event.START and self.source not in CONTINUED
+    def is_fresh_start(self) -> bool:
+        """Whether a session starts without earlier context."""
+        return self.event is HookEvent.START and self.source not in CONTINUED
 
 
 def parse_call(
@@ -137,34 +136,39 @@ def parse_call(
     directory: str = "",
     arguments: tuple[str, ...] = (),
 ) -> HookCall:
-    """Read what a tool sent; `directory` is the hook's own, and counts where nothing else does.
+    """Parse a tool's payload; the hook's own `directory` is used if no other is named.
 
-    A name with a NUL character is none, as no store keeps it; of a transcript it is refused later.
+    Names with a NUL character are dropped, as no store takes them; a transcript's is refused later.
     """
-    transcript = _first_text_of(
+    transcript = _first_text(
         payload, "transcript_path", "transcriptPath", limit=PATH_CHARS_MAX
     ) or environment.get("CURSOR_TRANSCRIPT_PATH", "")
     client = client_of(payload, environment, transcript, arguments)
     name = _event_name(payload, arguments)
     letters = re.sub(r"[^a-z]", "", name.lower())
+    messages = payload.get("messages")
     return HookCall(
         client=client,
-        event=EVENTS.get(letters, Event.OTHER),
+        event=EVENTS.get(letters, HookEvent.OTHER),
         name=name,
-        conversation=_name(_conversation_id(payload, environment, transcript)),
-        directory=_name(_directory(client, payload, environment)) or _name(directory),
+        conversation=_without_nul(_conversation_id(payload, environment, transcript)),
+        directory=_without_nul(_find_directory(client, payload, environment))
+        or _without_nul(directory),
         transcript=transcript,
-        source=_name(_first_text_of(payload, "source")),
-        prompt=_prompt(payload),
-        reply=_reply(payload, letters),
-        turn=_name(
-            _first_text_of(
+        source=_without_nul(_first_text(payload, "source")),
+        prompt=_find_prompt(payload),
+        reply=_find_reply(payload, letters),
+        turn=_without_nul(
+            _first_text(
                 payload, "prompt_id", "turn_id", "generation_id", "execution_id"
             )
         ),
-        messages=_plugin_messages(payload),
-        project=_name(environment.get("MNEMOSYNE_PROJECT", "")),
-        fields=payload,
+        messages=tuple(
+            message
+            for message in (messages if isinstance(messages, list) else ())
+            if isinstance(message, Mapping)
+        ),
+        project=_without_nul(environment.get("MNEMOSYNE_PROJECT", "")),
     )
 
 
@@ -174,7 +178,10 @@ def client_of(
     transcript: str,
     arguments: tuple[str, ...] = (),
 ) -> str:
-    """Return the tool that called; several read the same file, so that its place says nothing."""
+    """Return the name of the calling tool.
+
+    Marks in the payload come first: several tools run the hooks of one settings file.
+    """
     for client, is_marked in _MARKS:
         if is_marked(payload, environment):
             return client
@@ -190,7 +197,7 @@ def client_of(
 
 
 def _event_name(payload: Payload, arguments: tuple[str, ...]) -> str:
-    named = _first_text_of(
+    named = _first_text(
         payload, "hook_event_name", "hookEventName", "agent_action_name", "event"
     )
     if named:
@@ -206,7 +213,7 @@ def _event_name(payload: Payload, arguments: tuple[str, ...]) -> str:
 def _conversation_id(
     payload: Payload, environment: Environment, transcript: str
 ) -> str:
-    named = _first_text_of(
+    named = _first_text(
         payload,
         *("conversation_id", "session_id", "sessionId", "conversationId"),
         *("sessionID", "trajectory_id"),
@@ -220,12 +227,12 @@ def _conversation_id(
     return transcript.rpartition("/")[2].partition(".")[0]
 
 
-def _directory(client: str, payload: Payload, environment: Environment) -> str:
-    """Return where the conversation takes place: the tool's project before its present folder."""
+def _find_directory(client: str, payload: Payload, environment: Environment) -> str:
+    """Return the conversation's directory: the tool's project, or else its current folder."""
     for variable in _PROJECT_VARIABLES.get(client, ()):
         if environment.get(variable):
             return environment[variable][:PATH_CHARS_MAX]
-    if named := _first_text_of(payload, *_DIRECTORIES, limit=PATH_CHARS_MAX):
+    if named := _first_text(payload, *_DIRECTORIES, limit=PATH_CHARS_MAX):
         return named
     for key in _WORKSPACES:
         roots = payload.get(key)
@@ -234,23 +241,23 @@ def _directory(client: str, payload: Payload, environment: Environment) -> str:
     return ""
 
 
-def _is_gooses(payload: Payload) -> bool:
-    """Whether Goose sent it, which names its events otherwise than all others."""
+def _is_from_goose(payload: Payload) -> bool:
+    """True if Goose sent the payload: only Goose has `event` without `hook_event_name`."""
     return "event" in payload and "hook_event_name" not in payload
 
 
-def _prompt(payload: Payload) -> str:
+def _find_prompt(payload: Payload) -> str:
     if isinstance(payload.get("prompt"), str):
         return str(payload["prompt"])
     info = payload.get("tool_info")
     if isinstance(info, Mapping) and isinstance(info.get("user_prompt"), str):
         return str(info["user_prompt"])
-    message = payload.get("message") if _is_gooses(payload) else None
+    message = payload.get("message") if _is_from_goose(payload) else None
     initial = payload.get("initialPrompt")
     return next((each for each in (message, initial) if isinstance(each, str)), "")
 
 
-def _reply(payload: Payload, letters: str) -> str:
+def _find_reply(payload: Payload, letters: str) -> str:
     for key in ("last_assistant_message", "lastAssistantMessage", "prompt_response"):
         if isinstance(payload.get(key), str):
             return str(payload[key])
@@ -262,19 +269,12 @@ def _reply(payload: Payload, letters: str) -> str:
     return ""
 
 
-def _plugin_messages(payload: Payload) -> tuple[Payload, ...]:
-    messages = payload.get("messages")
-    if not isinstance(messages, list):
-        return ()
-    return tuple(message for message in messages if isinstance(message, Mapping))
-
-
-def _name(text: str) -> str:
+def _without_nul(text: str) -> str:
     return "" if "\0" in text else text
 
 
-def _first_text_of(payload: Payload, *keys: str, limit: int = NAME_CHARS_MAX) -> str:
-    """Return the first of these fields that is text and not empty."""
+def _first_text(payload: Payload, *keys: str, limit: int = NAME_CHARS_MAX) -> str:
+    """Return the first non-empty text under these keys."""
     for key in keys:
         value = payload.get(key)
         if isinstance(value, str) and value:
@@ -282,32 +282,34 @@ def _first_text_of(payload: Payload, *keys: str, limit: int = NAME_CHARS_MAX) ->
     return ""
 
 
+# -------------------------------------------------------------------- answers
+
 Json = dict[str, Any]
 
 OBSERVERS = frozenset({"goose", "windsurf"})
-"""Tools whose hooks cannot tell the agent anything."""
+"""Tools whose hooks cannot inject context."""
 START_ALONE = frozenset({"vscode", "copilot"})
-"""Tools that take context at the start of a session, and nowhere else."""
+"""Tools that take context only at the start of a session."""
 
 
 def takes_context(call: HookCall) -> bool:
-    """Whether the tool passes on what a hook tells on this event."""
+    """True if the tool injects the hook's answer to this event into the context."""
     if call.client in OBSERVERS:
         return False
-    if call.event is Event.PROMPT:
+    if call.event is HookEvent.PROMPT:
         return call.client not in START_ALONE
-    return call.event is Event.START
+    return call.event is HookEvent.START
 
 
-def answer(call: HookCall, context: str = "") -> Json:
-    """Return what to print: the context, or that nothing is to be done."""
+def make_answer(call: HookCall, context: str = "") -> Json:
+    """Return the object to print: with the context, or without any effect."""
     if not context:
         return {"continue": True} if call.name == "beforeSubmitPrompt" else {}
-    return _FORMS.get(call.client, _claude_answer)(call, context)
+    return _ANSWER_FORMS.get(call.client, _claude_answer)(call, context)
 
 
 def _claude_answer(call: HookCall, context: str) -> Json:
-    """Return the form that most tools take."""
+    """Return the form of most tools."""
     return {
         "hookSpecificOutput": {
             "hookEventName": call.name,
@@ -317,33 +319,35 @@ def _claude_answer(call: HookCall, context: str) -> Json:
 
 
 def _cursor_answer(call: HookCall, context: str) -> Json:
-    """Return Cursor's own form, or Claude Code's where it runs a hook of Claude Code's file."""
+    """Return Cursor's own form, or Claude Code's for a hook of Claude Code's settings."""
     if call.name[:1].isupper():
         return _claude_answer(call, context)
-    if call.event is Event.PROMPT:
+    if call.event is HookEvent.PROMPT:
         return {"continue": True, "additional_context": context}
     return {"additional_context": context}
 
 
-_FORMS: Mapping[str, Callable[[HookCall, str], Json]] = {
+_ANSWER_FORMS: Mapping[str, Callable[[HookCall, str], Json]] = {
     "cursor": _cursor_answer,
     "copilot": lambda _, context: {"additionalContext": context},
     "antigravity": lambda _, context: {"injectSteps": [{"ephemeralMessage": context}]},
 }
 
 
+# ------------------------------------------------------------------- messages
+
 MESSAGES_MAX = 1_000
-"""Messages of one call that are read, the newest."""
+"""Messages read of one call, the newest."""
 
 
-def messages_of(call: HookCall) -> tuple[TranscriptMessage, ...]:
-    """Return what was said, by the messages of a plugin or by the prompt and the last answer."""
+def hook_messages(call: HookCall) -> tuple[TranscriptMessage, ...]:
+    """Return the messages a plugin sent, or else the prompt and the reply of the event."""
     if call.messages:
-        return tuple(_sent(call.messages[-MESSAGES_MAX:]))
+        return tuple(_parse_messages(call.messages[-MESSAGES_MAX:]))
     if call.client == "opencode":  # its plugin sends the same again, with ids
         return ()
     said: tuple[tuple[Role, str], ...] = (
-        ("user", call.prompt if call.event is Event.PROMPT else ""),
+        ("user", call.prompt if call.event is HookEvent.PROMPT else ""),
         ("assistant", call.reply),
     )
     return tuple(
@@ -353,19 +357,16 @@ def messages_of(call: HookCall) -> tuple[TranscriptMessage, ...]:
     )
 
 
-def _sent(messages: tuple[Payload, ...]) -> Iterator[TranscriptMessage]:
+def _parse_messages(messages: tuple[Payload, ...]) -> Iterator[TranscriptMessage]:
     for message in messages:
         kind = message.get("role")
         role = ROLES.get(kind) if isinstance(kind, str) else None
         text = clean(text_of(message.get("content", message.get("text"))))
         if role and text:
+            time = message.get("timestamp", message.get("created_at"))
             yield TranscriptMessage(
                 role=role,
                 text=text,
-                created_at=moment_of(_time(message)),
+                created_at=moment_of(time),
                 unique_id=str(message.get("id") or ""),
             )
-
-
-def _time(message: Payload) -> Any:  # noqa: ANN401 whatever the plugin sends
-    return message.get("timestamp", message.get("created_at"))

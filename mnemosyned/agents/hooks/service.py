@@ -1,10 +1,9 @@
-"""The daemon's side of hooks: one event in, the answer out, sessions and captures kept."""
+"""The daemon's side of hooks: an event in, its answer out, with capture and injection."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,18 +12,17 @@ from typing import Any, Self
 import msgspec
 
 from mnemosyned.agents.hooks.events import (
-    Event,
     HookCall,
+    HookEvent,
     Json,
-    answer,
-    messages_of,
+    hook_messages,
+    make_answer,
     parse_call,
     takes_context,
 )
 from mnemosyned.agents.hooks.injected import Briefing, Reminder
 from mnemosyned.errors import MnemosynedError
 from mnemosyned.importers.capture import Capture
-from mnemosyned.importers.transcript_formats import TranscriptMessage
 from mnemosyned.importers.transcripts import NO_TRANSCRIPT, TranscriptRefused, clean
 from mnemosyned.logs import logger
 from mnemosyned.memory.capture import AgentCall, AgentSession, AgentStore
@@ -35,32 +33,32 @@ from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.service import MemoryService
 
 SEEN_EVERY = timedelta(minutes=1)
-"""How exactly it is kept when a session was last seen."""
+"""Precision of the time at which a session was last seen."""
 LOCKS = 64
 SAMPLE = "What did Ann decide about the cart service yesterday?"
 """A prompt that takes every step of a recall."""
 NO_CONVERSATION = "the call names no conversation"
-CAPTURING = frozenset({Event.STOP, Event.COMPACT, Event.END})
+CAPTURING = frozenset({HookEvent.STOP, HookEvent.COMPACT, HookEvent.END})
 
 log = logger()
 
 
 class Envelope(msgspec.Struct, frozen=True, kw_only=True):
-    """A call from the executable: the tool's own JSON, and the directory it was called in."""
+    """A call from `mnem-hook`: the tool's own JSON, and the directory of the call."""
 
     payload: dict[str, Any] | None = None
     environment: dict[str, str] = msgspec.field(default_factory=dict)
     directory: str = ""
     arguments: list[str] = msgspec.field(default_factory=list)
     time: float = 0.0
-    """When the hook was called, in seconds since 1970."""
+    """Time of the call, in seconds since 1970."""
     late: bool = False
-    """Whether it waited in the spool: then nobody waits for an answer."""
+    """Whether the call waited in the spool: then nobody waits for an answer."""
 
 
 @dataclass(slots=True)
-class Outcome:
-    """Outcome of a call, as it is counted."""
+class HookOutcome:
+    """Counted outcome of a call."""
 
     stored: int = 0
     context: str = ""
@@ -68,7 +66,7 @@ class Outcome:
 
 
 class HookService:
-    """Answers hooks: captures what was said and tells what matters. Safe from any thread."""
+    """Answers hooks: captures conversations and injects context. Safe from any thread."""
 
     def __init__(
         self,
@@ -90,8 +88,8 @@ class HookService:
         self.capture = Capture(
             service=service, agents=agents, clock=clock, policies=policies
         )
-        self._telling = [threading.Lock() for _ in range(LOCKS)]
-        """By session, so that two hooks of one event do not tell it twice."""
+        self._injecting = [threading.Lock() for _ in range(LOCKS)]
+        """By session, so that two hooks of one event do not inject the same."""
 
     def __enter__(self) -> Self:
         self.capture.start(self._warm_up)
@@ -101,15 +99,15 @@ class HookService:
         self.capture.close()
 
     def _warm_up(self) -> None:
-        """Load what the first prompt needs, if hooks are in use, so that it is in time."""
+        """Load all that the first prompt needs, if hooks are in use."""
         for session in self._agents.recent(1):
-            self._reminder.text(session, SAMPLE, now=self._clock.now())
-            self._briefing.text(session)
+            self._reminder.compose(session, SAMPLE, now=self._clock.now())
+            self._briefing.compose(session)
 
     def handle(self, envelope: Envelope) -> Json:
-        """Return what the hook prints.
+        """Return the object that the hook prints.
 
-        Raises what storing raises; to send the same again then stores nothing twice.
+        Raises storage errors; if the same call is sent again, nothing is stored twice.
         """
         started = time.monotonic()
         call = parse_call(
@@ -118,10 +116,10 @@ class HookService:
             directory=envelope.directory,
             arguments=tuple(envelope.arguments),
         )
-        outcome = Outcome()
+        outcome = HookOutcome()
         try:
-            if call.event is not Event.OTHER:
-                self._handle(call, envelope, outcome)
+            if call.event is not HookEvent.OTHER:
+                self._handle_call(call, envelope, outcome)
         except MnemosynedError as error:
             outcome.failure = error.code
             raise
@@ -129,92 +127,91 @@ class HookService:
             outcome.failure = type(error).__name__
             raise
         finally:
-            self._count(call, outcome, time.monotonic() - started)
-        return answer(call, outcome.context)
+            self._count_call(call, outcome, time.monotonic() - started)
+        return make_answer(call, outcome.context)
 
-    def _handle(self, call: HookCall, envelope: Envelope, outcome: Outcome) -> None:
+    def _handle_call(
+        self, call: HookCall, envelope: Envelope, outcome: HookOutcome
+    ) -> None:
         if not call.session:
             outcome.failure = NO_CONVERSATION
             return
-        session = self._session(call)
-        outcome.stored, outcome.failure = self._captured(call, session, envelope)
+        session = self._update_session(call)
+        outcome.stored, outcome.failure = self._capture_call(call, session, envelope)
         if self._policies.hooks.tell and takes_context(call) and not envelope.late:
-            outcome.context = self._told(call, session)
+            outcome.context = self._compose_context(call, session)
 
-    # -------------------------------------------------------------- session
-
-    def _session(self, call: HookCall) -> AgentSession:
-        """Return the session of a call, and keep what is new of it."""
+    def _update_session(self, call: HookCall) -> AgentSession:
+        """Return the session of a call, saved with the call's news."""
         now = self._clock.now()
         known = self._agents.session(call.session)
-        session = known or self._new_session(call, now)
+        session = known
+        if session is None:
+            project = project_of(call.directory, override=call.project, home=self._home)
+            session = AgentSession(
+                session=call.session,
+                client=call.client,
+                conversation=call.conversation,
+                started_at=now,
+                seen_at=now,
+                project=project.key,
+                directory=call.directory,
+            )
         named = "" if "\0" in call.transcript else call.transcript
-        transcript = named or session.transcript
-        seen_at = now if now - session.seen_at >= SEEN_EVERY else session.seen_at
-        present = replace(session, transcript=transcript, seen_at=seen_at)
-        if present != known:
-            self._agents.keep_session(present)
-        return present
-
-    def _new_session(self, call: HookCall, now: datetime) -> AgentSession:
-        project = project_of(call.directory, override=call.project, home=self._home)
-        return AgentSession(
-            session=call.session,
-            client=call.client,
-            conversation=call.conversation,
-            started_at=now,
-            seen_at=now,
-            project=project.key,
-            directory=call.directory,
+        session = replace(
+            session,
+            transcript=named or session.transcript,
+            seen_at=now if now - session.seen_at >= SEEN_EVERY else session.seen_at,
         )
+        if session != known:
+            self._agents.keep_session(session)
+        return session
 
-    # -------------------------------------------------------------- capture
-
-    def _captured(
+    def _capture_call(
         self, call: HookCall, session: AgentSession, envelope: Envelope
     ) -> tuple[int, str]:
-        """Store what was said, from the transcript or else from the call; with what went wrong."""
-        if call.event is Event.START:
-            self.capture.missed(session)
+        """Store the conversation, from the transcript or else from the call.
+
+        Return the number of stored messages, and the failure.
+        """
+        if call.event is HookEvent.START:
+            self.capture.queue_grown_sessions(session)
         failure = NO_TRANSCRIPT if "\0" in call.transcript else ""
         if call.event not in CAPTURING:  # somebody waits to go on
-            if self.capture.later(session):
+            if self.capture.queue_session(session):
                 return 0, ""
         elif session.transcript:
             try:
-                return self.capture.transcript(session).stored, ""
+                return self.capture.read_session(session).stored, ""
             except TranscriptRefused as refused:
                 failure = str(refused)
-        messages = messages_of(call)
+        messages = hook_messages(call)
         if call.messages or messages:
-            dated = _dated(messages, self._time(envelope))
-            return self.capture.messages(session, dated), ""
-        # A program that only lists something also ends a session, of which nothing was written.
-        said_nothing = call.event is Event.END and not session.position
+            called_at = _time_of_late_call(envelope)
+            dated = [
+                message
+                if message.created_at
+                else replace(message, created_at=called_at)
+                for message in messages
+            ]
+            return self.capture.store_messages(session, dated), ""
+        # A program that only lists something also ends a session, without a transcript.
+        said_nothing = call.event is HookEvent.END and not session.position
         counts = call.event in CAPTURING and not said_nothing
         return 0, failure if counts else ""
 
-    def _time(self, envelope: Envelope) -> datetime | None:
-        """Return when a call from the spool was made."""
-        try:
-            return (
-                datetime.fromtimestamp(envelope.time, tz=UTC) if envelope.late else None
-            )
-        except (ValueError, OverflowError, OSError):
-            return None
-
-    # ----------------------------------------------------------------- tell
-
-    def _told(self, call: HookCall, session: AgentSession) -> str:
-        """Return what the agent is told, nothing twice in a session."""
-        with self._telling[hash(session.session) % LOCKS]:
+    def _compose_context(self, call: HookCall, session: AgentSession) -> str:
+        """Return the context to inject, with nothing twice in a session."""
+        with self._injecting[hash(session.session) % LOCKS]:
             session = self._agents.session(session.session) or session
-            if call.event is Event.PROMPT:
+            if call.event is HookEvent.PROMPT:
                 prompt = clean(call.prompt)
-                text, ids = self._reminder.text(session, prompt, now=self._clock.now())
+                text, ids = self._reminder.compose(
+                    session, prompt, now=self._clock.now()
+                )
                 informed_at = None
-            elif call.starts_anew and session.informed_at is None:
-                text, ids = self._briefing.text(session)
+            elif call.is_fresh_start and session.informed_at is None:
+                text, ids = self._briefing.compose(session)
                 informed_at = self._clock.now()
             else:
                 return ""
@@ -222,9 +219,9 @@ class HookService:
                 self._agents.note_shown(session.session, ids, informed_at=informed_at)
         return text
 
-    # ---------------------------------------------------------------- count
-
-    def _count(self, call: HookCall, outcome: Outcome, duration_s: float) -> None:
+    def _count_call(
+        self, call: HookCall, outcome: HookOutcome, duration_s: float
+    ) -> None:
         try:
             self._agents.count(
                 AgentCall(
@@ -247,11 +244,11 @@ class HookService:
         )
 
 
-def _dated(
-    messages: Sequence[TranscriptMessage], said: datetime | None
-) -> list[TranscriptMessage]:
-    """Messages with a time, where the call has one for those without."""
-    return [
-        message if message.created_at else replace(message, created_at=said)
-        for message in messages
-    ]
+def _time_of_late_call(envelope: Envelope) -> datetime | None:
+    """Return the time of a call from the spool; None for a call that is on time."""
+    if not envelope.late:
+        return None
+    try:
+        return datetime.fromtimestamp(envelope.time, tz=UTC)
+    except (ValueError, OverflowError, OSError):
+        return None

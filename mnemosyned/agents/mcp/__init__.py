@@ -1,1 +1,1 @@
-"""The Model Context Protocol: the daemon's server, and the program that carries a client's lines to it."""
+"""The Model Context Protocol: memory as tools, resources and prompts of any agent."""

@@ -1,1 +1,1 @@
-"""Memory set up in the tools that people use, and taken out again."""
+"""Memory in the agents people use: settings written into their configuration, and taken out again."""

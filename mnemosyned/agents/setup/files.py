@@ -1,4 +1,4 @@
-"""Files that a setup writes, with copies of the earlier text, and the journal of its changes."""
+"""Files that a setup reads and replaces, and the journal of its edits with the earlier contents."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class FileRefused(Exception):
     """A file is left as it is; the message says why."""
 
 
-def read_settings_file(file: Path) -> bytes | None:
-    """The content of a file; None if there is none. Raises `FileRefused`."""
+def read_file(file: Path) -> bytes | None:
+    """Return the content of a file, or None if there is none. Raises `FileRefused`."""
     try:
         status = file.stat()
         if not stat.S_ISREG(status.st_mode):
@@ -38,8 +38,8 @@ def read_settings_file(file: Path) -> bytes | None:
         raise FileRefused(f"it cannot be read: {error.strerror}") from error
 
 
-def text_of(content: bytes | None) -> str | None:
-    """The text of a file. Raises `FileRefused` if it is not UTF-8."""
+def decode_text(content: bytes | None) -> str | None:
+    """Return the text of a file. Raises `FileRefused` if it is not UTF-8."""
     try:
         return None if content is None else content.decode()
     except UnicodeDecodeError as error:
@@ -47,7 +47,7 @@ def text_of(content: bytes | None) -> str | None:
 
 
 def check_writable(file: Path) -> None:
-    """Raise `FileRefused` unless the file may be replaced, or made."""
+    """Raise `FileRefused` unless the file may be replaced or created."""
     target = file.resolve()
     if target.exists() and not (
         target.stat().st_mode & 0o222 and os.access(target, os.W_OK)
@@ -58,14 +58,8 @@ def check_writable(file: Path) -> None:
         raise FileRefused(f"{parent} cannot be written")
 
 
-def missing_folders(file: Path) -> list[Path]:
-    """The directories that have to be made for a file, the outermost first."""
-    folders = [folder for folder in file.resolve().parents if not folder.exists()]
-    return folders[::-1]
-
-
-def replace(file: Path, content: bytes) -> None:
-    """Write a file, or what it links to, in one step; its mode and owner stay.
+def replace_file(file: Path, content: bytes) -> None:
+    """Write a file, or the target of a link, in one step; mode and owner stay.
 
     Raises `FileRefused`.
     """
@@ -78,7 +72,7 @@ def replace(file: Path, content: bytes) -> None:
         )
         with os.fdopen(descriptor, "wb") as opened:
             opened.write(content)
-            _take_over_mode(target, opened.fileno())
+            _copy_mode(target, opened.fileno())
             opened.flush()
             os.fsync(opened.fileno())
         Path(temporary).replace(target)
@@ -90,7 +84,7 @@ def replace(file: Path, content: bytes) -> None:
         raise FileRefused("it was changed by another program while it was written")
 
 
-def _take_over_mode(target: Path, descriptor: int) -> None:
+def _copy_mode(target: Path, descriptor: int) -> None:
     if not target.exists():
         umask = os.umask(0)
         os.umask(umask)
@@ -102,27 +96,22 @@ def _take_over_mode(target: Path, descriptor: int) -> None:
         os.fchown(descriptor, status.st_uid, status.st_gid)
 
 
-def delete(file: Path) -> None:
-    """Delete a file we made. Raises `FileRefused`."""
+def delete_file(file: Path) -> None:
+    """Delete a file that setup made. Raises `FileRefused`."""
     try:
         file.resolve().unlink(missing_ok=True)
     except OSError as error:
         raise FileRefused(f"it cannot be deleted: {error.strerror}") from error
 
 
-def delete_empty(folders: list[Path]) -> None:
-    """Delete those of our directories that are empty, the innermost first."""
-    for folder in reversed(folders):
-        with suppress(OSError):
-            folder.rmdir()
-
+# --------------------------------------------------------------------- journal
 
 ABSENT = "absent"
-"""In the place of a digest: there was no file."""
+"""Stands for a digest: there was no file."""
 
 
 class WrittenPart(msgspec.Struct, frozen=True):
-    """A part that setup wrote; `kept` steps of its path were there before."""
+    """A part written by setup; `kept` steps of its path existed before."""
 
     kind: str
     path: list[str]
@@ -130,7 +119,7 @@ class WrittenPart(msgspec.Struct, frozen=True):
 
 
 class Edit(msgspec.Struct, frozen=True):
-    """A file that setup changed for a tool: digests before and after, and what was written."""
+    """A file that setup changed for a tool: digests before and after, and the written parts."""
 
     tool: str
     scope: str
@@ -142,23 +131,23 @@ class Edit(msgspec.Struct, frozen=True):
     made: bool
     """Whether setup made the file."""
     take_out: list[str] = []
-    """The command of the tool's own program that takes the entry out."""
+    """The command of the tool's own program that removes the entry."""
 
 
-class _Content(msgspec.Struct):
+class _JournalFile(msgspec.Struct):
     version: int = 1
     edits: list[Edit] = []
 
 
 # Made with the module, as every decoder of a type of ours.
-_CONTENTS = msgspec.json.Decoder(_Content)
+_JOURNAL_DECODER = msgspec.json.Decoder(_JournalFile)
 
 
 class SetupJournal:
-    """The edits in force, and the content of each file before them."""
+    """The edits in force, and the content of each file before its edit."""
 
     def __init__(self, folder: Path) -> None:
-        """Open the journal in a directory, which is made with the first edit."""
+        """Open the journal in a directory, which is created with the first edit."""
         self._folder = folder
         self.edits = self._read()
 
@@ -172,13 +161,13 @@ class SetupJournal:
         except FileNotFoundError:
             return []
         try:
-            return _CONTENTS.decode(content).edits
+            return _JOURNAL_DECODER.decode(content).edits
         except msgspec.DecodeError as error:
             raise ConfigInvalid(f"{self.file} is damaged: {error}") from error
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Keep other setups out, and read what they wrote."""
+    def lock(self) -> Iterator[None]:
+        """Keep other setups out, and read their edits."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with (self._folder / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -187,49 +176,44 @@ class SetupJournal:
             if not self.edits:
                 shutil.rmtree(self._folder, ignore_errors=True)
 
-    def of(self, tool: str, file: Path) -> Edit | None:
-        """The edit of a file for a tool."""
-        return next((edit for edit in self.of_file(file) if edit.tool == tool), None)
+    def edit_of(self, tool: str, file: Path) -> Edit | None:
+        """Return the edit of a file for a tool."""
+        edits = self.edits_of_file(file)
+        return next((edit for edit in edits if edit.tool == tool), None)
 
-    def of_file(self, file: Path) -> list[Edit]:
-        """The edits of a file, for any tool."""
+    def edits_of_file(self, file: Path) -> list[Edit]:
+        """Return the edits of a file, for any tool."""
         return [edit for edit in self.edits if edit.file == str(file)]
 
     def add(self, edit: Edit, before: bytes | None) -> None:
-        """Keep an edit in place of an older one, with the file's content before it."""
+        """Add an edit in place of an older one, with the file's content before it."""
         if before is not None:
-            self._keep(before)
-        others = [
-            other
-            for other in self.edits
-            if (other.tool, other.file) != (edit.tool, edit.file)
-        ]
+            folder = self._folder / "before"
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._replace(folder / digest(before), before)
+        key = (edit.tool, edit.file)
+        others = [other for other in self.edits if (other.tool, other.file) != key]
         self._write([*others, edit])
 
     def remove(self, edit: Edit) -> None:
         """Delete an edit that was undone."""
         self._write([other for other in self.edits if other != edit])
 
-    def before(self, edit: Edit) -> bytes | None:
-        """The content of a file before an edit; None if there was no file or it is lost."""
+    def content_before(self, edit: Edit) -> bytes | None:
+        """Return a file's content before an edit; None if there was no file or it is lost."""
         try:
             return (self._folder / "before" / edit.before).read_bytes()
         except FileNotFoundError:
             return None
 
-    def _keep(self, content: bytes) -> None:
-        folder = self._folder / "before"
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._replace(folder / digest(content), content)
-
     def _write(self, edits: list[Edit]) -> None:
         self.edits = edits
-        content = msgspec.json.encode(_Content(edits=edits))
+        content = msgspec.json.encode(_JournalFile(edits=edits))
         self._replace(self.file, msgspec.json.format(content, indent=2))
         used = {edit.before for edit in edits}
-        for kept in (self._folder / "before").glob("*"):
-            if kept.name not in used:
-                kept.unlink()
+        for copy in (self._folder / "before").glob("*"):
+            if copy.name not in used:
+                copy.unlink()
 
     @staticmethod
     def _replace(file: Path, content: bytes) -> None:
@@ -244,5 +228,5 @@ class SetupJournal:
 
 
 def digest(content: bytes | None) -> str:
-    """The digest of a file's content."""
+    """Return the digest of a file's content."""
     return ABSENT if content is None else hashlib.sha256(content).hexdigest()

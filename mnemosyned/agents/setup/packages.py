@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from mnemosyned.agents.setup import codex, targets
-from mnemosyned.agents.setup.documents import Json, nested
+from mnemosyned.agents.setup.documents import Json, wrap_in_objects
 from mnemosyned.agents.setup.parts import (
-    CLAUDE_EVENTS,
     NAME,
     Heading,
     Hook,
     Programs,
     SettingsEntry,
+)
+from mnemosyned.agents.setup.targets import (
+    CODEX_EVENTS,
+    CODEX_VARIABLES,
+    GEMINI_EVENTS,
+    cursor_hooks,
     grouped_hooks,
     server,
     stdio_server,
@@ -74,23 +78,20 @@ Remove it with the same program: `claude plugin uninstall {NAME}@{MARKET}`, `cod
 
 
 def write_packages(folder: Path) -> list[Path]:
-    """Write the packages into a directory; the files written."""
+    """Write the packages into a directory; return the written files."""
     written = []
-    for name, content in _files().items():
+    for name, content in _package_files().items():
         file = folder / name
         file.parent.mkdir(parents=True, exist_ok=True)
-        text = content if isinstance(content, str) else _json(content)
+        is_text = isinstance(content, str)
+        text = content if is_text else json.dumps(content, indent=2) + "\n"
         file.write_text(text, encoding="utf-8")
         written.append(file)
     return written
 
 
-def _json(content: Json) -> str:
-    return json.dumps(content, indent=2) + "\n"
-
-
-def _files() -> dict[str, Json]:
-    """The content of every file, by its name."""
+def _package_files() -> dict[str, Json]:
+    """Return the content of every file by its name; data stands for JSON."""
     return {
         "README.md": README,
         ".claude-plugin/marketplace.json": {
@@ -119,25 +120,23 @@ def _files() -> dict[str, Json]:
                 }
             ],
         },
-        **_claude_code("claude-code"),
-        **_agents("agents"),
+        **_claude_package("claude-code"),
+        **_agents_package("agents"),
     }
 
 
-def _claude_code(folder: str) -> dict[str, Json]:
+def _claude_package(folder: str) -> dict[str, Json]:
     return {
         f"{folder}/.claude-plugin/plugin.json": ABOUT,
-        f"{folder}/.mcp.json": _servers(stdio_server(_ANY, PROGRAMS)),
-        f"{folder}/hooks/hooks.json": _hooks(
-            grouped_hooks(_ANY, PROGRAMS, CLAUDE_EVENTS)
-        ),
+        f"{folder}/.mcp.json": _server_section(stdio_server(_ANY, PROGRAMS)),
+        f"{folder}/hooks/hooks.json": _hooks_section(grouped_hooks(_ANY, PROGRAMS)),
         f"{folder}/skills/memory/SKILL.md": SKILL,
     }
 
 
-def _agents(folder: str) -> dict[str, Json]:
-    servers = _servers(stdio_server(_ANY, PROGRAMS))
-    forwarded = _servers(server(_ANY, PROGRAMS, env_vars=[*codex.VARIABLES]))
+def _agents_package(folder: str) -> dict[str, Json]:
+    servers = _server_section(stdio_server(_ANY, PROGRAMS))
+    forwarded = _server_section(server(_ANY, PROGRAMS, env_vars=[*CODEX_VARIABLES]))
     return {
         f"{folder}/plugin.json": ABOUT,
         f"{folder}/mcp.json": servers,
@@ -150,8 +149,8 @@ def _agents(folder: str) -> dict[str, Json]:
             "interface": {"displayName": "mnem", "shortDescription": DESCRIPTION},
         },
         f"{folder}/.codex-plugin/mcp.json": forwarded,
-        f"{folder}/.codex-plugin/hooks.json": _hooks(
-            grouped_hooks(_ANY, PROGRAMS, codex.CODEX_EVENTS)
+        f"{folder}/.codex-plugin/hooks.json": _hooks_section(
+            grouped_hooks(_ANY, PROGRAMS, CODEX_EVENTS)
         ),
         f"{folder}/.cursor-plugin/plugin.json": {
             **ABOUT,
@@ -159,27 +158,27 @@ def _agents(folder: str) -> dict[str, Json]:
             "mcpServers": "./mcp.json",
             "hooks": "./.cursor-plugin/hooks.json",
         },
-        f"{folder}/.cursor-plugin/hooks.json": _hooks(
-            targets.cursor_hooks(_ANY, PROGRAMS)
+        f"{folder}/.cursor-plugin/hooks.json": _hooks_section(
+            cursor_hooks(_ANY, PROGRAMS)
         ),
         f"{folder}/gemini-extension.json": {
             "name": NAME,
             "version": __version__,
             "description": DESCRIPTION,
-            **_servers(server(_ANY, PROGRAMS)),
+            **_server_section(server(_ANY, PROGRAMS)),
         },
-        f"{folder}/hooks/hooks.json": _hooks(
-            grouped_hooks(_ANY, PROGRAMS, targets.GEMINI_EVENTS, name=NAME)
+        f"{folder}/hooks/hooks.json": _hooks_section(
+            grouped_hooks(_ANY, PROGRAMS, GEMINI_EVENTS, name=NAME)
         ),
     }
 
 
-def _servers(entry: SettingsEntry) -> dict[str, Json]:
-    content: dict[str, Json] = nested(entry.path, dict(entry.value))
+def _server_section(entry: SettingsEntry) -> dict[str, Json]:
+    content: dict[str, Json] = wrap_in_objects(entry.path, dict(entry.value))
     return content
 
 
-def _hooks(parts: list[Hook] | list[Heading | Hook]) -> dict[str, Json]:
+def _hooks_section(parts: list[Hook] | list[Heading | Hook]) -> dict[str, Json]:
     content: dict[str, Json] = {}
     for part in parts:
         if isinstance(part, Heading):

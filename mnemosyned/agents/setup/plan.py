@@ -1,4 +1,4 @@
-"""What a setup would change in each file of a tool."""
+"""Plans of a setup: the changes of each file, to write our parts or to undo an edit."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from pathlib import Path
 
 import msgspec
 
-from mnemosyned.agents.setup import files
 from mnemosyned.agents.setup.documents import (
     Document,
     NotEditable,
@@ -20,337 +19,301 @@ from mnemosyned.agents.setup.documents import (
 from mnemosyned.agents.setup.files import (
     ABSENT,
     Edit,
+    FileRefused,
     SetupJournal,
     WrittenPart,
+    check_writable,
+    decode_text,
     digest,
+    read_file,
 )
 from mnemosyned.agents.setup.parts import (
+    OURS,
     Heading,
     Hook,
     OwnFile,
+    Parts,
+    PartState,
     SettingsEntry,
-    SetupPart,
-    State,
-    foreign_text,
+    SettingsPart,
+    describe_foreign_value,
 )
 
-_TO_WRITE = (State.MISSING, State.STALE)
-_KINDS = {SettingsEntry: "entry", Hook: "hook", Heading: "heading", OwnFile: "file"}
+_TO_WRITE = (PartState.MISSING, PartState.STALE)
+_KINDS = {SettingsEntry: "entry", Hook: "hook", Heading: "heading"}
+_CLASSES = {kind: part for part, kind in _KINDS.items()}
+_WHOLE_FILE = WrittenPart(kind="file", path=[], kept=0)
 CONTEXT_LINES = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileChange:
-    """A file as it is and as it would be."""
+    """The present and the planned content of a file."""
 
     file: Path
     before: bytes | None
     after: bytes | None
     baseline: bytes | None = None
-    """What an undo brings back."""
+    """Content that an undo restores."""
     made: bool = False
-    states: Sequence[tuple[str, State]] = ()
-    """Each part by its label, as it stands."""
+    """Whether setup makes the file."""
+    states: Sequence[tuple[str, PartState]] = ()
+    """Label and present state of each part."""
     written: list[WrittenPart] = field(default_factory=list)
     entry: SettingsEntry | None = None
-    """The entry that the tool's own program writes, if it is to be written."""
+    """The entry to be written by the tool's own program."""
     problem: str = ""
 
     @property
-    def changed(self) -> bool:
+    def changes(self) -> bool:
+        """Whether the content changes."""
         return not self.problem and self.before != self.after
 
     def diff(self, name: str) -> str:
-        """The change as a unified diff."""
-        old, new = _lines(self.before), _lines(self.after)
-        old_name = name if self.before is not None else "/dev/null"
-        new_name = name if self.after is not None else "/dev/null"
+        """Return the change as a unified diff."""
         changes = difflib.unified_diff(
-            old, new, old_name, new_name, n=CONTEXT_LINES, lineterm=""
+            (self.before or b"").decode(errors="replace").splitlines(),
+            (self.after or b"").decode(errors="replace").splitlines(),
+            name if self.before is not None else "/dev/null",
+            name if self.after is not None else "/dev/null",
+            n=CONTEXT_LINES,
+            lineterm="",
         )
         return "\n".join(changes)
 
 
-def _lines(content: bytes | None) -> list[str]:
-    return (content or b"").decode(errors="replace").splitlines()
-
-
-def plan_files(
-    parts: Iterable[SetupPart | OwnFile], *, tool: str, journal: SetupJournal
-) -> list[FileChange]:
-    """The changes of all files that the parts of a tool are in."""
-    by_file: dict[Path, list[SetupPart | OwnFile]] = {}
+def group_by_file(parts: Parts) -> dict[Path, Parts]:
+    """Return the parts by their files; an `OwnFile` is alone in its file."""
+    by_file: dict[Path, Parts] = {}
     for part in parts:
         by_file.setdefault(part.file, []).append(part)
+    return by_file
+
+
+def plan_files(parts: Parts, *, tool: str, journal: SetupJournal) -> list[FileChange]:
+    """Plan the changes of all files of a tool."""
     return [
-        _checked(file, members, tool=tool, journal=journal)
-        for file, members in by_file.items()
+        _plan_file(file, members, tool=tool, journal=journal)
+        for file, members in group_by_file(parts).items()
     ]
 
 
-def _checked(
-    file: Path, parts: list[SetupPart | OwnFile], *, tool: str, journal: SetupJournal
+def _plan_file(
+    file: Path, parts: Parts, *, tool: str, journal: SetupJournal
 ) -> FileChange:
     content: bytes | None = None
     try:
-        content = files.read_settings_file(file)
-        change = _file_change(file, content, parts, tool=tool, journal=journal)
-        if change.changed:
-            files.check_writable(file)
+        content = read_file(file)
+        own = parts[0]
+        if isinstance(own, OwnFile):
+            change = _plan_own_file(own, content, journal.edit_of(tool, file))
+        else:
+            members = [part for part in parts if isinstance(part, SettingsPart)]
+            change = _plan_settings(file, content, members, tool=tool, journal=journal)
+        if change.changes:
+            check_writable(file)
     except Unreadable as error:
         problem = f"it cannot be read: {error}"
     except UnicodeEncodeError:
         problem = "the path of our program is not UTF-8"
-    except (NotEditable, files.FileRefused) as error:
+    except (NotEditable, FileRefused) as error:
         problem = str(error)
     else:
         return change
     return FileChange(file=file, before=content, after=content, problem=problem)
 
 
-def _file_change(
-    file: Path,
-    content: bytes | None,
-    parts: list[SetupPart | OwnFile],
-    *,
-    tool: str,
-    journal: SetupJournal,
-) -> FileChange:
-    own = parts[0]
-    if isinstance(own, OwnFile):
-        return _own_file_change(own, content, journal.of(tool, file))
-    members = [part for part in parts if not isinstance(part, OwnFile)]
-    document = _document(file, content)
-    states = _states(members, document)
-    ground = _ground(file, content, members, tool=tool, journal=journal)
-    to_write = [part for part, state in states if state in _TO_WRITE]
-    for part in to_write:
-        part.write(document)
-    return FileChange(
-        file=file,
-        before=content,
-        after=document.text.encode() if to_write else content,
-        baseline=ground.content,
-        made=ground.made,
-        states=[(part.label, state) for part, state in states],
-        written=ground.written(members, to_write),
-        entry=_added_entry(to_write),
-    )
-
-
-def _document(file: Path, content: bytes | None) -> Document:
-    return Document(file, files.text_of(content) or "")
-
-
-def _added_entry(parts: Iterable[SetupPart]) -> SettingsEntry | None:
-    """The first entry that the tool's own program writes."""
-    entries = (part for part in parts if isinstance(part, SettingsEntry))
-    return next((entry for entry in entries if entry.add), None)
-
-
-def _states(
-    members: Sequence[SetupPart], document: Document
-) -> list[tuple[SetupPart, State]]:
-    """Return each part with its state. Raises `NotEditable` for what is not ours."""
-    states = [(part, part.state(document)) for part in members]
-    for part, state in states:
-        if state is State.FOREIGN:
-            raise NotEditable(foreign_text(part, document))
-    return states
-
-
-def _own_file_change(
+def _plan_own_file(
     part: OwnFile, content: bytes | None, edit: Edit | None
 ) -> FileChange:
-    state = part.state_of(files.text_of(content))
-    if state is State.FOREIGN:
+    state = part.state_of(decode_text(content))
+    if state is PartState.FOREIGN:
         raise NotEditable("it is another file of this name")
-    is_ours = edit is not None or state in _TO_WRITE
+    is_written = edit is not None or state in _TO_WRITE
     return FileChange(
         file=part.file,
         before=content,
         after=part.content.encode(),
         made=True,
         states=[(part.label, state)],
-        written=[WrittenPart(kind="file", path=[], kept=0)] if is_ours else [],
+        written=[_WHOLE_FILE] if is_written else [],
     )
 
 
+def _plan_settings(
+    file: Path,
+    content: bytes | None,
+    parts: list[SettingsPart],
+    *,
+    tool: str,
+    journal: SetupJournal,
+) -> FileChange:
+    document = _document(file, content)
+    states = [(part, part.state(document)) for part in parts]
+    for part, state in states:
+        if state is PartState.FOREIGN:
+            raise NotEditable(describe_foreign_value(part, document))
+    baseline = _baseline(file, content, parts, tool=tool, journal=journal)
+    to_write = [part for part, state in states if state in _TO_WRITE]
+    for part in to_write:
+        part.write(document)
+    entries = [part for part in to_write if isinstance(part, SettingsEntry)]
+    return FileChange(
+        file=file,
+        before=content,
+        after=document.text.encode() if to_write else content,
+        baseline=baseline.content,
+        made=baseline.made,
+        states=[(part.label, state) for part, state in states],
+        written=[
+            _written_part(part, steps_present(baseline.document.data, part.path))
+            for part in parts
+            if part in to_write or tuple(map(str, part.path)) in baseline.known
+        ],
+        entry=next((entry for entry in entries if entry.add), None),
+    )
+
+
+def _document(file: Path, content: bytes | None) -> Document:
+    return Document(file, decode_text(content) or "")
+
+
+def _written_part(part: SettingsPart, kept: int) -> WrittenPart:
+    return WrittenPart(kind=_KINDS[type(part)], path=[*map(str, part.path)], kept=kept)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Ground:
-    """A file without anything that setup wrote."""
+class _Baseline:
+    """A file without anything written by setup."""
 
     content: bytes | None
     made: bool
     document: Document
     known: frozenset[tuple[str, ...]]
-    """The paths of what setup wrote before."""
-
-    def written(
-        self, parts: list[SetupPart], to_write: list[SetupPart]
-    ) -> list[WrittenPart]:
-        """Return what setup has written once the parts to write are there."""
-        return [
-            WrittenPart(
-                kind=_KINDS[type(part)],
-                path=[*map(str, part.path)],
-                kept=steps_present(self.document.data, part.path),
-            )
-            for part in parts
-            if part in to_write or tuple(map(str, part.path)) in self.known
-        ]
+    """Paths of the parts that setup wrote before."""
 
 
-def _ground(
+def _baseline(
     file: Path,
     content: bytes | None,
-    parts: list[SetupPart],
+    parts: list[SettingsPart],
     *,
     tool: str,
     journal: SetupJournal,
-) -> _Ground:
-    """The file as it was, by the journal; without that, as it is but for outdated parts."""
-    edits = journal.of_file(file)
-    edit = journal.of(tool, file) or (edits[0] if edits else None)
+) -> _Baseline:
+    """Return the file as before setup, by the journal; else as now, without outdated parts."""
+    edits = journal.edits_of_file(file)
+    edit = journal.edit_of(tool, file) or (edits[0] if edits else None)
     if edit is None:
         document = _document(file, content)
         for part in parts:
-            if part.state(document) is State.STALE:
+            if part.state(document) is PartState.STALE:
                 part.remove(document)
-        changed = document.text.encode() if content is not None else None
-        return _Ground(
-            content=changed,
+        return _Baseline(
+            content=None if content is None else document.text.encode(),
             made=content is None,
             document=document,
             known=frozenset(),
         )
-    baseline, made = content_before(edit, file, content, journal=journal)
-    return _Ground(
-        content=baseline,
+    before, made = _content_before(edit, file, content, journal=journal)
+    return _Baseline(
+        content=before,
         made=made,
-        document=_document(file, baseline),
+        document=_document(file, before),
         known=frozenset(tuple(part.path) for part in edit.parts),
     )
 
 
-def content_before(
+def _content_before(
     edit: Edit, file: Path, content: bytes | None, *, journal: SetupJournal
 ) -> tuple[bytes | None, bool]:
-    """Return a file's content without an edit, and whether then there is no file.
+    """Return a file's content without an edit, and whether the file is then gone.
 
-    Where nothing else was changed since, it is what was there before, byte for byte.
+    If the file was not changed since, the content is the earlier one, byte for byte.
     """
     if digest(content) == edit.after:
         if edit.before == ABSENT:
             return None, True
-        if (before := journal.before(edit)) is not None:
+        if (before := journal.content_before(edit)) is not None:
             return before, False
     if content is None or digest(content) == edit.before:
         return content, False
     document = _document(file, content)
-    _take_out(edit, file, document)
+    # Headings last: they stay if hooks of the user remain.
+    for written in sorted(edit.parts, key=lambda part: part.kind == "heading"):
+        part = _CLASSES[written.kind](file, tuple(written.path), {})
+        is_heading = isinstance(part, Heading)
+        if is_heading and edit.made and document.data.get("hooks"):
+            continue
+        part.remove(document)
+        _remove_empty_containers(document, part, written.kept)
     if edit.made and document.text.strip() in ("", "{}"):
         return None, True
     return document.text.encode(), False
 
 
-def _take_out(edit: Edit, file: Path, document: Document) -> None:
-    """Take the parts of an edit out of a document, but for what users need."""
-    for part in written_parts(file, edit.parts):
-        if _needed_by_users(part, edit, document):
-            continue
-        part.remove(document)
-        _prune(document, part, next(w.kept for w in edit.parts if _same(w, part)))
-
-
-def _needed_by_users(part: SetupPart, edit: Edit, document: Document) -> bool:
-    """Whether a heading of a file we made is needed by hooks that the user added."""
-    return isinstance(part, Heading) and edit.made and bool(document.data.get("hooks"))
-
-
-def _same(written: WrittenPart, part: SetupPart) -> bool:
-    return tuple(written.path) == part.path
-
-
-def _prune(document: Document, part: SetupPart, kept: int) -> None:
-    """Take out the containers that setup made for a part, where they are empty now."""
+def _remove_empty_containers(document: Document, part: SettingsPart, kept: int) -> None:
+    """Remove the containers that setup made for a part and that are empty now."""
     for length in range(len(part.path), kept, -1):
         path = part.path[:length]
-        present = steps_present(document.data, path) == length
-        if present and value_at(document.data, path) in ({}, []):
+        is_present = steps_present(document.data, path) == length
+        if is_present and value_at(document.data, path) in ({}, []):
             document.remove(path)
 
 
-def written_parts(file: Path, written: list[WrittenPart]) -> list[SetupPart]:
-    """The parts of the journal, to be taken out; headings last."""
-    ordered = sorted(written, key=lambda part: part.kind == "heading")
-    return [_written_part(file, part.kind, tuple(part.path)) for part in ordered]
-
-
-def _written_part(file: Path, kind: str, path: tuple[str, ...]) -> SetupPart:
-    if kind == "entry":
-        return SettingsEntry(file, path, {})
-    if kind == "hook":
-        return Hook(file, path, {})
-    return Heading(file, path, None)
+# ------------------------------------------------------------------------ undo
 
 
 def plan_undo(edit: Edit, journal: SetupJournal) -> FileChange:
-    """The change that takes an edit out of its file; what another tool needs stays."""
+    """Plan to take an edit out of its file; parts that another tool needs stay."""
     file = Path(edit.file)
     content: bytes | None = None
     try:
-        content = files.read_settings_file(file)
-        after = _without(edit, file, content, journal)
+        content = read_file(file)
+        after = _content_without(edit, file, content, journal)
         if after != content:
-            files.check_writable(file)
-    except (NotEditable, Unreadable, files.FileRefused) as error:
+            check_writable(file)
+    except (NotEditable, Unreadable, FileRefused) as error:
         return FileChange(file=file, before=content, after=content, problem=str(error))
     return FileChange(file=file, before=content, after=after)
 
 
-def _without(
+def _content_without(
     edit: Edit, file: Path, content: bytes | None, journal: SetupJournal
 ) -> bytes | None:
     if any(part.kind == "file" for part in edit.parts):
         if content is None or digest(content) == edit.after:
             return None
         raise NotEditable("it was changed since; delete it yourself")
-    others = [other for other in journal.of_file(file) if other.tool != edit.tool]
+    others = [other for other in journal.edits_of_file(file) if other.tool != edit.tool]
     if others:
-        parts = _parts_of_it_alone(edit, others)
+        needed = {tuple(part.path) for other in others for part in other.parts}
+        parts = [part for part in edit.parts if tuple(part.path) not in needed]
         if not parts:
             return content
         # With some of its parts needed, the others can only be edited out.
         edit = msgspec.structs.replace(edit, before="", after="", parts=parts)
-    return content_before(edit, file, content, journal=journal)[0]
+    return _content_before(edit, file, content, journal=journal)[0]
 
 
-def _parts_of_it_alone(edit: Edit, others: Iterable[Edit]) -> list[WrittenPart]:
-    """The parts of an edit that no other one has."""
-    needed = {tuple(part.path) for other in others for part in other.parts}
-    return [part for part in edit.parts if tuple(part.path) not in needed]
-
-
-def recognized(
-    file: Path, parts: Sequence[SetupPart | OwnFile], *, tool: str, scope: str
-) -> Edit | None:
-    """What is ours in a file, as an edit of which no journal tells; None for nothing."""
+def recognize_edit(file: Path, parts: Parts, *, tool: str, scope: str) -> Edit | None:
+    """Return our parts of a file as an edit unknown to any journal; None if there are none."""
     try:
-        content = files.read_settings_file(file)
-        text = files.text_of(content)
+        content = read_file(file)
         own = parts[0]
+        written: list[WrittenPart] = []
+        is_whole = False
         if isinstance(own, OwnFile):
-            written = [WrittenPart(kind="file", path=[], kept=0)]
-            is_ours = own.state_of(text) in (State.CURRENT, State.STALE)
+            text = decode_text(content)
+            if own.state_of(text) in OURS:
+                written = [_WHOLE_FILE]
             is_whole = text == own.content
         else:
-            members = [part for part in parts if not isinstance(part, OwnFile)]
-            written = _ours_in(_document(file, content), members)
-            is_ours, is_whole = bool(written), False
-    except (Unreadable, files.FileRefused):
+            members = [part for part in parts if isinstance(part, SettingsPart)]
+            written = _find_our_parts(_document(file, content), members)
+    except (Unreadable, FileRefused):
         return None
-    if not is_ours:
+    if not written:
         return None
     entries = [part for part in parts if isinstance(part, SettingsEntry)]
     return Edit(
@@ -366,10 +329,13 @@ def recognized(
     )
 
 
-def _ours_in(document: Document, parts: Sequence[SetupPart]) -> list[WrittenPart]:
-    """Our parts of a document, also hooks of events for which none are written any more."""
+def _find_our_parts(
+    document: Document, parts: Iterable[SettingsPart]
+) -> list[WrittenPart]:
+    """Return our parts of a document, with hooks of events that setup no longer writes."""
     sought = {part.path: part for part in parts}
-    for hook in [part for part in parts if isinstance(part, Hook)]:
+    headings = [part for part in sought.values() if isinstance(part, Heading)]
+    for hook in [part for part in sought.values() if isinstance(part, Hook)]:
         events = value_at(document.data, hook.path[:-1])
         for event in events if isinstance(events, dict) else {}:
             path = (*hook.path[:-1], event)
@@ -377,11 +343,6 @@ def _ours_in(document: Document, parts: Sequence[SetupPart]) -> list[WrittenPart
     ours = [
         part
         for part in sought.values()
-        if not isinstance(part, Heading)
-        and part.state(document) in (State.CURRENT, State.STALE)
+        if not isinstance(part, Heading) and part.state(document) in OURS
     ]
-    headings = [part for part in parts if isinstance(part, Heading) and ours]
-    return [
-        WrittenPart(kind=_KINDS[type(part)], path=[*map(str, part.path)], kept=0)
-        for part in (*ours, *headings)
-    ]
+    return [_written_part(part, 0) for part in (*ours, *(headings if ours else ()))]

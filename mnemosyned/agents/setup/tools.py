@@ -1,4 +1,4 @@
-"""Setup of the tools: what is planned, applied, taken out again and checked."""
+"""Setup of the tools: plans applied, undone and checked."""
 
 from __future__ import annotations
 
@@ -12,107 +12,114 @@ from pathlib import Path
 
 import msgspec
 
-from mnemosyned.agents.setup import files
 from mnemosyned.agents.setup.documents import Document, NotEditable, Unreadable
 from mnemosyned.agents.setup.files import (
-    ABSENT,
     Edit,
     FileRefused,
     SetupJournal,
+    decode_text,
+    delete_file,
     digest,
+    read_file,
+    replace_file,
 )
 from mnemosyned.agents.setup.parts import (
     NAME,
     Machine,
-    OwnFile,
+    PartState,
     SettingsEntry,
-    SetupPart,
     Site,
-    State,
     Target,
 )
-from mnemosyned.agents.setup.plan import FileChange, plan_files, plan_undo, recognized
+from mnemosyned.agents.setup.plan import (
+    FileChange,
+    group_by_file,
+    plan_files,
+    plan_undo,
+    recognize_edit,
+)
 from mnemosyned.memory.values import AgentActivity
 
+USER_SCOPE = "user"
 PROGRAM_TIME_LIMIT_S = 60
+LISTING_TIME_LIMIT_S = 30
+_CHANGED_MEANWHILE = "it was changed meanwhile; run this again"
+
+# ------------------------------------------------------------------ one file
 
 
-def apply(change: FileChange, *, tool: str, scope: str, journal: SetupJournal) -> None:
-    """Write a planned change and keep it in the journal. Raises `FileRefused`."""
-    with journal.locked():
-        if files.read_settings_file(change.file) != change.before:
-            raise FileRefused("it was changed meanwhile; run this again")
-        old = journal.of(tool, change.file)
-        folders = _folders(change.file, journal)
-        edit = _edit(change, old, folders, tool=tool, scope=scope)
+def apply_change(
+    change: FileChange, *, tool: str, scope: str, journal: SetupJournal
+) -> None:
+    """Write a planned change and add it to the journal. Raises `FileRefused`."""
+    with journal.lock():
+        if read_file(change.file) != change.before:
+            raise FileRefused(_CHANGED_MEANWHILE)
+        old = journal.edit_of(tool, change.file)
+        take_out = (
+            change.entry.take_out if change.entry else old.take_out if old else ()
+        )
+        edit = Edit(
+            tool=tool,
+            scope=scope,
+            file=str(change.file),
+            before=digest(change.baseline),
+            after=digest(change.after),
+            parts=change.written,
+            folders=_created_folders(change.file, journal),
+            made=change.made,
+            take_out=[*take_out],
+        )
         if change.written and edit != old:
             journal.add(edit, change.baseline)
-        if not change.changed:
+        if not change.changes:
             return
         try:
-            _write(change)
+            if not _written_by_program(change):
+                replace_file(change.file, change.after or b"")
         except FileRefused:
             if old is None:
                 journal.remove(edit)
             raise
-        written = files.read_settings_file(change.file)
+        written = read_file(change.file)
         if digest(written) != edit.after:
             edit = msgspec.structs.replace(edit, after=digest(written))
             journal.add(edit, change.baseline)
 
 
-def _folders(file: Path, journal: SetupJournal) -> list[str]:
-    """The directories above a file that setup makes now or has made, the outermost first."""
-    above = {*map(str, file.resolve().parents)}
+def _created_folders(file: Path, journal: SetupJournal) -> list[str]:
+    """Return the folders above a file created by setup, now or before, the outermost first."""
+    above = file.resolve().parents
     made = {folder for edit in journal.edits for folder in edit.folders}
-    return sorted((above & made) | {*map(str, files.missing_folders(file))}, key=len)
+    folders = (folder for folder in above if str(folder) in made or not folder.exists())
+    return sorted(map(str, folders), key=len)
 
 
-def _edit(
-    change: FileChange, old: Edit | None, folders: list[str], *, tool: str, scope: str
-) -> Edit:
+def _written_by_program(change: FileChange) -> bool:
+    """Have the tool's own program write its entry; return False if it did not."""
     entry = change.entry
-    return Edit(
-        tool=tool,
-        scope=scope,
-        file=str(change.file),
-        before=ABSENT if change.baseline is None else digest(change.baseline),
-        after=digest(change.after),
-        parts=change.written,
-        folders=folders,
-        made=change.made,
-        take_out=[*entry.take_out] if entry else (old.take_out if old else []),
-    )
-
-
-def _write(change: FileChange) -> None:
-    if change.entry is not None and _by_program(change.entry, change.before):
-        return
-    files.replace(change.file, change.after or b"")
-
-
-def _by_program(entry: SettingsEntry, before: bytes | None) -> bool:
-    """Have the tool's own program write its entry; False if it did not."""
-    if before is not None and _state(entry) is State.STALE:
-        _run(entry.take_out, entry.file)
-    _run(entry.add, entry.file)
-    if _state(entry) is State.CURRENT:
+    if entry is None:
+        return False
+    if change.before is not None and _state_on_disk(entry) is PartState.STALE:
+        _run_program(entry.take_out, entry.file)
+    _run_program(entry.add, entry.file)
+    if _state_on_disk(entry) is PartState.CURRENT:
         return True
-    if files.read_settings_file(entry.file) != before:
+    if read_file(entry.file) != change.before:
         raise FileRefused(f"{entry.add[0]} changed it otherwise; run this again")
     return False
 
 
-def _state(entry: SettingsEntry) -> State:
+def _state_on_disk(entry: SettingsEntry) -> PartState:
     try:
-        text = files.text_of(files.read_settings_file(entry.file)) or ""
+        text = decode_text(read_file(entry.file)) or ""
         return entry.state(Document(entry.file, text))
     except (Unreadable, NotEditable):
-        return State.FOREIGN
+        return PartState.FOREIGN
 
 
-def _run(command: tuple[str, ...], file: Path) -> bool:
-    """Run a tool's own program; whether it succeeded."""
+def _run_program(command: Sequence[str], file: Path) -> bool:
+    """Run a tool's own program; return whether it succeeded."""
     try:
         done = subprocess.run(  # noqa: S603 the program was found on the user's PATH
             command,
@@ -127,40 +134,42 @@ def _run(command: tuple[str, ...], file: Path) -> bool:
     return done.returncode == 0
 
 
-def undo(edit: Edit, change: FileChange, journal: SetupJournal) -> None:
+def undo_edit(edit: Edit, change: FileChange, journal: SetupJournal) -> None:
     """Take an edit out of its file and of the journal. Raises `FileRefused`."""
-    with journal.locked():
-        if files.read_settings_file(change.file) != change.before:
-            raise FileRefused("it was changed meanwhile; run this again")
-        if change.changed and not _undone_by_program(edit, change):
+    with journal.lock():
+        if read_file(change.file) != change.before:
+            raise FileRefused(_CHANGED_MEANWHILE)
+        if change.changes and not _removed_by_program(edit, change):
             if change.after is None:
-                files.delete(change.file)
+                delete_file(change.file)
             else:
-                files.replace(change.file, change.after)
+                replace_file(change.file, change.after)
         journal.remove(edit)
-    files.delete_empty([Path(folder) for folder in edit.folders])
+    for folder in reversed(edit.folders):
+        with suppress(OSError):  # not empty
+            Path(folder).rmdir()
 
 
-def _undone_by_program(edit: Edit, change: FileChange) -> bool:
-    """Have the tool's own program take its entry out, where the file was changed since."""
+def _removed_by_program(edit: Edit, change: FileChange) -> bool:
+    """Have the tool's own program remove its entry, if the file was changed since."""
     if not edit.take_out or digest(change.before) == edit.after:
         return False
-    if not _run(tuple(edit.take_out), change.file):
+    if not _run_program(edit.take_out, change.file):
         return False
     entries = (part for part in edit.parts if part.kind == "entry")
     return all(
-        _state(SettingsEntry(change.file, tuple(part.path), {})) is State.MISSING
+        _state_on_disk(SettingsEntry(change.file, tuple(part.path), {}))
+        is PartState.MISSING
         for part in entries
     )
 
 
-USER_SCOPE = "user"
-LISTING_TIME_LIMIT_S = 30
+# ------------------------------------------------------------------ one tool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolPlan:
-    """The planned changes for a tool, and what is in the way."""
+    """The planned changes for a tool, and the reasons against them."""
 
     target: Target
     site: Site
@@ -174,22 +183,21 @@ class ToolPlan:
 
     @property
     def problems(self) -> list[str]:
-        """Everything that keeps it from being set up; then nothing at all is written."""
-        shown = self.site.machine.shown
+        """Reasons against the setup; with any, nothing at all is written."""
         in_files = [
-            f"{shown(change.file)}: {change.problem}"
+            f"{self.site.machine.short_path(change.file)}: {change.problem}"
             for change in self.changes
             if change.problem
         ]
         return self.refusals + in_files
 
     @property
-    def changed(self) -> list[FileChange]:
-        return [change for change in self.changes if change.changed]
+    def changed_files(self) -> list[FileChange]:
+        return [change for change in self.changes if change.changes]
 
 
 def scope_name(project: Path | None) -> str:
-    """The scope of an edit, as the journal names it."""
+    """Return the scope of an edit, as the journal names it."""
     return USER_SCOPE if project is None else f"project {project}"
 
 
@@ -199,35 +207,37 @@ def plan_tool(target: Target, site: Site, journal: SetupJournal) -> ToolPlan:
         f"our plugin is installed ({plugin}): remove it first, or leave it at that"
         for plugin in target.plugins(site.machine)
     ]
-    make = target.parts if site.project is None else target.project_parts
-    if make is None:
+    if site.project and not target.has_project:
         refusals.append(f"{target.title} has no settings of a project")
-    parts = make(site) if make and not refusals else []
+    parts = [] if refusals else target.parts(site)
     return ToolPlan(
         target=target,
         site=site,
-        found=target.found(site.machine),
+        found=target.is_present(site.machine),
         changes=plan_files(parts, tool=target.name, journal=journal),
         refusals=refusals,
     )
 
 
 def set_up(plan: ToolPlan, journal: SetupJournal) -> list[str]:
-    """Write what was planned; what failed, by file. Nothing is written if there are problems."""
+    """Apply a plan; return its problems, if any, or the failures by file."""
     if plan.problems:
         return plan.problems
-    failures = []
     for change in plan.changes:
         try:
-            apply(change, tool=plan.target.name, scope=plan.scope, journal=journal)
+            apply_change(
+                change, tool=plan.target.name, scope=plan.scope, journal=journal
+            )
         except FileRefused as error:
-            failures.append(f"{plan.site.machine.shown(change.file)}: {error}")
-            break
-    return failures
+            return [f"{plan.site.machine.short_path(change.file)}: {error}"]
+    return []
 
 
-def confirmed_by(target: Target, site: Site) -> str:
-    """Ask the tool's own program about the server; empty if it cannot be asked."""
+def confirm_by_program(target: Target, site: Site) -> str:
+    """Ask the tool's own program about the server; return its answer in a sentence.
+
+    The sentence is empty if the tool has no such program.
+    """
     program = site.machine.program(*target.programs) if target.listing else None
     if program is None or site.project is not None:
         return ""
@@ -252,7 +262,7 @@ def confirmed_by(target: Target, site: Site) -> str:
 def edits_to_undo(
     journal: SetupJournal, tools: tuple[str, ...], project: Path | None
 ) -> list[Edit]:
-    """The edits of these tools, or of all; in one project, or everywhere."""
+    """Return the edits of these tools, or of all; in one project, or everywhere."""
     return [
         edit
         for edit in reversed(journal.edits)
@@ -264,7 +274,7 @@ def edits_to_undo(
 def recognized_edits(
     targets: Iterable[Target], site: Site, journal: SetupJournal
 ) -> list[Edit]:
-    """The parts of ours in tools of which the journal knows nothing, as edits.
+    """Return our parts in tools that the journal does not know, as edits.
 
     Two tools may read one file. A tool counts only with a file that no other has.
     """
@@ -272,14 +282,12 @@ def recognized_edits(
     known = {edit.tool for edit in journal.edits if edit.scope == scope}
     found: dict[str, list[Edit]] = {}
     for target in targets:
-        make = target.parts if site.project is None else target.project_parts
-        by_file: dict[Path, list[SetupPart | OwnFile]] = {}
-        for part in make(site) if make and target.name not in known else ():
-            by_file.setdefault(part.file, []).append(part)
+        is_open = target.name not in known and (target.has_project or not site.project)
+        by_file = group_by_file(target.parts(site)) if is_open else {}
         found[target.name] = [
             edit
             for file, parts in by_file.items()
-            if (edit := recognized(file, parts, tool=target.name, scope=scope))
+            if (edit := recognize_edit(file, parts, tool=target.name, scope=scope))
         ]
     for tool, edits in found.items():
         others = chain(journal.edits, *(found[name] for name in found if name != tool))
@@ -291,56 +299,55 @@ def recognized_edits(
 def undo_all(
     edits: list[Edit], journal: SetupJournal, machine: Machine
 ) -> Iterator[tuple[Edit, FileChange, str]]:
-    """Undo edits one after the other; each with its change, and what failed."""
+    """Undo edits one after the other; yield each with its change and its failure."""
     for edit in edits:
         change = plan_undo(edit, journal)
         problem = change.problem
         if not problem:
             try:
-                undo(edit, change, journal)
+                undo_edit(edit, change, journal)
             except FileRefused as error:
                 problem = str(error)
-        shown = f"{machine.shown(change.file)}: {problem}" if problem else ""
-        yield edit, change, shown
+        file = machine.short_path(change.file)
+        yield edit, change, f"{file}: {problem}" if problem else ""
 
 
-def summary(change: FileChange) -> str:
-    """The parts of a file in a few words: `MCP server: new`."""
+def summarize_parts(change: FileChange) -> str:
+    """Return the parts of a file in a few words: `MCP server: new`."""
     words = {
-        State.MISSING: "new",
-        State.STALE: "outdated, to be renewed",
-        State.CURRENT: "there",
-        State.FOREIGN: "another's",
+        PartState.MISSING: "new",
+        PartState.STALE: "outdated, to be renewed",
+        PartState.CURRENT: "there",
+        PartState.FOREIGN: "another's",
     }
-    by_state: dict[State, list[str]] = {}
+    by_state: dict[PartState, list[str]] = {}
     for label, state in change.states:
         by_state.setdefault(state, []).append(label)
     return "; ".join(
-        f"{_joined(labels)}: {words[state]}" for state, labels in by_state.items()
+        f"{_join_labels(labels)}: {words[state]}" for state, labels in by_state.items()
     )
 
 
-def _joined(labels: list[str]) -> str:
+def _join_labels(labels: list[str]) -> str:
     hooks = [label for label in labels if label.startswith("hook ")]
     others = [label for label in labels if label not in hooks and label != "version"]
-    if len(hooks) > 1:
-        others.append(f"{len(hooks)} hooks")
-    elif hooks:
-        others += hooks
+    others += [f"{len(hooks)} hooks"] if len(hooks) > 1 else hooks
     return ", ".join(others) or "version"
 
+
+# ----------------------------------------------------------------- the check
 
 TRANSCRIPTS_MAX = 5_000
 """Transcripts looked at, so that a check stays quick."""
 TRANSCRIPT_LEAD = timedelta(minutes=15)
-"""A transcript this much newer than the last memory says that hooks do not run."""
+"""With a transcript this much newer than the last memory, hooks do not run."""
 
 BACKGROUND = "background"
-"""The event of what the daemon read by itself, which no hook waited for."""
+"""The event of captures by the daemon itself, without a hook that waits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Activity:
+class ToolActivity:
     """Activity of a tool's hooks, over all kinds of events."""
 
     calls: int
@@ -358,10 +365,13 @@ class Activity:
     failure: str
 
     @classmethod
-    def of(cls, reports: Sequence[AgentActivity]) -> Activity:
+    def of(cls, reports: Sequence[AgentActivity]) -> ToolActivity:
+        """Add up the reports of all events."""
         called = [report for report in reports if report.event != BACKGROUND]
         calls = sum(report.calls for report in called)
         total_ms = sum(report.mean_ms * report.calls for report in called)
+        failed = [report for report in reports if report.failed_at is not None]
+        last = max(failed, key=lambda report: str(report.failed_at), default=None)
         return cls(
             calls=calls,
             stored=sum(report.stored for report in reports),
@@ -369,26 +379,20 @@ class Activity:
             failures=sum(report.failures for report in reports),
             mean_ms=total_ms / max(calls, 1),
             slowest_ms=max((report.slowest_ms for report in called), default=0),
-            called_at=_newest(called, lambda report: report.called_at),
-            stored_at=_newest(reports, lambda report: report.stored_at),
-            informed_at=_newest(reports, lambda report: report.informed_at),
-            failed_at=_newest(reports, lambda report: report.failed_at),
-            failure=_last_failure(reports),
+            called_at=_newest_time(called, lambda report: report.called_at),
+            stored_at=_newest_time(reports, lambda report: report.stored_at),
+            informed_at=_newest_time(reports, lambda report: report.informed_at),
+            failed_at=_newest_time(reports, lambda report: report.failed_at),
+            failure=last.failure if last else "",
         )
 
 
-def _newest(
+def _newest_time(
     reports: Iterable[AgentActivity],
-    moment_of: Callable[[AgentActivity], datetime | None],
+    time_of: Callable[[AgentActivity], datetime | None],
 ) -> datetime | None:
-    moments = (moment_of(report) for report in reports)
-    return max((moment for moment in moments if moment), default=None)
-
-
-def _last_failure(reports: Iterable[AgentActivity]) -> str:
-    failed = [report for report in reports if report.failed_at is not None]
-    last = max(failed, key=lambda report: str(report.failed_at), default=None)
-    return last.failure if last else ""
+    times = (time_of(report) for report in reports)
+    return max((time for time in times if time), default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -400,10 +404,10 @@ class ToolCheck:
     found: bool
     set_up: bool
     plugins: list[str]
-    """Where our plugin is installed."""
+    """Places where our plugin is installed."""
     problems: list[str]
-    activity: Activity | None
-    """What its hooks did; None if it has none, or no daemon answers."""
+    activity: ToolActivity | None
+    """Activity of its hooks; None if it has none, or no daemon answers."""
 
     @property
     def verdict(self) -> str:
@@ -419,19 +423,25 @@ def check_tool(
     journal: SetupJournal,
     reports: Sequence[AgentActivity] | None,
 ) -> ToolCheck:
-    """Check a tool by its files, and by what the daemon reports; None if none answers."""
+    """Check a tool by its files and by the daemon's reports; None if no daemon answers."""
     plan = plan_tool(target, site, journal)
     plugins = target.plugins(site.machine)
-    set_up = bool(plugins) or _is_written(plan, target, journal)
+    states = [
+        (label, state) for change in plan.changes for label, state in change.states
+    ]
+    is_written = any(state is PartState.CURRENT for _, state in states) or any(
+        edit.tool == target.name for edit in journal.edits
+    )
+    set_up = bool(plugins) or is_written
+    has_hooks = any(label.startswith(("hook", "plugin")) for label, _ in states)
     activity = None
-    if reports is not None and (plugins or _has_hooks(plan)):
-        activity = Activity.of(
-            [each for each in reports if each.client in target.clients]
-        )
-    problems = _problems(plan, site) if set_up and not plugins else []
+    if reports is not None and (plugins or has_hooks):
+        names = (target.name, *target.clients)
+        activity = ToolActivity.of([each for each in reports if each.client in names])
+    problems = _problems_of(plan, site) if set_up and not plugins else []
     if set_up:
         problems += target.switched_off(site.machine)
-        problems += _silent(target, site.machine, activity)
+        problems += _warn_of_silence(target, site.machine, activity)
     return ToolCheck(
         tool=target.name,
         title=target.title,
@@ -443,33 +453,22 @@ def check_tool(
     )
 
 
-def _is_written(plan: ToolPlan, target: Target, journal: SetupJournal) -> bool:
-    """Tell whether setup has written something for a tool, or somebody by hand."""
-    states = (state for change in plan.changes for _, state in change.states)
-    return State.CURRENT in states or any(
-        edit.tool == target.name for edit in journal.edits
-    )
-
-
-def _has_hooks(plan: ToolPlan) -> bool:
-    labels = (label for change in plan.changes for label, _ in change.states)
-    return any(label.startswith(("hook", "plugin")) for label in labels)
-
-
-def _problems(plan: ToolPlan, site: Site) -> list[str]:
-    shown = site.machine.shown
-    words = {State.MISSING: "missing", State.STALE: "outdated"}
+def _problems_of(plan: ToolPlan, site: Site) -> list[str]:
+    words = {PartState.MISSING: "missing", PartState.STALE: "outdated"}
     problems = list(plan.problems)
     for change in plan.changes:
         for state, word in words.items():
             labels = [label for label, present in change.states if present is state]
             if labels:
-                problems.append(f"{shown(change.file)}: {', '.join(labels)}: {word}")
+                file = site.machine.short_path(change.file)
+                problems.append(f"{file}: {', '.join(labels)}: {word}")
     return problems
 
 
-def _silent(target: Target, machine: Machine, activity: Activity | None) -> list[str]:
-    """A warning if the tool's newest transcript is newer than what was stored of it."""
+def _warn_of_silence(
+    target: Target, machine: Machine, activity: ToolActivity | None
+) -> list[str]:
+    """Warn if the tool's newest transcript is newer than its last memory."""
     newest = newest_transcript(target, machine)
     if activity is None or newest is None:
         return []
@@ -483,14 +482,10 @@ def _silent(target: Target, machine: Machine, activity: Activity | None) -> list
 
 
 def newest_transcript(target: Target, machine: Machine) -> datetime | None:
-    """When the tool's newest transcript was written."""
+    """Return when the tool's newest transcript was written."""
+    paths = chain.from_iterable(map(machine.home.glob, target.transcripts))
     newest = 0.0
-    for path in islice(_transcripts(target, machine), TRANSCRIPTS_MAX):
+    for path in islice(paths, TRANSCRIPTS_MAX):
         with suppress(OSError):  # deleted meanwhile
             newest = max(newest, path.stat().st_mtime)
     return datetime.fromtimestamp(newest, UTC) if newest else None
-
-
-def _transcripts(target: Target, machine: Machine) -> Iterator[Path]:
-    for pattern in target.transcripts:
-        yield from machine.home.glob(pattern)

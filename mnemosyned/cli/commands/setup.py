@@ -15,16 +15,16 @@ from mnemosyned.agents.setup.parts import Machine, Programs, Site
 from mnemosyned.agents.setup.plan import FileChange, plan_undo
 from mnemosyned.agents.setup.targets import TARGETS
 from mnemosyned.agents.setup.tools import (
-    Activity,
+    ToolActivity,
     ToolCheck,
     ToolPlan,
     check_tool,
-    confirmed_by,
+    confirm_by_program,
     edits_to_undo,
     plan_tool,
     recognized_edits,
     set_up,
-    summary,
+    summarize_parts,
     undo_all,
 )
 from mnemosyned.cli.calls import client_of
@@ -55,21 +55,21 @@ DIFF_LINES_MAX = 60
 
 def show_plan(plan: ToolPlan, *, whole: bool) -> str:
     """Show the planned changes for a tool as a diff."""
-    shown = plan.site.machine.shown
+    shown = plan.site.machine.short_path
     lines = [click.style(plan.target.title, bold=True)]
     if not plan.found:
         lines.append(_paragraph("it was not found on this machine"))
     for change in plan.changes:
         if not change.problem:
-            lines.append(_paragraph(f"{shown(change.file)}: {summary(change)}"))
-        if change.entry is not None and change.changed:
+            lines.append(_paragraph(f"{shown(change.file)}: {summarize_parts(change)}"))
+        if change.entry is not None and change.changes:
             lines.append(_paragraph(f"written by `{' '.join(change.entry.add[:3])}`"))
     if not plan.problems:
         lines += [
             show_diff(change, shown(change.file), whole=whole)
-            for change in plan.changed
+            for change in plan.changed_files
         ]
-        if not plan.changed:
+        if not plan.changed_files:
             lines.append(_paragraph("no change"))
     return "\n".join(lines)
 
@@ -98,8 +98,8 @@ def _colored(line: str) -> str:
 
 def next_steps(plan: ToolPlan, confirmed: str) -> str:
     """Show the written files, the steps left to the user, and the doubts."""
-    shown = plan.site.machine.shown
-    written = ", ".join(shown(change.file) for change in plan.changed)
+    shown = plan.site.machine.short_path
+    written = ", ".join(shown(change.file) for change in plan.changed_files)
     target = plan.target
     lines = [f"written: {written}"]
     lines += [confirmed] if confirmed else []
@@ -131,9 +131,11 @@ def tools_table(plans: list[ToolPlan]) -> str:
 def _would_get(plan: ToolPlan) -> str:
     if plan.problems:
         return seen(plan.problems[0])
-    if not plan.changed:
+    if not plan.changed_files:
         return "nothing: it has memory already"
-    return "; ".join(summary(change).replace(": new", "") for change in plan.changed)
+    return "; ".join(
+        summarize_parts(change).replace(": new", "") for change in plan.changed_files
+    )
 
 
 def as_data(plan: ToolPlan, failures: list[str], *, written: bool) -> dict[str, object]:
@@ -147,7 +149,7 @@ def as_data(plan: ToolPlan, failures: list[str], *, written: bool) -> dict[str, 
         "files": [
             {
                 "file": str(change.file),
-                "changed": change.changed,
+                "changed": change.changes,
                 "parts": {label: str(state) for label, state in change.states},
                 "diff": change.diff(str(change.file)),
             }
@@ -178,7 +180,7 @@ def show_check(checks: list[ToolCheck], *, daemon: str) -> str:
     return "\n".join(lines)
 
 
-def _activity(activity: Activity) -> list[str]:
+def _activity(activity: ToolActivity) -> list[str]:
     """Return the activity of its hooks, in lines."""
     if not activity.calls:
         return ["its hooks have not run yet"]
@@ -350,14 +352,14 @@ class _Setup:
         plan = plan_tool(TARGETS[name], self._site, self._journal)
         self._say(show_plan(plan, whole=self._dry_run))
         failures = plan.problems
-        writes = bool(plan.changed) and not failures and not self._dry_run
+        writes = bool(plan.changed_files) and not failures and not self._dry_run
         if writes and self._confirmed(plan, one_of_many=one_of_many):
             failures = set_up(plan, self._journal)
             self._has_written = self._has_written or not failures
-            confirmed = confirmed_by(plan.target, self._site)
+            confirmed = confirm_by_program(plan.target, self._site)
             if not failures:
                 self._say(next_steps(plan, confirmed))
-        elif not (failures or plan.changed or self._dry_run):
+        elif not (failures or plan.changed_files or self._dry_run):
             set_up(plan, self._journal)  # another tool may share its files
         self._report(failures)
         return as_data(plan, failures, written=writes), bool(failures)
@@ -391,14 +393,16 @@ class _Setup:
         if not sys.stdin.isatty() or self._as_json:
             raise InvalidRequest(f"name the tools: mnem setup {' '.join(found)}")
         self._check_programs()
-        failed = [self._offer(plan) for plan in plans if plan.problems or plan.changed]
+        failed = [
+            self._offer(plan) for plan in plans if plan.problems or plan.changed_files
+        ]
         self._remind_of_daemon()
         return EXIT_CONFLICT if any(failed) else 0
 
     def _found(self) -> list[str]:
         """The tools that are on this machine. Raises `InvalidRequest` if there is none."""
         found = [
-            name for name, target in TARGETS.items() if target.found(self._machine)
+            name for name, target in TARGETS.items() if target.is_present(self._machine)
         ]
         if not found:
             raise InvalidRequest(
@@ -421,7 +425,7 @@ class _Setup:
         self._journal.edits += recognized
         edits = edits_to_undo(self._journal, tools, self._project)
         if titles := {TARGETS[edit.tool].title for edit in edits if edit in recognized}:
-            place = self._machine.shown(self._journal.file)
+            place = self._machine.short_path(self._journal.file)
             words = f"{place} does not know of this, but our entries are found in"
             self._report([f"{words}: {', '.join(sorted(titles))}"])
         self._report(
@@ -434,7 +438,7 @@ class _Setup:
         )
         for edit in edits:
             change = plan_undo(edit, self._journal)
-            self._say(show_diff(change, self._machine.shown(change.file)))
+            self._say(show_diff(change, self._machine.short_path(change.file)))
         if not edits and not self._as_json:
             say("setup has written nothing here", err=True)
         if self._dry_run or not edits:

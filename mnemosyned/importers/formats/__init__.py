@@ -1,1 +1,1 @@
-"""The formats that can be imported, one module each."""
+"""Formats of other programs, one module each or one for formats alike."""

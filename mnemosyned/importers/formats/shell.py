@@ -26,7 +26,7 @@ from mnemosyned.importers.reading import (
 )
 from mnemosyned.verbs.memories import Remember
 
-NAMES = re.compile(
+HISTORY_NAMES = re.compile(
     r"\.?(?:bash_|zsh_|fish_|sh_|ksh_|z|local_)?hist(?:ory|file)?(?:\..*)?"
 )
 LINES_MAX = 1_000
@@ -91,7 +91,7 @@ def shell_of(source: Source) -> str:
     if _STAMP.match(lines[0]) and len(lines) > 1 and lines[1]:
         return "bash"
     name = source.path.name.lower()
-    if not NAMES.fullmatch(name):
+    if not HISTORY_NAMES.fullmatch(name):
         return ""
     return "zsh" if "zsh" in name or name == ".zhistory" else "bash"
 

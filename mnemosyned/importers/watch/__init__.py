@@ -1,1 +1,1 @@
-"""Folders that are followed: changed files are read into memory."""
+"""Watched folders: files that grow or change in them are remembered."""

@@ -1,10 +1,10 @@
-"""Files below watched folders: which are followed, how far each is read, what is remembered."""
+"""Files below watched folders: the selection of files, and the storing of their new content."""
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
@@ -12,76 +12,75 @@ from pathlib import Path
 
 import msgspec
 
-from mnemosyned.errors import Kind, MnemosynedError, NotFound
-from mnemosyned.importers.capture import Capture
+from mnemosyned.errors import NotFound
+from mnemosyned.importers.capture import Capture, store_batch, store_one
 from mnemosyned.importers.formats.json_files import JsonLines
-from mnemosyned.importers.formats.notes import NOTE_SUFFIXES as NOTES, Notes
-from mnemosyned.importers.formats.shell import NAMES as HISTORIES, ShellHistory
+from mnemosyned.importers.formats.notes import NOTE_SUFFIXES, Notes
+from mnemosyned.importers.formats.shell import HISTORY_NAMES, ShellHistory
 from mnemosyned.importers.importer import START, Format, ImportItem, Source, stable_id
 from mnemosyned.importers.transcript_formats import TranscriptIdentity, identity_of
 from mnemosyned.importers.transcripts import TranscriptRefused, read_transcript
-from mnemosyned.importers.watch.policy import WatchLimits
-from mnemosyned.logs import logger
 from mnemosyned.memory.capture import AgentSession, AgentStore, WatchedFile, WatchStore
 from mnemosyned.memory.clock import Clock
 from mnemosyned.paths import printable_path
 from mnemosyned.projects import project_of
 from mnemosyned.service.service import MemoryService
-from mnemosyned.verbs.memories import Get, Remember, RememberMany
+from mnemosyned.verbs.memories import Get, Remember
 
-REFUSALS = (Kind.INVALID, Kind.CONFLICT, Kind.NOT_FOUND)
-"""Kinds of errors that one memory is at fault of."""
-
-log = logger()
+REFUSAL_EVENT = "watched_memory_refused"
 
 
-def store(service: MemoryService, memories: Iterable[Remember], *, batch: int) -> int:
-    """Store memories, and return how many were new. Raises what is not the fault of one."""
-    stored = 0
-    waiting = iter(memories)
-    while chunk := list(islice(waiting, batch)):
-        try:
-            answers = service.call(RememberMany(chunk), background=True).memories
-        except MnemosynedError as error:
-            if error.kind not in REFUSALS:
-                raise
-            stored += sum(store_one(service, memory) for memory in chunk)
-        else:
-            stored += sum(answer.stored for answer in answers)
-    return stored
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchLimits:
+    """Limits of the watching thread."""
 
-
-def store_one(service: MemoryService, memory: Remember) -> bool:
-    """Store one memory; False where it was known, or is refused. Raises other errors."""
-    try:
-        return service.call(memory, background=True).stored
-    except MnemosynedError as error:
-        if error.kind not in REFUSALS:
-            raise
-        log.info("watched_memory_refused", code=error.code, session=memory.session)
-        return False
+    grow_s: float = 0.5
+    """Delay from a change to the reading of a growing file."""
+    settle_max_s: float = 600.0
+    """Longest delay of a note that changes all the time."""
+    slow_s: float = 0.05
+    """Processor time for each stored memory beyond which a file is read less often: it is read
+    again from its beginning."""
+    slow_pause: float = 20.0
+    """Factor of a slow reading's time for which the file then waits."""
+    slow_files_max: int = 1_000
+    retry_s: float = 30.0
+    """Pause after a failure of the store."""
+    rest_max_s: float = 0.02
+    """Longest pause between two readings; a pause is as long as the reading before it."""
+    busy_s: float = 1.0
+    """Longest wait of a reading for the end of a rush of requests."""
+    rescan_s: float = 600.0
+    """Interval of scans for changes without an event."""
+    poll_s: float = 10.0
+    """Interval of scans where there are no events."""
+    look_s: float = 2.0
+    """Interval of checks whether a folder was deleted, replaced or restored."""
+    read_bytes: int = 1 << 20
+    """Bytes of a transcript read at a time."""
+    batch: int = 100
 
 
 @dataclass(slots=True)
 class NoteChange:
-    """The changes in the store when a note has these parts now."""
+    """The result of storing a changed note."""
 
     memories: dict[str, str] = field(default_factory=dict)
-    """Each part by its id in the format, and the id of its memory."""
+    """Ids of the memories by the ids of the note's parts."""
     stored: int = 0
 
 
-def take_over(
+def store_note(
     service: MemoryService,
     parts: list[Remember],
     before: Mapping[str, str],
     *,
     version: str,
 ) -> NoteChange:
-    """Store the parts of a note that are new, each in place of one that is gone.
+    """Store the new parts of a note, each in place of a part that is gone.
 
-    Where more are gone than are new, the first part that remains takes their place too; of a note
-    that is empty the memories stay. Raises what storing raises.
+    With more parts gone than new, the first remaining part supersedes the others; the memories of
+    an empty note stay. Raises storage errors.
     """
     change = NoteChange()
     by_part = {str(part.id): part for part in parts}
@@ -92,18 +91,18 @@ def take_over(
             continue
         named = _with_own_id(service, part, version) if before else part
         replaced = gone.pop(0) if gone else None
-        change.stored += _store(service, named, replaced)
+        change.stored += _store_part(service, named, replaced)
         change.memories[id] = str(named.id)
     if change.memories and gone:
         id = next(iter(change.memories))
         heir = msgspec.structs.replace(by_part[id], id=change.memories[id])
         for memory in gone:
-            _store(service, heir, memory)
+            _store_part(service, heir, memory)
     return change
 
 
 def _with_own_id(service: MemoryService, part: Remember, version: str) -> Remember:
-    """Give words that were replaced once and are back an id of their own."""
+    """Return a part with a new id if its memory was superseded once and the text is back."""
     try:
         known = service.call(Get(str(part.id)), background=True).memory
     except NotFound:
@@ -113,22 +112,27 @@ def _with_own_id(service: MemoryService, part: Remember, version: str) -> Rememb
     return msgspec.structs.replace(part, id=stable_id(str(part.id), version))
 
 
-def _store(service: MemoryService, part: Remember, replaced: str | None) -> bool:
-    if replaced is None or replaced == part.id:
-        return store_one(service, part)
-    return store_one(
-        service, msgspec.structs.replace(part, supersedes=replaced)
-    ) or store_one(service, part)  # what it replaces may be forgotten
+def _store_part(service: MemoryService, part: Remember, replaced: str | None) -> bool:
+    attempts = [part]
+    if replaced is not None and replaced != part.id:
+        # The second attempt is for a replaced memory that was forgotten.
+        attempts.insert(0, msgspec.structs.replace(part, supersedes=replaced))
+    return any(
+        store_one(service, each, background=True, refusal_event=REFUSAL_EVENT)
+        for each in attempts
+    )
 
 
-WATCHED_SUFFIXES = (*NOTES, ".jsonl", ".json")
+WATCHED_SUFFIXES = (*NOTE_SUFFIXES, ".jsonl", ".json")
 DEPTH_MAX = 64
 SKIPPED = frozenset({"node_modules", "__pycache__"})
+PROGRAM_FOLDERS = ("/.obsidian", "/.trash", "/.git/")
+"""Marks of folders with a program's own files."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """A regular file, as it is now."""
+    """The present state of a regular file."""
 
     path: str
     file: str
@@ -139,7 +143,7 @@ class FileState:
 
 @dataclass(slots=True)
 class Scan:
-    """The outcome of looking through a folder, filled while it goes on."""
+    """The outcome of a scan of a folder, filled while it runs."""
 
     folders: int = 0
     problem: str = ""
@@ -159,25 +163,16 @@ def state_of(path: str) -> FileState | None:
 
 
 def may_have_format(path: str) -> bool:
-    """Whether a file's name is one of a format that is followed."""
+    """True if a file's name fits one of the followed formats."""
     folder, _, name = path.rpartition("/")
     lower = name.lower()
     if lower.endswith(WATCHED_SUFFIXES):
-        return not _is_hidden(folder)
-    return "hist" in lower and HISTORIES.fullmatch(lower) is not None
-
-
-def _is_hidden(folder: str) -> bool:
-    """Whether it is a folder of a program's own files."""
-    return "/.obsidian" in folder or "/.trash" in folder or "/.git/" in f"{folder}/"
-
-
-def _is_passed_over(folder: str) -> bool:
-    return folder.startswith(".") or folder in SKIPPED
+        return not any(mark in f"{folder}/" for mark in PROGRAM_FOLDERS)
+    return "hist" in lower and HISTORY_NAMES.fullmatch(lower) is not None
 
 
 def files_below(root: str, scan: Scan) -> Iterator[FileState]:
-    """Yield the files that may have a format; links and hidden folders are passed over."""
+    """Yield the files that may have a format; links and hidden folders are skipped."""
     state = state_of(root)
     if state:
         yield state
@@ -195,21 +190,21 @@ def files_below(root: str, scan: Scan) -> Iterator[FileState]:
         scan.folders += 1
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
-                if depth < DEPTH_MAX and not _is_passed_over(entry.name):
+                is_skipped = entry.name.startswith(".") or entry.name in SKIPPED
+                if depth < DEPTH_MAX and not is_skipped:
                     waiting.append((entry.path, depth + 1))
-            elif may_have_format(entry.path):
-                found = state_of(entry.path)
-                yield from [found] if found else []
+            elif may_have_format(entry.path) and (found := state_of(entry.path)):
+                yield found
 
 
 TRANSCRIPT = "transcript"
 GROWING: tuple[Format, ...] = (JsonLines(), ShellHistory())
-"""Formats of files that are only added to."""
+"""Formats of files that only grow."""
 NOTES_FORMAT = Notes()
 
 
 class FileReader:
-    """Stores what is new in one file at a time."""
+    """Stores the new content of one file at a time."""
 
     def __init__(
         self,
@@ -229,29 +224,29 @@ class FileReader:
         self._limits = limits
 
     def read(self, path: str, rest: Callable[[], bool]) -> int:
-        """Store what is new, and return how many memories that were.
+        """Store a file's new content and return the number of new memories.
 
-        `rest` is called between parts, and tells whether to stop. Raises what storing raises, and
+        `rest` is called between parts and returns whether to stop. Raises storage errors and
         `OSError`; the file is then read again from the same place.
         """
         present = state_of(path)
         if present is None:
             return 0
-        before = self._before(present)
+        before = self._saved_state(present)
         source = Source.named(Path(path))
         identity = identity_of(printable_path(path), source.head)
         if identity:
-            return self._transcript(present, before, identity, rest)
+            return self._read_transcript(present, before, identity, rest)
         if NOTES_FORMAT.recognizes(source):
-            return self._note(present, before, source)
+            return self._read_note(present, before, source)
         for format in GROWING:
             if format.recognizes(source):
-                return self._growing(present, before, format, source)
-        self._keep(present, before, format="", position=START)
+                return self._read_growing(present, before, format, source)
+        self._save_state(present, before, format="", position=START)
         return 0
 
-    def _before(self, present: FileState) -> WatchedFile | None:
-        """Return the file's state, also where it had another name."""
+    def _saved_state(self, present: FileState) -> WatchedFile | None:
+        """Return the saved state of a file, also under its former name."""
         known = self._watches.file(printable_path(present.path))
         if known:
             return known
@@ -261,7 +256,7 @@ class FileReader:
                 return moved
         return None
 
-    def _keep(
+    def _save_state(
         self,
         present: FileState,
         before: WatchedFile | None,
@@ -287,16 +282,19 @@ class FileReader:
 
     # ----------------------------------------------------------- transcripts
 
-    def _transcript(
+    def _read_transcript(
         self,
         present: FileState,
         before: WatchedFile | None,
         identity: TranscriptIdentity,
         rest: Callable[[], bool],
     ) -> int:
-        session = self._session(present, identity)
-        position, file = _read_until(before)
-        stored = 0
+        session = self._session_of(present, identity)
+        position, file, stored = 0, "", 0
+        if before:
+            file = before.file
+            if before.format == TRANSCRIPT:
+                position = int(before.position or 0)
         while True:
             try:
                 reading = read_transcript(
@@ -308,7 +306,7 @@ class FileReader:
                 )
             except TranscriptRefused:  # deleted meanwhile
                 return stored
-            stored += self._capture.messages(
+            stored += self._capture.store_messages(
                 session,
                 reading.messages,
                 conversation=reading.conversation,
@@ -319,7 +317,7 @@ class FileReader:
             position, file = reading.position, reading.file
         is_whole = reading.complete or reading.position == position
         seen = present if is_whole else replace(present, size=-1)
-        self._keep(
+        self._save_state(
             replace(seen, file=reading.file or present.file),
             before,
             format=TRANSCRIPT,
@@ -328,12 +326,12 @@ class FileReader:
         )
         return stored
 
-    def _session(
+    def _session_of(
         self, present: FileState, identity: TranscriptIdentity
     ) -> AgentSession:
-        """Return the conversation, known from now on as one of its project.
+        """Return the session of a transcript, saved with its project.
 
-        Its transcript stays unnamed: what hooks name is read by them.
+        Its transcript stays unnamed: only hooks name transcripts, and then read them.
         """
         known = self._agents.session(identity.session)
         if known:
@@ -354,27 +352,26 @@ class FileReader:
 
     # --------------------------------------------------------------- others
 
-    def _note(
+    def _read_note(
         self, present: FileState, before: WatchedFile | None, source: Source
     ) -> int:
-        parts = list(_memories(NOTES_FORMAT, source, START))
-        change = take_over(
-            self._service,
-            parts,
-            before.memories if before else {},
-            version=str(present.modified_ns),
+        records = NOTES_FORMAT.read(source, START)
+        parts = [each.memory for each in records if isinstance(each, ImportItem)]
+        memories = dict(before.memories) if before else {}
+        change = store_note(
+            self._service, parts, memories, version=str(present.modified_ns)
         )
-        self._keep(
+        self._save_state(
             present,
             before,
             format=NOTES_FORMAT.name,
             position=START,
-            memories=change.memories or dict(before.memories if before else {}),
+            memories=change.memories or memories,
             stored=change.stored,
         )
         return change.stored
 
-    def _growing(
+    def _read_growing(
         self,
         present: FileState,
         before: WatchedFile | None,
@@ -388,28 +385,18 @@ class FileReader:
             and before.size <= present.size
         )
         position = before.position if before and is_same else START
-        last = [position]
-
-        def memories() -> Iterator[Remember]:
-            for record in format.read(source, position):
-                if isinstance(record, ImportItem):
-                    last[0] = record.position
-                    yield record.memory
-
-        stored = store(self._service, memories(), batch=self._limits.batch)
-        self._keep(present, before, format=format.name, position=last[0], stored=stored)
+        records = format.read(source, position)
+        items = (record for record in records if isinstance(record, ImportItem))
+        stored = 0
+        while batch := list(islice(items, self._limits.batch)):
+            stored += store_batch(
+                self._service,
+                [item.memory for item in batch],
+                background=True,
+                refusal_event=REFUSAL_EVENT,
+            )
+            position = batch[-1].position
+        self._save_state(
+            present, before, format=format.name, position=position, stored=stored
+        )
         return stored
-
-
-def _read_until(before: WatchedFile | None) -> tuple[int, str]:
-    """How far a transcript was read, and which file that was; it may have been of another format."""
-    if before is None:
-        return 0, ""
-    is_known = before.format == TRANSCRIPT
-    return int(before.position or 0) if is_known else 0, before.file
-
-
-def _memories(format: Format, source: Source, position: str) -> Iterator[Remember]:
-    for record in format.read(source, position):
-        if isinstance(record, ImportItem):
-            yield record.memory

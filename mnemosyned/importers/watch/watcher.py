@@ -27,12 +27,13 @@ from watchdog.events import (
 from watchdog.observers import Observer
 from watchdog.observers.api import BaseObserver
 
+from mnemosyned.config.settings import WatchConfig
 from mnemosyned.errors import InvalidRequest, MnemosynedError, NotFound, ShuttingDown
 from mnemosyned.importers.importer import PARSE_ERRORS
-from mnemosyned.importers.watch.policy import WatchLimits, WatchPolicy
 from mnemosyned.importers.watch.watched_files import (
     FileReader,
     Scan,
+    WatchLimits,
     files_below,
     may_have_format,
     state_of,
@@ -231,16 +232,16 @@ class Watcher:
         reader: FileReader,
         clock: Clock,
         gate: ForegroundGate,
-        policy: WatchPolicy,
+        settings: WatchConfig,
         limits: WatchLimits = LIMITS,
     ) -> None:
         self._watches = watches
         self._reader = reader
         self._clock = clock
         self._gate = gate
-        self._policy = policy
+        self._settings = settings
         self._limits = limits
-        self._due = DueFiles(files_max=policy.files_max)
+        self._due = DueFiles(files_max=settings.files_max)
         self._notifications = Notifications(self._note_change, self._apply)
         self._problems: dict[str, str] = {}
         self._without_events = False
@@ -266,9 +267,9 @@ class Watcher:
             self._thread.join(10.0)
         self._notifications.close()
 
-    def reconfigure(self, policy: WatchPolicy) -> None:
+    def reconfigure(self, settings: WatchConfig) -> None:
         """Follow what the settings say now."""
-        self._policy = policy
+        self._settings = settings
         self._apply()
 
     # ----------------------------------------------------------------- verb
@@ -319,7 +320,7 @@ class Watcher:
 
     def _folders(self) -> dict[str, bool]:
         """Return what is followed, and whether it is by the settings."""
-        named = self._policy.paths
+        named = self._settings.paths
         configured = [_plain(os.path.expanduser(path)) for path in named]  # noqa: PTH111 no such user: as it is
         added = dict.fromkeys(self._watches.folders(), False)
         return {**added, **dict.fromkeys(configured, True)}
@@ -401,7 +402,7 @@ class Watcher:
 
     def _scan(self) -> Iterator[str]:
         """Yield the files that are not as they were when they were last read."""
-        room = self._policy.files_max
+        room = self._settings.files_max
         for root in self._roots:
             if not os.path.exists(root):  # noqa: PTH110
                 continue  # it may come back, and is then read on
@@ -409,7 +410,7 @@ class Watcher:
             states = self._watches.states(root)
             for file in files_below(root, scan):
                 if room <= 0:
-                    limit = f"only {self._policy.files_max:,} files are followed; raise watch.files_max"
+                    limit = f"only {self._settings.files_max:,} files are followed; raise watch.files_max"
                     self._problems[root] = limit
                     return
                 room -= 1
@@ -474,7 +475,7 @@ class Watcher:
         if path.endswith((".jsonl", ".json")) or "hist" in path.rpartition("/")[2]:
             after_s = at_most_s = limits.grow_s
         else:
-            after_s, at_most_s = self._policy.settle_s, limits.settle_max_s
+            after_s, at_most_s = self._settings.settle_s, limits.settle_max_s
         self._due.put(
             path, after_s=max(after_s, pause), at_most_s=max(at_most_s, pause)
         )
