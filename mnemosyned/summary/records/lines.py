@@ -11,8 +11,10 @@ from typing import Generic, TypeVar
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.text.dates.formatting import format_period
+from mnemosyned.text.languages.tables import LANGUAGES
 from mnemosyned.text.sentences import sentences
 from mnemosyned.text.tokens import TokenKind, tokens
+from mnemosyned.text.words import FOREIGN_STOP_WORDS, FUNCTION_WORDS
 
 TERMS_MAX = 24
 TERM_CHARS_MAX = 40
@@ -39,22 +41,10 @@ _SPACES = re.compile(r"\s+")
 _WORD = re.compile(r"[^\W_]+")
 _CODE = re.compile(r"[{}<>=|$\\\[\]]|::|->|\(\)|^\s*(?:at|File|from) ")
 _ENDS = (".", "!", "?", "…", "。", "！", "？", "”", '."')
-_STOP_WORDS = frozenset(
-    """
-    a an and are as at be been but by can could did do for from had has have he her his how i if in
-    is it its just me my no not of on or our she should so some than that the their them then there
-    they this to too was we were what when which who will with would you your
-    aber als am an auch auf aus bei das dass dem den der des die ein eine einen er es für hat ich im
-    ist mit nach nicht noch nur oder sich sie sind um und von vor war was wenn wie wir wird zu zum
-    au aux avec ce ces dans de du elle en est et il je la le les mais ne nous on ou par pas pour que
-    qui sur un une vous
-    con como del el en es la las lo los más no para pero por que se su un una y
-    che di e il in la le lo ma non per più si sono un una
-    de een en het ik in is maar met niet op te van voor
-    em com do da no na os as que não um uma
-    """.split()
+_STOP_WORDS = FUNCTION_WORDS.union(
+    FOREIGN_STOP_WORDS, *(language.stop_words.split() for language in LANGUAGES)
 )
-"""Function words of the common European languages, of which records have few."""
+"""Function words of all languages, of which records have few."""
 _TERM_KINDS = frozenset({TokenKind.WORD, TokenKind.IDENTIFIER, TokenKind.VERSION})
 
 T = TypeVar("T")
