@@ -17,7 +17,7 @@ TITLED_SHARE = 0.7
 """Minimum share of capitalized words, among the longer ones, in a title."""
 TITLED_WORDS_MIN = 3
 SENTENCE_ENDS = tuple(SPACED_ENDS)
-"""Marks that no title ends with."""
+"""Marks at the end of sentences, but not of titles."""
 ENDING_CHARS_MAX = 3
 """Maximum length of a case ending of a name: Анна, Анны; Petr, Petrem."""
 STEM_CHARS_MIN = 3
@@ -25,7 +25,7 @@ MISSPELLED_CHARS_MIN = 7
 """Minimum length of a name to accept transposed letters in: Brian is not Brain."""
 
 AS_NAME = "@"
-"""Prefix of forms that the sources write with a capital."""
+"""Prefix of forms of words with a capital in the sources."""
 
 _WORD = re.compile(r"[^\W\d_]+(?:[-'.&][^\W\d_]+)*|\d+")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[^\W\d_][^\W\d_A-Z]*")
@@ -88,7 +88,8 @@ _GERMAN_THINGS = frozenset(
 )
 
 
-_NOT_NAMES = frozenset().union(
+_ORDINARY_PARTS = STOP_WORDS | COMMON_WORDS | ORDINARY
+_NOT_NAMES = _ORDINARY_PARTS.union(
     MONTHS, WEEKDAYS, ORDINARY, STOP_WORDS, COMMON_WORDS, FOREIGN_COMMON
 )
 _CYRILLIC_ENDINGS = tuple("а я ы и у ю е ой ей ом ем".split())
@@ -99,7 +100,7 @@ class _NameWord(NamedTuple):
     start: int
     end: int
     opens: bool
-    """Whether it begins a sentence, a clause after a colon or an item of a list."""
+    """True at the start of a sentence, a clause after a colon or an item of a list."""
 
     @property
     def capital(self) -> bool:
@@ -111,7 +112,7 @@ class _NameWord(NamedTuple):
 
 
 def unknown_names(text: str, known: AbstractSet[str], folded: str) -> Iterator[str]:
-    """Yield each name in a text that is not among the known forms of words.
+    """Yield each name of a text whose forms are not known.
 
     A capital marks a name in most languages, but also the first word of a sentence and any German
     noun: those count only in the position of a person or place. `folded` is the known text in
@@ -120,25 +121,31 @@ def unknown_names(text: str, known: AbstractSet[str], folded: str) -> Iterator[s
     counts = count_stop_words(text)
     german = bool(counts) and counts.get("de") == max(counts.values())
     for line in text.split("\n"):
-        yield from _names_in_line(line, known, german=german)
-    yield from _unspaced_names(text, folded)
+        yield from _unknown_names_in_line(line, known, german=german)
+    yield from _unknown_unspaced_names(text, folded)
 
 
-def _names_in_line(
+def _unknown_names_in_line(
     line: str, known: AbstractSet[str], *, german: bool
 ) -> Iterator[str]:
     words = list(_words(line))
-    titled = _is_title(words) and not line.rstrip().endswith(SENTENCE_ENDS)
+    long = [word for word in words if len(word.text) > STEM_CHARS_MIN]
+    capitals = sum(word.capital for word in long)
+    is_title = (
+        len(long) >= TITLED_WORDS_MIN
+        and capitals >= TITLED_SHARE * len(long)
+        and not line.rstrip().endswith(SENTENCE_ENDS)
+    )
     for at, word in enumerate(words):
         if not word.capital or _is_known(word.text, known):
             continue
-        sure = not (german or word.opens or titled)
-        if sure or _is_name_in_context(words, at, known, german=german):
+        is_certain = not (german or word.opens or is_title)
+        if is_certain or _is_name_in_context(words, at, known, german=german):
             yield word.text
 
 
 def name_forms(text: str) -> Iterator[str]:
-    """Yield the forms in which the words of a text may recur in another, in lower case."""
+    """Yield the forms of the words of a text, in lower case, that another text may use."""
     previous: list[str] = []
     for match in _WORD.finditer(text):
         word = match[0]
@@ -161,7 +168,7 @@ def _forms(word: str) -> Iterator[str]:
 
 
 def _root(word: str) -> Iterator[str]:
-    """Yield the stem of a word, unless it is too short to be distinctive."""
+    """Yield the stem of a word if it is long enough to be distinctive."""
     root = light_stem(word)
     if len(root) > STEM_CHARS_MIN:
         yield root
@@ -185,26 +192,21 @@ def _words(line: str) -> Iterator[_NameWord]:
         yield _NameWord(match[0], match.start(), end, opens)
 
 
-def _is_title(words: list[_NameWord]) -> bool:
-    """Whether a line is a title in Capitalized Words."""
-    long = [word for word in words if len(word.text) > STEM_CHARS_MIN]
-    capitals = sum(word.capital for word in long)
-    return len(long) >= TITLED_WORDS_MIN and capitals >= TITLED_SHARE * len(long)
-
-
 def _is_known(word: str, known: AbstractSet[str]) -> bool:
-    """Whether a capitalized word is no name, or a known one."""
+    """Tell whether a capitalized word is an ordinary word or a known name."""
     lower = word.casefold().removesuffix("'s")
     if lower in _NOT_NAMES or not set(_forms(word)).isdisjoint(known):
         return True
     parts = _parts(word)
-    if len(parts) > 1 and all(_is_ordinary(part) or part in known for part in parts):
+    if len(parts) > 1 and all(
+        part in _ORDINARY_PARTS or part in known or len(part) == 1 for part in parts
+    ):
         return True
     return _is_inflection(lower, known) or _is_transposition(lower, known)
 
 
 def _is_transposition(word: str, known: AbstractSet[str]) -> bool:
-    """Whether a known name is this one with two letters transposed: Francsico.
+    """Tell whether a known name is the word with two letters transposed: Francsico.
 
     A name with another letter may be another name, as Marvin is not Martin.
     """
@@ -215,14 +217,8 @@ def _is_transposition(word: str, known: AbstractSet[str]) -> bool:
     )
 
 
-def _is_ordinary(word: str) -> bool:
-    return (
-        word in STOP_WORDS or word in COMMON_WORDS or word in ORDINARY or len(word) == 1
-    )
-
-
 def _is_inflection(word: str, known: AbstractSet[str]) -> bool:
-    """Whether a known name differs by its ending alone, as names do in many languages."""
+    """Tell whether a known name differs only in its ending, as in many languages."""
     if len(word) <= STEM_CHARS_MIN:
         return f"{AS_NAME}{word}s" in known
     for cut in range(1, ENDING_CHARS_MAX + 1):
@@ -240,7 +236,7 @@ def _is_inflection(word: str, known: AbstractSet[str]) -> bool:
 
 
 def _inflected_roots(word: str) -> Iterator[tuple[str, Sequence[str]]]:
-    """Yield possible roots of a name, each with the endings its other forms may have."""
+    """Yield possible roots of a name, each with the endings of other forms."""
     if any("а" <= char <= "я" for char in word):
         for cut in range(3):
             yield word[: len(word) - cut], _CYRILLIC_ENDINGS
@@ -251,20 +247,32 @@ def _inflected_roots(word: str) -> Iterator[tuple[str, Sequence[str]]]:
 def _is_name_in_context(
     words: list[_NameWord], at: int, known: AbstractSet[str], *, german: bool
 ) -> bool:
-    """Whether a capitalized word that may be an ordinary one has the position of a name."""
+    """Tell whether a capitalized word, perhaps an ordinary one, has the position of a name."""
     word = words[at]
     before, after = _neighbors(words, at)
     if before and before.folded in _ALL_TITLES:
         return True
-    if german and _is_german_noun(word):
+    if german and (
+        word.folded.endswith(_NOUN_ENDINGS) or word.folded in _GERMAN_THINGS
+    ):
         return False
-    if _acts(word, after) and (not german or _may_precede_subject(before)):
+    acts = word.text.endswith("'s") or (after and after.folded in _SPEECH_VERBS)
+    # A German noun has an article before it, unless it is a name.
+    may_act = not german or before is None or before.capital or _is_conjunction(before)
+    if acts and may_act:
         return True
-    if _is_unknown_name(after, known):
+    if after and after.capital and not _is_known(after.text, known):
         return True
-    if german:
-        return _is_german_name(words, at, before, after, known)
-    return _is_sentence_subject(words, at, after)
+    if not german:
+        return after is not None and word.opens and _is_subject(words, at, after)
+    if before is None:
+        return False
+    if before.folded in _PLACE_PREPOSITIONS:
+        return after is None or not after.capital
+    if at < 2 or not _is_conjunction(before):
+        return False
+    partner = words[at - 2]
+    return partner.capital and f"{AS_NAME}{partner.folded}" in known
 
 
 def _neighbors(
@@ -276,57 +284,19 @@ def _neighbors(
     return before, None if after is None or after.opens else after
 
 
-def _is_german_noun(word: _NameWord) -> bool:
-    return word.folded.endswith(_NOUN_ENDINGS) or word.folded in _GERMAN_THINGS
-
-
-def _is_unknown_name(word: _NameWord | None, known: AbstractSet[str]) -> bool:
-    return word is not None and word.capital and not _is_known(word.text, known)
-
-
-def _acts(word: _NameWord, after: _NameWord | None) -> bool:
-    """Whether a word owns something or does what people do."""
-    return word.text.endswith("'s") or bool(after and after.folded in _SPEECH_VERBS)
-
-
-def _may_precede_subject(before: _NameWord | None) -> bool:
-    """Whether a German noun after this word, if any, may be a name without an article."""
-    return before is None or before.capital or _is_conjunction(before)
-
-
-def _is_german_name(
-    words: list[_NameWord],
-    at: int,
-    before: _NameWord | None,
-    after: _NameWord | None,
-    known: AbstractSet[str],
-) -> bool:
-    """Whether a German noun is a place after "in" without an article, or joined to a person."""
-    if before is None:
+def _is_subject(words: list[_NameWord], at: int, after: _NameWord) -> bool:
+    """Tell whether an English sentence begins with a name, by the words that follow."""
+    if _is_conjunction(after) and at + 2 < len(words):
+        other = words[at + 2]
+        if other.capital and not other.opens:
+            return True
+    verb = after.text
+    if words[at].folded.endswith(_THING_ENDINGS) or not verb.islower():
         return False
-    if before.folded in _PLACE_PREPOSITIONS:
-        return after is None or not after.capital
-    return _is_conjunction(before) and at > 1 and _is_known_person(words[at - 2], known)
-
-
-def _is_sentence_subject(
-    words: list[_NameWord], at: int, after: _NameWord | None
-) -> bool:
-    """Whether a sentence begins with a name, by the words that follow."""
-    if after is None or not words[at].opens:
-        return False
-    joined = _is_conjunction(after) and _next_capital(words, at + 2)
-    return joined or _is_followed_by_verb(words[at].folded, after.text)
-
-
-def _is_followed_by_verb(lower: str, after: str) -> bool:
-    """Whether an English sentence begins with a name, by the verb that follows."""
-    if lower.endswith(_THING_ENDINGS) or not after.islower():
-        return False
-    return after in _AUXILIARIES or (
-        len(after) > STEM_CHARS_MIN
-        and after.endswith(("ed", "s"))
-        and not after.endswith("ss")
+    return verb in _AUXILIARIES or (
+        len(verb) > STEM_CHARS_MIN
+        and verb.endswith(("ed", "s"))
+        and not verb.endswith("ss")
     )
 
 
@@ -334,16 +304,7 @@ def _is_conjunction(word: _NameWord) -> bool:
     return word.folded in _CONJUNCTIONS
 
 
-def _next_capital(words: list[_NameWord], at: int) -> bool:
-    return at < len(words) and words[at].capital and not words[at].opens
-
-
-def _is_known_person(word: _NameWord, known: AbstractSet[str]) -> bool:
-    """Whether a word before "und" is a known name rather than a German noun."""
-    return word.capital and f"{AS_NAME}{word.folded}" in known
-
-
-def _unspaced_names(text: str, folded: str) -> Iterator[str]:
+def _unknown_unspaced_names(text: str, folded: str) -> Iterator[str]:
     """Yield names in scripts without capitals, recognized by the suffix after them."""
     for match in _CJK_NAME.finditer(text):
         run = match[1]
