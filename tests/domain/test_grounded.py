@@ -13,7 +13,7 @@ from mnemosyned.summary.grounding.check import (
     Problem,
     check_grounding,
     grounded_sentences,
-    is_said,
+    is_confirmed,
 )
 
 WHEN = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
@@ -58,9 +58,9 @@ def test_an_answer_without_a_fault_in_a_sentence_gains_nothing() -> None:
     ],
 )
 def test_what_nobody_said_is_in_doubt(sentence: str) -> None:
-    assert not is_said(sentence, SOURCES)
+    assert not is_confirmed(sentence, SOURCES)
 
 
 def test_what_somebody_said_may_be_told_of_them() -> None:
-    assert is_said("Ana never sold the canoe.", SOURCES)
-    assert is_said("Ben rented a cabin near Bergen.", SOURCES)
+    assert is_confirmed("Ana never sold the canoe.", SOURCES)
+    assert is_confirmed("Ben rented a cabin near Bergen.", SOURCES)

@@ -1,8 +1,4 @@
-"""Check of a model's summary.
-
-Every exact value in it must occur in its sources; of a refused answer, the sentences that may
-stay.
-"""
+"""Check of a model's summary: every exact value in it must occur in its sources."""
 
 from __future__ import annotations
 
@@ -70,7 +66,7 @@ UNGROUNDED = frozenset(
         Fault.NAME,
     )
 )
-"""Faults whose item is a value that no source contains."""
+"""Faults of a value that no source contains."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +75,7 @@ class Problem:
 
     kind: Fault
     item: str
-    """Value at fault, as written. It may hold a memory's text, so it is never logged."""
+    """Value at fault, as written; never logged, as it may hold a memory's text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +86,7 @@ class GroundingResult:
 
     @property
     def accepted(self) -> bool:
-        """Whether the summary may be kept."""
+        """True if the summary may be kept."""
         return not self.problems
 
     @property
@@ -127,10 +123,12 @@ _EXACT: tuple[tuple[Fault, re.Pattern[str]], ...] = (
     ),
 )
 _TRAILING = ".,;:!?…)]}>\"'`*_»”’、。，；：！？"
+_AROUND_HOST = re.compile(r"^(?:https?://)?(?:www\.)?|/$", re.IGNORECASE)
+"""Scheme and final slash of a URL, which a quotation may omit."""
 _GRAM = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W_]+")
 _EXEMPT_NUMBER_WORDS = frozenset(("two", "first", "second", "half", "both", "pair", "couple", "hundred",
                      "thousand", "dozen", "twice", "double"))  # fmt: skip
-"""Number words that link or count rather than state a figure."""
+"""Number words that are often no figure."""
 
 
 class Sources:
@@ -139,12 +137,12 @@ class Sources:
     def __init__(self, pieces: Sequence[Piece], *, zone: tzinfo = UTC) -> None:
         self.pieces = pieces
         self._zone = zone
-        self.text = "\n".join(_normalized(piece.text) for piece in pieces)
+        self.text = "\n".join(_normalize(piece.text) for piece in pieces)
         self.roles = tuple(dict.fromkeys(piece.role for piece in pieces if piece.role))
 
     @cached_property
     def calendar(self) -> SourceDates:
-        """Dates that the sources state, imply or have as timestamps."""
+        """Dates and timestamps of the sources, absolute or relative."""
         found = SourceDates()
         for piece in self.pieces:
             found.add(piece.text, in_zone(piece.created_at, self._zone))
@@ -168,30 +166,33 @@ class Sources:
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """Words in all forms in which a name may recur."""
+        """Words in all forms that a name may take."""
         return frozenset(
             form
             for text in (self.text, *self.roles)
-            for form in name_forms(_normalized(text))
+            for form in name_forms(_normalize(text))
         )
 
     @cached_property
-    def folded(self) -> str:
+    def folded_text(self) -> str:
         """Whole text in lower case, to find exact values in."""
         return f"{self.text}\n{' '.join(self.roles)}".casefold()
 
-    def quote(self, value: str) -> bool:
-        """Whether an exact value occurs here as a whole, in any case."""
+    def has_value(self, value: str) -> bool:
+        """Tell whether an exact value occurs as a whole, in upper or lower case."""
         wanted = value.casefold()
-        start = self.folded.find(wanted)
+        start = self.folded_text.find(wanted)
         while start >= 0:
             stop = start + len(wanted)
-            before, after = self.folded[start - 1 : start], self.folded[stop : stop + 1]
+            before, after = (
+                self.folded_text[start - 1 : start],
+                self.folded_text[stop : stop + 1],
+            )
             if not _are_joined(before, wanted[0]) and not _are_joined(
                 after, wanted[-1]
             ):
                 return True
-            start = self.folded.find(wanted, start + 1)
+            start = self.folded_text.find(wanted, start + 1)
         return False
 
 
@@ -202,15 +203,13 @@ def check_grounding(
 
     `zone` is the time zone of the sources, which decides the day of "yesterday".
     """
-    text = _normalized(summary).strip()
+    text = _normalize(summary).strip()
     if not text or not any(char.isalnum() for char in text):
         return GroundingResult((Problem(Fault.EMPTY, ""),))
     too_long = [Problem(Fault.TOO_LONG, f"{len(text)} characters")] * (
         len(text) > chars_max
     )
-    if (
-        len(text) > RUNAWAY * chars_max
-    ):  # what it says is of no interest, and takes long to read
+    if len(text) > RUNAWAY * chars_max:  # not worth the time of a check
         return GroundingResult(tuple(too_long))
     known = Sources(sources, zone=zone)
     problems = dict.fromkeys(
@@ -223,7 +222,7 @@ def _shape_problems(text: str, known: Sources) -> Iterator[Problem]:
     if is_repetitive(text, known.text):
         yield Problem(Fault.REPEATED, "")
     refusal = _REFUSAL.match(text)
-    if refusal and not known.quote(refusal[0]):
+    if refusal and not known.has_value(refusal[0]):
         yield Problem(Fault.REFUSED, refusal[0])
     if script := foreign_script(text, known.text):
         yield Problem(Fault.SCRIPT, script)
@@ -234,34 +233,36 @@ def _shape_problems(text: str, known: Sources) -> Iterator[Problem]:
 def _value_problems(text: str, known: Sources) -> Iterator[Problem]:
     """Yield every exact value that is not grounded.
 
-    A value is blanked out once it is read, so that no part of it is read as another kind.
+    A checked value is blanked out, so that no part of it is read as another kind.
     """
-    unread = _Unread(text)
+    unread = _UncheckedText(text)
     yield from _exact_problems(unread, known)
     for mention in find_mentions(unread.text):
-        if not known.calendar.has(mention) and not known.quote(mention.text):
+        if not known.calendar.has_date(mention) and not known.has_value(mention.text):
             yield Problem(Fault.DATE, mention.text)
         unread.blank_out(mention.start, mention.end)
     for number in _ungrounded_numbers(unread.text, known):
         yield Problem(Fault.NUMBER, number)
-    for name in unknown_names(unread.text, known.words, known.folded):
+    for name in unknown_names(unread.text, known.words, known.folded_text):
         yield Problem(Fault.NAME, name)
 
 
-def _exact_problems(unread: _Unread, known: Sources) -> Iterator[Problem]:
+def _exact_problems(unread: _UncheckedText, known: Sources) -> Iterator[Problem]:
     """Yield addresses, paths and identifiers that are not grounded."""
     for kind, shape in _EXACT:
         for match in shape.finditer(unread.text):
             value = match[0].rstrip(_TRAILING)
-            if not _is_stated(kind, value, known):
+            if value and not known.has_value(value):
                 if kind is Fault.IDENTIFIER and _is_composed(value, known):
                     continue
-                yield Problem(kind, value)
+                bare = _AROUND_HOST.sub("", value) if kind is Fault.URL else ""
+                if not bare or not known.has_value(bare):
+                    yield Problem(kind, value)
             unread.blank_out(match.start(), match.start() + len(value))
 
 
-class _Unread:
-    """Text whose values are blanked out as they are read."""
+class _UncheckedText:
+    """Text whose values are blanked out once they are checked."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -271,17 +272,8 @@ class _Unread:
         self.text = f"{self.text[:start]}{blank}{self.text[stop:]}"
 
 
-def _is_stated(kind: Fault, value: str, known: Sources) -> bool:
-    """Whether an exact value occurs in the sources; a URL with or without its scheme."""
-    return (
-        not value
-        or known.quote(value)
-        or (kind is Fault.URL and known.quote(_without_scheme(value)))
-    )
-
-
 def _ungrounded_numbers(text: str, known: Sources) -> Iterator[str]:
-    """Yield the numbers, in figures or words, that no source contains."""
+    """Yield the numbers, in figures or words, of no source."""
     for figure, readings in numbers(text):
         if known.numbers.isdisjoint(readings):
             yield figure
@@ -295,9 +287,9 @@ def _ungrounded_numbers(text: str, known: Sources) -> Iterator[str]:
 
 
 def is_repetitive(text: str, source: str = "") -> bool:
-    """Whether a text repeats itself, as a model does that loops.
+    """Tell whether a text repeats itself, like the output of a model in a loop.
 
-    It may repeat itself a little more than its source, such as a list of similar entries.
+    A little more repetition than in its source is fine, such as in a list of similar entries.
     """
     words = _GRAM.findall(text.casefold())
     if _repeats_sentence(text):
@@ -329,7 +321,7 @@ def _distinct_share(words: Sequence[str]) -> float:
 
 
 def _has_run(words: Sequence[str], size: int) -> bool:
-    """Whether a group of `size` words occurs four times in a row."""
+    """Tell whether a group of `size` words occurs four times in a row."""
     run = 0
     for at in range(size, len(words)):
         run = run + 1 if words[at] == words[at - size] else 0
@@ -339,7 +331,7 @@ def _has_run(words: Sequence[str], size: int) -> bool:
 
 
 def _is_composed(value: str, known: Sources) -> bool:
-    """Whether a compound such as `5-year-old` is made of words and numbers of the sources."""
+    """Tell whether all words and numbers of a compound such as `5-year-old` are in the sources."""
     figures = {digits.lstrip("0") or "0" for digits in re.findall(r"\d+", value)}
     if not figures <= known.numbers:
         return False
@@ -348,18 +340,14 @@ def _is_composed(value: str, known: Sources) -> bool:
     return plain or all(word.casefold() in known.words for word in words)
 
 
-def _without_scheme(url: str) -> str:
-    return re.sub(r"^(?:https?://)?(?:www\.)?|/$", "", url, flags=re.IGNORECASE) or url
-
-
 def _are_joined(first: str, second: str) -> bool:
-    """Whether two neighboring characters belong to one value, in scripts with spaces."""
+    """Tell whether two neighboring characters belong to one value, in scripts with spaces."""
     joined = first + second
     return joined.isascii() and first.isalnum() and second.isalnum()
 
 
-def _normalized(text: str) -> str:
-    """Normalize variants of characters: full-width figures, curly apostrophes."""
+def _normalize(text: str) -> str:
+    """Return a text with plain characters for full-width figures and curly apostrophes."""
     return unicodedata.normalize("NFKC", text).replace("’", "'").replace("‘", "'")
 
 
@@ -378,11 +366,10 @@ _NEGATION = re.compile(
 def grounded_sentences(
     answer: str, judge: Callable[[str], Sequence[Problem]], sources: Sequence[Piece]
 ) -> str:
-    """Return an answer without its faulty sentences, cut where it begins to repeat itself.
+    """Return an answer without its faulty sentences, cut at its first repetition.
 
-    Its model has invented something, so that the others are held to more than an accepted
-    answer: each word of theirs is said by whom they name, with the same negations. Empty where
-    no sentence is left, or where all are, which mends nothing.
+    As the model has invented something, the other sentences must pass `is_confirmed` too. The
+    result is empty if no sentence is left, or if none was faulty.
     """
     seen: set[str] = set()
     kept: list[str] = []
@@ -394,36 +381,28 @@ def grounded_sentences(
             break
         seen.add(key)
         faulty = any(problem.kind not in OF_THE_WHOLE for problem in judge(sentence))
-        if faulty or not is_said(sentence, sources):
+        if faulty or not is_confirmed(sentence, sources):
             dropped = True
         else:
             kept.append(f"\n{sentence}" if starts_line else f" {sentence}")
     return "".join(kept).strip() if dropped else ""
 
 
-def is_said(sentence: str, sources: Sequence[Piece]) -> bool:
-    """Whether all words of a sentence are said by those it names, and nothing is denied or affirmed."""
+def is_confirmed(sentence: str, sources: Sequence[Piece]) -> bool:
+    """Tell whether the named speakers say all words of a sentence, with the same negation."""
     roles = {piece.role for piece in sources}
     names = roles - {""}
     wanted = _stems([sentence]) - _stems(names)
-    speakers = {name for name in names if _is_named(name, sentence)} or roles
+    named = {name for name in names if re.search(rf"\b{re.escape(name)}\b", sentence)}
+    speakers = named or roles
     texts = [piece.text for piece in sources if piece.role in speakers]
     if not wanted or not wanted <= _stems(texts):
         return False
-    about = _closest_line(texts, wanted)
-    if len(wanted & _stems([about])) < SHARED_MIN * len(wanted):
-        return False
-    return bool(_NEGATION.search(sentence)) == bool(_NEGATION.search(about))
-
-
-def _is_named(name: str, sentence: str) -> bool:
-    return re.search(rf"\b{re.escape(name)}\b", sentence) is not None
-
-
-def _closest_line(texts: Iterable[str], stems: set[str]) -> str:
-    """Return the sentence of the texts that has most of the stems."""
     lines = [line for text in texts for line, _ in sentences(text)]
-    return max(lines, key=lambda line: len(stems & _stems([line])))
+    closest = max(lines, key=lambda line: len(wanted & _stems([line])))
+    if len(wanted & _stems([closest])) < SHARED_MIN * len(wanted):
+        return False
+    return bool(_NEGATION.search(sentence)) == bool(_NEGATION.search(closest))
 
 
 def _stems(texts: Iterable[str]) -> set[str]:

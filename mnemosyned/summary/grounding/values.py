@@ -21,7 +21,7 @@ NUMBER_WORDS = {
     "double": 2, "triple": 3, "both": 2, "pair": 2, "一": 1, "二": 2, "三": 3, "四": 4, "五": 5,
 }  # fmt: skip
 FIGURE_CHARS_MAX = 20
-"""Length above which a number is a code with no reading but itself."""
+"""Length above which a number is a code without other readings."""
 
 _DIGITS = re.compile(r"\d+(?:[.,:'’·]\d+)*")
 _SCALE = re.compile(
@@ -40,7 +40,7 @@ _WORDS = re.compile(r"[^\W\d_]+")
 
 
 def numbers(text: str) -> list[tuple[str, frozenset[str]]]:
-    """Return every number in figures with its readings: 1,000 is 1000 or 1.0."""
+    """Return each number in figures with its readings: 1,000 is 1000 or 1.0."""
     plain = unicodedata.normalize("NFKC", text)
     return [
         (
@@ -63,30 +63,20 @@ def _readings(written: str, after: str) -> Iterator[str]:
     half = _HALF_DAY.match(after)
     if half and written.isdigit():
         yield from clock_readings(f"{written}:00", half)
-    yield from _value_readings(written, _SCALE.match(after))
-
-
-def _value_readings(written: str, scale: re.Match[str] | None) -> Iterator[str]:
-    """Yield the values of a number, plain and multiplied by the word after it."""
-    values = [_normalized(written)]
+    values = [_normalize_number(written)]
     if _THOUSANDS.fullmatch(written):
-        values.append(_normalized(re.sub(r"\D", "", written)))
+        values.append(_normalize_number(re.sub(r"\D", "", written)))
+    scale = _SCALE.match(after)
     for value in values:
         yield value
-        if scale:
-            yield _scaled(value, (scale[1] or scale[2]).lower())
+        if scale and value.count(".") <= 1:
+            unit = (scale[1] or scale[2]).lower()
+            yield _format_number(float(value) * _SCALES.get(unit, 1e6))
 
 
-def _scaled(value: str, unit: str) -> str:
-    if not _is_float(value):
-        return value
-    return _format_number(float(value) * _SCALES.get(unit, 1e6))
-
-
-def _normalized(written: str) -> str:
-    plain = (
-        written.replace(",", ".").replace("’", ".").replace("'", ".").replace("·", ".")
-    )
+def _normalize_number(written: str) -> str:
+    """Return a number with a decimal point and without separators of thousands."""
+    plain = re.sub(r"[,’'·]", ".", written)
     whole, _, rest = plain.rpartition(".")
     if _GROUPED.fullmatch(written):
         return _format_number(float(f"{whole.replace('.', '')}.{rest}"))
@@ -95,16 +85,12 @@ def _normalized(written: str) -> str:
     return _format_number(float(plain))
 
 
-def _is_float(value: str) -> bool:
-    return value.count(".") <= 1
-
-
 def _format_number(value: float) -> str:
     return str(int(value)) if value == int(value) else repr(round(value, 6))
 
 
 def clock_readings(written: str, half: re.Match[str] | None = None) -> Iterator[str]:
-    """Yield a time of day by 24 hours; both halves of the day where none is named."""
+    """Yield a time of day in 24 hours, in both halves of the day if none is named."""
     head, _, rest = written.partition(":")
     hour = int(head)
     if half and hour <= 12:
@@ -115,7 +101,7 @@ def clock_readings(written: str, half: re.Match[str] | None = None) -> Iterator[
 
 
 def number_words(text: str) -> Iterator[tuple[str, str]]:
-    """Yield every number written as a word, with its value."""
+    """Yield each number written as a word, with its value."""
     for match in _WORDS.finditer(text):
         value = NUMBER_WORDS.get(match[0].lower())
         if value is not None:
@@ -180,66 +166,39 @@ _AHEAD = re.compile(
     rf"(?:{_U2})\s+from\s+now\b",
     re.IGNORECASE,
 )
-_NEARBY: tuple[tuple[re.Pattern[str], int, int], ...] = tuple(
-    (re.compile(shape, re.IGNORECASE), first, last)
+_NEARBY = {
+    (first, last): re.compile(shape, re.IGNORECASE)
     for first, last, shape in (
-        (
-            -1,
-            -1,
-            (
-                r"\b(?:yesterday|last night|gestern|ayer|anoche|hier|ieri|ontem|вчера)\b"
-                r"|昨日|昨天|어제"
-            ),
-        ),
-        (
-            -2,
-            -2,
-            (
-                r"\b(?:day before yesterday|vorgestern|anteayer|avant-hier|позавчера)\b"
-                r"|一昨日|前天|그저께"
-            ),
-        ),
-        (
-            1,
-            1,
-            r"\b(?:tomorrow|morgen|mañana|demain|domani|amanhã|завтра)\b|明日|明天|내일",
-        ),
-        (
-            2,
-            2,
-            (
-                r"\b(?:day after tomorrow|übermorgen|pasado mañana|après-demain|послезавтра)\b"
-                r"|明後日|后天|모레"
-            ),
-        ),
-        (
-            -14,
-            -1,
-            (
-                r"\b(?:last|past|the other) (?:week(?:end)?|day|few days)\b"
-                r"|\b(?:letzte|vorige) Woche\b|\bsemana pasada\b|\bsemaine dernière\b"
-                r"|прошлой неделе|先週|上周|지난주"
-            ),
-        ),
-        (
-            -7,
-            7,
-            (
-                r"\b(?:this|the) week(?:end)?\b|\bdiese(?:s)? Woche(?:nende)?\b|\besta semana\b"
-                r"|\bcette semaine\b|этой неделе|今週|这周|이번 주"
-            ),
-        ),
-        (
-            1,
-            14,
-            (
-                r"\bnext (?:week(?:end)?|few days)\b|\b(?:nächste|kommende) Woche\b"
-                r"|\bpróxima semana\b|\bsemaine prochaine\b|следующей неделе|来週|下周|다음 주"
-            ),
-        ),
+        (-1, -1, (
+            r"\b(?:yesterday|last night|gestern|ayer|anoche|hier|ieri|ontem|вчера)\b|昨日|昨天|어제"
+        )),
+        (-2, -2, (
+            r"\b(?:day before yesterday|vorgestern|anteayer|avant-hier|позавчера)\b"
+            r"|一昨日|前天|그저께"
+        )),
+        (1, 1, (
+            r"\b(?:tomorrow|morgen|mañana|demain|domani|amanhã|завтра)\b|明日|明天|내일"
+        )),
+        (2, 2, (
+            r"\b(?:day after tomorrow|übermorgen|pasado mañana|après-demain|послезавтра)\b"
+            r"|明後日|后天|모레"
+        )),
+        (-14, -1, (
+            r"\b(?:last|past|the other) (?:week(?:end)?|day|few days)\b"
+            r"|\b(?:letzte|vorige) Woche\b|\bsemana pasada\b|\bsemaine dernière\b"
+            r"|прошлой неделе|先週|上周|지난주"
+        )),
+        (-7, 7, (
+            r"\b(?:this|the) week(?:end)?\b|\bdiese(?:s)? Woche(?:nende)?\b|\besta semana\b"
+            r"|\bcette semaine\b|этой неделе|今週|这周|이번 주"
+        )),
+        (1, 14, (
+            r"\bnext (?:week(?:end)?|few days)\b|\b(?:nächste|kommende) Woche\b"
+            r"|\bpróxima semana\b|\bsemaine prochaine\b|следующей неделе|来週|下周|다음 주"
+        )),
     )
-)
-"""Words for days relative to the day of the text, with the first and last day they mean."""
+}  # fmt: skip
+"""Patterns of relative days, with their first and last day from the day of the text."""
 _LAST_MONTH = re.compile(
     r"\b(?:last|past|previous) month\b|(?:letzten|vorigen) Monat|mes pasado|mois dernier"
     r"|прошлом месяце|先月|上个月",
@@ -263,8 +222,8 @@ _NEXT_YEAR = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Mention:
-    """Date as far as a text gives it, with its position."""
+class DateMention:
+    """Date, perhaps without year or day, with its position in a text."""
 
     text: str
     start: int
@@ -276,7 +235,7 @@ class Mention:
 
 @dataclass(slots=True)
 class SourceDates:
-    """Days, months and years that a group of sources mentions."""
+    """Days, months and years in a group of sources."""
 
     days: set[date] = field(default_factory=set)
     months: set[tuple[int, int]] = field(default_factory=set)
@@ -284,26 +243,26 @@ class SourceDates:
     yearless: set[tuple[int | None, int | None]] = field(default_factory=set)
     """Month and day, or month alone, of every date."""
     bare: set[tuple[int | None, int | None]] = field(default_factory=set)
-    """Members of `yearless` that the sources give without a year."""
+    """Members of `yearless` without a year in the sources."""
     weekdays: set[int] = field(default_factory=set)
-    said_in: set[int] = field(default_factory=set)
-    """Years of the sources, with one before and one after."""
+    near_years: set[int] = field(default_factory=set)
+    """Years of the sources, the years before and the years after."""
 
     def add(self, text: str, said: datetime) -> None:
-        """Add a text and its time."""
+        """Add the dates of a text, relative ones by its time."""
         today = said.date()
-        self._days(today, 0, 0)
-        self.said_in.update((today.year - 1, today.year, today.year + 1))
+        self._add_days(today, 0, 0)
+        self.near_years.update((today.year - 1, today.year, today.year + 1))
         for mention in find_mentions(text):
             if mention.weekday is not None:
                 self.weekdays.add(mention.weekday)
-                self._days(today, -13, 13, only=mention.weekday)
+                self._add_days(today, -13, 13, only=mention.weekday)
             for reading in mention.readings:
-                self._take(*reading)
-        self._relative(text, today)
+                self._add_date(*reading)
+        self._add_relative(text, today)
 
-    def has(self, mention: Mention) -> bool:
-        """Whether the sources mention this date, at least as exactly."""
+    def has_date(self, mention: DateMention) -> bool:
+        """Tell whether the sources mention a date at least as exactly."""
         if mention.weekday is not None:
             return mention.weekday in self.weekdays
         return any(self._has(*reading) for reading in mention.readings)
@@ -311,7 +270,7 @@ class SourceDates:
     def _has(self, year: int | None, month: int | None, day: int | None) -> bool:
         if year is None:
             return (month, day) in self.yearless
-        near = year in self.said_in
+        near = year in self.near_years
         if month is None:
             return year in self.years
         if day is None:
@@ -320,18 +279,18 @@ class SourceDates:
             near and (month, day) in self.bare
         )
 
-    def _take(self, year: int | None, month: int | None, day: int | None) -> None:
+    def _add_date(self, year: int | None, month: int | None, day: int | None) -> None:
         if year is None:
             self.bare.update(((month, day), (month, None)))
             self.yearless.update(((month, day), (month, None)))
         elif month is None:
             self.years.add(year)
         elif day is None:
-            self._month(year, month)
+            self._add_month(year, month)
         elif found := _valid_date(year, month, day):
-            self._days(found, 0, 0)
+            self._add_days(found, 0, 0)
 
-    def _days(
+    def _add_days(
         self, today: date, first: int, last: int, *, only: int | None = None
     ) -> None:
         """Add the days from `first` to `last`, counted from today."""
@@ -341,29 +300,29 @@ class SourceDates:
                 self.days.add(day)
                 self.weekdays.add(day.weekday())
                 self.yearless.add((day.month, day.day))
-                self._month(day.year, day.month)
+                self._add_month(day.year, day.month)
 
-    def _month(self, year: int, month: int) -> None:
+    def _add_month(self, year: int, month: int) -> None:
         self.months.add((year, month))
         self.years.add(year)
         self.yearless.add((month, None))
 
-    def _relative(self, text: str, today: date) -> None:
-        for shape, first, last in _NEARBY:
+    def _add_relative(self, text: str, today: date) -> None:
+        for (first, last), shape in _NEARBY.items():
             if shape.search(text):
-                self._days(today, first, last)
+                self._add_days(today, first, last)
         for shape, sign in ((_AGO, -1), (_AHEAD, 1)):
             for match in shape.finditer(text):
-                self._step(today, match, sign)
+                self._add_distance(today, match, sign)
         for shape, sign in ((_LAST_MONTH, -1), (_NEXT_MONTH, 1)):
             if shape.search(text):
-                self._month(*_months_on(today, sign))
+                self._add_month(*_months_on(today, sign))
         for shape, sign in ((_LAST_YEAR, -1), (_NEXT_YEAR, 1)):
             if shape.search(text):
                 self.years.add(today.year + sign)
 
-    def _step(self, today: date, match: re.Match[str], sign: int) -> None:
-        """Add "three weeks ago" to within a week; months and years as such."""
+    def _add_distance(self, today: date, match: re.Match[str], sign: int) -> None:
+        """Add "three weeks ago" with a slack of six days; months and years as a whole."""
         groups = match.groupdict()
         written = (groups["n"] or groups["n2"]).lower()
         amount = sign * (int(written) if written.isdigit() else COUNTS[written])
@@ -372,11 +331,11 @@ class SourceDates:
             self.years.add(today.year + amount)
             self.months.add((today.year + amount, today.month))
         elif unit == "month":
-            self._month(*_months_on(today, amount))
+            self._add_month(*_months_on(today, amount))
         else:
             slack = 0 if unit == "day" else 6
             middle = amount * _UNIT_DAYS[unit]
-            self._days(today, middle - slack, middle + slack)
+            self._add_days(today, middle - slack, middle + slack)
 
 
 def _valid_date(year: int, month: int, day: int) -> date | None:
@@ -391,9 +350,9 @@ def _months_on(today: date, amount: int) -> tuple[int, int]:
     return months // 12, months % 12 + 1
 
 
-def find_mentions(text: str) -> list[Mention]:
-    """Find every date in a text, the fullest reading of each, in order."""
-    found: list[Mention] = []
+def find_mentions(text: str) -> list[DateMention]:
+    """Return the dates in a text in order, each in its fullest form."""
+    found: list[DateMention] = []
     taken = bytearray(len(text))
     for mention in _candidate_mentions(text):
         if not any(taken[mention.start : mention.end]):
@@ -402,7 +361,7 @@ def find_mentions(text: str) -> list[Mention]:
     return sorted(found, key=lambda mention: mention.start)
 
 
-def _candidate_mentions(text: str) -> Iterator[Mention]:
+def _candidate_mentions(text: str) -> Iterator[DateMention]:
     yield from _slashed_dates(text)
     for shape in _SHAPES:
         for match in shape.finditer(text):
@@ -410,11 +369,11 @@ def _candidate_mentions(text: str) -> Iterator[Mention]:
     for match in _DAY_SHORT.finditer(text):
         day, month = int(match[1]), int(match[2])
         if _valid_date(LEAP_YEAR, month, day):
-            yield Mention(match[0], *match.span(), ((None, month, day),))
+            yield DateMention(match[0], *match.span(), ((None, month, day),))
     yield from _months_and_weekdays(text)
 
 
-def _slashed_dates(text: str) -> Iterator[Mention]:
+def _slashed_dates(text: str) -> Iterator[DateMention]:
     """Yield dates such as `5/8/2023`, in both readings."""
     for match in _SLASHED.finditer(text):
         first, second, year = int(match[1]), int(match[3]), int(match[4])
@@ -425,34 +384,28 @@ def _slashed_dates(text: str) -> Iterator[Mention]:
             if _valid_date(year, month, day)
         ]
         if readings:
-            yield Mention(match[0], *match.span(), tuple(readings))
+            yield DateMention(match[0], *match.span(), tuple(readings))
 
 
-def _months_and_weekdays(text: str) -> Iterator[Mention]:
-    """Yield months and weekdays that occur alone."""
+def _months_and_weekdays(text: str) -> Iterator[DateMention]:
+    """Yield months and weekdays without a date."""
     for match in _ALONE.finditer(text):
         name = match[1].lower()
-        if match[1][0].isupper() and not (
-            name in _AMBIGUOUS and _begins_sentence(text, match.start())
-        ):
-            yield Mention(match[0], *match.span(), ((None, MONTHS[name], None),))
+        before = text[: match.start()].rstrip()
+        begins_sentence = not before or before[-1] in '.!?…:\n"“•-*'
+        if match[1][0].isupper() and not (name in _AMBIGUOUS and begins_sentence):
+            yield DateMention(match[0], *match.span(), ((None, MONTHS[name], None),))
     for match in _WEEKDAY.finditer(text):
         name = match[1].lower()
         if name not in _AMBIGUOUS or match[1][0].isupper():
-            yield Mention(match[0], *match.span(), (), WEEKDAYS[name])
+            yield DateMention(match[0], *match.span(), (), WEEKDAYS[name])
 
 
-def _from_match(match: re.Match[str]) -> Iterator[Mention]:
+def _from_match(match: re.Match[str]) -> Iterator[DateMention]:
     groups = match.groupdict()
     year = int(groups["y"]) if groups.get("y") else None
     named = (groups.get("m") or "").lower()
     month = MONTHS.get(named) or (int(named) if named.isdigit() else None)
     day = int(groups["d"]) if groups.get("d") else None
     if (month is None or 1 <= month <= 12) and (day is None or 1 <= day <= 31):
-        yield Mention(match[0].strip(), *match.span(), ((year, month, day),))
-
-
-def _begins_sentence(text: str, at: int) -> bool:
-    """Whether a sentence begins here, where a capital means nothing."""
-    before = text[:at].rstrip()
-    return not before or before[-1] in '.!?…:\n"“•-*'
+        yield DateMention(match[0].strip(), *match.span(), ((year, month, day),))
