@@ -22,7 +22,7 @@ from mnemosyned.search.query import (
     SearchCandidates,
     is_from_source,
     says_when,
-    source_terms,
+    stems_and_kinds,
 )
 from mnemosyned.search.weights import WEIGHTS, RankingWeights
 from mnemosyned.text.terms import has_unspaced_script
@@ -262,8 +262,8 @@ class _SignalReader:
         self._weights = weights
         self._asks_when = query.expected.time
         self._leading = weights.leading_share * best_words
-        self._asked = source_terms(query.terms)
-        self._spans = [(span, span.with_margin()) for span in query.spans]
+        self._asked = stems_and_kinds(" ".join(query.terms.words))
+        self._spans = [(span, span.widened()) for span in query.spans]
 
     def read(self, reading: _ReadCandidate, words: float) -> _Signals:
         """Return the signals of a candidate whose words are worth so much."""
