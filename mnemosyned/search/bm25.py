@@ -14,9 +14,9 @@ from mnemosyned.text.stems import WORD, fold_case, other_forms, stem, stem_prefi
 from mnemosyned.text.terms import Terms, with_words_apart
 
 READ_CHARS_MAX = 4_000
-"""As much of a text is read; the engine's score speaks for the rest."""
+"""Characters read of a text; the engine's score stands for the rest."""
 PLACES_MAX = 100
-"""So often a word is looked for in a text: one that repeats it more is a list of it."""
+"""Places of a term that are counted: a text with more of them is a list."""
 PASSAGES_MAX = 50
 """Passages of a text that are compared."""
 
@@ -25,26 +25,26 @@ class TermScores(NamedTuple):
     """Scores of a text for a question."""
 
     scores: tuple[float, ...]
-    """For each term, its BM25."""
+    """BM25 of each term."""
     phrase: float
-    """What neighboring terms of the question are worth that stand close here too."""
+    """Score of neighboring terms of the question that stand close together in the text, too."""
 
 
 class _Form(NamedTuple):
-    """One way in which a term may stand in a text."""
+    """One way to write a term."""
 
     term: int
     tokens: tuple[str, ...]
     """As typed and folded."""
     stems: tuple[str, ...]
     other: float
-    """What it is worth in another form than typed."""
+    """Weight of the form if it is written otherwise than typed."""
 
 
 class TermReader:
-    """Reads texts for the terms of one question.
+    """Reader of texts for the terms of one question.
 
-    A text is searched for the beginnings of the terms rather than parted into words: a fifth of
+    A text is searched for the beginnings of the terms rather than split into words: a fifth of
     the time.
     """
 
@@ -54,161 +54,150 @@ class TermReader:
         self._weights = weights
         self.words = terms.words
         self.idf = tuple(corpus.idf(word) for word in terms.words)
-        self.nothing = (0.0,) * len(terms.words)
-        """What a text says that says nothing."""
-        self.unread = (*self.nothing, 0.0)
-        """The same with a place for the engine's part."""
-        self._silent = TermScores(self.nothing, 0.0)
+        self.no_scores = (0.0,) * len(terms.words)
+        """Scores of a text without any term."""
         self._average = max(1.0, corpus.average_chars)
-        self._stretch = max(self._weights.passage_chars_min, round(self._average))
-        self._stretch_saturation = self._saturation(self._stretch)
-        self._most = tuple(idf * (self._weights.k1 + 1) for idf in self.idf)
+        self._passage_chars = max(weights.passage_chars_min, round(self._average))
+        self._passage_saturation = self._saturation(self._passage_chars)
+        self._score_max = tuple(idf * (weights.k1 + 1) for idf in self.idf)
         forms: dict[str, list[_Form]] = {}
         for number, word in enumerate(terms.words):
             for form in _forms_of(
                 number, word, corpus.compounds.get(word, ()), weights
             ):
                 forms.setdefault(stem_prefix(form.stems[0]), []).append(form)
-        self._forms = [(start, _FormMatcher(among)) for start, among in forms.items()]
-        self._speakers: dict[str, float] = {}
+        self._matchers = [
+            (beginning, _FormMatcher(among)) for beginning, among in forms.items()
+        ]
 
     def read(self, text: str) -> TermScores:
         """Score the beginning of a text for each term."""
         folded = fold_case(with_words_apart(text[:READ_CHARS_MAX]))
-        counts, where = self._found(folded)
-        if not where:
-            return self._silent
-        scores = list(self.nothing)
-        length = self._saturation(len(text))
+        counts, places = self._find(folded)
+        if not places:
+            return TermScores(self.no_scores, 0.0)
+        scores = list(self.no_scores)
+        saturation = self._saturation(len(text))
         for term, count in counts.items():
-            scores[term] = self._most[term] * count / (count + length)
-        if len(text) > self._stretch:
-            best = self._passage(where)
+            scores[term] = self._score_max[term] * count / (count + saturation)
+        if len(text) > self._passage_chars:
+            best = self._best_passage(places)
             for term in counts:
-                part = self._alone(term, best.get(term, 0))
-                scores[term] += self._weights.passage * (part - scores[term])
-        phrase = (
-            _phrase_score(folded, scores, where, self._weights)
-            if len(where) > 1
-            else 0.0
-        )
+                passage = self._passage_score(term, best.get(term, 0))
+                scores[term] += self._weights.passage * (passage - scores[term])
+        phrase = 0.0
+        if len(places) > 1:
+            phrase = _phrase_score(folded, scores, places, self._weights)
         return TermScores(tuple(scores), phrase)
 
-    def beyond(self, scores: Sequence[float], worth: float) -> float:
-        """Return the score of words beyond the part that is read, as of any in so long a text.
+    def unread_score(self, scores: Sequence[float], idf_sum: float) -> float:
+        """Return the score of the words beyond `READ_CHARS_MAX`, at the rate of a text so long.
 
-        `worth` is what all the words are worth that the text has, read or not.
+        `scores` are those of the part that was read, `idf_sum` counts all words of the text.
         """
         read = sum(idf for idf, score in zip(self.idf, scores, strict=True) if score)
         return (
-            max(0.0, worth - read)
+            max(0.0, idf_sum - read)
             * (self._weights.k1 + 1)
             / (1 + self._saturation(READ_CHARS_MAX))
         )
 
+    def name_scores(self, role: str) -> tuple[float, ...]:
+        """Return the idf of each term in the name of a speaker, 0 for the other terms."""
+        counts, _ = self._find(fold_case(with_words_apart(role)))
+        return tuple(idf if at in counts else 0.0 for at, idf in enumerate(self.idf))
+
+    def terms_in(self, text: str) -> set[int]:
+        """Return the terms in the beginning of a text, in any form; cheaper than `read`."""
+        folded = fold_case(with_words_apart(text[:READ_CHARS_MAX]))
+        terms: set[int] = set()
+        for beginning, matcher in self._matchers:
+            at, left = folded.find(beginning), PLACES_MAX
+            while at >= 0 and left:
+                if at == 0 or not folded[at - 1].isalnum():
+                    left -= 1
+                    found = matcher.weights_at(folded, at)
+                    if found:
+                        terms.update(term for term, _ in found)
+                        break
+                at = folded.find(beginning, at + len(beginning))
+        return terms
+
+    def _find(self, text: str) -> tuple[dict[int, float], dict[int, list[int]]]:
+        """Return the count of each term in a folded text, other forms counting less, and places."""
+        counts: dict[int, float] = {}
+        places: dict[int, list[int]] = {}
+        for beginning, matcher in self._matchers:
+            at, left = text.find(beginning), PLACES_MAX
+            while at >= 0 and left:
+                if at == 0 or not text[at - 1].isalnum():
+                    left -= 1
+                    for term, weight in matcher.weights_at(text, at):
+                        if term in counts:
+                            counts[term] += weight
+                            places[term].append(at)
+                        else:
+                            counts[term] = weight
+                            places[term] = [at]
+                at = text.find(beginning, at + len(beginning))
+        return counts, places
+
     def _saturation(self, chars: float) -> float:
-        """How often a term must stand in a text of this length to be worth half of the most."""
+        """Return the count at which a term has half of its highest score in a text so long."""
         return self._weights.k1 * (
             1 - self._weights.b + self._weights.b * chars / self._average
         )
 
-    def _alone(self, term: int, count: int) -> float:
-        """The score of a term in a stretch that stood alone."""
+    def _passage_score(self, term: int, count: int) -> float:
+        """Return the score of a term in a passage, as if the passage was the whole text."""
         count = min(count, self._weights.repeats_max)
-        return self._most[term] * count / (count + self._stretch_saturation)
+        return self._score_max[term] * count / (count + self._passage_saturation)
 
-    def _passage(self, where: Mapping[int, Sequence[int]]) -> Mapping[int, int]:
-        """How often each term stands in the best stretch of a long text."""
-        if (
-            max(map(max, where.values()))
-            < min(map(min, where.values())) + self._stretch
-        ):
-            return {term: len(found) for term, found in where.items()}
-        places = sorted([(at, term) for term, found in where.items() for at in found])
-        counts = dict.fromkeys(where, 0)
+    def _best_passage(self, places: Mapping[int, Sequence[int]]) -> Mapping[int, int]:
+        """Return the count of each term in the best passage of a long text."""
+        first = min(map(min, places.values()))
+        if max(map(max, places.values())) < first + self._passage_chars:
+            return {term: len(found) for term, found in places.items()}
+        ordered = sorted([(at, term) for term, found in places.items() for at in found])
+        counts = dict.fromkeys(places, 0)
         gains, repeats_max = self._gains, self._weights.repeats_max
         best: Mapping[int, int] = {}
         score, most, end = 0.0, 0.0, 0
-        for start, first in places[:PASSAGES_MAX]:
-            while end < len(places) and places[end][0] < start + self._stretch:
-                term = places[end][1]
+        for start, first_term in ordered[:PASSAGES_MAX]:
+            while end < len(ordered) and ordered[end][0] < start + self._passage_chars:
+                term = ordered[end][1]
                 count = counts[term] = counts[term] + 1
                 if count <= repeats_max:
                     score += gains[term][count]
                 end += 1
             if score > most:
                 best, most = counts.copy(), score
-            count = counts[first]
+            count = counts[first_term]
             if count <= repeats_max:
-                score -= gains[first][count]
-            counts[first] = count - 1
+                score -= gains[first_term][count]
+            counts[first_term] = count - 1
         return best
 
     @cached_property
     def _gains(self) -> list[list[float]]:
-        """By term, what each further place of it adds to the score of a stretch."""
+        """Gain of a passage's score by each further place, by term."""
         counts = range(1, self._weights.repeats_max + 1)
+        score = self._passage_score
         return [
-            [0.0, *(self._alone(term, n) - self._alone(term, n - 1) for n in counts)]
+            [0.0, *(score(term, count) - score(term, count - 1) for count in counts)]
             for term in range(len(self.words))
         ]
-
-    def spoken_by(self, role: str) -> float:
-        """How telling all terms together are as who said it."""
-        known = self._speakers.get(role)
-        if known is None:
-            known = self._speakers[role] = sum(self.role(role))
-        return known
-
-    def role(self, role: str) -> tuple[float, ...]:
-        """For each term, how telling it is as who said it."""
-        counts, _ = self._found(fold_case(with_words_apart(role)))
-        return tuple(idf if at in counts else 0.0 for at, idf in enumerate(self.idf))
-
-    def present(self, text: str) -> set[int]:
-        """Return the terms that the beginning of a text has, in any form; cheaper than reading."""
-        folded = fold_case(with_words_apart(text[:READ_CHARS_MAX]))
-        terms: set[int] = set()
-        for start, known in self._forms:
-            at, left = folded.find(start), PLACES_MAX
-            while at >= 0 and left:
-                if at == 0 or not folded[at - 1].isalnum():
-                    left -= 1
-                    here = known.at(folded, at)
-                    if here:
-                        terms.update(term for term, _ in here)
-                        break
-                at = folded.find(start, at + len(start))
-        return terms
-
-    def _found(self, text: str) -> tuple[dict[int, float], dict[int, list[int]]]:
-        """How often each term stands in a folded text, other forms counting less, and where."""
-        counts: dict[int, float] = {}
-        where: dict[int, list[int]] = {}
-        for start, known in self._forms:
-            at, left = text.find(start), PLACES_MAX
-            while at >= 0 and left:
-                if at == 0 or not text[at - 1].isalnum():
-                    left -= 1
-                    for term, worth in known.at(text, at):
-                        if term in counts:
-                            counts[term] += worth
-                            where[term].append(at)
-                        else:
-                            counts[term] = worth
-                            where[term] = [at]
-                at = text.find(start, at + len(start))
-        return counts, where
 
 
 def _forms_of(
     number: int, word: str, compounds: Sequence[str], weights: Bm25Weights
 ) -> list[_Form]:
+    """Return the forms of a word: as typed, irregular ones, and joined or split."""
     tokens = tuple(WORD.findall(fold_case(word)))
     if not tokens:
         return []
-    coded = any(char.isdigit() for char in word)
-    other = weights.other_form_of_code if coded else weights.other_form
+    is_code = any(char.isdigit() for char in word)
+    other = weights.other_form_of_code if is_code else weights.other_form
     forms = [_Form(number, tokens, tuple(map(stem, tokens)), other)]
     if len(tokens) == 1:
         forms += [
@@ -221,71 +210,61 @@ def _forms_of(
 
 
 class _FormMatcher:
-    """The forms of one beginning, and what the words are worth that were met with it."""
+    """Forms with one beginning, and the weights of the words that were read so far."""
 
     def __init__(self, forms: Sequence[_Form]) -> None:
         self._forms = forms
-        self._length = max(len(form.tokens) for form in forms)
-        self._met: dict[tuple[str, ...] | str, list[tuple[int, float]]] = {}
+        self._tokens_max = max(len(form.tokens) for form in forms)
+        self._weights: dict[tuple[str, ...] | str, list[tuple[int, float]]] = {}
 
-    def at(self, text: str, at: int) -> list[tuple[int, float]]:
-        """The terms that stand in a folded text where a word begins, and what each is worth."""
+    def weights_at(self, text: str, at: int) -> list[tuple[int, float]]:
+        """Return the terms at the beginning of a word in a folded text, with their weights."""
         key: tuple[str, ...] | str
-        if self._length == 1:
+        if self._tokens_max == 1:
             key = WORD.match(text, at)[0]  # type: ignore[index]  # the form begins here
         else:
             key = tuple(
-                token[0] for token in islice(WORD.finditer(text, at), self._length)
+                token[0] for token in islice(WORD.finditer(text, at), self._tokens_max)
             )
-        met = self._met.get(key)
-        if met is None:
+        weights = self._weights.get(key)
+        if weights is None:
             tokens = (key,) if isinstance(key, str) else key
-            worths = [(form.term, _form_weight(form, tokens)) for form in self._forms]
-            met = self._met[key] = [(term, worth) for term, worth in worths if worth]
-        return met
-
-
-def _form_weight(form: _Form, tokens: tuple[str, ...]) -> float:
-    """Return the weight of a form for words that begin with it."""
-    tokens = tokens[: len(form.tokens)]
-    if tokens == form.tokens:
-        return 1.0
-    return form.other if tuple(map(stem, tokens)) == form.stems else 0.0
+            weights = self._weights[key] = []
+            for form in self._forms:
+                written = tokens[: len(form.tokens)]
+                if written == form.tokens:
+                    weights.append((form.term, 1.0))
+                elif tuple(map(stem, written)) == form.stems:
+                    weights.append((form.term, form.other))
+        return weights
 
 
 def _phrase_score(
     text: str,
     scores: Sequence[float],
-    where: Mapping[int, Sequence[int]],
+    places: Mapping[int, Sequence[int]],
     weights: Bm25Weights,
 ) -> float:
-    """The lesser score of each pair of neighboring terms that stand within a few words."""
+    """Return the lesser score of each pair of neighboring terms within a few words, in sum."""
     total = 0.0
-    for number, places in where.items():
-        following = where.get(number + 1)
-        if following and _stand_close(text, places, following, weights):
-            total += min(scores[number], scores[number + 1])
+    for term, found in places.items():
+        following = places.get(term + 1)
+        if following and _stand_close(text, found, following, weights):
+            total += min(scores[term], scores[term + 1])
     return total
 
 
 def _stand_close(
     text: str, places: Sequence[int], following: Sequence[int], weights: Bm25Weights
 ) -> bool:
-    """Whether one of these places has one of the others within a few words after it."""
+    """Tell whether a place has one of `following` within a few words after it."""
     if len(following) > 1:
-        # A term has other forms, which are looked for by themselves.
-        following = sorted(following)
-    for place in places:
-        after = bisect_right(following, place)
-        if after < len(following) and _close_pairs(
-            text, place, following[after], weights
-        ):
-            return True
+        following = sorted(following)  # the forms of a term are found one by one
+    for start in places:
+        after = bisect_right(following, start)
+        if after < len(following):
+            end = following[after]
+            is_near = end - start <= weights.close_chars
+            if is_near and len(WORD.findall(text, start, end)) <= weights.close_tokens:
+                return True
     return False
-
-
-def _close_pairs(text: str, start: int, end: int, weights: Bm25Weights) -> bool:
-    return (
-        end - start <= weights.close_chars
-        and len(WORD.findall(text, start, end)) <= weights.close_tokens
-    )

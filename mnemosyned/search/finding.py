@@ -385,10 +385,7 @@ def _find_neighbors(
     around = index.around(query, best, slept=slept)
     beside: dict[int, list[tuple[int, int]]] = {}
     for match, positions in zip(best, around, strict=True):
-        beside[match.position] = [
-            (positions[at], distance)
-            for at, distance in nearest_neighbors(positions, match.position)
-        ]
+        beside[match.position] = nearest_neighbors(positions, match.position)
     near = {position for pairs in beside.values() for position, _ in pairs}
     missing = dict.fromkeys(sorted(near - known.keys()), 0.0)
     known.update((match.position, match) for match in index.matches(missing, {}))

@@ -23,21 +23,21 @@ class PlacementWeights:
     """Weights of a place in a time or an order, as shares of the best score."""
 
     source: float = 1.0
-    """To come from the source asked for, beside having every word of the subject."""
+    """The source asked for, in addition to every word of the subject."""
     mention: float = 0.5
-    """To speak of a time to come that the question names."""
+    """Mention of a time to come that the question names."""
     mentioned_name: float = 0.5
-    """A name in what somebody else says, beside what its bearer says."""
+    """A name in somebody else's words, relative to the words of its bearer."""
     first: float = 4.0
-    """The first of an order in time, beside the best score of the rest."""
+    """The first of an order in time, relative to the best score of the rest."""
     next_share: float = 0.7
-    """Share of that which each next one has; low enough that three lines do not outweigh one."""
+    """Share that each further memory has of this; low enough that one line outweighs three."""
     matching_share: float = 0.75
     """Share of the best match's words that a memory needs to be sorted by time with it."""
     long: timedelta = timedelta(days=14)
-    """A longer time has much that shares a word with any question."""
+    """A longer time has many memories that share a word with any question."""
     longest: timedelta = timedelta(days=100)
-    """A time above this is preferred, and comes first for no word."""
+    """A longer time is preferred, and comes first for no word."""
     few_words: int = 4
     """A subject of more words asks for one event, and its source is but one of its words."""
     many_words_share: float = 0.75
@@ -48,6 +48,17 @@ class PlacementWeights:
 
 WEIGHTS = PlacementWeights()
 _EPSILON = 1e-9
+
+
+class _Relevance(NamedTuple):
+    """Qualities that make a memory of the time an answer."""
+
+    subject: float
+    """Share of the subject's words, relative to the best candidate."""
+    is_asked: bool
+    """Whether the memory is of the source asked for."""
+    is_mention: bool
+    """Whether the memory mentions the time."""
 
 
 def place_by_time(
@@ -70,72 +81,29 @@ def place_by_time(
             for rank, position in enumerate(ranked)
         }
         return {**scores, **sorted_scores}
+    longest = max(span.until - span.since for span in query.spans)
+    words = len(query.subject.words)
+    least = weights.long_share if longest > weights.long else _EPSILON
+    if words > weights.few_words:
+        least = weights.many_words_share
     raised = dict(scores)
-    asked = _time_demands(query, weights)
     for position, relevance in relevances.items():
-        if bonus := _time_bonus(relevance, asked, weights):
+        subject = relevance.subject
+        is_of_subject = not words or subject >= max(least, weights.long_share)
+        is_asked = relevance.is_asked and is_of_subject and words <= weights.few_words
+        is_selected = is_asked or (relevance.is_mention and is_of_subject)
+        if is_selected or (subject >= least and longest <= weights.longest):
+            from_source = weights.source + subject if is_asked else 0.0
+            bonus = 1.0 + from_source + weights.mention * relevance.is_mention
             parts = scores[position]
             raised[position] = parts._replace(time=parts.time + best * bonus)
     return raised
 
 
-class _Relevance(NamedTuple):
-    """Qualities that make a memory of the time an answer."""
-
-    subject: float
-    """Share of the subject's words that it has, beside the most that any candidate has."""
-    is_asked: bool
-    """Whether it is of the source asked for."""
-    is_mention: bool
-    """Whether it speaks of the time."""
-
-
-class _TimeDemands(NamedTuple):
-    """Demands of a question on a memory of its time."""
-
-    longest: timedelta
-    """Length of the longest time that it names."""
-    words: int
-    """How many words say what it is about."""
-    least: float
-    """Share of these words that a memory must have."""
-
-
-def _time_demands(query: Query, weights: PlacementWeights) -> _TimeDemands:
-    longest = max(span.until - span.since for span in query.spans)
-    words = len(query.subject.words) if query.subject else 0
-    least = weights.long_share if longest > weights.long else _EPSILON
-    if words > weights.few_words:
-        least = weights.many_words_share
-    return _TimeDemands(longest, words, least)
-
-
-def _time_bonus(
-    relevance: _Relevance, asked: _TimeDemands, weights: PlacementWeights
-) -> float:
-    """Return what a memory of the time gains, as a share of the best score."""
-    subject, words = relevance.subject, asked.words
-    is_of_subject = not words or subject >= max(asked.least, weights.long_share)
-    is_asked = relevance.is_asked and is_of_subject and words <= weights.few_words
-    is_selected = is_asked or (relevance.is_mention and is_of_subject)
-    is_too_long = asked.longest > weights.longest
-    if not is_selected and (subject < asked.least or is_too_long):
-        return 0.0
-    from_source = weights.source + relevance.subject if is_asked else 0.0
-    return 1.0 + from_source + weights.mention * relevance.is_mention
-
-
-def lies_within(query: Query, match: Match, candidates: SearchCandidates) -> bool:
-    """Tell whether a memory happened in a time that the question names, or speaks of it."""
-    return match.position in candidates.mentioning or any(
-        span.since <= match.created_at < span.until for span in query.spans
-    )
-
-
 def add_period_summary(
     results: Sequence[RankedResult], candidates: SearchCandidates, *, limit: int
 ) -> list[RankedResult]:
-    """Return the results after the summary of just the period asked for, if there is one."""
+    """Return the results after the summary of exactly the period asked for, if there is one."""
     if candidates.summary is None:
         return list(results)
     score = results[0].score if results else 1.0
@@ -154,16 +122,18 @@ def misses_time(
     shown = {result.memory for result in results}
     shown.update(position for result in results for position, _ in result.lines)
     return not any(
-        match.position in shown and _is_of_both(query, match, candidates)
+        match.position in shown
+        and (not query.asked or query.asked.has(match.source))
+        and _is_of_time(query, match, candidates)
         for match in candidates.memories
     )
 
 
-def _is_of_both(query: Query, match: Match, candidates: SearchCandidates) -> bool:
-    """Tell whether a memory is of the time and the source that the question names."""
-    if query.asked and not query.asked.has(match.source):
-        return False
-    return lies_within(query, match, candidates)
+def _is_of_time(query: Query, match: Match, candidates: SearchCandidates) -> bool:
+    """Tell whether a memory happened in a time that the question names, or mentions the time."""
+    return match.position in candidates.mentioning or any(
+        span.since <= match.created_at < span.until for span in query.spans
+    )
 
 
 def _time_relevances(
@@ -174,8 +144,7 @@ def _time_relevances(
 ) -> dict[int, _Relevance]:
     """Return the relevance of each candidate of the time."""
     matches = [match for match in candidates.memories if match.position in positions]
-    subject = _QuestionSubject(query, candidates, matches, weights)
-    shares = {match.position: subject.share(match) for match in matches}
+    shares = _subject_shares(query, candidates, matches, weights)
     most = max(shares.values()) or 1.0
     return {
         match.position: _Relevance(
@@ -184,45 +153,36 @@ def _time_relevances(
             match.position in candidates.mentioning,
         )
         for match in matches
-        if not query.spans or lies_within(query, match, candidates)
+        if not query.spans or _is_of_time(query, match, candidates)
     }
 
 
-class _QuestionSubject:
-    """The words of a question that say what it is about."""
-
-    def __init__(
-        self,
-        query: Query,
-        candidates: SearchCandidates,
-        matches: Sequence[Match],
-        weights: PlacementWeights,
-    ) -> None:
-        self._reader: TermReader | None = None
-        if not query.subject:
-            return
-        self._reader = TermReader(query.subject, candidates.corpus)
-        idf = self._reader.idf
-        self._total = sum(idf)
-        self._named = {
-            role: self._reader.present(role) for role in {m.role for m in matches}
-        }
-        names = set().union(*self._named.values())
-        self._said = [
-            telling * (weights.mentioned_name if term in names else 1.0)
-            for term, telling in enumerate(idf)
-        ]
-
-    def share(self, match: Match) -> float:
-        """Return the share of the words that a memory or its speaker has, by their idf."""
-        reader = self._reader
-        if reader is None:
-            return 0.0
-        by_text = reader.present(match.content)
-        by_role = self._named[match.role]
-        had = sum(reader.idf[term] for term in by_role)
-        had += sum(self._said[term] for term in by_text - by_role)
-        return had / self._total
+def _subject_shares(
+    query: Query,
+    candidates: SearchCandidates,
+    matches: Sequence[Match],
+    weights: PlacementWeights,
+) -> dict[int, float]:
+    """Return the share of the subject's words in each memory or its speaker, by their idf."""
+    if not query.subject:
+        return {match.position: 0.0 for match in matches}
+    reader = TermReader(query.subject, candidates.corpus)
+    total = sum(reader.idf)
+    roles = {match.role for match in matches}
+    in_names = {role: reader.terms_in(role) for role in roles}
+    names = set().union(*in_names.values())
+    in_text = [
+        idf * (weights.mentioned_name if term in names else 1.0)
+        for term, idf in enumerate(reader.idf)
+    ]
+    shares: dict[int, float] = {}
+    for match in matches:
+        by_role = in_names[match.role]
+        by_text = reader.terms_in(match.content) - by_role
+        share = sum(reader.idf[term] for term in by_role)
+        share += sum(in_text[term] for term in by_text)
+        shares[match.position] = share / total
+    return shares
 
 
 def _best_in_order(
@@ -238,7 +198,8 @@ def _best_in_order(
         match
         for match in candidates.memories
         if match.position in relevances
-        and _may_be_first(match, relevances[match.position], query)
+        and (not query.asked or relevances[match.position].is_asked)
+        and (query.now is None or match.created_at <= query.now)
     ]
     best = max((relevances[match.position].subject for match in past), default=0.0)
     least = weights.matching_share * best - _EPSILON
@@ -248,10 +209,3 @@ def _best_in_order(
         reverse=query.order is not TimeOrder.EARLIEST,
     )
     return [match.position for match in alike]
-
-
-def _may_be_first(match: Match, relevance: _Relevance, query: Query) -> bool:
-    """Tell whether a memory is of the source asked for, and not of the future."""
-    if query.asked and not relevance.is_asked:
-        return False
-    return query.now is None or match.created_at <= query.now

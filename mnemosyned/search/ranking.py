@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Mapping, Sequence, Set as AbstractSet
+from collections.abc import Sequence, Set as AbstractSet
 from datetime import datetime
 from itertools import accumulate
 from typing import NamedTuple
@@ -12,11 +12,10 @@ from typing import NamedTuple
 from mnemosyned.memory.values import Episode, MemoryRecord, Tier
 from mnemosyned.search.dedup import best_level_only, collapse_repeats
 from mnemosyned.search.hits import Hit, Line
-from mnemosyned.search.placement import place_by_time
+from mnemosyned.search.placement import add_period_summary, place_by_time
 from mnemosyned.search.query import (
     BEGINNING,
     Documents,
-    Match,
     Query,
     RankedResult,
     ScoreBreakdown,
@@ -37,15 +36,15 @@ class _ScoredLine(NamedTuple):
 
 
 class _RankKey(NamedTuple):
-    """A result in its order: by score, and the later first among equals.
+    """A result with its sort key: its score, and the later first among equals.
 
-    An episode comes before the day that says the same, which has the higher number. No two have
+    An episode comes before the day with the same words, which has the higher number. No two have
     the same `number`, so that the results themselves are never compared.
     """
 
     score: float
     moment: datetime
-    """Time of the latest of what is shown."""
+    """Time of the latest memory in the result."""
     number: int
     result: RankedResult
 
@@ -55,88 +54,59 @@ def rank(
 ) -> list[RankedResult]:
     """Return the best results, best first: one for each episode, whatever matched in it."""
     if not candidates.memories and not candidates.episodes:
-        return []
-    scores = add_similarity(
-        candidate_scores(query, candidates, weights), candidates.nearness, weights
-    )
-    scores = place_by_time(query, scores, candidates)
+        return add_period_summary([], candidates, limit=query.limit)
+    scores = candidate_scores(query, candidates, weights)
+    if candidates.nearness.cosines:
+        scores = add_similarity(scores, candidates.nearness, weights)
+    if query.subject is not None:
+        scores = place_by_time(query, scores, candidates)
     matches = {match.position: match for match in candidates.memories}
-    ordered, lines = _memory_results(query, scores, matches)
-    episodes = _matching_episodes(query, candidates, lines)
-    if episodes:
-        deserving = _own_place_memories(scores, query.limit)
-    for episode in episodes:
-        own = candidates.episodes.get(episode, 0.0)
-        result = _episode_result(
-            own, lines.get(episode, ()), deserving, weights
-        )._replace(episode=episode)
-        moments = (matches[position].created_at for position, _ in result.lines)
-        latest = max(moments, default=BEGINNING)
-        ordered.append(_RankKey(result.score, latest, -episode, result))
-    ordered.sort(reverse=True)
-    results = best_level_only([place.result for place in ordered], candidates.above)
-    return collapse_repeats(
-        results, matches, limit=query.limit, lines_max=weights.lines_max
-    )
-
-
-def _memory_results(
-    query: Query,
-    scores: Mapping[int, ScoreBreakdown],
-    matches: Mapping[int, Match],
-) -> tuple[list[_RankKey], dict[int, list[_ScoredLine]]]:
-    """Part candidates into results of their own and lines of episodes."""
-    grouped = query.tier in (None, Tier.EPISODIC)
     ordered: list[_RankKey] = []
     lines: dict[int, list[_ScoredLine]] = defaultdict(list)
     for position, parts in scores.items():
         match = matches[position]
         score = sum(parts)
-        if match.episode is not None and grouped:
-            lines[match.episode].append(
-                _ScoredLine(score, position, parts, len(match.content))
-            )
+        if match.episode is not None and query.tier in (None, Tier.EPISODIC):
+            line = _ScoredLine(score, position, parts, len(match.content))
+            lines[match.episode].append(line)
         else:
             result = RankedResult(score, position, parts=parts)
             ordered.append(_RankKey(score, match.created_at, position, result))
-    return ordered, lines
-
-
-def _matching_episodes(
-    query: Query,
-    candidates: SearchCandidates,
-    lines: Mapping[int, Sequence[_ScoredLine]],
-) -> AbstractSet[int]:
-    """Return the episodes that match in their own words or in those of their originals.
-
-    If only episodes are asked for, their own words must match.
-    """
-    if query.tier is Tier.EPISODIC:
-        return candidates.episodes.keys()
-    return candidates.episodes.keys() | lines.keys()
-
-
-def _own_place_memories(
-    scores: Mapping[int, ScoreBreakdown], limit: int
-) -> AbstractSet[int]:
-    """Return the memories that would be results if each was ranked by itself."""
-    return set(
-        heapq.nlargest(
-            limit, scores, key=lambda position: (sum(scores[position]), position)
-        )
+    # If only episodes are asked for, their own words must match.
+    matched = {} if query.tier is Tier.EPISODIC else lines
+    if episodes := candidates.episodes.keys() | matched.keys():
+        ranked = ((sum(parts), position) for position, parts in scores.items())
+        best = {position for _, position in heapq.nlargest(query.limit, ranked)}
+    for episode in episodes:
+        own = candidates.episodes.get(episode, 0.0)
+        result = _episode_result(own, lines.get(episode, ()), best, weights)
+        moments = (matches[position].created_at for position, _ in result.lines)
+        latest = max(moments, default=BEGINNING)
+        result = result._replace(episode=episode)
+        ordered.append(_RankKey(result.score, latest, -episode, result))
+    ordered.sort(reverse=True)
+    results = [place.result for place in ordered]
+    if candidates.above:
+        results = best_level_only(results, candidates.above)
+    results = collapse_repeats(
+        results, matches, limit=query.limit, lines_max=weights.lines_max
     )
+    if candidates.summary is None:
+        return results
+    return add_period_summary(results, candidates, limit=query.limit)
 
 
 def _episode_result(
     own: float,
     lines: Sequence[_ScoredLine],
-    deserving: AbstractSet[int],
+    best: AbstractSet[int],
     weights: RankingWeights,
 ) -> RankedResult:
-    """Return an episode with its best lines, and with all that deserve a place by themselves.
+    """Return an episode with its best lines, and with all of its memories in `best`.
 
-    A memory shown before a sleep is shown after it, too, however many of them one episode holds.
-    Further lines are shown while they are short: the next episode may hold the answer.
+    These would be results if each memory was ranked by itself: a memory shown before a sleep is
+    shown after it, too, however many of them one episode holds. Further lines are shown while
+    they are short: the next episode may hold the answer.
     """
     if not lines:
         parts = ScoreBreakdown(summary=weights.summary_alone * own)
@@ -147,7 +117,7 @@ def _episode_result(
         line
         for rank, line in enumerate(ranked)
         if rank == 0
-        or line.position in deserving
+        or line.position in best
         or (rank < weights.lines_max and chars[rank] <= weights.lines_chars_max)
     ]
     further = sum(line.score for line in ranked[1 : weights.lines_max])
@@ -162,87 +132,76 @@ def _episode_result(
 
 
 def make_hits(
-    query: Query, places: Sequence[RankedResult], shown: Documents
+    query: Query, results: Sequence[RankedResult], documents: Documents
 ) -> list[Hit]:
-    """Return the hits of an answer; results whose memory was forgotten meanwhile are left out."""
-    answer: list[Hit] = []
-    for place in places:
-        memory = shown.memories.get(place.memory or 0)
-        episode = shown.episodes.get(place.episode or 0)
-        if memory:
-            answer.append(_memory_hit(memory, place, shown.memories, query))
-        elif episode:
-            answer.append(_episode_hit(episode, place, shown.memories, query))
-    return answer
+    """Return the hits of an answer, without results whose memory was forgotten meanwhile."""
+    hits: list[Hit] = []
+    for result in results:
+        memory = documents.memories.get(result.memory or 0)
+        shown = memory or documents.episodes.get(result.episode or 0)
+        if shown is None:
+            continue
+        lines = tuple(
+            _hit_line(line, score)
+            for position, score in result.lines
+            if (line := documents.memories.get(position))
+        )
+        explanation: dict[str, float] | None = None
+        if query.explain:
+            parts = result.parts._asdict()
+            explanation = {name: part for name, part in parts.items() if part}
+        hits.append(_hit(query, shown, result, lines, explanation))
+    return hits
 
 
-def _explanation(place: RankedResult, query: Query) -> dict[str, float] | None:
-    """The parts of a score that count, in the order in which they came about."""
-    if not query.explain:
-        return None
-    return {name: part for name, part in place.parts._asdict().items() if part}
-
-
-def _memory_hit(
-    memory: MemoryRecord,
-    place: RankedResult,
-    memories: Mapping[int, MemoryRecord],
+def _hit(
     query: Query,
+    shown: MemoryRecord | Episode,
+    result: RankedResult,
+    lines: tuple[Line, ...],
+    explanation: dict[str, float] | None,
 ) -> Hit:
+    if isinstance(shown, MemoryRecord):
+        return Hit(
+            id=shown.id,
+            tier=shown.tier,
+            score=result.score,
+            snippet=snippet(shown.content, query.terms),
+            content=shown.content,
+            created_at=shown.created_at,
+            session=shown.session,
+            source=shown.source,
+            role=shown.role,
+            lines=lines,
+            duplicates=result.duplicates,
+            explanation=explanation,
+            superseded_at=shown.superseded_at,
+            tags=shown.tags,
+        )
+    best = lines[0].content if lines else shown.content
     return Hit(
+        id=shown.id,
+        tier=Tier.EPISODIC,
+        score=result.score,
+        snippet=snippet(best, query.terms),
+        content=shown.content,
+        created_at=shown.covers_until,
+        session=shown.session,
+        source=shown.source,
+        summary_of=shown.summary_of,
+        lines=lines,
+        duplicates=result.duplicates,
+        explanation=explanation,
+    )
+
+
+def _hit_line(memory: MemoryRecord, score: float) -> Line:
+    return Line(
         id=memory.id,
-        tier=memory.tier,
-        score=place.score,
-        snippet=snippet(memory.content, query.terms),
-        content=memory.content,
         created_at=memory.created_at,
-        session=memory.session,
-        source=memory.source,
         role=memory.role,
-        lines=_hit_lines(place, memories),
-        duplicates=place.duplicates,
-        explanation=_explanation(place, query),
+        content=memory.content,
+        score=score,
         superseded_at=memory.superseded_at,
         tags=memory.tags,
-    )
-
-
-def _episode_hit(
-    episode: Episode,
-    place: RankedResult,
-    memories: Mapping[int, MemoryRecord],
-    query: Query,
-) -> Hit:
-    lines = _hit_lines(place, memories)
-    return Hit(
-        id=episode.id,
-        tier=Tier.EPISODIC,
-        score=place.score,
-        snippet=snippet(lines[0].content if lines else episode.content, query.terms),
-        content=episode.content,
-        created_at=episode.covers_until,
-        session=episode.session,
-        source=episode.source,
-        summary_of=episode.summary_of,
-        lines=lines,
-        duplicates=place.duplicates,
-        explanation=_explanation(place, query),
-    )
-
-
-def _hit_lines(
-    place: RankedResult, memories: Mapping[int, MemoryRecord]
-) -> tuple[Line, ...]:
-    return tuple(
-        Line(
-            id=memory.id,
-            created_at=memory.created_at,
-            role=memory.role,
-            content=memory.content,
-            score=score,
-            superseded_at=memory.superseded_at,
-            tags=memory.tags,
-        )
-        for position, score in place.lines
-        if (memory := memories.get(position))
     )

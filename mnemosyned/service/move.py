@@ -24,7 +24,6 @@ from mnemosyned.memory.exchange import (
     Restored,
 )
 from mnemosyned.memory.ports import SearchStore
-from mnemosyned.search.placement import add_period_summary
 from mnemosyned.search.ranking import make_hits, rank
 from mnemosyned.service.reading import query_of
 from mnemosyned.verbs.memories import Recall
@@ -294,5 +293,5 @@ def _hits(store: SearchStore, question: str, now: datetime) -> list[str]:
     """The ids that a recall without a model answers, the best first."""
     query = query_of(Recall(question), now=now)
     candidates = store.candidates(query)
-    places = add_period_summary(rank(query, candidates), candidates, limit=query.limit)
+    places = rank(query, candidates)
     return [hit.id for hit in make_hits(query, places, store.documents(places))]

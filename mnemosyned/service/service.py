@@ -24,7 +24,7 @@ from mnemosyned.memory.values import (
     Revision,
 )
 from mnemosyned.search.hits import Hit, Line
-from mnemosyned.search.placement import add_period_summary, misses_time
+from mnemosyned.search.placement import misses_time
 from mnemosyned.search.ranking import make_hits, rank
 from mnemosyned.service.backups import BackupKeeper
 from mnemosyned.service.changes import (
@@ -469,8 +469,7 @@ class MemoryService:
         note = ""
         if self._vectors:
             candidates, note = self._vectors.near(question, query, candidates)
-        results = rank(query, candidates)
-        places = add_period_summary(results, candidates, limit=query.limit)
+        places = rank(query, candidates)
         shown = self._store.search.documents(places)
         if not request.reveal:
             masked = {
@@ -480,7 +479,7 @@ class MemoryService:
         answer = make_hits(query, places, shown)
         if request.history:
             answer = with_history(self._store.memories, answer, reveal=request.reveal)
-        if misses_time(query, places, candidates):
+        if query.spans and misses_time(query, places, candidates):
             missing = missing_time_note(query, has_hits=bool(answer))
             note = f"{note}; {missing}" if note else missing
         return Recalled(answer, note, beginnings(query.terms))

@@ -36,7 +36,7 @@ def test_a_word_is_looked_for_at_a_limited_number_of_places(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     looked: list[int] = []
-    look = reading._FormMatcher.at  # noqa: SLF001 it is counted
+    look = reading._FormMatcher.weights_at  # noqa: SLF001 it is counted
 
     def counted(
         self: reading._FormMatcher, text: str, at: int
@@ -44,7 +44,7 @@ def test_a_word_is_looked_for_at_a_limited_number_of_places(
         looked.append(at)
         return look(self, text, at)
 
-    monkeypatch.setattr(reading._FormMatcher, "at", counted)  # noqa: SLF001
+    monkeypatch.setattr(reading._FormMatcher, "weights_at", counted)  # noqa: SLF001
 
     said = reader("1%1%1%1 ant").read("1%" * 1_900 + " ant" * 20)
 
