@@ -258,7 +258,7 @@ class _CandidateScorer:
             for source in {match.source for match in matches}
             if is_from_source(source, asked)
         }
-        self._spans = [(span, span.widened()) for span in query.spans]
+        self._spans = [(span, span.with_margin()) for span in query.spans]
 
     def score(
         self,

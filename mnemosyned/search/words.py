@@ -1,4 +1,4 @@
-"""Word search: the rows of each word in the index, word frequencies, and the candidates that they name.
+"""Word search: rows and frequencies of words in the index, and the candidates of a question.
 
 To score a row takes some 2 µs, and ranking reads the candidates anyway. So the index only names
 the rows of each word, the rarest first, and a row counts by the words it has. Where even so there
@@ -7,26 +7,19 @@ would be too many rows, they are looked up in steps, the rarest combinations of 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import dataclass, replace
+from itertools import combinations, islice
 from typing import NamedTuple, Protocol
 
-from mnemosyned.search.candidates import (
-    PAIR,
-    CandidateLimits,
-    candidate_words,
-    is_settled,
-    search_steps,
-    strongest_matches,
-)
-from mnemosyned.search.query import Corpus
+from mnemosyned.search.query import Corpus, Query
 from mnemosyned.text.terms import Terms, split_compound
 
 Forms = Sequence[str]
-"""Ways to write one word or code; a row has it that has any of them."""
+"""Ways to write one word or code; a row with any of them has the word."""
 Having = Sequence[Sequence[Forms]]
-"""All of these must be in a row, and of each of them any word, in any of its forms."""
+"""Words that a row must have: any word of each inner sequence, in any of its forms."""
 
 
 class WordRows(Protocol):
@@ -39,7 +32,7 @@ class WordRows(Protocol):
 
     @property
     def few(self) -> Sequence[int] | None:
-        """All rows that pass, where they are few and known; None where they are not."""
+        """All rows that pass, if they are few and known, else None."""
         ...
 
     @property
@@ -52,73 +45,82 @@ class WordRows(Protocol):
         ...
 
     def passing(self, rows: Sequence[int]) -> Collection[int]:
-        """Return those of these rows that pass the filters."""
+        """Return the rows among `rows` that pass the filters."""
         ...
 
     def expect(self, asked: Iterable[tuple[Forms, int]]) -> None:
-        """Take note of words that are asked for next, and up to how many rows of each.
+        """Take note of the words of the next calls, each with its limit of rows.
 
-        It changes no answer: an index that is far away can read them all at once.
+        It changes no answer: a distant index can read all of them at once.
         """
         ...
 
 
+# ------------------------------------------------------------------ frequencies
+
 SAMPLE = 5_000
-"""A term's frequency is counted up to here, and estimated beyond."""
+"""Rows up to which the frequency of a term is counted; beyond it is estimated."""
 FREQUENCIES_KEPT_MAX = 5_000
 SPLIT_ROWS_MAX = 100
 """A word in more memories than this is no other way to write two."""
 GROWTH = 1.2
-"""A frequency is looked up anew when the table has grown by this factor."""
+"""Growth of the table after which a frequency is looked up again."""
 
 
 class _KnownWord(NamedTuple):
-    """Rows and frequency found for a word."""
+    """Frequency and compounds of a word, at some number of memories."""
 
     frequency: int
     memories: int
-    """All memories there were then."""
+    """Number of all memories at the time of the look-up."""
     compounds: tuple[str, ...] = ()
-
-    def holds(self, count: int) -> bool:
-        """Tell whether it is still true: a word that was not found may be in the next memory."""
-        if not self.frequency:
-            return count == self.memories
-        return self.memories <= count <= self.memories * GROWTH
 
 
 class Frequencies:
-    """In how many memories a word stands, kept for the next question, from any thread."""
+    """Numbers of memories with a word, kept for the next question, from any thread."""
 
     def __init__(self) -> None:
         self._found: dict[str, _KnownWord] = {}
         self._missing: dict[str, _KnownWord] = {}
         self._version = ""
 
-    def follow(self, version: str) -> None:
-        """Drop the words that were in no memory, if somebody else may have brought them since.
+    def of(
+        self, index: WordRows, terms: Terms, count: int, *, version: str = ""
+    ) -> tuple[Corpus, dict[str, Sequence[int]]]:
+        """Return the frequency of each word, an estimate where it is common, and its compounds.
 
-        As many memories as before may be others.
+        Also return all rows of the words that had to be looked up, if they are not too many.
+        `index` is that of all memories, `count` their number. Another `version` means that another
+        process may have brought words that were in no memory.
         """
         if version != self._version:
             self._version = version
             self._missing = {}  # other threads may be adding to the former one
-
-    def of(
-        self, index: WordRows, terms: Terms, count: int
-    ) -> tuple[Corpus, dict[str, Sequence[int]]]:
-        """Return the frequency of each word, an estimate where it is common, and its compounds.
-
-        And all rows of those that had to be looked up, where they are not too many. `index` is
-        that of all memories.
-        """
+        unknown: list[tuple[Forms, int]] = [
+            ((join,), 1)
+            for _, join in terms.joins
+            if not self._known(f"+{join.lower()}", count)
+        ]
+        unknown += [
+            (terms.forms(word), SAMPLE)
+            for word in terms.words
+            if not self._known(word.lower(), count)
+        ]
+        index.expect(unknown)
+        joins: dict[str, list[str]] = {}
+        for word, join in terms.joins:
+            known = self._known(f"+{join.lower()}", count)
+            if known is None:
+                exists = bool(index.newest([[(join,)]], limit=1))
+                known = _KnownWord(int(exists), count)
+                self._keep(f"+{join.lower()}", known)
+            if known.frequency:
+                joins.setdefault(word, []).append(join)
         frequencies: dict[str, int] = {}
         compounds: dict[str, tuple[str, ...]] = {}
         rows: dict[str, Sequence[int]] = {}
-        index.expect(self._unknown(terms, count))
-        joins = self._joins(index, terms, count)
         for word in terms.words:
-            known = self._held(word.lower(), count)
+            known = self._known(word.lower(), count)
             if known is None:
                 known, found = _look_up(index, terms, word, count)
                 self._keep(word.lower(), known)
@@ -135,30 +137,13 @@ class Frequencies:
         self._found.clear()
         self._missing.clear()
 
-    def _unknown(self, terms: Terms, count: int) -> Iterator[tuple[Forms, int]]:
-        """Yield what has to be looked up, and up to how many rows of it."""
-        for _, joined in terms.joins:
-            if self._held(f"+{joined.lower()}", count) is None:
-                yield (joined,), 1
-        for word in terms.words:
-            if self._held(word.lower(), count) is None:
-                yield terms.forms(word), SAMPLE
-
-    def _joins(self, index: WordRows, terms: Terms, count: int) -> dict[str, list[str]]:
-        """Return the joined forms of a question's neighbors that some memory has, by word."""
-        joins: dict[str, list[str]] = {}
-        for word, joined in terms.joins:
-            known = self._held(f"+{joined.lower()}", count)
-            if known is None:
-                known = _KnownWord(int(_has_rows(index, joined)), count)
-                self._keep(f"+{joined.lower()}", known)
-            if known.frequency:
-                joins.setdefault(word, []).append(joined)
-        return joins
-
-    def _held(self, word: str, count: int) -> _KnownWord | None:
-        known = self._found.get(word) or self._missing.get(word)
-        return known if known and known.holds(count) else None
+    def _known(self, word: str, count: int) -> _KnownWord | None:
+        """Return a kept word if still true: a missing word may be in the next memory."""
+        known = self._found.get(word)
+        if known and known.memories <= count <= known.memories * GROWTH:
+            return known
+        missing = None if known else self._missing.get(word)
+        return missing if missing and missing.memories == count else None
 
     def _keep(self, word: str, known: _KnownWord) -> None:
         if len(self._found) + len(self._missing) >= FREQUENCIES_KEPT_MAX:
@@ -171,12 +156,13 @@ class Frequencies:
 def _look_up(
     index: WordRows, terms: Terms, word: str, count: int
 ) -> tuple[_KnownWord, Sequence[int]]:
-    """Return what the index has of a word, and its newest rows."""
+    """Return the frequency of a word in the index, and its newest rows."""
     found = index.newest([[terms.forms(word)]], limit=SAMPLE)
     compounds: tuple[str, ...] = ()
-    if len(found) <= SPLIT_ROWS_MAX and (parts := split_compound(word)):
-        compounds = _existing_forms(index, parts)
-    if compounds:
+    parts = split_compound(word) if len(found) <= SPLIT_ROWS_MAX else ()
+    if parts and index.newest([[parts]], limit=1):
+        index.expect(((part,), 1) for part in parts)
+        compounds = tuple(part for part in parts if index.newest([[(part,)]], limit=1))
         others = index.newest([[compounds]], limit=SAMPLE)
         found = sorted({*found, *others}, reverse=True)
     frequency = len(found)
@@ -186,27 +172,153 @@ def _look_up(
     return _KnownWord(frequency, count, compounds), found
 
 
-def _existing_forms(index: WordRows, forms: Forms) -> tuple[str, ...]:
-    """Return the forms that some memory has."""
-    if not _has_rows(index, *forms):
-        return ()
-    index.expect(((form,), 1) for form in forms)
-    return tuple(form for form in forms if _has_rows(index, form))
+# ------------------------------------------------------------------ limits
+
+ROUNDING = 1e-9
+"""Sums of the same numbers in another order differ by less than this share."""
 
 
-def _has_rows(index: WordRows, *forms: str) -> bool:
-    return bool(index.newest([[forms]], limit=1))
+@dataclass(frozen=True, slots=True)
+class CandidateWeights:
+    """Shares of the best score at which candidates are cut, and how many are kept."""
 
+    weak: float = 0.5
+    """Candidates below this share of the best have less room."""
+    weakest: float = 0.25
+    """Candidates below this share of the best only fill up the first results."""
+    complete_match_share: float = 0.5
+    """Share of the room for weak candidates that is left when the best has every word."""
+    per_result: int = 10
+    long_words: int = 10
+    """Words from which a question is long: they tell its candidates apart by themselves."""
+    long_share: float = 0.4
+    """Share of the candidates that a long question needs."""
+    min_total: int = 100
+    """Candidates are more than results, as the best share results and lift each other."""
+    kept_per_result: int = 4
+    widening: int = 10
+    """Factor by which more are read if most of them repeat each other."""
+    per_time_span: int = 60
+    """Further candidates for each time that the question mentions."""
+    common_share: float = 0.10
+    """Share of all memories above which a word of a long question finds no candidates."""
+    keywords_min: int = 6
+    """Rarer words that a question must have for its common ones to find none."""
+    gram: float = 0.6
+    """Weight of a character pair relative to a word."""
+
+
+WEIGHTS = CandidateWeights()
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateLimits:
+    """The number of candidates to keep."""
+
+    total: int
+    kept: int
+    """Candidates kept although some score below `weak` of the best."""
+    certain: int
+    """Candidates kept whatever they score."""
+
+    @classmethod
+    def of(cls, query: Query) -> CandidateLimits:
+        """Return the usual limits for a question."""
+        is_long = len(query.terms.words) >= WEIGHTS.long_words
+        share = WEIGHTS.long_share if is_long else 1.0
+        total = max(WEIGHTS.min_total, WEIGHTS.per_result * query.limit)
+        return cls(
+            round(share * total), WEIGHTS.kept_per_result * query.limit, query.limit
+        )
+
+    def widen(self) -> CandidateLimits:
+        """Return limits for a store in which most matches repeat each other; none are cut."""
+        total = self.total * WEIGHTS.widening
+        return CandidateLimits(total, total, total)
+
+    def for_time_span(self) -> CandidateLimits:
+        """Return the limits for matches within a time that the question mentions."""
+        return replace(self, total=min(self.total, WEIGHTS.per_time_span))
+
+
+def strongest_matches(
+    scores: Mapping[int, float], limits: CandidateLimits, *, possible: float
+) -> dict[int, float]:
+    """Return the best matches within the limits, the newest first among equals.
+
+    `possible` is the score of a match with every word of the question.
+    """
+    if not scores:
+        return {}
+    best = max(scores.values())
+    kept = limits.kept
+    if best >= possible * (1 - ROUNDING):
+        kept = max(limits.certain, round(WEIGHTS.complete_match_share * kept))
+    weak, weakest = WEIGHTS.weak * best, WEIGHTS.weakest * best
+    # Few matches are worth sorting: none below this one is kept at any rank.
+    at_kept, at_certain, at_total = _scores_at_ranks(
+        scores, (kept, limits.certain, limits.total)
+    )
+    least = max(at_total, min(weak, max(weakest, at_kept), at_certain))
+    ranked = sorted(
+        [(score, position) for position, score in scores.items() if score >= least],
+        reverse=True,
+    )
+    return {
+        position: score
+        for rank, (score, position) in enumerate(ranked[: limits.total])
+        if rank < limits.certain or score >= weak or (rank < kept and score >= weakest)
+    }
+
+
+def is_settled(
+    scores: Mapping[int, float], limits: CandidateLimits, remaining: float
+) -> bool:
+    """Tell whether a match of only the remaining words could no longer be kept.
+
+    `remaining` is the score of all words that were not searched yet.
+    """
+    if len(scores) < limits.certain:
+        return False
+    ranks = (1, limits.kept, limits.certain)
+    best, at_kept, at_certain = _scores_at_ranks(scores, ranks)
+    return at_kept > remaining or (
+        WEIGHTS.weakest * best > remaining and at_certain > remaining
+    )
+
+
+def _scores_at_ranks(scores: Mapping[int, float], ranks: Sequence[int]) -> list[float]:
+    """Return the score at each rank, best first from 1, or 0 if there are fewer matches.
+
+    There are as few different sums as the words have combinations.
+    """
+    counts = sorted(Counter(scores.values()).items(), reverse=True)
+    found: list[float] = []
+    for rank in ranks:
+        total = 0
+        for score, count in counts:
+            total += count
+            if total >= rank:
+                found.append(score)
+                break
+        else:
+            found.append(0.0)
+    return found
+
+
+# ------------------------------------------------------------------ search
 
 WALKED_MAX = 8_000
-"""So many rows a question may have in all to be found exactly, and one of its words at once."""
+"""Rows up to which the words of a question are searched exactly, and read of one word at once."""
 READ_WHOLE_SHARE = 1.5
-"""Rows of a word, for each row found, that take less time to read than to look for among those."""
+"""Rows of a word, for each row found, that take less time to read than to look up one by one."""
 TESTED_AT_ONCE = 300
-"""Rows found before that are held to a filter at once."""
+"""Rows of an earlier search that are held to a filter at once."""
 STEP_ROWS_MAX = 2_000
-"""So many rows one step of a larger question finds, the newest."""
+"""Rows that one step of a larger question finds, the newest."""
 STEPS_MAX = 12
+RAREST = 4
+PAIR = 2
 
 
 @dataclass(slots=True)
@@ -216,7 +328,7 @@ class LookedUpRows:
     rows: dict[str, Sequence[int]]
     """All rows of some words."""
     found: dict[int, float] | None = None
-    """Each row with any word and the worth of its words, where all were read."""
+    """All rows with any word and the sum of its words' idf, if all were read."""
 
 
 def top_candidates(
@@ -227,10 +339,10 @@ def top_candidates(
     limits: CandidateLimits,
     looked_up: LookedUpRows,
 ) -> tuple[dict[int, float], bool]:
-    """Candidates for any of the words with what those that they have are worth, the most first.
+    """Return candidates with the sum of their words' idf, the highest first.
 
-    And whether there may be more, for which there is no room. `looked_up` is what is known of the
-    question in all memories; it gains what is looked up here.
+    Also return whether there may be more than `limits` have room for. `looked_up` gains the rows
+    that are looked up in all memories.
     """
     frequencies = corpus.frequencies
     words = sorted(
@@ -238,14 +350,19 @@ def top_candidates(
     )
     if not words or (index.few is not None and not index.few):
         return {}, False
-    words = list(candidate_words(words, frequencies, corpus.count))
-    search = _TermRows(index, words, terms=terms, corpus=corpus)
+    # A long question leaves out its most common words; they count when candidates are read.
+    common = WEIGHTS.common_share * corpus.count
+    keywords = [word for word in words if frequencies[word] <= common]
+    if len(keywords) >= WEIGHTS.keywords_min:
+        words = keywords
+    rows = {} if index.is_filtered else looked_up.rows
+    search = _TermRows(index, words, terms=terms, corpus=corpus, rows=rows)
     if index.is_filtered and index.few is None and looked_up.found is not None:
         found = _passing_rows(index, looked_up.found, enough=limits.total)
-    elif index.is_filtered:
-        found = search.find(limits)
     else:
-        found = search.find_in_all(limits, looked_up)
+        found = search.find(limits)
+        if not index.is_filtered and not search.partial:
+            looked_up.found = found
     possible = sum(map(corpus.idf, terms.words))
     strong = strongest_matches(found, limits, possible=possible)
     return strong, search.partial or len(strong) < len(found)
@@ -254,7 +371,7 @@ def top_candidates(
 def _passing_rows(
     index: WordRows, found: Mapping[int, float], *, enough: int
 ) -> dict[int, float]:
-    """Return the rows that pass a filter, the worthiest first, until they are enough."""
+    """Return the rows that pass a filter, the highest sums first, until they are enough."""
     ranked = sorted(found, key=found.__getitem__, reverse=True)
     passing: dict[int, float] = {}
     for begin in range(0, len(ranked), TESTED_AT_ONCE):
@@ -266,14 +383,20 @@ def _passing_rows(
 
 
 class _TermRows:
-    """The words of a question, rarest first, and the rows that have them."""
+    """The words of a question, rarest first, and their rows."""
 
     def __init__(
-        self, index: WordRows, words: Sequence[str], *, terms: Terms, corpus: Corpus
+        self,
+        index: WordRows,
+        words: Sequence[str],
+        *,
+        terms: Terms,
+        corpus: Corpus,
+        rows: dict[str, Sequence[int]],
     ) -> None:
         self.partial = False
-        """Whether rows were left out that have some of the words."""
-        self.rows: dict[str, Sequence[int]] = {}
+        """Whether rows with some of the words were left out."""
+        self._rows = rows
         """All rows of the words looked up so far."""
         self._index = index
         self._words = words
@@ -281,90 +404,106 @@ class _TermRows:
         self._forms: dict[str, Forms] = {
             word: corpus.forms(terms, word) for word in words
         }
-        self._worth = {word: corpus.idf(word) for word in words}
-
-    def find_in_all(
-        self, limits: CandidateLimits, looked_up: LookedUpRows
-    ) -> dict[int, float]:
-        """Return rows of all memories; `looked_up` gains what further searches can use."""
-        self.rows = looked_up.rows
-        found = self.find(limits)
-        if not self.partial:
-            looked_up.found = found
-        return found
+        self._idf = {word: corpus.idf(word) for word in words}
 
     def find(self, limits: CandidateLimits) -> dict[int, float]:
-        """Return the rows that have some of the words, with what those words are worth."""
+        """Return the rows with some of the words, and the sum of these words' idf."""
         walked = sum(self._frequencies[word] for word in self._words)
         if self._index.few is not None or walked <= WALKED_MAX:
-            return self.counted(limits)
-        return self.stepped(limits)
+            return self._find_exactly(limits, self._words)
+        return self._find_in_steps(limits)
 
-    def counted(
-        self, limits: CandidateLimits, words: Sequence[str] = ()
+    def _find_exactly(
+        self, limits: CandidateLimits, words: Sequence[str]
     ) -> dict[int, float]:
-        """The rows that have some of the words; all that there can be room for.
+        """Return all rows with some of the words that there can be room for.
 
-        Once a row with none of the words so far would be worth too little, only those found are
-        looked for by the other words: an index holds two lists against each other much faster
-        than it names the rows of one.
+        Once a row with none of the words so far would score too low, the other words are looked
+        up among the found rows only: an index intersects two lists much faster than it names the
+        rows of one.
         """
-        words = words or self._words
-        held: dict[int, float] = {}
-        before: list[Forms] = []
-        rest = sum(self._worth[word] for word in words)
+        found: dict[int, float] = {}
+        searched: list[Forms] = []
+        remaining = sum(self._idf[word] for word in words)
         self._index.expect(
-            (self._forms[word], WALKED_MAX) for word in words if word not in self.rows
+            (self._forms[word], WALKED_MAX) for word in words if word not in self._rows
         )
         for word in words:
-            forms, worth = self._forms[word], self._worth[word]
-            frequent = self._frequencies[word] > READ_WHOLE_SHARE * len(held)
-            if frequent and word not in self.rows and is_settled(held, limits, rest):
+            forms, idf = self._forms[word], self._idf[word]
+            rows = self._rows.get(word)
+            is_frequent = self._frequencies[word] > READ_WHOLE_SHARE * len(found)
+            if rows is None and is_frequent and is_settled(found, limits, remaining):
                 self.partial = True
-                rows = self._index.newest([[forms], before], limit=WALKED_MAX)
-            else:
-                rows = self._all_rows(word)
+                rows = self._index.newest([[forms], searched], limit=WALKED_MAX)
+            elif rows is None:
+                rows = self._index.newest([[forms]], limit=WALKED_MAX)
+                if len(rows) < WALKED_MAX:
+                    self._rows[word] = rows
             for seq in rows:
-                held[seq] = held.get(seq, 0.0) + worth
-            rest -= worth
-            before.append(forms)
-        return held
+                found[seq] = found.get(seq, 0.0) + idf
+            remaining -= idf
+            searched.append(forms)
+        return found
 
-    def stepped(self, limits: CandidateLimits) -> dict[int, float]:
+    def _find_in_steps(self, limits: CandidateLimits) -> dict[int, float]:
         """Return rows for words so common that not all of their rows can be read.
 
-        The newest rows of the most telling combinations; a row keeps its best step's worth.
+        These are the newest rows of the rarest combinations; a row keeps the sum of its best step.
         """
         self.partial = True
         found: dict[int, float] = {}
-        cut = len(self._words) <= PAIR
+        is_cut = len(self._words) <= PAIR
         steps = search_steps(self._words, self._frequencies, rows_max=WALKED_MAX)
         for step in islice(steps, STEPS_MAX):
             if len(found) >= limits.kept:
                 break
             words = step.words
             if step.all_of_them or len(words) == 1:
-                if len(words) == len(self._words) and not cut:
-                    continue  # what has all words has been found by most of the rarest
-                rows = self._rows_with_all(words)
-                cut = cut or len(rows) == STEP_ROWS_MAX
+                if len(words) == len(self._words) and not is_cut:
+                    continue  # rows with all words were found by most of the rarest
+                having = [[self._forms[word]] for word in words]
+                newest = self._index.newest(having, limit=STEP_ROWS_MAX)
+                rows = dict.fromkeys(newest, sum(self._idf[word] for word in words))
+                is_cut = is_cut or len(rows) == STEP_ROWS_MAX
             else:
-                rows = self.counted(limits, words)
-            for seq, worth in rows.items():
-                found[seq] = max(worth, found.get(seq, 0.0))
+                rows = self._find_exactly(limits, words)
+            for seq, score in rows.items():
+                found[seq] = max(score, found.get(seq, 0.0))
         return found
 
-    def _rows_with_all(self, words: Sequence[str]) -> dict[int, float]:
-        """Return the newest rows that have all of some words, with what these are worth."""
-        having = [[self._forms[word]] for word in words]
-        worth = sum(self._worth[word] for word in words)
-        return dict.fromkeys(self._index.newest(having, limit=STEP_ROWS_MAX), worth)
 
-    def _all_rows(self, word: str) -> Sequence[int]:
-        """Return the rows of a word, the newest where they are too many; each word is read once."""
-        rows = self.rows.get(word)
-        if rows is None:
-            rows = self._index.newest([[self._forms[word]]], limit=WALKED_MAX)
-            if len(rows) < WALKED_MAX:
-                self.rows[word] = rows
-        return rows
+@dataclass(frozen=True, slots=True)
+class SearchStep:
+    """Words to search for together."""
+
+    words: Sequence[str]
+    all_of_them: bool
+    """Whether a match needs all of the words, or any."""
+
+
+def search_steps(
+    words: Sequence[str], frequencies: Mapping[str, int], *, rows_max: int
+) -> Iterator[SearchStep]:
+    """Yield search steps: most of the rarest words, all words, rare ones, pairs.
+
+    For questions whose words, rarest first, have too many rows to look at each. A match with all
+    words but one has three of the rarest four: four short conjunctions cost less than one for each
+    word left out. The rare words are those with at most `rows_max` rows together.
+    """
+    rarest = words[:RAREST]
+    if len(words) > PAIR:
+        for most in combinations(rarest, len(rarest) - 1):
+            yield SearchStep(most, all_of_them=True)
+    if len(words) > 1:
+        yield SearchStep(words, all_of_them=True)
+    rows = 0
+    rare: list[str] = []
+    for word in words:
+        rows += frequencies[word]
+        if rows > rows_max:
+            break
+        rare.append(word)
+    yield SearchStep(rare or words[:1], all_of_them=False)
+    if len(words) > PAIR:
+        for pair in combinations(words, PAIR):
+            yield SearchStep(pair, all_of_them=True)

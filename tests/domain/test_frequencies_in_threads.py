@@ -81,9 +81,9 @@ def test_words_are_dropped_while_other_threads_add_some() -> None:
 
     def ask(thread: int) -> None:
         for number in range(QUESTIONS):
-            frequencies.follow(f"{thread}-{number}")
             words = terms(f"lamp{thread} bell{number} mill{thread}x{number}")
-            corpus, _ = frequencies.of(SameRows(), words, 1_000)
+            version = f"{thread}-{number}"
+            corpus, _ = frequencies.of(SameRows(), words, 1_000, version=version)
             assert set(corpus.frequencies.values()) == {0}
 
     with ThreadPoolExecutor(THREADS) as pool:

@@ -12,8 +12,8 @@ from hypothesis import given, strategies as st
 from support.fakes import NOON, memory, remember_batch
 
 from mnemosyned.memory.values import Tier
-from mnemosyned.search.candidates import WEIGHTS
 from mnemosyned.search.query import Query, SearchCandidates
+from mnemosyned.search.words import WEIGHTS
 from mnemosyned.storage.sqlite import filters
 from mnemosyned.storage.sqlite.search import GAP_MIN, STRETCHES_MAX, stretches
 from mnemosyned.storage.sqlite.store import SqliteStore

@@ -15,7 +15,6 @@ from mnemosyned.memory.periods import period_of
 from mnemosyned.memory.ports import SearchStore
 from mnemosyned.memory.values import Episode, Tier
 from mnemosyned.search.bm25 import READ_CHARS_MAX
-from mnemosyned.search.candidates import overlapping_span
 from mnemosyned.search.finding import (
     COMPARED_CHARS,
     EPISODES_MAX,
@@ -28,6 +27,7 @@ from mnemosyned.search.finding import (
     asked_time,
     find_candidates,
     only_time_asked,
+    overlapping_span,
     scores_by_time,
 )
 from mnemosyned.search.query import (
