@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import operator
+import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tabulate import tabulate
 
-OUTPUT = Path(__file__).parents[2] / "build" / "bench"
+OUTPUT = Path(
+    os.environ.get("BENCH_OUTPUT", Path(__file__).parents[2] / "build" / "bench")
+)
 COMPARE = {">=": operator.ge, "<=": operator.le, "<": operator.lt}
 
 
