@@ -7,8 +7,6 @@ variables that lead clients to a daemon behind a URL.
 from __future__ import annotations
 
 import os
-import stat
-import struct
 
 SOCKET_VARIABLE = "MNEMOSYNE_SOCKET"
 SOCKET_NAME = "mnemosyned.sock"
@@ -36,22 +34,6 @@ def directory(systemd: str, xdg: str, default: str) -> str:
         return given.split(":")[0]
     base = os.environ.get(xdg) or default
     return os.path.join(base, "mnemosyned") if base else ""  # noqa: PTH118
-
-
-def foreign_owner(credentials: bytes, path: str) -> int | None:
-    """The user who listens on a socket, if that is another whom this one must not trust.
-
-    `credentials` are those that SO_PEERCRED gives. Root may also ask the daemon of another user,
-    if only that user can write to its directory.
-    """
-    _, uid, _ = struct.unpack("3i", credentials)
-    user = os.geteuid()
-    if uid in (0, user):
-        return None
-    folder = os.stat(os.path.dirname(path))  # noqa: PTH116, PTH120
-    others_write = folder.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    private = folder.st_uid == uid and not others_write
-    return None if user == 0 and private else int(uid)
 
 
 URL_VARIABLE = "MNEMOSYNE_URL"

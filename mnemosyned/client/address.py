@@ -10,9 +10,10 @@ from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
+from mnemosyned.client.http import foreign_listener
 from mnemosyned.errors import ForeignDaemon, InvalidRequest
 from mnemosyned.paths import form_fault, shown_path
-from mnemosyned.socket_path import foreign_owner, socket_path, url_from_environment
+from mnemosyned.socket_path import socket_path, url_from_environment
 
 if TYPE_CHECKING:
     from mnemosyned.client.remote import RemoteDaemon
@@ -88,8 +89,7 @@ class SocketAddress(LocalAddress):
 
     def check(self, connection: socket.socket) -> None:
         """Check that the daemon belongs to this user, or to root. Raises `ForeignDaemon`."""
-        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
-        uid = foreign_owner(credentials, self.target)
+        uid = foreign_listener(connection, self.target)
         if uid is not None:
             raise ForeignDaemon(
                 f"user {uid} listens on {self.path}, not you: nothing was sent; "

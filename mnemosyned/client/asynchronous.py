@@ -20,17 +20,15 @@ from mnemosyned.client.address import (
 )
 from mnemosyned.client.connection import (
     ATTEMPTS,
-    RECEIVED_BYTES,
     TIMEOUT_S,
-    Answer,
-    Call,
-    Unread,
+    PreparedCall,
     make_call,
-    ready,
+    prepare_request,
     result_of,
     unreachable,
 )
-from mnemosyned.client.streams import SILENCE_S, EventReader, request_for
+from mnemosyned.client.http import RECEIVED_BYTES, HttpResponse, Unread
+from mnemosyned.client.streams import SILENCE_S, EventReader, events_request
 from mnemosyned.verbs.facade import AsyncVerbs
 from mnemosyned.verbs.request import Request
 from mnemosyned.verbs.upkeep import Event
@@ -284,13 +282,13 @@ class AsyncClient(AsyncVerbs):
 
     async def call(self, request: Request[R]) -> R:
         """Run one verb. Raises what the daemon raised, and `DaemonUnreachable`."""
-        request = ready(request)
+        request = prepare_request(request)
         call = make_call(
             request, timeout_s=self._timeout_s, headers=self._address.headers
         )
         try:
             async with asyncio.timeout(call.timeout_s), self._turn():
-                answer = await self._answer(call)
+                answer = await self._send_call(call)
         except OSError as error:
             raise unreachable(error, self._address) from error
         return result_of(request, answer, self._address)
@@ -313,7 +311,7 @@ class AsyncClient(AsyncVerbs):
         """Yield the events of one connection, to its end."""
         try:
             with contextlib.closing(await open_channel(self._address)) as channel:
-                await channel.send(request_for(after, self._address.headers))
+                await channel.send(events_request(after, self._address.headers))
                 while not reader.ended:
                     async with asyncio.timeout(SILENCE_S):
                         data = await channel.receive(RECEIVED_BYTES)
@@ -327,47 +325,41 @@ class AsyncClient(AsyncVerbs):
         loop = asyncio.get_running_loop()
         return self._turns.setdefault(loop, asyncio.Semaphore(self._connections))
 
-    async def _answer(self, call: Call) -> Answer:
+    async def _send_call(self, call: PreparedCall) -> HttpResponse:
         """Send a call over an idle connection, or over a new one where that fails."""
         if call.repeatable and (idle := self._idle.take()):
             with contextlib.suppress(ConnectionError):
-                return await self._exchange(idle, call.data)
+                return await self._exchange_over(idle, call.data)
         for _ in range(ATTEMPTS - 1):
             with contextlib.suppress(Unread):
-                return await self._exchange(
+                return await self._exchange_over(
                     await open_channel(self._address), call.data
                 )
-        return await self._exchange(await open_channel(self._address), call.data)
+        return await self._exchange_over(await open_channel(self._address), call.data)
 
-    async def _exchange(self, channel: Channel, data: bytes) -> Answer:
-        """One call and its answer; the connection is kept for the next, or closed."""
+    async def _exchange_over(self, channel: Channel, data: bytes) -> HttpResponse:
+        """Send a request over a channel; keep the channel for the next call, or close it.
+
+        Raises `Unread` if the request can be sent again. Sockets and not streams: a stream that
+        cannot send loses the daemon's reason, which has come.
+        """
+        sent = False
+        response = HttpResponse()
         try:
-            answer = await _exchange(
-                channel, data, reset_is_unread=self._address.reset_is_unread
-            )
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                await channel.send(data)
+                sent = True
+            while not response.is_complete:
+                response.feed(await channel.receive(RECEIVED_BYTES), sent=sent)
+        except ConnectionResetError as error:
+            channel.close()
+            proves_unread = self._address.reset_is_unread
+            raise response.broken(sent=sent and not proves_unread) from error
         except BaseException:  # a cancelled call, too, must not leave half an answer
             channel.close()
             raise
-        if answer.stays_open:
+        if response.stays_open:
             self._idle.put(channel)
         else:
             channel.close()
-        return answer
-
-
-async def _exchange(channel: Channel, data: bytes, *, reset_is_unread: bool) -> Answer:
-    """Send a request and read its answer. Raises `Unread` where it may be sent again.
-
-    Sockets and not streams: a stream that cannot send loses the daemon's reason, which has come.
-    """
-    sent = False
-    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-        await channel.send(data)
-        sent = True
-    answer = Answer()
-    try:
-        while not answer.feed(await channel.receive(RECEIVED_BYTES), sent=sent):
-            pass
-    except ConnectionResetError as error:
-        raise answer.broken(sent=sent and not reset_is_unread) from error
-    return answer
+        return response

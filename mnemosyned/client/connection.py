@@ -14,6 +14,13 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 import msgspec
 
 from mnemosyned.client.address import IdleConnections, address_of
+from mnemosyned.client.http import (
+    RECEIVED_BYTES,
+    HttpResponse,
+    SpeaksTls,
+    Unread,
+    exchange,
+)
 from mnemosyned.errors import (
     DaemonUnreachable,
     ForeignDaemon,
@@ -41,35 +48,21 @@ TIMEOUT_S = 60.0
 LONG_TIMEOUT_S = 3_600.0
 ATTEMPTS = 5
 """Attempts to send a request that the daemon hung up on before it had read it."""
-HEAD_BYTES_MAX = 64 * 1024
-TLS_ALERT = b"\x15\x03"
-RECEIVED_BYTES = 64 * 1024
-"""Bytes asked of a socket at a time."""
 
 
-class Unread(ConnectionError):
-    """The daemon hung up before it had read the whole request: it has done nothing of it."""
-
-
-class NoAnswer(ConnectionError):
-    """The daemon hung up amid its answer, or what came is none."""
-
-
-class SpeaksTls(NoAnswer):
-    """An alert of TLS came, where HTTP was spoken in the clear."""
-
-
-class Call(msgspec.Struct, frozen=True):
-    """A request as it is sent."""
+class PreparedCall(msgspec.Struct, frozen=True):
+    """A request as bytes, with its time limit."""
 
     data: bytes
     """Head and body."""
     timeout_s: float
     repeatable: bool
-    """Whether sending it again cannot do its work twice."""
+    """True if a second sending cannot do the work twice."""
 
 
-def make_call(request: Request[Any], *, timeout_s: float, headers: bytes) -> Call:
+def make_call(
+    request: Request[Any], *, timeout_s: float, headers: bytes
+) -> PreparedCall:
     """Write a checked request as HTTP. Each of `headers` ends with a line break."""
     body = msgspec.json.encode(request)
     head = (
@@ -77,20 +70,17 @@ def make_call(request: Request[Any], *, timeout_s: float, headers: bytes) -> Cal
         b"Content-Length: %d\r\n\r\n"
     )
     name = request.verb_name().encode()
-    return Call(
+    return PreparedCall(
         data=head % (name, headers, len(body)) + body,
         timeout_s=LONG_TIMEOUT_S if request.takes_long else timeout_s,
-        repeatable=_is_repeatable(request),
+        repeatable=getattr(request, "dry_run", False)
+        or not request.writes
+        or request.repeatable,
     )
 
 
-def _is_repeatable(request: Request[Any]) -> bool:
-    previewed = getattr(request, "dry_run", False)
-    return previewed or not request.writes or request.repeatable
-
-
-def ready(request: Request[R]) -> Request[R]:
-    """Check a request and give its memories their ids, so that sending them again is safe."""
+def prepare_request(request: Request[R]) -> Request[R]:
+    """Check a request and give its memories ids, so that a second sending stores nothing twice."""
     return _with_ids(checked(request))
 
 
@@ -104,72 +94,14 @@ def _with_ids(request: Request[R]) -> Request[R]:
     return cast("Request[R]", msgspec.structs.replace(request, **changes))
 
 
-class Answer:
-    """One answer, put together from what a socket brings."""
-
-    def __init__(self) -> None:
-        self.status = 0
-        self.stays_open = True
-        """Whether the connection may carry another request."""
-        self._data = bytearray()
-        self._begin = 0
-        """Where the body begins; 0 until the head has come."""
-        self._end = 0
-
-    @property
-    def body(self) -> bytes:
-        """The body of a whole answer."""
-        return bytes(memoryview(self._data)[self._begin : self._end])
-
-    def feed(self, data: bytes, *, sent: bool) -> bool:
-        """Add what has come, nothing being the end; tell whether the answer is whole.
-
-        Raises `Unread` and `NoAnswer`. `sent` is whether the whole request went out.
-        """
-        self._data += data
-        if self._data.startswith(TLS_ALERT):
-            raise SpeaksTls("the answer is an alert of TLS")
-        if not data:
-            raise self.broken(sent=sent)
-        if not self._begin:
-            self._read_head()
-        return bool(self._begin) and len(self._data) >= self._end
-
-    def broken(self, *, sent: bool) -> ConnectionError:
-        """The error of a connection that ended here, without a reset if all was `sent`."""
-        if self._data or sent:
-            return NoAnswer("the connection ended before the answer did")
-        return Unread("the connection ended before the request was read")
-
-    def _read_head(self) -> None:
-        end = self._data.find(b"\r\n\r\n", 0, HEAD_BYTES_MAX)
-        if end < 0:
-            if len(self._data) >= HEAD_BYTES_MAX:
-                raise NoAnswer("the head of the answer does not end")
-            return
-        first, *lines = self._data[:end].decode("latin-1").split("\r\n")
-        fields = (line.lower().partition(":") for line in lines)
-        headers = {name: value.strip() for name, _, value in fields}
-        try:
-            version, status, *_ = first.split(" ")
-            self.status, length = int(status), int(headers["content-length"])
-        except (ValueError, KeyError):
-            version, length = "", -1
-        if version != "HTTP/1.1" or length < 0:
-            raise NoAnswer(f"this is not an answer of a daemon: {first[:100]!r}")
-        self.stays_open = headers.get("connection") != "close"
-        self._begin = end + 4
-        self._end = self._begin + length
-
-
-def result_of(request: Request[R], answer: Answer, address: Address) -> R:
+def result_of(request: Request[R], answer: HttpResponse, address: Address) -> R:
     """The result that an answer holds. Raises what the daemon raised."""
     if answer.status == 200:
         return parse_result(type(request), answer.body)
     raise refusal_of(answer.status, answer.body, address)
 
 
-def text_of(answer: Answer, address: Address) -> str:
+def text_of(answer: HttpResponse, address: Address) -> str:
     """The text that an answer holds. Raises what the daemon raised."""
     if answer.status == 200:
         return answer.body.decode()
@@ -272,12 +204,12 @@ class Connection:
 
     def call(self, request: Request[R]) -> R:
         """Run one verb. Raises what the daemon raised, and `DaemonUnreachable`."""
-        request = ready(request)
+        request = prepare_request(request)
         call = make_call(
             request, timeout_s=self._timeout_s, headers=self._address.headers
         )
         try:
-            answer = self._answer(call)
+            answer = self._send_call(call)
         except OSError as error:
             raise unreachable(error, self._address) from error
         return result_of(request, answer, self._address)
@@ -310,13 +242,13 @@ class Connection:
         """Yield the events of one connection, to its end."""
         from mnemosyned.client.streams import (  # noqa: PLC0415 the same  # noqa: PLC0415 the same
             SILENCE_S,
-            request_for,
+            events_request,
         )
 
         try:
             with self._address.connect(self._timeout_s) as connection:
                 connection.settimeout(SILENCE_S)
-                connection.sendall(request_for(after, self._address.headers))
+                connection.sendall(events_request(after, self._address.headers))
                 while not reader.ended:
                     yield from reader.feed(connection.recv(RECEIVED_BYTES))
         except OSError as error:
@@ -328,28 +260,30 @@ class Connection:
         Raises `DaemonUnreachable`, and `MnemosynedError` where there is no such page.
         """
         head = f"GET {path} HTTP/1.1\r\n".encode() + self._address.headers + b"\r\n"
-        call = Call(data=head, timeout_s=self._timeout_s, repeatable=True)
+        call = PreparedCall(data=head, timeout_s=self._timeout_s, repeatable=True)
         try:
-            answer = self._answer(call)
+            answer = self._send_call(call)
         except OSError as error:
             raise unreachable(error, self._address) from error
         return text_of(answer, self._address)
 
-    def _answer(self, call: Call) -> Answer:
+    def _send_call(self, call: PreparedCall) -> HttpResponse:
         """Send a call over an idle connection, or over a new one where that fails."""
         if call.repeatable and (idle := self._idle.take()):
             with contextlib.suppress(ConnectionError):
-                return self._exchange(idle, call)
+                return self._exchange_over(idle, call)
         for _ in range(ATTEMPTS - 1):
             with contextlib.suppress(Unread):
-                return self._exchange(self._address.connect(call.timeout_s), call)
-        return self._exchange(self._address.connect(call.timeout_s), call)
+                return self._exchange_over(self._address.connect(call.timeout_s), call)
+        return self._exchange_over(self._address.connect(call.timeout_s), call)
 
-    def _exchange(self, connection: socket.socket, call: Call) -> Answer:
+    def _exchange_over(
+        self, connection: socket.socket, call: PreparedCall
+    ) -> HttpResponse:
         """One call and its answer; the connection is kept for the next, or closed."""
         try:
             connection.settimeout(call.timeout_s)
-            answer = _exchange(
+            answer = exchange(
                 connection, call.data, reset_is_unread=self._address.reset_is_unread
             )
         except BaseException:
@@ -360,24 +294,3 @@ class Connection:
         else:
             connection.close()
         return answer
-
-
-def _exchange(
-    connection: socket.socket, data: bytes, *, reset_is_unread: bool
-) -> Answer:
-    """Send a request and read its answer. Raises `Unread` where it may be sent again.
-
-    A daemon that refuses a large body hangs up before its end; the reason can still be read. The
-    kernel resets a connection that is closed before all that was sent to it was read.
-    """
-    sent = False
-    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-        connection.sendall(data)
-        sent = True
-    answer = Answer()
-    try:
-        while not answer.feed(connection.recv(RECEIVED_BYTES), sent=sent):
-            pass
-    except ConnectionResetError as error:
-        raise answer.broken(sent=sent and not reset_is_unread) from error
-    return answer

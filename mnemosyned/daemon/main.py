@@ -8,6 +8,7 @@ import socket
 import sys
 import time
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
+from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ import click
 from mnemosyned import process_memory
 from mnemosyned.assembly.build import OpenMemory, check_settings, open_memory
 from mnemosyned.cli.output.terminal import say
+from mnemosyned.client.http import exchange
 from mnemosyned.config import Config, config_file, load_config, with_default_model
 from mnemosyned.daemon.http.listening import Listener, listening
 from mnemosyned.daemon.http.protocol import SocketAccess, bearer_token
@@ -45,19 +47,18 @@ if TYPE_CHECKING:
 
 
 HEALTH_TIMEOUT_S = 5.0
-HEALTH_REQUEST = f"GET {HEALTH_PATHS[0]} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
 
 
 def answers_health_check(path: Path) -> bool:
     """Ask over the socket; the event loop answers without a thread of the pool."""
+    head = f"GET {HEALTH_PATHS[0]} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
     with socket.socket(
         socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC
     ) as probe:
         probe.settimeout(HEALTH_TIMEOUT_S)
         try:
             probe.connect(str(path))
-            probe.sendall(HEALTH_REQUEST)
-            return probe.recv(64).startswith(b"HTTP/1.1 200 ")
+            return exchange(probe, head.encode()).status == HTTPStatus.OK
         except OSError:
             return False
 

@@ -18,7 +18,7 @@ from e2e.daemons import WAIT_S, Daemon, UnixConnection, eventually, short_room
 from e2e.scripted_daemon import scripted
 
 from mnemosyned import AsyncClient, Client, DaemonUnreachable, Event, EventKind
-from mnemosyned.client.connection import RECEIVED_BYTES
+from mnemosyned.client.http import RECEIVED_BYTES
 from mnemosyned.daemon.resources import written
 
 GAUGE = "mnemosyned_streams "

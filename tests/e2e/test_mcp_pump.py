@@ -40,6 +40,8 @@ def test_it_loads_little_and_nothing_of_the_memory() -> None:
         "mnemosyned.agents",
         "mnemosyned.agents.mcp",
         "mnemosyned.agents.mcp.pump",
+        "mnemosyned.client",
+        "mnemosyned.client.http",
     }
     heavy = {"asyncio", "click", "http.client", "json", "msgspec", "pathlib", "re"}
     assert not heavy & loaded

@@ -15,14 +15,14 @@ import sys
 import time
 
 from mnemosyned.agents.hooks import spool
-from mnemosyned.socket_path import foreign_owner, socket_path
+from mnemosyned.client.http import exchange, foreign_listener
+from mnemosyned.socket_path import socket_path
 
 HOOKS_PATH = "/hooks"
 OK = 200
 REFUSED = 400
 FAILED = 500
 ANSWER_BYTES_MAX = 1 << 20
-CREDENTIALS_BYTES = 12
 
 
 def is_refused(status: int) -> bool:
@@ -41,36 +41,12 @@ def post(path: str, body: bytes) -> tuple[int, bytes]:
     )
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.connect(path)
-        _check_peer(connection, path)
-        connection.sendall(head.encode() + body)
-        received = b""
-        while chunk := connection.recv(1 << 16):
-            received += chunk
-            if len(received) > ANSWER_BYTES_MAX:
-                raise OSError("the answer is too long")
-    return _parse_response(received)
-
-
-def _check_peer(connection: socket.socket, path: str) -> None:
-    """Check that the daemon is this user's, or root's. Raises `PermissionError`."""
-    credentials = connection.getsockopt(
-        socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS_BYTES
-    )
-    if foreign_owner(credentials, path) is not None:
-        raise PermissionError("another user listens there")
-
-
-def _parse_response(received: bytes) -> tuple[int, bytes]:
-    head, end, body = received.partition(b"\r\n\r\n")
-    lines = head.lower().split(b"\r\n")
-    lengths = [
-        int(line.partition(b":")[2])
-        for line in lines[1:]
-        if line.startswith(b"content-length:")
-    ]
-    if not end or lengths != [len(body)]:
-        raise OSError("the daemon hung up")
-    return int(lines[0].split()[1]), body
+        if foreign_listener(connection, path) is not None:
+            raise PermissionError("another user listens there")
+        response = exchange(
+            connection, head.encode() + body, bytes_max=ANSWER_BYTES_MAX
+        )
+    return response.status, response.body
 
 
 STDIN_S = 1.0

@@ -14,7 +14,16 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
-from mnemosyned.socket_path import foreign_owner, socket_path
+from mnemosyned.client.http import (
+    EventBlocks,
+    HttpResponse,
+    NoAnswer,
+    Unread,
+    foreign_listener,
+    receive_parts,
+    send_request,
+)
+from mnemosyned.socket_path import URL_VARIABLE, socket_path
 
 TYPE_CHECKING = False
 """Type checkers take it for true; `typing`, which has it too, takes 10 ms to load."""
@@ -23,7 +32,7 @@ if TYPE_CHECKING:
     from mnemosyned.client.remote import RemoteDaemon
 
 
-UNAUTHORIZED = 401
+ACCEPTED, UNAUTHORIZED, NOT_FOUND = 202, 401, 404
 IDLE_MAX = 2
 """Idle connections kept: each counts against the daemon's limit."""
 ATTEMPTS = 4
@@ -34,84 +43,52 @@ RETRY_S = 0.05
 HUNG_UP = (
     "the daemon hung up before it answered; look whether it was done, then try again"
 )
-ANSWER_HEAD_BYTES_MAX = 1 << 16
-PIECE_BYTES = 1 << 16
 
 
 class DaemonLost(Exception):
     """No daemon answers; the message says why."""
 
 
-class _Unread(Exception):
-    """The daemon hung up before it had read the message: it has done nothing of it."""
-
-
 class Answer:
-    """One answer, while its connection is read."""
+    """One answer of the daemon, received while its messages are read."""
 
-    def __init__(self, connection: Connection, status: int) -> None:
+    def __init__(self, connection: Connection, response: HttpResponse) -> None:
         self._connection = connection
-        self.status = status
-        self.headers: dict[str, str] = {}
+        self._response = response
+        self.headers = response.headers
 
     @property
-    def is_stream(self) -> bool:
-        """Whether messages come one by one, as events."""
-        return self.headers.get("content-type", "").startswith("text/event-stream")
+    def is_unauthorized(self) -> bool:
+        """True if the daemon refused the token."""
+        return self._response.status == UNAUTHORIZED
 
     @property
     def is_last(self) -> bool:
-        """Whether the daemon hangs up after this answer."""
-        length = self.headers.get("content-length")
-        framed = length is not None or self._is_chunked or self.status == 202
-        return not framed or self.headers.get("connection", "").lower() == "close"
-
-    @property
-    def _is_chunked(self) -> bool:
-        return self.headers.get("transfer-encoding", "").lower() == "chunked"
+        """True if the daemon hangs up after this answer."""
+        return not self._response.stays_open
 
     def messages(self) -> Iterator[bytes]:
         """Yield each message as it comes. Raises `DaemonLost` if they break off."""
-        if self.is_stream:
-            yield from events(self._pieces())
-            return
-        body = b"".join(self._pieces())
+        response = self._response
+        parts = receive_parts(self._connection.socket, response)
+        try:
+            if self.headers.get("content-type", "").startswith("text/event-stream"):
+                blocks = EventBlocks(bytes_max=LINE_BYTES_MAX)
+                for part in parts:
+                    yield from blocks.feed(part)
+                return
+            body = b"".join(parts)
+        except NoAnswer as error:
+            raise DaemonLost("the daemon hung up within its answer") from error
         if body.startswith((b'{"jsonrpc"', b"[")):
             yield body
-        elif self.status != 202 or body:
-            raise DaemonLost(_reason(self.status, body))
-
-    def _pieces(self) -> Iterator[bytes]:
-        """Yield the body, as it comes."""
-        if self._is_chunked:
-            yield from self._chunks()
-            return
-        length = self.headers.get("content-length")
-        if length is None and not self.is_last:
-            return
-        remaining = int(length) if length is not None else -1
-        while remaining:  # ends with the body, or the connection
-            piece = self._connection.read_some(
-                PIECE_BYTES if remaining < 0 else min(remaining, PIECE_BYTES)
+        elif response.status == NOT_FOUND:
+            raise DaemonLost(
+                "the daemon that runs is older than this program; restart it"
             )
-            if not piece:
-                if remaining > 0:
-                    raise DaemonLost("the daemon hung up within its answer")
-                return
-            remaining -= len(piece) if remaining > 0 else 0
-            yield piece
-
-    def _chunks(self) -> Iterator[bytes]:
-        while size := int(self._connection.line().partition(b";")[0] or b"x", 16):
-            remaining = size
-            while remaining:
-                piece = self._connection.read_some(remaining)
-                if not piece:
-                    raise DaemonLost("the daemon hung up within its answer")
-                remaining -= len(piece)
-                yield piece
-            self._connection.line()
-        self._connection.line()
+        elif response.status != ACCEPTED or body:
+            words = body[:500].decode("utf-8", "replace")
+            raise DaemonLost(f"the daemon answered {response.status}: {words}")
 
 
 class Endpoint:
@@ -154,10 +131,15 @@ class SocketEndpoint(Endpoint):
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             connection.connect(self._path)
-            _check_owner(connection, self._path)
+            uid = foreign_listener(connection, self._path)
         except BaseException:
             connection.close()
             raise
+        if uid is not None:
+            connection.close()
+            raise DaemonLost(
+                f"user {uid} listens on {self._path}, not you: nothing was sent"
+            )
         return connection
 
     def lost(self, error: OSError) -> str:
@@ -173,7 +155,6 @@ class Connection:
     def __init__(self, way: Endpoint) -> None:
         self.socket = way.open()
         self._reset_is_unread = way.reset_is_unread
-        self._input = self.socket.makefile("rb")
 
     @property
     def is_open(self) -> bool:
@@ -183,36 +164,15 @@ class Connection:
         pending = getattr(self.socket, "pending", None)  # of TLS: what is read already
         return not ready.poll(0) and not (pending and pending())
 
-    def post(self, head: bytes, body: bytes) -> Answer:
-        """Send a message and read the head of its answer. Raises `_Unread` and `DaemonLost`."""
-        sent = False
-        # A daemon that refuses a large body says why before it hangs up.
-        with suppress(BrokenPipeError, ConnectionResetError):
-            self.socket.sendall(head + body)
-            sent = True
+    def post(self, request: bytes) -> Answer:
+        """Send a message and receive the head of its answer. Raises `Unread` and `DaemonLost`."""
         try:
-            line = self.line()
-        except ConnectionResetError as error:
-            if sent and not self._reset_is_unread:
-                raise DaemonLost(HUNG_UP) from error
-            raise _Unread from error
-        if not line:
-            if not sent:
-                raise _Unread
-            raise DaemonLost(HUNG_UP)
-        answer = Answer(self, int(line.split()[1]))
-        while line := self.line():
-            name, _, value = line.decode("latin-1").partition(":")
-            answer.headers[name.strip().lower()] = value.strip()
-        return answer
-
-    def line(self) -> bytes:
-        """The next line without its end."""
-        return self._input.readline(ANSWER_HEAD_BYTES_MAX).rstrip(b"\r\n")
-
-    def read_some(self, count: int) -> bytes:
-        """Receive what has come, up to a number of bytes; none at the end."""
-        return self._input.read1(count)
+            response = send_request(
+                self.socket, request, reset_is_unread=self._reset_is_unread
+            )
+        except NoAnswer as error:
+            raise DaemonLost(HUNG_UP) from error
+        return Answer(self, response)
 
     def cut(self) -> None:
         """Wake whoever reads; the daemon sees that nobody waits any more."""
@@ -221,7 +181,6 @@ class Connection:
 
     def close(self) -> None:
         """Hang up."""
-        self._input.close()
         self.socket.close()
 
 
@@ -251,14 +210,14 @@ class Daemon:
             connection = self._connection()
             began(connection)
             try:
-                answer = connection.post(head, body)
-            except _Unread:
+                answer = connection.post(head + body)
+            except Unread:
                 connection.close()
                 continue
-            except (DaemonLost, OSError, ValueError, IndexError) as error:
+            except (DaemonLost, OSError) as error:
                 connection.close()
                 raise DaemonLost(str(error)) from error
-            if answer.status == UNAUTHORIZED:
+            if answer.is_unauthorized:
                 connection.close()
                 raise DaemonLost(self._way.refused())
             self._was_met = True
@@ -294,39 +253,6 @@ class Daemon:
                     raise DaemonLost(self._way.lost(error)) from error
             time.sleep(RETRY_S)
 
-
-def _check_owner(connection: socket.socket, path: str) -> None:
-    """Check that the daemon belongs to this user, or to root. Raises `DaemonLost`."""
-    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
-    uid = foreign_owner(credentials, path)
-    if uid is not None:
-        raise DaemonLost(f"user {uid} listens on {path}, not you: nothing was sent")
-
-
-def events(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the data of server-sent events."""
-    rest = b""
-    data: list[bytes] = []
-    for piece in pieces:
-        *whole, rest = (rest + piece).split(b"\n")
-        for line in whole:
-            text = line.rstrip(b"\r")
-            if text.startswith(b"data:"):
-                data.append(text[5:].lstrip(b" "))
-            elif not text and data:
-                yield b"".join(data)
-                data = []
-
-
-def _reason(status: int, body: bytes) -> str:
-    """The reason in an answer that is not the protocol's, such as that of an older daemon."""
-    words = body[:500].decode("utf-8", "replace")
-    if status == 404:
-        return "the daemon that runs is older than this program; restart it"
-    return f"the daemon answered {status}: {words}"
-
-
-URL_VARIABLE = "MNEMOSYNE_URL"
 
 LINE_BYTES_MAX = 64 << 20
 """Bytes of a message; the daemon has a lower limit of its own."""

@@ -48,8 +48,8 @@ from mnemosyned.agents.mcp.protocol import (
     readable_id,
     result_message,
 )
-from mnemosyned.agents.mcp.pump import events
 from mnemosyned.agents.mcp.tools import BY_NAME, Exchange
+from mnemosyned.client.http import EventBlocks
 from mnemosyned.errors import DaemonUnreachable
 from mnemosyned.http_messages import HttpRequest, Response, Route
 from mnemosyned.logs import logger
@@ -480,5 +480,5 @@ def answer_alone(
     response = route(HttpRequest("POST", MCP_ROUTE_PATH, "", line, lowered))
     body = response.body
     if response.stream is not None:
-        *_, body = events(response.stream)
+        *_, body = EventBlocks().feed(b"".join(response.stream))
     return body, {name.lower(): value for name, value in response.headers}

@@ -1,0 +1,232 @@
+"""HTTP/1.1 for all clients of a daemon: one response, put together from received bytes.
+
+`mnem-hook` and `mnem mcp` start often, so this module loads next to nothing: `http.client` takes
+30 ms, `typing` 10.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+import struct
+
+TYPE_CHECKING = False
+"""Type checkers take it for true; `typing`, which has it too, takes 10 ms to load."""
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+HEAD_BYTES_MAX = 64 * 1024
+CHUNK_LINE_BYTES_MAX = 1024
+RECEIVED_BYTES = 64 * 1024
+"""Bytes asked of a socket at a time."""
+TLS_ALERT = b"\x15\x03"
+
+
+class Unread(ConnectionError):
+    """The daemon hung up before it had read the whole request: it has done nothing of it."""
+
+
+class NoAnswer(ConnectionError):
+    """The daemon hung up in the middle of its answer, or sent no valid answer."""
+
+
+class SpeaksTls(NoAnswer):
+    """A TLS alert came in answer to plain HTTP."""
+
+
+class HttpResponse:
+    """One response, put together from bytes that its caller receives."""
+
+    def __init__(self) -> None:
+        self.status = 0
+        """0 until the head has come."""
+        self.headers: dict[str, str] = {}
+        """Values by lower-case name."""
+        self.is_complete = False
+        self._head = bytearray()
+        self._body = bytearray()
+        self._remaining = 0
+        """Missing bytes of a body with a Content-Length."""
+        self._chunks: bytearray | None = None
+        """Received bytes of a body in chunks that are no whole chunk yet."""
+
+    @property
+    def stays_open(self) -> bool:
+        """True if the connection can carry another request."""
+        return self.headers.get("connection", "").lower() != "close"
+
+    @property
+    def body(self) -> bytes:
+        """The received part of the body, without the parts taken by `take_body`."""
+        return bytes(self._body)
+
+    def take_body(self) -> bytes:
+        """Return the part of the body received since the last call."""
+        body, self._body = self._body, bytearray()
+        return bytes(body)
+
+    def feed(self, data: bytes, *, sent: bool = True) -> None:
+        """Add received bytes; empty `data` is the end of the connection.
+
+        `sent` is True if the whole request was sent. Raises `Unread` and `NoAnswer`.
+        """
+        if not data:
+            raise self.broken(sent=sent)
+        if not self.status:
+            self._head += data
+            if self._head.startswith(TLS_ALERT):
+                raise SpeaksTls("the answer is an alert of TLS")
+            end = self._head.find(b"\r\n\r\n", 0, HEAD_BYTES_MAX)
+            if end < 0:
+                if len(self._head) >= HEAD_BYTES_MAX:
+                    raise NoAnswer("the head of the answer does not end")
+                return
+            self._read_head(self._head[:end].decode("latin-1"))
+            data = bytes(self._head[end + 4 :])
+        if self._chunks is None:
+            self._body += data
+            self._remaining -= len(data)
+            self.is_complete = self._remaining <= 0
+        else:
+            self._chunks += data
+            self._read_chunks(self._chunks)
+
+    def broken(self, *, sent: bool) -> ConnectionError:
+        """Return the error for a connection that ended now; `sent` as in `feed`."""
+        if self._head or sent:
+            return NoAnswer("the connection ended before the answer did")
+        return Unread("the connection ended before the request was read")
+
+    def _read_head(self, head: str) -> None:
+        first, *lines = head.split("\r\n")
+        for line in lines:
+            name, _, value = line.partition(":")
+            self.headers[name.lower()] = value.strip()
+        try:
+            version, status, *_ = first.split(" ")
+            self.status = int(status)
+            if self.headers.get("transfer-encoding", "").lower() == "chunked":
+                self._chunks = bytearray()
+            else:
+                self._remaining = int(self.headers["content-length"])
+        except (ValueError, KeyError):
+            version = ""
+        if version != "HTTP/1.1" or self._remaining < 0:
+            raise NoAnswer(f"this is not an answer of a daemon: {first[:100]!r}")
+
+    def _read_chunks(self, data: bytearray) -> None:
+        """Move whole chunks to the body."""
+        while (end := data.find(b"\r\n", 0, CHUNK_LINE_BYTES_MAX)) >= 0:
+            try:
+                size = int(data[:end].partition(b";")[0], 16)
+            except ValueError as error:
+                raise NoAnswer("the chunks of the answer are garbled") from error
+            stop = end + 2 + size
+            if len(data) < stop + 2:
+                return
+            self._body += data[end + 2 : stop]
+            del data[: stop + 2]
+            if not size:
+                self.is_complete = True
+                return
+        if len(data) >= CHUNK_LINE_BYTES_MAX:
+            raise NoAnswer("the chunks of the answer are garbled")
+
+
+class EventBlocks:
+    """The data of server-sent events, put together from parts of a body."""
+
+    def __init__(self, *, bytes_max: int | None = None) -> None:
+        self._text = bytearray()
+        """The beginning of an event that has not ended."""
+        self._bytes_max = bytes_max
+
+    def feed(self, part: bytes) -> Iterator[bytes]:
+        """Add a part, and yield the data of each event that it ends. Raises `NoAnswer`."""
+        self._text += part.replace(b"\r", b"")
+        *blocks, rest = bytes(self._text).split(b"\n\n")
+        self._text = bytearray(rest)
+        if self._bytes_max is not None and len(rest) > self._bytes_max:
+            raise NoAnswer("an event of the stream does not end")
+        for block in blocks:
+            lines = [each for each in block.split(b"\n") if each.startswith(b"data:")]
+            if lines:
+                yield b"".join(line[5:].lstrip(b" ") for line in lines)
+
+
+def send_request(
+    connection: socket.socket, request: bytes, *, reset_is_unread: bool = True
+) -> HttpResponse:
+    """Send a request and return its response as soon as its head has come.
+
+    Raises `Unread` if the request can be sent again, and `NoAnswer`. A daemon that refuses a large
+    body hangs up before its end; the reason can still be read. The kernel resets a connection that
+    is closed before all that was sent to it was read; set `reset_is_unread` to False where somebody
+    between could have reset it.
+    """
+    sent = False
+    try:
+        connection.sendall(request)
+        sent = True
+    except (BrokenPipeError, ConnectionResetError):
+        pass
+    response = HttpResponse()
+    try:
+        while not response.status:
+            response.feed(connection.recv(RECEIVED_BYTES), sent=sent)
+    except ConnectionResetError as error:
+        raise response.broken(sent=sent and not reset_is_unread) from error
+    return response
+
+
+def exchange(
+    connection: socket.socket,
+    request: bytes,
+    *,
+    reset_is_unread: bool = True,
+    bytes_max: int | None = None,
+) -> HttpResponse:
+    """Send a request and return its complete response.
+
+    Raises what `send_request` raises, and `NoAnswer` for a body of more than `bytes_max`.
+    """
+    response = send_request(connection, request, reset_is_unread=reset_is_unread)
+    received = len(response.body)
+    try:
+        while not response.is_complete:
+            data = connection.recv(RECEIVED_BYTES)
+            received += len(data)
+            if bytes_max is not None and received > bytes_max:
+                raise NoAnswer("the answer is too long")
+            response.feed(data)
+    except ConnectionResetError as error:
+        raise response.broken(sent=True) from error
+    return response
+
+
+def receive_parts(connection: socket.socket, response: HttpResponse) -> Iterator[bytes]:
+    """Yield the parts of the body as they come. Raises `NoAnswer`."""
+    while True:  # ends with the response
+        if part := response.take_body():
+            yield part
+        if response.is_complete:
+            return
+        response.feed(connection.recv(RECEIVED_BYTES))
+
+
+def foreign_listener(connection: socket.socket, path: str) -> int | None:
+    """Return the user who listens on a Unix socket, or None if this user may trust them.
+
+    Root may also ask the daemon of another user, if only that user can write to its directory.
+    """
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+    _, uid, _ = struct.unpack("3i", credentials)
+    user = os.geteuid()
+    if uid in (0, user):
+        return None
+    folder = os.stat(os.path.dirname(path))  # noqa: PTH116, PTH120
+    others_write = folder.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    private = folder.st_uid == uid and not others_write
+    return None if user == 0 and private else int(uid)
