@@ -44,7 +44,7 @@ from mnemosyned.service.policies import About, PolicyHolder
 from mnemosyned.service.service import MemoryService, ServiceParts, SystemClock
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.lease import ForegroundGate, SummarizerLease
-from mnemosyned.sleep.sleeper import Sleeper, SleepHost, Upkeep
+from mnemosyned.sleep.sleeper import Sleeper, SleepHost
 from mnemosyned.sleep.triggers import JumpTolerantClock
 from mnemosyned.version import __version__
 
@@ -155,9 +155,8 @@ def make_sleeper(
         store=store,
         cycle=cycle,
         zone=get_localzone(),
-        upkeep=Upkeep(
-            after_cycle=retention.after_cycle, chores=(keeper.run_scheduled,)
-        ),
+        after_cycle=retention.after_cycle,
+        chores=(keeper.run_scheduled,),
         in_background=about.in_background and host is None,
         host=host,
     )

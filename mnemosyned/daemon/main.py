@@ -37,6 +37,7 @@ from mnemosyned.http_messages import HttpRequest
 from mnemosyned.logs import configure_logs, log_failure, logger
 from mnemosyned.memory.engine_ports import LOCAL_OWNER, owner_of
 from mnemosyned.paths import token_path
+from mnemosyned.sleep.sleeper import final_consolidation
 from mnemosyned.text.word_cache import clear_word_caches
 from mnemosyned.verbs.upkeep import Status
 from mnemosyned.version import __version__
@@ -395,7 +396,8 @@ class Daemon:
         process_memory.trim(collect=True)
         self._extend()
         try:
-            memory.sleeper.consolidate_finally(
+            final_consolidation(
+                memory.sleeper.cycle,
                 deadline_s=self._config.sleep.shutdown_deadline_s,
                 keep_going=self._progressed,
             )

@@ -79,7 +79,6 @@ from mnemosyned.verbs.upkeep import (
     Log,
     Logged,
     Sleep,
-    SleepStatus,
     Stats,
     Status,
     Undo,
@@ -232,7 +231,7 @@ class StatusService:
             tiers=dict(maintenance.totals()),
             today=self._count_today(),
             wm_max=parts.policies.sleep.wm_max,
-            sleep=self._sleep_status(),
+            sleep=self._parts.sleeper.status(),
             summarizer=parts.sleeper.cycle.lease.status(),
             counter=parts.policies.window.counter.name,
             embedder=parts.vectors.status() if parts.vectors else EmbedderStatus(),
@@ -248,21 +247,6 @@ class StatusService:
             restart_needed=list(parts.policies.restart_needed),
             problems=maintenance.problems(),
             warnings=[*maintenance.warnings(), *parts.keeper.warnings()],
-        )
-
-    def _sleep_status(self) -> SleepStatus:
-        sleeper = self._parts.sleeper
-        status = sleeper.status()
-        return SleepStatus(
-            auto=status.next_cycle is not None,
-            schedule=status.schedule,
-            last_cycle=status.last_cycle,
-            next_cycle=status.next_cycle,
-            running=status.running,
-            due=status.due,
-            progress=status.progress,
-            waits_for=status.waits_for,
-            paused_until=sleeper.cycle.stopper.held_until(),
         )
 
 

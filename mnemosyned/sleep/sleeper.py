@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Protocol, Self
 
@@ -20,16 +20,16 @@ from mnemosyned.logs import log_failure, logger
 from mnemosyned.memory.consolidation import (
     Activity,
     CycleReport,
-    Progress,
     Selection,
     Trigger,
 )
-from mnemosyned.memory.ports import MemoryStore, RecordStore
+from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.lease import SummarizerLease
 from mnemosyned.sleep.scheduler import SleepScheduler
 from mnemosyned.sleep.triggers import HEADROOM, Machine, TriggerWatch, machine_now
+from mnemosyned.verbs.upkeep import SleepStatus
 
 RULES_S = 60.0
 """Time reserved for rules. A model gets only what the deadline allows beyond it: by default
@@ -105,7 +105,7 @@ ROWS_MAX = 50_000
 log = logger()
 
 
-class Background:
+class BackgroundCycles:
     """Runs cycles for the schedule and the triggers."""
 
     def __init__(
@@ -139,14 +139,14 @@ class Background:
         Memories past it are consolidated by rule: they must not wait any longer.
         """
         if until := self._cycle.stopper.held_until():
-            self._note(
-                f"it was stopped or paused, and waits until {_clock(until, self._zone)}",
-                trigger,
+            clock = f"{in_zone(until, self._zone):%H:%M}"
+            self._note_refusal(
+                f"it was stopped or paused, and waits until {clock}", trigger
             )
             return None
         activity = self.activity()
         reason = self.refusal(activity)
-        self._note(reason, trigger)
+        self._note_refusal(reason, trigger)
         if reason:
             limit = self._cycle.now() - self._cycle.policy.ttl
             if activity.oldest is None or activity.oldest >= limit:
@@ -165,35 +165,16 @@ class Background:
             self._machine(), activity or self.activity(), local
         )
 
-    def _note(self, reason: str, trigger: Trigger) -> None:
+    def _note_refusal(self, reason: str, trigger: Trigger) -> None:
         if reason and reason != self.waits_for:
             log.info("cycle_put_off", trigger=trigger.value, reason=reason)
         self.waits_for = reason
-
-
-def _clock(moment: datetime, zone: tzinfo) -> str:
-    return f"{in_zone(moment, zone):%H:%M}"
 
 
 WAIT_S = 600.0
 """How long the capacity waits for a running cycle before it is left until asked again."""
 DUE_COUNTED_MAX = 100_000
 ROUNDS_MAX = 100
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SleeperStatus:
-    """When the memory slept, and when it will."""
-
-    schedule: str
-    last_cycle: datetime | None
-    next_cycle: datetime | None
-    running: bool
-    due: int
-    """Memories old enough for the next cycle."""
-    progress: Progress | None
-    waits_for: str
-    """Why the last background cycle was put off; empty if it was not."""
 
 
 class SleepHost(Protocol):
@@ -214,79 +195,11 @@ class SleepHost(Protocol):
         ...
 
 
-class Capacity:
-    """Enforces the capacity of working memory; safe from any thread."""
-
-    def __init__(self, *, memories: RecordStore, cycle: SleepCycle) -> None:
-        self._memories = memories
-        self._cycle = cycle
-        self._enforcing = threading.Lock()
-        self._raised: tuple[int, int] | None = None
-        """A capacity that could not be enforced, and the size from which on to try again."""
-
-    def exceeded(self, working: int | None = None) -> bool:
-        """Return whether working memory holds too much; `working` is its size, if known."""
-        if working is None:
-            working = self._memories.working_count()
-        capacity = self._cycle.policy.wm_max
-        if self._raised and self._raised[0] == capacity:
-            return working > self._raised[1]
-        return working > capacity
-
-    def enforce(self, *, rules_only: bool, wait_s: float = 0.0) -> None:
-        """Consolidate the oldest memories until the rest fits.
-
-        A cycle that is running is waited for, `wait_s` at most; `rules_only` asks no model.
-        """
-        with self._enforcing:
-            if wait_s:
-                self._cycle.lease.wait_idle(wait_s)
-            capacity, self._raised = self._cycle.policy.wm_max, None
-            for _ in range(ROUNDS_MAX):  # more may come in meanwhile
-                count = self._memories.working_count()
-                if count <= capacity:
-                    return
-                try:
-                    if not self._consolidate(count, capacity, rules_only=rules_only):
-                        break
-                except SleepInProgress:
-                    if not self._cycle.lease.lent:  # it is another process that sleeps
-                        self._raise(capacity)
-                    raise
-            # Memories that cannot be consolidated (pinned, failed) are not tried at every call.
-            self._raise(capacity)
-
-    def _raise(self, capacity: int) -> None:
-        """Try again when a part of the capacity has come in beyond it."""
-        left = self._memories.working_count()
-        if left > capacity:
-            self._raised = (capacity, left + max(1, int(capacity * HEADROOM)))
-
-    def _consolidate(self, count: int, capacity: int, *, rules_only: bool) -> bool:
-        """Consolidate the memories beyond the capacity; return whether all could be."""
-        excess = count - int(capacity * (1 - HEADROOM))
-        report = self._cycle.run(
-            CycleRequest(
-                trigger=Trigger.CAP,
-                selection=Selection(oldest=excess),
-                rules_only=rules_only,
-            )
-        )
-        return report.evicted >= excess
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Upkeep:
-    """Work beside the cycles."""
-
-    after_cycle: Callable[[], object]
-    """Called when a cycle is over, in the thread that ran it."""
-    chores: Sequence[Callable[[], object]] = ()
-    """Called with each check of the triggers."""
-
-
 class Sleeper:
-    """Runs cycles on request, by schedule, by trigger and at the capacity of working memory."""
+    """Runs cycles on request, by schedule, by trigger and at the capacity of working memory.
+
+    Safe from any thread.
+    """
 
     def __init__(
         self,
@@ -294,28 +207,42 @@ class Sleeper:
         store: MemoryStore,
         cycle: SleepCycle,
         zone: tzinfo,
-        upkeep: Upkeep,
+        after_cycle: Callable[[], object],
+        chores: Sequence[Callable[[], object]] = (),
         in_background: bool = False,
         host: SleepHost | None = None,
     ) -> None:
-        """Give it a schedule and triggers of its own with `in_background`, or those of a `host`.
+        """Create a schedule and triggers of its own with `in_background`, or use a `host`.
 
-        With neither, a caller who exceeds the capacity waits until it is enforced.
+        With neither, a caller who exceeds the capacity waits until it is enforced. `after_cycle` is
+        called when a cycle is over, in the thread that ran it; `chores` are called with each check
+        of the triggers.
         """
-        self._chores = upkeep.chores
         self.cycle = cycle
         self._store = store
-        self._after_cycle = upkeep.after_cycle
-        self._capacity = Capacity(memories=store.memories, cycle=cycle)
-        self._background = Background(store=store, cycle=cycle, zone=zone)
+        self._after_cycle = after_cycle
+        self._chores = chores
+        self._background = BackgroundCycles(store=store, cycle=cycle, zone=zone)
         self._watch = TriggerWatch(
             triggers=lambda: cycle.policy.triggers,
             activity=self._background.activity,
             now=cycle.now,
             sleep=self.sleep_in_background,
         )
+        self._enforcing = threading.Lock()
+        self._raised: tuple[int, int] | None = None
+        """A capacity that could not be enforced, and the size from which on to try again."""
         self._postponed_until = 0.0
-        self._scheduler = self._make_scheduler() if in_background else None
+        self._scheduler = (
+            SleepScheduler(
+                sleep=self.sleep_in_background,
+                enforce_cap=self.enforce_cap_in_background,
+                check_triggers=self.check_triggers,
+                tick_s=cycle.policy.schedule.tick_s,
+            )
+            if in_background
+            else None
+        )
         self._host: SleepHost | None = self._scheduler or host
 
     def __enter__(self) -> Self:
@@ -353,13 +280,14 @@ class Sleeper:
         self._after_cycle()
         return report
 
-    def consolidate_finally(
-        self, *, deadline_s: float, keep_going: Callable[[], bool]
-    ) -> CycleReport:
-        """Run the cycle at shutdown, within `deadline_s` and while `keep_going` returns True."""
-        return final_consolidation(
-            self.cycle, deadline_s=deadline_s, keep_going=keep_going
-        )
+    def exceeds_capacity(self, working: int | None = None) -> bool:
+        """Return True if working memory holds too much; `working` is its size, if known."""
+        if working is None:
+            working = self._store.memories.working_count()
+        capacity = self.cycle.policy.wm_max
+        if self._raised and self._raised[0] == capacity:
+            return working > self._raised[1]
+        return working > capacity
 
     def enforce_cap(self, working: int | None = None) -> None:
         """Bring working memory under its capacity: in the background, if there is one.
@@ -367,16 +295,62 @@ class Sleeper:
         `working` is its size, if known. A failure is logged: what was remembered stays.
         """
         try:
-            if self._postponed or not self._capacity.exceeded(working):
+            if self._is_postponed or not self.exceeds_capacity(working):
                 return
             if self._host:
                 self._host.enforce_cap_soon()
             else:
-                self._capacity.enforce(rules_only=True)
+                self.consolidate_excess(rules_only=True)
         except SleepInProgress:
             log.debug("cap_not_enforced", reason="the running cycle enforces it too")
         except MnemosynedError as error:
             log_failure("cap_not_enforced", error)
+
+    def enforce_cap_in_background(self) -> None:
+        """Enforce the capacity for nobody who waits. Raises `SleepInProgress`."""
+        if self._is_postponed:
+            return
+        self.consolidate_excess(
+            rules_only=bool(self._background.refusal()), wait_s=WAIT_S
+        )
+        self._after_cycle()
+
+    def consolidate_excess(self, *, rules_only: bool, wait_s: float = 0.0) -> None:
+        """Consolidate the oldest memories until the rest fits the capacity.
+
+        A running cycle is waited for, `wait_s` at most; `rules_only` asks no model. Raises
+        `SleepInProgress`.
+        """
+        with self._enforcing:
+            if wait_s:
+                self.cycle.lease.wait_idle(wait_s)
+            capacity, self._raised = self.cycle.policy.wm_max, None
+            for _ in range(ROUNDS_MAX):  # more may come in meanwhile
+                count = self._store.memories.working_count()
+                if count <= capacity:
+                    return
+                excess = count - int(capacity * (1 - HEADROOM))
+                request = CycleRequest(
+                    trigger=Trigger.CAP,
+                    selection=Selection(oldest=excess),
+                    rules_only=rules_only,
+                )
+                try:
+                    report = self.cycle.run(request)
+                except SleepInProgress:
+                    if not self.cycle.lease.lent:  # it is another process that sleeps
+                        self._raise_capacity(capacity)
+                    raise
+                if report.evicted < excess:
+                    break
+            # Memories that cannot be consolidated (pinned, failed) are not tried at every call.
+            self._raise_capacity(capacity)
+
+    def _raise_capacity(self, capacity: int) -> None:
+        """Try again when a part of the capacity has come in beyond it."""
+        left = self._store.memories.working_count()
+        if left > capacity:
+            self._raised = (capacity, left + max(1, int(capacity * HEADROOM)))
 
     def postpone(self, seconds: float) -> None:
         """Let no cycle begin by itself for a while; 0 ends that. A caller's own begins."""
@@ -384,35 +358,30 @@ class Sleeper:
 
     @property
     def next_cycle(self) -> datetime | None:
-        """When the next scheduled cycle starts; None without one."""
+        """Start of the next scheduled cycle; None without a schedule."""
         return self._host.next_cycle if self._host else None
 
-    def status(self) -> SleeperStatus:
-        """Return when the memory slept, and when it will."""
+    def status(self) -> SleepStatus:
+        """Return the times of the last and the next cycle, and the state of the running one."""
+        cycle = self.cycle
         newest = self._store.sleep.log(limit=1)
-        now = self.cycle.clock.now()
-        due = Selection(before=self.cycle.policy.cutoff(now), now=now)
-        logged = newest[0].created_at if newest else None
-        return SleeperStatus(
+        now = cycle.clock.now()
+        due = Selection(before=cycle.policy.cutoff(now), now=now)
+        return SleepStatus(
+            auto=self.next_cycle is not None,
             schedule=self._host.description if self._host else "off",
-            last_cycle=self.cycle.last_finished or logged,
+            last_cycle=cycle.last_finished
+            or (newest[0].created_at if newest else None),
             next_cycle=self.next_cycle,
-            running=self.cycle.lease.in_cycle,
+            running=cycle.lease.in_cycle,
             due=self._store.sleep.count_due(due, limit=DUE_COUNTED_MAX),
-            progress=self.cycle.progress,
+            progress=cycle.progress,
             waits_for=self._background.waits_for,
-        )
-
-    def _make_scheduler(self) -> SleepScheduler:
-        return SleepScheduler(
-            sleep=self.sleep_in_background,
-            enforce_cap=self.enforce_cap_in_background,
-            check_triggers=self.check_triggers,
-            tick_s=self.cycle.policy.schedule.tick_s,
+            paused_until=cycle.stopper.held_until(),
         )
 
     def check_triggers(self) -> None:
-        """Check the triggers, then see to the chores."""
+        """Check the triggers, then run the chores."""
         self._watch.check()
         for chore in self._chores:
             chore()
@@ -421,21 +390,12 @@ class Sleeper:
         self, trigger: Trigger, selection: Selection | None = None
     ) -> CycleReport | None:
         """Run a cycle that nobody waits for, unless it has to wait. Raises `SleepInProgress`."""
-        if self._postponed:
+        if self._is_postponed:
             return None
         report = self._background.sleep(trigger, selection)
         self._after_cycle()
         return report
 
     @property
-    def _postponed(self) -> bool:
+    def _is_postponed(self) -> bool:
         return time.monotonic() < self._postponed_until
-
-    def enforce_cap_in_background(self) -> None:
-        """Enforce the capacity for nobody who waits. Raises `SleepInProgress`."""
-        if self._postponed:
-            return
-        self._capacity.enforce(
-            rules_only=bool(self._background.refusal()), wait_s=WAIT_S
-        )
-        self._after_cycle()

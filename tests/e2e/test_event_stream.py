@@ -86,7 +86,11 @@ def stopping_amid_a_cycle(connection: socket.socket) -> None:
     events = [
         Event(id=id, kind=kind, at=datetime.now(UTC)) for id, kind in enumerate(last, 1)
     ]
-    connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n" + chunk(*events) + chunk())
+    connection.sendall(
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+        + chunk(*events)
+        + chunk()
+    )
 
 
 def test_after_a_stop_no_other_stream_is_asked_for(room: Path) -> None:

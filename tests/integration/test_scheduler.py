@@ -23,6 +23,7 @@ from mnemosyned.memory.values import Tier
 from mnemosyned.sleep import scheduler as scheduler_module
 from mnemosyned.sleep.policy import Schedule
 from mnemosyned.sleep.scheduler import SleepScheduler
+from mnemosyned.sleep.sleeper import final_consolidation
 from mnemosyned.verbs.memories import Remember, RememberMany
 from mnemosyned.verbs.upkeep import Log, Status
 
@@ -319,8 +320,10 @@ def test_the_final_consolidation_keeps_the_age_rule(config: Config) -> None:
         )
         memory.service.call(Remember("fresh", created_at=fresh))
 
-        report = memory.sleeper.consolidate_finally(
-            deadline_s=config.sleep.shutdown_deadline_s, keep_going=lambda: True
+        report = final_consolidation(
+            memory.sleeper.cycle,
+            deadline_s=config.sleep.shutdown_deadline_s,
+            keep_going=lambda: True,
         )
 
         assert (report.trigger, report.evicted) == (Trigger.SHUTDOWN, 3)

@@ -23,7 +23,7 @@ from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import HOLD, CycleRequest, CycleStop, CycleStopper
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.sleep.sleeper import Background
+from mnemosyned.sleep.sleeper import BackgroundCycles
 from mnemosyned.sleep.triggers import Machine
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs.upkeep import Sleep, Status
@@ -169,7 +169,7 @@ def test_nothing_starts_in_the_background_for_a_while(
     clock: FakeClock,
 ) -> None:
     remember_batch(store, *trio("a", session="a"), *trio("b", session="b"))
-    background = Background(
+    background = BackgroundCycles(
         store=store,
         cycle=cycle,
         zone=UTC,

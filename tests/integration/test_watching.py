@@ -33,7 +33,7 @@ from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.lease import SummarizerLease
 from mnemosyned.sleep.policy import BackgroundPolicy
-from mnemosyned.sleep.sleeper import Background
+from mnemosyned.sleep.sleeper import BackgroundCycles
 from mnemosyned.sleep.triggers import (
     BACK_OFF_MAX_S,
     REST_S,
@@ -305,10 +305,10 @@ def modelled(cycle: SleepCycle) -> Modelled:
 @pytest.fixture
 def background(
     store: SqliteStore, cycle: SleepCycle, policies: PolicyHolder
-) -> Background:
+) -> BackgroundCycles:
     policy = BackgroundPolicy(model=ModelWork(on_battery=False))
     change_sleep(policies, background=policy)
-    return Background(
+    return BackgroundCycles(
         store=store,
         cycle=cycle,
         zone=UTC,
@@ -317,7 +317,7 @@ def background(
 
 
 def test_on_its_battery_a_cycle_waits_and_says_why(
-    store: SqliteStore, background: Background, modelled: Modelled
+    store: SqliteStore, background: BackgroundCycles, modelled: Modelled
 ) -> None:
     remember_batch(store, *trio("a", hours_ago=20))
 
@@ -327,7 +327,7 @@ def test_on_its_battery_a_cycle_waits_and_says_why(
 
 
 def test_entries_past_the_ttl_are_summarized_by_rule_while_the_model_waits(
-    store: SqliteStore, background: Background, modelled: Modelled
+    store: SqliteStore, background: BackgroundCycles, modelled: Modelled
 ) -> None:
     remember_batch(store, *trio("old", hours_ago=30), *trio("new", hours_ago=20))
 
@@ -339,7 +339,7 @@ def test_entries_past_the_ttl_are_summarized_by_rule_while_the_model_waits(
 
 
 def test_without_a_model_a_cycle_waits_for_nothing(
-    store: SqliteStore, background: Background, summarizer: FakeSummarizer
+    store: SqliteStore, background: BackgroundCycles, summarizer: FakeSummarizer
 ) -> None:
     remember_batch(store, *trio("a", hours_ago=20))
 
@@ -351,7 +351,7 @@ def test_without_a_model_a_cycle_waits_for_nothing(
 
 
 def test_the_counted_source_alone_is_consolidated_and_its_trigger_logged(
-    store: SqliteStore, background: Background, clock: FakeClock
+    store: SqliteStore, background: BackgroundCycles, clock: FakeClock
 ) -> None:
     remember_batch(
         store,
@@ -379,7 +379,7 @@ def test_the_counted_source_alone_is_consolidated_and_its_trigger_logged(
 
 
 def test_activity_is_told_by_session_and_source(
-    store: SqliteStore, background: Background
+    store: SqliteStore, background: BackgroundCycles
 ) -> None:
     remember_batch(
         store,

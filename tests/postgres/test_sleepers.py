@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC
 from pathlib import Path
 from typing import cast
 
@@ -25,7 +26,7 @@ from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.lease import SummarizerLease
 from mnemosyned.sleep.policy import CommitPacing
-from mnemosyned.sleep.sleeper import Capacity
+from mnemosyned.sleep.sleeper import Sleeper
 from mnemosyned.storage.postgres.pool import Pool
 from mnemosyned.storage.postgres.session import Session
 from mnemosyned.storage.postgres.sleep import PostgresSleep
@@ -272,15 +273,15 @@ def test_the_capacity_waits_for_more_while_another_daemon_sleeps(
     change_sleep(policies, wm_max=20)
     remember_groups(stores[0])
     cycle = make_cycle(stores[0], policies)
-    capacity = Capacity(memories=stores[0].memories, cycle=cycle)
+    sleeper = Sleeper(store=stores[0], cycle=cycle, zone=UTC, after_cycle=list)
     with stores[1].sleep.claim():
-        assert capacity.exceeded(36)
+        assert sleeper.exceeds_capacity(36)
         with pytest.raises(SleepInProgress):
-            capacity.enforce(rules_only=True)
-        assert not capacity.exceeded(36)
-        assert capacity.exceeded(99)
+            sleeper.consolidate_excess(rules_only=True)
+        assert not sleeper.exceeds_capacity(36)
+        assert sleeper.exceeds_capacity(99)
 
-    capacity.enforce(rules_only=True)
+    sleeper.consolidate_excess(rules_only=True)
 
     assert stores[0].memories.working_count() <= 20
 

@@ -8,7 +8,7 @@ from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.policies import About, PolicyHolder
 from mnemosyned.service.service import MemoryService, ServiceParts
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.sleep.sleeper import Sleeper, Upkeep
+from mnemosyned.sleep.sleeper import Sleeper
 from mnemosyned.storage.sqlite import SqliteStore
 
 
@@ -47,7 +47,7 @@ def make_service(
         store=store,
         cycle=cycle,
         zone=UTC,
-        upkeep=Upkeep(after_cycle=retention.after_cycle),
+        after_cycle=retention.after_cycle,
         in_background=in_background,
     )
     parts = ServiceParts(
