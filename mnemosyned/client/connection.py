@@ -240,7 +240,7 @@ class Connection:
 
     def _stream(self, reader: EventReader, after: int | None) -> Iterator[Event]:
         """Yield the events of one connection, to its end."""
-        from mnemosyned.client.streams import (  # noqa: PLC0415 the same  # noqa: PLC0415 the same
+        from mnemosyned.client.streams import (  # noqa: PLC0415 the same
             SILENCE_S,
             events_request,
         )

@@ -21,9 +21,9 @@ def parsed(*parts: bytes) -> list[HttpRequest]:
     protocol, requests = HttpProtocol(body_bytes_max=MOST), []
     for part in parts:
         protocol.feed(part)
-        while request := protocol.next():
+        while request := protocol.next_request():
             requests.append(request)
-            protocol.answer(ANSWER, last=False)
+            protocol.encode_response(ANSWER, last=False)
             if not protocol.reusable:
                 return requests
     return requests
@@ -74,9 +74,9 @@ def test_the_connection_is_kept_where_the_client_keeps_it(
 ) -> None:
     protocol = HttpProtocol(body_bytes_max=MOST)
     protocol.feed(head + b"\r\n\r\n")
-    assert protocol.next()
+    assert protocol.next_request()
 
-    answer, body = protocol.answer(ANSWER, last=False)
+    answer, body = protocol.encode_response(ANSWER, last=False)
 
     assert body == b"{}"
     assert (protocol.reusable, b"\r\nConnection: close\r\n" not in answer) == (
@@ -88,9 +88,9 @@ def test_the_connection_is_kept_where_the_client_keeps_it(
 def test_an_answer_to_head_has_the_length_and_no_body() -> None:
     protocol = HttpProtocol(body_bytes_max=MOST)
     protocol.feed(b"HEAD / HTTP/1.1\r\nHost: x\r\n\r\n")
-    assert protocol.next()
+    assert protocol.next_request()
 
-    head, body = protocol.answer(Response(HTTPStatus.OK, b"12345"), last=False)
+    head, body = protocol.encode_response(Response(HTTPStatus.OK, b"12345"), last=False)
 
     assert (b"Content-Length: 5\r\n" in head, body, protocol.reusable) == (
         True,
@@ -144,7 +144,7 @@ def test_a_malformed_request_is_refused_with_an_answer(
     protocol = HttpProtocol(body_bytes_max=MOST)
     protocol.feed(data)
     with pytest.raises(RequestRefused) as whole:
-        protocol.next()
+        protocol.next_request()
     with pytest.raises(RequestRefused) as dripped:
         parsed(
             *(data[cut : cut + 1] for cut in range(min(len(data), 2_000))), data[2_000:]
@@ -152,7 +152,7 @@ def test_a_malformed_request_is_refused_with_an_answer(
 
     assert whole.value.status == dripped.value.status == HTTPStatus(status)
     assert len(whole.value.message) < 300
-    head, _ = protocol.answer(whole.value.response, last=True)
+    head, _ = protocol.encode_response(whole.value.response, last=True)
     assert b"\r\nConnection: close\r\n" in head
     assert not protocol.reusable
 
@@ -178,32 +178,32 @@ def test_blanks_without_end_are_refused_before_they_cost_time(
 
 def test_the_bytes_of_a_body_are_counted_while_it_arrives() -> None:
     protocol = HttpProtocol(body_bytes_max=MOST)
-    assert not protocol.started
+    assert not protocol.has_input
 
     protocol.feed(HOST + b"Expect: 100-continue\r\nContent-Length: 9\r\n")
-    assert protocol.next() is None
-    assert (protocol.started, protocol.in_body, protocol.expectation()) == (
+    assert protocol.next_request() is None
+    assert (protocol.has_input, protocol.in_body, protocol.continue_response()) == (
         True,
         False,
         b"",
     )
 
     protocol.feed(b"\r\n")
-    assert protocol.next() is None
+    assert protocol.next_request() is None
     assert (protocol.in_body, protocol.in_chunks, protocol.body_bytes) == (
         True,
         False,
         9,
     )
-    assert protocol.expectation() == b"HTTP/1.1 100 Continue\r\n\r\n"
-    assert protocol.expectation() == b""
+    assert protocol.continue_response() == b"HTTP/1.1 100 Continue\r\n\r\n"
+    assert protocol.continue_response() == b""
 
 
 def test_the_size_of_a_chunked_body_is_what_has_arrived() -> None:
     protocol = HttpProtocol(body_bytes_max=MOST)
     protocol.feed(IN_CHUNKS + b"5\r\nhel")
 
-    assert protocol.next() is None
+    assert protocol.next_request() is None
     assert (protocol.in_body, protocol.in_chunks, protocol.body_bytes) == (
         True,
         True,

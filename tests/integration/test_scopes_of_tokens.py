@@ -11,7 +11,7 @@ import pytest
 
 from mnemosyned.assembly.build import OpenMemory, open_memory
 from mnemosyned.config import Config
-from mnemosyned.daemon.http.server import answering
+from mnemosyned.daemon.http.server import make_handler
 from mnemosyned.daemon.owners import KEPT_S, OwnerResources, TokenCache
 from mnemosyned.daemon.prometheus import ServerActivity
 from mnemosyned.errors import StorageFailed
@@ -46,7 +46,7 @@ class Service:
         self.owners = Owners()
         self.seconds = 0.0
         tokens = TokenCache(cast("OwnerStore", self.owners), now=lambda: self.seconds)
-        self.answer = answering(
+        self.answer = make_handler(
             {},
             ServerActivity(),
             remote=OwnerResources(tokens=tokens, memory_of=lambda _: memory, common={}),

@@ -27,7 +27,7 @@ from mnemosyned.assembly.build import SharedParts
 from mnemosyned.assembly.owners import OwnerMemories
 from mnemosyned.assembly.stores import open_owned_stores
 from mnemosyned.config import Config, DatabaseLocation
-from mnemosyned.daemon.http.server import answering
+from mnemosyned.daemon.http.server import make_handler
 from mnemosyned.daemon.owners import OwnerResources, TokenCache
 from mnemosyned.daemon.prometheus import ServerActivity
 from mnemosyned.http_messages import HttpRequest, Response
@@ -123,7 +123,7 @@ def service(dsn: str) -> Iterator[Service]:
         remote = OwnerResources(
             tokens=TokenCache(stores.owners), memory_of=memories.get, common={}
         )
-        yield Service(stores.owners, answering({}, ServerActivity(), remote=remote))
+        yield Service(stores.owners, make_handler({}, ServerActivity(), remote=remote))
         memories.rounds.stop()
 
 

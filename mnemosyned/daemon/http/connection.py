@@ -15,14 +15,14 @@ from mnemosyned.daemon.http.protocol import HttpProtocol
 from mnemosyned.http_messages import Response
 
 if TYPE_CHECKING:
-    from mnemosyned.daemon.http.tcp import TlsChannel
+    from mnemosyned.daemon.http.tcp import ServerTlsChannel
 
 
 RECEIVE_BYTES = 64 * 1024
 """Read at a time, so that a fast sender does not keep others waiting."""
 
 
-class State(Enum):
+class ConnectionState(Enum):
     """The state of a connection: the event it waits for."""
 
     IDLE = auto()  # a request
@@ -34,8 +34,8 @@ class State(Enum):
     CLOSED = auto()
 
 
-class Connection:
-    """One client. It belongs to the event loop, and while WORKING to the thread that answers."""
+class ClientConnection:
+    """One client's connection, owned by the event loop, and while WORKING by a worker thread."""
 
     def __init__(
         self,
@@ -43,14 +43,14 @@ class Connection:
         protocol: HttpProtocol,
         *,
         now: float,
-        tls: TlsChannel | None = None,
+        tls: ServerTlsChannel | None = None,
     ) -> None:
         self.sock = sock
         self.fd = sock.fileno()
         self.protocol = protocol
         self.local = protocol.local
         """Whether its client came over the Unix socket."""
-        self.state = State.IDLE
+        self.state = ConnectionState.IDLE
         self.since = now
         """Start of the state."""
         self.progress = now
@@ -97,7 +97,7 @@ class Connection:
 
     def respond(self, response: Response, *, last: bool = False) -> None:
         """Send an answer, as far as the client takes it now."""
-        head, body = self.protocol.answer(response, last=last)
+        head, body = self.protocol.encode_response(response, last=last)
         if len(body) <= RECEIVE_BYTES:
             self._queue(head + body)
         else:
@@ -105,20 +105,20 @@ class Connection:
             self._queue(body)
         self.send()
 
-    def begin(self, response: Response) -> bool:
-        """Send the head of a streamed answer; whether a body may follow."""
-        self._queue(self.protocol.begin(response))
+    def begin_stream(self, response: Response) -> bool:
+        """Send the head of a streamed response; return True if a body may follow."""
+        self._queue(self.protocol.encode_stream_head(response))
         self.send()
         return not self.protocol.bodiless
 
     def send_chunk(self, data: bytes) -> None:
         """Send a chunk of a streamed answer, as far as the client takes it now."""
-        self._queue(self.protocol.chunk(data))
+        self._queue(self.protocol.encode_chunk(data))
         self.send()
 
-    def finish(self) -> None:
-        """Send the end of a streamed answer."""
-        if end := self.protocol.finish():
+    def end_stream(self) -> None:
+        """Send the end of a streamed response."""
+        if end := self.protocol.encode_stream_end():
             self._queue(end)
             self.send()
 
@@ -129,8 +129,8 @@ class Connection:
         return bool(poll.poll(0))
 
     def invite_body(self) -> None:
-        """Tell the client to send the body it announced, if it waits for that."""
-        if interim := self.protocol.expectation():
+        """Send `100 Continue` to a client that waits for it with its body."""
+        if interim := self.protocol.continue_response():
             self._queue(interim)
             self.send()
 
@@ -165,7 +165,7 @@ class Connection:
 
     def close(self) -> None:
         """Hang up."""
-        self.state = State.CLOSED
+        self.state = ConnectionState.CLOSED
         self._output.clear()
         self.sock.close()
 
@@ -185,24 +185,24 @@ class BodyBudget:
         self.freed = False
         """Whether room was given back since the last call."""
 
-    def wanted(self, connection: Connection) -> int:
-        """The room that a connection needs and does not have."""
+    def missing_bytes(self, connection: ClientConnection) -> int:
+        """Return how many bytes a connection needs and has not reserved."""
         size = connection.protocol.body_bytes
         if connection.reserved or size <= SMALL_BYTES:
             return 0
         # Of a body in chunks nobody knows how much is to come.
         return self._most if connection.protocol.in_chunks else size
 
-    def reserve(self, connection: Connection) -> bool:
-        """Reserve what the connection needs; False where there is no room for it."""
-        wanted = self.wanted(connection)
-        if wanted > self._free:
+    def reserve(self, connection: ClientConnection) -> bool:
+        """Reserve memory for the request body; return False if the budget is exhausted."""
+        missing = self.missing_bytes(connection)
+        if missing > self._free:
             return False
-        self._free -= wanted
-        connection.reserved += wanted
+        self._free -= missing
+        connection.reserved += missing
         return True
 
-    def release(self, connection: Connection) -> None:
+    def release(self, connection: ClientConnection) -> None:
         """Give back what the connection has reserved."""
         self._free += connection.reserved
         self.freed = self.freed or connection.reserved > 0

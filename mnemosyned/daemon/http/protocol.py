@@ -94,7 +94,7 @@ class Access(Protocol):
         ...
 
     def check(self, headers: Mapping[str, str], authority: str | None) -> None:
-        """Check a request by its headers, and the host of its target if that names one.
+        """Check a request by its headers and by `authority`, the host in its target.
 
         Raises `RequestRefused`.
         """
@@ -162,7 +162,7 @@ class _Head:
 
 
 class HttpProtocol:
-    """The requests of one client, one after the other, and the bytes of their answers."""
+    """Parser of one client's requests, and encoder of their responses."""
 
     def __init__(self, *, body_bytes_max: int, access: Access = SOCKET) -> None:
         self._most = body_bytes_max
@@ -183,8 +183,8 @@ class HttpProtocol:
         """Whether the answer ends with its head, as the request is HEAD."""
 
     @property
-    def started(self) -> bool:
-        """Whether a part of a request has come."""
+    def has_input(self) -> bool:
+        """True if a part of a request has come."""
         return self._head is not None or bool(self._incoming)
 
     @property
@@ -199,7 +199,7 @@ class HttpProtocol:
 
     @property
     def body_bytes(self) -> int:
-        """The bytes that the body will take; of one in chunks, those that have come."""
+        """Size of the body; of a body in chunks, its received bytes."""
         if self._head is None:
             return 0
         return len(self._body) if self._head.length is None else self._head.length
@@ -210,20 +210,26 @@ class HttpProtocol:
         return self._http.our_state is h11.DONE and self._http.their_state is h11.DONE
 
     def feed(self, data: bytes) -> None:
-        """Add what has come."""
+        """Add received bytes."""
         self._incoming += data
 
-    def next(self) -> HttpRequest | None:
-        """The next whole request; None until its last byte has come. Raises `RequestRefused`."""
+    def next_request(self) -> HttpRequest | None:
+        """Return the next request, or None until its last byte has come.
+
+        Raises `RequestRefused`.
+        """
         if self.reusable:
             self._incoming[:0] = self._http.trailing_data[0]
             self._http = h11.Connection(h11.SERVER)
         try:
-            return self._next()
+            return self._read_request()
         except h11.RemoteProtocolError as error:
-            _refuse(_reason(error), HTTPStatus(error.error_status_hint))
+            reason = str(error)[:REASON_CHARS_MAX]
+            if reason.startswith("illegal request line"):
+                reason = "its first line is not METHOD PATH HTTP/1.1"
+            _refuse(reason, HTTPStatus(error.error_status_hint))
 
-    def _next(self) -> HttpRequest | None:
+    def _read_request(self) -> HttpRequest | None:
         while True:  # each turn takes bytes, or returns
             event = self._http.next_event()
             if isinstance(event, h11.Request):
@@ -244,32 +250,30 @@ class HttpProtocol:
                     head.headers,
                     self.local,
                 )
-            elif event is not h11.NEED_DATA or not self._hand_over():
+            elif event is h11.NEED_DATA and (part := self._take_part()):
+                self._http.receive_data(part)
+            else:
                 return None
 
-    def _hand_over(self) -> bool:
-        """Give h11 what it may read next; False where that has not come."""
+    def _take_part(self) -> bytes:
+        """Take the received bytes that h11 may read next; empty if they have not come."""
         if self._head is None:
-            part = self._whole_head()
-        elif self.in_chunks:
-            part = self._chunk_part()
-        else:
-            part = self._taken(len(self._incoming))
-        if part:
-            self._http.receive_data(part)
-        return bool(part)
+            return self._take_head()
+        if self.in_chunks:
+            return self._take_chunk_part()
+        return self._take_bytes(len(self._incoming))
 
-    def _taken(self, count: int) -> bytes:
+    def _take_bytes(self, count: int) -> bytes:
         part = bytes(self._incoming[:count])
         del self._incoming[:count]
         return part
 
-    def _chunk_part(self) -> bytes:
-        """The next size, or what has come of its chunk, or of the trailers."""
+    def _take_chunk_part(self) -> bytes:
+        """Take the next chunk size, or the received part of its chunk or of the trailers."""
         if self._chunk_left is None or self._chunk_left > 0:
             if len(self._http.trailing_data[0]) > CHUNKED_BYTES:
                 _refuse_head("its trailers are", CHUNKED_BYTES)
-            part = self._taken(self._chunk_left or CHUNKED_BYTES)
+            part = self._take_bytes(self._chunk_left or CHUNKED_BYTES)
             if self._chunk_left is not None:
                 self._chunk_left -= len(part)
             return part
@@ -278,7 +282,7 @@ class HttpProtocol:
             if len(self._incoming) >= CHUNKED_BYTES:
                 _refuse_head("a line between its chunks is", CHUNKED_BYTES)
             return b""
-        line = self._taken(end + 1)
+        line = self._take_bytes(end + 1)
         size = _CHUNK_SIZE.fullmatch(line)
         if size is None:
             _refuse("the size of a chunk is not in hexadecimal digits alone")
@@ -288,8 +292,8 @@ class HttpProtocol:
         self._chunk_left = count + len(b"\r\n") if count else None
         return line
 
-    def _whole_head(self) -> bytes:
-        """The next head, letters in its target percent-encoded; nothing before its last byte."""
+    def _take_head(self) -> bytes:
+        """Take the next complete head, with non-ASCII bytes of its target percent-encoded."""
         if self._incoming and self._incoming[0] <= ord(" "):
             _refuse("it begins with a blank")
         end = _BLANK_LINE.search(self._incoming, max(0, self._searched - 2))
@@ -298,7 +302,7 @@ class HttpProtocol:
             _refuse_head("its headers are", HEAD_BYTES_MAX)
         if end is None:
             return b""
-        head = self._taken(end.end())
+        head = self._take_bytes(end.end())
         if BLANKS in head.translate(_TABS_AS_SPACES):
             _refuse(f"its headers have {len(BLANKS)} blanks in a row")
         if _FOLD.search(head):
@@ -314,7 +318,10 @@ class HttpProtocol:
         if request.method == b"CONNECT":
             _refuse("it asks for a tunnel")
         target = request.target.decode()
-        headers = _headers(request)
+        headers: dict[str, str] = {}
+        for raw_name, raw_value in request.headers:  # names are in lower case
+            name, value = raw_name.decode(), raw_value.decode("latin-1")
+            headers[name] = f"{headers[name]}, {value}" if name in headers else value
         host = _HOST.match(target)
         self._access.check(headers, host[1] if host else None)
         path, _, query = target[host.end() if host else 0 :].partition("?")
@@ -333,8 +340,8 @@ class HttpProtocol:
                 _refuse_body(self._most)
         return _Head(request.method.decode(), path or "/", query, headers, length)
 
-    def expectation(self) -> bytes:
-        """`100 Continue`, if the client waits for it before it sends the body; once a request."""
+    def continue_response(self) -> bytes:
+        """Return `100 Continue` once if the client waits for it with its body, else nothing."""
         if not self._http.they_are_waiting_for_100_continue:
             return b""
         proceed = HTTPStatus.CONTINUE
@@ -344,13 +351,13 @@ class HttpProtocol:
             )
         )
 
-    def answer(self, response: Response, *, last: bool) -> tuple[bytes, bytes]:
-        """The head and the body of an answer, as they are sent; `last` where a hang-up follows."""
+    def encode_response(self, response: Response, *, last: bool) -> tuple[bytes, bytes]:
+        """Return head and body of a response as bytes; `last` announces the end of the connection."""
         body = response.body
         headers = [("Content-Length", str(len(body)))]
         if last:
             headers.append(("Connection", "close"))
-        head = self._send_head(response, headers)
+        head = self._encode_head(response, headers)
         if self.bodiless:
             body = b""
         if body:
@@ -358,19 +365,19 @@ class HttpProtocol:
         self._http.send(h11.EndOfMessage())
         return head, body
 
-    def begin(self, response: Response) -> bytes:
-        """The head of a streamed answer, whose chunks follow."""
-        return self._send_head(response, [])
+    def encode_stream_head(self, response: Response) -> bytes:
+        """Return the head of a streamed response as bytes; chunks follow."""
+        return self._encode_head(response, [])
 
-    def chunk(self, data: bytes) -> bytes:
-        """A chunk of a streamed answer, as it is sent."""
+    def encode_chunk(self, data: bytes) -> bytes:
+        """Return a chunk of a streamed response as bytes."""
         return self._http.send(h11.Data(data=data)) or b""
 
-    def finish(self) -> bytes:
-        """The end of a streamed answer."""
+    def encode_stream_end(self) -> bytes:
+        """Return the end of a streamed response as bytes."""
         return self._http.send(h11.EndOfMessage()) or b""
 
-    def _send_head(self, response: Response, headers: list[tuple[str, str]]) -> bytes:
+    def _encode_head(self, response: Response, headers: list[tuple[str, str]]) -> bytes:
         if response.content_type:
             headers.insert(0, ("Content-Type", response.content_type))
         headers.extend(response.headers)
@@ -381,23 +388,6 @@ class HttpProtocol:
                 headers=headers,
             )
         )
-
-
-def _headers(request: h11.Request) -> dict[str, str]:
-    """The headers by name; h11 has them in lower case."""
-    headers: dict[str, str] = {}
-    for raw_name, raw_value in request.headers:
-        name, value = raw_name.decode(), raw_value.decode("latin-1")
-        headers[name] = f"{headers[name]}, {value}" if name in headers else value
-    return headers
-
-
-def _reason(error: h11.RemoteProtocolError) -> str:
-    """The reason for a refusal, as a client can act on it."""
-    text = str(error)
-    if text.startswith("illegal request line"):
-        return "its first line is not METHOD PATH HTTP/1.1"
-    return text[:REASON_CHARS_MAX]
 
 
 def _refuse(reason: str, status: HTTPStatus = HTTPStatus.BAD_REQUEST) -> NoReturn:

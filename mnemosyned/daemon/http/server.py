@@ -16,9 +16,13 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http import HTTPStatus
-from typing import Protocol
 
-from mnemosyned.daemon.http.connection import BodyBudget, Connection, State
+from mnemosyned.config.settings import LimitsConfig
+from mnemosyned.daemon.http.connection import (
+    BodyBudget,
+    ClientConnection,
+    ConnectionState,
+)
 from mnemosyned.daemon.http.listening import (
     PAUSE_S,
     Acceptor,
@@ -50,15 +54,20 @@ FULL_SWEEP_S = PAUSE_S
 IDLE_SWEEP_S = 10.0
 
 DEADLINES_S = {
-    State.IDLE: 120.0,
-    State.HEAD: 10.0,
-    State.BODY: 30.0,
-    State.QUEUED: 30.0,
+    ConnectionState.IDLE: 120.0,
+    ConnectionState.HEAD: 10.0,
+    ConnectionState.BODY: 30.0,
+    ConnectionState.QUEUED: 30.0,
 }
 """Time limit of each state."""
 WRITING_S = 300.0
 WRITING_STALL_S = 30.0
-GRACE_S = {State.IDLE: 0.05, State.HEAD: 0.1, State.BODY: 1.0, State.WRITING: 1.0}
+GRACE_S = {
+    ConnectionState.IDLE: 0.05,
+    ConnectionState.HEAD: 0.1,
+    ConnectionState.BODY: 1.0,
+    ConnectionState.WRITING: 1.0,
+}
 """A client that takes longer gives way where others need its place or its memory."""
 BYTES_PER_S = 20 << 20
 """Least speed of a client beyond that grace; local sockets are far faster."""
@@ -86,9 +95,9 @@ class EventLoop:
         self._activity = activity
         activity.connections_max = connections_max
         self._body_bytes_max = body_bytes_max
-        self._connections: dict[int, Connection] = {}
+        self._connections: dict[int, ClientConnection] = {}
         self._budget = BodyBudget(body_bytes_max=body_bytes_max)
-        self._answered: deque[Connection] = deque()
+        self._answered: deque[ClientConnection] = deque()
         self._epoll = select.epoll()
         self._wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._stop_at: float | None = None
@@ -100,13 +109,14 @@ class EventLoop:
             listeners,
             epoll=self._epoll,
             full=lambda: len(self._connections) >= connections_max,
-            make_room=self._make_room,
+            # Hang up on the client that has been idle longest, or else on one that stalls.
+            make_room=lambda: any(self._drop_stalled(state) for state in GRACE_S),
             admit=self._admit,
         )
         self._workers = Workers(
             answer,
             threads=threads,
-            done=self._done,
+            done=self._take_back,
             activity=activity,
             owner_of=owner_of,
         )
@@ -133,7 +143,7 @@ class EventLoop:
         self._thread.join(DRAIN_S + 1)
         self._workers.stop(deadline)
 
-    def _done(self, connection: Connection) -> None:
+    def _take_back(self, connection: ClientConnection) -> None:
         """Take a connection back from its thread."""
         self._answered.append(connection)
         self._wake()
@@ -145,11 +155,14 @@ class EventLoop:
 
     def _run(self) -> None:
         try:
-            while not self._finished():
-                for fd, _ in self._epoll.poll(self._timeout_s()):
-                    self._handle(fd)
+            while not self._has_stopped():
+                timeout_s = SWEEP_S if self._busy else IDLE_SWEEP_S
+                if self.full or self._draining:
+                    timeout_s = FULL_SWEEP_S
+                for fd, _ in self._epoll.poll(timeout_s):
+                    self._handle_event(fd)
                 while self._answered:
-                    self._guarded(self._take_back, self._answered.popleft())
+                    self._take_step(self._go_on_after_answer, self._answered.popleft())
                 if self._budget.freed:
                     self._admit_queued()
                 self._sweep()
@@ -161,46 +174,45 @@ class EventLoop:
                 self._close(connection)
             self._epoll.close()
 
-    def _timeout_s(self) -> float:
-        if self.full or self._draining:
-            return FULL_SWEEP_S
-        return SWEEP_S if self._busy else IDLE_SWEEP_S
-
-    def _finished(self) -> bool:
+    def _has_stopped(self) -> bool:
         if self._stop_at is None:
             return False
         if not self._draining:
             self._draining = True
             self._acceptor.close()
         for connection in list(self._connections.values()):
-            if connection.state not in (State.WORKING, State.WRITING):
+            if connection.state not in (
+                ConnectionState.WORKING,
+                ConnectionState.WRITING,
+            ):
                 self._close(connection)
         return not self._connections or time.monotonic() > self._stop_at
 
-    def _handle(self, fd: int) -> None:
+    def _handle_event(self, fd: int) -> None:
+        connection = self._connections.get(fd)
         if fd == self._wake_fd:
             os.eventfd_read(fd)
-        elif connection := self._connections.get(fd):
-            self._guarded(self._serve, connection)
-        else:
+        elif connection is None:
             self._acceptor.accept(fd)
+        elif connection.state is ConnectionState.WRITING:
+            self._take_step(self._write, connection)
+        elif connection.state in (
+            ConnectionState.IDLE,
+            ConnectionState.HEAD,
+            ConnectionState.BODY,
+        ):
+            self._take_step(self._read, connection)
 
-    def _guarded(
-        self, step: Callable[[Connection], None], connection: Connection
+    def _take_step(
+        self, step: Callable[[ClientConnection], None], connection: ClientConnection
     ) -> None:
-        """Take a step for one connection; an error in it ends that one alone."""
+        """Take a step for one connection; an error closes this connection alone."""
         try:
             step(connection)
         except Exception:
             log.exception("connection_failed")
-            if connection.state is not State.CLOSED:
+            if connection.state is not ConnectionState.CLOSED:
                 self._close(connection)
-
-    def _serve(self, connection: Connection) -> None:
-        if connection.state is State.WRITING:
-            self._write(connection)
-        elif connection.state in (State.IDLE, State.HEAD, State.BODY):
-            self._read(connection)
 
     # -------------------------------------------------------------- accept
 
@@ -209,36 +221,36 @@ class EventLoop:
             body_bytes_max=self._body_bytes_max, access=listener.access
         )
         tls = listener.certificate.channel() if listener.certificate else None
-        connection = Connection(sock, protocol, now=time.monotonic(), tls=tls)
+        connection = ClientConnection(sock, protocol, now=time.monotonic(), tls=tls)
         self._connections[connection.fd] = connection
         self._activity.connections[connection.local] += 1
         self._epoll.register(connection.fd, select.EPOLLIN | select.EPOLLONESHOT)
 
-    def _make_room(self) -> bool:
-        """Hang up on the client that has been idle longest, or else on one that stalls."""
-        return any(self._drop_stalled(state) for state in GRACE_S)
-
-    def _drop_stalled(self, state: State, *, reserved: bool = False) -> bool:
-        """Hang up on the client that has been longest in a state, and longer than it may.
+    def _drop_stalled(self, state: ConnectionState, *, reserved: bool = False) -> bool:
+        """Hang up on the client that is longest over the time limit of a state, if any is.
 
         Clients over TCP give way first: other users can connect there.
         """
         now = time.monotonic()
-        for connection in sorted(self._in(state), key=_gives_way):
+        for connection in sorted(
+            self._connections_in(state), key=lambda each: (each.local, each.since)
+        ):
             if reserved and not connection.reserved:
                 continue
             overdue = now - connection.since > connection.grace_s
-            if overdue and not (state is State.IDLE and connection.has_input()):
+            if overdue and not (
+                state is ConnectionState.IDLE and connection.has_input()
+            ):
                 self._give_up(connection)
                 return True
         return False
 
-    def _in(self, state: State) -> list[Connection]:
+    def _connections_in(self, state: ConnectionState) -> list[ClientConnection]:
         return [each for each in self._connections.values() if each.state is state]
 
     # ---------------------------------------------------------------- read
 
-    def _read(self, connection: Connection) -> None:
+    def _read(self, connection: ClientConnection) -> None:
         data = connection.receive()
         if data is None:
             self._await(connection, select.EPOLLIN)
@@ -247,18 +259,18 @@ class EventLoop:
         else:
             connection.progress = time.monotonic()
             connection.protocol.feed(data)
-            self._advance(connection)
+            self._start_request(connection)
 
-    def _advance(self, connection: Connection) -> None:
+    def _start_request(self, connection: ClientConnection) -> None:
         """Hand the next whole request to a thread, or wait for the rest of it."""
         protocol = connection.protocol
         try:
-            request = protocol.next()
+            request = protocol.next_request()
         except RequestRefused as refused:
             self._refuse(connection, refused.response)
             return
         if request:
-            self._begin(connection, State.WORKING)
+            self._begin(connection, ConnectionState.WORKING)
             if request.path in HEALTH_PATHS and request.method in ("GET", "HEAD"):
                 connection.respond(HEALTHY)
                 self._answered.append(connection)
@@ -272,25 +284,30 @@ class EventLoop:
                 self._answered.append(connection)
         elif self._budget.reserve(connection):
             if protocol.in_body:
-                self._begin(connection, State.BODY)
+                self._begin(connection, ConnectionState.BODY)
             else:
-                self._begin(connection, State.HEAD if protocol.started else State.IDLE)
+                self._begin(
+                    connection,
+                    ConnectionState.HEAD
+                    if protocol.has_input
+                    else ConnectionState.IDLE,
+                )
             connection.invite_body()
             self._await(connection, select.EPOLLIN)
         else:
-            self._begin(connection, State.QUEUED)
+            self._begin(connection, ConnectionState.QUEUED)
 
-    def _begin(self, connection: Connection, state: State) -> None:
+    def _begin(self, connection: ClientConnection, state: ConnectionState) -> None:
         if connection.state is not state:
-            self._busy += (state is not State.IDLE) - (
-                connection.state is not State.IDLE
+            self._busy += (state is not ConnectionState.IDLE) - (
+                connection.state is not ConnectionState.IDLE
             )
             connection.state = state
             connection.since = time.monotonic()
             size = connection.protocol.body_bytes + connection.output_bytes
             connection.grace_s = GRACE_S.get(state, 0.0) + size / BYTES_PER_S
 
-    def _await(self, connection: Connection, event: int) -> None:
+    def _await(self, connection: ClientConnection, event: int) -> None:
         self._epoll.modify(connection.fd, event | select.EPOLLONESHOT)
 
     # -------------------------------------------------------------- bodies
@@ -298,59 +315,64 @@ class EventLoop:
     def _admit_queued(self) -> None:
         """Read on where there is room again, the smallest body first."""
         self._budget.freed = False
-        queued = sorted(self._in(State.QUEUED), key=self._budget.wanted)
+        queued = sorted(
+            self._connections_in(ConnectionState.QUEUED), key=self._budget.missing_bytes
+        )
         for connection in queued:
             if not self._budget.reserve(connection):
                 # A slow sender that holds room gives way; the next turn of the loop looks again.
-                self._drop_stalled(State.BODY, reserved=True)
+                self._drop_stalled(ConnectionState.BODY, reserved=True)
                 return
-            self._guarded(self._advance, connection)
+            self._take_step(self._start_request, connection)
 
     # --------------------------------------------------------------- write
 
-    def _take_back(self, connection: Connection) -> None:
-        """Go on after an answer."""
+    def _go_on_after_answer(self, connection: ClientConnection) -> None:
+        """Send the rest of an answer, or read the next request."""
         self._budget.release(connection)
         connection.progress = time.monotonic()
         if connection.broken:
             self._close(connection)
         elif connection.output_bytes:
-            self._begin(connection, State.WRITING)
+            self._begin(connection, ConnectionState.WRITING)
             self._await(connection, select.EPOLLOUT)
             self._limit_output()
         elif connection.protocol.reusable:
-            self._begin(connection, State.IDLE)
-            self._advance(connection)
+            self._begin(connection, ConnectionState.IDLE)
+            self._start_request(connection)
         else:
             self._close(connection)
 
-    def _write(self, connection: Connection) -> None:
+    def _write(self, connection: ClientConnection) -> None:
         if connection.send():
             connection.progress = time.monotonic()
         if connection.broken or not connection.output_bytes:
-            self._take_back(connection)
+            self._go_on_after_answer(connection)
         else:
             self._await(connection, select.EPOLLOUT)
 
     def _limit_output(self) -> None:
         while (
-            sum(each.output_bytes for each in self._in(State.WRITING))
+            sum(
+                each.output_bytes
+                for each in self._connections_in(ConnectionState.WRITING)
+            )
             > OUTPUT_BYTES_MAX
         ):
-            if not self._drop_stalled(State.WRITING):
+            if not self._drop_stalled(ConnectionState.WRITING):
                 return
 
     # ----------------------------------------------------------------- end
 
     def _sweep(self) -> None:
-        """Give up what has passed its deadline, at most every `FULL_SWEEP_S`."""
+        """Hang up on connections past their deadlines, at most every `FULL_SWEEP_S`."""
         now = time.monotonic()
         if now - self._swept < FULL_SWEEP_S:
             return
         self._swept = now
         for connection in list(self._connections.values()):
             limit_s = DEADLINES_S.get(connection.state)
-            if connection.state is State.WRITING:
+            if connection.state is ConnectionState.WRITING:
                 stalled = now - connection.progress > WRITING_STALL_S
                 if stalled or now - connection.since > WRITING_S:
                     self._give_up(connection)
@@ -360,14 +382,14 @@ class EventLoop:
         self._limit_output()
         self._acceptor.resume(now)
 
-    def _give_up(self, connection: Connection) -> None:
-        """Hang up, with a word to a client that was sending."""
-        if connection.state is State.QUEUED:
+    def _give_up(self, connection: ClientConnection) -> None:
+        """Hang up, with an error response to a client that was sending."""
+        if connection.state is ConnectionState.QUEUED:
             busy = DaemonBusy(
                 "too many large requests at once; send this again in a moment"
             )
             self._refuse(connection, refusal(busy))
-        elif connection.state in (State.HEAD, State.BODY):
+        elif connection.state in (ConnectionState.HEAD, ConnectionState.BODY):
             slow = MalformedRequest(
                 "the request did not arrive completely in time; send it again"
             )
@@ -375,22 +397,18 @@ class EventLoop:
         else:
             self._close(connection)
 
-    def _refuse(self, connection: Connection, response: Response) -> None:
-        """Answer what cannot be read on, as far as the client takes it at once, and hang up."""
+    def _refuse(self, connection: ClientConnection, response: Response) -> None:
+        """Send an error response, as far as the client takes it at once, and hang up."""
         self._activity.refuse(response.status)
         connection.respond(response, last=True)
         self._close(connection)
 
-    def _close(self, connection: Connection) -> None:
+    def _close(self, connection: ClientConnection) -> None:
         self._budget.release(connection)
-        self._busy -= connection.state is not State.IDLE
+        self._busy -= connection.state is not ConnectionState.IDLE
         del self._connections[connection.fd]
         self._activity.connections[connection.local] -= 1
         connection.close()  # which takes it out of epoll, too
-
-
-def _gives_way(connection: Connection) -> tuple[bool, float]:
-    return connection.local, connection.since
 
 
 VERB_PREFIX = "/v1/"
@@ -399,44 +417,25 @@ ResourcesOf = Callable[[HttpRequest], Mapping[str, Resource]]
 """The resources, by path, of whoever sent a request. Raises `RequestRefused` for who has none."""
 
 
-class ServerLimits(Protocol):
-    """The limits of a server, as the settings have them."""
-
-    @property
-    def threads(self) -> int:
-        """Requests that are answered at once."""
-        ...
-
-    @property
-    def body_bytes_max(self) -> int:
-        """The size of one request."""
-        ...
-
-    @property
-    def connections_max(self) -> int:
-        """Clients that are connected at once."""
-        ...
-
-
 @contextmanager
 def serving(
     resources: Mapping[str, Resource],
     listeners: Sequence[Listener],
     *,
-    limits: ServerLimits,
+    limits: LimitsConfig,
     activity: ServerActivity | None = None,
     remote: ResourcesOf | None = None,
     owner_of: OwnerOf | None = None,
 ) -> Iterator[EventLoop]:
-    """Answer requests in the background while the block runs; let running ones finish.
+    """Answer requests in the background while the block runs; at its end let running ones finish.
 
-    `remote` has the resources of requests over TCP where they are others than those of the socket,
-    and `owner_of` tells whose a request is, so that no owner takes all threads.
+    `remote` finds the resources of requests over TCP, where they differ from those of the socket.
+    `owner_of` returns the owner's number of a request, so that no owner takes all threads.
     """
     activity = activity or ServerActivity()
     loop = EventLoop(
         listeners,
-        answer=answering(resources, activity, remote=remote),
+        answer=make_handler(resources, activity, remote=remote),
         threads=limits.threads,
         body_bytes_max=limits.body_bytes_max,
         connections_max=connections_allowed(limits.connections_max),
@@ -450,28 +449,28 @@ def serving(
         loop.stop()
 
 
-def answering(
+def make_handler(
     resources: Mapping[str, Resource],
     activity: ServerActivity,
     *,
     remote: ResourcesOf | None = None,
 ) -> Route:
-    """The function that answers a request, whatever becomes of it."""
+    """Return the request handler; it turns every error into a response."""
     health = Resource(lambda _: HEALTHY)
     table = {**dict.fromkeys(HEALTH_PATHS, health), **resources}
     labels = {path: path.removeprefix(VERB_PREFIX) for path in table}
 
-    def resources_of(request: HttpRequest) -> Mapping[str, Resource]:
-        return table if remote is None or request.local else remote(request)
-
     def answer(request: HttpRequest) -> Response:
         started = time.monotonic()
         try:
-            response = _answer(resources_of(request), request)
+            found = table if remote is None or request.local else remote(request)
+            response = _call_resource(found, request)
         except RequestRefused as refused:
             response = refused.response
         except MnemosynedError as error:
-            _log_failure(request, error)
+            # An error of the caller's is not logged.
+            if error.kind is Kind.INTERNAL or isinstance(error, StorageFailed):
+                log_failure("request_failed", error, path=request.path, code=error.code)
             response = refusal(error)
         except Exception:
             log.exception("request_failed", path=request.path)
@@ -493,14 +492,8 @@ def answering(
     return answer
 
 
-def _log_failure(request: HttpRequest, error: MnemosynedError) -> None:
-    """Log an error that is not the caller's."""
-    if error.kind is Kind.INTERNAL or isinstance(error, StorageFailed):
-        log_failure("request_failed", error, path=request.path, code=error.code)
-
-
-def _answer(table: Mapping[str, Resource], request: HttpRequest) -> Response:
-    """Hand a request to its resource, if that takes its method."""
+def _call_resource(table: Mapping[str, Resource], request: HttpRequest) -> Response:
+    """Hand a request to its resource, if the resource takes its method. Raises `UnknownVerb`."""
     resource = table.get(request.path)
     if resource is None or (resource.local_only and not request.local):
         paths = ", ".join(path for path in table if not table[path].local_only)
@@ -509,11 +502,6 @@ def _answer(table: Mapping[str, Resource], request: HttpRequest) -> Response:
         return resource.route(request)
     if request.method == "HEAD" and "GET" in resource.methods:
         return resource.route(dataclasses.replace(request, method="GET"))
-    return _other_method(resource, request)
-
-
-def _other_method(resource: Resource, request: HttpRequest) -> Response:
-    """Say which methods a resource takes."""
     head = ("HEAD",) if "GET" in resource.methods else ()
     allow = (("Allow", ", ".join((*resource.methods, *head, "OPTIONS"))),)
     if request.method == "OPTIONS":

@@ -206,12 +206,12 @@ class Certificate:
                 f"{certificate} with {key} cannot be used: {reason}", "tls.certificate"
             )
 
-    def channel(self) -> TlsChannel:
+    def channel(self) -> ServerTlsChannel:
         """The channel of a new client."""
-        return TlsChannel(self._context)
+        return ServerTlsChannel(self._context)
 
 
-class TlsChannel:
+class ServerTlsChannel:
     """One client's bytes, opened and sealed; it moves none of them itself."""
 
     def __init__(self, context: ssl.SSLContext) -> None:

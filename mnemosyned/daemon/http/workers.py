@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 from math import inf
 from typing import NamedTuple
 
-from mnemosyned.daemon.http.connection import Connection
+from mnemosyned.daemon.http.connection import ClientConnection
 from mnemosyned.daemon.http.protocol import refusal
 from mnemosyned.daemon.prometheus import ServerActivity
 from mnemosyned.errors import DaemonBusy
@@ -38,11 +38,11 @@ OwnerOf = Callable[[HttpRequest], int]
 log = logger()
 
 
-class Task(NamedTuple):
+class QueuedRequest(NamedTuple):
     """A request that waits for a thread, or is being answered."""
 
     owner: int
-    connection: Connection
+    connection: ClientConnection
     request: HttpRequest
 
 
@@ -58,7 +58,7 @@ class Workers:
         answer: Route,
         *,
         threads: int,
-        done: Callable[[Connection], None],
+        done: Callable[[ClientConnection], None],
         activity: ServerActivity,
         owner_of: OwnerOf | None = None,
     ) -> None:
@@ -68,10 +68,10 @@ class Workers:
         self._done = done
         self._owner_of = owner_of
         self._turns = FairTurns()
-        self._tasks: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
+        self._tasks: queue.SimpleQueue[QueuedRequest | None] = queue.SimpleQueue()
         """Requests that a thread is free for."""
         self._changing = threading.Lock()
-        self._waiting: dict[int, deque[Task]] = {}
+        self._waiting: dict[int, deque[QueuedRequest]] = {}
         """By owner, in the order of their turns."""
         self._running: Counter[int] = Counter()
         self._streams: Counter[int] = Counter()
@@ -89,7 +89,7 @@ class Workers:
         for thread in self._threads:
             thread.start()
 
-    def put(self, connection: Connection, request: HttpRequest) -> bool:
+    def put(self, connection: ClientConnection, request: HttpRequest) -> bool:
         """Have a request answered; the connection belongs to its thread until `done`.
 
         False where its owner has as many that wait as one may have.
@@ -99,7 +99,7 @@ class Workers:
             waiting = self._waiting.setdefault(owner, deque())
             if self._owner_of and len(waiting) >= WAITING_MAX:
                 return False
-            waiting.append(Task(owner, connection, request))
+            waiting.append(QueuedRequest(owner, connection, request))
             self._hand_out()
         return True
 
@@ -166,7 +166,7 @@ class Workers:
         return self._turns.working(owner, is_awaited=is_awaited)
 
     def _began_stream(
-        self, task: Task, response: Response, stream: Iterator[bytes]
+        self, task: QueuedRequest, response: Response, stream: Iterator[bytes]
     ) -> bool:
         """Begin to send a stream in a thread of its own; False where there may be no other one."""
         with self._changing:
@@ -195,7 +195,7 @@ class Workers:
         return False
 
     def _send_stream(
-        self, task: Task, response: Response, stream: Iterator[bytes]
+        self, task: QueuedRequest, response: Response, stream: Iterator[bytes]
     ) -> None:
         try:
             # Most of the time a stream waits: nobody rests for it.
@@ -213,11 +213,11 @@ class Workers:
             self._done(task.connection)
 
     def _stream(
-        self, connection: Connection, response: Response, stream: Iterator[bytes]
+        self, connection: ClientConnection, response: Response, stream: Iterator[bytes]
     ) -> None:
         """Send chunk after chunk, each once the client has taken the one before."""
         deadline = time.monotonic() + STREAM_S
-        if connection.begin(response):
+        if connection.begin_stream(response):
             goes_on = self._flushed(connection, deadline)
             while goes_on and (chunk := next(stream, None)) is not None:
                 if chunk:
@@ -226,9 +226,9 @@ class Workers:
             if not goes_on:  # its end is missing, so that the client can tell
                 connection.broken = True
                 return
-        connection.finish()
+        connection.end_stream()
 
-    def _flushed(self, connection: Connection, deadline: float) -> bool:
+    def _flushed(self, connection: ClientConnection, deadline: float) -> bool:
         """Wait until the client has taken all; False where the stream has to end instead."""
         progress = time.monotonic()
         ready = select.poll()
