@@ -8,9 +8,8 @@ from itertools import islice
 from pathlib import Path
 
 from mnemosyned.backup_schedule import backup_name, dated_backup, overdue
-from mnemosyned.cli.output.terminal import when
 from mnemosyned.errors import InvalidRequest, MnemosynedError, SleepInProgress
-from mnemosyned.instants import shift
+from mnemosyned.instants import in_zone, shift
 from mnemosyned.logs import logger
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.ports import MaintenanceStore
@@ -151,9 +150,10 @@ class BackupKeeper:
             warnings.append(f"the last scheduled backup failed: {self._problem}")
         last, now = self._last(), self._clock.now()
         interval = interval_of(self._policies.backup, now)
-        if overdue(last, interval=interval, now=now):
+        if last and overdue(last, interval=interval, now=now):
+            moment = in_zone(last, None).isoformat(" ")[:16]
             warnings.append(
-                f"the last scheduled backup is of {when(last)}, older than twice the interval "
+                f"the last scheduled backup is of {moment}, older than twice the interval "
                 "of backup.schedule: mnem backup makes one now"
             )
         return warnings
