@@ -17,10 +17,10 @@ from mnemosyned.cli.options import (
     address_options,
     asks_for_json,
     format_options,
-    refuse_elsewhere,
+    refuse_url,
     understand_json_format,
 )
-from mnemosyned.cli.registry import COMMANDS, LOCAL, TITLES, Command
+from mnemosyned.cli.registry import COMMANDS, GROUPS, LOCAL, Command
 from mnemosyned.errors import InvalidRequest, Kind, MnemosynedError
 from mnemosyned.version import __version__
 
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
 
 
 _REFUSES_URLS = "_refuses_urls"
-"""The mark of a callback that checks for a URL first."""
+"""The attribute of a callback that checks for a URL first."""
 
 
 class CommandTable(click.Group):
-    """The commands of the table, none of them loaded before it is named."""
+    """The commands of the table, each loaded when it is named."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        return load(COMMANDS[cmd_name]) if cmd_name in COMMANDS else None
+        return load_command(COMMANDS[cmd_name]) if cmd_name in COMMANDS else None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -76,14 +76,14 @@ class CommandTable(click.Group):
         formatter: click.HelpFormatter,
     ) -> None:
         """Write the commands of each group with their summaries."""
-        for group, title in TITLES.items():
+        for group in GROUPS:
             commands = [each for each in COMMANDS.values() if each.group == group]
-            with formatter.section(title):
+            with formatter.section(group):
                 formatter.write_dl([(each.name, each.summary) for each in commands])
 
 
-def load(entry: Command) -> click.Command:
-    """Import a command of the table, with its example and the options that all have."""
+def load_command(entry: Command) -> click.Command:
+    """Import a command of the table, with its example and the options of all commands."""
     module, _, attribute = entry.target.partition(":")
     target: Any = getattr(import_module(module), attribute)
     if not isinstance(target, click.Command):
@@ -95,28 +95,28 @@ def load(entry: Command) -> click.Command:
     if not command.epilog or "Example" not in command.epilog:
         further = f"\n\n{command.epilog}" if command.epilog else ""
         command.epilog = f"Example: {entry.example}{further}"
-    _add_everywhere(command)
+    _add_common_options(command)
     if entry.name in LOCAL:
-        _keep_here(command)
+        _refuse_urls(command)
     return command
 
 
-def _add_everywhere(command: click.Command) -> None:
-    """Let the options of the address and of printing also follow a command's name."""
+def _add_common_options(command: click.Command) -> None:
+    """Let the options of address and format also follow a command's name."""
     command.context_settings.setdefault("help_option_names", ["-h", "--help"])
     taken = [name for parameter in command.params for name in parameter.opts]
     command.params += address_options(hidden=True, taken=taken)
     understand_json_format(command)
     if isinstance(command, click.Group):
         for member in command.commands.values():
-            _add_everywhere(member)
+            _add_common_options(member)
 
 
-def _keep_here(command: click.Command) -> None:
-    """Let a command, with all below it, refuse a URL."""
+def _refuse_urls(command: click.Command) -> None:
+    """Let a command and its subcommands refuse a URL."""
     if isinstance(command, click.Group):
         for member in command.commands.values():
-            _keep_here(member)
+            _refuse_urls(member)
     run = command.callback
     if run is None or vars(run).get(_REFUSES_URLS):
         return
@@ -125,7 +125,7 @@ def _keep_here(command: click.Command) -> None:
     def run_here(*args: Any, **given: Any) -> Any:  # noqa: ANN401
         context = click.get_current_context()
         if context.invoked_subcommand is None:  # else that one refuses it
-            refuse_elsewhere(context)
+            refuse_url(context)
         return run(*args, **given)
 
     vars(run_here)[_REFUSES_URLS] = True
@@ -154,10 +154,10 @@ def mnem(context: click.Context) -> int:
     if context.invoked_subcommand is not None:
         return 0
     from mnemosyned.cli.commands.look import (  # noqa: PLC0415 a command needs none of it
-        glance,
+        run_glance,
     )
 
-    return glance(context)
+    return run_glance(context)
 
 
 mnem.params[:0] = address_options(hidden=False)
@@ -169,24 +169,27 @@ def main() -> None:
     try:
         code = mnem(standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
-        _say(error.format_message())
+        _say_error(error.format_message())
         code = error.exit_code
     except click.ClickException as error:
-        _print_usage(error)
+        _print_usage_error(error)
         code = error.exit_code
     except (click.Abort, KeyboardInterrupt) as error:
-        _print_interruption(error)
+        # Loaded here: only Ctrl-C needs it.
+        from mnemosyned.cli.calls import interruption_message  # noqa: PLC0415
+
+        _say_error(f"mnem: {interruption_message(error)}")
         code = EXIT_INTERRUPTED
     except MnemosynedError as error:
         _print_error(error)
         code = EXIT_OF_KIND[error.kind]
     except OSError as error:
-        code = _print_failure(error)
+        code = _print_system_error(error)
     sys.exit(code)
 
 
-def _print_failure(error: OSError) -> int:
-    """Print what the system refused, such as the answer on a full disk; its exit code."""
+def _print_system_error(error: OSError) -> int:
+    """Print an error of the system, such as a full disk; return the exit code."""
     # Loaded here, as below.
     from mnemosyned.paths import path_fault, shown_path  # noqa: PLC0415
 
@@ -194,12 +197,12 @@ def _print_failure(error: OSError) -> int:
     if fault := path_fault(name):
         _print_error(InvalidRequest(f"{shown_path(name)} cannot be used: {fault}"))
         return EXIT_OF_KIND[Kind.INVALID]
-    _say(f"mnem: {name}{': ' if name else ''}{error.strerror or error}")
+    _say_error(f"mnem: {name}{': ' if name else ''}{error.strerror or error}")
     return EXIT_NOTHING
 
 
-def _print_usage(error: click.ClickException) -> None:
-    """Print a mistake on the command line, and where its help is."""
+def _print_usage_error(error: click.ClickException) -> None:
+    """Print a mistake on the command line, and the command for help."""
     if asks_for_json(sys.argv):
         _print_error(InvalidRequest(error.format_message()))
         return
@@ -210,44 +213,34 @@ def _print_usage(error: click.ClickException) -> None:
     context = getattr(error, "ctx", None)
     if isinstance(error, click.MissingParameter) and "ID" in message:
         problem += "; a number of the last list does too: 2, @2 or '#2', in quotes"
-    _say(f"mnem: {problem}")
+    _say_error(f"mnem: {problem}")
     if context is not None:
-        _say(f"its help: {context.command_path} --help")
-
-
-def _print_interruption(error: BaseException) -> None:
-    # Loaded here: only Ctrl-C needs it.
-    from mnemosyned.cli.calls import words_of  # noqa: PLC0415
-
-    _say(f"mnem: {words_of(error)}")
+        _say_error(f"its help: {context.command_path} --help")
 
 
 def _print_error(error: MnemosynedError) -> None:
-    """Print an error as words, or with --json in the form of the HTTP API."""
+    """Print an error in words, with the typed option for its field, or as JSON like the HTTP API."""
     if not asks_for_json(sys.argv):
-        _say(f"mnem: {_in_the_shell(error)}")
+        message, field = error.message, error.field or ""
+        option = f"--{field.replace('_', '-')}"
+        is_typed = any(word.partition("=")[0] == option for word in sys.argv)
+        if is_typed and message.startswith(field):
+            message = option + message.removeprefix(field)
+        _say_error(f"mnem: {message}")
         return
     # Loaded here, as below: a help page prints without it.
-    from mnemosyned.cli.output.terminal import say_json  # noqa: PLC0415
+    from mnemosyned.cli.output.terminal import (  # noqa: PLC0415
+        say_json,
+    )
 
     shown = {"code": error.code, "message": error.message, "field": error.field}
     say_json({"error": shown}, err=True)
 
 
-def _say(words: str) -> None:
+def _say_error(words: str) -> None:
     """Print on standard error."""
     from mnemosyned.cli.output.terminal import (  # noqa: PLC0415 a help page prints without it
         say,
     )
 
     say(words, err=True)
-
-
-def _in_the_shell(error: MnemosynedError) -> str:
-    """The message of an error, with the option that was typed in place of its field."""
-    field = error.field or ""
-    option = f"--{field.replace('_', '-')}"
-    typed = any(word.partition("=")[0] == option for word in sys.argv)
-    if typed and error.message.startswith(field):
-        return option + error.message.removeprefix(field)
-    return error.message

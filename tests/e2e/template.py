@@ -21,14 +21,14 @@ from pathlib import Path
 
 import sqlite_utils  # noqa: F401 a daemon loads it for a new database, and nearly all here are new
 
-from mnemosyned.cli.main import load, main as mnem
+from mnemosyned.cli.main import load_command, main as mnem
 from mnemosyned.cli.registry import COMMANDS
 from mnemosyned.daemon.main import main as mnemosyned
 
 for (
     _command
 ) in COMMANDS.values():  # each, as a program would load the one it is asked for
-    load(_command)
+    load_command(_command)
 
 Program = Callable[[], int | None]
 PROGRAMS: dict[str, Program] = {"mnem": mnem, "mnemosyned": mnemosyned}

@@ -18,7 +18,7 @@ from click.shell_completion import get_completion_class
 from mnemosyned.cli.main import CommandTable, mnem
 from mnemosyned.cli.options import EXIT_CODES
 from mnemosyned.cli.output.terminal import say
-from mnemosyned.cli.registry import COMMANDS, TITLES
+from mnemosyned.cli.registry import COMMANDS, GROUPS
 from mnemosyned.version import __version__
 
 DAEMON = "mnemosyned.daemon.main:main"
@@ -124,11 +124,11 @@ def _options(command: click.Command, context: click.Context) -> Iterator[str]:
 def _commands(command: click.Command, context: click.Context) -> Iterator[str]:
     """The commands of a group, each with its summary."""
     if isinstance(command, CommandTable):
-        for group, heading in TITLES.items():
-            yield f".SS {_quoted(heading)}"
-            members = [each for each in COMMANDS.values() if each.group == group]
-            for entry in members:
-                yield from _entry(entry.name, entry.summary)
+        for group in GROUPS:
+            yield f".SS {_quoted(group)}"
+            for entry in COMMANDS.values():
+                if entry.group == group:
+                    yield from _entry(entry.name, entry.summary)
     elif isinstance(command, click.Group):
         yield ".SH COMMANDS"
         for name in command.list_commands(context):
