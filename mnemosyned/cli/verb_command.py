@@ -11,10 +11,10 @@ import click
 import msgspec
 
 from mnemosyned.cli.arguments import fields_typed, in_order, parameter
-from mnemosyned.cli.calls import called, client_of
+from mnemosyned.cli.calls import call_daemon, client_of
 from mnemosyned.cli.ids import with_whole_ids
 from mnemosyned.cli.options import EXIT_NOTHING, AnswerCommand
-from mnemosyned.cli.output.show import paged, render, show
+from mnemosyned.cli.output.show import paged, render, renderer_of, show
 from mnemosyned.cli.output.terminal import agreed, counted, is_terminal, say, when
 from mnemosyned.client.connection import Connection
 from mnemosyned.errors import InvalidRequest
@@ -23,7 +23,7 @@ from mnemosyned.verbs.request import Request, parse_text
 R = TypeVar("R")
 
 DELETES = {"forget": "forgotten", "prune": "pruned"}
-"""Verbs that cannot be undone, and what was not done without a confirmation."""
+"""Verbs that cannot be undone, with their participles."""
 UNDO = "undo"
 PINS = ("pin", "unpin")
 CHANGES = {
@@ -33,12 +33,12 @@ CHANGES = {
     "pin": "pinned",
     "unpin": "unpinned",
 }
-"""Verbs that ask where filters select what they change."""
+"""Verbs that ask for a confirmation if filters select the memories."""
 PAGES_MAX = 10_000
 
 
 def must_ask(request: Request[Any]) -> bool:
-    """Whether a request is to be confirmed."""
+    """Return whether a request is to be confirmed."""
     if getattr(request, "dry_run", False):
         return False
     name = request.verb_name()
@@ -46,20 +46,20 @@ def must_ask(request: Request[Any]) -> bool:
     return whole_kind or (name in CHANGES and getattr(request, "id", "") is None)
 
 
-def asks(verb: type[Request[Any]]) -> bool:
-    """Whether requests of a verb may have to be confirmed."""
+def may_ask(verb: type[Request[Any]]) -> bool:
+    """Return whether requests of a verb may have to be confirmed."""
     return verb.verb_name() in {*DELETES, *CHANGES, UNDO}
 
 
-def confirmed(client: Connection, request: Request[R]) -> object:
-    """Show a preview, ask, and do what it showed; without a terminal --yes is needed.
+def confirm_and_call(client: Connection, request: Request[R]) -> object:
+    """Show a preview, ask, and call the daemon; without a terminal --yes is needed.
 
     An empty preview is the answer. Confirming a preview that says the clock jumped trusts the
     clock.
     """
     preview: Request[Any] = msgspec.structs.replace(request, dry_run=True)
     can_ask = sys.stdin.isatty()
-    foreseen: Any = called(client, preview)
+    foreseen: Any = call_daemon(client, preview)
     name = request.verb_name()
     if name == UNDO:  # and not a cycle that ends meanwhile
         count = sum(group.items for group in foreseen.groups)
@@ -68,22 +68,23 @@ def confirmed(client: Connection, request: Request[R]) -> object:
         count = foreseen.memories + getattr(foreseen, "learnings", 0)
     if not count:
         believes = getattr(request, "believe_clock", False)
-        return called(client, request) if believes else foreseen
+        return call_daemon(client, request) if believes else foreseen
     if not can_ask:
         say(render(foreseen), err=True, styled=True)
-        doing = (
-            "delete"
-            if name in DELETES
-            else "take back a cycle"
-            if name == UNDO
-            else "change memories"
-        )
+        doing = "delete" if name in DELETES else "change memories"
+        doing = "take back a cycle" if name == UNDO else doing
         raise InvalidRequest(
             f"refusing to {doing} without a terminal to confirm; use --yes"
         )
-    foreseen = whole(client, preview, foreseen)
-    _show(render(foreseen))
-    if not agreed(_question(name, foreseen), default=False):
+    foreseen = join_preview_pages(client, preview, foreseen)
+    text = render(foreseen)
+    is_long = text.count("\n") >= shutil.get_terminal_size().lines
+    if is_long and is_terminal(sys.stdout):
+        with paged():
+            say(text, styled=True)
+    else:
+        say(text, err=True, styled=True)
+    if not agreed(_question_of(name, foreseen), default=False):
         done = (DELETES | CHANGES).get(name, "taken back")
         say(f"nothing was {done}", err=True)
         raise click.exceptions.Exit(EXIT_NOTHING)
@@ -91,20 +92,22 @@ def confirmed(client: Connection, request: Request[R]) -> object:
         request = msgspec.structs.replace(request, believe_clock=True)
     if getattr(foreseen, "mark", ""):
         request = msgspec.structs.replace(request, mark=foreseen.mark)
-    return called(client, request)
+    return call_daemon(client, request)
 
 
-def whole(client: Connection, preview: Request[Any], first: R) -> R:
+def join_preview_pages(client: Connection, preview: Request[Any], first: R) -> R:
     """Return a preview with the lines of all its pages, of which `first` is the first."""
     further = getattr(first, "further", 0)
     if not further:
         return first
     lines = list(getattr(first, "lines", ()))
+    # The mark keeps further pages to the same memories.
+    marked = {"mark": mark} if (mark := getattr(first, "mark", "")) else {}
     for _ in range(PAGES_MAX):
         if not (further and lines):
             break
         page: Any = client.call(
-            msgspec.structs.replace(preview, after=lines[-1].id, **_marked(first))
+            msgspec.structs.replace(preview, after=lines[-1].id, **marked)
         )
         further = page.further
         lines += page.lines
@@ -112,23 +115,7 @@ def whole(client: Connection, preview: Request[Any], first: R) -> R:
     return joined
 
 
-def _marked(foreseen: object) -> dict[str, str]:
-    """The mark of a preview, which keeps its further pages to the same memories."""
-    mark = getattr(foreseen, "mark", "")
-    return {"mark": mark} if mark else {}
-
-
-def _show(text: str) -> None:
-    """Show a preview, through the pager where it is longer than the screen."""
-    is_long = text.count("\n") >= shutil.get_terminal_size().lines
-    if is_long and is_terminal(sys.stdout):
-        with paged():
-            say(text, styled=True)
-    else:
-        say(text, err=True, styled=True)
-
-
-def _question(name: str, foreseen: Any) -> str:  # noqa: ANN401 the result of any such verb
+def _question_of(name: str, foreseen: Any) -> str:  # noqa: ANN401 the result of any such verb
     if name == UNDO:
         return "Take this cycle back? Its summaries are deleted."
     count = foreseen.memories
@@ -136,10 +123,10 @@ def _question(name: str, foreseen: Any) -> str:  # noqa: ANN401 the result of an
         return (
             f"Delete the words of {counted(count, 'original')}? This cannot be undone."
         )
-    selected = [_these(count, "memory")] if count else []
+    selected = [_these_things(count, "memory")] if count else []
     learnings = getattr(foreseen, "learnings", 0)
     if learnings:
-        selected.append(_these(learnings, "learning"))
+        selected.append(_these_things(learnings, "learning"))
     final = " This cannot be undone." if name in DELETES else ""
     if until := getattr(foreseen, "final_at", None):
         part = "what is forgotten"
@@ -147,34 +134,21 @@ def _question(name: str, foreseen: Any) -> str:  # noqa: ANN401 the result of an
             part = f"{foreseen.recoverable:,} of {count:,}"
         final = f" mnem restore can put back {part} until {when(until)}."
     if archived := getattr(foreseen, "archived", 0) if name in PINS else 0:
-        final = f" {_of_them(archived, count)} archived and cannot be {name}ned."
+        them = "One of them is" if archived == 1 else f"{archived:,} of them are"
+        if archived == count:
+            them = "It is" if count == 1 else "All of them are"
+        final = f" {them} archived and cannot be {name}ned."
     return f"{name.capitalize()} {' and '.join(selected)}?{final}"
 
 
-def _of_them(part: int, count: int) -> str:
-    """How many of those in question, with the verb that follows."""
-    if part == count:
-        return "It is" if count == 1 else "All of them are"
-    return "One of them is" if part == 1 else f"{part:,} of them are"
-
-
-def _these(count: int, noun: str) -> str:
+def _these_things(count: int, noun: str) -> str:
     return f"this {noun}" if count == 1 else f"these {counted(count, noun)}"
 
 
-_IS_NOTHING: dict[str, Callable[[Any], bool]] = {
-    "Recalled": lambda recalled: not recalled.hits,
-    "CycleReport": lambda report: bool(
-        report.failed or report.problem or report.status == "not_running"
-    ),
-}
-"""By the name of a result's class: whether nothing was found, or part of it failed."""
-
-
 def command_of(name: str, verb: type[Request[Any]]) -> click.Command:
-    """A shell command with the verb's fields as its arguments and options."""
+    """Return a shell command with the verb's fields as arguments and options."""
     params = [parameter(verb, field) for field in in_order(verb)]
-    if asks(verb):
+    if may_ask(verb):
         params.append(
             click.Option(
                 ["--yes", "-y"], is_flag=True, help="Do not ask for confirmation."
@@ -183,19 +157,15 @@ def command_of(name: str, verb: type[Request[Any]]) -> click.Command:
     return AnswerCommand(
         name,
         params=params,
-        callback=click.pass_context(_runner(name, verb)),
-        help=_help(verb),
+        callback=click.pass_context(_make_callback(name, verb)),
+        # Exit codes tell a shell the verb's errors.
+        help=str(verb.__doc__).partition("\n\n    Raises")[0],
         context_settings={"help_option_names": ["-h", "--help"]},
     )
 
 
-def _help(verb: type[Request[Any]]) -> str:
-    """The verb's docstring without its errors, which exit codes tell a shell."""
-    return str(verb.__doc__).partition("\n\n    Raises")[0]
-
-
-def _runner(name: str, verb: type[Request[Any]]) -> Callable[..., int]:
-    def run(
+def _make_callback(name: str, verb: type[Request[Any]]) -> Callable[..., int]:
+    def run_verb(
         context: click.Context,
         /,
         *,
@@ -206,19 +176,14 @@ def _runner(name: str, verb: type[Request[Any]]) -> Callable[..., int]:
         with client_of(context) as client:
             fields = with_whole_ids(verb.verb_name(), fields, client)
             request = parse_text(verb, fields)
-            call: Callable[..., object] = called
+            call: Callable[..., object] = call_daemon
             if must_ask(request) and not yes:
-                call = confirmed
+                call = confirm_and_call
             result = call(client, request)
             if getattr(request, "dry_run", False) and not given.get("after"):
-                result = whole(client, request, result)
+                result = join_preview_pages(client, request, result)
         show(result)
-        return _exit_code(result)
+        is_nothing = renderer_of(result).is_nothing
+        return EXIT_NOTHING if is_nothing and is_nothing(result) else 0
 
-    return run
-
-
-def _exit_code(result: object) -> int:
-    """The exit code of a call that was answered."""
-    nothing = _IS_NOTHING.get(type(result).__name__)
-    return EXIT_NOTHING if nothing and nothing(result) else 0
+    return run_verb

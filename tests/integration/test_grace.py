@@ -12,7 +12,7 @@ from support.fakes import NOON, FakeClock
 from support.leftovers import left_of
 from support.stores import episode_of, get_memory, run_cycle
 
-from mnemosyned.cli.output.retention import forgotten
+from mnemosyned.cli.output.retention import forget_text
 from mnemosyned.errors import NotFound
 from mnemosyned.memory.exchange import ExportedMemory
 from mnemosyned.memory.values import Tier
@@ -319,8 +319,8 @@ def test_the_receipt_says_how_many_can_be_put_back(
     assert preview.final_at == receipt.final_at == NOON + timedelta(hours=24)
     assert (preview.memories, preview.recoverable) == (3, 1)
     assert (receipt.memories, receipt.recoverable) == (3, 1)
-    assert f"mnem restore {receipt.call} puts 1 of them back" in forgotten(receipt)
-    assert "2 pruned originals among them" in forgotten(preview)
+    assert f"mnem restore {receipt.call} puts 1 of them back" in forget_text(receipt)
+    assert "2 pruned originals among them" in forget_text(preview)
     assert not service.call(Status()).purge_due
     assert service.call(Restore(receipt.call)).memories == 1
 

@@ -18,7 +18,7 @@ import click
 import msgspec
 import pytest
 
-from mnemosyned.cli.commands.look import Glance, Part, PeriodView
+from mnemosyned.cli.commands.look import Glance, PeriodPart, PeriodView
 from mnemosyned.cli.commands.tail import event_lines
 from mnemosyned.cli.output.show import show
 from mnemosyned.cli.output.terminal import say
@@ -195,8 +195,10 @@ PERIOD = PeriodView(
     date(2026, 11, 22),
     WEEK,
     [
-        Part(date(2026, 11, 17), date(2026, 11, 17), EPISODE),
-        Part(date(2026, 11, 18), date(2026, 11, 18), None, MEMORIES[:2], more=True),
+        PeriodPart(date(2026, 11, 17), date(2026, 11, 17), EPISODE),
+        PeriodPart(
+            date(2026, 11, 18), date(2026, 11, 18), None, MEMORIES[:2], more=True
+        ),
     ],
 )
 EVENTS = [

@@ -15,7 +15,7 @@ from support.fakes import (
     working_ids,
 )
 
-from mnemosyned.cli.output.retention import forgotten
+from mnemosyned.cli.output.retention import forget_text
 from mnemosyned.errors import NotFound
 from mnemosyned.memory.consolidation import UNSPOKEN, Selection, Trigger
 from mnemosyned.memory.values import Episode, MemoryRecord, Tier
@@ -282,8 +282,8 @@ def test_a_fact_holds_again_once_its_last_successor_is_forgotten(
     assert got(service, "rome").superseded_by is None
     assert got(service, "rome").superseded_at is None
     assert preview.in_force_again == receipt.in_force_again == ["rome"]
-    assert "what it superseded would hold again: rome" in forgotten(preview)
-    assert "what it superseded holds again: rome" in forgotten(receipt)
+    assert "what it superseded would hold again: rome" in forget_text(preview)
+    assert "what it superseded holds again: rome" in forget_text(receipt)
 
 
 def test_what_is_forgotten_with_its_successors_does_not_hold_again(

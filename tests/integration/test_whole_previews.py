@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mnemosyned import Memory
-from mnemosyned.cli.verb_command import whole
+from mnemosyned.cli.verb_command import join_preview_pages
 from mnemosyned.service import changes
 from mnemosyned.verbs.memories import Remember
 from mnemosyned.verbs.retention import Forget
@@ -23,7 +23,7 @@ def test_a_preview_of_several_pages_is_shown_whole(
         first = memory.call(request)
         memory.remember("ibex too late", id="late")
 
-        joined = whole(memory, request, first)  # type: ignore[arg-type]
+        joined = join_preview_pages(memory, request, first)  # type: ignore[arg-type]
 
     assert (len(first.lines), first.further) == (4, 6)
     assert [line.id for line in joined.lines] == [f"m{n}" for n in range(10)]

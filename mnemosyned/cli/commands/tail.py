@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime
+from typing import Any
 
 import click
 
@@ -18,7 +19,7 @@ from mnemosyned.cli.options import (
     chosen_format,
 )
 from mnemosyned.cli.output.listing import day_title, local_day, origin_of, room_after
-from mnemosyned.cli.output.show import cells_of
+from mnemosyned.cli.output.show import cells_of, say_cells, zoned_time
 from mnemosyned.cli.output.terminal import (
     counted,
     cut,
@@ -42,90 +43,74 @@ SECONDS_MAX = 60
 
 
 def event_lines(event: Event) -> Iterator[str]:
-    """The lines of an event: one, or one for each new memory."""
+    """Yield the lines of an event: one, or one for each new memory."""
     if event.kind is EventKind.REMEMBERED:
         for memory in event.memories:
             yield memory_line(event.at, memory)
         hidden = event.count - len(event.memories)
         if hidden > 0:
-            yield _line(event.at, f"and {counted(hidden, 'more memory')}", dim=True)
-        return
-    words = _WORDS[event.kind](event)
-    if words:
-        yield _line(event.at, words, dim=True, red=event.kind is EventKind.REFUSED)
+            yield _event_line(
+                event.at, f"and {counted(hidden, 'more memory')}", dim=True
+            )
+    elif text := _event_text(event):
+        is_refused = event.kind is EventKind.REFUSED
+        yield _event_line(
+            event.at, text, **{"fg": "red"} if is_refused else {"dim": True}
+        )
 
 
 def memory_line(moment: datetime, memory: EventMemory) -> str:
-    """A new memory: its time, origin and the beginning of its text."""
+    """Return the line of a new memory: its time, origin and the beginning of its text."""
     head = f"{in_zone(moment, None):%H:%M:%S}  "
-    origin = cut(
-        _plain(origin_of(memory.session, memory.source)), room_after(head) // 2
-    )
-    speaker = f"{_plain(memory.role)}: " if memory.role else ""
-    room = room_after(f"{head}{origin}  ")
-    text = cut(f"{speaker}{_plain(memory.text)}", room)
-    return f"{click.style(f'{head}{origin}', dim=True)}  {text}"
+    session = escape_invisible(origin_of(memory.session, memory.source), one_line=True)
+    origin = cut(session, room_after(head) // 2)
+    speaker = f"{memory.role}: " if memory.role else ""
+    text = escape_invisible(f"{speaker}{memory.text}", one_line=True)
+    shown = cut(text, room_after(f"{head}{origin}  "))
+    return f"{click.style(f'{head}{origin}', dim=True)}  {shown}"
 
 
-def _plain(text: str) -> str:
-    return escape_invisible(text, one_line=True)
-
-
-def _line(moment: datetime, words: str, *, dim: bool = False, red: bool = False) -> str:
+def _event_line(moment: datetime, text: str, **style: Any) -> str:  # noqa: ANN401 of click
     head = f"{in_zone(moment, None):%H:%M:%S}  "
-    text = cut(_plain(words), room_after(head))
-    line = f"{head}{text}"
-    if red:
-        return click.style(line, fg="red")
-    return click.style(line, dim=True) if dim else line
+    shown = cut(escape_invisible(text, one_line=True), room_after(head))
+    return click.style(f"{head}{shown}", **style)
 
 
-def _recalled(event: Event) -> str:
-    where = f" in {event.session}" if event.session else ""
-    return f"recalled {counted(event.count, 'hit')}{where}"
-
-
-def _changed(event: Event) -> str:
-    return " ".join([event.verb.replace("_", "-"), *event.ids[:3]])
-
-
-def _captured(event: Event) -> str:
-    words = f"{event.client}: {event.hook}"
-    if event.message:
-        return f"{words} failed ({event.message})"
-    return f"{words}, {event.count:,} captured" if event.count else ""
-
-
-def _ended(event: Event) -> str:
-    if event.status in ("failed", "nothing_to_do"):
-        return f"sleep cycle: {event.status.replace('_', ' ')}"
-    return (
-        f"sleep cycle {event.status}: {counted(event.count, 'memory')} into "
-        f"{counted(event.episodes, 'summary')} in {_took(event.duration_s)}"
-    )
-
-
-def _took(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds < SECONDS_MAX else span(seconds)
-
-
-_WORDS: dict[EventKind, Callable[[Event], str]] = {
-    EventKind.RECALLED: _recalled,
-    EventKind.FORGOTTEN: lambda event: f"forgot {counted(event.count, 'memory')}",
-    EventKind.CHANGED: _changed,
-    EventKind.CAPTURED: _captured,
-    EventKind.CYCLE_BEGUN: lambda event: f"sleep cycle begins ({event.trigger})",
-    EventKind.CYCLE_PROGRESS: lambda event: (
-        f"sleep cycle: {event.done:,} of {event.total:,}"
-    ),
-    EventKind.CYCLE_ENDED: _ended,
-    EventKind.REFUSED: lambda event: (
-        f"{event.verb.replace('_', '-')} refused: {event.message}"
-    ),
-    EventKind.DROPPED: lambda event: event.message,
-    EventKind.STOPPING: lambda _: "the daemon stops",
-}
-"""What each kind says; nothing where there is nothing to say."""
+def _event_text(event: Event) -> str:
+    """Return an event in words; empty if it says nothing to people."""
+    match event.kind:
+        case EventKind.RECALLED:
+            where = f" in {event.session}" if event.session else ""
+            return f"recalled {counted(event.count, 'hit')}{where}"
+        case EventKind.FORGOTTEN:
+            return f"forgot {counted(event.count, 'memory')}"
+        case EventKind.CHANGED:
+            return " ".join([event.verb.replace("_", "-"), *event.ids[:3]])
+        case EventKind.CAPTURED if event.message:
+            return f"{event.client}: {event.hook} failed ({event.message})"
+        case EventKind.CAPTURED if event.count:
+            return f"{event.client}: {event.hook}, {event.count:,} captured"
+        case EventKind.CYCLE_BEGUN:
+            return f"sleep cycle begins ({event.trigger})"
+        case EventKind.CYCLE_PROGRESS:
+            return f"sleep cycle: {event.done:,} of {event.total:,}"
+        case EventKind.CYCLE_ENDED if event.status in ("failed", "nothing_to_do"):
+            return f"sleep cycle: {event.status.replace('_', ' ')}"
+        case EventKind.CYCLE_ENDED:
+            seconds = event.duration_s
+            took = f"{seconds:.1f} s" if seconds < SECONDS_MAX else span(seconds)
+            return (
+                f"sleep cycle {event.status}: {counted(event.count, 'memory')} into "
+                f"{counted(event.episodes, 'summary')} in {took}"
+            )
+        case EventKind.REFUSED:
+            return f"{event.verb.replace('_', '-')} refused: {event.message}"
+        case EventKind.DROPPED:
+            return event.message
+        case EventKind.STOPPING:
+            return "the daemon stops"
+        case _:
+            return ""
 
 
 LAST = 10
@@ -164,12 +149,24 @@ def tail(
     source: tuple[str, ...],
 ) -> int:
     """Print the newest memories, then events until Ctrl-C."""
-    printer = _Printer(chosen_format(), session, source)
+    printer = EventPrinter(chosen_format(), session, source)
+    shown = 0
     try:
         with client_of(context) as client:
-            shown = _begin(client, printer, limit)
-            if follow:
-                _follow(client, printer)
+            if limit:
+                request = ListMemories(
+                    limit=limit,
+                    session=list(session) or None,
+                    source=list(source) or None,
+                )
+                newest = client.call(request).memories
+                shown = len(newest)
+                for memory in reversed(newest):
+                    printer.print_memory(memory)
+            for event in _read_events(client) if follow else ():
+                if reader_left():
+                    break
+                printer.print_event(event)
     except KeyboardInterrupt:
         if is_terminal(sys.stderr):
             say("", err=True)  # the prompt begins on a line of its own
@@ -188,30 +185,7 @@ _FILTERS = [
 tail.params[2:2] = _FILTERS
 
 
-def _begin(client: Connection, printer: _Printer, limit: int) -> int:
-    """Print the newest memories, the oldest of them first."""
-    if not limit:
-        return 0
-    request = ListMemories(
-        limit=limit,
-        session=list(printer.sessions) or None,
-        source=list(printer.sources) or None,
-    )
-    newest = client.call(request).memories
-    for memory in reversed(newest):
-        printer.memory(memory)
-    return len(newest)
-
-
-def _follow(client: Connection, printer: _Printer) -> None:
-    """Print events until nobody reads them; a daemon that is gone is waited for."""
-    for event in _events(client):
-        if reader_left():
-            return
-        printer.event(event)
-
-
-def _events(client: Connection) -> Iterator[Event]:
+def _read_events(client: Connection) -> Iterator[Event]:
     """Yield events, over all restarts of the daemon once it has answered."""
     last: int | None = None
     while True:  # until Ctrl-C
@@ -221,11 +195,12 @@ def _events(client: Connection) -> Iterator[Event]:
                 yield event
         except DaemonUnreachable:
             pass
-        last = _reconnected(client, last)
+        if _wait_for_daemon(client):
+            last = None
 
 
-def _reconnected(client: Connection, last: int | None) -> int | None:
-    """Wait until the daemon answers; the event to go on after, if it is still the same one."""
+def _wait_for_daemon(client: Connection) -> bool:
+    """Wait until the daemon answers; return whether it was gone meanwhile."""
     lost = False
     while True:  # until Ctrl-C
         try:
@@ -238,28 +213,28 @@ def _reconnected(client: Connection, last: int | None) -> int | None:
             continue
         if lost:
             say("mnem: connected again", err=True)
-        return None if lost else last
+        return lost
 
 
-class _Printer:
-    """Prints memories and events in the form that was chosen."""
+class EventPrinter:
+    """Prints memories and events in the chosen form, of some sessions and sources or of all."""
 
     def __init__(
         self, form: str, sessions: Sequence[str], sources: Sequence[str]
     ) -> None:
         self._form = form
         self._day: date | None = None
-        self.sessions = sessions
-        self.sources = sources
+        self._sessions = sessions
+        self._sources = sources
 
-    def memory(self, memory: MemoryRecord) -> None:
-        """Print a memory of before."""
+    def print_memory(self, memory: MemoryRecord) -> None:
+        """Print a memory that was stored before."""
         if self._form in ("json", "jsonl"):
             say_json(memory)
         elif self._form == "ids":
             say(escape_invisible(memory.id, one_line=True))
         elif self._form == "tsv":
-            self._cells(cells_of(memory))
+            say_cells(cells_of(memory))
         else:
             shown = EventMemory(
                 id=memory.id,
@@ -269,12 +244,14 @@ class _Printer:
                 source=memory.source,
                 role=memory.role,
             )
-            self._title(memory.created_at)
-            say(memory_line(memory.created_at, shown), styled=True)
+            self._print_lines(
+                memory.created_at, [memory_line(memory.created_at, shown)]
+            )
 
-    def event(self, event: Event) -> None:
-        """Print an event, or what of it belongs to the sessions and sources asked for."""
-        if not self._is_wanted(event):
+    def print_event(self, event: Event) -> None:
+        """Print an event, unless it is of other sessions and sources."""
+        is_narrowed = self._sessions or self._sources
+        if is_narrowed and not any(map(self._is_wanted, event.memories)):
             return
         if self._form in ("json", "jsonl"):
             say_json(event)
@@ -282,36 +259,25 @@ class _Printer:
             for memory in event.memories:
                 say(escape_invisible(memory.id, one_line=True))
         elif self._form == "tsv":
-            self._event_cells(event)
+            moment = zoned_time(event.at)
+            for memory in event.memories:
+                origin = [memory.session, memory.source or "", memory.role, memory.text]
+                say_cells([memory.id, moment, event.kind.value, *origin])
+            if not event.memories:
+                text = click.unstyle(next(event_lines(event), ""))[TIME_CHARS:]
+                say_cells(["", moment, event.kind.value, "", "", "", text])
         else:
-            self._title(event.at)
-            for line in event_lines(event):
-                say(line, styled=True)
+            self._print_lines(event.at, event_lines(event))
 
-    def _title(self, moment: datetime) -> None:
-        """Print the day, where it is another than that of the line before."""
+    def _is_wanted(self, memory: EventMemory) -> bool:
+        is_of_session = not self._sessions or memory.session in self._sessions
+        return is_of_session and (not self._sources or memory.source in self._sources)
+
+    def _print_lines(self, moment: datetime, lines: Iterable[str]) -> None:
+        """Print lines under the title of their day, once for each day."""
         day = local_day(moment)
         if day != self._day:
             say(click.style(day_title(day), bold=True), styled=True)
         self._day = day
-
-    def _is_wanted(self, event: Event) -> bool:
-        if not (self.sessions or self.sources):
-            return True
-        return any(
-            (not self.sessions or memory.session in self.sessions)
-            and (not self.sources or memory.source in self.sources)
-            for memory in event.memories
-        )
-
-    def _event_cells(self, event: Event) -> None:
-        moment = in_zone(event.at, None).isoformat(timespec="seconds")
-        for memory in event.memories:
-            origin = [memory.session, memory.source or "", memory.role, memory.text]
-            self._cells([memory.id, moment, event.kind.value, *origin])
-        if not event.memories:
-            words = click.unstyle(next(event_lines(event), ""))[TIME_CHARS:]
-            self._cells(["", moment, event.kind.value, "", "", "", words])
-
-    def _cells(self, cells: Sequence[str]) -> None:
-        say("\t".join(escape_invisible(cell, one_line=True) for cell in cells))
+        for line in lines:
+            say(line, styled=True)

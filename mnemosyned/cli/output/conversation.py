@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import click
 import msgspec
 
+from mnemosyned.cli.output.show import register, register_record, zoned_time
 from mnemosyned.cli.output.terminal import (
     LINE_CHARS,
     counted,
@@ -16,6 +17,7 @@ from mnemosyned.cli.output.terminal import (
     when,
     wrapped,
 )
+from mnemosyned.memory.learning import Learning
 from mnemosyned.verbs.conversation import (
     Assembled,
     EditedLearning,
@@ -26,19 +28,14 @@ from mnemosyned.verbs.conversation import (
 )
 
 
-def learned(result: Learned) -> str:
-    """The id of a new learning."""
-    return result.learning.id
-
-
-def on_learned(result: Learned) -> str:
-    """The new learning, and the ids of those it replaces."""
+def _learning_remark(result: Learned) -> str:
+    """Return the new learning, and the ids of those it replaces."""
     head = f"{result.learning.kind.value}: {result.learning.text}"
     return "\n".join([head, *(f"   replaces {id}" for id in result.superseded)])
 
 
-def learnings(result: LearningList) -> str:
-    """The learnings, each with its kind, session, source and id."""
+def _learnings_text(result: LearningList) -> str:
+    """Return learnings, each with its kind, session, source and id."""
     lines = []
     for learning in result.learnings:
         origin = (learning.kind.value, learning.session, learning.source or "")
@@ -54,28 +51,13 @@ def learnings(result: LearningList) -> str:
     return "\n".join(lines)
 
 
-def on_learnings(result: LearningList) -> str:
-    """A remark on an empty list."""
-    return "" if result.learnings else "no learning matches"
-
-
-def edited(result: EditedLearning) -> str:
-    """The id of a learning that was changed."""
-    return f"{result.id} was changed"
-
-
-def removed(result: RemovedLearning) -> str:
-    """The id of a learning that was deleted."""
-    return f"{result.id} was removed"
-
-
-def on_purge(result: EditedLearning | RemovedLearning) -> str:
-    """A remark on words that are not purged from the file yet."""
+def _purge_remark(result: EditedLearning | RemovedLearning) -> str:
+    """Return a remark on words that are not purged from the file yet."""
     return f"not finished: {result.note}" if result.note else ""
 
 
-def assembled(result: Assembled) -> str:
-    """A context, and the tokens of each part."""
+def _context_text(result: Assembled) -> str:
+    """Return a context, and the tokens of each part."""
     parts = result.tokens
     names = (
         "system",
@@ -96,12 +78,19 @@ def assembled(result: Assembled) -> str:
         else []
     )
     return "\n".join(
-        [head, counts, table(("part", "tokens"), rows), "", *shown, *_messages(result)]
+        [
+            head,
+            counts,
+            table(("part", "tokens"), rows),
+            "",
+            *shown,
+            *_message_lines(result),
+        ]
     )
 
 
-def shortened(result: Shortened) -> str:
-    """A shortened conversation, and the ids of the words taken out."""
+def _compact_text(result: Shortened) -> str:
+    """Return a shortened conversation, and the ids of the words taken out."""
     if not result.changed:
         return (
             f"nothing to do: {result.tokens_before:,} tokens of {result.limit:,}, by "
@@ -120,11 +109,11 @@ def shortened(result: Shortened) -> str:
         click.style(f"   their words: mnem expand {id}", dim=True)
         for id in result.expand
     ]
-    return "\n".join([*lines, "", *_messages(result)])
+    return "\n".join([*lines, "", *_message_lines(result)])
 
 
-def _messages(result: Assembled | Shortened) -> Iterator[str]:
-    """The messages of a conversation, each cut to one paragraph."""
+def _message_lines(result: Assembled | Shortened) -> Iterator[str]:
+    """Yield the messages of a conversation, each cut to one paragraph."""
     for message in result.messages:
         content = message.get("content")
         words = (
@@ -134,3 +123,32 @@ def _messages(result: Assembled | Shortened) -> Iterator[str]:
         )
         yield click.style(str(message.get("role", "")), bold=True)
         yield wrapped(cut(words, LINE_CHARS))
+
+
+def _learning_cells(learning: Learning) -> list[str]:
+    return [
+        learning.id,
+        zoned_time(learning.created_at),
+        learning.kind.value,
+        learning.session,
+        learning.source or "",
+        learning.text,
+    ]
+
+
+register(Learned, lambda result: result.learning.id, remark=_learning_remark)
+register(
+    LearningList,
+    _learnings_text,
+    records=lambda result: result.learnings,
+    remark=lambda result: "" if result.learnings else "no learning matches",
+)
+register(
+    EditedLearning, lambda result: f"{result.id} was changed", remark=_purge_remark
+)
+register(
+    RemovedLearning, lambda result: f"{result.id} was removed", remark=_purge_remark
+)
+register(Assembled, _context_text, is_as_written=True)
+register(Shortened, _compact_text, is_as_written=True)
+register_record(Learning, _learning_cells, lambda learning: learning.id)

@@ -7,8 +7,15 @@ from datetime import UTC, date, datetime, timedelta
 
 import click
 
+from mnemosyned.cli.output.show import (
+    register,
+    register_list,
+    register_record,
+    zoned_time,
+)
 from mnemosyned.cli.output.terminal import counted, cut, level_name, table, when, width
 from mnemosyned.instants import in_zone
+from mnemosyned.memory.listing import SessionTotals, SourceTotals
 from mnemosyned.memory.values import Episode, MemoryRecord
 from mnemosyned.text.display import cell_count
 from mnemosyned.verbs.listing import Listed, SessionList, SourceList
@@ -77,20 +84,16 @@ def memory_row(memory: MemoryRecord, number: int) -> str:
     head = f"{number:>4}  {in_zone(memory.created_at, None):%H:%M}  "
     speaker = f"{memory.role}: " if memory.role else ""
     text = "(its words were pruned)" if memory.pruned_at else memory.content
-    shown = cut(f"{_mark(memory)}{speaker}{text}", room_after(head))
+    mark = "(pinned) " if memory.pinned else ""
+    if memory.superseded_at:
+        mark = "(superseded) "
+    shown = cut(f"{mark}{speaker}{text}", room_after(head))
     return f"{click.style(head, dim=True)}{shown}"
 
 
 def room_after(head: str) -> int:
     """The cells that are left on a line."""
     return max(width() - cell_count(head), TEXT_CELLS_MIN)
-
-
-def _mark(memory: MemoryRecord) -> str:
-    """The mark of a memory that is pinned or archived."""
-    if memory.superseded_at:
-        return "(superseded) "
-    return "(pinned) " if memory.pinned else ""
 
 
 NO_SOURCE = "(none)"
@@ -100,23 +103,22 @@ PROJECT_COLUMNS_MIN = 80
 INDENT = " " * 6
 
 
-def listed(result: Listed, first: int = 1) -> str:
-    """Memories under their days, a line each; summaries with their times."""
-    memories = rows_by_day(result.memories, first)
-    summaries = _summaries(result.episodes, first + len(result.memories))
-    return "\n".join([*memories, *summaries])
-
-
-def _summaries(episodes: Sequence[Episode], first: int) -> Iterator[str]:
-    for number, episode in enumerate(episodes, first):
-        head = click.style(f"{number:>4}  {period(episode)}", bold=True)
+def _list_text(result: Listed, first: int) -> str:
+    """Return memories under their days, a line each, and summaries with their times."""
+    lines = list(rows_by_day(result.memories, first))
+    for number, episode in enumerate(result.episodes, first + len(result.memories)):
+        head = click.style(f"{number:>4}  {_period_of(episode)}", bold=True)
         count = counted(episode.item_count, "memory")
-        yield f"{head}  {click.style(f'{level_name(episode.level)}, {count}', dim=True)}"
-        yield f"{INDENT}{cut(episode.content, room_after(INDENT))}"
+        kind = click.style(f"{level_name(episode.level)}, {count}", dim=True)
+        lines += [
+            f"{head}  {kind}",
+            f"{INDENT}{cut(episode.content, room_after(INDENT))}",
+        ]
+    return "\n".join(lines)
 
 
-def period(episode: Episode) -> str:
-    """The day, week or month of a summary; of an episode, the times that it covers."""
+def _period_of(episode: Episode) -> str:
+    """Return the day, week or month of a summary; of an episode, the times that it covers."""
     if episode.level and episode.period_from:
         first = in_zone(episode.period_from, UTC).date()
         return period_name(level_name(episode.level), first)
@@ -126,8 +128,7 @@ def period(episode: Episode) -> str:
     return f"{start} to {end[11:] if start[:10] == end[:10] else end}"
 
 
-def on_listed(result: Listed) -> str:
-    """Remarks on what the page leaves out."""
+def _list_remark(result: Listed) -> str:
     if not len(result):
         return "nothing matches"
     if not result.next:
@@ -135,62 +136,36 @@ def on_listed(result: Listed) -> str:
     return f"more follow: add --all, a larger -n, or --after {result.next}"
 
 
-def session_list(result: SessionList) -> str:
-    """A table of sessions."""
-    if not result.sessions:
-        return ""
+def _sessions_table(result: SessionList) -> str:
     headers = ["session", "source", "memories", "first", "last", "project"]
     rows = [
         [
             total.session,
             ", ".join(total.sources),
             f"{total.count:,}",
-            *_times(total.first, total.last),
+            *_first_and_last(total.first, total.last),
             "" if width() < PROJECT_COLUMNS_MIN else total.project,
         ]
         for total in result.sessions
     ]
-    return table(*_without_empty(headers, rows))
+    return table(headers, rows, without_empty=True)
 
 
-def on_session_list(result: SessionList) -> str:
-    """How many sessions the table leaves out."""
-    return _left_out(len(result), result.total, "session")
-
-
-def source_list(result: SourceList) -> str:
-    """A table of sources."""
-    if not result.sources:
-        return ""
+def _sources_table(result: SourceList) -> str:
     rows = [
         [
             total.source or NO_SOURCE,
             f"{total.count:,}",
             f"{total.sessions:,}",
-            *_times(total.first, total.last),
+            *_first_and_last(total.first, total.last),
         ]
         for total in result.sources
     ]
     headers = ["source", "memories", "sessions", "first", "last"]
-    return table(*_without_empty(headers, rows))
+    return table(headers, rows, without_empty=True)
 
 
-def on_source_list(result: SourceList) -> str:
-    """How many sources the table leaves out."""
-    return _left_out(len(result), result.total, "source")
-
-
-def _without_empty(
-    headers: Sequence[str], rows: Sequence[Sequence[str]]
-) -> tuple[list[str], list[list[str]]]:
-    """A table without the columns in which no row has anything."""
-    kept = [index for index in range(len(headers)) if any(row[index] for row in rows)]
-    return [headers[index] for index in kept], [
-        [row[index] for index in kept] for row in rows
-    ]
-
-
-def _left_out(shown: int, total: int, noun: str) -> str:
+def _totals_remark(shown: int, total: int, noun: str) -> str:
     if not total:
         return f"no {noun} matches"
     if shown == total:
@@ -198,8 +173,67 @@ def _left_out(shown: int, total: int, noun: str) -> str:
     return f"{shown:,} of {counted(total, noun)}; -n shows more"
 
 
-def _times(first: datetime, last: datetime) -> tuple[str, str]:
-    """The first and the last time; where there is little room, the last day alone."""
+def _first_and_last(first: datetime, last: datetime) -> tuple[str, str]:
+    """Return the first day and the last time; on a narrow terminal the last day alone."""
     if width() < TIMES_COLUMNS_MIN:
         return "", when(last)[:10]
     return when(first)[:10], when(last)
+
+
+def _memory_cells(memory: MemoryRecord) -> list[str]:
+    return [
+        memory.id,
+        zoned_time(memory.created_at),
+        memory.tier.value,
+        memory.session,
+        memory.source or "",
+        memory.role,
+        memory.content,
+    ]
+
+
+def _episode_cells(episode: Episode) -> list[str]:
+    return [
+        episode.id,
+        zoned_time(episode.covers_until),
+        level_name(episode.level),
+        episode.session,
+        episode.source or "",
+        "",
+        episode.content,
+    ]
+
+
+def _session_cells(totals: SessionTotals) -> list[str]:
+    times = [zoned_time(totals.first), zoned_time(totals.last)]
+    origin = [", ".join(totals.sources), totals.project]
+    return [totals.session, str(totals.count), *times, *origin]
+
+
+def _source_cells(totals: SourceTotals) -> list[str]:
+    times = [zoned_time(totals.first), zoned_time(totals.last)]
+    return [totals.source or "", str(totals.count), *times, str(totals.sessions)]
+
+
+register_list(
+    Listed,
+    _list_text,
+    lambda result: [*result.memories, *result.episodes],
+    remark=_list_remark,
+)
+register(
+    SessionList,
+    _sessions_table,
+    records=lambda result: result.sessions,
+    remark=lambda result: _totals_remark(len(result), result.total, "session"),
+)
+register(
+    SourceList,
+    _sources_table,
+    records=lambda result: result.sources,
+    remark=lambda result: _totals_remark(len(result), result.total, "source"),
+)
+register_record(MemoryRecord, _memory_cells, lambda memory: memory.id)
+register_record(Episode, _episode_cells, lambda episode: episode.id)
+register_record(SessionTotals, _session_cells, lambda totals: totals.session)
+register_record(SourceTotals, _source_cells, lambda totals: totals.source)

@@ -10,6 +10,12 @@ from datetime import UTC, datetime
 
 import click
 
+from mnemosyned.cli.output.show import (
+    register,
+    register_list,
+    register_record,
+    zoned_time,
+)
 from mnemosyned.cli.output.terminal import (
     LINE_CHARS,
     counted,
@@ -25,9 +31,15 @@ from mnemosyned.cli.output.terminal import (
     wrapped,
     wrapped_lines,
 )
-from mnemosyned.memory.values import Acknowledged, Episode, MemoryRecord, Revision, Tier
+from mnemosyned.memory.values import (
+    Acknowledged,
+    Detail,
+    DetailKind,
+    Episode,
+    MemoryRecord,
+    Tier,
+)
 from mnemosyned.search.hits import Hit, Line
-from mnemosyned.text.details import Detail, DetailKind
 from mnemosyned.text.sentences import UNSPACED, WORD_END, WORD_START
 from mnemosyned.verbs.memories import (
     Edited,
@@ -46,20 +58,22 @@ SHORT_CHARS = 4
 
 
 def highlighted(text: str, matching: Sequence[str]) -> str:
-    """A text whose words with these beginnings stand out."""
+    """Return a text in which words with these beginnings are bold."""
     if not matching:
         return text
-    pattern = re.compile("|".join(map(_pattern, map(_folded, matching))))
+    pattern = re.compile(
+        "|".join(_word_pattern(_plain_lower(word)) for word in matching)
+    )
     parts: list[str] = []
     end = 0
-    for match in pattern.finditer(_folded(text)):
+    for match in pattern.finditer(_plain_lower(text)):
         word = click.style(text[match.start() : match.end()], bold=True, underline=True)
         parts += [text[end : match.start()], word]
         end = match.end()
     return "".join([*parts, text[end:]])
 
 
-def _pattern(word: str) -> str:
+def _word_pattern(word: str) -> str:
     if len(word) <= GRAM_CHARS and not word.isascii():
         return re.escape(word)
     if not word.isalpha():
@@ -72,8 +86,8 @@ def _pattern(word: str) -> str:
     return f"{WORD_START}{re.escape(word)}{ending}{WORD_END}"
 
 
-def _folded(text: str) -> str:
-    """A text in lower case without accents, with a character for each of its own."""
+def _plain_lower(text: str) -> str:
+    """Return a text in lower case without accents, with a character for each of its own."""
     if text.isascii():
         return text.lower()
     return "".join(
@@ -87,13 +101,7 @@ SUMMARY_LINES_MAX = 12
 """Lines shown of a summary that answers by itself, such as a day."""
 
 
-def acknowledged(result: Acknowledged) -> str:
-    """The id of a memory that was stored."""
-    return result.id
-
-
-def on_acknowledged(result: Acknowledged) -> str:
-    """Remarks on a memory that was stored."""
+def _storing_remark(result: Acknowledged) -> str:
     notes = [] if result.stored else ["already known"]
     if result.forgotten:
         notes = ["it was forgotten, and stays so"]
@@ -102,22 +110,20 @@ def on_acknowledged(result: Acknowledged) -> str:
     return "; ".join(notes)
 
 
-def recalled(result: Recalled, first: int = 1) -> str:
-    """The hits, numbered."""
+def _recall_text(result: Recalled, first: int) -> str:
+    """Return the hits, numbered."""
     return "\n\n".join(
-        _hit(number, hit, result.matching)
+        _hit_text(number, hit, result.matching)
         for number, hit in enumerate(result.hits, first)
     )
 
 
-def on_recalled(result: Recalled) -> str:
-    """A remark on an answer that lacks something."""
-    return "\n".join(
-        filter(None, ["" if result.hits else "nothing found", result.note])
-    )
+def _recall_remark(result: Recalled) -> str:
+    nothing = "" if result.hits else "nothing found"
+    return "\n".join(filter(None, [nothing, result.note]))
 
 
-def _hit(number: int, hit: Hit, matching: Sequence[str]) -> str:
+def _hit_text(number: int, hit: Hit, matching: Sequence[str]) -> str:
     where = "  ".join(
         part for part in (hit.session, hit.source or "", hit.role) if part
     )
@@ -126,9 +132,9 @@ def _hit(number: int, hit: Hit, matching: Sequence[str]) -> str:
     )
     lines = [head, click.style(f"   {hit.id}", dim=True)]
     if hit.superseded_at:
-        lines.append(f"   superseded {_superseded(hit.superseded_at)}")
-    lines += [highlighted(line, matching) for line in _hit_text(hit)]
-    lines += _more(hit)
+        lines.append(f"   superseded {_superseding_note(hit.superseded_at)}")
+    lines += [highlighted(line, matching) for line in _hit_lines(hit)]
+    lines += _expand_hint(hit)
     lines += [
         click.style(
             wrapped(
@@ -138,31 +144,36 @@ def _hit(number: int, hit: Hit, matching: Sequence[str]) -> str:
         )
         for older in hit.history
     ]
-    return "\n".join([*lines, *_notes(hit)])
+    if hit.duplicates:
+        says = "says" if hit.duplicates == 1 else "say"
+        lines.append(_dim(f"and {hit.duplicates} more that {says} the same"))
+    if hit.explanation is not None:
+        parts = (f"{name} {part:+.2f}" for name, part in hit.explanation.items())
+        lines.append(_dim(f"score {hit.score:.2f} = {'  '.join(parts)}"))
+    return "\n".join(lines)
 
 
-def _hit_text(hit: Hit) -> list[str]:
-    """Text of a hit: originals that matched, the lines of a summary, or the part that matches."""
+def _hit_lines(hit: Hit) -> list[str]:
+    """Return the text of a hit: matching originals, the lines of a summary, or a snippet.
+
+    A long text begins with its title, where the snippet begins behind it.
+    """
     if hit.tier is not Tier.EPISODIC:
-        return [*_title(hit), wrapped_lines(hit.snippet)]
+        title, _, further = hit.content.partition("\n")
+        is_title = further and 0 < len(title.strip()) <= TITLE_CHARS
+        is_hidden = hit.snippet.startswith("…") and title not in hit.snippet
+        head = [wrapped(title)] if is_title and is_hidden else []
+        return [*head, wrapped_lines(hit.snippet)]
     if hit.lines:
-        return [_quote(hit, line) for line in hit.lines]
+        return [_quote_original(hit, line) for line in hit.lines]
     summary = hit.content.split("\n")
     if len(summary) == 1:
         return [wrapped(hit.snippet)]
     return [wrapped(cut(line, LINE_CHARS)) for line in summary[:SUMMARY_LINES_MAX]]
 
 
-def _title(hit: Hit) -> list[str]:
-    """The first line of a long text, where the part that matches begins behind it."""
-    title, _, further = hit.content.partition("\n")
-    is_title = further and 0 < len(title.strip()) <= TITLE_CHARS
-    is_shown = not hit.snippet.startswith("…") or title in hit.snippet
-    return [wrapped(title)] if is_title and not is_shown else []
-
-
-def _quote(hit: Hit, line: Line) -> str:
-    """An original that matched: who said it when, and its words, code with its line breaks."""
+def _quote_original(hit: Hit, line: Line) -> str:
+    """Return a matching original with its role and time, code with its line breaks."""
     who = f"{line.role}: " if line.role else ""
     stamp = "" if len(hit.summary_of) == 1 else f"{when(line.created_at)}  "
     stamp += "superseded  " if line.superseded_at else ""
@@ -176,8 +187,8 @@ def _quote(hit: Hit, line: Line) -> str:
     return "\n".join([*head, wrapped_lines("\n".join(shown))])
 
 
-def _more(hit: Hit) -> list[str]:
-    """The command that shows all of a summary, where the text above is not all of it."""
+def _expand_hint(hit: Hit) -> list[str]:
+    """Return the command that expands a summary, unless all its text is shown."""
     if hit.tier is not Tier.EPISODIC:
         return []
     if not hit.lines:
@@ -195,29 +206,23 @@ def _dim(note: str) -> str:
     return click.style(f"   {note}", dim=True)
 
 
-def _notes(hit: Hit) -> list[str]:
-    """Number of duplicates of a hit, and the parts of its score."""
-    notes = []
-    if hit.duplicates:
-        says = "says" if hit.duplicates == 1 else "say"
-        notes.append(f"   and {hit.duplicates} more that {says} the same")
-    if hit.explanation is not None:
-        parts = "  ".join(
-            f"{name} {part:+.2f}" for name, part in hit.explanation.items()
-        )
-        notes.append(f"   score {hit.score:.2f} = {parts}")
-    return [click.style(note, dim=True) for note in notes]
+def _record_text(result: Got) -> str:
+    """Return a memory with its earlier revisions, or an episode, in full."""
+    if result.memory is None:
+        return _episode_text(result.episode) if result.episode else ""
+    parts = [_memory_text(result.memory)]
+    for revision in result.revisions:
+        lines = [click.style(f"until {when(revision.changed_at)}", dim=True)]
+        lines += [f"   {name}: {value}" for name, value in revision.fields.items()]
+        lines += [] if revision.text is None else [indented(revision.text)]
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts)
 
 
-def got(result: Got) -> str:
-    """One memory or episode in full."""
-    if result.memory:
-        earlier = [_revision(revision) for revision in result.revisions]
-        return "\n\n".join([_memory(result.memory), *earlier])
-    return _episode(result.episode) if result.episode else ""
-
-
-def _memory(memory: MemoryRecord) -> str:
+def _memory_text(memory: MemoryRecord) -> str:
+    valid_until = when(memory.valid_until)
+    if memory.valid_until and memory.valid_until <= datetime.now(UTC):
+        valid_until += ", so it is not recalled any more"
     rows = [
         ("id", memory.id),
         ("tier", memory.tier.value),
@@ -228,45 +233,32 @@ def _memory(memory: MemoryRecord) -> str:
         ("importance", f"{memory.importance:g}"),
         ("pinned", "yes" if memory.pinned else ""),
         ("tags", ", ".join(memory.tags)),
-        ("edited", _edited(memory)),
+        ("edited", _edit_note(memory)),
         ("metadata", str(dict(memory.metadata)) if memory.metadata else ""),
         ("episode", memory.episode or ""),
-        ("valid until", _until(memory.valid_until)),
-        ("superseded", _superseded(memory.superseded_at, memory.superseded_by)),
+        ("valid until", valid_until),
+        ("superseded", _superseding_note(memory.superseded_at, memory.superseded_by)),
     ]
-    return f"{pairs(rows)}\n\n{flowed(_words(memory))}"
+    return f"{pairs(rows)}\n\n{flowed(_content_or_note(memory))}"
 
 
-def _edited(memory: MemoryRecord) -> str:
+def _edit_note(memory: MemoryRecord) -> str:
     if not memory.edited_at:
         return ""
     return f"{when(memory.edited_at)}; mnem get {memory.id} --history shows what it was"
 
 
-def _revision(revision: Revision) -> str:
-    """The line of what a memory was until a change."""
-    head = click.style(f"until {when(revision.changed_at)}", dim=True)
-    fields = [f"   {name}: {value}" for name, value in revision.fields.items()]
-    text = [] if revision.text is None else [indented(revision.text)]
-    return "\n".join([head, *fields, *text])
-
-
-def _words(memory: MemoryRecord) -> str:
+def _content_or_note(memory: MemoryRecord) -> str:
     if memory.pruned_at:
         return click.style(f"(pruned on {when(memory.pruned_at)})", dim=True)
     return memory.content
 
 
-def _until(moment: datetime | None) -> str:
-    over = moment is not None and moment <= datetime.now(UTC)
-    return when(moment) + (", so it is not recalled any more" if over else "")
-
-
-def _superseded(moment: datetime | None, by: str | None = None) -> str:
+def _superseding_note(moment: datetime | None, by: str | None = None) -> str:
     return f"on {when(moment)}{f' by {by}' if by else ''}" if moment else ""
 
 
-def _episode(episode: Episode) -> str:
+def _episode_text(episode: Episode) -> str:
     rows = [
         ("id", episode.id),
         ("tier", episode.tier.value),
@@ -277,11 +269,11 @@ def _episode(episode: Episode) -> str:
         ("originals", str(episode.item_count)),
         ("summarizer", episode.summarizer),
     ]
-    return f"{pairs(rows)}\n\n{flowed(episode.content)}{_details(episode.details)}"
+    return f"{pairs(rows)}\n\n{flowed(episode.content)}{_details_text(episode.details)}"
 
 
-def _details(details: Iterable[Detail]) -> str:
-    """A line for each kind, its values once and in order."""
+def _details_text(details: Iterable[Detail]) -> str:
+    """Return a line for each kind of detail, with its values once and in order."""
     values: dict[DetailKind, dict[str, None]] = {kind: {} for kind in DetailKind}
     for detail in details:
         values[detail.kind][detail.value] = None
@@ -303,9 +295,9 @@ def _details(details: Iterable[Detail]) -> str:
     return "\n\n" + "\n".join(lines)
 
 
-def expanded(result: Expanded) -> str:
-    """A summary and what it was made of."""
-    lines = [_episode(result.episode), ""]
+def _expanded_text(result: Expanded) -> str:
+    """Return a summary, and the summaries or originals below it."""
+    lines = [_episode_text(result.episode), ""]
     if result.summaries:
         lines.append(
             click.style("Made of these; mnem expand goes on from each:", bold=True)
@@ -321,15 +313,15 @@ def expanded(result: Expanded) -> str:
         who = f"  {memory.role}" if memory.role else ""
         stamp = click.style(f"{when(memory.created_at)}{who}  {memory.id}", dim=True)
         if memory.superseded_at:
-            stamp += f"  superseded {_superseded(memory.superseded_at, memory.superseded_by)}"
+            stamp += f"  superseded {_superseding_note(memory.superseded_at, memory.superseded_by)}"
         if memory.edited_at:
-            stamp += f"  edited {_edited(memory)}"
-        lines.append(f"{stamp}\n{indented(_words(memory))}")
+            stamp += f"  edited {_edit_note(memory)}"
+        lines.append(f"{stamp}\n{indented(_content_or_note(memory))}")
     return "\n".join(lines)
 
 
 def preview_lines(result: Foreseen) -> Iterator[str]:
-    """The memories of a preview, a paragraph each."""
+    """Yield the memories of a preview, a paragraph each."""
     for line in result.lines:
         who = "  ".join(filter(None, (line.session, line.role)))
         words = line.snippet or "(its words were pruned)"
@@ -338,8 +330,7 @@ def preview_lines(result: Foreseen) -> Iterator[str]:
         yield f"   … and {result.further:,} more: --dry-run --after {result.lines[-1].id}"
 
 
-def edited(result: Edited) -> str:
-    """The memories that were edited, or would be."""
+def _edit_text(result: Edited) -> str:
     if not result.memories:
         return "no memory matches"
     memories = counted(result.memories, "memory")
@@ -350,8 +341,7 @@ def edited(result: Edited) -> str:
     return f"{result.changed:,} of {memories} edited"
 
 
-def on_edited(result: Edited) -> str:
-    """Remarks on what else became of the memories."""
+def _edit_remark(result: Edited) -> str:
     notes = []
     if result.secrets:
         notes.append(f"a secret in it was {result.secrets}")
@@ -367,8 +357,7 @@ def on_edited(result: Edited) -> str:
     return "\n".join(filter(None, [*notes, result.note]))
 
 
-def tagged(result: Tagged) -> str:
-    """The memories that were tagged or untagged, or would be."""
+def _tag_text(result: Tagged) -> str:
     tags = ", ".join(result.tags)
     memories = counted(result.memories, "memory")
     if not result.memories:
@@ -378,8 +367,7 @@ def tagged(result: Tagged) -> str:
     return f"{memories}: {tags} ({result.changed:,} changed)"
 
 
-def pinned(result: Pinned) -> str:
-    """The memories that are pinned now, or no longer."""
+def _pin_text(result: Pinned) -> str:
     state = "pinned" if result.pinned else "no longer pinned"
     memories = counted(result.memories, "memory")
     if result.dry_run:
@@ -393,3 +381,31 @@ def pinned(result: Pinned) -> str:
         else ""
     )
     return f"{memories} {state}{archived}"
+
+
+def _hit_cells(hit: Hit) -> list[str]:
+    text = hit.snippet
+    if hit.summary_of:
+        text = " ".join(line.content for line in hit.lines) or hit.content
+    cells = [hit.id, zoned_time(hit.created_at), hit.tier.value, hit.session]
+    cells += [hit.source or "", hit.role, text]
+    if hit.explanation is not None:
+        parts = (f"{name} {part:+.2f}" for name, part in hit.explanation.items())
+        cells.append(f"score {hit.score:.2f} = {' '.join(parts)}")
+    return cells
+
+
+register(Acknowledged, lambda result: result.id, remark=_storing_remark)
+register_list(
+    Recalled,
+    _recall_text,
+    lambda result: result.hits,
+    remark=_recall_remark,
+    is_nothing=lambda result: not result.hits,
+)
+register(Got, _record_text, is_as_written=True)
+register(Expanded, _expanded_text, is_as_written=True)
+register(Edited, _edit_text, remark=_edit_remark)
+register(Tagged, _tag_text)
+register(Pinned, _pin_text)
+register_record(Hit, _hit_cells, lambda hit: hit.id)

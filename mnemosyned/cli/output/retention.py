@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mnemosyned.cli.output.memories import preview_lines
+from mnemosyned.cli.output.show import register
 from mnemosyned.cli.output.terminal import counted, span, when
 from mnemosyned.verbs.retention import BackedUp, Forgotten, Pruned, Restored
 
@@ -15,8 +16,8 @@ SLOW_REWRITE_BYTES = 200e6
 """Size from which the rewriting of the file is worth a remark."""
 
 
-def forgotten(result: Forgotten) -> str:
-    """The receipt or preview of a forget, with its consequences."""
+def forget_text(result: Forgotten) -> str:
+    """Return the receipt or preview of a forget, with its consequences."""
     where = f"({result.working:,} working, {result.archived:,} archived)"
     gone = [
         f"{counted(result.memories, 'memory')} {where}",
@@ -33,11 +34,11 @@ def forgotten(result: Forgotten) -> str:
         )
     lines = [head]
     lines += preview_lines(result)
-    return "\n".join([*lines, *_losses(result), *_what_stays(result)])
+    return "\n".join([*lines, *_loss_notes(result), *_left_notes(result)])
 
 
-def _losses(result: Forgotten) -> Iterator[str]:
-    """Other things that a forget takes, or takes time for, a line each."""
+def _loss_notes(result: Forgotten) -> Iterator[str]:
+    """Yield a line for each further consequence: learnings, pruned originals, waiting writes."""
     if result.dry_run and result.learnings:
         yield "mnem learnings shows what was learned"
     if result.pruned_losing_summary:
@@ -54,8 +55,8 @@ def _losses(result: Forgotten) -> Iterator[str]:
         )
 
 
-def _what_stays(result: Forgotten) -> Iterator[str]:
-    """What holds again, copies, and until when what can be put back, a line each."""
+def _left_notes(result: Forgotten) -> Iterator[str]:
+    """Yield a line for each memory in force again, for the way to restore, and for copies left."""
     if ids := result.in_force_again:
         more = f" and {len(ids) - SHOWN_IDS:,} more" if len(ids) > SHOWN_IDS else ""
         holds = "would hold" if result.dry_run else "holds"
@@ -74,14 +75,14 @@ def _what_stays(result: Forgotten) -> Iterator[str]:
     if result.reason:
         yield f"not finished: {result.reason}"
     elif not (result.final_at or result.complete):
-        yield _words_left(result.purge_in_s)
+        yield _purge_note(result.purge_in_s)
     if result.backups:
         yield "nothing was deleted from these copies:"
         yield from (f"   {copy}" for copy in result.backups)
 
 
-def _words_left(purge_in_s: float | None) -> str:
-    """The note on words that are still in the database's files: until when."""
+def _purge_note(purge_in_s: float | None) -> str:
+    """Return a note on when the words leave the database's files."""
     if purge_in_s is None:
         return (
             "another program reads the database: until it is done, and the daemon has slept or "
@@ -94,8 +95,8 @@ def _words_left(purge_in_s: float | None) -> str:
     )
 
 
-def backed_up(result: BackedUp) -> str:
-    """The path and size of a backup, and faults that it shares with the database."""
+def _backup_text(result: BackedUp) -> str:
+    """Return the path and size of a backup, and faults of the database that were copied."""
     whole = (
         f"{result.file}: {result.bytes / 1e6:,.1f} MB, {counted(result.memories, 'memory')}, "
         f"{counted(result.episodes, 'summary')}; checked, complete and on disk"
@@ -107,8 +108,7 @@ def backed_up(result: BackedUp) -> str:
     return "\n".join([whole, *faults])
 
 
-def restored(result: Restored) -> str:
-    """The restored original, and the change of its episode."""
+def _restore_text(result: Restored) -> str:
     if not result.episode:
         return f"{counted(result.memories, 'memory')} back in working memory"
     change = "was rewritten without it"
@@ -117,22 +117,24 @@ def restored(result: Restored) -> str:
     return f"{result.id} is back in working memory, pinned; episode {result.episode} {change}"
 
 
-def pruned(result: Pruned) -> str:
-    """The result or preview of a prune, with doubts about the clock."""
+def _prune_text(result: Pruned) -> str:
+    """Return the result or preview of a prune, with doubts about the clock."""
     doubt = f"\n{result.doubt} {REMEDY}" if result.doubt else ""
-    return _pruned(result) + doubt
-
-
-def _pruned(result: Pruned) -> str:
     if not result.memories:
         return (
             "nothing to prune: no original is older than archive.keep_days, and the archive is within "
-            "archive.characters_max (unset, they keep everything)"
+            f"archive.characters_max (unset, they keep everything){doubt}"
         )
     verb = "would prune" if result.dry_run else "pruned"
     originals = counted(result.memories, "original")
     more = "; call again for the rest" if result.more else ""
     return (
         f"{verb}: the words of {originals}, {result.characters:,} characters, "
-        f"from {when(result.oldest)} to {when(result.newest)}{more}"
+        f"from {when(result.oldest)} to {when(result.newest)}{more}{doubt}"
     )
+
+
+register(Forgotten, forget_text)
+register(BackedUp, _backup_text)
+register(Restored, _restore_text)
+register(Pruned, _prune_text)

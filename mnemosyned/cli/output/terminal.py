@@ -332,58 +332,56 @@ def table(
     *,
     optional: Sequence[str] = (),
     room: Mapping[str, int] | None = None,
+    without_empty: bool = False,
 ) -> str:
-    """Rows under their headers, columns aligned, within the columns of the terminal.
+    """Return rows under their headers, columns aligned, within the columns of the terminal.
 
     Where they do not fit, `optional` columns are left out, the first one first; then the widest
     are cut. Where even that does not fit, each row is a block with a line for each column. `room`
-    is what columns of long texts can do with before others are left out for them.
+    is the size to which columns of long texts may shrink before others are left out for them.
+    `without_empty` leaves out columns without values, and the headers of a table without rows.
     """
     texts = (map(str, row) for row in rows)
     columns: list[tuple[str, ...]] = list(zip(headers, *texts, strict=True))
-    columns = _without_optional(columns, optional, room or {})
-    minima = [min(_cells(column[0]), CELLS_MIN) for column in columns]
-    sizes = _fitted(_sizes(columns), minima)
+    if without_empty:
+        columns = [column for column in columns if any(column[1:])]
+        if not columns:
+            return ""
+    for name in optional:
+        least = (
+            min(size, (room or {}).get(column[0], size))
+            for size, column in zip(_column_sizes(columns), columns, strict=True)
+        )
+        if _surplus_cells(list(least)) > 0:
+            columns = [column for column in columns if column[0] != name]
+    minima = [min(_visible_cells(column[0]), CELLS_MIN) for column in columns]
+    sizes = _fit_sizes(_column_sizes(columns), minima)
     names, *cells = (list(row) for row in zip(*columns, strict=True))
     if sizes is None:
         return "\n\n".join(pairs(zip(names, row, strict=True)) for row in cells)
-    right = [_is_numeric(column[1:]) for column in columns]
+    # Numbers are easier to compare at the right.
+    right = [
+        any(column[1:]) and all(map(_NUMBER.fullmatch, filter(None, column[1:])))
+        for column in columns
+    ]
     lines = [list(map(cut, row, sizes)) for row in (names, *cells)]
     lines.insert(1, ["-" * size for size in sizes])
-    return "\n".join(_aligned(line, sizes, right) for line in lines)
+    return "\n".join(_align_cells(line, sizes, right) for line in lines)
 
 
-def _without_optional(
-    columns: list[tuple[str, ...]], optional: Sequence[str], room: Mapping[str, int]
-) -> list[tuple[str, ...]]:
-    """Leave out optional columns until the others fit."""
-    for name in optional:
-        if _surplus(_least(columns, room)) > 0:
-            columns = [column for column in columns if column[0] != name]
-    return columns
+def _column_sizes(columns: Iterable[Iterable[str]]) -> list[int]:
+    return [max(map(_visible_cells, column)) for column in columns]
 
 
-def _sizes(columns: Iterable[Iterable[str]]) -> list[int]:
-    return [max(map(_cells, column)) for column in columns]
-
-
-def _least(columns: Sequence[Sequence[str]], room: Mapping[str, int]) -> list[int]:
-    """The sizes of columns, those of long texts as small as they may be."""
-    return [
-        min(size, room.get(column[0], size))
-        for size, column in zip(_sizes(columns), columns, strict=True)
-    ]
-
-
-def _surplus(sizes: Sequence[int]) -> int:
-    """The cells that a line of such columns has beyond the terminal's."""
+def _surplus_cells(sizes: Sequence[int]) -> int:
+    """Return by how many cells a line of such columns is too long for the terminal."""
     return sum(sizes) + len(GAP) * (len(sizes) - 1) - width()
 
 
-def _fitted(wanted: Sequence[int], headers: Sequence[int]) -> list[int] | None:
-    """The columns' sizes, the widest cut first; None where the table does not fit."""
+def _fit_sizes(wanted: Sequence[int], headers: Sequence[int]) -> list[int] | None:
+    """Return the columns' sizes, the widest cut first; None if the table does not fit."""
     sizes = list(wanted)
-    for _ in range(max(_surplus(sizes), 0)):
+    for _ in range(max(_surplus_cells(sizes), 0)):
         widest = max(range(len(sizes)), key=sizes.__getitem__)
         if sizes[widest] <= max(CELLS_MIN, headers[widest]):
             return None
@@ -391,20 +389,17 @@ def _fitted(wanted: Sequence[int], headers: Sequence[int]) -> list[int] | None:
     return sizes
 
 
-def _aligned(cells: Sequence[str], sizes: Sequence[int], right: Sequence[bool]) -> str:
+def _align_cells(
+    cells: Sequence[str], sizes: Sequence[int], right: Sequence[bool]
+) -> str:
     parts: list[str] = []
     for cell, size, is_right in zip(cells, sizes, right, strict=True):
-        blanks = " " * max(size - _cells(cell), 0)
+        blanks = " " * max(size - _visible_cells(cell), 0)
         parts.append(blanks + cell if is_right else cell + blanks)
     return GAP.join(parts).rstrip()
 
 
-def _is_numeric(cells: Sequence[str]) -> bool:
-    """Whether a column has numbers alone, which are easier to compare at the right."""
-    return any(cells) and all(_NUMBER.fullmatch(cell) for cell in cells if cell)
-
-
-def _cells(text: str) -> int:
+def _visible_cells(text: str) -> int:
     return cell_count(click.unstyle(text) if "\x1b" in text else text)
 
 

@@ -8,6 +8,12 @@ from collections.abc import Iterator
 import click
 
 from mnemosyned.cli.output.retention import REMEDY
+from mnemosyned.cli.output.show import (
+    register,
+    register_list,
+    register_record,
+    zoned_time,
+)
 from mnemosyned.cli.output.terminal import (
     counted,
     cut,
@@ -44,20 +50,28 @@ WHOLE_SHARE = 0.995
 OF_AN_UNDO = (GroupStatus.UNDONE, GroupStatus.KEPT)
 
 
-def cycle(report: CycleReport) -> str:
-    """The report or plan of a cycle, group by group."""
+def _cycle_text(report: CycleReport) -> str:
+    """Return the report or plan of a cycle, group by group."""
     if report.status is CycleStatus.NOTHING_TO_DO:
         return (
             "nothing to do: every memory is too new, pinned or held back after an undo "
             "(--force ignores age and undo)"
         )
     if report.status is CycleStatus.PAUSED:
-        return _paused(report)
+        if report.held_until is None:
+            return "not paused: cycles start by themselves again"
+        return (
+            f"no cycle starts by itself until {when(report.held_until)}; "
+            "mnem sleep --pause-minutes 0 ends the pause"
+        )
     if report.status is CycleStatus.NOT_RUNNING:
         return f"no sleep cycle is running; {report.problem}".removesuffix("; ")
-    if _is_undo(report):
-        return _undone(report)
-    lines = [_planned(report) if report.dry_run else _done(report), _groups(report)]
+    # A cycle that is only planned has no id yet.
+    is_planned_undo = report.dry_run and report.cycle
+    if is_planned_undo or any(group.status in OF_AN_UNDO for group in report.groups):
+        return _undo_text(report)
+    head = _plan_summary(report) if report.dry_run else _cycle_summary(report)
+    lines = [head, _groups_table(report)]
     if not report.dry_run:
         limit = min(len(report.groups), LOG_LIMIT_MAX)
         lines.append(f"every group: mnem log --cycle {report.cycle} --limit {limit}")
@@ -69,34 +83,22 @@ def cycle(report: CycleReport) -> str:
     return "\n".join(lines)
 
 
-def _paused(report: CycleReport) -> str:
-    if report.held_until is None:
-        return "not paused: cycles start by themselves again"
-    return (
-        f"no cycle starts by itself until {when(report.held_until)}; "
-        "mnem sleep --pause-minutes 0 ends the pause"
-    )
-
-
-def _is_undo(report: CycleReport) -> bool:
-    """Whether a report is of an undo: a cycle that is only planned has no id yet."""
-    planned_undo = report.dry_run and bool(report.cycle)
-    return planned_undo or any(group.status in OF_AN_UNDO for group in report.groups)
-
-
-def _groups(report: CycleReport) -> str:
-    """The table of groups, or of their sources where they are many."""
+def _groups_table(report: CycleReport) -> str:
+    """Return a table of groups; of many, a row for each source and status."""
     many = len(report.groups) > GROUPS_SHOWN_MAX
-    together = _by_source(report) if many else [[group] for group in report.groups]
+    together: dict[object, list[GroupReport]] = {}
+    for number, group in enumerate(report.groups):
+        source = (group.level, group.session, group.source, group.status)
+        together.setdefault(source if many else number, []).append(group)
     names = "session source into covers groups items chars".split()
     if not report.dry_run:
         names += ["after", "status"]
-    rows = [_cycle_row(groups)[: len(names)] for groups in together]
+    rows = [_cycle_row(groups)[: len(names)] for groups in together.values()]
     return table(names, rows, optional=("covers", "groups", "after", "source"))
 
 
-def _undone(report: CycleReport) -> str:
-    """The report or plan of an undo, with the reasons for what could not return."""
+def _undo_text(report: CycleReport) -> str:
+    """Return the report or plan of an undo, with the reasons why groups were left."""
     if report.dry_run:
         groups = [each for each in report.groups if each.status is not GroupStatus.KEPT]
         back = sum(group.items for group in groups)
@@ -109,7 +111,7 @@ def _undone(report: CycleReport) -> str:
         back = report.restored
         head = f"cycle {report.cycle} undone: {counted(back, 'memory')} back in working memory"
         stay = "stay"
-    lines = [head + _left_alone(report), *_undo_problems(report)]
+    lines = [head + _kept_groups(report), *_undo_problems(report)]
     if back and report.held_until:
         lines.append(
             f"they {stay} until {when(report.held_until)}, then a cycle takes what is old enough; "
@@ -118,8 +120,8 @@ def _undone(report: CycleReport) -> str:
     return "\n".join(lines)
 
 
-def _left_alone(report: CycleReport) -> str:
-    """The number of groups that an undo left as they were; empty for none."""
+def _kept_groups(report: CycleReport) -> str:
+    """Return how many groups an undo left as before; empty for none."""
     kept = sum(group.status is GroupStatus.KEPT for group in report.groups)
     if not kept:
         return ""
@@ -128,7 +130,7 @@ def _left_alone(report: CycleReport) -> str:
 
 
 def _undo_problems(report: CycleReport) -> Iterator[str]:
-    """Reasons why groups could not return, each once."""
+    """Yield the reasons why groups could not return, each once."""
     problems = Counter(
         f"{group.session}, {group.source or '-'}: {group.error}"
         for group in report.groups
@@ -143,13 +145,13 @@ def _undo_problems(report: CycleReport) -> Iterator[str]:
         yield f"   … and {counted(hidden, 'more group')}"
 
 
-def _planned(report: CycleReport) -> str:
+def _plan_summary(report: CycleReport) -> str:
     groups = [group for group in report.groups if not group.level]
     items = sum(group.items for group in groups)
     memories, into = counted(items, "memory"), counted(len(groups), "group")
     head = f"would consolidate {memories} in {into}"
     if len(report.groups) > len(groups):
-        head += f" and write {_periods(report)}"
+        head += f" and write {_period_counts(report)}"
     if report.model_s is not None:
         head += f"; the model would write for about {span(report.model_s)}"
     if waiting := report.candidates - items:
@@ -157,7 +159,7 @@ def _planned(report: CycleReport) -> str:
     return head
 
 
-def _done(report: CycleReport) -> str:
+def _cycle_summary(report: CycleReport) -> str:
     head = (
         f"{report.status.value} in {report.duration_s:.2f} s: "
         f"{counted(report.evicted, 'memory')} became {counted(report.promoted, 'episode')}, "
@@ -165,7 +167,7 @@ def _done(report: CycleReport) -> str:
         f"{report.chars_after:,}"
     )
     if report.rolled_up:
-        head += f"; {_periods(report)} written"
+        head += f"; {_period_counts(report)} written"
     if report.remaining and not report.failed:
         wait = "waits" if report.remaining == 1 else "wait"
         head += f"; {report.remaining:,} {wait} for the next cycle"
@@ -178,8 +180,8 @@ def _done(report: CycleReport) -> str:
     return head
 
 
-def _periods(report: CycleReport) -> str:
-    """Numbers of days, weeks and months: `6 days, 1 week`."""
+def _period_counts(report: CycleReport) -> str:
+    """Return the numbers of days, weeks and months: `6 days, 1 week`."""
     written: Counter[int] = Counter()
     for group in report.groups:
         written[group.level] += 1 if report.dry_run else len(group.episodes)
@@ -188,67 +190,65 @@ def _periods(report: CycleReport) -> str:
     return ", ".join(counted(written[level], level_name(level)) for level in levels)
 
 
-def _by_source(report: CycleReport) -> list[list[GroupReport]]:
-    """The groups of each source and outcome: a week has too many groups to read."""
-    together: dict[tuple[int, str, str | None, str], list[GroupReport]] = {}
-    for group in report.groups:
-        key = (group.level, group.session, group.source, group.status)
-        together.setdefault(key, []).append(group)
-    return list(together.values())
-
-
 def _cycle_row(groups: list[GroupReport]) -> tuple[object, ...]:
     kind = groups[0]
+    periods = {group.period for group in groups}
+    into = kind.period
+    if len(periods) > 1:
+        into = f"{len(periods)} {level_name(max(kind.level, 1))}s"
     first = in_zone(min(group.covers_from for group in groups), None)
     last = in_zone(max(group.covers_until for group in groups), None)
     until = "%H:%M" if last.date() == first.date() else "%m-%d %H:%M"
-    chars_after = sum(group.chars_after for group in groups)
+    chars = f"{sum(group.chars_before for group in groups):,}"
+    if kind.level and kind.status is GroupStatus.PLANNED:
+        chars = f"about {chars}"  # their summaries are not written yet
     return (
         ALL_SESSIONS if kind.level else cut(kind.session, 20),
         cut(kind.source or "", 14),
-        _into(groups),
+        into,
         f"{when(first)} to {last:{until}}",
         len(groups),
         sum(group.items for group in groups),
-        _size(groups),
-        f"{chars_after:,}",
-        _status(kind.status),
+        chars,
+        f"{sum(group.chars_after for group in groups):,}",
+        _status_cell(kind.status),
     )
 
 
-def _size(groups: list[GroupReport]) -> str:
-    """Characters; of summaries that are not written yet, about how many."""
-    chars = f"{sum(group.chars_before for group in groups):,}"
-    planned = groups[0].level and groups[0].status is GroupStatus.PLANNED
-    return f"about {chars}" if planned else chars
-
-
-def logged(result: Logged, first: int = 1) -> str:
-    """Rows of the consolidation log, numbered."""
+def _log_text(result: Logged, first: int) -> str:
+    """Return rows of the consolidation log, numbered."""
     if not result.rows:
         return ""
     headers = ["no.", "id", "session", "source", "status", "items", "by", "summary"]
     rows = [
-        [str(number), *_log_cells(entry), _log_summary(entry)]
+        [str(number), *_table_row(entry)]
         for number, entry in enumerate(result.rows, first)
     ]
     text = table(headers, rows, optional=("by", "items", "id"), room={"summary": 24})
-    return "\n".join([*_by_cycle(result, text), *_fallbacks(result)])
+    reasons = Counter(row.fallback_reason for row in result.rows if row.fallback_reason)
+    fallbacks = [
+        wrapped(f"{counted(count, 'summary')} written by rule: {reason}")
+        for reason, count in reasons.most_common()
+    ]
+    return "\n".join([*_log_lines(result, text), *fallbacks])
 
 
-def _log_summary(entry: LogEntry) -> str:
-    return " ".join((entry.error or entry.summary_preview).split()) or _gone(entry)
-
-
-def _log_cells(entry: LogEntry) -> list[str]:
-    """The cells of a row of the log, up to its summary."""
+def _table_row(entry: LogEntry) -> list[str]:
+    """Return the cells of an entry of the log."""
+    summary = " ".join((entry.error or entry.summary_preview).split())
+    if not (summary or entry.undone_at):
+        summary = click.style("(forgotten or restored since)", dim=True)
+    writer = "" if entry.summarizer == entry.status else entry.summarizer
+    if writer and entry.model_share is not None and entry.model_share <= WHOLE_SHARE:
+        writer = f"{writer} ({entry.model_share:.0%})"
     cells = [
         entry.episode or "",
         cut(entry.session, 16),
         cut(entry.source or "", 12),
-        _status(entry.status),
+        _status_cell(entry.status),
         str(entry.items_consolidated),
-        _writer(entry),
+        writer,
+        summary,
     ]
     if entry.level:
         cells[1] = ALL_SESSIONS
@@ -258,32 +258,15 @@ def _log_cells(entry: LogEntry) -> list[str]:
     return cells
 
 
-def _writer(row: LogEntry) -> str:
-    """Who wrote a summary, and how much of it where rules wrote the rest."""
-    if row.summarizer == row.status:  # nothing was written
-        return ""
-    if row.model_share is None or row.model_share > WHOLE_SHARE:
-        return row.summarizer
-    return f"{row.summarizer} ({row.model_share:.0%})"
-
-
-def on_logged(result: Logged) -> str:
-    """A remark on an empty log."""
+def _log_remark(result: Logged) -> str:
     none = (
         "no entries: nothing was consolidated yet, or nothing of this session or cycle"
     )
     return "" if result.rows else none
 
 
-def _gone(row: LogEntry) -> str:
-    """The note on a row without a summary, whose originals were forgotten or restored."""
-    return (
-        "" if row.undone_at else click.style("(forgotten or restored since)", dim=True)
-    )
-
-
-def _by_cycle(result: Logged, text: str) -> Iterator[str]:
-    """The table's lines, and over the rows of each cycle its id, time and trigger."""
+def _log_lines(result: Logged, text: str) -> Iterator[str]:
+    """Yield the lines of a table, with id, time and trigger above the rows of each cycle."""
     lines = text.splitlines()
     if len(lines) != len(result.rows) + 2:  # blocks, where a table does not fit
         yield from lines
@@ -298,39 +281,22 @@ def _by_cycle(result: Logged, text: str) -> Iterator[str]:
         yield line
 
 
-def _fallbacks(result: Logged) -> list[str]:
-    """Reasons why rules wrote in place of the model, each once."""
-    reasons = Counter(row.fallback_reason for row in result.rows if row.fallback_reason)
-    return [
-        wrapped(f"{counted(count, 'summary')} written by rule: {reason}")
-        for reason, count in reasons.most_common()
-    ]
-
-
-def _status(status: str) -> str:
+def _status_cell(status: str) -> str:
     return (
         click.style(status, fg="red") if status == GroupStatus.FAILED else str(status)
     )
 
 
-def _into(groups: list[GroupReport]) -> str:
-    """The day, week or month that is written, or that an episode goes into; or how many."""
-    periods = {group.period for group in groups}
-    if len(periods) == 1:
-        return groups[0].period
-    return f"{len(periods)} {level_name(max(groups[0].level, 1))}s"
-
-
 BY_THE_SERVER = "those of the server: mnem export writes a copy besides"
 
 
-def on_disk(stats: Stats) -> str:
-    """The size of the database; empty where that is not known."""
+def size_on_disk(stats: Stats) -> str:
+    """Return the size of the database; empty if it is unknown."""
     return f"{stats.bytes_on_disk / 1e6:.1f} MB on disk" if stats.bytes_on_disk else ""
 
 
-def watching(watching: Watching) -> str:
-    """A line for each folder."""
+def _watching_text(watching: Watching) -> str:
+    """Return a table of the folders that are followed."""
     if not watching.folders:
         return "nothing is watched; mnem watch DIR follows a folder"
     rows = [
@@ -354,8 +320,8 @@ def watching(watching: Watching) -> str:
     return "\n".join(lines)
 
 
-def status_line(folders: list[WatchedFolder]) -> str:
-    """The line of them in `status`; empty where nothing is followed."""
+def _watching_row(folders: list[WatchedFolder]) -> str:
+    """Return the line of watched folders in `status`; empty if nothing is followed."""
     if not folders:
         return ""
     files = sum(folder.files for folder in folders)
@@ -370,8 +336,8 @@ def status_line(folders: list[WatchedFolder]) -> str:
     )
 
 
-def stats(stats: Stats) -> str:
-    """Counts, sizes, cycles and the summarizer."""
+def _status_text(stats: Stats) -> str:
+    """Return counts, sizes, cycles and the summarizer."""
     tiers = table(
         ("tier", "memories", "characters", "oldest"),
         [
@@ -387,57 +353,49 @@ def stats(stats: Stats) -> str:
     sleep = stats.sleep
     last = when(sleep.last_cycle) or "never"
     coming = when(sleep.next_cycle) or "not scheduled (auto_sleep is off)"
-    size = f" ({known})" if (known := on_disk(stats)) else ""
+    size = f" ({known})" if (known := size_on_disk(stats)) else ""
+    changed = ", ".join(stats.restart_needed)
+    recoverable = ""
+    if stats.recoverable.memories:
+        memories = counted(stats.recoverable.memories, "forgotten memory")
+        recoverable = (
+            f"{memories}, the first for good at {when(stats.recoverable.final_at)}"
+        )
     rows = [
         ("database", f"{stats.database}{size}"),
         ("today", counted(stats.today, "memory")),
         ("working cap", counted(stats.wm_max, "memory")),
-        ("sleep", f"{sleep.schedule}{_running(sleep)}"),
+        ("sleep", f"{sleep.schedule}{_activity_of(sleep)}"),
         ("waits for", sleep.waits_for),
         ("last cycle", last),
         ("next cycle", "" if sleep.paused_until else coming),
         ("due", f"{counted(sleep.due, 'memory')} old enough for the next cycle"),
         ("summarizer", f"{stats.summarizer.name}: {stats.summarizer.reason}"),
-        ("summaries", _summaries(stats.summarizer)),
+        ("summaries", _summaries_row(stats.summarizer)),
         ("tokens by", stats.counter),
-        ("embedder", _embedder(stats)),
+        ("embedder", _embedder_row(stats)),
         (
             "clock",
             f"{stats.clock} Pruning by age waits. {REMEDY}" if stats.clock else "",
         ),
         ("daemon", f"{stats.version}, process {stats.pid}, up {span(stats.uptime_s)}"),
         ("schema", str(stats.schema_version)),
-        ("backups", _backups(stats)),
-        ("restart", _restart(stats)),
-        ("watching", status_line(stats.watched)),
+        ("backups", _backups_row(stats)),
+        ("restart", f"needed for {changed}: mnem restart" if changed else ""),
+        ("watching", _watching_row(stats.watched)),
         (
             "forgotten",
             "words are still to be purged from the file" if stats.purge_due else "",
         ),
-        ("recoverable", _recoverable(stats)),
+        ("recoverable", recoverable),
         *(("problem", click.style(problem, fg="red")) for problem in stats.problems),
         *(("warning", click.style(warning, fg="red")) for warning in stats.warnings),
     ]
     return f"{tiers}\n\n{pairs(rows)}"
 
 
-def _recoverable(stats: Stats) -> str:
-    """Forgotten memories that can be put back."""
-    kept = stats.recoverable
-    if not kept.memories:
-        return ""
-    memories = counted(kept.memories, "forgotten memory")
-    return f"{memories}, the first for good at {when(kept.final_at)}"
-
-
-def _restart(stats: Stats) -> str:
-    """Settings that were changed and wait for a restart."""
-    keys = ", ".join(stats.restart_needed)
-    return f"needed for {keys}: mnem restart" if keys else ""
-
-
-def _backups(stats: Stats) -> str:
-    """Number and age of the dated backups, and when the next one is due."""
+def _backups_row(stats: Stats) -> str:
+    """Return number and age of the dated backups, and the time of the next."""
     if stats.on_server:
         return BY_THE_SERVER
     backup = stats.backup
@@ -448,7 +406,7 @@ def _backups(stats: Stats) -> str:
     return f"{counted(backup.count, 'backup')} in {backup.folder}{last}{due}"
 
 
-def _running(sleep: SleepStatus) -> str:
+def _activity_of(sleep: SleepStatus) -> str:
     if sleep.progress:
         return f", running now: {sleep.progress.done:,} of {sleep.progress.total:,} memories"
     if sleep.running:
@@ -456,8 +414,8 @@ def _running(sleep: SleepStatus) -> str:
     return f", paused until {when(sleep.paused_until)}" if sleep.paused_until else ""
 
 
-def _summaries(status: SummarizerStatus) -> str:
-    """Counts of the model's work since the start; empty without a model."""
+def _summaries_row(status: SummarizerStatus) -> str:
+    """Return counts of the model's work since the start; empty without a model."""
     if status.state is SummarizerState.RULES:
         return ""
     counts = (
@@ -472,8 +430,8 @@ def _summaries(status: SummarizerStatus) -> str:
     )
 
 
-def _embedder(stats: Stats) -> str:
-    """State of the embedding model, and the share of memories that have a vector."""
+def _embedder_row(stats: Stats) -> str:
+    """Return the state of the embedding model, and the share of memories with a vector."""
     status = stats.embedder
     if status.state is EmbedderState.OFF:
         return "none: recall goes by words alone (embedding.model_path names a model)"
@@ -491,3 +449,30 @@ def _embedder(stats: Stats) -> str:
     if status.missed:
         parts.append(f"{status.missed:,} questions answered by words alone")
     return ", ".join(parts)
+
+
+def _entry_cells(entry: LogEntry) -> list[str]:
+    return [
+        entry.episode or "",
+        entry.cycle,
+        zoned_time(entry.created_at),
+        entry.session,
+        entry.source or "",
+        str(entry.status),
+        str(entry.items_consolidated),
+        entry.summarizer,
+        entry.error or entry.summary_preview,
+    ]
+
+
+register(
+    CycleReport,
+    _cycle_text,
+    is_nothing=lambda report: bool(
+        report.failed or report.problem or report.status is CycleStatus.NOT_RUNNING
+    ),
+)
+register_list(Logged, _log_text, lambda result: result.rows, remark=_log_remark)
+register(Stats, _status_text)
+register(Watching, _watching_text)
+register_record(LogEntry, _entry_cells, lambda entry: entry.episode)
