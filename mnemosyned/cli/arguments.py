@@ -43,7 +43,7 @@ FIRST = {"tag": "tags", "untag": "tags"}
 
 
 def in_order(verb: type[Request[Any]]) -> list[msgspec.inspect.Field]:
-    """The fields of a verb, with the one first that is its first argument."""
+    """Return the fields of a verb, those of its first argument first."""
     first = FIRST.get(verb.verb_name())
     return sorted(fields_of(verb), key=lambda field: field.name != first)
 
@@ -51,39 +51,43 @@ def in_order(verb: type[Request[Any]]) -> list[msgspec.inspect.Field]:
 def parameter(
     verb: type[Request[Any]], field: msgspec.inspect.Field
 ) -> click.Parameter:
-    """An argument or option whose value stays a word here: the verb's own rules read it."""
-    kind, description = _unwrapped(field.type)
+    """Return an argument or option of a field; its value stays text for the verb to parse."""
+    kind, description = _without_metadata(field.type)
     if field.name in (*verb.__match_args__, FIRST.get(verb.verb_name())):
-        argument = _argument(field, kind)
+        argument = _make_argument(field, kind)
         suggest_for(argument, verb.verb_name())
         return argument
     option: str = field.name.replace("_", "-")
     if option == "tags" and "tag" not in verb.__struct_fields__:
         option = "tag"  # given again for each
-    names = [f"--{option}", *_short(field.name, verb), field.name]
+    names = [f"--{option}", *_short_option(field.name, verb), field.name]
     help_text = f"{description[:1].upper()}{description[1:]}"
     if isinstance(kind, msgspec.inspect.BoolType):
         return click.Option(names, is_flag=True, default=None, help=f"{help_text}.")
-    if any(isinstance(member, msgspec.inspect.BoolType) for member in _members(kind)):
+    if any(
+        isinstance(member, msgspec.inspect.BoolType) for member in _union_members(kind)
+    ):
         pair = f"{names[0]}/--no-{names[0].removeprefix('--')}"
         return click.Option([pair, field.name], default=None, help=f"{help_text}.")
     if field.name in FILES:
         return click.Option(names, metavar="FILE|-", help=f"{help_text}, as JSON.")
-    choice = _choice(kind)
+    choice, metavar = _choice_or_metavar(field.name, kind)
+    is_shown = isinstance(field.default, int | float | str) and field.default != ""
+    default = f" [default: {field.default}]" if is_shown else ""
     made = click.Option(
         names,
         required=field.required,
         multiple=_takes_list(kind),
         type=choice or str,
-        metavar=None if choice else _metavar(field.name, kind),
-        help=f"{help_text}.{_default(field)}",
+        metavar=metavar,
+        help=f"{help_text}.{default}",
     )
     suggest_for(made, verb.verb_name())
     return made
 
 
-def _short(name: str, verb: type[Request[Any]]) -> list[str]:
-    """The letter of an option; where two would share one, the first has it."""
+def _short_option(name: str, verb: type[Request[Any]]) -> list[str]:
+    """Return the letter of an option, unless an earlier field of the verb has it."""
     letter = SHORT.get(name)
     others = verb.__struct_fields__[: verb.__struct_fields__.index(name)]
     is_taken = letter in {SHORT.get(other) for other in others}
@@ -95,12 +99,14 @@ def suggest_for(parameter: click.Parameter, verb: str = "") -> None:
     if COMPLETION_VARIABLE not in os.environ:
         return
     # Loaded here: a command that runs completes nothing.
-    from mnemosyned.cli.ids import suggestion  # noqa: PLC0415
+    from mnemosyned.cli.ids import (  # noqa: PLC0415
+        suggester,
+    )
 
-    setattr(parameter, "shell_complete", suggestion(parameter, verb))  # noqa: B010 a method
+    setattr(parameter, "shell_complete", suggester(parameter, verb))  # noqa: B010 a method
 
 
-def _argument(
+def _make_argument(
     field: msgspec.inspect.Field, kind: msgspec.inspect.Type
 ) -> click.Argument:
     if field.name == "tags":
@@ -116,8 +122,8 @@ def _argument(
     return click.Argument([field.name], required=required, metavar=metavar)
 
 
-def _unwrapped(kind: msgspec.inspect.Type) -> tuple[msgspec.inspect.Type, str]:
-    """A type without its metadata, and the description that stood there."""
+def _without_metadata(kind: msgspec.inspect.Type) -> tuple[msgspec.inspect.Type, str]:
+    """Return a type without its metadata, and the description in that metadata."""
     description = ""
     while isinstance(kind, msgspec.inspect.Metadata):
         extra = kind.extra_json_schema or {}
@@ -126,35 +132,27 @@ def _unwrapped(kind: msgspec.inspect.Type) -> tuple[msgspec.inspect.Type, str]:
     return kind, description
 
 
-def _default(field: msgspec.inspect.Field) -> str:
-    """The default as a note to the help; empty where it says nothing."""
-    shown = isinstance(field.default, int | float | str) and field.default != ""
-    return f" [default: {field.default}]" if shown else ""
-
-
-def _members(kind: msgspec.inspect.Type) -> list[msgspec.inspect.Type]:
+def _union_members(kind: msgspec.inspect.Type) -> list[msgspec.inspect.Type]:
     return list(kind.types) if isinstance(kind, msgspec.inspect.UnionType) else [kind]
 
 
 def _takes_list(kind: msgspec.inspect.Type) -> bool:
-    members = [_unwrapped(member)[0] for member in _members(kind)]
+    members = [_without_metadata(member)[0] for member in _union_members(kind)]
     return any(isinstance(member, msgspec.inspect.ListType) for member in members)
 
 
-def _choice(kind: msgspec.inspect.Type) -> click.Choice[str] | None:
-    for member in _members(kind):
+def _choice_or_metavar(
+    name: str, kind: msgspec.inspect.Type
+) -> tuple[click.Choice[str] | None, str | None]:
+    """Return the values to choose from, or else the name of a value on the help page."""
+    members = _union_members(kind)
+    for member in members:
         if isinstance(member, msgspec.inspect.EnumType):
-            return click.Choice([choice.value for choice in member.cls])
+            return click.Choice([choice.value for choice in member.cls]), None
         if isinstance(member, msgspec.inspect.LiteralType):
-            return click.Choice(list(map(str, member.values)))
-    return None
-
-
-def _metavar(name: str, kind: msgspec.inspect.Type) -> str:
-    for member in _members(kind):
-        if metavar := _METAVARS_OF_TYPES.get(type(member)):
-            return metavar
-    return METAVARS.get(name, name.upper())
+            return click.Choice(list(map(str, member.values))), None
+    metavars = (_METAVARS_OF_TYPES.get(type(member)) for member in members)
+    return None, next(filter(None, metavars), METAVARS.get(name, name.upper()))
 
 
 _METAVARS_OF_TYPES: dict[type, str] = {
@@ -169,7 +167,7 @@ STDIN_BYTES_MAX = 64 << 20
 
 
 def fields_typed(given: dict[str, Any], command: str = "") -> dict[str, Any]:
-    """The fields of a command from what was typed, with files and standard input read."""
+    """Return the fields of a command as typed, with files and standard input read."""
     fields: dict[str, Any] = {
         name: list(value) if isinstance(value, tuple) else value
         for name, value in given.items()
@@ -177,33 +175,31 @@ def fields_typed(given: dict[str, Any], command: str = "") -> dict[str, Any]:
     }
     for name in FROM_STDIN.keys() & given.keys():
         if isinstance(given[name], tuple):  # an option `--query` is left alone
-            fields[name] = _words(given[name], FROM_STDIN[name].format(command))
+            words = given[name]
+            is_typed = words and words != ("-",)
+            hint = FROM_STDIN[name].format(command)
+            fields[name] = " ".join(words) if is_typed else read_standard_input(hint)
     if "metadata" in fields:
-        fields["metadata"] = _object(fields["metadata"], "--metadata", field="metadata")
-    if "tags" in fields:
-        fields["tags"] = _tags(fields["tags"])
+        fields["metadata"] = _parse_json(
+            fields["metadata"], "--metadata", field="metadata"
+        )
+    if "tags" in fields:  # of an argument or a repeated option, at each comma
+        typed = fields["tags"]
+        parts = [typed] if isinstance(typed, str) else typed
+        fields["tags"] = [
+            tag for part in parts for tag in part.split(",") if tag.strip()
+        ]
     if "file" in fields:  # the daemon has another working directory
         fields["file"] = str(usable_path(fields["file"], field="file").absolute())
     for name in FILES & fields.keys():
-        fields[name] = _listed(fields[name], field=name)
+        fields[name] = _read_list(fields[name], field=name)
     return fields
 
 
-def _words(given: tuple[str, ...], otherwise: str) -> str:
-    """The words of an argument; without any, or with `-`, those of standard input."""
-    return " ".join(given) if given and given != ("-",) else standard_input(otherwise)
-
-
-def _tags(given: str | list[str]) -> list[str]:
-    """The tags of an argument or a repeated option, at each comma."""
-    typed = [given] if isinstance(given, str) else given
-    return [tag for part in typed for tag in part.split(",") if tag.strip()]
-
-
-def standard_input(otherwise: str) -> str:
-    """The text of standard input. Raises `click.UsageError`, at a terminal with what to do instead."""
+def read_standard_input(hint: str) -> str:
+    """Return the text of standard input. Raises `click.UsageError`, at a terminal with the hint."""
     if sys.stdin.isatty():
-        raise click.UsageError(f"{otherwise}, or pipe it in")
+        raise click.UsageError(f"{hint}, or pipe it in")
     data = sys.stdin.buffer.read(STDIN_BYTES_MAX + 1)
     if len(data) > STDIN_BYTES_MAX:
         raise click.UsageError(
@@ -217,10 +213,10 @@ def standard_input(otherwise: str) -> str:
         ) from error
 
 
-def _listed(file: str, *, field: str) -> object:
+def _read_list(file: str, *, field: str) -> object:
     """Return the list in a JSON file; in an object, such as an API request, the list of that name."""
     if file == "-":
-        text = standard_input(f"{field} are JSON: name a file")
+        text = read_standard_input(f"{field} are JSON: name a file")
     else:
         try:
             text = Path(file).read_text(encoding="utf-8")
@@ -229,11 +225,11 @@ def _listed(file: str, *, field: str) -> object:
             raise InvalidRequest(
                 f"{file} cannot be read: {reason}", field=field
             ) from error
-    content = _object(text, file, field=field)
+    content = _parse_json(text, file, field=field)
     return content.get(field) if isinstance(content, dict) else content
 
 
-def _object(text: str, where: str, *, field: str) -> object:
+def _parse_json(text: str, where: str, *, field: str) -> object:
     try:
         return msgspec.json.decode(text)
     except msgspec.DecodeError as error:

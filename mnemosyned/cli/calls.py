@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 from mnemosyned.cli.options import remote_of, socket_typed
-from mnemosyned.cli.output.terminal import counted, say
+from mnemosyned.cli.output.terminal import say
 from mnemosyned.client.address import remote_address
 from mnemosyned.client.connection import TIMEOUT_S, Connection
 from mnemosyned.errors import ConfigInvalid, InvalidRequest, MnemosynedError
@@ -35,7 +35,7 @@ _TEXT = re.compile(r"""(["']?)([^"'#]+?)\1[ \t\r]*(?:#.*)?""")
 
 
 def configured_socket() -> str | None:
-    """The socket of the configuration file; None where it names none.
+    """Return the socket that the configuration file names; None if it names none.
 
     The file is read as YAML only where it names one: most name none, and commands must start at
     once. If the file has a mistake, it is named on standard error, and its line on the socket
@@ -50,7 +50,7 @@ def configured_socket() -> str | None:
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
-        _remark(f"{file} cannot be read: {error}")
+        _say_ignored(f"{file} cannot be read: {error}")
         return None
     line = _LINE.search(text)
     if line is None or _UNSET.fullmatch(line[2]):
@@ -61,13 +61,13 @@ def configured_socket() -> str | None:
     try:
         named = load_config(file, environ={}).socket
     except ConfigInvalid as error:
-        _remark(error.message)
+        _say_ignored(error.message)
         value = _TEXT.fullmatch(line[2])
         named = value[2] if value else None
     return os.path.expanduser(named) if named else None  # noqa: PTH111 no such user: as it is
 
 
-def _remark(problem: str) -> None:
+def _say_ignored(problem: str) -> None:
     say(f"mnem: a mistake in the settings was ignored: {problem}", err=True)
 
 
@@ -76,30 +76,30 @@ WATCH = "watch it with `mnem status` or `mnem tail -f`"
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C, with what to say of the call that it ended."""
+    """Ctrl-C, with a message on the call that was ended."""
 
-    def __init__(self, words: str) -> None:
-        super().__init__(words)
-        self.words = words
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
 
 
 @contextmanager
-def on_interrupt(words: Callable[[], str]) -> Iterator[None]:
-    """Let Ctrl-C end the command with these words."""
+def on_interrupt(message: Callable[[], str]) -> Iterator[None]:
+    """Let Ctrl-C end the command with this message."""
     try:
         yield
     except KeyboardInterrupt as error:
-        raise Interrupted(words()) from error
+        raise Interrupted(message()) from error
 
 
-def words_of(error: BaseException) -> str:
-    """The message of a command that ended by Ctrl-C, or at a question by Ctrl-D."""
+def interruption_message(error: BaseException) -> str:
+    """Return the message of a command that ended by Ctrl-C, or at a question by Ctrl-D."""
     cause = error.__cause__ if isinstance(error, click.Abort) else error
-    return cause.words if isinstance(cause, Interrupted) else "interrupted"
+    return cause.message if isinstance(cause, Interrupted) else "interrupted"
 
 
-def interrupted_call(request: Request[Any]) -> str:
-    """The message of a call that was waited for: the daemon does not notice that nobody waits."""
+def interrupted_call_message(request: Request[Any]) -> str:
+    """Return the message for Ctrl-C during a call: what the daemon goes on with."""
     if not request.writes or getattr(request, "dry_run", False):
         return NOTHING
     name = request.verb_name()
@@ -113,20 +113,13 @@ def interrupted_call(request: Request[Any]) -> str:
     return f"the daemon goes on with this {words} until it is done; {WATCH}"
 
 
-def interrupted_import(kept: int) -> str:
-    """The message of an import of which this many memories were acknowledged."""
-    are = "is" if kept == 1 else "are"
-    stored = f"{counted(kept, 'memory')} of this import {are} stored"
-    return f"{stored}; repeat the command to go on from there"
-
-
 R = TypeVar("R")
 
 BAR_EVERY_S = 0.2
 
 
 def client_of(context: click.Context, *, timeout_s: float = TIMEOUT_S) -> Connection:
-    """The client of a command, of the daemon that was named or is configured.
+    """Return a connection to the daemon named on the command line, or to the configured one.
 
     Raises `InvalidRequest` for an address that cannot be used.
     """
@@ -142,32 +135,26 @@ def client_of(context: click.Context, *, timeout_s: float = TIMEOUT_S) -> Connec
         raise InvalidRequest(str(error)) from error
 
 
-def called(client: Connection, request: Request[R]) -> R:
-    """Call the daemon, with a progress bar for a sleep at a terminal.
+def call_daemon(client: Connection, request: Request[R]) -> R:
+    """Call the daemon, with a progress bar for a sleep at a terminal; return the result.
 
     Ctrl-C ends the wait at once; the daemon does not notice, and finishes the request.
     """
-    with on_interrupt(partial(interrupted_call, request)):
-        if _is_cycle(request) and sys.stderr.isatty():
-            return _with_bar(client, request)
+    plans_or_stops = any(getattr(request, name, False) for name in ("dry_run", "stop"))
+    is_pause = getattr(request, "pause_minutes", None) is not None
+    is_cycle = request.verb_name() == "sleep" and not (plans_or_stops or is_pause)
+    with on_interrupt(partial(interrupted_call_message, request)):
+        if is_cycle and sys.stderr.isatty():
+            return _run_cycle_with_bar(client, request)
         if request.verb_name() == "backup":
             # Loaded here: the other commands move no files.
             from mnemosyned.cli.commands.backup import back_up  # noqa: PLC0415
 
-            return cast("R", back_up(client, cast("Backup", request), _in_background))
+            return cast("R", back_up(client, cast("Backup", request)))
         return client.call(request)
 
 
-def _is_cycle(request: Request[Any]) -> bool:
-    """Whether a call runs a cycle, and does not merely plan, stop or put off one."""
-    pauses = getattr(request, "pause_minutes", None) is not None
-    other = (
-        getattr(request, "dry_run", False) or getattr(request, "stop", False) or pauses
-    )
-    return request.verb_name() == "sleep" and not other
-
-
-def _with_bar(client: Connection, request: Request[R]) -> R:
+def _run_cycle_with_bar(client: Connection, request: Request[R]) -> R:
     """Run a sleep in a thread and show its progress on standard error until it ends."""
     # Loaded here: only a long call at a terminal needs them.
     from concurrent.futures import wait  # noqa: PLC0415
@@ -177,7 +164,7 @@ def _with_bar(client: Connection, request: Request[R]) -> R:
     with click.progressbar(
         length=1, label="sleeping", file=sys.stderr, show_pos=True
     ) as bar:
-        sleeping = _in_background(lambda: client.call(request))
+        sleeping = run_in_background(lambda: client.call(request))
         while not wait([sleeping], timeout=BAR_EVERY_S).done:
             with suppress(MnemosynedError):  # a busy daemon reports its progress later
                 if progress := client.call(Status()).sleep.progress:
@@ -190,8 +177,8 @@ def _with_bar(client: Connection, request: Request[R]) -> R:
         return report
 
 
-def _in_background(work: Callable[[], R]) -> Future[R]:
-    """The result of work in a thread that does not keep the program from ending."""
+def run_in_background(work: Callable[[], R]) -> Future[R]:
+    """Return the future result of work in a thread that does not outlive the program."""
     from concurrent.futures import Future  # noqa: PLC0415 the same
 
     future: Future[R] = Future()

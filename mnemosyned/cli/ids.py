@@ -10,22 +10,22 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from click.shell_completion import CompletionItem
 
 from mnemosyned.cli.calls import client_of
 from mnemosyned.cli.output.terminal import counted
 from mnemosyned.client.connection import Connection
 from mnemosyned.errors import InvalidRequest, MnemosynedError, NotFound
 from mnemosyned.paths import state_dir
-from mnemosyned.verbs.listing import Sessions, Sources
-from mnemosyned.verbs.memories import Get
 from mnemosyned.verbs.request import TEXT_MAX
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 IDS_MAX = 10_000
 KEPT_S = 7 * 24 * 3600
@@ -34,13 +34,13 @@ _NUMBER = re.compile(r"[#@%]([0-9]{1,5})|([0-9]{1,3})")
 
 
 def number_of(word: str) -> int | None:
-    """The number in the last list that a word names: `#3`, `@3`, `%3` or `3`."""
+    """Return the number in the last list that a word names: `#3`, `@3`, `%3` or `3`."""
     match = _NUMBER.fullmatch(word)
     return int(match[1] or match[2]) if match else None
 
 
 def is_marked(word: str) -> bool:
-    """Whether a word can only be a number of the last list."""
+    """Return whether a word can only be a number of the last list."""
     return word[:1] in ("#", "@", "%")
 
 
@@ -49,11 +49,15 @@ def keep_list(ids: Sequence[str]) -> None:
 
     An id of several lines, which only a program gives, cannot be kept.
     """
-    file = _file()
+    file = _list_file()
     ids = ["" if "\n" in id else id for id in ids]
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        _delete_old(file.parent)
+        oldest = time.time() - KEPT_S
+        for other in file.parent.iterdir():
+            with suppress(OSError):
+                if other.stat().st_mtime < oldest:
+                    other.unlink()
         handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=".list-")
         with os.fdopen(handle, "w", encoding="utf-8") as opened:
             opened.write("".join(f"{id}\n" for id in ids[:IDS_MAX]))
@@ -61,9 +65,9 @@ def keep_list(ids: Sequence[str]) -> None:
 
 
 def id_in_last_list(number: int) -> str:
-    """The id of an entry of the last list. Raises `InvalidRequest`."""
+    """Return the id of an entry of the last list. Raises `InvalidRequest`."""
     try:
-        ids = _file().read_text("utf-8").split("\n")[:-1]
+        ids = _list_file().read_text("utf-8").split("\n")[:-1]
     except (OSError, UnicodeDecodeError):
         ids = []
     if not ids:
@@ -80,16 +84,8 @@ def id_in_last_list(number: int) -> str:
     return ids[number - 1]
 
 
-def _file() -> Path:
+def _list_file() -> Path:
     return state_dir() / "lists" / f"session-{os.getsid(0)}"
-
-
-def _delete_old(folder: Path) -> None:
-    oldest = time.time() - KEPT_S
-    for file in folder.iterdir():
-        with suppress(OSError):
-            if file.stat().st_mtime < oldest:
-                file.unlink()
 
 
 PREFIX_CHARS_MIN = 4
@@ -113,63 +109,54 @@ Named = tuple[str, str]
 def with_whole_ids(
     verb: str, fields: Mapping[str, Any], client: Connection
 ) -> dict[str, Any]:
-    """The fields of a request with whole ids. Raises `InvalidRequest` where several begin alike."""
+    """Return the fields of a request with whole ids. Raises `InvalidRequest` where several begin alike."""
     whole = dict(fields)
     for name in id_fields(verb):
         typed = whole.get(name)
         if isinstance(typed, str):
-            whole[name] = _whole(typed, verb, client)
+            whole[name] = _whole_id(typed, verb, client)
         elif isinstance(typed, list):
-            whole[name] = [_whole(word, verb, client) for word in typed]
+            whole[name] = [_whole_id(word, verb, client) for word in typed]
     return whole
 
 
 def id_fields(verb: str) -> tuple[str, ...]:
-    """The fields of a verb that name a memory, summary, learning or cycle."""
+    """Return the fields of a verb that name a memory, summary, learning or cycle."""
     return _FIELDS.get(verb, ("id",))
 
 
-def _whole(word: str, verb: str, client: Connection) -> str:
+def _whole_id(word: str, verb: str, client: Connection) -> str:
     number = number_of(word)
     if number is not None and is_marked(word):
         return id_in_last_list(number)
     if _WHOLE.fullmatch(word):
         return word.upper()
     is_looked_up = number is not None or PREFIX_CHARS_MIN <= len(word) <= TEXT_MAX
-    matches = ids_that_begin(word, verb, client) if is_looked_up else []
+    matches = ids_with_prefix(word, verb, client) if is_looked_up else []
     if any(id == word for id, _ in matches):
         return word
     if number is not None:
         return id_in_last_list(number)
-    return _completed(word, matches, verb, client)
+    if len(matches) == 1:
+        return matches[0][0]
+    if matches and not _is_whole_id(word, verb, client):
+        lines = [f"{id}  {words}".rstrip() for id, words in matches[:SHOWN_MAX]]
+        lines += ["and more"] if len(matches) > SHOWN_MAX else []
+        problem = f"several ids begin with {word}; type more of the one you mean:"
+        raise InvalidRequest("\n  ".join([problem, *lines]), field="id")
+    return word  # the daemon finds it as it is, or says that there is none
 
 
-def _completed(
-    word: str, matches: Sequence[Named], verb: str, client: Connection
-) -> str:
-    """The id that begins so. Raises `InvalidRequest` where several do."""
-    if not matches:
-        return word  # the daemon finds it as it is, or says that there is none
-    if len(matches) > 1 and not _is_known(word, verb, client):
-        raise InvalidRequest(_ambiguous(word, matches), field="id")
-    return matches[0][0] if len(matches) == 1 else word
+def ids_with_prefix(word: str, verb: str, client: Connection) -> list[Named]:
+    """Return ids of a verb's records with this prefix, in any case; a few more than are shown."""
+    return _LOOKUPS.get(verb, _find_memories)(word, client)
 
 
-def _ambiguous(word: str, matches: Sequence[Named]) -> str:
-    lines = [f"{id}  {words}".rstrip() for id, words in matches[:SHOWN_MAX]]
-    if len(matches) > SHOWN_MAX:
-        lines.append("and more")
-    listed = "\n  ".join(lines)
-    return f"several ids begin with {word}; type more of the one you mean:\n  {listed}"
+def _is_whole_id(word: str, verb: str, client: Connection) -> bool:
+    """Return whether a memory has this id, although longer ids begin with it."""
+    # Loaded here, as below: a whole id is not looked up.
+    from mnemosyned.verbs.memories import Get  # noqa: PLC0415
 
-
-def ids_that_begin(word: str, verb: str, client: Connection) -> list[Named]:
-    """Ids of what a verb takes that begin so, in any case; a few more than are shown."""
-    return _LOOKUPS.get(verb, _memories)(word, client)
-
-
-def _is_known(word: str, verb: str, client: Connection) -> bool:
-    """Whether a memory has just this id, although longer ones begin so too."""
     try:
         client.call(Get(word))
     except NotFound:
@@ -177,28 +164,31 @@ def _is_known(word: str, verb: str, client: Connection) -> bool:
     return verb not in _LOOKUPS
 
 
-def _memories(word: str, client: Connection) -> list[Named]:
-    # Loaded here, as below: a whole id is not looked up.
-    from mnemosyned.verbs.listing import ListMemories  # noqa: PLC0415
+def _find_memories(word: str, client: Connection) -> list[Named]:
+    from mnemosyned.verbs.listing import ListMemories  # noqa: PLC0415 as above
 
     request = ListMemories(id_prefix=word, limit=SHOWN_MAX + 1, history=True)
-    return [(record.id, _words(record.content)) for record in client.call(request)]
+    return [(record.id, _shorten(record.content)) for record in client.call(request)]
 
 
-def _learnings(word: str, client: Connection) -> list[Named]:
-    from mnemosyned.verbs.conversation import Learnings  # noqa: PLC0415 see `_memories`
+def _find_learnings(word: str, client: Connection) -> list[Named]:
+    from mnemosyned.verbs.conversation import (  # noqa: PLC0415 as above
+        Learnings,
+    )
 
     listed = client.call(Learnings(superseded=True, limit=LISTED_MAX)).learnings
     begin = word.upper()
     return [
-        (learning.id, _words(learning.text))
+        (learning.id, _shorten(learning.text))
         for learning in listed
         if learning.id.upper().startswith(begin)
     ]
 
 
-def _cycles(word: str, client: Connection) -> list[Named]:
-    from mnemosyned.verbs.upkeep import Log  # noqa: PLC0415 see `_memories`
+def _find_cycles(word: str, client: Connection) -> list[Named]:
+    from mnemosyned.verbs.upkeep import (  # noqa: PLC0415 as above
+        Log,
+    )
 
     begin = word.upper()
     rows = client.call(Log(limit=LISTED_MAX)).rows
@@ -207,15 +197,15 @@ def _cycles(word: str, client: Connection) -> list[Named]:
 
 
 _LOOKUPS: dict[str, Callable[[str, Connection], list[Named]]] = {
-    "edit_learning": _learnings,
-    "remove_learning": _learnings,
-    "undo": _cycles,
-    "log": _cycles,
+    "edit_learning": _find_learnings,
+    "remove_learning": _find_learnings,
+    "undo": _find_cycles,
+    "log": _find_cycles,
 }
 """Where the ids of a verb are looked up; of all others among memories and summaries."""
 
 
-def _words(text: str) -> str:
+def _shorten(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= WORDS_CHARS else f"{line[: WORDS_CHARS - 1]}…"
 
@@ -224,45 +214,40 @@ SUGGESTIONS_MAX = 50
 TIMEOUT_S = 1.0
 """A shell that waits longer for a suggestion is worse than one without."""
 
-Suggest = Callable[[click.Context, str], list[CompletionItem]]
-Values = Iterable[tuple[str, str]]
-"""Values, each with words that tell what it is."""
+Suggest = Callable[[click.Context, str], list["CompletionItem"]]
 
 
-def suggestion(parameter: click.Parameter, verb: str) -> Suggest:
-    """The completion of a parameter: values of the daemon, or else what click knows."""
-    if parameter.name == "session":
-        return _suggest(_sessions)
-    if parameter.name == "source":
-        return _suggest(_sources)
-    if verb and parameter.name in id_fields(verb):
-        return _suggest(lambda client, word: ids_that_begin(word, verb, client))
-    return parameter.shell_complete
+def suggester(parameter: click.Parameter, verb: str) -> Suggest:
+    """Return the completion of a parameter: values of the daemon, or else click's own."""
+    name = parameter.name
+    if name not in ("session", "source") and not (verb and name in id_fields(verb)):
+        return parameter.shell_complete
 
-
-def _suggest(values: Callable[[Connection, str], Values]) -> Suggest:
     def suggest(context: click.Context, word: str) -> list[CompletionItem]:
+        # Loaded here, as below: a command that runs completes nothing.
+        from click.shell_completion import CompletionItem  # noqa: PLC0415
+
         try:
             with client_of(context, timeout_s=TIMEOUT_S) as client:
-                return [
-                    CompletionItem(value, help=words)
-                    for value, words in values(client, word)
-                ]
+                if name in ("session", "source"):
+                    values = _find_origins(name, word, client)
+                else:
+                    values = ids_with_prefix(word, verb, client)
+                return [CompletionItem(value, help=words) for value, words in values]
         except (MnemosynedError, OSError):
             return []  # nobody reads an error there
 
     return suggest
 
 
-def _sessions(client: Connection, word: str) -> Values:
-    listed = client.call(Sessions(prefix=word or None, limit=SUGGESTIONS_MAX))
-    return [(total.session, counted(total.count, "memory")) for total in listed]
+def _find_origins(kind: str, prefix: str, client: Connection) -> list[Named]:
+    """Return sessions or sources with this prefix, each with its number of memories."""
+    from mnemosyned.verbs.listing import Sessions, Sources  # noqa: PLC0415
 
-
-def _sources(client: Connection, word: str) -> Values:
-    listed = client.call(Sources(prefix=word or None, limit=SUGGESTIONS_MAX))
+    if kind == "session":
+        sessions = client.call(Sessions(prefix=prefix or None, limit=SUGGESTIONS_MAX))
+        return [(each.session, counted(each.count, "memory")) for each in sessions]
+    sources = client.call(Sources(prefix=prefix or None, limit=SUGGESTIONS_MAX))
     return [
-        (total.source, counted(total.count, "memory"))
-        for total in listed
-        if total.source
+        (each.source, counted(each.count, "memory")) for each in sources if each.source
     ]

@@ -29,18 +29,18 @@ _HELP = {
 }
 _METAVARS = {SOCKET: "PATH", URL: "URL", TOKEN_FILE: "FILE", CA: "FILE"}
 _TYPED = "mnemosyned.address"
-"""The key under which a command line's address is kept, whatever part of it was typed where."""
+"""The key of the context under which the options of the address are stored."""
 
 
 def address_options(*, hidden: bool, taken: Sequence[str] = ()) -> list[click.Option]:
-    """The options of an address, which are understood anywhere on the line, except those `taken`."""
+    """Return the options of an address, for any place on the line, except those `taken`."""
     return [
         click.Option(
             [name],
             expose_value=False,
             hidden=hidden,
             metavar=_METAVARS[name],
-            callback=_keep,
+            callback=_store_address,
             help=words,
         )
         for name, words in _HELP.items()
@@ -48,26 +48,28 @@ def address_options(*, hidden: bool, taken: Sequence[str] = ()) -> list[click.Op
     ]
 
 
-def _keep(context: click.Context, parameter: click.Parameter, value: Any) -> None:  # noqa: ANN401
+def _store_address(
+    context: click.Context, parameter: click.Parameter, value: str | None
+) -> None:
     if value is not None:
-        _typed(context)[parameter.opts[0]] = value
+        _typed_address(context)[parameter.opts[0]] = value
 
 
-def _typed(context: click.Context) -> dict[str, str]:
+def _typed_address(context: click.Context) -> dict[str, str]:
     return cast("dict[str, str]", context.meta.setdefault(_TYPED, {}))
 
 
 def socket_typed(context: click.Context) -> str | None:
-    """The socket that was typed."""
-    return _typed(context).get(SOCKET)
+    """Return the socket on the command line."""
+    return _typed_address(context).get(SOCKET)
 
 
 def url_of(context: click.Context) -> str | None:
-    """The URL that was typed or that the environment names; None where a socket is asked.
+    """Return the URL on the command line or in the environment; None for a socket.
 
     Raises `InvalidRequest` for options that do not belong together.
     """
-    typed = _typed(context)
+    typed = _typed_address(context)
     if SOCKET in typed:
         if others := sorted(typed.keys() - {SOCKET}):
             raise InvalidRequest(f"--socket and {others[0]} do not go together")
@@ -82,7 +84,7 @@ def url_of(context: click.Context) -> str | None:
 
 
 def remote_of(context: click.Context) -> RemoteDaemon | None:
-    """The daemon behind a URL that a command line asks; None where it asks a socket.
+    """Return the daemon behind the URL of a command line; None for a socket.
 
     Raises `InvalidRequest`.
     """
@@ -92,22 +94,24 @@ def remote_of(context: click.Context) -> RemoteDaemon | None:
     # Loaded here: most commands ask the socket.
     from mnemosyned.client.remote import remote_daemon  # noqa: PLC0415
 
-    typed = _typed(context)
+    typed = _typed_address(context)
     try:
         return remote_daemon(url, token_file=typed.get(TOKEN_FILE), ca=typed.get(CA))
     except ValueError as error:
         raise InvalidRequest(str(error)) from error
 
 
-def refuse_elsewhere(context: click.Context, form: str = "") -> None:
-    """Refuse a command, or a form of it, that works on the daemon's own machine alone.
+def refuse_url(context: click.Context, form: str = "") -> None:
+    """Refuse a URL for a command, or a form of it, that needs the daemon's own machine.
 
     Raises `InvalidRequest`.
     """
     url = url_of(context)
     if url is None:
         return
-    remedy = "leave out --url" if URL in _typed(context) else f"unset {URL_VARIABLE}"
+    remedy = (
+        "leave out --url" if URL in _typed_address(context) else f"unset {URL_VARIABLE}"
+    )
     name = f"mnem {form}" if form else context.command_path
     raise InvalidRequest(
         f"{name} works on the daemon's own machine alone, not over {url}; run it there, or {remedy}"
@@ -116,7 +120,7 @@ def refuse_elsewhere(context: click.Context, form: str = "") -> None:
 
 FORMATS = ("table", "tsv", "jsonl", "json", "ids")
 FORMATS_OF_FILES = ("export", "import")
-"""Commands whose `--format` is that of a file; before their name it is that of the answer."""
+"""Commands whose `--format` is of a file; before their name it is of the answer."""
 VARIABLE = "MNEM_FORMAT"
 _FORMAT = "mnemosyned.format"
 _NO_PAGER = "mnemosyned.no_pager"
@@ -127,8 +131,8 @@ FORMAT_HELP = (
 
 
 def chosen_format() -> str:
-    """The form chosen by an option or MNEM_FORMAT; a table for people, lines for a pipe."""
-    chosen: str = _meta().get(_FORMAT) or os.environ.get(VARIABLE, "")
+    """Return the form chosen by an option or MNEM_FORMAT; a table for people, lines for a pipe."""
+    chosen: str = _root_meta().get(_FORMAT) or os.environ.get(VARIABLE, "")
     if not chosen:
         # Loaded here: the help page prints without it.
         from mnemosyned.cli.output.terminal import is_terminal  # noqa: PLC0415
@@ -142,19 +146,19 @@ def chosen_format() -> str:
 
 
 def prints_json() -> bool:
-    """Whether JSON was chosen, for commands that know no other form."""
+    """Return whether JSON was chosen, for commands without other forms."""
     context = click.get_current_context(silent=True)
     completes = context is not None and context.resilient_parsing
     return not completes and chosen_format() in ("json", "jsonl")
 
 
 def may_page() -> bool:
-    """Whether a pager may show what is longer than the screen."""
-    return not _meta().get(_NO_PAGER)
+    """Return whether a pager may show long answers."""
+    return not _root_meta().get(_NO_PAGER)
 
 
 def asks_for_json(words: Sequence[str]) -> bool:
-    """Whether a command line asks for JSON, also where it is too wrong to be read."""
+    """Return whether a command line asks for JSON, even if it has mistakes."""
     command = next(filter(COMMANDS.__contains__, words[1:]), "")
     if command in FORMATS_OF_FILES:
         return "--json" in words or asks_for_json(words[: words.index(command)])
@@ -172,7 +176,7 @@ class AnswerCommand(click.Command):
 
 
 def format_options(*, hidden: bool = False) -> list[click.Parameter]:
-    """The options that choose a form of the answer, and whether a pager shows it."""
+    """Return the options for the form of the answer and for the pager."""
     return [
         click.Option(
             ["--format"],
@@ -180,7 +184,7 @@ def format_options(*, hidden: bool = False) -> list[click.Parameter]:
             expose_value=False,
             is_eager=True,
             hidden=hidden,
-            callback=_use_format,
+            callback=_store_format,
             help=FORMAT_HELP,
         ),
         click.Option(
@@ -188,7 +192,7 @@ def format_options(*, hidden: bool = False) -> list[click.Parameter]:
             is_flag=True,
             expose_value=False,
             hidden=hidden,
-            callback=_use_json,
+            callback=_store_format,
             help="The same as --format json.",
         ),
         click.Option(
@@ -196,14 +200,24 @@ def format_options(*, hidden: bool = False) -> list[click.Parameter]:
             is_flag=True,
             expose_value=False,
             hidden=hidden,
-            callback=_use_no_pager,
+            callback=_store_format,
             help="Start no pager for a long answer.",
         ),
     ]
 
 
+def _store_format(
+    context: click.Context, parameter: click.Parameter, value: object
+) -> None:
+    meta = context.find_root().meta
+    if parameter.name == "no_pager":
+        meta[_NO_PAGER] = meta.get(_NO_PAGER) or value
+    elif value:
+        meta[_FORMAT] = value if isinstance(value, str) else "json"
+
+
 def understand_json_format(command: click.Command) -> None:
-    """Let a command that prints JSON by itself understand the other ways to ask for it too."""
+    """Let a command with a `--json` of its own also understand --format and MNEM_FORMAT."""
     as_json = [each for each in command.params if each.name == "as_json"]
     for parameter in as_json:
         parameter.default = prints_json
@@ -212,35 +226,7 @@ def understand_json_format(command: click.Command) -> None:
         command.params.append(format_options(hidden=True)[0])
 
 
-def _use_format(
-    context: click.Context,
-    _parameter: click.Parameter,
-    value: str | None,
-) -> None:
-    if value is not None:
-        context.find_root().meta[_FORMAT] = value
-
-
-def _use_json(
-    context: click.Context,
-    _parameter: click.Parameter,
-    value: object,
-) -> None:
-    """Choose JSON, as the callback of `--json`."""
-    if value:
-        context.find_root().meta[_FORMAT] = "json"
-
-
-def _use_no_pager(
-    context: click.Context,
-    _parameter: click.Parameter,
-    value: object,
-) -> None:
-    if value:
-        context.find_root().meta[_NO_PAGER] = True
-
-
-def _meta() -> dict[str, Any]:
+def _root_meta() -> dict[str, Any]:
     context = click.get_current_context(silent=True)
     return context.find_root().meta if context else {}
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 import pytest
 
@@ -14,7 +13,7 @@ from mnemosyned.cli.commands.backup import back_up
 from mnemosyned.client.connection import Connection
 from mnemosyned.errors import InvalidRequest, StorageFailed
 from mnemosyned.verbs.request import Request
-from mnemosyned.verbs.retention import BackedUp, Backup
+from mnemosyned.verbs.retention import Backup
 
 R = TypeVar("R")
 
@@ -42,10 +41,6 @@ def sandboxed(
         yield cast("Connection", Sandboxed(memory))
 
 
-def waits(_work: Callable[[], BackedUp]) -> Future[Any]:
-    raise AssertionError("there is no terminal to show progress at")
-
-
 def own_backups(tmp_path: Path) -> list[Path]:
     return list((tmp_path / "state").rglob("memory-*.db*"))
 
@@ -55,7 +50,7 @@ def test_a_backup_is_moved_out_of_the_sandbox(
 ) -> None:
     target = tmp_path / "copy.db"
 
-    done = back_up(sandboxed, Backup(str(target)), waits)
+    done = back_up(sandboxed, Backup(str(target)))
 
     assert (done.file, done.memories) == (str(target), 1)
     assert target.stat().st_size == done.bytes
@@ -72,7 +67,7 @@ def test_a_note_of_a_person_is_no_backup_to_replace(
     note.write_text("My own words")
 
     with pytest.raises(InvalidRequest, match="exists already and is not a backup"):
-        back_up(sandboxed, Backup(str(note)), waits)
+        back_up(sandboxed, Backup(str(note)))
 
     assert note.read_text() == "My own words"
     assert own_backups(tmp_path) == []

@@ -23,7 +23,7 @@ from support.whole_memory import CALL, FORGOTTEN
 
 from mnemosyned.assembly.build import open_memory
 from mnemosyned.assembly.stores import open_store
-from mnemosyned.cli.calls import words_of
+from mnemosyned.cli.calls import interruption_message
 from mnemosyned.cli.maintenance.move import location_of
 from mnemosyned.config import Config
 from mnemosyned.errors import PartlyDone, StorageFailed
@@ -201,7 +201,7 @@ def test_an_interrupted_move_says_that_it_can_be_repeated(
             move(filled, dsn)
     done = move(filled, dsn)
 
-    words = words_of(error.value)
+    words = interruption_message(error.value)
     assert words == "interrupted; repeat the command to go on from there"
     assert done["counts"] == counted(filled)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, wait
+from collections.abc import Iterator
+from concurrent.futures import wait
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import BinaryIO
 import click
 import msgspec
 
+from mnemosyned.cli.calls import run_in_background
 from mnemosyned.client.connection import Connection
 from mnemosyned.errors import InvalidRequest, MnemosynedError, StorageFailed
 from mnemosyned.paths import path_fault
@@ -67,55 +68,48 @@ UNSEEN = "there is no folder"
 CLOSED = "is closed to the process"
 """What the daemon says of a folder that its sandbox hides, or closes for writing."""
 
-InBackground = Callable[[Callable[[], BackedUp]], Future[BackedUp]]
 
-
-def back_up(
-    client: Connection, request: Backup, in_background: InBackground
-) -> BackedUp:
+def back_up(client: Connection, request: Backup) -> BackedUp:
     """Make a backup, also where the daemon itself may not write.
 
     A unit's sandbox closes most folders to the daemon. It then makes the backup in its own, and
     this process moves it to where it was wanted.
     """
     try:
-        made = _made(client, request, in_background)
+        made = _call_with_bar(client, request)
     except (StorageFailed, InvalidRequest) as refused:
         named = request.file
         if not named or path_fault(named) or not _is_closed_to_daemon(refused, named):
             raise
-        return _moved_out(client, Path(named), refused)
+        return _move_out_of_sandbox(client, Path(named), refused)
     if request.file is not None and not Path(made.file).exists():
         # The daemon has a /tmp of its own.
-        return _moved_out(client, Path(request.file), None)
+        return _move_out_of_sandbox(client, Path(request.file), None)
     return made
 
 
-def _made(client: Connection, request: Backup, in_background: InBackground) -> BackedUp:
+def _call_with_bar(client: Connection, request: Backup) -> BackedUp:
+    """Make a backup; at a terminal, show the size of the unfinished copy meanwhile."""
     if not sys.stderr.isatty():
         return client.call(request)
-    return _watched(client, request.file, in_background(lambda: client.call(request)))
-
-
-def _watched(
-    client: Connection, named: str | None, copying: Future[BackedUp]
-) -> BackedUp:
-    """Show the size of the unfinished copy until the backup is done."""
+    copying = run_in_background(lambda: client.call(request))
     total, folder = 1, ""
     with suppress(MnemosynedError):  # a busy daemon is asked no second time
         status = client.call(Status())
         total, folder = max(status.bytes_on_disk, 1), status.backup.folder
     with click.progressbar(length=total, label="backing up", file=sys.stderr) as bar:
         while not wait([copying], timeout=BAR_EVERY_S).done:
-            written = min(_written(named, folder), total - 1)  # checking comes last
+            written = min(
+                _bytes_written(request.file, folder), total - 1
+            )  # checking comes last
             bar.update(max(written - bar.pos, 0))
         report = copying.result()
         bar.update(total - bar.pos)
     return report
 
 
-def _written(named: str | None, folder: str) -> int:
-    """The bytes of the copy so far; 0 where it cannot be seen."""
+def _bytes_written(named: str | None, folder: str) -> int:
+    """Return the size of the unfinished copy; 0 if it cannot be seen."""
     with suppress(OSError):
         if named and not Path(named).is_dir():
             return Path(f"{named}.partial").stat().st_size
@@ -125,23 +119,30 @@ def _written(named: str | None, folder: str) -> int:
 
 
 def _is_closed_to_daemon(refused: MnemosynedError, file: str) -> bool:
-    """Whether this process may write where the daemon may not."""
+    """Return whether this process may write where the daemon may not."""
     folder = Path(file) if Path(file).is_dir() else Path(file).parent
     if isinstance(refused, InvalidRequest) and folder.is_dir():
         return refused.message.startswith(UNSEEN) or CLOSED in refused.message
     return os.access(folder, os.W_OK) and isinstance(refused, StorageFailed)
 
 
-def _moved_out(
+def _move_out_of_sandbox(
     client: Connection, file: Path, refused: MnemosynedError | None
 ) -> BackedUp:
-    """Have a backup made in the daemon's folder and move it; else raise what was refused."""
+    """Have a backup made in the daemon's folder and move it; on failure raise the first refusal."""
     _check_replaceable(file)
     try:
         made = client.call(Backup())
         source = Path(made.file)
         target = file / source.name if file.is_dir() else file
-        _move(source, target)
+        with source.open("rb") as copy, whole_file(target) as moved:
+            shutil.copyfileobj(copy, moved)
+        descriptor = os.open(target.resolve().parent, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        source.unlink()
     except (MnemosynedError, OSError) as error:
         reason = getattr(error, "message", None) or str(error)
         raise refused or StorageFailed(f"no backup was made: {reason}") from error
@@ -149,7 +150,7 @@ def _moved_out(
 
 
 def _check_replaceable(file: Path) -> None:
-    """Refuse to replace what is no database. Raises `InvalidRequest`."""
+    """Raise `InvalidRequest` if another file than a database would be replaced."""
     if file.is_dir() or not file.exists():
         return
     check_target(file, force=True)
@@ -158,19 +159,3 @@ def _check_replaceable(file: Path) -> None:
             raise InvalidRequest(
                 f"{file} exists already and is not a backup", field="file"
             )
-
-
-def _move(source: Path, target: Path) -> None:
-    """Move a file, whole or not at all."""
-    with source.open("rb") as copy, whole_file(target) as moved:
-        shutil.copyfileobj(copy, moved)
-    _flush(target.resolve().parent)
-    source.unlink()
-
-
-def _flush(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from mnemosyned.cli.arguments import standard_input
+from mnemosyned.cli.arguments import read_standard_input
 from mnemosyned.cli.calls import client_of
 from mnemosyned.cli.ids import with_whole_ids
 from mnemosyned.cli.output.terminal import say
@@ -37,7 +37,7 @@ _send: Callable[..., object] | None = edit.callback
 def _edit(context: click.Context, /, **given: Any) -> object:  # noqa: ANN401
     """Send the options; open the editor where they change nothing of one memory."""
     if given.get("text") == "-":
-        given["text"] = standard_input(WORDS)
+        given["text"] = read_standard_input(WORDS)
     changes = any(given.get(name) not in (None, ()) for name in CHANGES)
     ids: Sequence[str] = given.get("id") or ()
     if changes or given.get("drop_history") or len(ids) != 1:

@@ -16,9 +16,9 @@ import click
 import msgspec
 
 from mnemosyned.cli.arguments import fields_typed, parameter
-from mnemosyned.cli.calls import called, client_of, on_interrupt
+from mnemosyned.cli.calls import call_daemon, client_of, on_interrupt
 from mnemosyned.cli.commands.backup import PARTIAL, check_target, whole_file
-from mnemosyned.cli.options import refuse_elsewhere
+from mnemosyned.cli.options import refuse_url
 from mnemosyned.cli.output.terminal import (
     Advance,
     counted,
@@ -101,7 +101,7 @@ def export_command(
         check_target(Path(file), force=force)
     with on_interrupt(lambda: NOTHING_WRITTEN), client_of(context) as client:
         if format_name == "sqlite":
-            refuse_elsewhere(context, "export --format sqlite")
+            refuse_url(context, "export --format sqlite")
             summary = _copy(client, request, file)
         elif format_name == "markdown":
             summary = _markdown(client, request, file, reveal=reveal, force=force)
@@ -151,7 +151,7 @@ def _copy(client: Connection, request: Export, file: str) -> dict[str, Any]:
     if file == "-":
         raise InvalidRequest("name the file that the copy is written to", field="file")
     path = str(usable_path(file, field="file").absolute())
-    written = called(client, Backup(path))
+    written = call_daemon(client, Backup(path))
     return {"file": written.file, "bytes": written.bytes}
 
 

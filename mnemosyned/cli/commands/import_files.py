@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from mnemosyned.cli.calls import NOTHING, Interrupted, client_of, interrupted_import
+from mnemosyned.cli.calls import NOTHING, Interrupted, client_of
 from mnemosyned.cli.options import EXIT_NOTHING, EXIT_OF_KIND
 from mnemosyned.cli.output.terminal import counted, progress_line, say, say_json, when
 from mnemosyned.client.connection import Connection
@@ -173,16 +173,19 @@ def _run(run: ImportRun, label: str) -> None:
         with _progress(run, label) as run.progress:
             run.run()
     except KeyboardInterrupt as error:
-        kept = run.report.stored + run.report.known
-        raise Interrupted(
-            NOTHING if run.preview else interrupted_import(kept)
-        ) from error
+        raise Interrupted(NOTHING if run.preview else _stored_so_far(run)) from error
     except MnemosynedError as error:
         if run.preview is not None or not run.report.stored + run.report.known:
             raise
-        stored = interrupted_import(run.report.stored + run.report.known)
-        message = f"{stored}. The next batch failed: {error.message}"
+        message = f"{_stored_so_far(run)}. The next batch failed: {error.message}"
         raise type(error)(message, field=error.field) from error
+
+
+def _stored_so_far(run: ImportRun) -> str:
+    count = run.report.stored + run.report.known
+    are = "is" if count == 1 else "are"
+    stored = f"{counted(count, 'memory')} of this import {are} stored"
+    return f"{stored}; repeat the command to go on from there"
 
 
 @contextmanager
