@@ -6,7 +6,7 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import takewhile
 from pathlib import Path
 
@@ -24,7 +24,7 @@ _CHILD = re.compile(r"([ \t]+)[^\s#]")
 
 
 def write_settings(file: Path, changes: Mapping[str, Value]) -> None:
-    """Set settings by their dotted keys, on their lines where there are any; all or nothing.
+    """Change settings by their dotted keys, on their present lines if there are any; all or nothing.
 
     Raises `ConfigInvalid` where the file is not valid, or would not be.
     """
@@ -36,10 +36,10 @@ def write_settings(file: Path, changes: Mapping[str, Value]) -> None:
             before = after = opened.read()
     for key, value in changes.items():
         text, after = after, with_setting(after, key, value)
-        if not _differs_only_there(text, after, key, value):
+        if not _changes_one_setting(text, after, key, value):
             raise ConfigInvalid(
                 f"{file}: its form is not one that can be edited here; set {key} to "
-                f"{_yaml(value)} by hand",
+                f"{_yaml_text(value)} by hand",
                 field=key,
             )
     if after != before:
@@ -47,7 +47,7 @@ def write_settings(file: Path, changes: Mapping[str, Value]) -> None:
 
 
 def replace_settings(file: Path, text: str) -> None:
-    """Give the file this text if it is valid, in one step. Raises `ConfigInvalid`."""
+    """Replace the file's text in one step. Raises `ConfigInvalid` if the text is invalid."""
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     mode = file.stat().st_mode & 0o777 if file.exists() else 0o600
     handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
@@ -64,14 +64,14 @@ def replace_settings(file: Path, text: str) -> None:
 
 
 def with_setting(text: str, key: str, value: Value) -> str:
-    """The text of a file with this setting in it."""
+    """Return the text of a file with a setting changed, added or, for UNSET, removed."""
     before, newline = text, "\r\n" if "\r\n" in text else "\n"
     if text and not text.endswith("\n"):
         text += newline
     section, _, name = key.rpartition(".")
     lines = text.splitlines(keepends=True)
-    begin, children, indent = _place(lines, section)
-    setting = f"{name}: {_yaml(value)}{newline}"
+    begin, children, indent = _find_section(lines, section)
+    setting = f"{name}: {_yaml_text(value)}{newline}"
     if begin < 0:
         if value is msgspec.UNSET:
             return before
@@ -84,7 +84,7 @@ def with_setting(text: str, key: str, value: Value) -> str:
     for number in reversed(range(len(children))):
         if match := matches[number]:
             label, space, comment, ending = match.groups()
-            line = f"{label}{space or ' '}{_yaml(value)}{comment}{ending}"
+            line = f"{label}{space or ' '}{_yaml_text(value)}{comment}{ending}"
             lines[begin + number] = "" if value is msgspec.UNSET else line
             return "".join(lines)
     if value is msgspec.UNSET:
@@ -93,8 +93,8 @@ def with_setting(text: str, key: str, value: Value) -> str:
     return "".join(lines)
 
 
-def _place(lines: list[str], section: str) -> tuple[int, list[str], str]:
-    """The first line of a section, its lines and their indent; -1 where there is none."""
+def _find_section(lines: list[str], section: str) -> tuple[int, list[str], str]:
+    """Return the first line of a section, or -1, and the section's lines and their indent."""
     if not section:
         return 0, lines, ""
     head = re.compile(rf"{re.escape(section)}[ \t]*:[ \t]*(#.*)?\r?\n?")
@@ -103,19 +103,13 @@ def _place(lines: list[str], section: str) -> tuple[int, list[str], str]:
         return -1, [], ""
     begin = heads[0] + 1
     children = list(takewhile(_IN_SECTION.match, lines[begin:]))
-    return begin, children, _indent(children)
+    settings = filter(None, map(_CHILD.match, children))
+    indent = next((setting[1] for setting in settings), "  ")
+    return begin, children, indent
 
 
-def _indent(children: Iterable[str]) -> str:
-    """The indent of the first setting of a section."""
-    for line in children:
-        if child := _CHILD.match(line):
-            return child[1]
-    return "  "
-
-
-def _yaml(value: Value) -> str:
-    """A value as YAML has it: JSON is also that, but for null, which reads better in words."""
+def _yaml_text(value: Value) -> str:
+    """Return a value as YAML: JSON is YAML too, but for an unset value."""
     return (
         "null"
         if value in (None, msgspec.UNSET)
@@ -123,7 +117,8 @@ def _yaml(value: Value) -> str:
     )
 
 
-def _differs_only_there(before: str, after: str, key: str, value: Value) -> bool:
+def _changes_one_setting(before: str, after: str, key: str, value: Value) -> bool:
+    """Return whether two texts differ in one setting, which has this value afterwards."""
     # Loaded here: only a change of settings needs it.
     import yaml  # noqa: PLC0415
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from support.fakes import NOON, memory
 
-from mnemosyned.cli.commands.edit import changes_in, form
+from mnemosyned.cli.commands.edit import changes_in, form_text
 from mnemosyned.errors import InvalidRequest
 
 KETTLE = memory(
@@ -14,7 +14,7 @@ KETTLE = memory(
 
 
 def test_a_form_left_as_it_is_changes_nothing() -> None:
-    assert changes_in(form(KETTLE), KETTLE) == {}
+    assert changes_in(form_text(KETTLE), KETTLE) == {}
 
 
 @pytest.mark.parametrize("emptied", ["", "\n \n"])
@@ -24,7 +24,9 @@ def test_an_emptied_form_changes_nothing(emptied: str) -> None:
 
 def test_only_what_differs_is_changed() -> None:
     edited = (
-        form(KETTLE).replace("session: home", "Session :  away").replace("hot", "on")
+        form_text(KETTLE)
+        .replace("session: home", "Session :  away")
+        .replace("hot", "on")
     )
 
     assert changes_in(edited, KETTLE) == {
@@ -35,7 +37,7 @@ def test_only_what_differs_is_changed() -> None:
 
 
 def test_an_emptied_text_is_left_as_it_was() -> None:
-    head = form(KETTLE).partition("---\n")[0]
+    head = form_text(KETTLE).partition("---\n")[0]
 
     assert changes_in(f"{head}---\n\n", KETTLE) == {}
 
@@ -59,4 +61,4 @@ def test_what_cannot_be_read_is_said(edited: str, message: str) -> None:
 def test_a_text_without_a_final_newline_is_the_same() -> None:
     late = memory("m", "ends here\n", created_at=NOON - timedelta(days=1))
 
-    assert changes_in(form(late), late) == {}
+    assert changes_in(form_text(late), late) == {}

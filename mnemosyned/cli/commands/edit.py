@@ -34,29 +34,29 @@ edit = command_of("edit", EditMemory)
 _send: Callable[..., object] | None = edit.callback
 
 
-def _edit(context: click.Context, /, **given: Any) -> object:  # noqa: ANN401
-    """Send the options; open the editor where they change nothing of one memory."""
+def _run_edit(context: click.Context, /, **given: Any) -> object:  # noqa: ANN401
+    """Send the options; open the editor if they change nothing of one memory."""
     if given.get("text") == "-":
         given["text"] = read_standard_input(WORDS)
     changes = any(given.get(name) not in (None, ()) for name in CHANGES)
     ids: Sequence[str] = given.get("id") or ()
     if changes or given.get("drop_history") or len(ids) != 1:
-        return _sent(given)
+        return _send_changes(given)
     if not (sys.stdin.isatty() or "EDITOR" in os.environ or "VISUAL" in os.environ):
         raise InvalidRequest(
             "say what to change, as with --text or --session, or call this at a terminal, where "
             "the editor opens"
         )
-    return _edit_in_editor(context, ids[0], given)
+    return _open_editor(context, ids[0], given)
 
 
-def _sent(given: dict[str, Any]) -> object:
+def _send_changes(given: dict[str, Any]) -> object:
     assert _send is not None  # noqa: S101 `command_of` has set it
     return _send(**given)
 
 
-def _edit_in_editor(context: click.Context, id: str, given: dict[str, Any]) -> object:
-    """Open the editor and send what changed; what cannot be sent stays in a file."""
+def _open_editor(context: click.Context, id: str, given: dict[str, Any]) -> object:
+    """Open the editor and send the changes; a text that cannot be sent stays in a file."""
     with client_of(context) as client:
         (id,) = with_whole_ids("edit", {"id": [id]}, client)["id"]
         memory = client.call(Get(id, reveal=True)).memory
@@ -70,14 +70,18 @@ def _edit_in_editor(context: click.Context, id: str, given: dict[str, Any]) -> o
     keep = True
     try:
         os.close(handle)
-        file.write_text(form(memory), encoding="utf-8")
+        file.write_text(form_text(memory), encoding="utf-8")
         click.edit(filename=name)
-        changed = changes_in(_read(file), memory)
+        try:
+            text = file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidRequest(f"{file} cannot be read: {error}") from error
+        changed = changes_in(text, memory)
         if not changed:
             keep = False
             say("nothing was changed", err=True)
             return 0
-        code = _sent({**given, **changed, "id": (id,)})
+        code = _send_changes({**given, **changed, "id": (id,)})
         keep = False
     except (MnemosynedError, click.ClickException):
         say(f"your text is kept in {file}", err=True)
@@ -88,20 +92,15 @@ def _edit_in_editor(context: click.Context, id: str, given: dict[str, Any]) -> o
     return code
 
 
-def _read(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidRequest(f"{file} cannot be read: {error}") from error
-
-
-def form(memory: MemoryRecord) -> str:
-    """The page of the editor: a line for each field, a rule, and the text."""
-    lines = [f"{name}: {value}".rstrip() for name, value in _shown(memory).items()]
+def form_text(memory: MemoryRecord) -> str:
+    """Return the page of the editor: a line for each field, a rule, and the text."""
+    lines = [
+        f"{name}: {value}".rstrip() for name, value in _form_fields(memory).items()
+    ]
     return "\n".join([*lines, RULE, memory.content, ""])
 
 
-def _shown(memory: MemoryRecord) -> dict[str, str]:
+def _form_fields(memory: MemoryRecord) -> dict[str, str]:
     return {
         "time": in_zone(memory.created_at, None).isoformat(" "),
         "session": memory.session,
@@ -113,7 +112,7 @@ def _shown(memory: MemoryRecord) -> dict[str, str]:
 
 
 def changes_in(edited: str, memory: MemoryRecord) -> dict[str, Any]:
-    """The fields that differ from a memory, as they are typed; none for an emptied form.
+    """Return the fields that differ from a memory, as typed; none for an emptied form.
 
     Raises `InvalidRequest`.
     """
@@ -124,7 +123,7 @@ def changes_in(edited: str, memory: MemoryRecord) -> dict[str, Any]:
         raise InvalidRequest(
             f"the line {RULE!r} between the fields and the text is missing"
         )
-    shown = _shown(memory)
+    shown = _form_fields(memory)
     changed: dict[str, Any] = {}
     for line in filter(str.strip, head.splitlines()):
         name, colon, value = line.partition(":")
@@ -146,4 +145,4 @@ def changes_in(edited: str, memory: MemoryRecord) -> dict[str, Any]:
 for _option in edit.params:
     if _option.name == "created_at":
         _option.opts.insert(0, "--time")
-edit.callback = click.pass_context(_edit)
+edit.callback = click.pass_context(_run_edit)

@@ -20,7 +20,6 @@ from mnemosyned.cli.calls import call_daemon, client_of, on_interrupt
 from mnemosyned.cli.commands.backup import PARTIAL, check_target, whole_file
 from mnemosyned.cli.options import refuse_url
 from mnemosyned.cli.output.terminal import (
-    Advance,
     counted,
     progress_line,
     say,
@@ -88,7 +87,8 @@ def export_command(
 
     sqlite: a copy of the database, as `mnem backup` makes one.
     """
-    format_name = format_name or _format_of(file)
+    by_name = SUFFIXES.get(Path(file).suffix, "jsonl")
+    format_name = format_name or ("markdown" if Path(file).is_dir() else by_name)
     request = parse_text(Export, fields_typed(given))
     if reveal and format_name != "markdown":
         raise InvalidRequest(
@@ -102,11 +102,11 @@ def export_command(
     with on_interrupt(lambda: NOTHING_WRITTEN), client_of(context) as client:
         if format_name == "sqlite":
             refuse_url(context, "export --format sqlite")
-            summary = _copy(client, request, file)
+            summary = _copy_database(client, request, file)
         elif format_name == "markdown":
-            summary = _markdown(client, request, file, reveal=reveal, force=force)
+            summary = _write_markdown(client, request, file, reveal=reveal, force=force)
         else:
-            summary = _lines(client, request, file)
+            summary = _write_lines(client, request, file)
     if as_json:
         say_json(summary, err=file == "-")
     elif file != "-":
@@ -115,13 +115,6 @@ def export_command(
 
 
 export_command.params[1:1] = _FILTERS
-
-
-def _format_of(file: str) -> str:
-    """Return the format that a name means where none is named."""
-    if Path(file).is_dir():
-        return "markdown"
-    return SUFFIXES.get(Path(file).suffix, "jsonl")
 
 
 def _is_folder_of_days(file: str, format_name: str) -> bool:
@@ -142,7 +135,7 @@ def _summary_text(summary: dict[str, Any]) -> str:
     return f"{summary['file']}: {', '.join(parts) or 'a whole copy'}{size}"
 
 
-def _copy(client: Connection, request: Export, file: str) -> dict[str, Any]:
+def _copy_database(client: Connection, request: Export, file: str) -> dict[str, Any]:
     """Have the daemon write a copy of the database."""
     if request != Export():
         raise InvalidRequest(
@@ -158,25 +151,25 @@ def _copy(client: Connection, request: Export, file: str) -> dict[str, Any]:
 # --------------------------------------------------------------------- lines
 
 
-def _lines(client: Connection, request: Export, file: str) -> dict[str, Any]:
-    """Write the lines; a file gets its name when it is whole."""
+def _write_lines(client: Connection, request: Export, file: str) -> dict[str, Any]:
+    """Write the lines; a file takes its name once it is whole."""
     if file == "-":
         if sys.stdout.isatty():
             raise InvalidRequest(
                 "refusing to fill the terminal; name a file, or pipe it", field="file"
             )
-        counts, size = _stream(client, request, sys.stdout.buffer.write)
+        counts, size = _stream_lines(client, request, sys.stdout.buffer.write)
         sys.stdout.buffer.flush()
     else:
         with whole_file(Path(file)) as written:
-            counts, size = _stream(client, request, written.write)
+            counts, size = _stream_lines(client, request, written.write)
     return {"file": file, "bytes": size, **counts}
 
 
-def _stream(
+def _stream_lines(
     client: Connection, request: Export, write: Callable[[bytes], object]
 ) -> tuple[dict[str, int], int]:
-    """Write all lines; the counts in the last one, and the bytes."""
+    """Write all lines; return the counts in the last line, and the bytes."""
     size = 0
     footer = b""
     digest = hashlib.sha256()
@@ -186,11 +179,11 @@ def _stream(
             size += len(line)
             digest.update(footer)
             footer = line
-    return _checked_footer(footer, digest.hexdigest()), size
+    return _read_footer(footer, digest.hexdigest()), size
 
 
-def _checked_footer(footer: bytes, sha256: str) -> dict[str, int]:
-    """Return the counts in the last line. Raises `MnemosynedError` where it is another."""
+def _read_footer(footer: bytes, sha256: str) -> dict[str, int]:
+    """Return the counts in the last line. Raises `MnemosynedError` if it is incomplete."""
     kind = line_kind(footer).record if footer.endswith(b"\n") else ""
     if kind == CUT_OFF:
         reason = decoder_of(CutOff).decode(footer).reason
@@ -213,36 +206,30 @@ def exported_lines(client: Connection, request: Export) -> Iterator[Iterable[byt
         transfers.export(request) as lines,
     ):
         first = next(iter(lines), b"")
-        with progress_line("exporting", "record", _expected(first)) as advance:
-            yield _counted_on(advance, first, lines)
+        count = 0
+        if first and line_kind(first).record == HEADER:
+            count = sum(decoder_of(Header).decode(first).expected.values())
+        with progress_line("exporting", "record", count) as advance:
 
+            def advancing_lines() -> Iterator[bytes]:
+                yield first
+                for number, line in enumerate(lines, 1):
+                    yield line
+                    advance(1, number)
 
-def _counted_on(
-    advance: Advance, first: bytes, lines: Iterable[bytes]
-) -> Iterator[bytes]:
-    yield first
-    for number, line in enumerate(lines, 1):
-        yield line
-        advance(1, number)
-
-
-def _expected(line: bytes) -> int:
-    """Return how many lines a header announces."""
-    if not line or line_kind(line).record != HEADER:
-        return 0
-    return sum(decoder_of(Header).decode(line).expected.values())
+            yield advancing_lines()
 
 
 # ------------------------------------------------------------------ markdown
 
 
-def _markdown(
+def _write_markdown(
     client: Connection, request: Export, file: str, *, reveal: bool, force: bool
 ) -> dict[str, Any]:
-    """Write the days as Markdown: to a folder, one file, or standard output."""
+    """Write days as Markdown to a folder, one file, or standard output."""
     # Loaded here: the other formats need nothing of it.
 
-    with Days(reveal=reveal) as days:
+    with DaysOfExport(reveal=reveal) as days:
         with exported_lines(client, request) as lines:
             days.collect(lines)
         if file == "-":
@@ -265,8 +252,8 @@ _MARKUP = ("#", "---", "```", "~~~")
 """Beginnings of lines that would end a section of ours."""
 
 
-class Days:
-    """The memories of an export by day; on disk until they are written, each day at a time."""
+class DaysOfExport:
+    """The memories of an export by day, on disk until each day is written."""
 
     def __init__(self, *, reveal: bool) -> None:
         """Mask secrets, unless they are to be revealed."""
@@ -276,7 +263,7 @@ class Days:
         self._waiting_bytes = 0
         self._summaries: dict[str, str] = {}
         self.count = 0
-        """How many memories there are."""
+        """Number of memories."""
 
     def __enter__(self) -> Self:
         return self
@@ -292,16 +279,20 @@ class Days:
                 continue
             record = parse_record(line)
             if isinstance(record, ExportedMemory) and record.content:
-                self._add(_day_of(record.created_at), line)
+                self.count += 1
+                self._waiting[_local_day(record.created_at)].append(line)
+                self._waiting_bytes += len(line)
+                if self._waiting_bytes > WAITING_BYTES_MAX:
+                    self._write_waiting()
             elif isinstance(record, ExportedEpisode) and record.level == DAY_LEVEL:
-                day = _day_of(record.period_from or record.covers_from)
-                self._summaries[day] = self._shown(record.content)
-        self._flush()
+                day = _local_day(record.period_from or record.covers_from)
+                self._summaries[day] = self._mask(record.content)
+        self._write_waiting()
 
     def texts(self) -> Iterator[str]:
         """Yield the text of each day, the earliest first."""
-        for day in self._days():
-            yield self._text(day)
+        for day in self._sorted_days():
+            yield self._day_text(day)
 
     def write(self, folder: Path, *, force: bool) -> int:
         """Write a file for each day; the number of files.
@@ -310,57 +301,52 @@ class Days:
         """
         if folder.exists() and not folder.is_dir():
             raise InvalidRequest(f"{folder} is not a folder", field="file")
-        taken = [day for day in self._days() if (folder / f"{day}.md").exists()]
+        taken = [day for day in self._sorted_days() if (folder / f"{day}.md").exists()]
         if taken and not force:
             raise InvalidRequest(
                 f"{folder / taken[0]}.md exists; --force replaces such files",
                 field="file",
             )
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for day in self._days():
+        for day in self._sorted_days():
             with whole_file(folder / f"{day}.md") as file:
-                file.write(self._text(day).encode())
-        return len(self._days())
+                file.write(self._day_text(day).encode())
+        return len(self._sorted_days())
 
-    def _days(self) -> list[str]:
+    def _sorted_days(self) -> list[str]:
         days = {path.name for path in Path(self._folder.name).iterdir()}
         return sorted(days | self._summaries.keys())
 
-    def _add(self, day: str, line: bytes) -> None:
-        self.count += 1
-        self._waiting[day].append(line)
-        self._waiting_bytes += len(line)
-        if self._waiting_bytes > WAITING_BYTES_MAX:
-            self._flush()
-
-    def _flush(self) -> None:
+    def _write_waiting(self) -> None:
         for day, lines in self._waiting.items():
             with Path(self._folder.name, day).open("ab") as file:
                 file.writelines(lines)
         self._waiting.clear()
         self._waiting_bytes = 0
 
-    def _text(self, day: str) -> str:
-        memories = sorted(self._memories(day), key=lambda memory: memory.created_at)
+    def _day_text(self, day: str) -> str:
+        path = Path(self._folder.name, day)
+        memories: list[ExportedMemory] = []
+        if path.exists():
+            with path.open("rb") as file:
+                records = map(parse_record, file)
+                memories = [
+                    each for each in records if isinstance(each, ExportedMemory)
+                ]
+        memories = sorted(memories, key=lambda memory: memory.created_at)
         sessions = sorted({memory.session for memory in memories})
         head = (
             f"---\ndate: {day}\nmemories: {len(memories)}\n"
             f"sessions: {msgspec.json.encode(sessions).decode()}\n---\n\n# {day}\n"
         )
-        summary = (
-            f"\n{_quoted(self._summaries[day])}\n" if day in self._summaries else ""
-        )
-        return head + summary + "".join(map(self._section, memories)) + "\n"
+        summary = ""
+        if day in self._summaries:
+            lines = self._summaries[day].rstrip().splitlines()
+            quoted = "\n".join(f"> {line}".rstrip() for line in lines)
+            summary = f"\n{quoted}\n"
+        return head + summary + "".join(map(self._memory_section, memories)) + "\n"
 
-    def _memories(self, day: str) -> list[ExportedMemory]:
-        path = Path(self._folder.name, day)
-        if not path.exists():
-            return []
-        with path.open("rb") as file:
-            records = map(parse_record, file)
-            return [each for each in records if isinstance(each, ExportedMemory)]
-
-    def _section(self, memory: ExportedMemory) -> str:
+    def _memory_section(self, memory: ExportedMemory) -> str:
         """Return a memory under a heading of its time, session, source and role."""
         time = f"{in_zone(memory.created_at, None):%H:%M}"
         about = (memory.session, memory.source or "", memory.role)
@@ -372,24 +358,16 @@ class Days:
             for kind, value, sensitive in memory.details
             if sensitive
         ]
-        return f"\n## {heading}\n\n{_protected(self._shown(memory.content, known))}\n"
+        # No line may be taken for a heading of ours.
+        lines = self._mask(memory.content, known).rstrip().splitlines()
+        text = "\n".join(
+            f"\\{line}" if line.startswith(_MARKUP) else line for line in lines
+        )
+        return f"\n## {heading}\n\n{text}\n"
 
-    def _shown(self, text: str, known: Iterable[Detail] = ()) -> str:
+    def _mask(self, text: str, known: Iterable[Detail] = ()) -> str:
         return text if self._reveal else mask_secrets(text, known)
 
 
-def _day_of(moment: datetime) -> str:
-    """Return the day of an instant here."""
+def _local_day(moment: datetime) -> str:
     return in_zone(moment, None).date().isoformat()
-
-
-def _protected(text: str) -> str:
-    """Return a text whose lines cannot be taken for our headings."""
-    lines = text.rstrip().splitlines()
-    return "\n".join(
-        f"\\{line}" if line.startswith(_MARKUP) else line for line in lines
-    )
-
-
-def _quoted(text: str) -> str:
-    return "\n".join(f"> {line}".rstrip() for line in text.rstrip().splitlines())

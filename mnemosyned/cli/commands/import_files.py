@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 import click
@@ -23,7 +23,6 @@ from mnemosyned.importers.run import (
     ImportReport,
     ImportRun,
     Preview,
-    Progress,
     Restorer,
 )
 from mnemosyned.text.display import escape_invisible
@@ -93,7 +92,7 @@ def import_command(
     Records keep their own times and sessions. An import that was interrupted goes on where it
     stopped when it is repeated; what is there already is not stored twice.
     """
-    sources = [_source(path) for path in paths]
+    sources = [_open_source(path) for path in paths]
     context = click.get_current_context()
     with client_of(context) as client, closing(client.transfers()) as transfers:
         status = client.call(Status())
@@ -102,21 +101,24 @@ def import_command(
         if dry_run:
             return _show_preview(plan, (client, transfers), as_json=as_json)
         if bad == "refuse":
-            checked = _checked(plan, (client, transfers), sources)
-            if checked.bad:
-                _print_report(checked, as_json=as_json)
+            report = _check_records(plan, (client, transfers), sources)
+            if report.bad:
+                _print_report(report, as_json=as_json)
                 return EXIT_OF_KIND[Kind.INVALID]
         memory = f"{client.identity}{status.database}"
-        journals = _journals(
+        journals = _open_journals(
             memory, sources, format_name or "", restart=restart or is_empty
         )
         run = ImportRun(client, transfers, plan, journals)
-        _run(run, "importing")
-    _print_report(run.report, as_json=as_json)
-    return _exit_code(run.report)
+        _run_with_progress(run, "importing")
+    report = run.report
+    _print_report(report, as_json=as_json)
+    if not report.bad:
+        return 0
+    return EXIT_NOTHING if report.stored + report.known else EXIT_OF_KIND[Kind.INVALID]
 
 
-def _source(path: str) -> Source:
+def _open_source(path: str) -> Source:
     if path == "-":
         return Source.of_stream(sys.stdin.buffer)
     named = Path(path)
@@ -130,7 +132,7 @@ def _source(path: str) -> Source:
         ) from error
 
 
-def _journals(
+def _open_journals(
     database: str, sources: Sequence[Source], format: str, *, restart: bool
 ) -> dict[str, ImportJournal]:
     """Return a journal for each path; a stream cannot be read from the middle."""
@@ -145,7 +147,9 @@ def _journals(
     return journals
 
 
-def _checked(plan: Plan, carriers: Carriers, sources: Sequence[Source]) -> ImportReport:
+def _check_records(
+    plan: Plan, carriers: Carriers, sources: Sequence[Source]
+) -> ImportReport:
     """Let the daemon check every record and store none."""
     for source in sources:
         if source.stream:
@@ -154,51 +158,39 @@ def _checked(plan: Plan, carriers: Carriers, sources: Sequence[Source]) -> Impor
                 field="bad",
             )
     run = ImportRun(*carriers, plan, preview=Preview())
-    _run(run, "checking")
+    _run_with_progress(run, "checking")
     return run.report
-
-
-def _exit_code(report: ImportReport) -> int:
-    if not report.bad:
-        return 0
-    return EXIT_NOTHING if report.stored + report.known else EXIT_OF_KIND[Kind.INVALID]
 
 
 # ------------------------------------------------------------------ progress
 
 
-def _run(run: ImportRun, label: str) -> None:
+def _run_with_progress(run: ImportRun, label: str) -> None:
     """Run an import with its progress; an error or Ctrl-C says how much is stored."""
     try:
-        with _progress(run, label) as run.progress:
+        with progress_line(label, "memory", run.plan.size) as advance:
+            run.progress = lambda amount, _report: advance(amount, _records_done(run))
             run.run()
     except KeyboardInterrupt as error:
         raise Interrupted(NOTHING if run.preview else _stored_so_far(run)) from error
     except MnemosynedError as error:
-        if run.preview is not None or not run.report.stored + run.report.known:
+        if run.preview is not None or not _records_done(run):
             raise
         message = f"{_stored_so_far(run)}. The next batch failed: {error.message}"
         raise type(error)(message, field=error.field) from error
 
 
 def _stored_so_far(run: ImportRun) -> str:
-    count = run.report.stored + run.report.known
+    count = _records_done(run)
     are = "is" if count == 1 else "are"
     stored = f"{counted(count, 'memory')} of this import {are} stored"
     return f"{stored}; repeat the command to go on from there"
 
 
-@contextmanager
-def _progress(run: ImportRun, label: str) -> Iterator[Progress]:
-    """Show how far an import is, the rate and the time left, at a terminal."""
-
-    def things() -> int:
-        if run.preview:
-            return run.preview.memories
-        return run.report.stored + run.report.known
-
-    with progress_line(label, "memory", run.plan.size) as advance:
-        yield lambda amount, _report: advance(amount, things())
+def _records_done(run: ImportRun) -> int:
+    if run.preview:
+        return run.preview.memories
+    return run.report.stored + run.report.known
 
 
 # -------------------------------------------------------------------- output
@@ -250,7 +242,7 @@ def _show_preview(plan: Plan, carriers: Carriers, *, as_json: bool) -> int:
     """Show what would be stored."""
     preview = Preview()
     run = ImportRun(*carriers, plan, preview=preview)
-    _run(run, "checking")
+    _run_with_progress(run, "checking")
     _print_problems(run.report)
     if as_json:
         say_json({**msgspec.to_builtins(preview), "bad": run.report.bad})

@@ -44,16 +44,16 @@ ENVIRONMENT = {
 
 
 def pages() -> Iterator[tuple[str, str]]:
-    """Every manual page: its name, and its text as roff."""
-    context = _context(mnem, "mnem")
-    yield "mnem", _page(mnem, context)
+    """Yield every manual page: its name, and its text as roff."""
+    context = _make_context(mnem, "mnem")
+    yield "mnem", _page_text(mnem, context)
     yield from _pages_below(mnem, context)
     module, _, attribute = DAEMON.partition(":")
     daemon: click.Command = getattr(import_module(module), attribute)
-    yield "mnemosyned", _page(daemon, _context(daemon, "mnemosyned"))
+    yield "mnemosyned", _page_text(daemon, _make_context(daemon, "mnemosyned"))
 
 
-def _context(
+def _make_context(
     command: click.Command, name: str, parent: click.Context | None = None
 ) -> click.Context:
     names = ["-h", "--help"]
@@ -69,46 +69,49 @@ def _pages_below(
         command = group.get_command(context, name)
         if command is None:
             continue
-        inside = _context(command, name, context)
-        yield inside.command_path.replace(" ", "-"), _page(command, inside)
+        inside = _make_context(command, name, context)
+        yield inside.command_path.replace(" ", "-"), _page_text(command, inside)
         if isinstance(command, click.Group):
             yield from _pages_below(command, inside)
 
 
-def _page(command: click.Command, context: click.Context) -> str:
-    """A manual page of a command."""
+def _page_text(command: click.Command, context: click.Context) -> str:
+    """Return the manual page of a command."""
     title = context.command_path.replace(" ", "-")
     summary, _, further = (command.help or "").partition("\n\n")
     usage = " ".join(command.collect_usage_pieces(context))
     lines = [
-        f'.TH {_quoted(title.upper())} 1 "" "mnemosyned {__version__}" "User Commands"',
+        f'.TH {_quote(title.upper())} 1 "" "mnemosyned {__version__}" "User Commands"',
         ".SH NAME",
-        _text(f"{title} - {command.get_short_help_str(LINE_CHARS).removesuffix('.')}"),
+        _roff(f"{title} - {command.get_short_help_str(LINE_CHARS).removesuffix('.')}"),
         ".SH SYNOPSIS",
-        f".B {_text(context.command_path)}",
-        _text(usage),
+        f".B {_roff(context.command_path)}",
+        _roff(usage),
         ".SH DESCRIPTION",
-        *_paragraphs(summary),
-        *_paragraphs(further),
-        *_options(command, context),
-        *_commands(command, context),
-        *_example(command),
+        *_paragraph_lines(summary),
+        *_paragraph_lines(further),
+        *_option_lines(command, context),
+        *_command_lines(command, context),
     ]
+    first = (command.epilog or "").partition("\n\n")[0]
+    if first.startswith("Example: "):
+        example = _roff(first.removeprefix("Example: "))
+        lines += [".SH EXAMPLE", ".EX", example, ".EE"]
     if title == "mnem":
         lines.append(".SH ENVIRONMENT")
         for name, meaning in ENVIRONMENT.items():
-            lines += [".TP", f".B {_text(name)}", _text(meaning)]
+            lines += [".TP", f".B {_roff(name)}", _roff(meaning)]
     if title != "mnemosyned":
         lines.append(".SH EXIT STATUS")
         codes = EXIT_CODES.removeprefix("Exit codes: ").removesuffix(".").split("; ")
         for code, _, meaning in (entry.partition(" ") for entry in codes):
-            lines += [".TP", f".B {code}", _text(meaning)]
+            lines += [".TP", f".B {code}", _roff(meaning)]
     others = {"mnem": "mnemosyned", "mnemosyned": "mnem"}
-    lines += [".SH SEE ALSO", f".BR {_text(others.get(title, 'mnem'))} (1)"]
+    lines += [".SH SEE ALSO", f".BR {_roff(others.get(title, 'mnem'))} (1)"]
     return "\n".join(lines) + "\n"
 
 
-def _options(command: click.Command, context: click.Context) -> Iterator[str]:
+def _option_lines(command: click.Command, context: click.Context) -> Iterator[str]:
     rows = [
         parameter.get_help_record(context)
         for parameter in command.get_params(context)
@@ -117,65 +120,51 @@ def _options(command: click.Command, context: click.Context) -> Iterator[str]:
     yield ".SH OPTIONS"
     for names, meaning in filter(None, rows):
         yield ".TP"
-        yield f".B {_text(names)}"
-        yield _text(meaning)
+        yield f".B {_roff(names)}"
+        yield _roff(meaning)
 
 
-def _commands(command: click.Command, context: click.Context) -> Iterator[str]:
-    """The commands of a group, each with its summary."""
+def _command_lines(command: click.Command, context: click.Context) -> Iterator[str]:
+    """Yield the commands of a group, each with its summary."""
     if isinstance(command, CommandTable):
         for group in GROUPS:
-            yield f".SS {_quoted(group)}"
+            yield f".SS {_quote(group)}"
             for entry in COMMANDS.values():
                 if entry.group == group:
-                    yield from _entry(entry.name, entry.summary)
+                    yield from _entry_lines(entry.name, entry.summary)
     elif isinstance(command, click.Group):
         yield ".SH COMMANDS"
         for name in command.list_commands(context):
             member = command.get_command(context, name)
             if member is not None:
-                yield from _entry(name, member.get_short_help_str(LINE_CHARS))
+                yield from _entry_lines(name, member.get_short_help_str(LINE_CHARS))
 
 
-def _entry(name: str, summary: str) -> Iterator[str]:
+def _entry_lines(name: str, summary: str) -> Iterator[str]:
     yield ".TP"
-    yield f".B {_text(name)}"
-    yield _text(summary)
+    yield f".B {_roff(name)}"
+    yield _roff(summary)
 
 
-def _example(command: click.Command) -> Iterator[str]:
-    """The example that the help ends with."""
-    first, _, _ = (command.epilog or "").partition("\n\n")
-    if first.startswith("Example: "):
-        yield ".SH EXAMPLE"
-        yield ".EX"
-        yield _text(first.removeprefix("Example: "))
-        yield ".EE"
-
-
-def _paragraphs(text: str) -> Iterator[str]:
+def _paragraph_lines(text: str) -> Iterator[str]:
     for paragraph in filter(None, text.split("\n\n")):
         yield ".PP"
-        yield _text(_sentence(paragraph.replace("\b", "")))
+        yield _roff(" ".join(paragraph.replace("\b", "").split()))
 
 
-def _sentence(text: str) -> str:
-    return " ".join(text.split())
-
-
-def _text(text: str) -> str:
-    r"""A text in which roff sees no command: `-` stays one that can be copied."""
+def _roff(text: str) -> str:
+    r"""Escape a text for roff, in which `-` stays one that can be copied."""
     escaped = text.replace("\\", r"\e").replace("-", r"\-")
     escaped = re.sub("[^\x00-\x7f]", lambda sign: rf"\[u{ord(sign[0]):04X}]", escaped)
     return rf"\&{escaped}" if escaped.startswith((".", "'")) else escaped
 
 
-def _quoted(text: str) -> str:
-    return '"' + _text(text).replace('"', '""') + '"'
+def _quote(text: str) -> str:
+    return '"' + _roff(text).replace('"', '""') + '"'
 
 
 def completion_script(shell: str) -> str:
-    """The script that completes a line in a shell."""
+    """Return the script that completes lines in a shell."""
     script = get_completion_class(shell)
     if script is None:
         raise click.UsageError(f"no completion for {shell}")

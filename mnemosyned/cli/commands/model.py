@@ -34,7 +34,7 @@ def model() -> None:
 def list_models() -> None:
     """Show the models that are here, and those known by a short name."""
     shelf = ModelStore()
-    used = _used()
+    used = _model_in_use()
     here = {kept.path.absolute(): kept for kept in shelf}
     for path, kept in here.items():
         mark = "in use" if path == used else ""
@@ -106,18 +106,14 @@ def verify(name: str, sha256: str | None) -> int:
 def use(name: str) -> None:
     """Have a model write the summaries; `none` goes back to rules."""
     shelf = ModelStore()
-    value = NO_MODEL if name == "none" else str(_gguf_file(shelf.find(name)))
+    value = NO_MODEL if name == "none" else str(shelf.find(name))
+    if value != NO_MODEL:
+        with Path(value).open("rb") as file:
+            if file.read(4) != b"GGUF":
+                raise InvalidRequest(f"{value} is not a model in GGUF format")
     file_used = config_file() or config_dir() / "mnemosyned.yaml"
     write_settings(file_used, {"llm.model_path": value})
     say(f"llm.model_path is {value} in {file_used}; {RELOAD}")
-
-
-def _gguf_file(path: Path) -> Path:
-    """Return the file of a model. Raises `InvalidRequest` for another format."""
-    with path.open("rb") as file:
-        if file.read(4) != b"GGUF":
-            raise InvalidRequest(f"{path} is not a model in GGUF format")
-    return path
 
 
 @model.command()
@@ -127,7 +123,7 @@ def remove(name: str, *, yes: bool) -> None:
     """Delete a model from this machine."""
     shelf = ModelStore()
     path = shelf.find(name, in_part=True)
-    if path == _used():
+    if path == _model_in_use():
         raise InvalidRequest(
             f"{path.name} is in use; choose another, or `mnem model use none`"
         )
@@ -137,6 +133,6 @@ def remove(name: str, *, yes: bool) -> None:
     say(f"deleted {path}")
 
 
-def _used() -> Path | None:
+def _model_in_use() -> Path | None:
     named = load_config(config_file()).llm.model_path
     return usable_path(named).absolute() if named else None
