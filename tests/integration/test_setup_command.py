@@ -19,7 +19,7 @@ from mnemosyned.agents.setup.files import SetupJournal
 from mnemosyned.agents.setup.parts import Machine, Programs, Site
 from mnemosyned.agents.setup.targets import TARGETS
 from mnemosyned.agents.setup.tools import ToolCheck, check_tool
-from mnemosyned.cli.commands.setup import setup, show_check
+from mnemosyned.cli.commands.setup import checks_text, setup
 from mnemosyned.errors import InvalidRequest
 from mnemosyned.memory.values import AgentActivity
 from mnemosyned.paths import state_dir
@@ -351,7 +351,7 @@ def test_a_check_adds_up_what_the_hooks_of_a_tool_did() -> None:
         replace(SILENT, client="codex", calls=99),
     )
 
-    shown = " ".join(show_check([check], daemon="reachable").split())
+    shown = " ".join(checks_text([check], daemon="reachable").split())
     assert check.problems == []
     assert "4 calls of 20 ms, the slowest 90 ms; 2 memories stored" in shown
     assert "700 characters told" in shown

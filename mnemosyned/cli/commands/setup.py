@@ -15,16 +15,16 @@ from mnemosyned.agents.setup.parts import Machine, Programs, Site
 from mnemosyned.agents.setup.plan import FileChange, plan_undo
 from mnemosyned.agents.setup.targets import TARGETS
 from mnemosyned.agents.setup.tools import (
-    ToolActivity,
+    Activity,
     ToolCheck,
     ToolPlan,
     check_tool,
-    confirm_by_program,
+    confirmed_by,
     edits_to_undo,
     plan_tool,
     recognized_edits,
     set_up,
-    summarize_parts,
+    summary,
     undo_all,
 )
 from mnemosyned.cli.calls import client_of
@@ -53,36 +53,39 @@ INDENT = "  "
 DIFF_LINES_MAX = 60
 
 
-def show_plan(plan: ToolPlan, *, whole: bool) -> str:
-    """Show the planned changes for a tool as a diff."""
-    shown = plan.site.machine.short_path
+def plan_text(plan: ToolPlan, *, whole: bool) -> str:
+    """Return the planned changes for a tool as a diff."""
+    shown = plan.site.machine.shown
     lines = [click.style(plan.target.title, bold=True)]
     if not plan.found:
         lines.append(_paragraph("it was not found on this machine"))
     for change in plan.changes:
         if not change.problem:
-            lines.append(_paragraph(f"{shown(change.file)}: {summarize_parts(change)}"))
-        if change.entry is not None and change.changes:
+            lines.append(_paragraph(f"{shown(change.file)}: {summary(change)}"))
+        if change.entry is not None and change.changed:
             lines.append(_paragraph(f"written by `{' '.join(change.entry.add[:3])}`"))
     if not plan.problems:
         lines += [
-            show_diff(change, shown(change.file), whole=whole)
-            for change in plan.changed_files
+            diff_text(change, shown(change.file), whole=whole)
+            for change in plan.changed
         ]
-        if not plan.changed_files:
+        if not plan.changed:
             lines.append(_paragraph("no change"))
     return "\n".join(lines)
 
 
-def show_diff(change: FileChange, name: str, *, whole: bool = False) -> str:
-    """The change of a file, a line of it on a line here; cut, unless the whole is asked for."""
-    room = width()
+def diff_text(change: FileChange, name: str, *, whole: bool = False) -> str:
+    """Return the change of a file as a colored diff, cut to a screenful unless `whole`."""
     lines = change.diff(name).splitlines()
     limit = len(lines) if whole else DIFF_LINES_MAX
-    shown = [
-        _colored(cut_line(seen(line.expandtabs(TAB_CELLS)), room))
-        for line in lines[:limit]
-    ]
+    shown = []
+    for line in lines[:limit]:
+        text = cut_line(seen(line.expandtabs(TAB_CELLS)), width())
+        if text.startswith("-") and not text.startswith("---"):
+            text = click.style(text, fg="red")
+        elif text.startswith("+"):
+            text = click.style(text, bold=True)
+        shown.append(text)
     if len(lines) > limit:
         shown.append(
             f"… {counted(len(lines) - limit, 'more line')}, shown by --dry-run"
@@ -90,16 +93,10 @@ def show_diff(change: FileChange, name: str, *, whole: bool = False) -> str:
     return "\n".join(shown)
 
 
-def _colored(line: str) -> str:
-    if line.startswith("-") and not line.startswith("---"):
-        return click.style(line, fg="red")
-    return click.style(line, bold=True) if line.startswith("+") else line
-
-
-def next_steps(plan: ToolPlan, confirmed: str) -> str:
-    """Show the written files, the steps left to the user, and the doubts."""
-    shown = plan.site.machine.short_path
-    written = ", ".join(shown(change.file) for change in plan.changed_files)
+def next_steps_text(plan: ToolPlan, confirmed: str) -> str:
+    """Return the written files, the steps left to the user, and what is not confirmed."""
+    shown = plan.site.machine.shown
+    written = ", ".join(shown(change.file) for change in plan.changed)
     target = plan.target
     lines = [f"written: {written}"]
     lines += [confirmed] if confirmed else []
@@ -122,24 +119,21 @@ def _paragraph(line: str, indent: str = INDENT) -> str:
 
 
 def tools_table(plans: list[ToolPlan]) -> str:
-    """The tools that were found, and what each would get."""
+    """Return a table of the tools found, with the changes that setup would make."""
     room = width() - 2 - max(len(plan.target.title) for plan in plans)
-    rows = [(plan.target.title, cut(_would_get(plan), room)) for plan in plans]
+    rows = []
+    for plan in plans:
+        changes = (summary(change).replace(": new", "") for change in plan.changed)
+        gain = "; ".join(changes) or "nothing: it has memory already"
+        gain = seen(plan.problems[0]) if plan.problems else gain
+        rows.append((plan.target.title, cut(gain, room)))
     return table(("found", "would get"), rows)
 
 
-def _would_get(plan: ToolPlan) -> str:
-    if plan.problems:
-        return seen(plan.problems[0])
-    if not plan.changed_files:
-        return "nothing: it has memory already"
-    return "; ".join(
-        summarize_parts(change).replace(": new", "") for change in plan.changed_files
-    )
-
-
-def as_data(plan: ToolPlan, failures: list[str], *, written: bool) -> dict[str, object]:
-    """A plan as JSON."""
+def plan_data(
+    plan: ToolPlan, failures: list[str], *, written: bool
+) -> dict[str, object]:
+    """Return a plan for JSON."""
     target = plan.target
     return {
         "tool": target.name,
@@ -149,7 +143,7 @@ def as_data(plan: ToolPlan, failures: list[str], *, written: bool) -> dict[str, 
         "files": [
             {
                 "file": str(change.file),
-                "changed": change.changes,
+                "changed": change.changed,
                 "parts": {label: str(state) for label, state in change.states},
                 "diff": change.diff(str(change.file)),
             }
@@ -161,27 +155,26 @@ def as_data(plan: ToolPlan, failures: list[str], *, written: bool) -> dict[str, 
     }
 
 
-def show_daemon(state: str) -> str:
-    """The state of the daemon, in a paragraph."""
+def daemon_text(state: str) -> str:
+    """Return the state of the daemon in a paragraph."""
     return _paragraph(f"daemon: {state}", indent="")
 
 
-def show_check(checks: list[ToolCheck], *, daemon: str) -> str:
-    """Each tool with its state, and below it what was seen of it."""
-    lines = [show_daemon(daemon)]
+def checks_text(checks: list[ToolCheck], *, daemon: str) -> str:
+    """Return each tool with its state, problems and activity."""
+    lines = [daemon_text(daemon)]
     for check in checks:
         lines.append(f"{click.style(check.title, bold=True)}: {check.verdict}")
         lines += [_paragraph(f"our plugin: {plugin}") for plugin in check.plugins]
         lines += map(_paragraph, check.problems)
         if check.set_up and check.activity is not None:
-            lines += map(_paragraph, _activity(check.activity))
+            lines += map(_paragraph, _activity_lines(check.activity))
     if not checks:
         lines.append("none of the tools was found on this machine")
     return "\n".join(lines)
 
 
-def _activity(activity: ToolActivity) -> list[str]:
-    """Return the activity of its hooks, in lines."""
+def _activity_lines(activity: Activity) -> list[str]:
     if not activity.calls:
         return ["its hooks have not run yet"]
     times = {
@@ -249,10 +242,10 @@ def setup(
     if unknown := [name for name in tools if name not in TARGETS]:
         raise click.UsageError(f"no tool {unknown[0]}; there are {', '.join(TARGETS)}")
     machine = Machine.present()
-    run = _Setup(
+    run = SetupRun(
         client=client_of(click.get_current_context()),
         machine=machine,
-        project=_project(machine) if scope == "project" else None,
+        project=_find_project(machine) if scope == "project" else None,
         sure=flags["yes"],
         dry_run=flags["dry_run"],
         as_json=flags["as_json"],
@@ -266,8 +259,8 @@ def setup(
     return run.set_up(tools) if tools else run.guide()
 
 
-def _project(machine: Machine) -> Path:
-    """The project of the present directory."""
+def _find_project(machine: Machine) -> Path:
+    """Return the project of the present directory. Raises `InvalidRequest`."""
     here = machine.directory
     roots = (folder for folder in (here, *here.parents) if (folder / ".git").exists())
     root = next(roots, here)
@@ -278,8 +271,8 @@ def _project(machine: Machine) -> Path:
     return root
 
 
-def _reported(client: Connection) -> tuple[str, list[AgentActivity] | None]:
-    """Ask the daemon for its hooks' activity; return why there is none, or the reports."""
+def _read_activity(client: Connection) -> tuple[str, list[AgentActivity] | None]:
+    """Return an error and the activity of hooks, of which the daemon gives one."""
     try:
         with client:
             return "", client.call(Status()).agents
@@ -287,8 +280,8 @@ def _reported(client: Connection) -> tuple[str, list[AgentActivity] | None]:
         return error.message, None
 
 
-class _Setup:
-    """One run of the command."""
+class SetupRun:
+    """One run of `mnem setup`."""
 
     def __init__(
         self,
@@ -312,7 +305,7 @@ class _Setup:
         self._site = Site(machine=machine, programs=programs, project=project)
 
     def set_up(self, tools: tuple[str, ...]) -> int:
-        """Set up the tools named, one after the other."""
+        """Set up the given tools, one after the other."""
         self._check_programs()
         if not (self._sure or self._dry_run) and not sys.stdin.isatty():
             raise InvalidRequest(
@@ -325,10 +318,10 @@ class _Setup:
         return EXIT_CONFLICT if any(failed for _, failed in results) else 0
 
     def _remind_of_daemon(self) -> None:
-        """Say that the tools need a daemon, if something was written and none answers."""
-        problem = _reported(self._client)[0] if self._has_written else ""
+        """Print that no daemon answers, if a tool was set up."""
+        problem = _read_activity(self._client)[0] if self._has_written else ""
         if problem:
-            self._say(show_daemon(problem))
+            self._say_text(daemon_text(problem))
 
     def _check_programs(self) -> None:
         programs = self._site.programs
@@ -345,37 +338,37 @@ class _Setup:
     def _set_up_tool(
         self, name: str, *, one_of_many: bool = False
     ) -> tuple[dict[str, object], bool]:
-        """Set up a tool; what is to be printed as JSON, and whether it failed.
+        """Set up a tool; return its data for JSON, and whether it failed.
 
-        A no ends the command, unless it is asked about many tools.
+        The answer no ends the command, unless there are many tools.
         """
         plan = plan_tool(TARGETS[name], self._site, self._journal)
-        self._say(show_plan(plan, whole=self._dry_run))
+        self._say_text(plan_text(plan, whole=self._dry_run))
         failures = plan.problems
-        writes = bool(plan.changed_files) and not failures and not self._dry_run
-        if writes and self._confirmed(plan, one_of_many=one_of_many):
+        writes = bool(plan.changed) and not failures and not self._dry_run
+        if writes and self._is_confirmed(plan, one_of_many=one_of_many):
             failures = set_up(plan, self._journal)
             self._has_written = self._has_written or not failures
-            confirmed = confirm_by_program(plan.target, self._site)
+            confirmed = confirmed_by(plan.target, self._site)
             if not failures:
-                self._say(next_steps(plan, confirmed))
-        elif not (failures or plan.changed_files or self._dry_run):
+                self._say_text(next_steps_text(plan, confirmed))
+        elif not (failures or plan.changed or self._dry_run):
             set_up(plan, self._journal)  # another tool may share its files
-        self._report(failures)
-        return as_data(plan, failures, written=writes), bool(failures)
+        self._report_problems(failures)
+        return plan_data(plan, failures, written=writes), bool(failures)
 
-    def _say(self, text: str) -> None:
-        """Print for people; with --json nothing but JSON is printed."""
+    def _say_text(self, text: str) -> None:
+        """Print for people, unless --json was given."""
         if not self._as_json:
             say(text, styled=True)
 
-    def _report(self, problems: Sequence[str]) -> None:
-        """Print problems for people."""
+    def _report_problems(self, problems: Sequence[str]) -> None:
+        """Print problems for people, unless --json was given."""
         if not self._as_json:
             for problem in problems:
                 say(f"mnem: {problem}", err=True)
 
-    def _confirmed(self, plan: ToolPlan, *, one_of_many: bool) -> bool:
+    def _is_confirmed(self, plan: ToolPlan, *, one_of_many: bool) -> bool:
         question = f"Write this for {plan.target.title}?"
         if one_of_many:
             return agreed(question, default=True)
@@ -384,51 +377,43 @@ class _Setup:
         return True
 
     def guide(self) -> int:
-        """Ask about each tool that is on this machine; without a terminal say what to name."""
-        found = self._found()
-        plans = [plan_tool(TARGETS[name], self._site, self._journal) for name in found]
-        self._say(tools_table(plans))
-        if self._dry_run:
-            return self.set_up(tuple(found))
-        if not sys.stdin.isatty() or self._as_json:
-            raise InvalidRequest(f"name the tools: mnem setup {' '.join(found)}")
-        self._check_programs()
-        failed = [
-            self._offer(plan) for plan in plans if plan.problems or plan.changed_files
-        ]
-        self._remind_of_daemon()
-        return EXIT_CONFLICT if any(failed) else 0
-
-    def _found(self) -> list[str]:
-        """The tools that are on this machine. Raises `InvalidRequest` if there is none."""
+        """Ask about each tool on this machine; without a terminal, refuse and list the tools."""
         found = [
-            name for name, target in TARGETS.items() if target.is_present(self._machine)
+            name for name, target in TARGETS.items() if target.found(self._machine)
         ]
         if not found:
             raise InvalidRequest(
                 f"none of the tools is on this machine: {', '.join(TARGETS)}"
             )
-        return found
-
-    def _offer(self, plan: ToolPlan) -> bool:
-        """Ask about one of many tools, and set it up; return whether that failed."""
-        say("")
-        _, failed = self._set_up_tool(plan.target.name, one_of_many=True)
-        return failed
+        plans = [plan_tool(TARGETS[name], self._site, self._journal) for name in found]
+        self._say_text(tools_table(plans))
+        if self._dry_run:
+            return self.set_up(tuple(found))
+        if not sys.stdin.isatty() or self._as_json:
+            raise InvalidRequest(f"name the tools: mnem setup {' '.join(found)}")
+        self._check_programs()
+        any_failed = False
+        for plan in plans:
+            if plan.problems or plan.changed:
+                say("")
+                _, failed = self._set_up_tool(plan.target.name, one_of_many=True)
+                any_failed = any_failed or failed
+        self._remind_of_daemon()
+        return EXIT_CONFLICT if any_failed else 0
 
     def undo(self, tools: tuple[str, ...]) -> int:
-        """Take out what setup wrote for these tools, or for all.
+        """Take out the edits of setup for these tools, or for all.
 
-        What it wrote is in its journal, and recognized where that is gone.
+        The journal lists them; without it, our own entries are recognized.
         """
         recognized = recognized_edits(TARGETS.values(), self._site, self._journal)
         self._journal.edits += recognized
         edits = edits_to_undo(self._journal, tools, self._project)
         if titles := {TARGETS[edit.tool].title for edit in edits if edit in recognized}:
-            place = self._machine.short_path(self._journal.file)
+            place = self._machine.shown(self._journal.file)
             words = f"{place} does not know of this, but our entries are found in"
-            self._report([f"{words}: {', '.join(sorted(titles))}"])
-        self._report(
+            self._report_problems([f"{words}: {', '.join(sorted(titles))}"])
+        self._report_problems(
             [
                 f"{TARGETS[tool].title}: our plugin is installed ({plugin}); remove it as it was "
                 "installed: see its README.md"
@@ -438,54 +423,45 @@ class _Setup:
         )
         for edit in edits:
             change = plan_undo(edit, self._journal)
-            self._say(show_diff(change, self._machine.short_path(change.file)))
+            self._say_text(diff_text(change, self._machine.shown(change.file)))
         if not edits and not self._as_json:
             say("setup has written nothing here", err=True)
         if self._dry_run or not edits:
             return 0
-        self._confirm_undo()
+        if not self._sure:
+            if not sys.stdin.isatty():
+                raise InvalidRequest(
+                    "not confirmed: standard input is not a terminal; pass --yes"
+                )
+            ask("Take this out?")
         done = list(undo_all(edits, self._journal, self._machine))
         undone = [edit.file for edit, _, problem in done if not problem]
         failures = [problem for _, _, problem in done if problem]
-        self._report_undone(undone, failures)
-        return EXIT_CONFLICT if failures else 0
-
-    def _report_undone(self, undone: Sequence[str], failures: Sequence[str]) -> None:
         if self._as_json:
             say_json({"undone": undone, "problems": failures})
         else:
-            self._report(failures)
+            self._report_problems(failures)
             say(f"{counted(len(undone), 'file')} as before")
-
-    def _confirm_undo(self) -> None:
-        if self._sure:
-            return
-        if not sys.stdin.isatty():
-            raise InvalidRequest(
-                "not confirmed: standard input is not a terminal; pass --yes"
-            )
-        ask("Take this out?")
+        return EXIT_CONFLICT if failures else 0
 
     def check(self, tools: tuple[str, ...]) -> int:
-        """Show whether tools have memory, and what the daemon has seen of them."""
-        problem, reports = _reported(self._client)
+        """Show whether tools have memory, and the activity of their hooks."""
+        problem, reports = _read_activity(self._client)
         checks = [
             check_tool(TARGETS[name], self._site, self._journal, reports)
             for name in tools or TARGETS
         ]
         if not tools:
-            checks = list(filter(_is_here, checks))
-        self._report_checks(checks, daemon=problem or "reachable")
-        failed = bool(problem) or any(map(_fails, checks))
-        return EXIT_PART if failed or self._site.programs.missing else 0
-
-    def _report_checks(self, checks: list[ToolCheck], *, daemon: str) -> None:
+            checks = [check for check in checks if check.found or check.set_up]
+        daemon = problem or "reachable"
         missing = [*map(str, self._site.programs.missing)]
         if self._as_json:
             say_json({"daemon": daemon, "missing_programs": missing, "tools": checks})
         else:
-            self._report([f"{program} does not exist" for program in missing])
-            self._say(show_check(checks, daemon=daemon))
+            self._report_problems([f"{program} does not exist" for program in missing])
+            self._say_text(checks_text(checks, daemon=daemon))
+        failed = any(check.set_up and check.problems for check in checks)
+        return EXIT_PART if problem or failed or missing else 0
 
     def package(self, folder: Path) -> int:
         """Write the plugin packages."""
@@ -497,12 +473,3 @@ class _Setup:
         else:
             say(f"{counted(len(written), 'file')} in {folder}; see its README.md")
         return 0
-
-
-def _is_here(check: ToolCheck) -> bool:
-    return check.found or check.set_up
-
-
-def _fails(check: ToolCheck) -> bool:
-    """Whether a tool that was set up does not work as it should."""
-    return check.set_up and bool(check.problems)
