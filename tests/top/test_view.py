@@ -10,7 +10,7 @@ import pytest
 from support.fakes import NOON
 
 from mnemosyned.cli.commands import top_view
-from mnemosyned.cli.commands.top_view import Figures, Row
+from mnemosyned.cli.commands.top_view import Figures, RequestRow
 from mnemosyned.memory.consolidation import GroupStatus, LogEntry, Progress
 from mnemosyned.memory.values import (
     AgentActivity,
@@ -161,8 +161,8 @@ def test_a_bar_has_always_the_same_length(share: float, filled: int) -> None:
 def test_requests_have_rates_and_times() -> None:
     lines = top_view.activity(
         [
-            Row("recall", 3.14, 0.0021, 1.26, 1_203, 0),
-            Row("hooks", 0.0, None, None, 0, 4),
+            RequestRow("recall", 3.14, 0.0021, 1.26, 1_203, 0),
+            RequestRow("hooks", 0.0, None, None, 0, 4),
         ]
     )
 

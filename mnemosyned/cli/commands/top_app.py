@@ -43,7 +43,7 @@ RUNNING_LOG_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Everything the view shows of one moment."""
+    """The state of the daemon at one moment."""
 
     stats: Stats
     cycles: Sequence[LogEntry]
@@ -55,8 +55,8 @@ class Snapshot:
 class Feed:
     """Reads the daemon's state, one reader at a time.
 
-    The log and the newest memories count as requests, and the daemon puts some work off until
-    there are none: they are only read again where the state says that they changed.
+    The log and the newest memories count as requests, and the daemon defers work while there are
+    requests: both are read again only after a change of the state.
     """
 
     def __init__(
@@ -71,32 +71,29 @@ class Feed:
         self._running_since: float | None = None
 
     def read(self) -> Snapshot:
-        """Ask for what is new. Raises `MnemosynedError` where the daemon does not answer."""
+        """Read the present state. Raises `MnemosynedError` if the daemon does not answer."""
         stats = self._connection.call(Status())
-        self.minute.add(read_figures(self._page(), moment=self._now_s()))
+        try:
+            page = self._connection.page("/metrics")
+        except UnknownVerb:  # as for one of its owners
+            page = ""
+        self.minute.add(read_figures(page, moment=self._now_s()))
         watched_s = self._watched_s(stats)
         looks = int(watched_s // RUNNING_LOG_S)
-        if self._changed("cycles", (stats.pid, stats.sleep.last_cycle, looks)):
+        if self._note_change("cycles", (stats.pid, stats.sleep.last_cycle, looks)):
             self._cycles = self._connection.call(Log(limit=LOG_ROWS)).rows
         totals = {
             tier: (total.count, total.characters) for tier, total in stats.tiers.items()
         }
-        if self._changed("latest", (stats.pid, totals)):
+        if self._note_change("latest", (stats.pid, totals)):
             self._latest = self._connection.call(ListMemories(limit=LATEST)).memories
         return Snapshot(stats, self._cycles, self._latest, watched_s)
 
-    def _page(self) -> str:
-        """The figures of the daemon; empty where it does not show them, as to one of its owners."""
-        try:
-            return self._connection.page("/metrics")
-        except UnknownVerb:
-            return ""
-
     def forget_seen(self) -> None:
-        """Read all of it again, whatever the state says."""
+        """Let the next read fetch everything again."""
         self._seen.clear()
 
-    def _changed(self, name: str, state: object) -> bool:
+    def _note_change(self, name: str, state: object) -> bool:
         changed = self._seen.get(name) != state
         self._seen[name] = state
         return changed
@@ -115,33 +112,32 @@ AGAIN_S = 2.0
 """Seconds until events are asked for again after the stream ended or was refused."""
 
 
-class Listener:
-    """Hands each event to a function, until the end."""
+class EventListener:
+    """Hands each event of the daemon to a function, over restarts, until it is stopped."""
 
-    def __init__(self, connection: Connection, tell: Callable[[Event], object]) -> None:
+    def __init__(
+        self, connection: Connection, handle: Callable[[Event], object]
+    ) -> None:
         self._connection = connection
-        self._tell = tell
+        self._handle = handle
         self._over = threading.Event()
 
     def start(self) -> None:
-        """Begin; the thread keeps no program from ending, as it waits for the daemon."""
-        threading.Thread(target=self._listen, name="events", daemon=True).start()
+        """Start a thread that does not outlive the program."""
+        threading.Thread(target=self._run, name="events", daemon=True).start()
 
     def stop(self) -> None:
-        """Tell of no further event."""
+        """Hand over no further event."""
         self._over.set()
 
-    def _listen(self) -> None:
+    def _run(self) -> None:
         while not self._over.is_set():
-            with suppress(MnemosynedError, OSError):  # the state says that it is gone
-                self._follow()
+            with suppress(MnemosynedError, OSError):  # the heading shows the loss
+                for event in self._connection.events():
+                    if self._over.is_set():
+                        return
+                    self._handle(event)
             self._over.wait(AGAIN_S)
-
-    def _follow(self) -> None:
-        for event in self._connection.events():
-            if self._over.is_set():
-                return
-            self._tell(event)
 
 
 RESULTS = 50
@@ -159,28 +155,28 @@ The figures are of the last minute. "a second" is of the last five seconds.
 The daemon may restart: this view finds it again."""
 
 
-def styled(line: top_view.Line) -> Content:
-    """A line as Textual shows it."""
+def styled_content(line: top_view.Line) -> Content:
+    """Return a line in the form of Textual."""
     return Content.assemble(
         *((span.text, STYLES.get(span.style, span.style)) for span in line)
     )
 
 
-class Records(OptionList):
+class RecordList(OptionList):
     """Memories or hits, a line each; Enter opens the selected one."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "select", "open")]
 
 
-class Above(Screen[None]):
-    """A screen that Escape leaves."""
+class OverlayScreen(Screen[None]):
+    """A screen above the main one, which Escape leaves."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "app.pop_screen", "back"),
     ]
 
 
-class HelpScreen(Above):
+class HelpScreen(OverlayScreen):
     """The keys."""
 
     def compose(self) -> ComposeResult:
@@ -189,7 +185,7 @@ class HelpScreen(Above):
         yield Footer(compact=True, show_command_palette=False)
 
 
-class SearchScreen(Above):
+class SearchScreen(OverlayScreen):
     """A question and its hits."""
 
     CSS = """
@@ -205,47 +201,49 @@ class SearchScreen(Above):
     def compose(self) -> ComposeResult:
         yield Input(placeholder="words to look for, then Enter", id="question")
         yield Static("", id="note")
-        yield Records(id="hits", markup=False)
+        yield RecordList(id="hits", markup=False)
         yield Footer(compact=True, show_command_palette=False)
 
     def ask_again(self) -> None:
-        """Go back to the question."""
+        """Move the focus back to the question."""
         self.query_one("#question", Input).focus()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         if event.value.strip():
-            self._ask(event.value)
+            self._search(event.value)
 
     @work(thread=True, exclusive=True)
-    def _ask(self, question: str) -> None:
+    def _search(self, question: str) -> None:
         try:
             recalled = self._connection.call(Recall(question, limit=RESULTS))
         except MnemosynedError as error:
-            self.app.call_from_thread(self._say, error.message)
+            self.app.call_from_thread(self._show_note, error.message)
         else:
-            self.app.call_from_thread(self._show, recalled)
+            self.app.call_from_thread(self._show_hits, recalled)
 
-    def _say(self, words: str) -> None:
+    def _show_note(self, words: str) -> None:
         shown = Content(escape_invisible(words, one_line=True))
         self.query_one("#note", Static).update(shown)
 
-    def _show(self, recalled: Recalled) -> None:
+    def _show_hits(self, recalled: Recalled) -> None:
         hits = self.query_one("#hits", OptionList)
         hits.clear_options()
         hits.add_options(
             Option(
-                styled(top_view.record_line(hit.created_at, hit.source, hit.snippet)),
+                styled_content(
+                    top_view.record_line(hit.created_at, hit.source, hit.snippet)
+                ),
                 id=hit.id,
             )
             for hit in recalled.hits
         )
-        self._say(recalled.note or ("" if recalled.hits else "nothing was found"))
+        self._show_note(recalled.note or ("" if recalled.hits else "nothing was found"))
         if recalled.hits:
             hits.highlighted = 0
             hits.focus()
 
 
-class RecordScreen(Above):
+class RecordScreen(OverlayScreen):
     """One memory or summary in full."""
 
     def __init__(self, connection: Connection, id: str) -> None:
@@ -262,24 +260,28 @@ class RecordScreen(Above):
     def on_mount(self) -> None:
         self.query_one("#text").styles.text_wrap = "wrap"
         self.query_one("#record").focus()
-        self._read()
+        self._read_record()
 
     @work(thread=True)
-    def _read(self) -> None:
+    def _read_record(self) -> None:
         try:
             got = self._connection.call(Get(self._record))
-            text = _in_full(got)
+            text = _full_text(got)
             if got.episode:
-                text += "\n\n" + _originals(self._connection, self._record)
+                originals = self._connection.call(Expand(self._record)).originals
+                text += "\n\n" + "\n".join(
+                    f"{when(memory.created_at)}  {memory.content}"
+                    for memory in originals
+                )
         except MnemosynedError as error:
             text = error.message
-        self.app.call_from_thread(self._show, text)
+        self.app.call_from_thread(self._show_text, text)
 
-    def _show(self, text: str) -> None:
+    def _show_text(self, text: str) -> None:
         self.query_one("#text", Static).update(Content(escape_invisible(text)))
 
 
-def _in_full(got: Got) -> str:
+def _full_text(got: Got) -> str:
     if got.memory:
         memory = got.memory
         names = (memory.tier.value, memory.session, memory.source, memory.role)
@@ -290,14 +292,6 @@ def _in_full(got: Got) -> str:
     episode = got.episode
     covers = f"{when(episode.covers_from)} to {when(episode.covers_until)}"
     return f"{covers}  {episode.session}  by {episode.summarizer}\n\n{episode.content}"
-
-
-def _originals(connection: Connection, id: str) -> str:
-    """The originals of a summary, a paragraph each."""
-    originals = connection.call(Expand(id)).originals
-    return "\n".join(
-        f"{when(memory.created_at)}  {memory.content}" for memory in originals
-    )
 
 
 R = TypeVar("R")
@@ -311,16 +305,16 @@ EVENTS_SHOWN, EVENTS_SHOWN_TALL, EVENTS_KEPT = 2, 6, 50
 TALL_ROWS = 36
 
 
-class Read(Message):
-    """The answers of one look."""
+class SnapshotRead(Message):
+    """A snapshot that was read."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         super().__init__()
         self.snapshot = snapshot
 
 
-class Unreachable(Message):
-    """A look that brought nothing, and why."""
+class DaemonLostMessage(Message):
+    """A failure to read a snapshot, and its reason."""
 
     def __init__(self, reason: str) -> None:
         super().__init__()
@@ -328,7 +322,7 @@ class Unreachable(Message):
 
 
 class Top(App[None]):
-    """The full screen."""
+    """The full screen of `mnem top`."""
 
     TITLE = "mnem top"
     ENABLE_COMMAND_PALETTE = False
@@ -349,7 +343,7 @@ class Top(App[None]):
     ]
 
     def __init__(self, looks: Connection, calls: Connection) -> None:
-        """Make a view of a daemon: `looks` has a short time limit, as its view is drawn again."""
+        """Show a daemon; `looks` is for reading the state and has a short time limit."""
         super().__init__(ansi_color=True)
         self.theme = "ansi-dark"
         self._looks = looks
@@ -357,7 +351,7 @@ class Top(App[None]):
         self._feed = Feed(self._looks)
         self._over = threading.Event()
         self._events: deque[Event] = deque(maxlen=EVENTS_KEPT)
-        self._listener = Listener(self._calls, self._events.append)
+        self._listener = EventListener(self._calls, self._events.append)
         self._events_shown: list[Event] = []
         self._paused = False
         self._shown: Sequence[MemoryRecord] = ()
@@ -368,13 +362,13 @@ class Top(App[None]):
             for name in ("tiers", "activity", "sleep", "hooks", "problems", "events"):
                 yield Static(id=name)
         yield Static("latest memories", classes="title")
-        yield Records(id="latest", markup=False)
+        yield RecordList(id="latest", markup=False)
         yield Footer(compact=True, show_command_palette=False)
 
     def on_mount(self) -> None:
         self.query_one("#panels").styles.height = "auto"
         self.query_one("#latest").focus()
-        self._look()
+        self._watch()
         self._listener.start()
         self.set_interval(EVENTS_EVERY_S, self._show_events)
 
@@ -387,63 +381,63 @@ class Top(App[None]):
     # ------------------------------------------------------------------ looks
 
     @work(thread=True, group="looks")
-    def _look(self) -> None:
-        """Read and post what came, until the end."""
+    def _watch(self) -> None:
+        """Read and post snapshots until the end."""
         while not self._over.is_set():
             try:
-                self.post_message(Read(self._feed.read()))
+                self.post_message(SnapshotRead(self._feed.read()))
             except MnemosynedError as error:
                 self._feed.forget_seen()
-                self.post_message(Unreachable(error.message))
+                self.post_message(DaemonLostMessage(error.message))
             self._over.wait(EVERY_S)
         self._looks.close()  # the last look may have ended after the view
 
-    def on_read(self, message: Read) -> None:
+    def on_snapshot_read(self, message: SnapshotRead) -> None:
         snapshot, minute = message.snapshot, self._feed.minute
         stats = snapshot.stats
         self._paused = stats.sleep.paused_until is not None
-        self._put_out(lost=False)
-        cycles = CYCLES_SHOWN_TALL if self._tall else CYCLES_SHOWN
-        self._put("heading", [top_view.heading(stats, minute.newest)])
-        self._put("tiers", top_view.tiers(stats, minute.memories_per_s()))
-        self._put("activity", top_view.activity(minute.rows()))
-        self._put(
+        self._mark_lost(lost=False)
+        cycles = CYCLES_SHOWN_TALL if self._is_tall else CYCLES_SHOWN
+        self._show_panel("heading", [top_view.heading(stats, minute.newest)])
+        self._show_panel("tiers", top_view.tiers(stats, minute.memories_per_s()))
+        self._show_panel("activity", top_view.activity(minute.rows()))
+        self._show_panel(
             "sleep",
             [
                 top_view.sleep(stats.sleep, snapshot.watched_s),
                 *top_view.cycles(snapshot.cycles, cycles),
             ],
         )
-        self._put("hooks", top_view.hooks(stats.agents, datetime.now(UTC)))
-        self._put("problems", top_view.problems(stats))
+        self._show_panel("hooks", top_view.hooks(stats.agents, datetime.now(UTC)))
+        self._show_panel("problems", top_view.problems(stats))
         self._show_latest(snapshot.latest)
 
     def _show_events(self) -> None:
-        """Show the newest events, however many have come since the last look."""
+        """Show the newest events."""
         events = list(self._events)
         if events == self._events_shown:
             return
         self._events_shown = events
-        limit = EVENTS_SHOWN_TALL if self._tall else EVENTS_SHOWN
-        self._put("events", top_view.events(events, limit))
+        limit = EVENTS_SHOWN_TALL if self._is_tall else EVENTS_SHOWN
+        self._show_panel("events", top_view.events(events, limit))
 
     @property
-    def _tall(self) -> bool:
+    def _is_tall(self) -> bool:
         """Whether the terminal has room for more lines."""
         return bool(self.size.height >= TALL_ROWS)
 
-    def on_unreachable(self, message: Unreachable) -> None:
-        self._put("heading", [top_view.lost(message.reason)])
-        self._put_out(lost=True)
+    def on_daemon_lost_message(self, message: DaemonLostMessage) -> None:
+        self._show_panel("heading", [top_view.lost_heading(message.reason)])
+        self._mark_lost(lost=True)
 
-    def _put_out(self, *, lost: bool) -> None:
+    def _mark_lost(self, *, lost: bool) -> None:
         """Dim the figures while no daemon answers."""
         self.screen_stack[0].query_one("#panels").set_class(lost, "lost")
 
-    def _put(self, id: str, lines: Sequence[top_view.Line]) -> None:
-        """Show lines in a panel of the main screen, whatever lies above it."""
+    def _show_panel(self, id: str, lines: Sequence[top_view.Line]) -> None:
+        """Show lines in a panel of the main screen, also below another screen."""
         panel = self.screen_stack[0].query_one(f"#{id}", Static)
-        panel.update(Content("\n").join(styled(line) for line in lines))
+        panel.update(Content("\n").join(styled_content(line) for line in lines))
 
     def _show_latest(self, records: Sequence[MemoryRecord]) -> None:
         if records == self._shown:
@@ -454,7 +448,7 @@ class Top(App[None]):
         latest.clear_options()
         latest.add_options(
             Option(
-                styled(
+                styled_content(
                     top_view.record_line(
                         record.created_at, record.source, record.content
                     )
@@ -474,7 +468,7 @@ class Top(App[None]):
             self.push_screen(RecordScreen(self._calls, event.option_id))
 
     def action_search(self) -> None:
-        """Ask for words."""
+        """Show the screen to search."""
         if isinstance(self.screen, SearchScreen):
             self.screen.ask_again()
         else:
@@ -486,33 +480,34 @@ class Top(App[None]):
             self.push_screen(HelpScreen())
 
     def action_sleep(self) -> None:
-        """Run a cycle; what it did is told when it is over."""
+        """Run a cycle, and notify of its end."""
         self.notify("a sleep cycle was asked for")
-        self._call(Sleep(), _slept)
+        self._call_daemon(Sleep(), _cycle_notice)
 
     def action_pause(self) -> None:
-        """Let no cycle start by itself for an hour, or again."""
-        self._call(Sleep(pause_minutes=0 if self._paused else PAUSE_MINUTES), _paused)
+        """Pause automatic cycles for an hour, or resume them."""
+        minutes = 0 if self._paused else PAUSE_MINUTES
+        self._call_daemon(Sleep(pause_minutes=minutes), _pause_notice)
 
     @work(thread=True, group="calls")
-    def _call(self, request: Request[R], words: Callable[[R], str]) -> None:
-        """Call the daemon and tell what came of it."""
+    def _call_daemon(self, request: Request[R], notice: Callable[[R], str]) -> None:
+        """Call the daemon and notify of the result."""
         try:
-            answer = words(self._calls.call(request))
+            answer = notice(self._calls.call(request))
         except MnemosynedError as error:
             self.call_from_thread(self.notify, error.message, severity="error")
         else:
             self.call_from_thread(self.notify, answer)
 
 
-def _slept(report: CycleReport) -> str:
+def _cycle_notice(report: CycleReport) -> str:
     if report.status is CycleStatus.NOTHING_TO_DO:
         return "nothing to do: no memory is old enough (mnem sleep --force takes all)"
     episodes = counted(report.promoted, "episode")
     return f"{counted(report.evicted, 'memory')} became {episodes}"
 
 
-def _paused(report: CycleReport) -> str:
+def _pause_notice(report: CycleReport) -> str:
     if report.held_until is None:
         return "cycles start by themselves again"
     return f"no cycle starts by itself until {when(report.held_until)}"

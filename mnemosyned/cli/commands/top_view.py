@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from mnemosyned.cli.output.terminal import counted, span, when
 from mnemosyned.instants import in_zone
-from mnemosyned.memory.consolidation import GroupStatus, LogEntry, Progress
+from mnemosyned.memory.consolidation import GroupStatus, LogEntry
 from mnemosyned.memory.values import AgentActivity, Tier
 from mnemosyned.text.display import escape_invisible
 from mnemosyned.verbs.upkeep import Event, EventKind, SleepStatus, Stats
@@ -53,8 +53,8 @@ class Figures:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One group of requests."""
+class RequestRow:
+    """One group of requests with its rate and latencies."""
 
     name: str
     per_s: float
@@ -67,52 +67,38 @@ class Row:
 
 def read_figures(page: str, *, moment: float) -> Figures:
     """Read the figures of a page in the text format of Prometheus; unknown ones are left out."""
-    sums = _Sums()
-    for line in page.splitlines():
-        if match := _LINE.fullmatch(line):
-            labels = dict(_LABEL.findall(match["labels"] or ""))
-            sums.add(match["name"], labels, float(match["value"]))
+    plain: dict[str, float] = {}
+    memories = 0.0
+    buckets: dict[str, Counter[float]] = {name: Counter() for name in GROUPS}
+    requests: Counter[str] = Counter()
+    failures: Counter[str] = Counter()
+    for match in filter(None, map(_LINE.fullmatch, page.splitlines())):
+        name, value = match["name"], float(match["value"])
+        labels = dict(_LABEL.findall(match["labels"] or ""))
+        verb = labels.get("verb", "")
+        group = next((group for group, verbs in GROUPS.items() if verb in verbs), "")
+        if name == f"{_DURATIONS}_bucket" and group:
+            buckets[group][float(labels["le"])] += int(value)
+        elif name == f"{_DURATIONS}_count" and group:
+            requests[group] += int(value)
+            failures[group] += int(value) if labels["status"] >= "400" else 0
+        elif name == "mnemosyned_memories" and labels.get("tier") != "episodic":
+            memories += value
+        elif not labels:
+            plain[name] = value
     return Figures(
         moment=moment,
-        started_at=sums.plain.get("process_start_time_seconds", 0.0),
-        resident_bytes=sums.plain.get("process_resident_memory_bytes", 0.0),
-        memories=sums.memories,
-        buckets=sums.buckets,
-        requests=sums.requests,
-        failures=sums.failures,
+        started_at=plain.get("process_start_time_seconds", 0.0),
+        resident_bytes=plain.get("process_resident_memory_bytes", 0.0),
+        memories=memories,
+        buckets=buckets,
+        requests=requests,
+        failures=failures,
     )
 
 
-class _Sums:
-    """The figures of a page so far."""
-
-    def __init__(self) -> None:
-        self.plain: dict[str, float] = {}
-        self.memories = 0.0
-        self.buckets: dict[str, Counter[float]] = {name: Counter() for name in GROUPS}
-        self.requests: Counter[str] = Counter()
-        self.failures: Counter[str] = Counter()
-
-    def add(self, name: str, labels: Mapping[str, str], value: float) -> None:
-        """Add a figure to that of its group, or to that of its name."""
-        group = _group(labels.get("verb", ""))
-        if name == f"{_DURATIONS}_bucket" and group:
-            self.buckets[group][float(labels["le"])] += int(value)
-        elif name == f"{_DURATIONS}_count" and group:
-            self.requests[group] += int(value)
-            self.failures[group] += int(value) if labels["status"] >= "400" else 0
-        elif name == "mnemosyned_memories" and labels.get("tier") != "episodic":
-            self.memories += value
-        elif not labels:
-            self.plain[name] = value
-
-
-def _group(verb: str) -> str:
-    return next((name for name, verbs in GROUPS.items() if verb in verbs), "")
-
-
 class LastMinute:
-    """The figures of the last minute, as they were read; a restart of the daemon empties it."""
+    """The figures of the last minute; a restart of the daemon empties them."""
 
     def __init__(self) -> None:
         self._samples: deque[Figures] = deque(maxlen=SAMPLES_MAX)
@@ -128,32 +114,32 @@ class LastMinute:
         """The newest figures."""
         return self._samples[-1] if self._samples else None
 
-    def rows(self) -> list[Row]:
-        """Each group with its rate and its latencies."""
+    def rows(self) -> list[RequestRow]:
+        """Return the groups of requests with rates and latencies."""
         newest = self.newest
-        return [self._row(name, newest) for name in GROUPS] if newest else []
+        return [self._row_of(name, newest) for name in GROUPS] if newest else []
 
     def memories_per_s(self) -> float:
-        """Memories that came a second, less those that were forgotten."""
+        """Return the growth in memories a second."""
         newest = self.newest
         if newest is None:
             return 0.0
-        before = self._before()
-        return _rate(newest.memories - before.memories, before, newest)
+        before = self._rate_base()
+        return _rate_between(newest.memories - before.memories, before, newest)
 
-    def _before(self) -> Figures:
+    def _rate_base(self) -> Figures:
         return self._samples[max(0, len(self._samples) - RATE_SAMPLES)]
 
-    def _row(self, name: str, newest: Figures) -> Row:
-        before = self._before()
+    def _row_of(self, name: str, newest: Figures) -> RequestRow:
+        before = self._rate_base()
         answered = newest.requests[name] - before.requests[name]
         taken = Counter(newest.buckets[name])
         if len(self._samples) > 1:
             taken.subtract(self._samples[0].buckets[name])
         p50_s, p95_s = (percentile(taken, share) for share in PERCENTILES)
-        return Row(
+        return RequestRow(
             name=name,
-            per_s=_rate(answered, before, newest),
+            per_s=_rate_between(answered, before, newest),
             p50_s=p50_s,
             p95_s=p95_s,
             total=newest.requests[name],
@@ -161,13 +147,13 @@ class LastMinute:
         )
 
 
-def _rate(difference: float, before: Figures, newest: Figures) -> float:
+def _rate_between(difference: float, before: Figures, newest: Figures) -> float:
     seconds = newest.moment - before.moment
     return difference / seconds if seconds > 0 else 0.0
 
 
 def percentile(buckets: Mapping[float, int], share: float) -> float | None:
-    """The value that this share of a histogram lies below, even within a bucket.
+    """Return the value below which this share of a histogram lies, interpolated in a bucket.
 
     `buckets` counts the values up to each bound. None where there are no values; the last bound
     where it lies beyond.
@@ -206,7 +192,7 @@ Line = list[Span]
 
 
 def heading(stats: Stats, figures: Figures | None) -> Line:
-    """The state of the daemon in one line."""
+    """Return the state of the daemon in one line."""
     sick = bool(stats.problems)
     warned = bool(stats.warnings or stats.clock)
     health = ("bad", "red") if sick else ("warning", "yellow") if warned else None
@@ -218,25 +204,25 @@ def heading(stats: Stats, figures: Figures | None) -> Line:
     return [Span("mnem top", "bold"), Span("  "), state, Span(f"  {'  '.join(sizes)}")]
 
 
-def lost(reason: str) -> Line:
-    """The line in its place while no daemon answers."""
+def lost_heading(reason: str) -> Line:
+    """Return the heading while no daemon answers."""
     return [
         Span("mnem top", "bold"),
         Span("  "),
         Span("no daemon", "red"),
-        Span(f"  {_clean(reason)}"),
+        Span(f"  {_escape(reason)}"),
     ]
 
 
 def tiers(stats: Stats, per_s: float) -> list[Line]:
-    """The tiers, a line each; working memory with a bar."""
+    """Return the tiers, a line each; working memory with a bar."""
     working = stats.tiers[Tier.WORKING]
     share = working.count / stats.wm_max if stats.wm_max else 0.0
     coming = f"  {per_s:+.1f} a second" if round(per_s, 1) else ""
     due = f"  {stats.sleep.due:,} due" if stats.sleep.due else ""
     rows = [
         [
-            *_named("working", working.count),
+            *_name_and_count("working", working.count),
             Span(f" of {stats.wm_max:,} "),
             Span(bar(share), "bold"),
             Span(f"{due}{coming}"),
@@ -248,23 +234,26 @@ def tiers(stats: Stats, per_s: float) -> list[Line]:
         since = f" since {when(totals.oldest)[:10]}" if totals.oldest else ""
         size = f"{totals.characters / 1e6:.1f} M characters"
         rows.append(
-            [*_named(tier.value, totals.count), Span(f" {things}, {size}{since}")]
+            [
+                *_name_and_count(tier.value, totals.count),
+                Span(f" {things}, {size}{since}"),
+            ]
         )
     return rows
 
 
-def _named(name: str, count: int) -> Line:
+def _name_and_count(name: str, count: int) -> Line:
     return [Span(f"{name:<10}", "dim"), Span(f"{count:>9,}")]
 
 
 def bar(share: float, cells: int = BAR_CELLS) -> str:
-    """A bar that is filled to this share."""
+    """Return a bar that is filled to this share."""
     filled = round(max(0.0, min(1.0, share)) * cells)
     return "█" * filled + "░" * (cells - filled)
 
 
-def activity(rows: Sequence[Row]) -> list[Line]:
-    """Rates and latencies of requests, a line for each group."""
+def activity(rows: Sequence[RequestRow]) -> list[Line]:
+    """Return rates and latencies of requests, a line for each group."""
     head = f"{'':<10}{'a second':>9}{'p50':>10}{'p95':>10}{'in all':>12}{'failed':>9}"
     lines = [[Span(head, "dim")]]
     for row in rows:
@@ -278,7 +267,7 @@ def activity(rows: Sequence[Row]) -> list[Line]:
 
 
 def duration(seconds: float | None) -> str:
-    """A short time; a dash where there is none."""
+    """Return a short time; a dash for None."""
     if seconds is None:
         return "-"
     if seconds >= 1:
@@ -286,15 +275,19 @@ def duration(seconds: float | None) -> str:
     return f"{seconds * 1_000:.1f} ms"
 
 
-def sleep(status: SleepStatus, progress_s: float) -> Line:
-    """The running cycle with its bar, or when the next one is due.
+def sleep(status: SleepStatus, watched_s: float) -> Line:
+    """Return the running cycle with its bar, or the time of the next cycle.
 
-    `progress_s` is how long the running cycle has been watched.
+    `watched_s` is for how long the running cycle has been watched.
     """
-    if status.progress:
+    if progress := status.progress:
+        share = progress.done / progress.total if progress.total else 0.0
+        left = watched_s / share * (1 - share) if share > 0 else 0.0
         return [
             Span("sleeping  ", "bold"),
-            *_progress(status.progress, progress_s),
+            Span(f"{progress.done:,} of {progress.total:,} "),
+            Span(bar(share), "green"),
+            Span(f" {share:.0%}" + (f", {span(left)} left" if left >= 1 else "")),
         ]
     if status.running:
         return [Span("sleeping  ", "bold"), Span("the cycle has just begun")]
@@ -303,29 +296,21 @@ def sleep(status: SleepStatus, progress_s: float) -> Line:
         return [Span("paused    ", "yellow"), Span(f"until {until}; p resumes")]
     if status.next_cycle is None:
         return [Span("next cycle ", "dim"), Span("none: auto_sleep is off")]
-    waits = f"; waits: {_clean(status.waits_for)}" if status.waits_for else ""
+    waits = f"; waits: {_escape(status.waits_for)}" if status.waits_for else ""
     coming = f"{when(status.next_cycle)}, {status.schedule}{waits}"
     return [Span("next cycle ", "dim"), Span(coming)]
 
 
-def _progress(progress: Progress, watched_s: float) -> Iterator[Span]:
-    share = progress.done / progress.total if progress.total else 0.0
-    yield Span(f"{progress.done:,} of {progress.total:,} ")
-    yield Span(bar(share), "green")
-    left = watched_s / share * (1 - share) if share > 0 else 0.0
-    yield Span(f" {share:.0%}" + (f", {span(left)} left" if left >= 1 else ""))
-
-
 def cycles(entries: Sequence[LogEntry], limit: int) -> list[Line]:
-    """The last cycles, newest first, with who wrote their summaries."""
+    """Return the last cycles, newest first, with the writers of their summaries."""
     by_cycle: dict[str, list[LogEntry]] = {}
     for entry in entries:
         by_cycle.setdefault(entry.cycle, []).append(entry)
-    lines = [_cycle(groups) for groups in list(by_cycle.values())[:limit]]
+    lines = [_cycle_line(groups) for groups in list(by_cycle.values())[:limit]]
     return lines or [[Span("no cycle yet", "dim")]]
 
 
-def _cycle(groups: Sequence[LogEntry]) -> Line:
+def _cycle_line(groups: Sequence[LogEntry]) -> Line:
     newest = groups[0]
     items = sum(group.items_consolidated for group in groups)
     line = [
@@ -334,55 +319,54 @@ def _cycle(groups: Sequence[LogEntry]) -> Line:
     ]
     if any(group.undone_at for group in groups):
         line.append(Span(", undone", "yellow"))
-    line += [Span(f"; {part}") for part in _writers(groups)]
+    line += [Span(f"; {part}") for part in _writer_counts(groups)]
     failed = sum(group.status is GroupStatus.FAILED for group in groups)
     if failed:
         line.append(Span(f"; {counted(failed, 'group')} failed", "red"))
     return line
 
 
-def _writers(groups: Sequence[LogEntry]) -> Iterator[str]:
-    """How many summaries each wrote: a model, rules, or rules in a model's place."""
-    numbers: dict[str, int] = defaultdict(int)
+def _writer_counts(groups: Sequence[LogEntry]) -> Iterator[str]:
+    """Yield the number of summaries by a model, by rules, and kept word for word."""
+    numbers: Counter[str] = Counter()
     for group in groups:
-        if group.status is not GroupStatus.FAILED:
-            numbers[_writer(group)] += 1
+        if group.status is GroupStatus.FAILED:
+            continue
+        writer = "by the model" if group.model_share else "by rule"
+        if group.fallback_reason:
+            writer = "by rule, as the model failed"
+        elif group.status is GroupStatus.VERBATIM or group.summarizer == VERBATIM:
+            writer = "word for word"
+        numbers[writer] += 1
     for writer, number in numbers.items():
-        noun = "kept" if writer.startswith("word") else counted(number, "summary")
-        yield f"{number:,} kept {writer}" if noun == "kept" else f"{noun} {writer}"
-
-
-def _writer(group: LogEntry) -> str:
-    if group.fallback_reason:
-        return "by rule, as the model failed"
-    if group.status is GroupStatus.VERBATIM or group.summarizer == VERBATIM:
-        return "word for word"
-    return "by the model" if group.model_share else "by rule"
+        is_kept = writer == "word for word"
+        things = f"{number:,} kept" if is_kept else counted(number, "summary")
+        yield f"{things} {writer}"
 
 
 def hooks(agents: Sequence[AgentActivity], now: datetime) -> list[Line]:
-    """The activity of the hooks of each agent's tool, the last used first."""
+    """Return the activity of each tool's hooks, the last used first."""
     by_client: dict[str, list[AgentActivity]] = defaultdict(list)
     for agent in agents:
         by_client[agent.client].append(agent)
-    used = sorted(by_client.values(), key=_called_at, reverse=True)
-    lines = [_hook(events, now) for events in used[:HOOKS_SHOWN_MAX]]
+    used = sorted(by_client.values(), key=_last_call_at, reverse=True)
+    lines = [_hook_line(events, now) for events in used[:HOOKS_SHOWN_MAX]]
     if len(used) > HOOKS_SHOWN_MAX:
         lines.append([Span(f"and {len(used) - HOOKS_SHOWN_MAX} more", "dim")])
     return lines or [[Span("no agent's hook has called yet: mnem setup", "dim")]]
 
 
-def _called_at(events: Sequence[AgentActivity]) -> datetime:
+def _last_call_at(events: Sequence[AgentActivity]) -> datetime:
     return max(event.called_at for event in events)
 
 
-def _hook(events: Sequence[AgentActivity], now: datetime) -> Line:
+def _hook_line(events: Sequence[AgentActivity], now: datetime) -> Line:
     stored = sum(event.stored for event in events)
     characters = sum(event.characters for event in events)
     failures = sum(event.failures for event in events)
-    since = max(0.0, (now - _called_at(events)).total_seconds())
+    since = max(0.0, (now - _last_call_at(events)).total_seconds())
     line = [
-        Span(f"{_clean(events[0].client):<14}", "dim"),
+        Span(f"{_escape(events[0].client):<14}", "dim"),
         Span(f"{stored:,} stored, {characters:,} characters shown, {span(since)} ago"),
     ]
     if failures:
@@ -391,33 +375,31 @@ def _hook(events: Sequence[AgentActivity], now: datetime) -> Line:
 
 
 def events(happened: Sequence[Event], limit: int) -> list[Line]:
-    """The last events, oldest first; of many, those that tell of a failure stay longest."""
-    told = [event for event in happened if event.kind is not EventKind.CYCLE_PROGRESS]
-    failures = [event for event in told if event.kind is EventKind.REFUSED]
-    others = [event for event in told if event.kind is not EventKind.REFUSED]
+    """Return the last events, oldest first; of many, failures stay longest."""
+    news = [event for event in happened if event.kind is not EventKind.CYCLE_PROGRESS]
+    failures = [event for event in news if event.kind is EventKind.REFUSED]
+    others = [event for event in news if event.kind is not EventKind.REFUSED]
     kept_failures = failures[-max(1, limit - 1) :]
     room = limit - len(kept_failures)
     shown = sorted(
         [*kept_failures, *(others[-room:] if room else ())], key=lambda event: event.at
     )
-    return [_event(event) for event in shown] or [[Span("no events yet", "dim")]]
+    return [_event_line(event) for event in shown] or [[Span("no events yet", "dim")]]
 
 
-def _event(event: Event) -> Line:
+def _event_line(event: Event) -> Line:
     time = in_zone(event.at, None).isoformat(" ")[11:19]
-    words = _EVENT_WORDS.get(event.kind, _plain_event)(event)
+    describe = _EVENT_WORDS.get(event.kind)
+    plain = event.kind.value.replace("_", " ")
+    words = describe(event) if describe else plain
     session = event.session or next((new.session for new in event.memories), "")
     where = f"  {session}" if session else ""
     style = "red" if event.kind is EventKind.REFUSED else ""
     return [
         Span(f"{time}  ", "dim"),
-        Span(_clean(words), style),
-        Span(_clean(where), "dim"),
+        Span(_escape(words), style),
+        Span(_escape(where), "dim"),
     ]
-
-
-def _plain_event(event: Event) -> str:
-    return event.kind.value.replace("_", " ")
 
 
 _EVENT_WORDS: Mapping[EventKind, Callable[[Event], str]] = {
@@ -438,28 +420,28 @@ _EVENT_WORDS: Mapping[EventKind, Callable[[Event], str]] = {
 
 
 def problems(stats: Stats) -> list[Line]:
-    """Present problems and warnings; one line where there is none."""
+    """Return problems and warnings; one line if there is none."""
     shown = [
         *((problem, "red") for problem in stats.problems),
         *((warning, "yellow") for warning in stats.warnings),
         *(((stats.clock, "yellow"),) if stats.clock else ()),
     ]
-    lines = [[Span(_clean(text), style)] for text, style in shown[:PROBLEMS_SHOWN_MAX]]
+    lines = [[Span(_escape(text), style)] for text, style in shown[:PROBLEMS_SHOWN_MAX]]
     if len(shown) > PROBLEMS_SHOWN_MAX:
         lines.append([Span(f"and {len(shown) - PROBLEMS_SHOWN_MAX} more: mnem status")])
     return lines or [[Span("no problems", "dim")]]
 
 
 def record_line(moment: datetime, source: str | None, content: str) -> Line:
-    """A memory or a hit on one line."""
+    """Return a memory or a hit on one line."""
     time = in_zone(moment, None).isoformat(" ")[5:16]
     return [
         Span(f"{time}  ", "dim"),
-        Span(f"{_clean(source or '-'):<12.12}  ", "dim"),
-        Span(_clean(" ".join(content.split()))),
+        Span(f"{_escape(source or '-'):<12.12}  ", "dim"),
+        Span(_escape(" ".join(content.split()))),
     ]
 
 
-def _clean(text: str) -> str:
-    """Text of others, which must not steer the terminal."""
+def _escape(text: str) -> str:
+    """Escape control characters in a text from outside."""
     return escape_invisible(text, one_line=True)
