@@ -99,9 +99,7 @@ def suggest_for(parameter: click.Parameter, verb: str = "") -> None:
     if COMPLETION_VARIABLE not in os.environ:
         return
     # Loaded here: a command that runs completes nothing.
-    from mnemosyned.cli.ids import (  # noqa: PLC0415
-        suggester,
-    )
+    from mnemosyned.cli.ids import suggester  # noqa: PLC0415
 
     setattr(parameter, "shell_complete", suggester(parameter, verb))  # noqa: B010 a method
 

@@ -172,9 +172,7 @@ def _find_memories(word: str, client: Connection) -> list[Named]:
 
 
 def _find_learnings(word: str, client: Connection) -> list[Named]:
-    from mnemosyned.verbs.conversation import (  # noqa: PLC0415 as above
-        Learnings,
-    )
+    from mnemosyned.verbs.conversation import Learnings  # noqa: PLC0415 as above
 
     listed = client.call(Learnings(superseded=True, limit=LISTED_MAX)).learnings
     begin = word.upper()
@@ -186,9 +184,7 @@ def _find_learnings(word: str, client: Connection) -> list[Named]:
 
 
 def _find_cycles(word: str, client: Connection) -> list[Named]:
-    from mnemosyned.verbs.upkeep import (  # noqa: PLC0415 as above
-        Log,
-    )
+    from mnemosyned.verbs.upkeep import Log  # noqa: PLC0415 as above
 
     begin = word.upper()
     rows = client.call(Log(limit=LISTED_MAX)).rows

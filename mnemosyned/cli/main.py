@@ -153,9 +153,7 @@ def mnem(context: click.Context) -> int:
     """
     if context.invoked_subcommand is not None:
         return 0
-    from mnemosyned.cli.commands.look import (  # noqa: PLC0415 a command needs none of it
-        run_glance,
-    )
+    from mnemosyned.cli.commands.look import run_glance  # noqa: PLC0415 a command needs none of it
 
     return run_glance(context)
 
@@ -229,9 +227,7 @@ def _print_error(error: MnemosynedError) -> None:
         _say_error(f"mnem: {message}")
         return
     # Loaded here, as below: a help page prints without it.
-    from mnemosyned.cli.output.terminal import (  # noqa: PLC0415
-        say_json,
-    )
+    from mnemosyned.cli.output.terminal import say_json  # noqa: PLC0415
 
     shown = {"code": error.code, "message": error.message, "field": error.field}
     say_json({"error": shown}, err=True)
@@ -239,8 +235,6 @@ def _print_error(error: MnemosynedError) -> None:
 
 def _say_error(words: str) -> None:
     """Print on standard error."""
-    from mnemosyned.cli.output.terminal import (  # noqa: PLC0415 a help page prints without it
-        say,
-    )
+    from mnemosyned.cli.output.terminal import say  # noqa: PLC0415 a help page prints without it
 
     say(words, err=True)

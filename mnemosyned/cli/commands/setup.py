@@ -15,16 +15,16 @@ from mnemosyned.agents.setup.parts import Machine, Programs, Site
 from mnemosyned.agents.setup.plan import FileChange, plan_undo
 from mnemosyned.agents.setup.targets import TARGETS
 from mnemosyned.agents.setup.tools import (
-    Activity,
+    ToolActivity,
     ToolCheck,
     ToolPlan,
     check_tool,
-    confirmed_by,
+    confirm_by_program,
     edits_to_undo,
     plan_tool,
     recognized_edits,
     set_up,
-    summary,
+    summarize_parts,
     undo_all,
 )
 from mnemosyned.cli.calls import client_of
@@ -55,21 +55,21 @@ DIFF_LINES_MAX = 60
 
 def plan_text(plan: ToolPlan, *, whole: bool) -> str:
     """Return the planned changes for a tool as a diff."""
-    shown = plan.site.machine.shown
+    shown = plan.site.machine.short_path
     lines = [click.style(plan.target.title, bold=True)]
     if not plan.found:
         lines.append(_paragraph("it was not found on this machine"))
     for change in plan.changes:
         if not change.problem:
-            lines.append(_paragraph(f"{shown(change.file)}: {summary(change)}"))
-        if change.entry is not None and change.changed:
+            lines.append(_paragraph(f"{shown(change.file)}: {summarize_parts(change)}"))
+        if change.entry is not None and change.changes:
             lines.append(_paragraph(f"written by `{' '.join(change.entry.add[:3])}`"))
     if not plan.problems:
         lines += [
             diff_text(change, shown(change.file), whole=whole)
-            for change in plan.changed
+            for change in plan.changed_files
         ]
-        if not plan.changed:
+        if not plan.changed_files:
             lines.append(_paragraph("no change"))
     return "\n".join(lines)
 
@@ -95,8 +95,8 @@ def diff_text(change: FileChange, name: str, *, whole: bool = False) -> str:
 
 def next_steps_text(plan: ToolPlan, confirmed: str) -> str:
     """Return the written files, the steps left to the user, and what is not confirmed."""
-    shown = plan.site.machine.shown
-    written = ", ".join(shown(change.file) for change in plan.changed)
+    shown = plan.site.machine.short_path
+    written = ", ".join(shown(change.file) for change in plan.changed_files)
     target = plan.target
     lines = [f"written: {written}"]
     lines += [confirmed] if confirmed else []
@@ -123,7 +123,10 @@ def tools_table(plans: list[ToolPlan]) -> str:
     room = width() - 2 - max(len(plan.target.title) for plan in plans)
     rows = []
     for plan in plans:
-        changes = (summary(change).replace(": new", "") for change in plan.changed)
+        changes = (
+            summarize_parts(change).replace(": new", "")
+            for change in plan.changed_files
+        )
         gain = "; ".join(changes) or "nothing: it has memory already"
         gain = seen(plan.problems[0]) if plan.problems else gain
         rows.append((plan.target.title, cut(gain, room)))
@@ -143,7 +146,7 @@ def plan_data(
         "files": [
             {
                 "file": str(change.file),
-                "changed": change.changed,
+                "changed": change.changes,
                 "parts": {label: str(state) for label, state in change.states},
                 "diff": change.diff(str(change.file)),
             }
@@ -174,7 +177,7 @@ def checks_text(checks: list[ToolCheck], *, daemon: str) -> str:
     return "\n".join(lines)
 
 
-def _activity_lines(activity: Activity) -> list[str]:
+def _activity_lines(activity: ToolActivity) -> list[str]:
     if not activity.calls:
         return ["its hooks have not run yet"]
     times = {
@@ -345,14 +348,14 @@ class SetupRun:
         plan = plan_tool(TARGETS[name], self._site, self._journal)
         self._say_text(plan_text(plan, whole=self._dry_run))
         failures = plan.problems
-        writes = bool(plan.changed) and not failures and not self._dry_run
+        writes = bool(plan.changed_files) and not failures and not self._dry_run
         if writes and self._is_confirmed(plan, one_of_many=one_of_many):
             failures = set_up(plan, self._journal)
             self._has_written = self._has_written or not failures
-            confirmed = confirmed_by(plan.target, self._site)
+            confirmed = confirm_by_program(plan.target, self._site)
             if not failures:
                 self._say_text(next_steps_text(plan, confirmed))
-        elif not (failures or plan.changed or self._dry_run):
+        elif not (failures or plan.changed_files or self._dry_run):
             set_up(plan, self._journal)  # another tool may share its files
         self._report_problems(failures)
         return plan_data(plan, failures, written=writes), bool(failures)
@@ -379,7 +382,7 @@ class SetupRun:
     def guide(self) -> int:
         """Ask about each tool on this machine; without a terminal, refuse and list the tools."""
         found = [
-            name for name, target in TARGETS.items() if target.found(self._machine)
+            name for name, target in TARGETS.items() if target.is_present(self._machine)
         ]
         if not found:
             raise InvalidRequest(
@@ -394,7 +397,7 @@ class SetupRun:
         self._check_programs()
         any_failed = False
         for plan in plans:
-            if plan.problems or plan.changed:
+            if plan.problems or plan.changed_files:
                 say("")
                 _, failed = self._set_up_tool(plan.target.name, one_of_many=True)
                 any_failed = any_failed or failed
@@ -410,7 +413,7 @@ class SetupRun:
         self._journal.edits += recognized
         edits = edits_to_undo(self._journal, tools, self._project)
         if titles := {TARGETS[edit.tool].title for edit in edits if edit in recognized}:
-            place = self._machine.shown(self._journal.file)
+            place = self._machine.short_path(self._journal.file)
             words = f"{place} does not know of this, but our entries are found in"
             self._report_problems([f"{words}: {', '.join(sorted(titles))}"])
         self._report_problems(
@@ -423,7 +426,7 @@ class SetupRun:
         )
         for edit in edits:
             change = plan_undo(edit, self._journal)
-            self._say_text(diff_text(change, self._machine.shown(change.file)))
+            self._say_text(diff_text(change, self._machine.short_path(change.file)))
         if not edits and not self._as_json:
             say("setup has written nothing here", err=True)
         if self._dry_run or not edits:
