@@ -238,7 +238,7 @@ def suggester(parameter: click.Parameter, verb: str) -> Suggest:
 
 def _find_origins(kind: str, prefix: str, client: Connection) -> list[Named]:
     """Return sessions or sources with this prefix, each with its number of memories."""
-    from mnemosyned.verbs.listing import Sessions, Sources  # noqa: PLC0415
+    from mnemosyned.verbs.listing import Sessions, Sources  # noqa: PLC0415 as above
 
     if kind == "session":
         sessions = client.call(Sessions(prefix=prefix or None, limit=SUGGESTIONS_MAX))
