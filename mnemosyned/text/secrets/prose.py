@@ -16,10 +16,7 @@ from mnemosyned.text.details import DetailKind
 from mnemosyned.text.secrets.formats import Secret
 from mnemosyned.text.secrets.names import (
     ADVERBS,
-    AND_NOW,
-    AS,
     COPULAS,
-    DETERMINERS,
     EDGES,
     FROM_TO,
     NO_PASSWORDS,
@@ -29,10 +26,10 @@ from mnemosyned.text.secrets.names import (
     Label,
     Link,
     Name,
-    all_words,
     find_links,
     find_names,
     skip_words,
+    words_of,
 )
 from mnemosyned.text.sentences import UNSPACED, WORD_END, ending_at_unspaced
 
@@ -221,13 +218,13 @@ CODES_MAX = 16
 CHANGES_MAX = 3
 """Successive values read from one sentence: "it was A, then B, now C"."""
 
-_COPULAS, _AND_NOW, _AS = all_words(COPULAS), all_words(AND_NOW), all_words(AS)
-_DETERMINERS = all_words(DETERMINERS)
-_CHANGES = all_words(ADVERBS, COPULAS)
-_LATER = all_words(ADVERBS, COPULAS, AND_NOW)
-_FROM_TO: dict[str, set[str]] = {}
-for _from, _to in FROM_TO.values():
-    _FROM_TO.setdefault(_from, set()).update(_to.split("|"))
+_AND_NOW, _AS, _DETERMINERS = (
+    words_of("and_now"),
+    words_of("as"),
+    words_of("determiners"),
+)
+_CHANGES = ADVERBS | COPULAS
+_LATER = _CHANGES | _AND_NOW
 
 _VALUE_ENDS = ".,;:!?)]}>\"'`“”’»」』。、，\n "
 _NAMED = re.compile(
@@ -373,7 +370,7 @@ def _changed_values(name: Name) -> tuple[Value, Value] | None:
     if len(tokens) < 4 or not name.spaced:
         return None
     opening, old, to, new = tokens
-    if to[0] not in _FROM_TO.get(opening[0], ()):
+    if to[0] not in FROM_TO.get(opening[0], ()):
         return None
     before = read_value(text, old.start())
     after = read_value(text, new.start())
@@ -391,7 +388,7 @@ def _successors(name: Name, stop: int) -> Iterator[Secret]:
         limit = min(stop + WINDOW_CHARS, len(low))
         start = skip_words(low, stop, limit, _LATER)
         between = low[stop:start].replace(",", " ").split()
-        if _COPULAS.isdisjoint(between) or _AND_NOW.isdisjoint(between):
+        if COPULAS.isdisjoint(between) or _AND_NOW.isdisjoint(between):
             return
         value = _strong(read_value(text, start))
         if value is None:
@@ -409,7 +406,7 @@ def _value_before(name: Name) -> Value | None:
     following = ""
     for value, token in zip(tokens[-2::-1], tokens[:0:-1], strict=True):
         word = token[0]
-        is_mine = word in _COPULAS and following in _DETERMINERS
+        is_mine = word in COPULAS and following in _DETERMINERS
         if is_mine or word in _AS:
             return read_value(name.text, value.start())
         following = word
