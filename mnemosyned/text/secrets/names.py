@@ -19,7 +19,7 @@ from typing import NamedTuple
 from mnemosyned.text.terms import has_unspaced_script
 
 
-class Label(Enum):
+class SecretLabel(Enum):
     """The kind of value that a name announces."""
 
     PASSWORD = auto()
@@ -58,8 +58,8 @@ def words_of(*tables: str) -> frozenset[str]:
     return frozenset(" ".join(rows).split())
 
 
-LABELS: dict[Label, dict[str, list[str]]] = {
-    Label[name.upper()]: names for name, names in _TABLES["labels"].items()
+LABELS: dict[SecretLabel, dict[str, list[str]]] = {
+    SecretLabel[name.upper()]: names for name, names in _TABLES["labels"].items()
 }
 """Patterns of the names with each label, by language."""
 HINTS = tuple(_TABLES["hints"])
@@ -86,14 +86,14 @@ FIRST_WITHOUT_SPACES = "\u3000"
 """First character of the scripts without spaces between words."""
 
 
-class Name(NamedTuple):
+class SecretName(NamedTuple):
     """A name of a secret in a text."""
 
     text: str
     low: str
     """The text in lower case."""
     word: str
-    label: Label
+    label: SecretLabel
     start: int
     end: int
 
@@ -103,7 +103,7 @@ class Name(NamedTuple):
         return self.word[-1] < FIRST_WITHOUT_SPACES
 
 
-class Link(NamedTuple):
+class ValueLink(NamedTuple):
     """The connection of a name to its value."""
 
     sign: str
@@ -134,8 +134,8 @@ _MASKED = r"(?P<MASK>\[secret:\w{1,20}\])"
 _SUFFIX = re.compile(r"(?:s\b|_\w{1,30})?")
 _LONGER = re.compile(r"[a-z]|[./#]\w")
 """Follows a name that is part of a longer word or of a path."""
-_BOUNDED = frozenset(Label) - {
-    Label.PASSWORD, Label.PHRASE, Label.KEY, Label.NAMED_KEY, Label.TOKEN, Label.BEARER,
+_BOUNDED = frozenset(SecretLabel) - {
+    SecretLabel.PASSWORD, SecretLabel.PHRASE, SecretLabel.KEY, SecretLabel.NAMED_KEY, SecretLabel.TOKEN, SecretLabel.BEARER,
 }  # fmt: skip
 """Labels whose names must begin a word: "shopping" has "pin", "encode" has "code"."""
 _COLON_ONLY = ("pass", "psk")
@@ -165,7 +165,7 @@ _KEYWORDS = tuple(_TABLES["keywords"])
 _ELIDED = ("d'", "l'", "dell'", "all'", "nell'", "d’", "l’", "dell’", "all’")
 
 
-def find_names(text: str) -> Iterator[Name]:
+def find_names(text: str) -> Iterator[SecretName]:
     """Yield the names of secrets in a text, in order."""
     low = text.lower()
     if len(low) != len(text):
@@ -177,9 +177,9 @@ def find_names(text: str) -> Iterator[Name]:
                 yield name
 
 
-def _checked_name(text: str, low: str, match: re.Match[str]) -> Name | None:
+def _checked_name(text: str, low: str, match: re.Match[str]) -> SecretName | None:
     """Return the name of a match, unless it is part of another word or has another meaning."""
-    label = Label[match.lastgroup or ""]
+    label = SecretLabel[match.lastgroup or ""]
     start = match.start()
     end = _match_end(_SUFFIX, low, match.end())
     if _LONGER.match(low, end) or low.endswith(_KEYWORDS, 0, start):
@@ -188,7 +188,7 @@ def _checked_name(text: str, low: str, match: re.Match[str]) -> Name | None:
     within_word = before.isalnum() and not has_unspaced_script(before)
     if within_word and label in _BOUNDED:
         return None
-    return Name(text, low, match[0], label, start, end)
+    return SecretName(text, low, match[0], label, start, end)
 
 
 def _name_windows(low: str) -> Iterator[tuple[str, int, int]]:
@@ -227,11 +227,11 @@ def _hint_positions(low: str) -> list[tuple[int, str]]:
     return hits
 
 
-def find_links(name: Name) -> Iterator[Link]:
+def find_links(name: SecretName) -> Iterator[ValueLink]:
     """Yield the links to where the value of a name may begin, the likeliest first."""
     text, end = name.text, name.end
     if colon := _COLON.match(text, end):
-        yield Link(":", colon.end(), apart=False)
+        yield ValueLink(":", colon.end(), apart=False)
         return
     mark = text[end : end + 1]
     is_quoted = mark and mark in CLOSING_QUOTES and text[name.start - 1] == mark
@@ -239,7 +239,7 @@ def find_links(name: Name) -> Iterator[Link]:
         yield from _find_distant_links(name)
 
 
-def _find_distant_links(name: Name) -> Iterator[Link]:
+def _find_distant_links(name: SecretName) -> Iterator[ValueLink]:
     """Yield links word by word: after a colon, after copulas, or directly after the name."""
     text, low = name.text, name.low
     start = name.end + text.startswith(",", name.end)
@@ -253,11 +253,11 @@ def _find_distant_links(name: Name) -> Iterator[Link]:
         if raw in ("'s", "’s") or (word in COPULAS and not adjacent):
             value_start = skip_words(low, token.end(), limit, ADVERBS)
             sign = "" if word in _AMBIGUOUS_COPULAS else "is"
-            yield Link(sign, value_start, apart=inside)
+            yield ValueLink(sign, value_start, apart=inside)
             inside = True
             continue
         if raw in _COLONS or (word and raw[-1] in ":："):
-            yield Link(":", _match_end(_SPACE, text, token.end()), apart=True)
+            yield ValueLink(":", _match_end(_SPACE, text, token.end()), apart=True)
             return
         ends_clause = word and raw.endswith(_ENDS)
         if inside or word in ADVERBS:
@@ -269,7 +269,7 @@ def _find_distant_links(name: Name) -> Iterator[Link]:
         if raw[0] == "(" or word in _PREPOSITIONS or word.startswith(_ELIDED):
             continue
         if not adjacent:
-            yield Link("", token.start(), apart=False)
+            yield ValueLink("", token.start(), apart=False)
         if ends_clause or not name.word.startswith(_ROMANCE):
             return
 

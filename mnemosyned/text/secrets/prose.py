@@ -23,9 +23,9 @@ from mnemosyned.text.secrets.names import (
     PROSE,
     TOKEN,
     WINDOW_CHARS,
-    Label,
-    Link,
-    Name,
+    SecretLabel,
+    ValueLink,
+    SecretName,
     find_links,
     find_names,
     skip_words,
@@ -82,7 +82,7 @@ _UNLIKELY = re.compile(
 )
 
 
-class Value(NamedTuple):
+class SecretCandidate(NamedTuple):
     """The text after a name, and whether it is in quotation marks."""
 
     text: str
@@ -91,7 +91,7 @@ class Value(NamedTuple):
     quoted: bool
 
 
-def read_value(text: str, start: int) -> Value | None:
+def read_value(text: str, start: int) -> SecretCandidate | None:
     """Return the quotation that begins here, or else the run of characters."""
     if quotation := _read_quotation(text, start):
         return quotation
@@ -106,14 +106,14 @@ def read_value(text: str, start: int) -> Value | None:
         words = words[: following.start()]
     if following or run.end() < start + JUDGED_CHARS:
         words = words.rstrip(CLOSING)
-    return _unquoted(words, start + quotes) if words else None
+    return _unquoted_value(words, start + quotes) if words else None
 
 
-def _unquoted(words: str, begin: int) -> Value:
-    return Value(words, begin, begin + len(words), quoted=False)
+def _unquoted_value(words: str, begin: int) -> SecretCandidate:
+    return SecretCandidate(words, begin, begin + len(words), quoted=False)
 
 
-def _read_quotation(text: str, start: int) -> Value | None:
+def _read_quotation(text: str, start: int) -> SecretCandidate | None:
     closing = _QUOTES.get(text[start : start + 1])
     if not closing:
         return None
@@ -125,16 +125,16 @@ def _read_quotation(text: str, start: int) -> Value | None:
     inside = line[:end]
     begin = start + 1 + len(inside) - len(inside.lstrip())
     inside = inside.strip()
-    return Value(inside, begin, begin + len(inside), quoted=True)
+    return SecretCandidate(inside, begin, begin + len(inside), quoted=True)
 
 
-def extend_value(text: str, value: Value) -> Value:
-    """Return the value up to its end, if it is longer than the part that was judged."""
+def extend_value(text: str, value: SecretCandidate) -> SecretCandidate:
+    """Return a value up to its end, if it is longer than the judged part."""
     if value.quoted or len(value.text) < JUDGED_CHARS - QUOTES_MAX:
         return value
     remainder = _REST.match(text, value.stop)
     stop = remainder.end() if remainder else value.stop
-    return _unquoted(text[value.start : stop].rstrip(CLOSING), value.start)
+    return _unquoted_value(text[value.start : stop].rstrip(CLOSING), value.start)
 
 
 def is_possible(value: str) -> bool:
@@ -165,16 +165,11 @@ def is_random(value: str, least: int) -> bool:
     parts = filter(None, _SPLIT.split(value))
     if all(part.isalpha() or part.isdigit() for part in parts):
         return False
-    return _entropy(value) >= ENTROPY_MIN
+    shares = [value.count(char) / len(value) for char in set(value)]
+    return -sum(share * log2(share) for share in shares) >= ENTROPY_MIN  # Shannon
 
 
-def _entropy(text: str) -> float:
-    """Return Shannon's entropy of the characters of a text, in bits per character."""
-    shares = [text.count(char) / len(text) for char in set(text)]
-    return -sum(share * log2(share) for share in shares)
-
-
-def read_passphrase(text: str, start: int, *, named: bool) -> Value | None:
+def read_passphrase(text: str, start: int, *, named: bool) -> SecretCandidate | None:
     """Return the words from here to the end of a sentence, if they can be a passphrase."""
     limit = start + PHRASE_CHARS_MAX
     match = _WORDS.match(text, start, limit)
@@ -187,15 +182,9 @@ def read_passphrase(text: str, start: int, *, named: bool) -> Value | None:
     if named:
         plausible = len(words) in PHRASE_WORDS and low[1] not in PROSE
     else:
-        plausible = words == low and _is_bare_phrase(words)
-    return _unquoted(match[0], start) if plausible else None
-
-
-def _is_bare_phrase(words: list[str]) -> bool:
-    """Tell whether words in lower case are a phrase and no sentence."""
-    if len(words) not in BARE_PHRASE_WORDS or min(map(len, words)) <= 2:
-        return False
-    return _NO_PHRASE.isdisjoint(words)
+        is_bare = len(words) in BARE_PHRASE_WORDS and min(map(len, words)) > 2
+        plausible = words == low and is_bare and _NO_PHRASE.isdisjoint(words)
+    return _unquoted_value(match[0], start) if plausible else None
 
 
 KEY_CHARS_MIN = 8
@@ -239,14 +228,14 @@ _UNIT = "年月日号號時时分秒桁位個个回次件人円元년월일시�
 """Units of scripts without spaces: `2026年` is no code."""
 
 
-def _code(pattern: str) -> re.Pattern[str]:
+def _compile_code(pattern: str) -> re.Pattern[str]:
     """Compile the pattern of a code, which ends with its word and before no unit."""
     return re.compile(ending_at_unspaced(pattern, end=f"{WORD_END}(?![{_UNIT}])"))
 
 
-_CODE = _code(r"[#*]?[A-Z]?\d{2,8}[A-Z]?\d{0,4}[#*]?(?![\w@%])(?![.,:/-]\d)")
-_GROUPS = _code(r"\d{1,3}(?:[ .-]\d{1,3}){2,5}(?![\w-])")
-_LOGIN_CODE = _code(
+_CODE = _compile_code(r"[#*]?[A-Z]?\d{2,8}[A-Z]?\d{0,4}[#*]?(?![\w@%])(?![.,:/-]\d)")
+_GROUPS = _compile_code(r"\d{1,3}(?:[ .-]\d{1,3}){2,5}(?![\w-])")
+_LOGIN_CODE = _compile_code(
     r"\d{3}[ -]\d{3}(?!\w)|\d{4,8}(?![\w-])(?![.,:/]\d)"
     r"|(?=[a-zA-Z-]{0,30}\d)[a-zA-Z0-9]{3,12}(?:-[a-zA-Z0-9]{3,12}){1,6}(?!\w)"
     r"|(?=[A-Z]{0,60}[2-7])[A-Z2-7]{16,64}(?!\w)|[A-Z2-7]{32,64}(?!\w)"
@@ -277,59 +266,61 @@ def find_by_name(text: str) -> Iterator[Secret]:
             yield secret
 
 
-def _passwords(name: Name) -> Iterator[Secret]:
-    """Yield a password and those it replaced or that replaced it."""
+def _find_passwords(name: SecretName) -> Iterator[Secret]:
+    """Yield a password, its predecessor and its successors."""
     text = name.text
     if change := _changed_values(name):
-        yield from (_password(text, value) for value in change)
+        yield from (_password_secret(text, value) for value in change)
         return
     for link in islice(find_links(name), LINKS_MAX):
         if value := _password_value(name, link):
-            secret = _password(text, value)
+            secret = _password_secret(text, value)
             yield secret
-            yield from _successors(name, secret.stop)
+            yield from _find_successors(name, secret.stop)
             return
-    if earlier := _strong(_value_before(name)):
-        yield _password(text, earlier)
+    if earlier := _strong_or_none(_value_before(name)):
+        yield _password_secret(text, earlier)
 
 
-def _password_value(name: Name, link: Link) -> Value | None:
+def _password_value(name: SecretName, link: ValueLink) -> SecretCandidate | None:
     """Return the password or passphrase at a link."""
-    short = name.label is Label.PASS
-    value = _phrase(name, link) or read_value(name.text, link.start)
+    short = name.label is SecretLabel.PASS
+    value = _passphrase_at(name, link) or read_value(name.text, link.start)
     if value and _is_password(name.text, value, link, short=short):
         return value
     return None
 
 
-def _password(text: str, value: Value) -> Secret:
+def _password_secret(text: str, value: SecretCandidate) -> Secret:
     value = extend_value(text, value)
     return Secret(DetailKind.PASSWORD, value.start, value.stop)
 
 
-def _strong(value: Value | None) -> Value | None:
+def _strong_or_none(value: SecretCandidate | None) -> SecretCandidate | None:
     """Return a value that looks like a password by itself, else None."""
     if value is None or not is_possible(value.text):
         return None
     return value if is_strong(value.text) else None
 
 
-def _phrase(name: Name, link: Link) -> Value | None:
+def _passphrase_at(name: SecretName, link: ValueLink) -> SecretCandidate | None:
     """Return the passphrase at a link: after a colon, or after a name that announces one."""
-    named = name.label is Label.PHRASE
+    named = name.label is SecretLabel.PHRASE
     announced = link.sign != "" if named else link.sign == ":"
-    if announced and name.label is not Label.PASS:
+    if announced and name.label is not SecretLabel.PASS:
         return read_passphrase(name.text, link.start, named=named)
     return None
 
 
-def _is_password(text: str, value: Value, link: Link, *, short: bool) -> bool:
+def _is_password(
+    text: str, value: SecretCandidate, link: ValueLink, *, short: bool
+) -> bool:
     """Tell whether the value after "password:" or "the password is" is one, and no plain word."""
     words, quoted = value.text, value.quoted
     if not is_possible(words.replace(" ", "") if quoted else words):
         return False
     if link.sign:
-        distinct = _is_distinct(value)
+        distinct = " " in words or is_strong(words) or (quoted and not words.isdigit())
         return distinct or (not short and _is_bare_password(text, value, link))
     adjacent = text[link.start - 1].isspace() and text[link.start - 2] != ","
     if quoted and adjacent:
@@ -337,14 +328,7 @@ def _is_password(text: str, value: Value, link: Link, *, short: bool) -> bool:
     return is_strong(words, signs="!#$%&*+@^~?")
 
 
-def _is_distinct(value: Value) -> bool:
-    """Tell whether a value is a phrase, a strong password or a quoted word."""
-    if " " in value.text or is_strong(value.text):
-        return True
-    return value.quoted and not value.text.isdigit()
-
-
-def _is_bare_password(text: str, value: Value, link: Link) -> bool:
+def _is_bare_password(text: str, value: SecretCandidate, link: ValueLink) -> bool:
     """Tell whether a number or a word alone is where a password should be."""
     words = value.text
     after_colon = link.sign == ":"
@@ -361,7 +345,7 @@ def _is_bare_password(text: str, value: Value, link: Link) -> bool:
     return ends and not link.apart
 
 
-def _changed_values(name: Name) -> tuple[Value, Value] | None:
+def _changed_values(name: SecretName) -> tuple[SecretCandidate, SecretCandidate] | None:
     """Return the old and the new value of "from A to B"."""
     text, low, end = name.text, name.low, name.end
     start = skip_words(low, end, min(end + WINDOW_CHARS, len(low)), _CHANGES)
@@ -376,10 +360,12 @@ def _changed_values(name: Name) -> tuple[Value, Value] | None:
     after = read_value(text, new.start())
     if before is None or after is None:
         return None
-    return (before, after) if _strong(before) or _strong(after) else None
+    return (
+        (before, after) if _strong_or_none(before) or _strong_or_none(after) else None
+    )
 
 
-def _successors(name: Name, stop: int) -> Iterator[Secret]:
+def _find_successors(name: SecretName, stop: int) -> Iterator[Secret]:
     """Yield the values that replaced a password: "…, now it is X"."""
     text, low = name.text, name.low
     for _ in range(CHANGES_MAX):
@@ -390,14 +376,14 @@ def _successors(name: Name, stop: int) -> Iterator[Secret]:
         between = low[stop:start].replace(",", " ").split()
         if COPULAS.isdisjoint(between) or _AND_NOW.isdisjoint(between):
             return
-        value = _strong(read_value(text, start))
+        value = _strong_or_none(read_value(text, start))
         if value is None:
             return
-        yield _password(text, value)
+        yield _password_secret(text, value)
         stop = value.stop
 
 
-def _value_before(name: Name) -> Value | None:
+def _value_before(name: SecretName) -> SecretCandidate | None:
     """Return the value of "use X as the password" or "X is my password"."""
     if not name.spaced:
         return None
@@ -413,16 +399,20 @@ def _value_before(name: Name) -> Value | None:
     return None
 
 
-def _keys(name: Name) -> Iterator[Secret]:
+def _find_keys(name: SecretName) -> Iterator[Secret]:
     """Yield an API key, a token or a secret: a random value."""
-    kind = DetailKind.TOKEN if name.label is Label.TOKEN else DetailKind.API_KEY
+    kind = DetailKind.TOKEN if name.label is SecretLabel.TOKEN else DetailKind.API_KEY
     if value := _key_value(name):
         yield Secret(kind, value.start, value.stop)
 
 
-def _key_value(name: Name) -> Value | None:
-    """Return the random value after a name, or before one that says what it opens."""
-    if _is_bare_key(name):
+def _key_value(name: SecretName) -> SecretCandidate | None:
+    """Return the random value after a name, or before a name that says what the key opens."""
+    before = max(0, name.start - 16)
+    is_bare = name.label is SecretLabel.KEY and not _NAMED.search(
+        name.low, before, name.start
+    )
+    if is_bare:  # no word before "key" says what it opens
         return _linked_key(name, BARE_KEY_CHARS_MIN, bare=True)
     if value := _linked_key(name, KEY_CHARS_MIN, bare=False):
         return value
@@ -432,7 +422,9 @@ def _key_value(name: Name) -> Value | None:
     return None
 
 
-def _linked_key(name: Name, chars_min: int, *, bare: bool) -> Value | None:
+def _linked_key(
+    name: SecretName, chars_min: int, *, bare: bool
+) -> SecretCandidate | None:
     """Return the random value after a name, up to its end."""
     text = name.text
     for link in islice(find_links(name), LINKS_MAX):
@@ -444,14 +436,7 @@ def _linked_key(name: Name, chars_min: int, *, bare: bool) -> Value | None:
     return None
 
 
-def _is_bare_key(name: Name) -> bool:
-    """Tell whether no word before "key" says what it opens."""
-    if name.label is not Label.KEY:
-        return False
-    return not _NAMED.search(name.low, max(0, name.start - 16), name.start)
-
-
-def _random_value(text: str, link: Link, chars_min: int) -> Value | None:
+def _random_value(text: str, link: ValueLink, chars_min: int) -> SecretCandidate | None:
     value = read_value(text, link.start)
     if value is None:
         return None
@@ -461,20 +446,20 @@ def _random_value(text: str, link: Link, chars_min: int) -> Value | None:
     return value if is_random(value.text, chars_min) else None
 
 
-def _bearer_tokens(name: Name) -> Iterator[Secret]:
+def _find_bearer_tokens(name: SecretName) -> Iterator[Secret]:
     """Yield the token of an HTTP header."""
     if value := _BEARER_VALUE.match(name.text, name.end):
         yield Secret(DetailKind.TOKEN, *value.span("value"))
 
 
-def _key_at(text: str, start: int, chars: int | None) -> Value:
+def _key_at(text: str, start: int, chars: int | None) -> SecretCandidate:
     """Return the characters from here on that keys consist of."""
     run = _KEY_VALUE.match(text, start, len(text) if chars is None else start + chars)
     words = run[0].rstrip(".") if run else ""
-    return Value(words, start, start + len(words), quoted=False)
+    return SecretCandidate(words, start, start + len(words), quoted=False)
 
 
-def _codes(name: Name) -> Iterator[Secret]:
+def _find_codes(name: SecretName) -> Iterator[Secret]:
     """Yield a PIN or the code of a door."""
     of_card = name.word.startswith(("cv", "pr", "cr", "kart"))
     least = CHECK_DIGITS if of_card else CODE_DIGITS_MIN
@@ -486,7 +471,7 @@ def _codes(name: Name) -> Iterator[Secret]:
                 return
 
 
-def _combinations(name: Name) -> Iterator[Secret]:
+def _find_combinations(name: SecretName) -> Iterator[Secret]:
     """Yield the combination of a lock."""
     for link in find_links(name):
         if value := _GROUPS.match(name.text, link.start):
@@ -494,24 +479,20 @@ def _combinations(name: Name) -> Iterator[Secret]:
             return
 
 
-def _login_codes(name: Name) -> Iterator[Secret]:
+def _find_login_codes(name: SecretName) -> Iterator[Secret]:
     """Yield a code for one login, or a list of recovery codes."""
     for link in find_links(name):
-        codes = list(islice(_code_spans(name.text, link.start), CODES_MAX))
-        yield from (Secret(DetailKind.LOGIN_CODE, *span) for span in codes)
+        codes, start = 0, link.start
+        while codes < CODES_MAX and (code := _LOGIN_CODE.match(name.text, start)):
+            yield Secret(DetailKind.LOGIN_CODE, *code.span())
+            codes += 1
+            separator = _NEXT_CODE.match(name.text, code.end())
+            start = separator.end() if separator else code.end()
         if codes:
             return
 
 
-def _code_spans(text: str, start: int) -> Iterator[tuple[int, int]]:
-    """Yield the positions of the codes of a list that begins here."""
-    while code := _LOGIN_CODE.match(text, start):
-        yield code.span()
-        separator = _NEXT_CODE.match(text, code.end())
-        start = separator.end() if separator else code.end()
-
-
-def _seeds(name: Name) -> Iterator[Secret]:
+def _find_seed_phrases(name: SecretName) -> Iterator[Secret]:
     """Yield the words of a wallet: twelve to twenty-four, in threes."""
     run = _SEED.match(name.text, name.end)
     if run is None or not PROSE.isdisjoint(run["words"].split(" ")):
@@ -522,7 +503,7 @@ def _seeds(name: Name) -> Iterator[Secret]:
     yield Secret(DetailKind.SEED_PHRASE, start, start + len(kept))
 
 
-def _answers(name: Name) -> Iterator[Secret]:
+def _find_answers(name: SecretName) -> Iterator[Secret]:
     """Yield the answer to a security question."""
     around = name.low[max(0, name.start - 60) : name.end + 40]
     if name.word == "answer" and "security" not in around:
@@ -533,34 +514,34 @@ def _answers(name: Name) -> Iterator[Secret]:
         if value is None or value.text.lower() in PROSE:
             continue
         if is_possible(value.text):
-            yield _password(text, value)
+            yield _password_secret(text, value)
             return
 
 
-def _logins(name: Name) -> Iterator[Secret]:
+def _find_logins(name: SecretName) -> Iterator[Secret]:
     """Yield the password of "credentials: user / password"."""
     text = name.text
     for link in find_links(name):
         slash = _AFTER_SLASH.match(text, link.start)
         if slash is None or link.sign != ":":
             continue
-        if value := _strong(read_value(text, slash.end())):
-            yield _password(text, value)
+        if value := _strong_or_none(read_value(text, slash.end())):
+            yield _password_secret(text, value)
             return
 
 
-_RULES: dict[Label, Callable[[Name], Iterator[Secret]]] = {
-    Label.PASSWORD: _passwords,
-    Label.PHRASE: _passwords,
-    Label.PASS: _passwords,
-    Label.CODE: _codes,
-    Label.COMBINATION: _combinations,
-    Label.LOGIN_CODE: _login_codes,
-    Label.SEED: _seeds,
-    Label.ANSWER: _answers,
-    Label.LOGIN: _logins,
-    Label.KEY: _keys,
-    Label.NAMED_KEY: _keys,
-    Label.TOKEN: _keys,
-    Label.BEARER: _bearer_tokens,
+_RULES: dict[SecretLabel, Callable[[SecretName], Iterator[Secret]]] = {
+    SecretLabel.PASSWORD: _find_passwords,
+    SecretLabel.PHRASE: _find_passwords,
+    SecretLabel.PASS: _find_passwords,
+    SecretLabel.CODE: _find_codes,
+    SecretLabel.COMBINATION: _find_combinations,
+    SecretLabel.LOGIN_CODE: _find_login_codes,
+    SecretLabel.SEED: _find_seed_phrases,
+    SecretLabel.ANSWER: _find_answers,
+    SecretLabel.LOGIN: _find_logins,
+    SecretLabel.KEY: _find_keys,
+    SecretLabel.NAMED_KEY: _find_keys,
+    SecretLabel.TOKEN: _find_keys,
+    SecretLabel.BEARER: _find_bearer_tokens,
 }
