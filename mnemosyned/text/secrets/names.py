@@ -135,7 +135,8 @@ _SUFFIX = re.compile(r"(?:s\b|_\w{1,30})?")
 _LONGER = re.compile(r"[a-z]|[./#]\w")
 """Follows a name that is part of a longer word or of a path."""
 _BOUNDED = frozenset(SecretLabel) - {
-    SecretLabel.PASSWORD, SecretLabel.PHRASE, SecretLabel.KEY, SecretLabel.NAMED_KEY, SecretLabel.TOKEN, SecretLabel.BEARER,
+    SecretLabel.PASSWORD, SecretLabel.PHRASE, SecretLabel.KEY, SecretLabel.NAMED_KEY,
+    SecretLabel.TOKEN, SecretLabel.BEARER,
 }  # fmt: skip
 """Labels whose names must begin a word: "shopping" has "pin", "encode" has "code"."""
 _COLON_ONLY = ("pass", "psk")
