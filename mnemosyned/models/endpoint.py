@@ -205,20 +205,20 @@ _REJECTED_REQUEST_STATUSES = {
 log = logger()
 
 
-class _Message(msgspec.Struct):
+class _ChatMessage(msgspec.Struct):
     content: str | None = None
 
 
-class _Choice(msgspec.Struct):
-    message: _Message
+class _ChatChoice(msgspec.Struct):
+    message: _ChatMessage
 
 
-class _Answer(msgspec.Struct):
-    choices: Annotated[list[_Choice], msgspec.Meta(min_length=1)]
+class _ChatAnswer(msgspec.Struct):
+    choices: Annotated[list[_ChatChoice], msgspec.Meta(min_length=1)]
 
 
 # Built at import: at the first use, two threads that decode would crash the process.
-_ANSWERS = msgspec.json.Decoder(_Answer)
+_ANSWERS = msgspec.json.Decoder(_ChatAnswer)
 
 
 class _Retryable(Exception):
@@ -256,7 +256,7 @@ class EndpointModel(TextModel):
         self._key = key
         self._calls = threading.Lock()
         self._state = threading.Lock()
-        self._current: _Call | None = None
+        self._current: _EndpointCall | None = None
         if key and not self._address.tls and not local_only:
             log.warning("key_sent_in_clear", host=self._address.host)
 
@@ -283,7 +283,9 @@ class EndpointModel(TextModel):
         if self._model:
             body["model"] = self._model
         with self._calls:
-            call = _Call(self._address, self._headers(), self._time_limit_s, self.name)
+            call = _EndpointCall(
+                self._address, self._headers(), self._time_limit_s, self.name
+            )
             with self._state:
                 self._current = call
             try:
@@ -305,7 +307,7 @@ class EndpointModel(TextModel):
         return headers
 
 
-class _Call:
+class _EndpointCall:
     """One call of the endpoint, with its retries and time limit; it can be abandoned."""
 
     def __init__(

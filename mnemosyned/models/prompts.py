@@ -1,7 +1,4 @@
-"""Prompts for summaries, and the removal of what models wrap around an answer.
-
-Reasoning, greetings, template marks.
-"""
+"""Prompts for summaries, and removal of the reasoning, greetings and marks around an answer."""
 
 from __future__ import annotations
 
@@ -70,17 +67,17 @@ def retell_messages(speaker: str, sentence: str) -> list[Message]:
             "role": "user",
             "content": f"{line}\n\n{_RETELL.format(speaker=neutralize_line(speaker))}",
         },
-        {"role": "assistant", "content": retold_opening(speaker)},
+        {"role": "assistant", "content": retelling_opening(speaker)},
     ]
 
 
-def retold_opening(speaker: str) -> str:
-    """Return the words that a small model's answer goes on from."""
+def retelling_opening(speaker: str) -> str:
+    """Return the begun answer that a small model continues."""
     return f"{neutralize_line(speaker)} said that"
 
 
 def combine_messages(summaries: Sequence[str], *, chars_max: int) -> list[Message]:
-    """Write the request to make one summary of partial ones, in their order."""
+    """Write the request to combine partial summaries into one, in their order."""
     blocks = "\n".join(
         render_partial_summary(text, at) for at, text in enumerate(summaries, start=1)
     )
@@ -93,10 +90,10 @@ def retry_messages(
     ungrounded: Sequence[str],
     otherwise: Sequence[str] = (),
 ) -> list[Message]:
-    """Repeat a request, naming the faults of the first answer.
+    """Repeat a request with the faults of the first answer.
 
-    `ungrounded` are values that no source has, `otherwise` words for what else was wrong, such
-    as "too long". The first answer itself is left out: it would take up room, and be copied.
+    `ungrounded` are values of no source, `otherwise` names other faults, such as "too long". The
+    first answer itself is left out: it would take up room, and be copied.
     """
     given = "summaries" if "<summary part=" in messages[-1]["content"] else "memories"
     named = [quote_item(item) for item in ungrounded[:ITEMS_MAX]]
@@ -216,6 +213,15 @@ _PAIRS = {
     "『": "』",
     "„": "“",
 }
+_CONTINUES = re.compile(r"\A[a-zа-яäöüéñ]")
+"""Lower-case letter: "Sure, they said" is a sentence of the summary."""
+
+_ITSELF = re.compile(
+    r"summar|overview|recap|consolidat|condensed|concise|compress|memor|key (?:facts|points)"
+    r"|zusammenfass|übersicht|resum|résum|riassunt|riepilog|samenvatting"
+    r"|свод|резюме|кратк|итог|要約|まとめ|摘要|总结|總結|概要|요약",
+    re.IGNORECASE,
+)
 
 
 def clean_answer(output: str) -> str:
@@ -232,7 +238,7 @@ def clean_answer(output: str) -> str:
 
 
 def trim_to_sentence(text: str) -> str:
-    """Trim a text cut short to its last whole sentence, if that leaves most of it."""
+    """Trim a truncated text to its last whole sentence, unless that loses half of it."""
     ends = [match.end() for match in _SENTENCE_END.finditer(text)]
     return text[: ends[-1]].rstrip() if ends and ends[-1] > len(text) // 2 else text
 
@@ -243,44 +249,21 @@ def _unwrap(text: str) -> str:
     fence = _FENCE.match(text)
     if fence:
         return fence[1].strip()
-    if len(text) > 1 and _PAIRS.get(text[0]) == text[-1] and not _closes_early(text):
-        return text[1:-1].strip()
+    if len(text) > 1 and _PAIRS.get(text[0]) == text[-1]:
+        inner = text[1:-1]
+        if text[0] not in inner and text[-1] not in inner:  # unlike `"A" and "B"`
+            return inner.strip()
     affirmed = _AFFIRMED.match(text)
-    if affirmed and _introduces(text[affirmed.end() :]):
-        text = text[affirmed.end() :]
+    rest = text[affirmed.end() :] if affirmed else ""
+    if rest and (
+        _PREAMBLE.match(rest) or _HEADING.match(rest) or not _CONTINUES.match(rest)
+    ):
+        text = rest
     preamble = _PREAMBLE.match(text)
     if (
         preamble
         and preamble.end() <= PREAMBLE_CHARS_MAX
-        and _speaks_of_itself(preamble[0])
+        and _ITSELF.search(preamble[0])
     ):
         return text[preamble.end() :].strip()
     return _HEADING.sub("", text).strip()
-
-
-def _closes_early(text: str) -> bool:
-    """Whether the first quotation mark closes before the end: `"A" and "B"`."""
-    inner = text[1:-1]
-    return text[0] in inner or text[-1] in inner
-
-
-def _introduces(rest: str) -> bool:
-    """Whether what follows "Sure!" is talk of the summary, or the summary after a line break."""
-    return bool(
-        _PREAMBLE.match(rest) or _HEADING.match(rest) or not _CONTINUES.match(rest)
-    )
-
-
-_CONTINUES = re.compile(r"\A[a-zа-яäöüéñ]")
-"""Lower-case letter: "Sure, they said" is a sentence of the summary."""
-
-_ITSELF = re.compile(
-    r"summar|overview|recap|consolidat|condensed|concise|compress|memor|key (?:facts|points)"
-    r"|zusammenfass|übersicht|resum|résum|riassunt|riepilog|samenvatting"
-    r"|свод|резюме|кратк|итог|要約|まとめ|摘要|总结|總結|概要|요약",
-    re.IGNORECASE,
-)
-
-
-def _speaks_of_itself(preamble: str) -> bool:
-    return _ITSELF.search(preamble) is not None

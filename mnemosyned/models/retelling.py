@@ -1,6 +1,4 @@
-"""Summaries with a small model.
-
-An extract retold in the model's words, sentence by sentence, where they are grounded.
+"""Summaries with a small model: an extract retold sentence by sentence where it is grounded.
 
 The model is asked about one sentence of the extract at a time. Its words take that sentence's
 place only if they lose no word by which the summary could be found, so that the summary never
@@ -18,7 +16,7 @@ from mnemosyned.errors import SummarizerFailed
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.engine_ports import TextModel
 from mnemosyned.memory.values import MemoryRecord
-from mnemosyned.models.prompts import clean_answer, retell_messages, retold_opening
+from mnemosyned.models.prompts import clean_answer, retell_messages, retelling_opening
 from mnemosyned.summary.grounding.claims import (
     ADDRESS,
     SUBJECTS,
@@ -36,11 +34,11 @@ from mnemosyned.text.tokens import UNTELLING_KINDS, tokens
 WORDS_MIN = 5
 """A shorter sentence is not worth a question."""
 SUBJECT_WITHIN = 4
-"""Words within which somebody who speaks of themselves says so: "Last week I …"."""
+"""Number of first words in which a statement about its speaker has "I": "Last week I …"."""
 ASKED_MAX = 120
-"""Maximum sentences of one group that the model is asked about."""
+"""Maximum number of questions to the model about one group."""
 SPOKEN_ROLES = {"user": "The user", "assistant": "The assistant"}
-"""Roles that are not names, as a summary calls them."""
+"""Names in a summary for roles that are no names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,20 +46,19 @@ class Passage:
     """A sentence of the extract."""
 
     text: str
-    """As the extract has it, relative dates resolved."""
-    said: str
-    """As it was said; empty where the extract has shortened it."""
+    """Text in the extract, with resolved relative dates."""
+    original: str
+    """Text in the memory; empty if the extract has shortened it."""
     role: str
     named: bool
-    """Whether its line names the role."""
+    """True if its line names the role."""
     line: int
     memory: MemoryRecord | None = None
-    """The memory that it is from."""
 
 
 @dataclass(frozen=True, slots=True)
 class Retelling:
-    """Lines of a summary, and how much of them a model wrote."""
+    """Lines of a summary, and the share that a model wrote."""
 
     lines: tuple[str, ...]
     model_share: float
@@ -70,39 +67,34 @@ class Retelling:
     """Sentences in the model's words."""
 
 
-def passages(
+def split_passages(
     memories: Sequence[MemoryRecord], lines: Sequence[str], zone: tzinfo
 ) -> list[Passage]:
-    """Take the lines of an extract apart again: who said which sentence when."""
-    said = _sentences_said(memories, zone)
+    """Return the sentences of an extract with their memories and speakers."""
+    originals: dict[str, tuple[MemoryRecord, str]] = {}
+    for memory in memories:
+        moment = in_zone(memory.created_at, zone)
+        for sentence, _ in sentences(memory.content):
+            dated = formatting.annotate_relative_dates(sentence, moment)
+            short = without_opener(dated)
+            originals.setdefault(dated, (memory, sentence))
+            originals.setdefault(short, (memory, without_opener(sentence)))
     roles = [role for role in dict.fromkeys(m.role for m in memories) if role]
     result: list[Passage] = []
     for number, line in enumerate(lines):
         named = next((role for role in roles if line.startswith(f"{role}: ")), "")
         text = line.removeprefix(f"{named}: ") if named else line
         for sentence, _ in sentences(text):
-            memory, plain = said.get(sentence, (None, ""))
-            role = memory.role if memory else named
-            result.append(Passage(sentence, plain, role, bool(named), number, memory))
-    return result
-
-
-def _sentences_said(
-    memories: Sequence[MemoryRecord], zone: tzinfo
-) -> dict[str, tuple[MemoryRecord, str]]:
-    """Return every sentence as an extract writes it, with its memory and its own words."""
-    result: dict[str, tuple[MemoryRecord, str]] = {}
-    for memory in memories:
-        moment = in_zone(memory.created_at, zone)
-        for sentence, _ in sentences(memory.content):
-            dated = formatting.annotate_relative_dates(sentence, moment)
-            result.setdefault(dated, (memory, sentence))
-            result.setdefault(without_opener(dated), (memory, without_opener(sentence)))
+            source, original = originals.get(sentence, (None, ""))
+            role = source.role if source else named
+            result.append(
+                Passage(sentence, original, role, bool(named), number, source)
+            )
     return result
 
 
 def speakers_of(passage: Passage, memories: Sequence[MemoryRecord]) -> Speakers | None:
-    """Return who said a passage, and to whom; None where no name is known."""
+    """Return the speaker and the listener of a passage, or None without a name."""
     names = [spoken_name(role) for role in dict.fromkeys(m.role for m in memories)]
     speaker = spoken_name(passage.role)
     if not speaker:
@@ -112,18 +104,18 @@ def speakers_of(passage: Passage, memories: Sequence[MemoryRecord]) -> Speakers 
 
 
 def spoken_name(role: str) -> str:
-    """Return a role as a summary names it; empty for one that is not a person's name."""
+    """Return the name of a role in a summary, or an empty text if it has none."""
     if role in SPOKEN_ROLES:
         return SPOKEN_ROLES[role]
     return role if role[:1].isupper() and not role.isupper() else ""
 
 
-def worth_asking(passage: Passage) -> bool:
-    """Whether a passage states something of its speaker, which a model may retell."""
-    words = [word.text for word in sentence_words(passage.said)]
+def is_worth_asking(passage: Passage) -> bool:
+    """Tell whether a passage is a statement about its speaker, which a model may retell."""
+    words = [word.text for word in sentence_words(passage.original)]
     if len(words) < WORDS_MIN or SUBJECTS.isdisjoint(words[:SUBJECT_WITHIN]):
         return False
-    return ADDRESS.isdisjoint(words) and not is_unsure(passage.said)
+    return ADDRESS.isdisjoint(words) and not is_unsure(passage.original)
 
 
 def retell(
@@ -133,15 +125,16 @@ def retell(
     chars_max: int,
     zone: tzinfo,
 ) -> Retelling:
-    """Put the model's sentences in the place of passages that they restate in full."""
+    """Replace passages by the model's sentences that restate them in full."""
     texts = [part.text for part in parts]
     counts = Counter(stem for text in texts for stem in _stems(text))
     placed: dict[int, SalvagedClaim] = {}
-    for at, sentence in _agreeing(parts, kept):
-        if _is_leant_on(parts, at):
-            continue
-        dated = _dated(sentence.text, parts[at], zone)
-        left = _dated(sentence.left, parts[at], zone)
+    for at, sentence in _claims_of_one_gender(parts, kept):
+        follows = at + 1 < len(parts) and parts[at + 1].line == parts[at].line
+        if follows and leans_back(parts[at + 1].text):
+            continue  # the next sentence makes no sense on a line of its own
+        dated = _resolve_dates(sentence.text, parts[at], zone)
+        left = _resolve_dates(sentence.left, parts[at], zone)
         stems = _stems(f"{dated} {left}")
         lost = _stems(texts[at]) - stems
         if any(counts[stem] == 1 for stem in lost):
@@ -155,26 +148,16 @@ def retell(
         texts[longest] = parts[longest].text
         del placed[longest]
         lines = _render(parts, texts, placed)
-    return Retelling(tuple(lines), _written_share(lines, placed), len(placed))
-
-
-def _written_share(lines: Sequence[str], placed: Mapping[int, SalvagedClaim]) -> float:
-    """Return the share of the lines that the model wrote."""
     chars = sum(map(len, lines))
     written = sum(sentence.written for sentence in placed.values())
-    return min(written / chars, 1.0) if chars else 0.0
+    share = min(written / chars, 1.0) if chars else 0.0
+    return Retelling(tuple(lines), share, len(placed))
 
 
-def _is_leant_on(parts: Sequence[Passage], at: int) -> bool:
-    """Whether the next sentence of the line cannot be understood on a line of its own."""
-    follows = at + 1 < len(parts) and parts[at + 1].line == parts[at].line
-    return follows and leans_back(parts[at + 1].text)
-
-
-def _agreeing(
+def _claims_of_one_gender(
     parts: Sequence[Passage], kept: Mapping[int, SalvagedClaim]
 ) -> Iterator[tuple[int, SalvagedClaim]]:
-    """Yield the sentences of speakers whom the model calls always "he" or always "she"."""
+    """Yield the claims about speakers whom the model calls always "he" or always "she"."""
     genders: dict[str, set[str]] = {}
     for at, sentence in kept.items():
         if sentence.gender:
@@ -184,8 +167,8 @@ def _agreeing(
             yield at, sentence
 
 
-def _dated(text: str, part: Passage, zone: tzinfo) -> str:
-    """Return a sentence with its relative dates resolved by the time of its memory."""
+def _resolve_dates(text: str, part: Passage, zone: tzinfo) -> str:
+    """Return a sentence with the relative dates resolved by the time of its memory."""
     if part.memory is None:
         return text
     moment = in_zone(part.memory.created_at, zone)
@@ -193,31 +176,31 @@ def _dated(text: str, part: Passage, zone: tzinfo) -> str:
 
 
 def _stems(text: str) -> set[str]:
-    """Return the words by which a text can be found."""
+    """Return the stems by which a search finds a text."""
     return {token.stem for token in tokens(text) if token.kind not in UNTELLING_KINDS}
 
 
 def _render(
-    parts: Sequence[Passage], texts: Sequence[str], told: Mapping[int, SalvagedClaim]
+    parts: Sequence[Passage], texts: Sequence[str], placed: Mapping[int, SalvagedClaim]
 ) -> list[str]:
-    """Join the sentences of one line; name the speaker of the rules' where it changes."""
+    """Join the sentences of a line; begin a new line where the model's text begins or ends."""
     lines: list[str] = []
     previous: tuple[int, bool] | None = None
     for at, (part, text) in enumerate(zip(parts, texts, strict=True)):
-        own = at in told
+        own = at in placed
         if previous == (part.line, own):
             lines[-1] += f" {text}"
         else:
-            lines.append(text if own else _quoted(part, text))
+            lines.append(text if own else _name_speaker(part, text))
         previous = (part.line, own)
-        if own and told[at].left:
-            lines.append(_quoted(part, told[at].left))
+        if own and placed[at].left:
+            lines.append(_name_speaker(part, placed[at].left))
             previous = (part.line, False)
     return lines
 
 
-def _quoted(part: Passage, text: str) -> str:
-    """Return a sentence of the rules, with its speaker where the extract names one."""
+def _name_speaker(part: Passage, text: str) -> str:
+    """Return a sentence with its speaker, if the extract names one."""
     return f"{part.role}: {text}" if part.named else text
 
 
@@ -225,23 +208,23 @@ SMALL_PARAMETERS = 500_000_000
 """A model with fewer weights is asked in few words, about one sentence at a time. One of 135 million
 continues the transcript when given rules; one of 1.1 billion follows some of them."""
 ANSWER_TOKENS = 60
-"""Maximum tokens of a sentence retold."""
+"""Maximum tokens of a retold sentence."""
 TEMPERATURE = 0.0
 
 
 def is_small(model: TextModel) -> bool:
-    """Whether a model is too small for rules in its prompt. Raises `SummarizerFailed`."""
+    """Tell whether a model is too small for rules in its prompt. Raises `SummarizerFailed`."""
     return 0 < model.parameters < SMALL_PARAMETERS
 
 
 class Reteller:
-    """Asks a small model to retell an extract, and keeps what the sources say."""
+    """Asks a small model to retell an extract, and keeps the grounded sentences."""
 
     def __init__(self, model: TextModel) -> None:
         self.asked = 0
-        """Sentences that the model was asked to retell."""
+        """Number of questions to the model."""
         self.kept = 0
-        """Sentences that stand in summaries in its words."""
+        """Number of sentences in the model's words in summaries."""
         self._model = model
 
     def retell(
@@ -254,14 +237,14 @@ class Reteller:
     ) -> Retelling:
         """Return the lines with the model's sentences among them.
 
-        Raises `SummarizerFailed` where it was asked and none of its sentences could be kept.
+        Raises `SummarizerFailed` if the model was asked and no sentence of it could be kept.
         """
-        parts = passages(memories, lines, zone)
+        parts = split_passages(memories, lines, zone)
         asked = self.asked
         kept: dict[int, SalvagedClaim] = {}
         for at, part in enumerate(parts):
             speakers = speakers_of(part, memories)
-            if speakers is None or not worth_asking(part):
+            if speakers is None or not is_worth_asking(part):
                 continue
             if self.asked - asked >= ASKED_MAX:
                 break
@@ -275,12 +258,12 @@ class Reteller:
         return result
 
     def _ask(self, part: Passage, speakers: Speakers) -> list[SalvagedClaim]:
-        """Return the model's sentence for a passage, if its source says it."""
+        """Return the model's sentence for a passage, if the source confirms it."""
         self.asked += 1
         answer = self._model.complete(
-            retell_messages(speakers.speaker, part.said),
+            retell_messages(speakers.speaker, part.original),
             max_tokens=ANSWER_TOKENS,
             temperature=TEMPERATURE,
         )
-        text = f"{retold_opening(speakers.speaker)} {clean_answer(answer)}"
-        return salvage(text, [part.said], speakers)
+        text = f"{retelling_opening(speakers.speaker)} {clean_answer(answer)}"
+        return salvage(text, [part.original], speakers)

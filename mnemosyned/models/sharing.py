@@ -12,7 +12,7 @@ from mnemosyned.errors import EmbedderFailed, SummarizerFailed
 from mnemosyned.memory.engine_ports import Embedder, TextModel
 
 
-class _Ticket:
+class _TurnTicket:
     """A place in a queue."""
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class ModelTurns:
         self.models = tuple(models)
         self._wait_s = wait_s
         self._free = deque(models)
-        self._queues: OrderedDict[int, deque[_Ticket]] = OrderedDict()
+        self._queues: OrderedDict[int, deque[_TurnTicket]] = OrderedDict()
         """Those that wait, by owner; the owner whose turn is next comes first."""
         self._changed = threading.Condition()
         self._is_closed = False
@@ -57,7 +57,7 @@ class ModelTurns:
             model.close()
 
     def _taken(self, owner: int) -> TextModel:
-        ticket = _Ticket()
+        ticket = _TurnTicket()
         ends = time.monotonic() + self._wait_s
         with self._changed:
             if self._free:  # then nobody waits
@@ -84,7 +84,7 @@ class ModelTurns:
             self._queues[owner] = queue
         self._changed.notify_all()
 
-    def _leave(self, owner: int, ticket: _Ticket) -> None:
+    def _leave(self, owner: int, ticket: _TurnTicket) -> None:
         queue = self._queues[owner]
         queue.remove(ticket)
         if not queue:

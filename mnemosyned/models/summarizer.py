@@ -32,7 +32,7 @@ from mnemosyned.summary.extract import (
 )
 from mnemosyned.summary.grounding.check import (
     UNGROUNDED,
-    Fault,
+    GroundingFault,
     Problem,
     check_grounding,
     grounded_sentences,
@@ -44,7 +44,7 @@ RETRY_TEMPERATURE = 0.0
 PROSE_SHARE = 0.6
 """Share of an episode's size that the model is asked for; keywords get the rest."""
 ROOM = 1.5
-"""Factor of that size that keywords may reach, to keep all that the rule-based summary keeps.
+"""Factor of that size up to which keywords may go, to lose nothing of the extractive summary.
 LoCoMo's own summaries, longer than those asked for here, have room for it in 75 of 100 sessions."""
 PART_SHARE = 0.5
 ANSWER_SHARE = 3
@@ -61,13 +61,13 @@ PARTS_MAX = 32
 LEVELS_MAX = 4
 
 _FAULT_WORDS = {
-    Fault.EMPTY: "empty",
-    Fault.TOO_LONG: "too long",
-    Fault.SCRIPT: "not in the language of the input",
-    Fault.LANGUAGE: "not in the language of the input",
-    Fault.REPEATED: "repeating itself",
-    Fault.REFUSED: "not a summary",
-    Fault.UNINFORMATIVE: "too vague: it left out names, values and decisions",
+    GroundingFault.EMPTY: "empty",
+    GroundingFault.TOO_LONG: "too long",
+    GroundingFault.SCRIPT: "not in the language of the input",
+    GroundingFault.LANGUAGE: "not in the language of the input",
+    GroundingFault.REPEATED: "repeating itself",
+    GroundingFault.REFUSED: "not a summary",
+    GroundingFault.UNINFORMATIVE: "too vague: it left out names, values and decisions",
 }
 
 Judge = Callable[[str], Sequence[Problem]]
@@ -76,9 +76,8 @@ Judge = Callable[[str], Sequence[Problem]]
 class ModelSummarizer(Summarizer):
     """Summarizer that checks a model's answer, and fails rather than accept an invention.
 
-    An answer with faults is asked for once more; of the second, the sentences without them are kept.
-
-    The episode is found by no fewer words than a rule-based one.
+    A faulty answer is retried once; of a second faulty answer the grounded sentences are kept. A
+    search finds the episode by at least the words of an extractive one.
     """
 
     def __init__(
@@ -99,9 +98,9 @@ class ModelSummarizer(Summarizer):
         self._reteller = Reteller(model)
 
     def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
-        """Return the model's prose, with index terms for what it leaves out.
+        """Return the model's prose, with index terms for the rest.
 
-        A group too short to be shortened is written by rule, under the rule's name.
+        A group too short to be shortened gets an extractive summary, under that name.
         """
         size = sum(len(memory.content) for memory in memories)
         kept = extract(memories, ratio=self._ratio, zone=self._zone)
@@ -115,9 +114,9 @@ class ModelSummarizer(Summarizer):
                 memories
             )
         if is_small(self._model):
-            return self._retold(memories, kept, budget)
-        told = [memory for memory in memories if memory.content.strip()]
-        composed = _Group(self, told, kept, budget=budget).summary()
+            return self._retell(memories, kept, budget)
+        readable = [memory for memory in memories if memory.content.strip()]
+        composed = _GroupSummary(self, readable, kept, budget=budget).compose()
         self.accepted += 1
         return Summary(
             text=composed.text,
@@ -128,13 +127,13 @@ class ModelSummarizer(Summarizer):
 
     @property
     def sentences(self) -> tuple[int, int]:
-        """How many sentences a small model was asked to retell, and how many were kept."""
+        """Numbers of questions to a small model, and of its sentences that were kept."""
         return self._reteller.asked, self._reteller.kept
 
-    def _retold(
+    def _retell(
         self, memories: Sequence[MemoryRecord], kept: Extract, budget: int
     ) -> Summary:
-        """Return the rules' summary with what a small model says of it in its own words."""
+        """Return the extractive summary with the sentences that a small model retold."""
         try:
             retold = self._reteller.retell(
                 memories,
@@ -160,7 +159,7 @@ class ModelSummarizer(Summarizer):
     def ask(
         self, messages: Sequence[Message], judge: Judge, sources: Sequence[Piece]
     ) -> str:
-        """Return an answer that passes the check, with one retry, or what can be kept of it."""
+        """Return an answer that passes the check, with one retry, or its grounded sentences."""
         text = self._answer(messages, TEMPERATURE)
         problems = judge(text)
         if not problems:
@@ -214,7 +213,7 @@ class ModelSummarizer(Summarizer):
         return trim_to_sentence(text) if cut else text
 
 
-class _Group:
+class _GroupSummary:
     """One group, summarized in one window or in several."""
 
     def __init__(
@@ -234,7 +233,7 @@ class _Group:
             int(budget * PROSE_SHARE), summarizer.answer_tokens * CHARS_PER_TOKEN
         )
 
-    def summary(self) -> ComposedEpisode:
+    def compose(self) -> ComposedEpisode:
         """Return the episode's text and index terms."""
         zone = self._by.zone
         ask = partial(summary_messages, chars_max=self._asked, zone=zone)
@@ -248,11 +247,12 @@ class _Group:
                 f"The group fills {len(found)} windows of {self._by.name}."
             )
         if len(found) == 1:
-            return self._compose(self._by.ask(ask(found[0]), self._judge, self._pieces))
+            answer = self._by.ask(ask(found[0]), self._judge, self._pieces)
+            return self._compose_episode(answer)
         return self._combine([self._summarize_part(part) for part in found])
 
     def _summarize_part(self, part: Sequence[Piece]) -> str:
-        """Summarize one window; a very short one stays as it is."""
+        """Summarize one window; a very short one is returned unchanged."""
         size = sum(len(piece.text) for piece in part)
         if size <= CHARS_MIN:
             return "\n".join(piece.text for piece in part)
@@ -269,9 +269,8 @@ class _Group:
         for _ in range(LEVELS_MAX):
             found = self._windows(summaries, room)
             if len(found) == 1:
-                return self._compose(
-                    self._by.ask(ask(found[0]), self._judge, self._pieces)
-                )
+                answer = self._by.ask(ask(found[0]), self._judge, self._pieces)
+                return self._compose_episode(answer)
             if len(found) >= len(summaries):
                 break
             summaries = [self._merge(window) for window in found]
@@ -312,11 +311,11 @@ class _Group:
     def _judge(self, text: str) -> Sequence[Problem]:
         """Return the problems of the final summary, which must also be informative."""
         problems = self._problems(text, sources=self._pieces, chars_max=self._budget)
-        if problems or self._compose(text).informative:
+        if problems or self._compose_episode(text).informative:
             return problems
-        return (Problem(Fault.UNINFORMATIVE, ""),)
+        return (Problem(GroundingFault.UNINFORMATIVE, ""),)
 
-    def _compose(self, prose: str) -> ComposedEpisode:
+    def _compose_episode(self, prose: str) -> ComposedEpisode:
         return compose_episode(
             self._memories,
             prose.splitlines(),
@@ -328,7 +327,7 @@ class _Group:
 def _retry_request(
     messages: Sequence[Message], problems: Sequence[Problem]
 ) -> list[Message]:
-    """Write the request to retry, with the faults."""
+    """Return the request to retry, with the faults of the first answer."""
     ungrounded = [problem.item for problem in problems if problem.kind in UNGROUNDED]
     otherwise = dict.fromkeys(
         _FAULT_WORDS[problem.kind]

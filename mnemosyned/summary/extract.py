@@ -48,7 +48,7 @@ HEADS_MAX = 12
 WEIGHTS = SelectionWeights()
 
 
-class Selection:
+class StatementSelection:
     """Greedy selection of statements while there is room, by gain for their length.
 
     A statement is selected together with the statements before it that it needs.
@@ -281,7 +281,7 @@ def _select_statements(
     statements: Sequence[Statement], known: Vocabulary, *, chars_max: int
 ) -> list[Statement]:
     """Select the most informative statements, or the beginning of one if none fits."""
-    selection = Selection(statements, known.worth, chars_max=chars_max)
+    selection = StatementSelection(statements, known.worth, chars_max=chars_max)
     readable = [statement for statement in statements if statement.readable]
     selection.fill(readable)
     if selection.kept:
@@ -295,7 +295,9 @@ def _select_statements(
     return [_beginning(ranked[0], chars_max)] if ranked else []
 
 
-def _first_whole(ranked: Sequence[Statement], selection: Selection) -> Statement | None:
+def _first_whole(
+    ranked: Sequence[Statement], selection: StatementSelection
+) -> Statement | None:
     """Return the first statement that fits, whole or cut after a clause."""
     for statement in ranked[:FALLBACK_TRIES_MAX]:
         if statement.needs is not None:

@@ -12,7 +12,7 @@ from itertools import chain, zip_longest
 from mnemosyned.instants import in_zone, shift
 from mnemosyned.memory.periods import Level
 from mnemosyned.memory.values import MemoryRecord
-from mnemosyned.summary.extract import Selection
+from mnemosyned.summary.extract import StatementSelection
 from mnemosyned.summary.keywords import SEPARATOR, joined_terms, select_keywords
 from mnemosyned.summary.statements import (
     SENTENCE_ENDINGS,
@@ -236,7 +236,7 @@ class _Composer:
         elif size <= weights.small_chars:
             room = max(room, min(size, weights.line_chars * len(sources)))
         room = min(room, weights.chars_max)
-        self._selection = Selection(
+        self._selection = StatementSelection(
             reader.statements, self._known.worth, chars_max=room
         )
         self._line_chars_max = (

@@ -234,7 +234,7 @@ class Statement(NamedTuple):
     """Position of the preceding sentence that this one refers to."""
 
 
-class _Origin(NamedTuple):
+class _StatementOrigin(NamedTuple):
     """The memory of a sentence."""
 
     memory: int
@@ -262,7 +262,7 @@ class StatementReader:
         if formatting.may_have_relative_dates(memory.content):
             said = in_zone(memory.created_at, self._zone)
         role = " ".join(memory.role.split())
-        origin = _Origin(index, role, 0.5 + memory.importance)
+        origin = _StatementOrigin(index, role, 0.5 + memory.importance)
         last = self.statements[-1] if self.statements else None
         same_speaker = last and role and last.role == role
         before = last.at if last and same_speaker else None
@@ -294,7 +294,10 @@ class StatementReader:
         self.statements.append(statement)
 
     def _add(
-        self, sentence: tuple[str, bool, bool], origin: _Origin, before: int | None
+        self,
+        sentence: tuple[str, bool, bool],
+        origin: _StatementOrigin,
+        before: int | None,
     ) -> None:
         text, starts_line, prose = sentence
         weights = self._weights

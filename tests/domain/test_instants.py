@@ -29,7 +29,7 @@ from mnemosyned.memory.periods import Level, begin_of, closed_before, end_of, ke
 from mnemosyned.models.prompts import render_piece
 from mnemosyned.summary.chunking import whole_piece
 from mnemosyned.summary.extract import ExtractiveSummarizer, compose_episode, extract
-from mnemosyned.summary.grounding.check import Sources
+from mnemosyned.summary.grounding.check import GroundingSources
 from mnemosyned.text.dates import formatting as dates
 from mnemosyned.text.dates.questions import parse_times
 
@@ -170,7 +170,7 @@ def test_memories_of_either_end_are_summarized_and_checked(
     assert all(
         render_piece(piece, zone=zone).startswith("<memory time=") for piece in pieces
     )
-    assert Sources(pieces, zone=zone).numbers
+    assert GroundingSources(pieces, zone=zone).numbers
 
 
 @given(instants, st.sampled_from(LEVELS))

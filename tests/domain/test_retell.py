@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.models.retelling import (
     Retelling,
-    passages,
+    is_worth_asking,
     retell,
     speakers_of,
+    split_passages,
     spoken_name,
-    worth_asking,
 )
 from mnemosyned.summary.grounding.claims import SalvagedClaim, salvage
 
@@ -37,24 +37,26 @@ TALK = [
 
 
 def retold(*answers: tuple[int, str], chars_max: int = 1_000) -> Retelling:
-    parts = passages(TALK, LINES, UTC)
+    parts = split_passages(TALK, LINES, UTC)
     kept: dict[int, SalvagedClaim] = {}
     for at, answer in answers:
         speakers = speakers_of(parts[at], TALK)
         assert speakers
-        kept.update((at, one) for one in salvage(answer, [parts[at].said], speakers))
+        kept.update(
+            (at, one) for one in salvage(answer, [parts[at].original], speakers)
+        )
     return retell(parts, kept, chars_max=chars_max, zone=UTC)
 
 
 def test_an_extract_is_taken_apart_into_who_said_what_in_their_own_words() -> None:
-    parts = passages(TALK, LINES, UTC)
+    parts = split_passages(TALK, LINES, UTC)
 
-    assert [(part.role, part.said) for part in parts] == [
+    assert [(part.role, part.original) for part in parts] == [
         ("Ana", "I ran a charity race yesterday."),
         ("Ben", "I'm keen on pottery - I'd love to sell bowls."),
         ("Ben", "The kiln arrived on Monday."),
     ]
-    assert [worth_asking(part) for part in parts] == [True, True, False]
+    assert [is_worth_asking(part) for part in parts] == [True, True, False]
 
 
 def test_without_a_grounded_sentence_the_lines_are_those_of_the_rules() -> None:
@@ -101,7 +103,7 @@ def test_a_speaker_whom_the_model_calls_he_and_she_keeps_the_words_of_the_rules(
     None
 ):
     talk = [memory("Sam", "I sold my bike. I sold my car to my aunt.")]
-    parts = passages(talk, ["I sold my bike.", "I sold my car to my aunt."], UTC)
+    parts = split_passages(talk, ["I sold my bike.", "I sold my car to my aunt."], UTC)
     kept = {
         0: SalvagedClaim("Sam sold his bike.", 0, 18, "he"),
         1: SalvagedClaim("Sam sold her car to her aunt.", 0, 29, "she"),

@@ -36,7 +36,7 @@ ROW_MAX = 4
 ROW_WORDS_MAX = 8
 
 
-class Fault(StrEnum):
+class GroundingFault(StrEnum):
     """Kind of fault in a summary."""
 
     EMPTY = "empty"
@@ -57,13 +57,13 @@ class Fault(StrEnum):
 
 UNGROUNDED = frozenset(
     (
-        Fault.URL,
-        Fault.EMAIL,
-        Fault.PATH,
-        Fault.IDENTIFIER,
-        Fault.DATE,
-        Fault.NUMBER,
-        Fault.NAME,
+        GroundingFault.URL,
+        GroundingFault.EMAIL,
+        GroundingFault.PATH,
+        GroundingFault.IDENTIFIER,
+        GroundingFault.DATE,
+        GroundingFault.NUMBER,
+        GroundingFault.NAME,
     )
 )
 """Faults of a value that no source contains."""
@@ -73,7 +73,7 @@ UNGROUNDED = frozenset(
 class Problem:
     """One reason to reject a summary."""
 
-    kind: Fault
+    kind: GroundingFault
     item: str
     """Value at fault, as written; never logged, as it may hold a memory's text."""
 
@@ -103,18 +103,21 @@ _REFUSAL = re.compile(
     r"|すみません|抱歉|对不起)",
     re.IGNORECASE,
 )
-_EXACT: tuple[tuple[Fault, re.Pattern[str]], ...] = (
-    (Fault.URL, re.compile(rf"(?<![\w@]){PATTERNS[TokenKind.URL]}", re.IGNORECASE)),
-    (Fault.EMAIL, re.compile(PATTERNS[TokenKind.EMAIL])),
+_EXACT: tuple[tuple[GroundingFault, re.Pattern[str]], ...] = (
     (
-        Fault.PATH,
+        GroundingFault.URL,
+        re.compile(rf"(?<![\w@]){PATTERNS[TokenKind.URL]}", re.IGNORECASE),
+    ),
+    (GroundingFault.EMAIL, re.compile(PATTERNS[TokenKind.EMAIL])),
+    (
+        GroundingFault.PATH,
         re.compile(
             r"(?<![\w/.~-])(?:(?:~|\.{1,2})?(?:/[\w.@+-]+){1,32}/?|[A-Za-z]:\\[^\s\"'<>|]+"
             r"|(?:[\w.@-]+/){1,32}[\w@-]+\.[A-Za-z]\w{0,7}\b)"
         ),
     ),
     (
-        Fault.IDENTIFIER,
+        GroundingFault.IDENTIFIER,
         re.compile(
             r"(?<![\w-])(?:(?=[\w.-]*\d)(?=[\w.-]*[A-Za-z_])[A-Za-z][\w-]*(?:\.[\w-]+)*"
             r"|(?=[\w-]*\d)(?=[\w-]*[A-Za-z])\d+[A-Za-z_][\w-]*\d[\w-]*"
@@ -131,7 +134,7 @@ _EXEMPT_NUMBER_WORDS = frozenset(("two", "first", "second", "half", "both", "pai
 """Number words that are often no figure."""
 
 
-class Sources:
+class GroundingSources:
     """Index of the words, numbers and dates of a group of memories."""
 
     def __init__(self, pieces: Sequence[Piece], *, zone: tzinfo = UTC) -> None:
@@ -205,32 +208,32 @@ def check_grounding(
     """
     text = _normalize(summary).strip()
     if not text or not any(char.isalnum() for char in text):
-        return GroundingResult((Problem(Fault.EMPTY, ""),))
-    too_long = [Problem(Fault.TOO_LONG, f"{len(text)} characters")] * (
+        return GroundingResult((Problem(GroundingFault.EMPTY, ""),))
+    too_long = [Problem(GroundingFault.TOO_LONG, f"{len(text)} characters")] * (
         len(text) > chars_max
     )
     if len(text) > RUNAWAY * chars_max:  # not worth the time of a check
         return GroundingResult(tuple(too_long))
-    known = Sources(sources, zone=zone)
+    known = GroundingSources(sources, zone=zone)
     problems = dict.fromkeys(
         [*too_long, *_shape_problems(text, known), *_value_problems(text, known)]
     )
     return GroundingResult(tuple(problems))
 
 
-def _shape_problems(text: str, known: Sources) -> Iterator[Problem]:
+def _shape_problems(text: str, known: GroundingSources) -> Iterator[Problem]:
     if is_repetitive(text, known.text):
-        yield Problem(Fault.REPEATED, "")
+        yield Problem(GroundingFault.REPEATED, "")
     refusal = _REFUSAL.match(text)
     if refusal and not known.has_value(refusal[0]):
-        yield Problem(Fault.REFUSED, refusal[0])
+        yield Problem(GroundingFault.REFUSED, refusal[0])
     if script := foreign_script(text, known.text):
-        yield Problem(Fault.SCRIPT, script)
+        yield Problem(GroundingFault.SCRIPT, script)
     elif language := foreign_language(text, known.text):
-        yield Problem(Fault.LANGUAGE, language)
+        yield Problem(GroundingFault.LANGUAGE, language)
 
 
-def _value_problems(text: str, known: Sources) -> Iterator[Problem]:
+def _value_problems(text: str, known: GroundingSources) -> Iterator[Problem]:
     """Yield every exact value that is not grounded.
 
     A checked value is blanked out, so that no part of it is read as another kind.
@@ -239,23 +242,25 @@ def _value_problems(text: str, known: Sources) -> Iterator[Problem]:
     yield from _exact_problems(unread, known)
     for mention in find_mentions(unread.text):
         if not known.calendar.has_date(mention) and not known.has_value(mention.text):
-            yield Problem(Fault.DATE, mention.text)
+            yield Problem(GroundingFault.DATE, mention.text)
         unread.blank_out(mention.start, mention.end)
     for number in _ungrounded_numbers(unread.text, known):
-        yield Problem(Fault.NUMBER, number)
+        yield Problem(GroundingFault.NUMBER, number)
     for name in unknown_names(unread.text, known.words, known.folded_text):
-        yield Problem(Fault.NAME, name)
+        yield Problem(GroundingFault.NAME, name)
 
 
-def _exact_problems(unread: _UncheckedText, known: Sources) -> Iterator[Problem]:
+def _exact_problems(
+    unread: _UncheckedText, known: GroundingSources
+) -> Iterator[Problem]:
     """Yield addresses, paths and identifiers that are not grounded."""
     for kind, shape in _EXACT:
         for match in shape.finditer(unread.text):
             value = match[0].rstrip(_TRAILING)
             if value and not known.has_value(value):
-                if kind is Fault.IDENTIFIER and _is_composed(value, known):
+                if kind is GroundingFault.IDENTIFIER and _is_composed(value, known):
                     continue
-                bare = _AROUND_HOST.sub("", value) if kind is Fault.URL else ""
+                bare = _AROUND_HOST.sub("", value) if kind is GroundingFault.URL else ""
                 if not bare or not known.has_value(bare):
                     yield Problem(kind, value)
             unread.blank_out(match.start(), match.start() + len(value))
@@ -272,7 +277,7 @@ class _UncheckedText:
         self.text = f"{self.text[:start]}{blank}{self.text[stop:]}"
 
 
-def _ungrounded_numbers(text: str, known: Sources) -> Iterator[str]:
+def _ungrounded_numbers(text: str, known: GroundingSources) -> Iterator[str]:
     """Yield the numbers, in figures or words, of no source."""
     for figure, readings in numbers(text):
         if known.numbers.isdisjoint(readings):
@@ -330,7 +335,7 @@ def _has_run(words: Sequence[str], size: int) -> bool:
     return False
 
 
-def _is_composed(value: str, known: Sources) -> bool:
+def _is_composed(value: str, known: GroundingSources) -> bool:
     """Tell whether all words and numbers of a compound such as `5-year-old` are in the sources."""
     figures = {digits.lstrip("0") or "0" for digits in re.findall(r"\d+", value)}
     if not figures <= known.numbers:
@@ -351,7 +356,7 @@ def _normalize(text: str) -> str:
     return unicodedata.normalize("NFKC", text).replace("’", "'").replace("‘", "'")
 
 
-OF_THE_WHOLE = frozenset((Fault.UNINFORMATIVE, Fault.TOO_LONG))
+OF_THE_WHOLE = frozenset((GroundingFault.UNINFORMATIVE, GroundingFault.TOO_LONG))
 """Faults that a sentence has only as part of an answer."""
 SHARED_MIN = 0.6
 """Share of a sentence's words that one source must have to be what it is about."""

@@ -11,8 +11,8 @@ from itertools import islice
 
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.summary.records.lines import (
-    Reading,
     RecordLine,
+    RecordReading,
     Rule,
     Sentence,
     Sentences,
@@ -383,7 +383,7 @@ def _failure_messages(form: re.Pattern[str], text: str) -> dict[str, str]:
 
 
 def write_runs(
-    readings: Sequence[Reading[TestRun]], _zone: tzinfo
+    readings: Sequence[RecordReading[TestRun]], _zone: tzinfo
 ) -> Iterator[RecordLine]:
     """Write one line for the runs of each suite."""
     for group in group_by(readings, lambda reading: reading.value.suite).values():

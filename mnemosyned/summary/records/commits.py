@@ -12,8 +12,8 @@ from itertools import takewhile
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.summary.records.lines import (
-    Reading,
     RecordLine,
+    RecordReading,
     Rule,
     collapse,
     enclose,
@@ -111,7 +111,7 @@ _PLAIN_WORDS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Commit:
+class CommitRecord:
     """One commit, without its hash."""
 
     subject: str
@@ -126,13 +126,15 @@ class _ComponentCommit:
     """A commit with its component, memory and day."""
 
     position: int
-    commit: Commit
+    commit: CommitRecord
     component: str
     subject: str
     day: date
 
 
-def read_commits(memory: MemoryRecord, _zone: tzinfo) -> tuple[Commit, ...] | None:
+def read_commits(
+    memory: MemoryRecord, _zone: tzinfo
+) -> tuple[CommitRecord, ...] | None:
     """Return the commits of a memory that is nothing but commits."""
     content = memory.content
     if not _OPENING.match(content) and not _HASH_AT_END.match(content):
@@ -145,7 +147,7 @@ def read_commits(memory: MemoryRecord, _zone: tzinfo) -> tuple[Commit, ...] | No
     return first_reading((_read_log, _read_one_lines, _read_committed), lines)
 
 
-def _read_log(lines: Sequence[str]) -> tuple[Commit, ...] | None:
+def _read_log(lines: Sequence[str]) -> tuple[CommitRecord, ...] | None:
     """Read the output of `git log`: a head over each commit."""
     if not _HEAD.fullmatch(lines[0]):
         return None
@@ -161,7 +163,7 @@ def _read_log(lines: Sequence[str]) -> tuple[Commit, ...] | None:
     return tuple(commit for commit in commits if commit and commit.subject) or None
 
 
-def _read_block(lines: Sequence[str]) -> Commit | None:
+def _read_block(lines: Sequence[str]) -> CommitRecord | None:
     """Read the fields, the indented message and the files of a commit."""
     fields: dict[str, str] = {}
     message: list[str] = []
@@ -177,7 +179,7 @@ def _read_block(lines: Sequence[str]) -> Commit | None:
             return None
     when = fields.get("Date") or fields.get("AuthorDate", "")
     body = [line for line in message[1:] if not _TRAILER.fullmatch(line)]
-    return Commit(
+    return CommitRecord(
         subject="".join(message[:1]),
         author=fields.get("Author", "").partition("<")[0].strip(),
         when=parse_moment(when),
@@ -191,9 +193,9 @@ def _paths_in(text: str) -> list[str]:
     return [match["stat"] or match["status"] for match in _PATH.finditer(text)]
 
 
-def _read_one_lines(lines: Sequence[str]) -> tuple[Commit, ...] | None:
+def _read_one_lines(lines: Sequence[str]) -> tuple[CommitRecord, ...] | None:
     """Read one commit a line, as in `git log --oneline` and from hooks."""
-    commits: list[Commit] = []
+    commits: list[CommitRecord] = []
     paths: list[str] = []
     for line in lines[:COMMITS_PER_MEMORY_MAX]:
         if commits and first_match(_BETWEEN_COMMITS, line):
@@ -216,7 +218,7 @@ def _is_body(lines: Sequence[str]) -> bool:
     return indented and _read_one_line(lines[0]) is not None
 
 
-def _read_one_line(line: str) -> Commit | None:
+def _read_one_line(line: str) -> CommitRecord | None:
     for form in (_STAMPED, _HANDED_ON, _ONE_LINE):
         match = form.fullmatch(line)
         parts = match.groupdict("") if match else {}
@@ -224,7 +226,7 @@ def _read_one_line(line: str) -> Commit | None:
         subject = parts.get("subject") or parts.get("subject_first", "")
         if subject and _looks_like_commit(hash_, subject):
             author = parts.get("author", "").strip()
-            return Commit(subject, author, parse_moment(parts.get("when", "")))
+            return CommitRecord(subject, author, parse_moment(parts.get("when", "")))
     return None
 
 
@@ -237,14 +239,14 @@ def _looks_like_commit(hash_: str, subject: str) -> bool:
     return fits and not (is_sentence and is_prose(subject))
 
 
-def _read_committed(lines: Sequence[str]) -> tuple[Commit, ...] | None:
+def _read_committed(lines: Sequence[str]) -> tuple[CommitRecord, ...] | None:
     """Read the output of `git commit`, the command itself, or a merge."""
     first = lines[0].strip().removeprefix("$ ")
     if _PULL_REQUEST.fullmatch(first):
         title = "".join(lines[1:])  # of the pull request
         if len(lines) > 2 or title.endswith(".") or len(first) > SUBJECT_CHARS_MAX:
             return None
-        return (Commit("; ".join(filter(None, (first, title.strip())))),)
+        return (CommitRecord("; ".join(filter(None, (first, title.strip())))),)
     match = _MESSAGE_OPTION.fullmatch(first) or _COMMITTED.fullmatch(first)
     if not match:
         return None
@@ -253,11 +255,11 @@ def _read_committed(lines: Sequence[str]) -> tuple[Commit, ...] | None:
     if not all(_STAT.fullmatch(line) for line in remaining):
         return None
     paths = tuple(_paths_in("\n".join(remaining)))
-    return (Commit(match["subject"], paths=paths),)
+    return (CommitRecord(match["subject"], paths=paths),)
 
 
 def write_commits(
-    readings: Sequence[Reading[tuple[Commit, ...]]], zone: tzinfo
+    readings: Sequence[RecordReading[tuple[CommitRecord, ...]]], zone: tzinfo
 ) -> Iterator[RecordLine]:
     """Write the commits of each component and day, a few subjects a line."""
     commits = _assign_components(readings, zone)
@@ -271,7 +273,7 @@ def write_commits(
 
 
 def _assign_components(
-    readings: Sequence[Reading[tuple[Commit, ...]]], zone: tzinfo
+    readings: Sequence[RecordReading[tuple[CommitRecord, ...]]], zone: tzinfo
 ) -> list[_ComponentCommit]:
     """Return each commit with its component, or else with a word that subjects share."""
     common = _common_words(
@@ -304,7 +306,7 @@ def _common_words(subjects: Iterable[str]) -> dict[str, int]:
     return {word: rank for rank, word in enumerate(shared[:COMMON_WORDS_MAX])}
 
 
-def _component(commit: Commit, common: dict[str, int]) -> tuple[str, str]:
+def _component(commit: CommitRecord, common: dict[str, int]) -> tuple[str, str]:
     """Return the component of a commit, and its subject without that name."""
     subject = without_hashes(commit.subject)
     if match := _CONVENTIONAL.fullmatch(subject):

@@ -77,7 +77,7 @@ class RecordSummary:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading(Generic[T]):
+class RecordReading(Generic[T]):
     """A memory and the value that a rule read in it."""
 
     position: int
@@ -93,7 +93,7 @@ class Rule(Generic[T]):
     """Name of the kind where lines are left out: "and 14 more commits"."""
     read: Callable[[MemoryRecord, tzinfo], T | None]
     """Reads a memory, or returns None if the whole memory is no such record."""
-    write: Callable[[Sequence[Reading[T]], tzinfo], Iterable[RecordLine]]
+    write: Callable[[Sequence[RecordReading[T]], tzinfo], Iterable[RecordLine]]
     """Writes the lines for all memories that the rule read."""
 
 
@@ -112,7 +112,7 @@ Sentences = tuple[Sentence, ...]
 
 
 def write_sentences(
-    readings: Sequence[Reading[Sentences]], _zone: tzinfo
+    readings: Sequence[RecordReading[Sentences]], _zone: tzinfo
 ) -> Iterator[RecordLine]:
     """Write the sentences of all memories, equal ones once with their count."""
     return merge_equal(

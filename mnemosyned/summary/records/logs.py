@@ -14,8 +14,8 @@ from mnemosyned.instants import in_zone
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.summary.records.data import first_of, parse_json
 from mnemosyned.summary.records.lines import (
-    Reading,
     RecordLine,
+    RecordReading,
     Rule,
     enclose,
     end_line,
@@ -94,7 +94,7 @@ _STAMP_SIGN = re.compile(r"\d\d:\d\d")
 
 
 @dataclass(frozen=True, slots=True)
-class LogEntry:
+class LogLine:
     """One log line: its level, message, unit and time."""
 
     level: str
@@ -105,7 +105,7 @@ class LogEntry:
     """The HTTP status, of a line of an access log."""
 
 
-def read_log(memory: MemoryRecord, _zone: tzinfo) -> tuple[LogEntry, ...] | None:
+def read_log(memory: MemoryRecord, _zone: tzinfo) -> tuple[LogLine, ...] | None:
     """Return the entries of a memory that is nothing but log lines."""
     content = memory.content.strip()
     if content.startswith("{"):
@@ -113,7 +113,7 @@ def read_log(memory: MemoryRecord, _zone: tzinfo) -> tuple[LogEntry, ...] | None
     if not _STAMP_SIGN.search(content, 0, 120):
         return None
     _, lines = split_command(nonblank_lines(content)[:LOG_LINES_MAX])
-    entries: list[LogEntry] = []
+    entries: list[LogLine] = []
     for line in lines:
         if entry := _read_line(line):
             entries.append(entry)
@@ -128,7 +128,7 @@ def read_log(memory: MemoryRecord, _zone: tzinfo) -> tuple[LogEntry, ...] | None
     return tuple(entries)
 
 
-def _read_line(line: str) -> LogEntry | None:
+def _read_line(line: str) -> LogLine | None:
     if match := _ACCESS.fullmatch(line):
         return _read_request(match)
     if match := first_match(_LOG_FORMS, line):
@@ -136,7 +136,7 @@ def _read_line(line: str) -> LogEntry | None:
     return _read_pairs(line) if "level=" in line else None
 
 
-def _read_pairs(line: str) -> LogEntry | None:
+def _read_pairs(line: str) -> LogLine | None:
     """Read a line of logfmt: `time=… level=… msg="…"` and other values."""
     pairs = {name: quoted or bare for name, quoted, bare in _PAIR.findall(line)}
     level = _LEVEL_NAMES.get(pairs.pop("level", "").lower())
@@ -146,19 +146,19 @@ def _read_pairs(line: str) -> LogEntry | None:
     if not level or not message or not when:
         return None
     values = ", ".join(f"{name} {value}" for name, value in pairs.items())
-    return LogEntry(level, message + enclose(" (", values, ")"), when)
+    return LogLine(level, message + enclose(" (", values, ")"), when)
 
 
-def _read_request(match: re.Match[str]) -> LogEntry:
+def _read_request(match: re.Match[str]) -> LogLine:
     status = match["status"]
     path = match["path"].partition("?")[0]
     level = "error" if status >= "500" else "info"
     stamp = match["when"].replace("/", " ").replace(":", " ", 1).replace(" +", "+", 1)
     clock = match["when"][12:20]
-    return LogEntry(level, f"{match['method']} {path}", _instant(stamp), clock, status)
+    return LogLine(level, f"{match['method']} {path}", _instant(stamp), clock, status)
 
 
-def _read_entry(parts: dict[str, str]) -> LogEntry:
+def _read_entry(parts: dict[str, str]) -> LogLine:
     message, unit = parts["message"], parts.get("unit", "")
     name = parts.get("level") or parts.get("letter", "")
     if unit:
@@ -168,7 +168,7 @@ def _read_entry(parts: dict[str, str]) -> LogEntry:
     trouble = "error" if _FAILING.search(message) else "info"
     stamp = parts.get("when", "").replace(",", " ")
     offset = parts.get("offset", "").strip()
-    return LogEntry(
+    return LogLine(
         level=_LEVEL_NAMES.get(name.lower(), trouble),
         message=f"{enclose('', unit, ': ')}{message}".strip(),
         when=_instant(f"{stamp}{offset}"),
@@ -181,11 +181,11 @@ def _instant(text: str) -> datetime | None:
     return moment if isinstance(moment, datetime) else None
 
 
-def _read_json_log(content: str) -> tuple[LogEntry, ...] | None:
+def _read_json_log(content: str) -> tuple[LogLine, ...] | None:
     """Read JSON lines that have a level, a message and a time."""
     value = parse_json(content)
     objects = value if isinstance(value, list) else [value]
-    entries: list[LogEntry] = []
+    entries: list[LogLine] = []
     for item in objects[:LOG_LINES_MAX]:
         entry = _read_object(item) if isinstance(item, dict) else None
         if entry is None:
@@ -194,7 +194,7 @@ def _read_json_log(content: str) -> tuple[LogEntry, ...] | None:
     return tuple(entries)
 
 
-def _read_object(item: Mapping[str, Any]) -> LogEntry | None:
+def _read_object(item: Mapping[str, Any]) -> LogLine | None:
     level = first_of(item, "level", "severity", "levelname")
     message = first_of(item, "msg", "message", "event")
     when = first_of(item, "time", "timestamp", "ts")
@@ -204,19 +204,19 @@ def _read_object(item: Mapping[str, Any]) -> LogEntry | None:
     cause = first_of(item, "error", "err", "exception")
     if isinstance(cause, str):
         message = f"{message}: {cause}"
-    return LogEntry(name, message, _instant(str(when)))
+    return LogLine(name, message, _instant(str(when)))
 
 
-LogReading = Reading[LogEntry]
+LogReading = RecordReading[LogLine]
 """A log entry with its memory."""
 
 
 def write_logs(
-    readings: Sequence[Reading[tuple[LogEntry, ...]]], zone: tzinfo
+    readings: Sequence[RecordReading[tuple[LogLine, ...]]], zone: tzinfo
 ) -> Iterator[RecordLine]:
     """Write the number of lines of each level, and quote each error and warning once."""
     entries = [
-        Reading(reading.position, reading.memory, entry)
+        RecordReading(reading.position, reading.memory, entry)
         for reading in readings
         for entry in reading.value
     ]
@@ -283,7 +283,7 @@ def _repetitions(messages: Sequence[str]) -> str:
     return f" (and {len(messages) - 1} more like it)"
 
 
-def _commonest(entries: Sequence[LogEntry]) -> str:
+def _commonest(entries: Sequence[LogLine]) -> str:
     """Return the commonest plain messages, the first of each template as it stands."""
     plain = [entry.message for entry in entries if entry.level not in _TROUBLES]
     groups = sorted(group_by(plain, _template).values(), key=len, reverse=True)
@@ -534,7 +534,7 @@ def _short_path(path: str) -> str:
 
 
 def write_traces(
-    readings: Sequence[Reading[Trace]], _zone: tzinfo
+    readings: Sequence[RecordReading[Trace]], _zone: tzinfo
 ) -> Iterator[RecordLine]:
     """Write each error with its place once, and its count."""
     for group in group_by(readings, _trace_kind).values():
@@ -549,7 +549,7 @@ def write_traces(
         yield make_line(f"{text}.", trace.names, positions, worth)
 
 
-def _trace_kind(reading: Reading[Trace]) -> tuple[str, str, str]:
+def _trace_kind(reading: RecordReading[Trace]) -> tuple[str, str, str]:
     """Return the error, message without numbers, and place: equal for traces of one fault."""
     trace = reading.value
     return trace.error, re.sub(r"\d+", "#", trace.message), trace.place

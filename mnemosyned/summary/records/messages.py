@@ -20,8 +20,8 @@ from mnemosyned.summary.records.fields import (
 )
 from mnemosyned.summary.records.lines import (
     STAMP,
-    Reading,
     RecordLine,
+    RecordReading,
     Rule,
     Sentence,
     Sentences,
@@ -117,7 +117,7 @@ _ROWS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class PhoneMessage:
     """One message, call, notice or caption; the text about it stands first."""
 
     head: str
@@ -132,7 +132,9 @@ class Message:
     """Result of a call, unless it was answered."""
 
 
-def read_messages(memory: MemoryRecord, _zone: tzinfo) -> tuple[Message, ...] | None:
+def read_messages(
+    memory: MemoryRecord, _zone: tzinfo
+) -> tuple[PhoneMessage, ...] | None:
     """Return the messages of a memory that is nothing but messages."""
     content = memory.content.strip()
     if messages := first_reading((_read_chat, _read_labeled), content):
@@ -140,7 +142,7 @@ def read_messages(memory: MemoryRecord, _zone: tzinfo) -> tuple[Message, ...] | 
     return _read_row(content) if has_stamp_in_first_paragraph(content) else None
 
 
-def _read_row(content: str) -> tuple[Message, ...] | None:
+def _read_row(content: str) -> tuple[PhoneMessage, ...] | None:
     for pattern, head, source, worth in _ROWS:
         match = pattern.fullmatch(content)
         parts = match.groupdict("") if match else {}
@@ -156,7 +158,7 @@ def _read_row(content: str) -> tuple[Message, ...] | None:
         way = "to" if parts.get("way", "").startswith("Sen") else "from"
         result = parts.get("result", "").lower()
         parts |= {"name": name, "title": title, "text": text, "note": note, "way": way}
-        message = Message(
+        message = PhoneMessage(
             head=head.format_map(parts),
             text=text or title or note,
             when=parts.get("when") or parts["start"],
@@ -175,13 +177,13 @@ def _is_name(text: str) -> bool:
     return len(words) <= 5 and not plain
 
 
-def _read_chat(content: str) -> tuple[Message, ...] | None:
+def _read_chat(content: str) -> tuple[PhoneMessage, ...] | None:
     """Read exports of messengers and IRC: a time, a name and the text on each line."""
     lines = nonblank_lines(content)
     form = _CHAT_LINE if content.startswith("[") else _CHAT_DASH
     if not lines or not form.fullmatch(lines[0]):
         return None
-    messages: list[Message] = []
+    messages: list[PhoneMessage] = []
     for line in lines[:LINES_PER_MEMORY_MAX]:
         if match := form.fullmatch(line.strip()):
             parts = match.groupdict("")
@@ -189,17 +191,17 @@ def _read_chat(content: str) -> tuple[Message, ...] | None:
             if name.rpartition(".")[2].lower() in _LEVELS:
                 return None  # a log
             when = enclose("", parts["day"], ", ") + parts["time"]
-            messages.append(Message(name, parts["text"], when, parts["text"]))
+            messages.append(PhoneMessage(name, parts["text"], when, parts["text"]))
         else:
             text = f"{messages[-1].text}\n{line}"
             messages[-1] = replace(messages[-1], text=text, source=text)
     if hidden := lines[LINES_PER_MEMORY_MAX:]:
         text = f"The chat goes on for {len(hidden)} more lines."
-        messages.append(Message("Chat", text, "-", "\n".join(hidden)))
+        messages.append(PhoneMessage("Chat", text, "-", "\n".join(hidden)))
     return tuple(messages)
 
 
-def _read_labeled(content: str) -> tuple[Message, ...] | None:
+def _read_labeled(content: str) -> tuple[PhoneMessage, ...] | None:
     """Read "SMS" or "Notification" with the fields From, Time and Text below it."""
     if "\n" not in content:
         return None
@@ -215,7 +217,7 @@ def _read_labeled(content: str) -> tuple[Message, ...] | None:
         fields.get(name, "") for name in ("title", "body", "duration", "status")
     )
     text = ": ".join(filter(None, (title, body))) or duration or status
-    return (Message(head, text, when, " ".join(fields.values())),)
+    return (PhoneMessage(head, text, when, " ".join(fields.values())),)
 
 
 def _kind_of(line: str) -> str:
@@ -228,7 +230,7 @@ def _kind_of(line: str) -> str:
 
 
 def write_messages(
-    readings: Sequence[Reading[tuple[Message, ...]]], zone: tzinfo
+    readings: Sequence[RecordReading[tuple[PhoneMessage, ...]]], zone: tzinfo
 ) -> Iterator[RecordLine]:
     """Write each message with its time, and its day if the group has several."""
     first, last = readings[0].memory.created_at, readings[-1].memory.created_at
@@ -244,7 +246,7 @@ def write_messages(
 
 
 def _message_sentence(
-    message: Message, memory: MemoryRecord, zone: tzinfo, *, dated: bool
+    message: PhoneMessage, memory: MemoryRecord, zone: tzinfo, *, dated: bool
 ) -> Sentence:
     text, worth = message.text, message.worth
     head = shorten(message.head, MESSAGE_NAME_CHARS_MAX)
@@ -258,7 +260,7 @@ def _message_sentence(
 
 
 def _show_time(
-    message: Message, memory: MemoryRecord, zone: tzinfo, *, dated: bool
+    message: PhoneMessage, memory: MemoryRecord, zone: tzinfo, *, dated: bool
 ) -> str:
     if message.when == "-":
         return ""

@@ -17,8 +17,8 @@ from mnemosyned.summary.records.data import JSON, TABLES
 from mnemosyned.summary.records.fields import CALENDARS
 from mnemosyned.summary.records.lines import (
     TERMS_MAX,
-    Reading,
     RecordLine,
+    RecordReading,
     RecordSummary,
     Rule,
 )
@@ -53,12 +53,12 @@ def summarize_records(
     memories: Sequence[MemoryRecord], *, zone: tzinfo
 ) -> RecordSummary:
     """Summarize the memories that are records, and return the others as prose."""
-    readings: dict[int, list[Reading[Any]]] = {}
+    readings: dict[int, list[RecordReading[Any]]] = {}
     prose: list[MemoryRecord] = []
     for position, memory in enumerate(memories):
         for index, rule in enumerate(RULES if _may_be_record(memory.content) else ()):
             if (value := rule.read(memory, zone)) is not None:
-                reading = Reading(position, memory, value)
+                reading = RecordReading(position, memory, value)
                 readings.setdefault(index, []).append(reading)
                 break
         else:
