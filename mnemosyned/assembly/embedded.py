@@ -21,7 +21,7 @@ from mnemosyned.errors import DatabaseInUse
 from mnemosyned.memory.clock import Clock
 from mnemosyned.storage.sqlite.ownership import owner_of
 from mnemosyned.verbs.facade import AsyncVerbs, Caller, Verbs
-from mnemosyned.verbs.request import Request, checked
+from mnemosyned.verbs.request import Request, validate
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 each directory in it is private, by `mkdtemp`
 """A file system in memory, on Linux."""
@@ -121,7 +121,7 @@ class Memory(Verbs):
 
     def call(self, request: Request[R]) -> R:
         """Run one verb. Raises an error of the domain, never half of the work."""
-        return self._caller.call(checked(request))
+        return self._caller.call(validate(request))
 
     def close(self) -> None:
         """Stop what runs in the background and close the file."""

@@ -32,7 +32,7 @@ from mnemosyned.errors import (
 from mnemosyned.ids import new_id
 from mnemosyned.paths import SOCKET_PATH_BYTES_MAX, path_fault, shown_path
 from mnemosyned.verbs.memories import Remember, RememberMany
-from mnemosyned.verbs.request import Request, checked, parse_result
+from mnemosyned.verbs.request import Request, encode, parse_result
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,8 +63,11 @@ class PreparedCall(msgspec.Struct, frozen=True):
 def make_call(
     request: Request[Any], *, timeout_s: float, headers: bytes
 ) -> PreparedCall:
-    """Write a checked request as HTTP. Each of `headers` ends with a line break."""
-    body = msgspec.json.encode(request)
+    """Write a request as HTTP. Each of `headers` ends with a line break.
+
+    The daemon validates it; raises `InvalidRequest` for values that have no JSON.
+    """
+    body = encode(request)
     head = (
         b"POST /v1/%s HTTP/1.1\r\n%sContent-Type: application/json\r\n"
         b"Content-Length: %d\r\n\r\n"
@@ -80,18 +83,23 @@ def make_call(
 
 
 def prepare_request(request: Request[R]) -> Request[R]:
-    """Check a request and give its memories ids, so that a second sending stores nothing twice."""
-    return _with_ids(checked(request))
-
-
-def _with_ids(request: Request[R]) -> Request[R]:
+    """Return a request whose memories have ids, so that a second sending stores nothing twice."""
     if isinstance(request, Remember):
         changes: dict[str, Any] = {"id": request.id or new_id(datetime.now(UTC))}
-    elif isinstance(request, RememberMany):
-        changes = {"memories": [_with_ids(memory) for memory in request.memories]}
+    elif isinstance(request, RememberMany) and isinstance(request.memories, list):
+        changes = {"memories": list(map(_with_id, request.memories))}
     else:
         return request
     return cast("Request[R]", msgspec.structs.replace(request, **changes))
+
+
+def _with_id(memory: object) -> object:
+    """Return a memory of a batch with an id; programs also give fields in a dictionary."""
+    if isinstance(memory, Remember):
+        return prepare_request(memory)
+    if isinstance(memory, dict):
+        return {**memory, "id": memory.get("id") or new_id(datetime.now(UTC))}
+    return memory
 
 
 def result_of(request: Request[R], answer: HttpResponse, address: Address) -> R:

@@ -27,7 +27,6 @@ from mnemosyned.memory.values import Episode, MemoryRecord, PreviewLine, tag_nam
 from mnemosyned.service.intake import (
     CHUNK,
     check_created_at,
-    check_text,
     chunks,
     clean_learning_text,
     in_steps,
@@ -176,8 +175,6 @@ class Selector:
 
 
 def _filter(request: Filtered[Any], *, session: Names, source: Names) -> ForgetFilter:
-    for name in ("query", "person"):
-        check_text(getattr(request, name), field=name)
     words = terms(request.query) if request.query else None
     if words is not None and not words:
         raise InvalidRequest("query has no word to search for", field="query")
@@ -537,8 +534,6 @@ def _changes(request: EditMemory) -> dict[str, Any]:
             "say what to change: text, session, source, role, created_at, importance or tags",
             field="text",
         )
-    for name in ("text", "session", "source", "role"):
-        check_text(getattr(request, name), field=name)
     if changes.get("source") == "":
         changes["source"] = None
     return changes

@@ -32,7 +32,7 @@ from mnemosyned.memory.exchange import (
 )
 from mnemosyned.memory.masking import SecretRule
 from mnemosyned.memory.periods import Level
-from mnemosyned.memory.values import tag_names
+from mnemosyned.memory.values import DetailKind, tag_names
 from mnemosyned.service.intake import check_metadata, check_text
 from mnemosyned.service.policies import About
 from mnemosyned.text.details import SECRET_KINDS, DetailKind
@@ -50,7 +50,7 @@ from mnemosyned.verbs.exchange import (
     parse_record,
     record_line,
 )
-from mnemosyned.verbs.request import TEXT_MAX
+from mnemosyned.verbs.request import TEXT_MAX, check_text
 
 NUMBER_MAX = 1 << 53
 """No place or count comes near it; the place after a higher one could be none that SQLite has."""

@@ -33,8 +33,6 @@ from mnemosyned.text.secrets.masking import mask_secrets
 from mnemosyned.verbs.memories import METADATA_BYTES_MAX, Remember
 from mnemosyned.verbs.request import Instant, Request, instant
 
-SAID = frozenset({"message", "messages", "system"})
-"""Fields for what is said to a model, which may hold anything."""
 CLOCK_TOLERANCE = timedelta(minutes=1)
 """Difference by which another clock may be ahead before its time counts as the future."""
 
@@ -54,8 +52,6 @@ class Intake:
         `EmptyContent`, `ContentTooLarge`, `InvalidText`, `InvalidTime`, `InvalidRequest` or
         `SecretRefused`.
         """
-        for name in ("content", "id", "session", "source", "role"):
-            check_text(getattr(request, name), field=place + name)
         self._check_content(request.content, field=place + "content")
         check_metadata(request.metadata, field=place + "metadata")
         if isnan(request.importance):
@@ -146,41 +142,11 @@ class Intake:
         return extract_learnings(memory, now=now, may_have_secrets=secrets != "")
 
 
-def check_text(text: str | None, *, field: str) -> None:
-    """Require Unicode without NUL. Raises `InvalidText`."""
-    if not text:
-        return
-    if "\0" in text:
-        raise InvalidText(f"{field} contains a NUL character; remove it", field=field)
-    if text.isascii():
-        return
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise InvalidText(
-            f"{field} is not valid Unicode at character {error.start}; decode it first",
-            field=field,
-        ) from error
-
-
-def check_texts(request: Request[Any]) -> None:
-    """Require Unicode without NUL in all texts of a request but those said. Raises `InvalidText`."""
-    for name in request.__struct_fields__:
-        value = None if name in SAID else getattr(request, name)
-        if isinstance(value, str):
-            check_text(value, field=name)
-        elif isinstance(value, list):
-            for index, member in enumerate(value):
-                if isinstance(member, str):
-                    check_text(member, field=f"{name}[{index}]")
-
-
 def clean_learning_text(text: str, rule: SecretRule, *, field: str) -> str:
     """Return a learning's text as stored: without secrets, as it goes into every context.
 
-    Raises `InvalidText`, `EmptyContent` and `SecretRefused`.
+    Raises `EmptyContent` and `SecretRefused`.
     """
-    check_text(text, field=field)
     if not text.strip():
         raise EmptyContent(f"there is nothing to learn: {field} is empty", field=field)
     kept = mask_secrets(text.strip())

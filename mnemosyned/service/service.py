@@ -38,7 +38,6 @@ from mnemosyned.service.context import ContextService
 from mnemosyned.service.events import EventBus
 from mnemosyned.service.exchange import CyclesMeanwhile, ExchangeService
 from mnemosyned.service.forgetting import RetentionService
-from mnemosyned.service.intake import check_text, check_texts
 from mnemosyned.service.policies import About, PolicyHolder
 from mnemosyned.service.reading import ListService, missing_time_note, query_of
 from mnemosyned.service.undo import CycleUndo
@@ -72,7 +71,7 @@ from mnemosyned.verbs.memories import (
     Unpin,
     Untag,
 )
-from mnemosyned.verbs.request import Request
+from mnemosyned.verbs.request import Request, check_texts
 from mnemosyned.verbs.retention import BackedUp, Backup, Forget, Prune, Restore
 from mnemosyned.verbs.upkeep import (
     EventKind,
@@ -252,6 +251,10 @@ class StatusService:
 
 R = TypeVar("R")
 
+STOPPING = (
+    "the daemon is stopping and takes no more writes; start it and send this again"
+)
+
 
 def _watch_nothing(request: Watch) -> Watching:
     """Refuse to follow folders. Raises `InvalidRequest`."""
@@ -354,10 +357,18 @@ class MemoryService:
 
         Nobody waits for one in the background, so that cycles do not yield to it.
         """
-        if request.writes:
-            self._check_running()
+        if request.writes and self._stopping:
+            raise ShuttingDown(STOPPING)
         try:
-            result = self._answer(request, background=background)
+            check_texts(request)
+            answer = self._verbs[type(request)]
+            result: R
+            if background or isinstance(request, Sleep | Undo | Status | Forget):
+                # Cycles do not yield to these.
+                result = answer(request)
+            else:
+                with self.sleeper.cycle.gate:
+                    result = answer(request)
         except MnemosynedError as error:
             if self.events.listening:
                 self.events.refused(request, error)
@@ -365,24 +376,6 @@ class MemoryService:
         if self.events.listening:
             self.events.answered(request, result)
         return result
-
-    def _answer(self, request: Request[R], *, background: bool) -> R:
-        check_texts(request)
-        answer = self._verbs[type(request)]
-        result: R
-        if background or isinstance(request, Sleep | Undo | Status | Forget):
-            # Cycles do not yield to these.
-            result = answer(request)
-        else:
-            with self.sleeper.cycle.gate:
-                result = answer(request)
-        return result
-
-    def _check_running(self) -> None:
-        if self._stopping:
-            raise ShuttingDown(
-                "the daemon is stopping and takes no more writes; start it and send this again"
-            )
 
     # ------------------------------------------------------------- exchange
 
@@ -392,7 +385,8 @@ class MemoryService:
 
     def restore_lines(self, lines: bytes | bytearray) -> Restored:
         """Store lines of an export exactly."""
-        self._check_running()
+        if self._stopping:
+            raise ShuttingDown(STOPPING)
         with self.sleeper.cycle.gate:
             return self._exchange.restore(lines)
 
@@ -446,7 +440,6 @@ class MemoryService:
     # --------------------------------------------------------------- recall
 
     def recall(self, request: Recall) -> Recalled:
-        check_text(request.query, field="query")
         query = query_of(request, now=self._clock.now())
         question = self._vectors.ask(request.query) if self._vectors else None
         candidates = self._store.search.candidates(query)

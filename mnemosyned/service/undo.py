@@ -19,7 +19,7 @@ from mnemosyned.memory.consolidation import (
 )
 from mnemosyned.memory.forgetting import Returned, undone_group
 from mnemosyned.memory.ports import MemoryStore
-from mnemosyned.service.intake import check_text, in_steps
+from mnemosyned.service.intake import in_steps
 from mnemosyned.sleep.context import CANDIDATES_MAX
 from mnemosyned.sleep.sleeper import Sleeper
 from mnemosyned.verbs.upkeep import LAST_CYCLE, Undo
@@ -53,7 +53,6 @@ class CycleUndo:
 
         No cycle takes them again before the next scheduled one, or for as long as requested.
         """
-        check_text(request.cycle, field="cycle")
         started = time.monotonic()
         with self._cycle.lease.exclusive(purpose="an undo"):
             cycle = self._to_undo(request.cycle)

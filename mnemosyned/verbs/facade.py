@@ -141,36 +141,35 @@ class AsyncVerbs(VerbTable):
     """Every verb as a coroutine; `AsyncClient` and `AsyncMemory` inherit them and bring `call`."""
 
 
-def _blocking_method(request: Callable[..., Request[R]]) -> Callable[..., R]:
+def _blocking_method(name: str, request: Callable[..., Request[R]]) -> Callable[..., R]:
     def method(self: Caller, /, *args: object, **kwargs: object) -> R:
-        return self.call(_made(request, method.__name__, args, kwargs))
+        try:
+            made = request(*args, **kwargs)
+        except TypeError as error:
+            raise _wrong_arguments(name, error) from error
+        return self.call(made)
 
     return method
 
 
 def _coroutine_method(
-    request: Callable[..., Request[R]],
+    name: str, request: Callable[..., Request[R]]
 ) -> Callable[..., Coroutine[Any, Any, R]]:
     async def method(self: AsyncCaller, /, *args: object, **kwargs: object) -> R:
-        return await self.call(_made(request, method.__name__, args, kwargs))
+        try:
+            made = request(*args, **kwargs)
+        except TypeError as error:
+            raise _wrong_arguments(name, error) from error
+        return await self.call(made)
 
     return method
 
 
-def _made(
-    request: Callable[..., Request[R]],
-    name: str,
-    args: tuple[object, ...],
-    kwargs: dict[str, object],
-) -> Request[R]:
-    """Make the request of a call. Raises `TypeError` that names the verb."""
-    try:
-        return request(*args, **kwargs)
-    except TypeError as error:
-        problem = str(error)
-        if "positional" in problem:
-            problem = "only the first field may be given by position; name the others"
-        raise TypeError(f"{name}(): {problem}") from error
+def _wrong_arguments(verb: str, error: TypeError) -> TypeError:
+    problem = str(error)
+    if "positional" in problem:
+        problem = "only the first field may be given by position; name the others"
+    return TypeError(f"{verb}(): {problem}")
 
 
 class _Signature:
@@ -182,29 +181,27 @@ class _Signature:
     @property
     def __signature__(self) -> inspect.Signature:
         hints = get_type_hints(self._request)  # without the constraints in `Annotated`
-        parameters = [
-            inspect.Parameter(
-                field.name,
-                inspect.Parameter.POSITIONAL_OR_KEYWORD
-                if field.name in self._request.__match_args__
-                else inspect.Parameter.KEYWORD_ONLY,
-                default=_default(field),
-                annotation=hints[field.name],
+        parameters = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)]
+        for field in msgspec.structs.fields(self._request):
+            default = field.default
+            if field.required:
+                default = inspect.Parameter.empty
+            elif field.default_factory is not msgspec.NODEFAULT:
+                default = field.default_factory()
+            is_first = field.name in self._request.__match_args__
+            parameters.append(
+                inspect.Parameter(
+                    field.name,
+                    inspect.Parameter.POSITIONAL_OR_KEYWORD
+                    if is_first
+                    else inspect.Parameter.KEYWORD_ONLY,
+                    default=default,
+                    annotation=hints[field.name],
+                )
             )
-            for field in msgspec.structs.fields(self._request)
-        ]
-        itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
         return inspect.Signature(
-            [itself, *parameters], return_annotation=result_type(self._request)
+            parameters, return_annotation=result_type(self._request)
         )
-
-
-def _default(field: msgspec.structs.FieldInfo) -> object:
-    if field.required:
-        return inspect.Parameter.empty
-    if field.default_factory is not msgspec.NODEFAULT:
-        return field.default_factory()
-    return field.default
 
 
 def _add_method(
@@ -224,5 +221,5 @@ def _add_method(
 
 for _name in (*VERBS, *ALIASES):
     _request = VERBS[ALIASES.get(_name, _name)]
-    _add_method(Verbs, _name, _blocking_method(_request))
-    _add_method(AsyncVerbs, _name, _coroutine_method(_request))
+    _add_method(Verbs, _name, _blocking_method(_name, _request))
+    _add_method(AsyncVerbs, _name, _coroutine_method(_name, _request))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import date, datetime, timedelta
 from functools import cache
 from itertools import chain
@@ -69,10 +69,11 @@ PageSize = Annotated[int, Meta(ge=1, le=1_000)]
 DEPTH_MAX = 100
 """Levels of lists and objects in a field; Python's own limit would be met at 400, while it works."""
 _CONTAINERS = (dict, list)
+SAID = frozenset({"message", "messages", "system"})
+"""Fields for texts said to a model, which may hold anything."""
 _DECODERS: dict[type, msgspec.json.Decoder[Any]] = {}
 """Decoders of request and result types; see `decoder_of`."""
 _BUILDING = threading.Lock()
-_BINARY = (bytes, bytearray, memoryview)
 _PLAIN = frozenset({str, int, float, bool, datetime, dict, list, type(None)})
 """Types of most values, none of them binary."""
 
@@ -162,97 +163,83 @@ def decoder_of(kind: type[T]) -> msgspec.json.Decoder[T]:
 
 
 def parse_result(verb: type[Request[R]], answer: bytes) -> R:
-    """A result from its JSON. Raises `msgspec.DecodeError` where it is none."""
+    """Return a result from its JSON. Raises `msgspec.DecodeError` for anything else."""
     result: R = decoder_of(result_type(verb)).decode(answer)
     return result
 
 
-def parse(
-    verb: type[V],
-    body: bytes | bytearray,
-    *,
-    given: V | None = None,
-) -> V:
-    """A request from its JSON. Raises the error that names the field at fault.
-
-    `given` is the request that the JSON was written of, if any.
-    """
+def parse(verb: type[V], body: bytes | bytearray) -> V:
+    """Return a request from its JSON. Raises the error that names the field at fault."""
+    decoder = _DECODERS.get(verb) or decoder_of(verb)
     try:
-        request = decoder_of(verb).decode(body)
+        try:
+            request: V = decoder.decode(body)
+        except msgspec.ValidationError as error:
+            if "RFC3339" not in str(error) and "timezone" not in str(error):
+                raise
+            # A time in words: only such a request costs more than decoding.
+            fields = _read_times(verb, msgspec.json.decode(body))
+            request = msgspec.convert(fields, verb)
     except msgspec.ValidationError as error:
-        request = _with_times(verb, body, error, given)
-    except (UnicodeDecodeError, msgspec.DecodeError, RecursionError) as error:
-        raise _undecodable(error) from error
+        raise _field_error(error, verb) from error
+    except UnicodeDecodeError as error:
+        raise InvalidText(
+            f"the body is not UTF-8 at byte {error.start}; encode it first"
+        ) from error
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise MalformedJson(f"the body is not JSON: {error}") from error
     _check_depth(request)
     return request
-
-
-def _undecodable(error: Exception) -> MnemosynedError:
-    if isinstance(error, UnicodeDecodeError):
-        return InvalidText(
-            f"the body is not UTF-8 at byte {error.start}; encode it first"
-        )
-    return MalformedJson(f"the body is not JSON: {error}")
-
-
-def _with_times(
-    verb: type[V],
-    body: bytes | bytearray,
-    error: msgspec.ValidationError,
-    given: V | None,
-) -> V:
-    """A request whose times are not written by RFC 3339: only these cost more than decoding."""
-    if not _is_of_a_time(error):
-        raise _invalid(error, verb) from error
-    # Loaded here: most requests have no time in words.
-    from mnemosyned.verbs.times import read_fields, read_request  # noqa: PLC0415
-
-    try:
-        if given is not None:
-            body = msgspec.json.encode(read_request(given))
-            request: V = decoder_of(verb).decode(body)
-        else:
-            fields = read_fields(verb, msgspec.json.decode(body))
-            request = msgspec.convert(fields, verb)
-    except msgspec.ValidationError as further:
-        raise _invalid(further, verb) from further
-    except (UnicodeDecodeError, msgspec.DecodeError, RecursionError) as further:
-        raise _undecodable(further) from further
-    return request
-
-
-def _is_of_a_time(error: msgspec.ValidationError) -> bool:
-    problem = str(error)
-    return "RFC3339" in problem or "timezone" in problem
 
 
 def parse_text(verb: type[V], fields: Mapping[str, str | list[str]]) -> V:
-    """A request from words, as a URL or a shell gives them."""
+    """Return a request from words, as a URL or a shell gives them."""
     decoder_of(verb)
     try:
-        request: V = msgspec.convert(_times_read(verb, fields), verb, strict=False)
+        # Times are read first: msgspec would take 2026 for seconds since 1970.
+        has_times = not fields.keys().isdisjoint(time_fields(verb))
+        values = _read_times(verb, fields) if has_times else fields
+        request: V = msgspec.convert(values, verb, strict=False)
     except msgspec.ValidationError as error:
-        raise _invalid(error, verb) from error
+        raise _field_error(error, verb) from error
     _check_depth(request)
     return request
 
 
-def _times_read(verb: type[Request[Any]], fields: Mapping[str, Any]) -> object:
-    """The fields with their times read: msgspec would take 2026 for seconds since 1970."""
-    if fields.keys().isdisjoint(time_fields(verb)):
-        return fields
-    # Loaded here: most requests have no time.
+def _read_times(verb: type[Request[Any]], fields: object) -> object:
+    # Loaded here: most requests have no time in words.
     from mnemosyned.verbs.times import read_fields  # noqa: PLC0415
 
     return read_fields(verb, fields)
 
 
-def checked(request: V) -> V:
-    """Check a request by the rules that a request over the socket has to pass, and return it."""
-    _check_text(request)
+def validate(request: V) -> V:
+    """Return a request that a program made, as `parse` reads its JSON. Raises as `parse` does."""
+    return parse(type(request), encode(request))
+
+
+def encode(request: Request[Any]) -> bytes:
+    """Return the JSON of a request, with its times read in the zone of this machine.
+
+    Raises `InvalidText`, `InvalidTime`, and `InvalidRequest` for values that have no JSON. All
+    other checks are those of `parse`, at the receiver.
+    """
+    are_times_read = True
+    for place, part in _requests_within(request):
+        values = msgspec.structs.astuple(part)
+        if not _PLAIN.issuperset(map(type, values)):
+            _refuse_bytes(part, place)
+        for name in time_fields(type(part)):
+            value = getattr(part, name)
+            if value is not None and not getattr(value, "tzinfo", None):
+                are_times_read = False
     try:
-        body = msgspec.json.encode(request)
-        return parse(type(request), body, given=request)
+        if not are_times_read:
+            # Loaded here: most requests have no time in words.
+            from mnemosyned.verbs.times import read_request  # noqa: PLC0415
+
+            request = read_request(request)
+        return msgspec.json.encode(request)
     except UnicodeEncodeError as error:
         raise InvalidText(
             f"the text is not valid Unicode at character {error.start}; decode it first"
@@ -263,39 +250,71 @@ def checked(request: V) -> V:
         ) from error
 
 
-def _check_text(request: Request[Any], place: str = "") -> None:
-    """Refuse bytes, which msgspec would store as Base64. Raises `InvalidRequest`."""
-    values = msgspec.structs.astuple(request)
-    if not _PLAIN.issuperset(map(type, values)):
-        for name, value in zip(request.__struct_fields__, values, strict=True):
-            if isinstance(value, _BINARY):
-                kind = type(value).__name__
-                raise InvalidRequest(
-                    f"{place}{name} must be text, not {kind}; decode it first",
-                    field=place + name,
-                )
+def _requests_within(request: Request[Any]) -> list[tuple[str, Request[Any]]]:
+    """Return a request and the requests in its lists, each with its place in the fields."""
+    found = [("", request)]
     for name in _nesting_fields(type(request)):
         members = getattr(request, name)
-        if members and isinstance(members, list) and isinstance(members[0], Request):
-            for index, member in enumerate(members):
-                _check_text(member, f"{place}{name}[{index}].")
+        if isinstance(members, list):
+            found += [
+                (f"{name}[{index}].", member)
+                for index, member in enumerate(members)
+                if isinstance(member, Request)
+            ]
+    return found
 
 
-def _check_depth(request: Request[Any], place: str = "") -> None:
-    """Limit the caller's own JSON to `DEPTH_MAX` levels. Raises `InvalidRequest`."""
-    for name in _nesting_fields(type(request)):
+def _refuse_bytes(request: Request[Any], place: str) -> None:
+    """Refuse bytes, which msgspec would store as Base64. Raises `InvalidRequest`."""
+    for name in request.__struct_fields__:
         value = getattr(request, name)
-        if not value or not isinstance(value, _CONTAINERS):
-            continue
-        requests = isinstance(value, list) and isinstance(value[0], Request)
-        if requests:
-            for index, member in enumerate(value):
-                _check_depth(member, f"{place}{name}[{index}].")
-        elif _is_deep(value):
+        if isinstance(value, bytes | bytearray | memoryview):
             raise InvalidRequest(
-                f"{place}{name} is nested more than {DEPTH_MAX} levels deep; flatten it",
+                f"{place}{name} must be text, not {type(value).__name__}; decode it first",
                 field=place + name,
             )
+
+
+def _check_depth(request: Request[Any]) -> None:
+    """Limit the caller's own JSON to `DEPTH_MAX` levels. Raises `InvalidRequest`."""
+    for place, part in _requests_within(request):
+        for name in _nesting_fields(type(part)):
+            value = getattr(part, name)
+            if value and isinstance(value, _CONTAINERS) and _is_deep(value):
+                raise InvalidRequest(
+                    f"{place}{name} is nested more than {DEPTH_MAX} levels deep; flatten it",
+                    field=place + name,
+                )
+
+
+def check_texts(request: Request[Any]) -> None:
+    """Require Unicode without NUL in all texts but those said to a model. Raises `InvalidText`."""
+    for place, part in _requests_within(request):
+        for name in part.__struct_fields__:
+            if name in SAID:
+                continue
+            value = getattr(part, name)
+            if isinstance(value, str):
+                check_text(value, field=place + name)
+            elif isinstance(value, list):
+                for index, member in enumerate(value):
+                    if isinstance(member, str):
+                        check_text(member, field=f"{place}{name}[{index}]")
+
+
+def check_text(text: str, *, field: str) -> None:
+    """Require Unicode without NUL. Raises `InvalidText`."""
+    if "\0" in text:
+        raise InvalidText(f"{field} contains a NUL character; remove it", field=field)
+    if text.isascii():
+        return
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidText(
+            f"{field} is not valid Unicode at character {error.start}; decode it first",
+            field=field,
+        ) from error
 
 
 @cache
@@ -336,18 +355,16 @@ def _may_nest(kind: object) -> bool:
 def _is_deep(value: dict[str, Any] | list[Any]) -> bool:
     level: list[dict[str, Any] | list[Any]] = [value]
     for _ in range(DEPTH_MAX):
-        members = chain.from_iterable(map(_members, level))
+        members = chain.from_iterable(
+            each.values() if isinstance(each, dict) else each for each in level
+        )
         level = [member for member in members if isinstance(member, _CONTAINERS)]
         if not level:
             return False
     return True
 
 
-def _members(container: dict[str, Any] | list[Any]) -> Iterable[Any]:
-    return container.values() if isinstance(container, dict) else container
-
-
-def _invalid(
+def _field_error(
     error: msgspec.ValidationError, verb: type[Request[Any]]
 ) -> MnemosynedError:
     """Turn msgspec's message into an error that names the field at fault."""
@@ -362,8 +379,12 @@ def _invalid(
     rephrased = rephrase(problem, choices=_choices(verb, field))
     message = f"{field or 'the body'} {rephrased}"
     if "unknown field" in problem:
-        suggestion = _suggestion(verb, name)
-        message += f"{suggestion}; the fields are {', '.join(verb.__struct_fields__)}"
+        # Loaded here: only a mistake needs it.
+        from difflib import get_close_matches  # noqa: PLC0415
+
+        if close := get_close_matches(name, verb.__struct_fields__, n=1):
+            message += f" (did you mean {close[0]}?)"
+        message += f"; the fields are {', '.join(verb.__struct_fields__)}"
     return InvalidRequest(message, field=field)
 
 
@@ -379,11 +400,3 @@ def _choices(verb: type[Request[Any]], field: str | None) -> list[str]:
         elif isinstance(kind, msgspec.inspect.UnionType):
             kinds.extend(kind.types)
     return []
-
-
-def _suggestion(verb: type[Request[Any]], wrong: str) -> str:
-    # Loaded here: only a mistake needs it.
-    from difflib import get_close_matches  # noqa: PLC0415
-
-    close = get_close_matches(wrong, verb.__struct_fields__, n=1)
-    return f" (did you mean {close[0]}?)" if close else ""

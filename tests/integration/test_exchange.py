@@ -31,7 +31,7 @@ from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs.exchange import Export
 from mnemosyned.verbs.listing import ListMemories
 from mnemosyned.verbs.memories import Expand, Get, Recall, Remember, RememberMany
-from mnemosyned.verbs.request import checked
+from mnemosyned.verbs.request import validate
 from mnemosyned.verbs.retention import Forget
 from mnemosyned.verbs.upkeep import Sleep, Status
 
@@ -68,7 +68,7 @@ def remember(memory: OpenMemory, *words: str, session: str = "s") -> None:
         )
         for n, text in enumerate(words)
     ]
-    memory.service.call(checked(RememberMany(memories)))
+    memory.service.call(validate(RememberMany(memories)))
 
 
 def exported(memory: OpenMemory) -> list[bytes]:

@@ -14,7 +14,7 @@ from mnemosyned.errors import InvalidRequest, InvalidTime, MnemosynedError
 from mnemosyned.service import reading
 from mnemosyned.verbs import times
 from mnemosyned.verbs.memories import Recall, Remember, RememberMany
-from mnemosyned.verbs.request import checked, parse, parse_text
+from mnemosyned.verbs.request import parse, parse_text, validate
 from mnemosyned.verbs.retention import Forget
 from mnemosyned.verbs.times import GivenTime, read_given, read_period
 
@@ -47,7 +47,7 @@ GIVEN: list[tuple[GivenTime, str]] = [
 def test_python_may_give_a_date_a_duration_or_words(
     given: GivenTime, moment: str
 ) -> None:
-    request = checked(Recall("x", since=given))
+    request = validate(Recall("x", since=given))
 
     assert isinstance(request, Recall)
     assert request.since == here(moment).astimezone(UTC)
@@ -56,7 +56,7 @@ def test_python_may_give_a_date_a_duration_or_words(
 def test_the_second_of_two_readings_of_the_clock_is_kept() -> None:
     second = datetime(2026, 10, 25, 2, 30, fold=1)  # noqa: DTZ001
 
-    request = checked(Recall("x", since=second))
+    request = validate(Recall("x", since=second))
 
     assert isinstance(request, Recall)
     assert request.since == datetime(2026, 10, 25, 1, 30, tzinfo=UTC)
@@ -74,7 +74,7 @@ def test_an_end_includes_the_day_it_names() -> None:
 
 @pytest.mark.parametrize("until", [date(2026, 11, 18), "18 Nov", "2026-11-18"])
 def test_an_end_includes_its_day_however_it_is_given(until: GivenTime) -> None:
-    request = checked(Forget(until=until, dry_run=True))
+    request = validate(Forget(until=until, dry_run=True))
 
     assert isinstance(request, Forget)
     assert request.until == here("2026-11-19")
@@ -101,7 +101,7 @@ def test_an_end_without_a_year_is_the_next_after_the_beginning(
 
 def test_a_time_to_come_counts_forward() -> None:
     words = parse(Remember, b'{"content": "x", "valid_until": "7d"}')
-    duration = checked(Remember("x", valid_until=timedelta(days=7)))
+    duration = validate(Remember("x", valid_until=timedelta(days=7)))
 
     assert isinstance(words, Remember)
     assert isinstance(duration, Remember)
@@ -127,7 +127,7 @@ def test_a_year_in_a_url_is_no_number_of_seconds() -> None:
 
 
 def test_each_memory_of_a_batch_may_have_its_time_in_words() -> None:
-    request = checked(RememberMany([Remember("a", created_at="18 Nov"), Remember("b")]))
+    request = validate(RememberMany([Remember("a", created_at="18 Nov"), Remember("b")]))
 
     assert isinstance(request, RememberMany)
     assert [memory.created_at for memory in request.memories] == [
@@ -188,7 +188,7 @@ def test_a_body_that_breaks_after_a_time_in_words_is_refused(
 @pytest.mark.parametrize("given", [timedelta.max, timedelta.min])
 def test_a_duration_beyond_the_calendar_is_refused(given: timedelta) -> None:
     with pytest.raises(InvalidTime, match="outside the calendar"):
-        checked(Recall("x", since=given))
+        validate(Recall("x", since=given))
 
 
 def test_a_time_in_the_standard_form_is_decoded_alone(
@@ -200,7 +200,7 @@ def test_a_time_in_the_standard_form_is_decoded_alone(
     monkeypatch.setattr(times, "_values_read", unexpected)
     memories = [Remember("x", created_at=NOW, valid_until=NOW)] * 3
 
-    checked(RememberMany(memories))
+    validate(RememberMany(memories))
     parse(RememberMany, msgspec.json.encode(RememberMany(memories)))
 
 

@@ -22,7 +22,7 @@ from mnemosyned.verbs.memories import (
     Remember,
     RememberMany,
 )
-from mnemosyned.verbs.request import Request, checked
+from mnemosyned.verbs.request import Request, validate
 from mnemosyned.verbs.retention import Forget
 from mnemosyned.verbs.upkeep import Log, Sleep, Status
 
@@ -137,7 +137,7 @@ def test_a_request_out_of_range_is_refused_naming_its_field(
     request_: Request[Any], field: str | None
 ) -> None:
     with pytest.raises(MnemosynedError) as refused:
-        checked(request_)
+        validate(request_)
 
     assert refused.value.code in {"invalid_request", "invalid_time"}
     assert refused.value.field == field

@@ -32,7 +32,7 @@ from mnemosyned.memory.exchange import AnyRecord, Restored
 from mnemosyned.service import move as moves
 from mnemosyned.storage.postgres.restore import PostgresExchange
 from mnemosyned.verbs.memories import Get, Recall, Remember
-from mnemosyned.verbs.request import checked
+from mnemosyned.verbs.request import validate
 from mnemosyned.verbs.retention import Restore
 
 __all__ = ["filled", "settings", "source"]
@@ -62,7 +62,7 @@ def answers(database: Path | str) -> list[list[tuple[str, float]]]:
             [
                 (hit.id, round(hit.score, 9))
                 for hit in memory.service.call(
-                    checked(Recall(question, asked_at="2026-11-23T12:00:00Z"))
+                    validate(Recall(question, asked_at="2026-11-23T12:00:00Z"))
                 ).hits
             ]
             for question in (*QUESTIONS, *words)
