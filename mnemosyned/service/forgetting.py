@@ -36,11 +36,11 @@ from mnemosyned.service.backup_files import (
     file_bytes,
     known_backups,
 )
-from mnemosyned.service.changes import Selected, Selector
 from mnemosyned.service.clock_guard import ClockGuard
 from mnemosyned.service.intake import CHUNK, chunks, in_steps
 from mnemosyned.service.policies import About, PolicyHolder
 from mnemosyned.service.purging import WORDS_REMAIN, HostedPurger, Purger
+from mnemosyned.service.selection import SelectedMemories, Selector
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.rollup import rewrite_stale
 from mnemosyned.text.word_cache import clear_word_caches
@@ -400,7 +400,7 @@ class RetentionService:
             return self._receipt(removal, complete=False, reason=reason, grace=grace)
         return self._purged(removal, problem)
 
-    def _selected(self, request: Forget, kept: Sequence[str]) -> Selected:
+    def _selected(self, request: Forget, kept: Sequence[str]) -> SelectedMemories:
         """The memories a call deletes besides those `kept`, which were forgotten before."""
         if kept:
             ids = [
@@ -409,7 +409,7 @@ class RetentionService:
                 if self._is_stored(id) or not self.grace.kept([id])
             ]
             if not ids:
-                return Selected(ids=())
+                return SelectedMemories(ids=())
             request = msgspec.structs.replace(request, id=ids)
         return self._selector.select(
             request, session=request.session, source=request.source
@@ -423,11 +423,11 @@ class RetentionService:
         return True
 
     def _preview(
-        self, request: Forget, selected: Selected, kept: Sequence[str]
+        self, request: Forget, selected: SelectedMemories, kept: Sequence[str]
     ) -> Forgotten:
         removal = self._store.deletion.preview(selected.ids, learned=selected.learned)
         removal |= Removal(working=len(kept))
-        lines, further = self._selector.lines(selected.ids, after=request.after)
+        lines, further = self._selector.preview_lines(selected.ids, after=request.after)
         grace = None if request.now else self.grace.begin()
         return msgspec.structs.replace(
             self._receipt(removal, dry_run=True, grace=grace),

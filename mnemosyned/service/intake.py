@@ -31,7 +31,7 @@ from mnemosyned.memory.ports import Draft
 from mnemosyned.memory.values import MemoryRecord, tag_names
 from mnemosyned.text.secrets.masking import mask_secrets
 from mnemosyned.verbs.memories import METADATA_BYTES_MAX, Remember
-from mnemosyned.verbs.request import Instant, Request, instant
+from mnemosyned.verbs.request import Instant, instant
 
 CLOCK_TOLERANCE = timedelta(minutes=1)
 """Difference by which another clock may be ahead before its time counts as the future."""

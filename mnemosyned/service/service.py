@@ -27,12 +27,7 @@ from mnemosyned.search.hits import Hit, Line
 from mnemosyned.search.placement import misses_time
 from mnemosyned.search.ranking import make_hits, rank
 from mnemosyned.service.backups import BackupKeeper
-from mnemosyned.service.changes import (
-    Aftermath,
-    ChangeService,
-    EditService,
-    LearningService,
-)
+from mnemosyned.service.changes import ChangeService, LearningService
 from mnemosyned.service.compact import CompactionArchive, CompactService
 from mnemosyned.service.context import ContextService
 from mnemosyned.service.events import EventBus
@@ -85,52 +80,6 @@ from mnemosyned.verbs.upkeep import (
     WatchedFolder,
     Watching,
 )
-
-
-def change_verbs(
-    *,
-    store: MemoryStore,
-    sleeper: Sleeper,
-    retention: RetentionService,
-    policies: PolicyHolder,
-    vectors: MemoryVectors | None,
-) -> dict[type[Request[Any]], Callable[[Any], Any]]:
-    """Return the implementation of each verb that changes memories or learnings."""
-    clock = sleeper.cycle.clock
-    learnings = LearningService(
-        store=store.learnings,
-        clock=clock,
-        policies=policies,
-        purge=retention.purger.attempt,
-    )
-    changes = ChangeService(store=store)
-    aftermath = Aftermath(
-        rewrite_stale=retention.rewrite_stale_or_log,
-        purge=retention.purger.attempt,
-        enforce_cap=sleeper.enforce_cap,
-        reworded=vectors.reworded if vectors else None,
-    )
-    edits = EditService(
-        store=store, clock=clock, policies=policies, aftermath=aftermath
-    )
-    undo = CycleUndo(
-        store=store, sleeper=sleeper, rewrite_stale=retention.rewrite_stale_or_log
-    )
-    return {
-        Undo: undo.undo,
-        Forget: retention.forget,
-        EditMemory: edits.edit,
-        Tag: changes.tag,
-        Untag: changes.untag,
-        Pin: changes.pin,
-        Unpin: changes.unpin,
-        Restore: retention.restore,
-        Prune: retention.pruner.prune,
-        Learn: learnings.learn,
-        Learnings: learnings.learnings,
-        EditLearning: learnings.edit,
-        RemoveLearning: learnings.remove,
-    }
 
 
 def with_history(
@@ -323,14 +272,36 @@ class MemoryService:
             count_today=lists.count_today,
             watched=lambda: self.watched(),  # noqa: PLW0108 it is set later
         )
-        changes = change_verbs(
+        learnings = LearningService(
+            store=self._store.learnings,
+            clock=self._clock,
+            policies=self._policies,
+            purger=self._retention.purger,
+        )
+        changes = ChangeService(
             store=self._store,
             sleeper=self.sleeper,
-            retention=self._retention,
             policies=self._policies,
+            retention=self._retention,
             vectors=self._vectors,
         )
-        return changes | {
+        undo = CycleUndo(
+            store=self._store, sleeper=self.sleeper, retention=self._retention
+        )
+        return {
+            Undo: undo.undo,
+            Forget: self._retention.forget,
+            EditMemory: changes.edit,
+            Tag: changes.tag,
+            Untag: changes.untag,
+            Pin: changes.pin,
+            Unpin: changes.unpin,
+            Restore: self._retention.restore,
+            Prune: self._retention.pruner.prune,
+            Learn: learnings.learn,
+            Learnings: learnings.learnings,
+            EditLearning: learnings.edit,
+            RemoveLearning: learnings.remove,
             Remember: self.remember,
             RememberMany: self.remember_many,
             Recall: self.recall,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from mnemosyned.errors import CannotUndo, NotFound
@@ -12,13 +12,13 @@ from mnemosyned.logs import logger
 from mnemosyned.memory.consolidation import (
     CycleReport,
     CycleStatus,
-    GroupReport,
     GroupStatus,
     LogEntry,
     Trigger,
 )
 from mnemosyned.memory.forgetting import Returned, undone_group
 from mnemosyned.memory.ports import MemoryStore
+from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.intake import in_steps
 from mnemosyned.sleep.context import CANDIDATES_MAX
 from mnemosyned.sleep.sleeper import Sleeper
@@ -40,25 +40,29 @@ class CycleUndo:
         *,
         store: MemoryStore,
         sleeper: Sleeper,
-        rewrite_stale: Callable[[], object],
+        retention: RetentionService,
     ) -> None:
         self._store = store
         self._sleeper = sleeper
         self._cycle = sleeper.cycle
         self._clock = sleeper.cycle.clock
-        self._rewrite_stale = rewrite_stale
+        self._retention = retention
 
     def undo(self, request: Undo) -> CycleReport:
-        """Put the originals of one cycle back, and report those that cannot be.
+        """Put the originals of one cycle back, and report the exceptions.
 
         No cycle takes them again before the next scheduled one, or for as long as requested.
         """
         started = time.monotonic()
         with self._cycle.lease.exclusive(purpose="an undo"):
-            cycle = self._to_undo(request.cycle)
-            entries = self._entries(cycle)
-            held_until = self._held_until(request.keep_hours)
-            returned = self._returned(
+            cycle = self._cycle_to_undo(request.cycle)
+            entries = self._undoable_entries(cycle)
+            now = self._cycle.now()
+            if request.keep_hours is None:
+                held_until = max(shift(now, HELD_MIN), self._sleeper.next_cycle or now)
+            else:
+                held_until = shift(now, timedelta(hours=request.keep_hours))
+            returned = self._put_back(
                 entries, dry_run=request.dry_run, held_until=held_until
             )
         groups = tuple(
@@ -66,10 +70,13 @@ class CycleUndo:
             for entry in entries
             if entry.episode
         )
+        is_partial = any(
+            group.error or group.status is GroupStatus.KEPT for group in groups
+        )
         restorable = sum(episode.restored for episode in returned.values())
         report = CycleReport(
             cycle=cycle,
-            status=_status(groups),
+            status=CycleStatus.PARTIAL if is_partial else CycleStatus.UNDONE,
             trigger=Trigger.EXPLICIT,
             dry_run=request.dry_run,
             candidates=sum(entry.items_consolidated for entry in entries),
@@ -92,14 +99,8 @@ class CycleUndo:
             )
         return report
 
-    def _held_until(self, keep_hours: float | None) -> datetime:
-        now = self._cycle.now()
-        if keep_hours is not None:
-            return shift(now, timedelta(hours=keep_hours))
-        return max(shift(now, HELD_MIN), self._sleeper.next_cycle or now)
-
-    def _to_undo(self, cycle: str) -> str:
-        """The id of the cycle that is meant. Raises `CannotUndo` where `last` means none."""
+    def _cycle_to_undo(self, cycle: str) -> str:
+        """Return the id of the cycle. Raises `CannotUndo` if there is no `last` one."""
         if cycle != LAST_CYCLE:
             return cycle
         last = self._store.archive.undo.last_cycle()
@@ -110,10 +111,10 @@ class CycleUndo:
             )
         return last
 
-    def _returned(
+    def _put_back(
         self, entries: Sequence[LogEntry], *, dry_run: bool, held_until: datetime
     ) -> dict[str, Returned]:
-        """By episode what is put back, or would be."""
+        """Put originals back, or preview it; return the outcome by episode."""
         ids = [entry.episode for entry in entries if entry.episode]
         if dry_run:
             preview = self._store.archive.undo.preview(ids)
@@ -131,11 +132,11 @@ class CycleUndo:
                 ),
             )
         finally:
-            self._rewrite_stale()
+            self._retention.rewrite_stale_or_log()
         return {returned.episode: returned for step in undone for returned in step}
 
-    def _entries(self, cycle: str) -> list[LogEntry]:
-        """The groups of a cycle that were promoted and not undone. Raises where there are none."""
+    def _undoable_entries(self, cycle: str) -> list[LogEntry]:
+        """Return the promoted groups of a cycle. Raises `CannotUndo` if all were undone before."""
         entries = self._store.sleep.log(limit=CANDIDATES_MAX, cycle=cycle)
         if not entries:
             raise NotFound(
@@ -147,11 +148,3 @@ class CycleUndo:
             reason = "was undone already" if moved else "moved nothing"
             raise CannotUndo(f"cycle {cycle} {reason}", field="cycle")
         return left
-
-
-def _status(groups: Sequence[GroupReport]) -> CycleStatus:
-    """Whether all groups returned."""
-    for group in groups:
-        if group.error or group.status is GroupStatus.KEPT:
-            return CycleStatus.PARTIAL
-    return CycleStatus.UNDONE

@@ -44,7 +44,7 @@ from mnemosyned.verbs.request import (
 R = TypeVar("R")
 
 
-class Foreseen(msgspec.Struct, frozen=True, kw_only=True):
+class SelectionPreview(msgspec.Struct, frozen=True, kw_only=True):
     """Fields that the result of every verb with a preview has."""
 
     dry_run: bool = False
@@ -120,7 +120,7 @@ Tags = Annotated[list[TagName], Meta(max_length=TAGS_MAX)]
 # -------------------------------------------------------------------- edit
 
 
-class Edited(Foreseen, frozen=True, kw_only=True):
+class Edited(SelectionPreview, frozen=True, kw_only=True):
     """Memories that were edited."""
 
     id: str = ""
@@ -191,7 +191,7 @@ class EditMemory(
 # ------------------------------------------------------------ tag and untag
 
 
-class Tagged(Foreseen, frozen=True, kw_only=True):
+class Tagged(SelectionPreview, frozen=True, kw_only=True):
     """Memories that were given tags or lost them."""
 
     tags: list[str]
@@ -240,7 +240,7 @@ class Untag(Selecting[Tagged], frozen=True, forbid_unknown_fields=True, kw_only=
 # ------------------------------------------------------------ pin and unpin
 
 
-class Pinned(Foreseen, frozen=True, kw_only=True):
+class Pinned(SelectionPreview, frozen=True, kw_only=True):
     """Whether working memories are pinned now."""
 
     id: str = ""

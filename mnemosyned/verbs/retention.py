@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from mnemosyned.verbs.memories import Foreseen, Selecting
+from mnemosyned.verbs.memories import Selecting, SelectionPreview
 from mnemosyned.verbs.request import ById, Request
 
 Days = Annotated[float, Meta(gt=0, le=366_000)]
@@ -19,7 +19,7 @@ Characters = Annotated[int, Meta(ge=0)]
 # -------------------------------------------------------------------- forget
 
 
-class Forgotten(Foreseen, frozen=True, kw_only=True):
+class Forgotten(SelectionPreview, frozen=True, kw_only=True):
     """The receipt, in numbers; only a preview has a line for each memory."""
 
     working: int

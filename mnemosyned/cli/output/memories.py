@@ -43,7 +43,7 @@ from mnemosyned.text.sentences import UNSPACED, WORD_END, WORD_START
 from mnemosyned.verbs.memories import (
     Edited,
     Expanded,
-    Foreseen,
+    SelectionPreview,
     Got,
     Pinned,
     Recalled,
@@ -319,7 +319,7 @@ def _expanded_text(result: Expanded) -> str:
     return "\n".join(lines)
 
 
-def preview_lines(result: Foreseen) -> Iterator[str]:
+def preview_lines(result: SelectionPreview) -> Iterator[str]:
     """Yield the memories of a preview, a paragraph each."""
     for line in result.lines:
         who = "  ".join(filter(None, (line.session, line.role)))
