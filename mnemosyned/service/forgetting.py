@@ -9,7 +9,6 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial, reduce
 from operator import or_
-from pathlib import Path
 from typing import Protocol, Self
 
 import msgspec
@@ -62,7 +61,7 @@ class _Clock(Protocol):
 
 
 class GraceKeeper:
-    """Begins and ends grace times."""
+    """Begins and ends grace periods."""
 
     def __init__(
         self,
@@ -72,7 +71,7 @@ class GraceKeeper:
         clock: _Clock,
         forgotten: ForgottenList,
     ) -> None:
-        """Take a `clock` that does not jump ahead: by it forgetting becomes final."""
+        """Take a `clock` that does not jump ahead: forgetting becomes final by its time."""
         self.on_put_back: Callable[[Sequence[int]], None] = lambda _: None
         self._store = store
         self._policies = policies
@@ -80,7 +79,7 @@ class GraceKeeper:
         self._forgotten = forgotten
 
     def begin(self) -> Grace | None:
-        """Return the grace time of a call; None where the settings give none."""
+        """Return the grace period of a call; None if the settings give none."""
         hours = self._policies.current.grace_hours
         if not hours:
             return None
@@ -101,31 +100,31 @@ class GraceKeeper:
                 self.on_put_back([position for _, position in returned])
             return len(returned)
 
-        def progress(counts: Sequence[int]) -> str:
+        def report_progress(counts: Sequence[int]) -> str:
             return f"{sum(counts):,} of {len(keys):,} are put back"
 
-        count = sum(in_steps(keys, CHUNK, put_back, done=progress))
+        count = sum(in_steps(keys, CHUNK, put_back, done=report_progress))
         if count:
             log.info("put_back", count=count)
         return count
 
-    def kept(self, ids: Sequence[str]) -> list[str]:
-        """Return the keys of what is kept of these memories or calls."""
+    def recoverable_keys(self, ids: Sequence[str]) -> list[str]:
+        """Return the keys of recoverable memories by their ids, or the ids of their calls."""
         return self._store.kept(ids) if ids else []
 
     def finish(self, keys: Sequence[str]) -> int:
-        """Forget for good what is kept under these keys, chunk by chunk; return how many.
+        """Delete recoverable memories for good by their keys, chunk by chunk; return how many.
 
         Raises `PartlyDone` where a later chunk fails.
         """
 
-        def progress(counts: Sequence[int]) -> str:
+        def report_progress(counts: Sequence[int]) -> str:
             return f"{sum(counts):,} of {len(keys):,} are forgotten for good"
 
-        return sum(in_steps(keys, CHUNK, self._store.finish, done=progress))
+        return sum(in_steps(keys, CHUNK, self._store.finish, done=report_progress))
 
     def finish_due(self) -> int:
-        """Forget for good what can no longer be put back; return how much."""
+        """Delete for good all memories whose grace period is over; return how many."""
         due = self._store.kept(before=self._clock.now())
         if not due:
             return 0
@@ -134,7 +133,7 @@ class GraceKeeper:
         return count
 
     def check(self, ids: Iterable[str]) -> None:
-        """Raise `NotFound` that says so for what is forgotten already."""
+        """Raise `NotFound` for a memory in its grace period, with the time of its end."""
         for id in ids:
             final_at = self._store.is_recoverable(id)
             if final_at:
@@ -169,28 +168,28 @@ class Pruner:
         self._on_removal = on_removal
 
     def prune(self, request: Prune) -> Pruned:
-        retention = self._retention(request)
+        retention = self._requested_retention(request)
         if request.believe_clock and self._guard and not request.dry_run:
             self._guard.confirm()
         doubt = self.doubt(retention)
         now = self._clock.now()
         if request.dry_run:
-            prunable = self._prunable(retention, now=now)
-            return _result(prunable, dry_run=True, doubt=doubt)
+            prunable = self._store.prunable(retention, now=now, limit=PRUNED_MAX)
+            return _prune_receipt(prunable, dry_run=True, doubt=doubt)
         if doubt:
             raise ClockJumped(
                 f"nothing was pruned: {doubt} Check the date; if it is right, add --believe-clock",
                 field="believe_clock",
             )
-        return self._pruned(retention, now=now)
+        return self._prune_archive(retention, now=now)
 
     def prune_by_settings(self) -> None:
-        """Prune what the settings say; by default that is nothing."""
+        """Prune by the settings; by default nothing is pruned."""
         retention = self._policies.retention
         if retention == Retention():
             return
         clock = self._guard or self._clock
-        pruned = self._pruned(retention, now=clock.now())
+        pruned = self._prune_archive(retention, now=clock.now())
         if pruned.memories:
             log.info(
                 "archive_pruned",
@@ -199,39 +198,38 @@ class Pruner:
             )
 
     def doubt(self, retention: Retention | None = None) -> str:
-        """Why nothing is pruned by the clock's age, in a sentence; empty where it is believed."""
+        """Return why the clock is not believed, in a sentence; empty if pruning may go by age."""
         keep = (retention or self._policies.retention).keep
         if self._guard is None or keep is None:
             return ""
         return self._guard.doubt()
 
-    def _retention(self, request: Prune) -> Retention:
-        """Return what the request keeps, or else what the settings keep."""
+    def _requested_retention(self, request: Prune) -> Retention:
+        """Return the retention of the request, or else of the settings."""
         days, characters_max = request.keep_days, request.characters_max
         if days is None and characters_max is None:
             return self._policies.retention
         keep = None if days is None else timedelta(days=days)
         return Retention(keep=keep, characters_max=characters_max)
 
-    def _pruned(self, retention: Retention, *, now: datetime) -> Pruned:
-        prunable = self._prunable(retention, now=now)
+    def _prune_archive(self, retention: Retention, *, now: datetime) -> Pruned:
+        prunable = self._store.prunable(retention, now=now, limit=PRUNED_MAX)
 
         def prune(chunk: Sequence[str]) -> int:
             count = self._store.prune(chunk, now=now)
             self._on_removal()
             return count
 
-        def progress(counts: Sequence[int]) -> str:
+        def report_progress(counts: Sequence[int]) -> str:
             return f"{sum(counts):,} of {len(prunable.ids):,} originals were pruned"
 
-        in_steps(prunable.ids, CHUNK, prune, done=progress)
-        return _result(prunable)
-
-    def _prunable(self, retention: Retention, *, now: datetime) -> Prunable:
-        return self._store.prunable(retention, now=now, limit=PRUNED_MAX)
+        in_steps(prunable.ids, CHUNK, prune, done=report_progress)
+        return _prune_receipt(prunable)
 
 
-def _result(prunable: Prunable, *, dry_run: bool = False, doubt: str = "") -> Pruned:
+def _prune_receipt(
+    prunable: Prunable, *, dry_run: bool = False, doubt: str = ""
+) -> Pruned:
     return Pruned(
         dry_run=dry_run,
         memories=len(prunable.ids),
@@ -260,9 +258,9 @@ class RetentionService:
         guard: ClockGuard | None = None,
         purge_soon: Callable[[], None] | None = None,
     ) -> None:
-        """`guard` judges the clock; without one it is believed, as one that tests move is.
+        """Doubt the clock by `guard`; without a guard the clock is believed, as in tests.
 
-        `purge_soon` asks who purges for many memories to run `purger.run_due`.
+        `purge_soon` asks the host of many owners to run `purger.run_due`.
         """
         self._about = about
         self._policies = policies
@@ -270,14 +268,31 @@ class RetentionService:
         self._cycle = cycle
         self.on_removal: Callable[[], None] = lambda: None
         """Called after text was deleted, for caches that hold copies of it."""
-        self.purger = self._make_purger(purge_soon)
-        self._forgotten = ForgottenList(self._backup_folder, now=cycle.clock.now)
+        due = store.deletion.purge_due
+        self.purger = (
+            HostedPurger(due=due, work=self._purge_words, soon=purge_soon)
+            if purge_soon
+            else Purger(
+                due=due,
+                work=self._purge_words,
+                busy=lambda: cycle.gate.busy,
+                background=about.in_background,
+            )
+        )
+        self._forgotten = ForgottenList(
+            lambda: (
+                backup_folder(about.file, policies.backup.folder)
+                if about.file
+                else None
+            ),
+            now=cycle.clock.now,
+        )
         self.pruner = Pruner(
             store=store.archive.retention,
             policies=policies,
             clock=cycle.clock,
             guard=guard,
-            on_removal=self._announce_removal,
+            on_removal=lambda: self.on_removal(),  # noqa: PLW0108 it is set later
         )
         self.grace = GraceKeeper(
             store=store.archive.grace,
@@ -288,10 +303,6 @@ class RetentionService:
         self._selector = Selector(store)
         self._rewriting = threading.RLock()
 
-    def _backup_folder(self) -> Path | None:
-        file = self._about.file
-        return backup_folder(file, self._policies.backup.folder) if file else None
-
     def __enter__(self) -> Self:
         self.start()
         return self
@@ -300,24 +311,10 @@ class RetentionService:
         self.purger.close()
 
     def start(self) -> None:
-        """Finish what an interrupted process left: stale summaries at once, the purge later."""
+        """Finish the work of an interrupted process: stale summaries at once, the purge later."""
         self.rewrite_stale_or_log()
         self.finish_forgotten()
         self.purger.start()
-
-    def _make_purger(self, soon: Callable[[], None] | None) -> Purger:
-        due = self._store.deletion.purge_due
-        if soon:
-            return HostedPurger(due=due, work=self._purge, soon=soon)
-        return Purger(
-            due=due,
-            work=self._purge,
-            busy=lambda: self._cycle.gate.busy,
-            background=self._about.in_background,
-        )
-
-    def _announce_removal(self) -> None:
-        self.on_removal()
 
     def rewrite_stale_or_log(self, *, highest: Level = Level.MONTH) -> str:
         """Rewrite stale summaries after a committed change; return why some are left, if any.
@@ -345,7 +342,7 @@ class RetentionService:
         )
 
     def after_cycle(self) -> None:
-        """Prune by the settings, rewrite stale summaries, and purge what is due.
+        """Prune by the settings, rewrite stale summaries, and run a due purge.
 
         A storage failure is logged, and the next cycle tries again.
         """
@@ -358,7 +355,7 @@ class RetentionService:
             log_failure("upkeep_put_off", error)
 
     def finish_forgotten(self) -> None:
-        """Delete for good what was forgotten and can no longer be put back."""
+        """Delete for good all memories whose grace period is over, and purge their words."""
         try:
             if self.grace.finish_due():
                 self.purger.purge()
@@ -368,26 +365,26 @@ class RetentionService:
     # --------------------------------------------------------------- forget
 
     def forget(self, request: Forget) -> Forgotten:
-        """Delete what is meant chunk by chunk, then rewrite what was made of it.
+        """Delete the selected memories chunk by chunk, then rewrite their summaries.
 
-        Each chunk leaves everything whole: a summary made of what it took is empty until it is
-        rewritten, at the latest when the memory is opened again. An episode is rewritten at once;
+        Each chunk leaves the store whole: a summary of deleted memories is empty until it is
+        rewritten, at the latest when the database is opened again. An episode is rewritten at once;
         the days, weeks and months above it, which many memories have in common, with the purge.
         """
-        kept = self.grace.kept(names(request.id)) if request.now else []
+        kept = self.grace.recoverable_keys(names(request.id)) if request.now else []
         try:
-            selected = self._selected(request, kept)
+            selected = self._select(request, kept)
         except NotFound as error:
             if not request.now:
                 self.grace.check(names(request.id))
             self.purger.finish_earlier(error)
             raise
         if request.dry_run:
-            return self._preview(request, selected, kept)
+            return self._preview_forget(request, selected, kept)
         began = time.monotonic()
         grace = None if request.now else self.grace.begin()
         removal = Removal(working=self.grace.finish(kept))
-        removal |= self._removed(selected.ids, selected.learned, grace)
+        removal |= self._delete(selected.ids, selected.learned, grace)
         problem = self.rewrite_stale_or_log(highest=Level.EPISODE)
         self._cycle.gate.rest_after(time.monotonic() - began)
         removal = replace(removal, in_force=removal.in_force - set(selected.ids))
@@ -397,16 +394,18 @@ class RetentionService:
             unpurged = self.purger.attempt()[1] if removal.pruned else ""
             problem = problem or self.rewrite_stale_or_log()
             reason = "; ".join(filter(None, (unpurged, problem)))
-            return self._receipt(removal, complete=False, reason=reason, grace=grace)
-        return self._purged(removal, problem)
+            return self._forget_receipt(
+                removal, complete=False, reason=reason, grace=grace
+            )
+        return self._purge_and_report(removal, problem)
 
-    def _selected(self, request: Forget, kept: Sequence[str]) -> SelectedMemories:
-        """The memories a call deletes besides those `kept`, which were forgotten before."""
+    def _select(self, request: Forget, kept: Sequence[str]) -> SelectedMemories:
+        """Return the memories to delete, without the `kept` ones that were forgotten before."""
         if kept:
             ids = [
                 id
                 for id in names(request.id)
-                if self._is_stored(id) or not self.grace.kept([id])
+                if self._is_stored(id) or not self.grace.recoverable_keys([id])
             ]
             if not ids:
                 return SelectedMemories(ids=())
@@ -422,7 +421,7 @@ class RetentionService:
             return False
         return True
 
-    def _preview(
+    def _preview_forget(
         self, request: Forget, selected: SelectedMemories, kept: Sequence[str]
     ) -> Forgotten:
         removal = self._store.deletion.preview(selected.ids, learned=selected.learned)
@@ -430,14 +429,14 @@ class RetentionService:
         lines, further = self._selector.preview_lines(selected.ids, after=request.after)
         grace = None if request.now else self.grace.begin()
         return msgspec.structs.replace(
-            self._receipt(removal, dry_run=True, grace=grace),
+            self._forget_receipt(removal, dry_run=True, grace=grace),
             lines=lines,
             further=further,
             mark=selected.mark,
             call="",
         )
 
-    def _purged(self, removal: Removal, problem: str) -> Forgotten:
+    def _purge_and_report(self, removal: Removal, problem: str) -> Forgotten:
         """Purge what was deleted, and return the receipt."""
         purged, unpurged = self.purger.attempt()
         if purged:  # also what a purge for others did not see
@@ -447,10 +446,10 @@ class RetentionService:
             "forgotten", count=removal.working + removal.archived, complete=complete
         )
         reason = "; ".join(filter(None, (unpurged, problem)))
-        return self._receipt(removal, complete=complete, reason=reason)
+        return self._forget_receipt(removal, complete=complete, reason=reason)
 
-    def _purge(self) -> bool:
-        """Take what was forgotten out of the log's columns and every file of the database."""
+    def _purge_words(self) -> bool:
+        """Delete forgotten words from the log's columns and every file of the database."""
         self.rewrite_stale()
         sessions, sources = self._store.deletion.orphaned_log_names()
         if sessions or sources:
@@ -462,12 +461,12 @@ class RetentionService:
             process_memory.trim(collect=True)
         return complete
 
-    def _removed(
+    def _delete(
         self, ids: Sequence[str], learned: Sequence[str], grace: Grace | None
     ) -> Removal:
         """Delete chunk by chunk. Raises `PartlyDone` where a later one fails."""
 
-        def forgotten(removals: Sequence[Removal]) -> str:
+        def report_progress(removals: Sequence[Removal]) -> str:
             gone = sum(removal.working + removal.archived for removal in removals)
             return f"{gone:,} of {len(ids):,} memories are forgotten, though {WORDS_REMAIN}"
 
@@ -478,7 +477,7 @@ class RetentionService:
             except BaseException:
                 self._forgotten.withdraw(chunk)
                 raise
-            self._announce_removal()
+            self.on_removal()
             return removal
 
         # The learnings beside them go last, as one more chunk.
@@ -488,10 +487,10 @@ class RetentionService:
         works.append(
             partial(self._store.deletion.forget_learnings, learned, grace=grace)
         )
-        removals = in_steps(works, 1, lambda work: work[0](), done=forgotten)
+        removals = in_steps(works, 1, lambda work: work[0](), done=report_progress)
         return reduce(or_, removals, Removal())
 
-    def _receipt(
+    def _forget_receipt(
         self,
         removal: Removal,
         *,
@@ -504,6 +503,11 @@ class RetentionService:
         recoverable = memories - removal.pruned if grace else 0
         if not (recoverable or removal.learnings):
             grace = None
+        file, folder = self._about.file, self._policies.backup.folder
+        backups = [
+            *self._store.deletion.beyond_purge(),
+            *(known_backups(file, folder) if file else ()),
+        ]
         return Forgotten(
             dry_run=dry_run,
             memories=memories,
@@ -514,7 +518,7 @@ class RetentionService:
             episodes_removed=len(removal.removed),
             episodes_rewritten=len(removal.emptied),
             pruned_losing_summary=removal.pruned_losing_summary,
-            file_bytes=self._file_bytes() if dry_run else 0,
+            file_bytes=file_bytes(file) if file and dry_run else 0,
             complete=complete,
             purge_in_s=None if complete or reason or grace else self.purger.wait_s(),
             reason=reason,
@@ -522,17 +526,8 @@ class RetentionService:
             final_at=grace.final_at if grace else None,
             recoverable=recoverable,
             call=grace.call if grace else "",
-            backups=self._known_backups(),
+            backups=backups,
         )
-
-    def _file_bytes(self) -> int:
-        return file_bytes(self._about.file) if self._about.file else 0
-
-    def _known_backups(self) -> list[str]:
-        beyond = list(self._store.deletion.beyond_purge())
-        if self._about.file is None:
-            return beyond
-        return beyond + known_backups(self._about.file, self._policies.backup.folder)
 
     # -------------------------------------------------------------- restore
 

@@ -56,9 +56,9 @@ class Purger:
         busy: Callable[[], bool],
         background: bool = False,
     ) -> None:
-        """Take what tells whether a purge is `due` and others are served (`busy`), and its `work`.
+        """Run `work` when it is `due`, at leisure while requests are served (`busy`).
 
-        `work` answers whether it could purge all. Only with `background` may a purge wait.
+        `work` returns True if all words were purged. Only with `background` may a purge wait.
         """
         self._due = due
         self._purge = work
@@ -73,17 +73,17 @@ class Purger:
         self._plans = background
 
     def start(self) -> None:
-        """Plan the purge that an earlier process left undone."""
+        """Plan the unfinished purge of an earlier process."""
         try:
             is_due = self._due()
         except StorageFailed as error:
             log.warning("purge_put_off", reason=error.reason)
             is_due = True
         if is_due:
-            self._plan(START_S)
+            self._plan_purge(START_S)
 
     def purge(self) -> bool:
-        """Purge what was deleted before this call, or plan to.
+        """Purge the words deleted before this call, or plan to.
 
         True when the words are in no file of the database any more. False when others are being
         served and the last purge was a moment ago, or when another program reads the file; see
@@ -95,13 +95,13 @@ class Purger:
             rest_s = self._rested - time.monotonic()
             if rest_s > 0 and self._plans and self._busy():
                 if rest_s > WAIT_MAX_S:
-                    self._plan(rest_s)
+                    self._plan_purge(rest_s)
                     return False
                 time.sleep(rest_s)
-            return self._run()
+            return self._run_purge()
 
     def attempt(self) -> tuple[bool, str]:
-        """Purge after something was deleted: whether all of it left the file, and what failed."""
+        """Purge after a deletion; return whether all words left the file, and the failure."""
         try:
             return self.purge(), ""
         except StorageFailed as error:
@@ -109,7 +109,7 @@ class Purger:
             return False, f"{WORDS_REMAIN}: {error.reason}"
 
     def finish_earlier(self, unknown: NotFound) -> None:
-        """Purge what an earlier call deleted, for whoever repeats it.
+        """Purge the deletions of an earlier call, for its repetition.
 
         Raises `NotPurged` where that fails; not where the purge only waits for its turn.
         """
@@ -131,9 +131,9 @@ class Purger:
             )
 
     def close(self) -> None:
-        """Stop the thread, and purge what is left unless that would take long.
+        """Stop the thread, and purge the rest unless that would take long.
 
-        What stays is purged after the next start.
+        Words that stay are purged after the next start.
         """
         with self._wake:
             self._plans = False
@@ -142,14 +142,14 @@ class Purger:
             self._thread.join()
         with self._turn:
             if self._took_s < CLOSE_S:
-                self._guarded()
+                self._run_or_log()
 
     def run_due(self) -> bool:
-        """Run a purge that is due, for nobody who waits; whether none is left. A failure is logged."""
+        """Run a due purge that nobody waits for; return whether none is left. A failure is logged."""
         with self._turn:
-            return self._guarded()
+            return self._run_or_log()
 
-    def _run(self) -> bool:
+    def _run_purge(self) -> bool:
         began = time.monotonic()
         clean = False
         try:
@@ -164,7 +164,7 @@ class Purger:
                 with self._wake:
                     self._planned = None
             else:
-                self._plan(
+                self._plan_purge(
                     min(
                         REST_MAX_S,
                         max(rest_s, RETRY_S * 2 ** min(10, self._refused - 1)),
@@ -172,7 +172,7 @@ class Purger:
                 )
         return clean
 
-    def _plan(self, wait_s: float) -> None:
+    def _plan_purge(self, wait_s: float) -> None:
         with self._wake:
             if not self._plans:
                 return
@@ -180,40 +180,40 @@ class Purger:
             self._planned = due if self._planned is None else min(self._planned, due)
             if self._thread is None:
                 self._thread = threading.Thread(
-                    target=self._work, name="purge", daemon=True
+                    target=self._run_planned, name="purge", daemon=True
                 )
                 self._thread.start()
             self._wake.notify()
 
-    def _work(self) -> None:
+    def _run_planned(self) -> None:
         """Run planned purges until the close."""
         while True:
             with self._wake:
-                while self._plans and not self._its_turn():
+                while self._plans:
+                    # At its time, or once nobody would notice it.
+                    if self._planned is not None and (
+                        time.monotonic() >= self._planned
+                        or not (self._refused or self._busy())
+                    ):
+                        break
                     self._wake.wait(None if self._planned is None else LOOK_S)
                 if not self._plans:
                     return
                 self._planned = None
             with self._turn:
-                self._guarded()
+                self._run_or_log()
 
-    def _its_turn(self) -> bool:
-        """Whether the planned purge may run: at its time, or once nobody would notice it."""
-        if self._planned is None:
-            return False
-        return time.monotonic() >= self._planned or not (self._refused or self._busy())
-
-    def _guarded(self) -> bool:
-        """A purge that nobody waits for is a boundary: its failure is logged and it is retried."""
+    def _run_or_log(self) -> bool:
+        """Run a due purge that nobody waits for: log its failure, and plan to retry."""
         complete = False
         try:
             if not self._due():
                 return True
-            complete = self._run()
+            complete = self._run_purge()
         except (StorageFailed, MemoryBusy) as error:
             log.warning("purge_put_off", reason=error.reason)
             if isinstance(error, DatabaseUnreachable):
-                self._plan(RETRY_S)
+                self._plan_purge(RETRY_S)
         except MnemosynedError:
             log.exception("purge_failed")
         else:
