@@ -39,7 +39,7 @@ def backup_folder(database: Path, setting: Path | None) -> Path:
 
 
 def known_backups(database: Path, folder: Path | None = None) -> list[str]:
-    """Files in the database's folder, one below it, and in the backup folder.
+    """Return database files beside the database, one folder below it, and in the backup folder.
 
     Any SQLite file counts, and any that is named as the database is. Only names and the first
     bytes are looked at; a copy kept elsewhere is not known.
@@ -58,7 +58,7 @@ def backup_target(name: str, database: Path) -> Path:
     given = named_target(name, suffix=SUFFIX)
     try:
         target = given.resolve()
-        refused = _refusal(target, database)
+        refused = _reason_to_refuse(target, database)
     except OSError as error:  # changed since it was looked at
         refused = f"{shown_path(name)} cannot be used: {fault_of(error)}"
     if refused:
@@ -78,7 +78,7 @@ def named_target(name: str, *, suffix: str = "") -> Path:
 
 
 def dated_backups(folder: Path) -> list[DatedBackup]:
-    """The whole backups in a folder, by their names."""
+    """Return the whole backups in a folder, by their names."""
     try:
         names = [file.name for file in islice(folder.iterdir(), FILES_MAX)]
     except OSError:  # there is none yet
@@ -87,52 +87,38 @@ def dated_backups(folder: Path) -> list[DatedBackup]:
 
 
 def holds_database(file: Path) -> bool:
-    """Whether a file is empty, or an SQLite database."""
+    """Return whether a file is empty, or an SQLite database."""
     return file.stat().st_size == 0 or _is_sqlite(file)
 
 
 def file_bytes(path: Path) -> int:
-    """The size of a file; 0 where it is gone."""
+    """Return the size of a file; 0 if it is gone."""
     try:
         return path.stat().st_size
     except FileNotFoundError:
         return 0
 
 
-def _refusal(target: Path, database: Path) -> str:
+def _reason_to_refuse(target: Path, database: Path) -> str:
     if target.is_dir():
         return f"{target} is a folder, not a backup"
-    if refused := _refusal_of_folder(target.parent):
-        return refused
-    if target in _own_files(database):
-        return f"{target} is a file of the memory itself"
-    if _in_use(target):
-        return f"{target} is a database that some program uses"
-    if not _may_be_replaced(target):
-        return f"{target} exists already and is not a backup"
-    return ""
-
-
-def _refusal_of_folder(folder: Path) -> str:
+    folder = target.parent
     if not folder.is_dir():
         return f"there is no folder {folder}"
     if not os.access(folder, os.W_OK | os.X_OK, effective_ids=True):
         return f"{folder} is closed to the process that makes backups"
+    if target in _own_files(database):
+        return f"{target} is a file of the memory itself"
+    if _in_use(target):
+        return f"{target} is a database that some program uses"
+    if target.exists() and not (target.is_file() and holds_database(target)):
+        return f"{target} exists already and is not a backup"
     return ""
 
 
 def _own_files(database: Path) -> set[Path]:
-    """The database, with the files that SQLite and this daemon keep beside it."""
+    """Return the database and its side files, of SQLite and of the daemon."""
     return {database.with_name(database.name + suffix) for suffix in OWN}
-
-
-def _may_be_replaced(file: Path) -> bool:
-    """Whether there is no such file, or an empty one, or another database."""
-    if not file.exists():
-        return True
-    if not file.is_file():
-        return False
-    return holds_database(file)
 
 
 def _is_copy(file: Path, database: Path) -> bool:
@@ -147,7 +133,7 @@ def _is_copy(file: Path, database: Path) -> bool:
 
 
 def _in_use(file: Path) -> bool:
-    """Whether a database has its log beside it.
+    """Return whether a database has its write-ahead log beside it.
 
     One that this process itself has open must not be opened to look: closing it again would drop
     the locks of SQLite, and another program could then delete the log.
@@ -168,13 +154,13 @@ KEY_BYTES = 16
 _PRIVATE = 0o600
 
 
-class _Line(msgspec.Struct, omit_defaults=True):
+class _ListEvent(msgspec.Struct, omit_defaults=True):
     """One event; the first line has the key alone."""
 
     at: datetime
     key: str = ""
     begun: str = ""
-    """A backup is about to be made: what is forgotten from here on may be in it."""
+    """Mark of a backup about to be made, which may hold memories forgotten from here on."""
     made: str = ""
     """That backup was made; `digest` is the hash of its file."""
     digest: str = ""
@@ -184,22 +170,22 @@ class _Line(msgspec.Struct, omit_defaults=True):
     """The same for a memory that is back, or that could not be forgotten."""
 
 
-_decode = msgspec.json.Decoder(_Line).decode
+_decode = msgspec.json.Decoder(_ListEvent).decode
 
 
 @dataclass(frozen=True, slots=True)
 class ForgottenSince:
-    """What a list says of a backup."""
+    """Memories that were forgotten after a backup, by the list."""
 
     key: bytes
     hashes: frozenset[str]
     """Hashes of the ids that were forgotten after it was made."""
     begins: datetime | None
-    """What was forgotten after the backup and before this time is not on the list; None for nothing."""
+    """The list lacks deletions between the backup and this time; None if it lacks none."""
 
     def among(self, ids: Iterable[str]) -> list[str]:
-        """Return those of these ids that were forgotten."""
-        return [id for id in ids if _hash(self.key, id) in self.hashes]
+        """Return the forgotten ids among `ids`."""
+        return [id for id in ids if _hash_id(self.key, id) in self.hashes]
 
 
 class ForgottenList:
@@ -216,71 +202,77 @@ class ForgottenList:
         self._now = now
 
     def note(self, ids: Sequence[str]) -> None:
-        """Note, before these memories are forgotten, that they are; nothing before the first backup."""
-        self._write(lambda key: [self._line(forgotten=_hash(key, id)) for id in ids])
+        """Note memories just before they are forgotten; before the first backup, note nothing."""
+        self._append(
+            lambda key: [self._new_event(forgotten=_hash_id(key, id)) for id in ids]
+        )
 
     def withdraw(self, ids: Sequence[str]) -> None:
-        """Note that these memories are there again."""
-        self._write(lambda key: [self._line(kept=_hash(key, id)) for id in ids])
+        """Note memories that are back, or could not be forgotten."""
+        self._append(
+            lambda key: [self._new_event(kept=_hash_id(key, id)) for id in ids]
+        )
 
     def begin_backup(self) -> str:
-        """Note that a backup is about to be made, and begin the list with the first; its mark."""
+        """Note the beginning of a backup, and return its mark; the first one begins the list."""
         mark = secrets.token_hex(8)
-        self._write(lambda _: [self._line(begun=mark)], create=True)
+        self._append(lambda _: [self._new_event(begun=mark)], create=True)
         return mark
 
     def end_backup(self, mark: str, file: Path) -> None:
         """Note that the backup was made."""
-        self._write(lambda _: [self._line(made=mark, digest=_digest(file))])
+        self._append(lambda _: [self._new_event(made=mark, digest=_file_digest(file))])
 
     def drop_before(self, oldest: datetime) -> None:
-        """Drop what happened before the oldest backup that is left."""
+        """Drop the events before the oldest backup that is left."""
         folder = self._folder()
         try:
             if folder is None or not (folder / NAME).exists():
                 return
-            with _locked(folder):
-                first, lines = _parsed(folder / NAME)
+            with _lock_folder(folder):
+                first, lines = _read_list(folder / NAME)
                 left = [line for line in lines if line.at >= oldest]
                 if first and len(left) < len(lines):
                     begins = msgspec.structs.replace(first, at=oldest)
                     partial = folder / f"{NAME}.new"
                     partial.unlink(missing_ok=True)
-                    _append(partial, [begins, *left])
+                    _append_events(partial, [begins, *left])
                     partial.replace(folder / NAME)
         except (OSError, ValueError) as error:
             log_failure("forgotten_list_not_written", error)
 
-    def _line(self, **event: str) -> _Line:
-        return _Line(at=in_zone(self._now(), UTC), **event)
+    def _new_event(self, **event: str) -> _ListEvent:
+        return _ListEvent(at=in_zone(self._now(), UTC), **event)
 
-    def _write(
-        self, lines: Callable[[bytes], list[_Line]], *, create: bool = False
+    def _append(
+        self, lines: Callable[[bytes], list[_ListEvent]], *, create: bool = False
     ) -> None:
         folder = self._folder()
         try:
             if folder is None or not (create or (folder / NAME).exists()):
                 return
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with _locked(folder):
-                first = next((each for each in _read(folder / NAME) if each.key), None)
+            with _lock_folder(folder):
+                first = next(
+                    (each for each in _read_events(folder / NAME) if each.key), None
+                )
                 if first is None:
-                    first = self._line(key=secrets.token_hex(KEY_BYTES))
-                    _append(folder / NAME, [first])
-                _append(folder / NAME, lines(bytes.fromhex(first.key)))
+                    first = self._new_event(key=secrets.token_hex(KEY_BYTES))
+                    _append_events(folder / NAME, [first])
+                _append_events(folder / NAME, lines(bytes.fromhex(first.key)))
         except (OSError, ValueError) as error:
             log_failure("forgotten_list_not_written", error)
 
 
 def forgotten_since(backup: Path, folder: Path) -> ForgottenSince | None:
-    """Return what the list in a folder says of a backup; None where there is no list.
+    """Return the memories forgotten since a backup, by a folder's list; None without a list.
 
-    A backup that the list does not know is placed by the date in its name, or else of its file.
+    A backup unknown to the list is placed by the date in its name, or else of its file.
     """
-    first, events = _parsed(folder / NAME)
+    first, events = _read_list(folder / NAME)
     if first is None:
         return None
-    digest = _digest(backup)
+    digest = _file_digest(backup)
     mark = next((line.made for line in events if line.digest == digest), "")
     begun = [
         number for number, line in enumerate(events) if mark and line.begun == mark
@@ -289,7 +281,14 @@ def forgotten_since(backup: Path, folder: Path) -> ForgottenSince | None:
     if begun:
         events = events[begun[0] :]
     else:
-        made_at = _date_of(backup)
+        if dated := dated_backup(backup.name):
+            made_at = dated.made_at
+        else:
+            log = backup.with_name(f"{backup.name}-wal")
+            newest = max(
+                file.stat().st_mtime for file in (backup, log) if file.exists()
+            )
+            made_at = datetime.fromtimestamp(newest, tz=UTC)
         events = [line for line in events if line.at > made_at]
         begins = first.at if made_at < first.at else None
     hashes: set[str] = set()
@@ -299,26 +298,18 @@ def forgotten_since(backup: Path, folder: Path) -> ForgottenSince | None:
     return ForgottenSince(bytes.fromhex(first.key), frozenset(hashes), begins)
 
 
-def _date_of(backup: Path) -> datetime:
-    if dated := dated_backup(backup.name):
-        return dated.made_at
-    log = backup.with_name(f"{backup.name}-wal")
-    newest = max(file.stat().st_mtime for file in (backup, log) if file.exists())
-    return datetime.fromtimestamp(newest, tz=UTC)
-
-
-def _hash(key: bytes, id: str) -> str:
+def _hash_id(key: bytes, id: str) -> str:
     encoded = id.encode("utf-8", "replace")
     return hashlib.blake2b(encoded, key=key, digest_size=16).hexdigest()
 
 
-def _digest(file: Path) -> str:
+def _file_digest(file: Path) -> str:
     with file.open("rb") as opened:
         return hashlib.file_digest(opened, "blake2b").hexdigest()[:32]
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def _lock_folder(folder: Path) -> Iterator[None]:
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -328,7 +319,7 @@ def _locked(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _read(path: Path) -> Iterator[_Line]:
+def _read_events(path: Path) -> Iterator[_ListEvent]:
     """Yield the lines; one that a crash cut off is passed over."""
     try:
         opened = path.open("rb")
@@ -342,14 +333,14 @@ def _read(path: Path) -> Iterator[_Line]:
                 continue
 
 
-def _parsed(path: Path) -> tuple[_Line | None, list[_Line]]:
+def _read_list(path: Path) -> tuple[_ListEvent | None, list[_ListEvent]]:
     """Return the line with the key, and those after it."""
-    lines = _read(path)
+    lines = _read_events(path)
     first = next((line for line in lines if line.key), None)
     return first, list(lines)
 
 
-def _append(path: Path, lines: Sequence[_Line]) -> None:
+def _append_events(path: Path, lines: Sequence[_ListEvent]) -> None:
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     with os.fdopen(os.open(path, flags, _PRIVATE), "r+b") as file:
         text = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)

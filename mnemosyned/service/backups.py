@@ -42,7 +42,7 @@ log = logger()
 
 
 def interval_of(policy: BackupPolicy, now: datetime) -> timedelta:
-    """The time from one scheduled backup to the next; none without a schedule."""
+    """Return the time from one scheduled backup to the next; 0 without a schedule."""
     if policy.cron:
         first, second = cron_times(policy.cron, after=now)
         return second - first
@@ -73,25 +73,25 @@ class BackupKeeper:
     @property
     def folder(self) -> Path:
         """The folder of dated backups, which may not exist yet."""
-        return backup_folder(self._file, self._policies.backup.folder)
+        return backup_folder(self._database_file, self._policies.backup.folder)
 
     @property
-    def _file(self) -> Path:
+    def _database_file(self) -> Path:
         """The file that backups are made of. Raises `InvalidRequest` where there is none."""
         if self._about.file is None:
             raise InvalidRequest(ON_SERVER, field="file")
         return self._about.file
 
     def back_up(self, request: Backup) -> BackedUp:
-        """Make the backup that was asked for; without a file, a dated one in the folder."""
+        """Make the backup of a request; without a file, a dated one in the folder."""
         if request.file is not None:
             given = named_target(request.file)
             if given.is_dir():
-                given /= self._name(scheduled=False)
-            target = backup_target(str(given), self._file)
+                given /= backup_name(self._clock.now(), scheduled=False)
+            target = backup_target(str(given), self._database_file)
         else:
             target = self._dated_target(scheduled=False)
-        return self._copy(target)
+        return self._back_up_to(target)
 
     def run_scheduled(self) -> None:
         """Make a backup if one is due and no cycle runs; a failure is logged and tried again."""
@@ -111,11 +111,11 @@ class BackupKeeper:
             log.exception("backup_failed")
 
     def next_backup(self) -> datetime | None:
-        """When the next scheduled backup is due; None without a schedule."""
+        """Return when the next scheduled backup is due; None without a schedule."""
         policy = self._policies.backup
         if not policy.scheduled or self._about.file is None:
             return None
-        last = self._last()
+        last = self._last_backup_at()
         if last is None:
             return self._clock.now()
         if policy.cron:
@@ -123,7 +123,7 @@ class BackupKeeper:
         return shift(last, policy.interval or timedelta())
 
     def status(self) -> BackupStatus:
-        """Return what `status` says of backups."""
+        """Return the backups as `status` shows them."""
         policy = self._policies.backup
         if self._about.file is None:
             return BackupStatus(
@@ -134,13 +134,13 @@ class BackupKeeper:
             folder=str(self.folder),
             scheduled=policy.scheduled,
             count=len(backups),
-            last=self._last(),
+            last=self._last_backup_at(),
             next=self.next_backup(),
             problem=self._problem,
         )
 
     def warnings(self) -> list[str]:
-        """Return what endangers the backups, a sentence each."""
+        """Return the dangers to the backups, a sentence each."""
         if not self._policies.backup.scheduled:
             return []
         if self._about.file is None:
@@ -148,7 +148,7 @@ class BackupKeeper:
         warnings = []
         if self._problem:
             warnings.append(f"the last scheduled backup failed: {self._problem}")
-        last, now = self._last(), self._clock.now()
+        last, now = self._last_backup_at(), self._clock.now()
         interval = interval_of(self._policies.backup, now)
         if last and overdue(last, interval=interval, now=now):
             moment = in_zone(last, None).isoformat(" ")[:16]
@@ -161,7 +161,7 @@ class BackupKeeper:
     def _back_up_by_schedule(self) -> None:
         self._remove_parts()  # first: they may have filled the disk
         target = self._dated_target(scheduled=True)
-        made = self._copy(target)
+        made = self._back_up_to(target)
         self._problem, self._retry_at = "", 0.0
         expired = self._policies.backup.keep.expired(dated_backups(self.folder))
         for backup in expired:
@@ -170,7 +170,7 @@ class BackupKeeper:
         self._forgotten.drop_before(min(left).made_at)
         log.info("backup_made", file=made.file, bytes=made.bytes, removed=len(expired))
 
-    def _copy(self, target: Path) -> BackedUp:
+    def _back_up_to(self, target: Path) -> BackedUp:
         mark = self._forgotten.begin_backup()
         copy = self._store.back_up(target)
         self._forgotten.end_backup(mark, target)
@@ -192,14 +192,11 @@ class BackupKeeper:
                 "to another one",
                 field="file",
             ) from error
-        name = self._name(scheduled=scheduled)
-        return backup_target(str(folder / name), self._file)
+        name = backup_name(self._clock.now(), scheduled=scheduled)
+        return backup_target(str(folder / name), self._database_file)
 
-    def _name(self, *, scheduled: bool) -> str:
-        return backup_name(self._clock.now(), scheduled=scheduled)
-
-    def _last(self) -> datetime | None:
-        """When the newest dated backup was made, as far as its date can be true."""
+    def _last_backup_at(self) -> datetime | None:
+        """Return the time of the newest dated backup; dates far in the future do not count."""
         latest = shift(self._clock.now(), AHEAD)
         dates = [
             each.made_at

@@ -1,4 +1,4 @@
-"""The clock for work that cannot be undone: a jump is not believed until its owner confirms it."""
+"""A clock for irreversible work: a jump is not believed until the owner confirms it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ log = logger()
 
 
 class ClockGuard:
-    """Judges the clock by what the store last saw of it; safe from any thread."""
+    """Judge of the clock by its last sighting in the store; safe from any thread."""
 
     def __init__(
         self,
@@ -49,55 +49,55 @@ class ClockGuard:
         self.close()
 
     def now(self) -> datetime:
-        """The present instant, as far as it is believed."""
+        """Return the present instant, as far as it is believed."""
         return self.look().now
 
     def look(self) -> Judgment:
-        """Judge the clock as it is now, and keep what was seen of it."""
+        """Judge the clock now, and store the sighting."""
         with self._looking:
-            judgment = self._judged()
-            self._tell(judgment)
-            self._keep(judgment.sighting, every_s=KEPT_EVERY_S)
+            judgment = self._judge_clock()
+            self._log_change(judgment)
+            self._store_sighting(judgment.sighting, every_s=KEPT_EVERY_S)
             return judgment
 
     def confirm(self) -> None:
         """Believe the clock as it is."""
         with self._looking:
             self._seen = None
-            judgment = self._judged()
-            self._tell(judgment, how="confirmed")
-            self._keep(judgment.sighting, every_s=0.0)
+            judgment = self._judge_clock()
+            self._log_change(judgment, how="confirmed")
+            self._store_sighting(judgment.sighting, every_s=0.0)
 
     def close(self) -> None:
-        """Keep what was seen last, for the next start."""
+        """Store the last sighting, for the next start."""
         with self._looking:
-            self._keep(self._judged().sighting, every_s=KEPT_LAST_S)
+            self._store_sighting(self._judge_clock().sighting, every_s=KEPT_LAST_S)
 
     def doubt(self) -> str:
-        """Why the clock is not believed, in a sentence; empty where it is."""
+        """Return why the clock is not believed, in a sentence; empty if it is."""
         judgment = self.look()
         if not judgment.ahead:
             return ""
         said, believed = judgment.now + judgment.ahead, judgment.now
         return (
-            f"the clock says {said:%Y-%m-%d}, {_days(judgment)} later than can have passed since "
+            f"the clock says {said:%Y-%m-%d}, {_days_ahead(judgment)} later than can have passed since "
             f"{believed:%Y-%m-%d}: was the machine off for so long, or is the clock wrong?"
         )
 
-    def _judged(self) -> Judgment:
+    def _judge_clock(self) -> Judgment:
         now, up = self._clock.now(), self._uptime()
         judgment = judge(self._seen, now=now, boot=self._boot(), uptime_s=up)
         self._seen = judgment.sighting
         return judgment
 
-    def _tell(self, judgment: Judgment, *, how: str = "it went back") -> None:
+    def _log_change(self, judgment: Judgment, *, how: str = "it went back") -> None:
         """Log each change once."""
         doubted = bool(judgment.ahead)
         if doubted and not self._doubted:
             log.warning(
                 "clock_not_believed",
                 believed=judgment.now.isoformat(timespec="seconds"),
-                ahead=_days(judgment),
+                ahead=_days_ahead(judgment),
                 held_back="pruning by age",
                 remedy=REMEDY,
             )
@@ -105,7 +105,7 @@ class ClockGuard:
             log.info("clock_believed", reason=how)
         self._doubted = doubted
 
-    def _keep(self, sighting: Sighting, *, every_s: float) -> None:
+    def _store_sighting(self, sighting: Sighting, *, every_s: float) -> None:
         kept = self._kept
         if kept and sighting.uptime_s - kept.uptime_s < every_s:
             return
@@ -116,6 +116,6 @@ class ClockGuard:
             log.warning("clock_not_kept", reason=error.message)
 
 
-def _days(judgment: Judgment) -> str:
+def _days_ahead(judgment: Judgment) -> str:
     days = judgment.ahead.total_seconds() / 86_400
     return f"{days:,.0f} days" if days >= 2 else f"{days * 24:.0f} hours"

@@ -14,7 +14,7 @@ from mnemosyned.conversation.context import (
     user_message,
 )
 from mnemosyned.conversation.learnings.selection import select_relevant
-from mnemosyned.conversation.messages import Message, message_text
+from mnemosyned.conversation.messages import message_text
 from mnemosyned.conversation.sections import Quoted, Relevance
 from mnemosyned.conversation.summary_message import sendable
 from mnemosyned.instants import in_zone
@@ -64,10 +64,12 @@ class ContextService:
 
     def context(self, request: Context) -> Assembled:
         """Assemble the context. Raises `InvalidRequest` where it cannot fit its total."""
-        budget, counter = self._budget(request), self._policies.window.counter
+        budget, counter = self._token_budget(request), self._policies.window.counter
         new = user_message(request.message)
-        question = _question(new)
-        learnings = self._learnings(request, question, tokens=budget.learnings)
+        question = " ".join(message_text(new).replace("\0", " ").split())[:QUERY_CHARS_MAX]
+        learnings = self._applicable_learnings(
+            request, question, tokens=budget.learnings
+        )
         fitter = WindowFitter(
             request.system,
             new,
@@ -83,7 +85,7 @@ class ContextService:
             memory_place=request.memory_place,
             shrink_learnings=True,
         )
-        recalled = self._recalled(request, question, chosen, learnings)
+        recalled = self._lines_to_quote(request, question, chosen, learnings)
         window = manager.assemble(
             chosen,
             memory_results=[quoted for _, quoted in recalled],
@@ -102,7 +104,7 @@ class ContextService:
             orphans=list(window.orphans),
         )
 
-    def _budget(self, request: Context) -> TokenBudget:
+    def _token_budget(self, request: Context) -> TokenBudget:
         """Return the configured budget, overridden by the values of the request."""
         given: dict[str, Any] = {
             "total": request.total,
@@ -117,7 +119,7 @@ class ContextService:
             **{name: value for name, value in given.items() if value is not None},
         )
 
-    def _learnings(
+    def _applicable_learnings(
         self, request: Context, question: str, *, tokens: int
     ) -> list[Learning]:
         """Return the learnings that apply to the request, most relevant first."""
@@ -132,7 +134,7 @@ class ContextService:
             count=self._policies.window.counter.text,
         )
 
-    def _recalled(
+    def _lines_to_quote(
         self,
         request: Context,
         question: str,
@@ -143,26 +145,23 @@ class ContextService:
 
         Texts that the window or a learning shows anyway are not quoted.
         """
-        hits = self._hits(request, question)
+        hits = self._relevant_hits(request, question)
         if not hits:
             return []
         in_window = (request.messages[position] for position in chosen.kept)
+        # Quoted, superseded learnings would contradict the new ones.
+        every = self._store.learnings.find(
+            sources=_learning_sources(request), superseded=True, limit=LEARNINGS_MAX
+        )
         seen = {
-            *(_normalized(message_text(message)) for message in in_window),
-            _normalized(message_text(user_message(request.message))),
-            *map(_normalized, self._superseded_learnings(request)),
+            *(_normalize(message_text(message)) for message in in_window),
+            _normalize(message_text(user_message(request.message))),
+            *(_normalize(each.text) for each in every if each.superseded_by),
         }
         known = {learning.memory for learning in learnings if learning.memory}
         return list(_quotable_lines(hits, question, seen=seen, known=known))
 
-    def _superseded_learnings(self, request: Context) -> list[str]:
-        """Return the texts of superseded learnings: quoted, they would contradict the new ones."""
-        learnings = self._store.learnings.find(
-            sources=_learning_sources(request), superseded=True, limit=LEARNINGS_MAX
-        )
-        return [learning.text for learning in learnings if learning.superseded_by]
-
-    def _hits(self, request: Context, question: str) -> list[Hit]:
+    def _relevant_hits(self, request: Context, question: str) -> list[Hit]:
         """Return the hits worth showing; none for a message without content."""
         times = parse_times(question, in_zone(self._clock.now(), local_zone()))
         relevance = Relevance(question, times)
@@ -176,11 +175,6 @@ class ContextService:
             explain=True,
         )
         return relevance.worthwhile(self._recaller.recall(recall).hits)
-
-
-def _question(new: Message) -> str:
-    """Return the text of the new message as a query."""
-    return " ".join(message_text(new).replace("\0", " ").split())[:QUERY_CHARS_MAX]
 
 
 def _subject_text(request: Context, question: str) -> str:
@@ -211,7 +205,7 @@ def _quotable_lines(
     asked = terms(question)
     for hit in hits:
         for line in hit.lines or (hit,):
-            words = _normalized(line.content)
+            words = _normalize(line.content)
             if not words or words in seen or line.id in known:
                 continue
             seen.add(words)
@@ -224,5 +218,5 @@ def _quotable_lines(
             yield line.id, quoted
 
 
-def _normalized(words: str) -> str:
+def _normalize(words: str) -> str:
     return " ".join(words.split())

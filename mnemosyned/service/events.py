@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,13 +16,11 @@ from mnemosyned.memory.values import Acknowledged
 from mnemosyned.text.secrets.masking import mask_secrets
 from mnemosyned.verbs.memories import (
     Recall,
-    Recalled,
     Remember,
-    RememberedMany,
     RememberMany,
 )
 from mnemosyned.verbs.request import Request, names
-from mnemosyned.verbs.retention import Forget, Forgotten
+from mnemosyned.verbs.retention import Forget
 from mnemosyned.verbs.upkeep import Event, EventKind, EventMemory, Sleep
 
 Fields = dict[str, Any]
@@ -174,21 +172,23 @@ class EventBus:
 
     # ----------------------------------------------------------- requests
 
-    def captured(self, *, client: str, hook: str, count: int, failure: str) -> None:
+    def publish_capture(
+        self, *, client: str, hook: str, count: int, failure: str
+    ) -> None:
         """Tell of a hook's call, with what it stored."""
         self.publish(
             EventKind.CAPTURED, client=client, hook=hook, count=count, message=failure
         )
 
-    def answered(self, request: Request[Any], result: object) -> None:
+    def publish_answer(self, request: Request[Any], result: object) -> None:
         """Tell of a request that was done."""
         if getattr(request, "dry_run", False):
             return
-        if described := _described(request, result, self.limits):
-            kind, fields = described
+        if event := _event_of(request, result, self.limits):
+            kind, fields = event
             self.publish(kind, **fields)
 
-    def refused(self, request: Request[Any], error: MnemosynedError) -> None:
+    def publish_refusal(self, request: Request[Any], error: MnemosynedError) -> None:
         """Tell of a request that failed."""
         self.publish(
             EventKind.REFUSED,
@@ -198,39 +198,37 @@ class EventBus:
         )
 
 
-def _described(
-    request: Request[Any], result: object, limits: EventLimits
+def _event_of(
+    request: Request[Any],
+    result: Any,  # noqa: ANN401
+    limits: EventLimits,
 ) -> tuple[EventKind, Fields] | None:
-    """The event of a request; None for those that only read, and cycles, which tell themselves."""
-    if describe := _DESCRIPTIONS.get(type(request)):
-        return describe(request, result, limits)
+    """Return the event of a request; None for a cycle, which has its own, and for other reads."""
+    if isinstance(request, Remember):
+        return EventKind.REMEMBERED, _stored_memories([request], [result], limits)
+    if isinstance(request, RememberMany):
+        fields = _stored_memories(request.memories, result.memories, limits)
+        return EventKind.REMEMBERED, fields
+    if isinstance(request, Recall):
+        # Neither the words of the question nor its hits.
+        fields = {"count": len(result.hits)}
+        for name in ("session", "source"):
+            if isinstance(value := getattr(request, name), str):
+                fields[name] = value
+        return EventKind.RECALLED, fields
+    ids = list(names(getattr(request, "id", None)))
+    named: Fields = {"verb": request.verb_name(), "ids": ids}
+    if isinstance(request, Forget):
+        return EventKind.FORGOTTEN, {**named, "count": result.memories}
     if request.writes and not isinstance(request, Sleep):
-        return EventKind.CHANGED, _named(request)
+        return EventKind.CHANGED, named
     return None
 
 
-def _named(request: Request[Any]) -> Fields:
-    """The verb, and the ids that a request names."""
-    ids = names(getattr(request, "id", None))
-    return {"verb": request.verb_name(), "ids": list(ids)}
-
-
-def _remembered(
-    request: Remember, result: Acknowledged, limits: EventLimits
-) -> tuple[EventKind, Fields]:
-    return _stored([request], [result], limits)
-
-
-def _remembered_many(
-    request: RememberMany, result: RememberedMany, limits: EventLimits
-) -> tuple[EventKind, Fields]:
-    return _stored(request.memories, result.memories, limits)
-
-
-def _stored(
+def _stored_memories(
     requests: Sequence[Remember], answers: Sequence[Acknowledged], limits: EventLimits
-) -> tuple[EventKind, Fields]:
-    """New memories, as many as an event shows; known ones are left out."""
+) -> Fields:
+    """Return the new memories, as many as an event shows; known ones are left out."""
     stored = [
         (request, answer)
         for request, answer in zip(requests, answers, strict=True)
@@ -247,37 +245,4 @@ def _stored(
         )
         for request, answer in stored[: limits.memories]
     ]
-    return EventKind.REMEMBERED, {"count": len(stored), "memories": shown}
-
-
-def _recalled(
-    request: Recall,
-    result: Recalled,
-    limits: EventLimits,  # noqa: ARG001
-) -> tuple[EventKind, Fields]:
-    """How much a question found; neither its words nor its hits."""
-    fields: Fields = {"count": len(result.hits)}
-    for name in ("session", "source"):
-        value = getattr(request, name)
-        if isinstance(value, str):
-            fields[name] = value
-    return EventKind.RECALLED, fields
-
-
-def _forgotten(
-    request: Forget,
-    result: Forgotten,
-    limits: EventLimits,  # noqa: ARG001
-) -> tuple[EventKind, Fields]:
-    return EventKind.FORGOTTEN, {**_named(request), "count": result.memories}
-
-
-_DESCRIPTIONS: dict[
-    type[Request[Any]],
-    Callable[[Any, Any, EventLimits], tuple[EventKind, Fields]],
-] = {
-    Remember: _remembered,
-    RememberMany: _remembered_many,
-    Recall: _recalled,
-    Forget: _forgotten,
-}
+    return {"count": len(stored), "memories": shown}

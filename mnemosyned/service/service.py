@@ -342,10 +342,10 @@ class MemoryService:
                     result = answer(request)
         except MnemosynedError as error:
             if self.events.listening:
-                self.events.refused(request, error)
+                self.events.publish_refusal(request, error)
             raise
         if self.events.listening:
-            self.events.answered(request, result)
+            self.events.publish_answer(request, result)
         return result
 
     # ------------------------------------------------------------- exchange

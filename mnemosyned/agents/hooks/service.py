@@ -236,7 +236,7 @@ class HookService:
             )
         except MnemosynedError as error:
             log.warning("hook_not_counted", code=error.code)
-        self._events.captured(
+        self._events.publish_capture(
             client=call.client,
             hook=call.event.value,
             count=outcome.stored,
