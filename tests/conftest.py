@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, settings as hypothesis_settings
 from support.citus import citus_store
 from support.engines import (
     CITUS,
@@ -18,16 +18,15 @@ from support.engines import (
     sqlite_store,
 )
 from support.fakes import FakeClock, FakeSummarizer
-from support.services import about, make_service
+from support.services import database_file, make_service
+from support.settings import settings_in_force
 
+from mnemosyned.config import SettingsInForce
 from mnemosyned.paths import shipped
 from mnemosyned.service.forgetting import RetentionService
-from mnemosyned.service.intake import Intake
-from mnemosyned.service.policies import Policies, PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.lease import SummarizerLease
-from mnemosyned.sleep.policy import SleepPolicy
 from mnemosyned.storage.sqlite import SqliteStore, open_store
 
 # A shell gives what it starts in the background an ignored SIGINT, which programs inherit.
@@ -39,13 +38,13 @@ for name in ("COLUMNS", "LINES"):
     os.environ.pop(name, None)
 
 # How long an example takes says nothing on a machine that does other work.
-settings.register_profile(
+hypothesis_settings.register_profile(
     "suite",
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
     max_examples=int(os.environ.get("EXAMPLES", "40")),
 )
-settings.load_profile("suite")
+hypothesis_settings.load_profile("suite")
 
 SERVED = {POSTGRES: postgres_store, CITUS: citus_store}
 
@@ -118,12 +117,8 @@ def file_store(store: SqliteStore) -> SqliteStore:
 
 
 @pytest.fixture
-def policies() -> PolicyHolder:
-    return PolicyHolder(
-        Policies(
-            intake=Intake(content_bytes_max=10_000), sleep=SleepPolicy(wm_max=1_000)
-        )
-    )
+def settings() -> SettingsInForce:
+    return settings_in_force({"limits.content_bytes_max": 10_000, "wm_max": 1_000})
 
 
 @pytest.fixture
@@ -131,19 +126,19 @@ def cycle(
     store: SqliteStore,
     summarizer: FakeSummarizer,
     clock: FakeClock,
-    policies: PolicyHolder,
+    settings: SettingsInForce,
 ) -> SleepCycle:
     return SleepCycle(
-        store=store, lease=SummarizerLease(summarizer), clock=clock, policies=policies
+        store=store, lease=SummarizerLease(summarizer), clock=clock, settings=settings
     )
 
 
 @pytest.fixture
 def retention(
-    store: SqliteStore, cycle: SleepCycle, policies: PolicyHolder
+    store: SqliteStore, cycle: SleepCycle, settings: SettingsInForce
 ) -> RetentionService:
     return RetentionService(
-        store=store, cycle=cycle, policies=policies, about=about(store)
+        store=store, cycle=cycle, settings=settings, file=database_file(store)
     )
 
 
@@ -152,6 +147,6 @@ def service(
     store: SqliteStore,
     cycle: SleepCycle,
     retention: RetentionService,
-    policies: PolicyHolder,
+    settings: SettingsInForce,
 ) -> MemoryService:
-    return make_service(store, cycle, retention, policies)
+    return make_service(store, cycle, retention, settings)

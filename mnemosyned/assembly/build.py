@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from tzlocal import get_localzone
 
-from mnemosyned.assembly.policies import make_policies
 from mnemosyned.assembly.stores import (
     OpenStore,
     OwnedStore,
@@ -22,31 +21,34 @@ from mnemosyned.assembly.stores import (
 )
 from mnemosyned.config import (
     Config,
-    DatabaseLocation,
     EmbeddingConfig,
+    SettingsInForce,
     changed_keys,
     needs_restart,
 )
+from mnemosyned.conversation.messages import MessageCounter
 from mnemosyned.memory.capture import AgentStore
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.engine_ports import (
     LOCAL_OWNER,
     Embedder,
     MemoryVectors,
+    Summarizer,
     VectorStore,
 )
 from mnemosyned.memory.ports import MemoryStore
-from mnemosyned.service.backups import BackupKeeper
+from mnemosyned.service.backups import BackupKeeper, backup_rules
 from mnemosyned.service.clock_guard import ClockGuard
+from mnemosyned.service.context import make_counter, token_budget
 from mnemosyned.service.events import EventBus
 from mnemosyned.service.forgetting import RetentionService
-from mnemosyned.service.policies import About, PolicyHolder
 from mnemosyned.service.service import MemoryService, ServiceParts, SystemClock
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.lease import ForegroundGate, SummarizerLease
 from mnemosyned.sleep.sleeper import Sleeper, SleepHost
+from mnemosyned.sleep.scheduler import cron_trigger
+from mnemosyned.sleep.sleeper import Sleeper, SleepHost, Upkeep
 from mnemosyned.sleep.triggers import JumpTolerantClock
-from mnemosyned.version import __version__
 
 if TYPE_CHECKING:
     from mnemosyned.agents.hooks.service import HookService
@@ -64,7 +66,7 @@ EMBEDDER_TURNS = 4
 class SharedParts:
     """Parts that the memories of one process have in common."""
 
-    policies: PolicyHolder
+    settings: SettingsInForce
     gate: ForegroundGate
     clock: Clock
     age_clock: Clock
@@ -98,7 +100,7 @@ def make_cycle(
         store=store,
         lease=lease,
         clock=shared.clock,
-        policies=shared.policies,
+        settings=shared.settings,
         age_clock=shared.age_clock,
         gate=gate or shared.gate,
     )
@@ -108,8 +110,9 @@ def make_retention(
     cycle: SleepCycle,
     store: MemoryStore,
     shared: SharedParts,
-    about: About,
     *,
+    file: Path | None,
+    in_background: bool,
     vectors: MemoryVectors | None = None,
     purge_soon: Callable[[], None] | None = None,
 ) -> RetentionService:
@@ -117,8 +120,9 @@ def make_retention(
     retention = RetentionService(
         store=store,
         cycle=cycle,
-        policies=shared.policies,
-        about=about,
+        settings=shared.settings,
+        file=file,
+        in_background=in_background,
         guard=shared.guard,
         purge_soon=purge_soon,
     )
@@ -129,13 +133,13 @@ def make_retention(
 
 
 def make_keeper(
-    store: MemoryStore, cycle: SleepCycle, policies: PolicyHolder, about: About
+    store: MemoryStore, cycle: SleepCycle, settings: SettingsInForce, file: Path | None
 ) -> BackupKeeper:
     """Build what makes backups."""
     return BackupKeeper(
         store=store.maintenance,
-        policies=policies,
-        about=about,
+        settings=settings,
+        file=file,
         clock=cycle.clock,
         lease=cycle.lease,
     )
@@ -146,8 +150,8 @@ def make_sleeper(
     cycle: SleepCycle,
     retention: RetentionService,
     keeper: BackupKeeper,
-    about: About,
     *,
+    in_background: bool,
     host: SleepHost | None = None,
 ) -> Sleeper:
     """Build what runs cycles, and after them what is due; `host` starts them for it."""
@@ -157,33 +161,8 @@ def make_sleeper(
         zone=get_localzone(),
         after_cycle=retention.after_cycle,
         chores=(keeper.run_scheduled,),
-        in_background=about.in_background and host is None,
+        in_background=in_background and host is None,
         host=host,
-    )
-
-
-def make_about(
-    location: DatabaseLocation, schema: int, *, in_background: bool
-) -> About:
-    """Describe the open memory, for `status`."""
-    return About(
-        version=__version__,
-        database=str(location),
-        file=location.file,
-        schema_version=schema,
-        in_background=in_background,
-    )
-
-
-def about_shared(schema: int) -> About:
-    """Describe a memory on a server that others share: where that is, its owner need not know."""
-    return About(
-        version=__version__,
-        database="postgresql",
-        file=None,
-        schema_version=schema,
-        in_background=True,
-        is_shared=True,
     )
 
 
@@ -297,16 +276,19 @@ class OpenMemory:
     service: MemoryService
     sleeper: Sleeper
     retention: RetentionService
-    policies: PolicyHolder
+    settings: SettingsInForce
     agents: AgentStore
     shared: SharedParts
-    config: Config
-    """The settings as they were read last."""
     started_with: Config
     hooks: HookService | None = None
     """The hooks of agents' tools; only where a socket is served."""
     watcher: WatcherHost | None = None
     """Follows folders; only where a socket is served."""
+
+    @property
+    def config(self) -> Config:
+        """The settings as they were read last."""
+        return self.settings.config
 
     def reconfigure(self, config: Config) -> None:
         """Apply the settings that need no restart. Raises `ConfigInvalid`."""
@@ -316,16 +298,16 @@ class OpenMemory:
             turns = model_turns(config)
             model = owner_model(turns, LOCAL_OWNER)
             summarizer = make_summarizer(config, cycle.clock, cycle.gate, model=model)
-        self.policies.current = make_policies(config, summarizer or cycle.lease.current)
+        counter = _counter_of(config, summarizer or cycle.lease.current)
+        changed = changed_keys(self.started_with, config)
+        self.settings.config, self.settings.counter = config, counter
+        self.settings.restart_needed = tuple(filter(needs_restart, changed))
         self.sleeper.reschedule()
         if self.watcher:
             self.watcher.reconfigure(config)
         if summarizer:
             cycle.lease.replace(summarizer)
             self.shared.replace_turns(turns)
-        changed = changed_keys(self.started_with, config)
-        self.policies.restart_needed = tuple(filter(needs_restart, changed))
-        self.config = config
 
     def _needs_summarizer(self, config: Config) -> bool:
         """Return whether another summarizer is needed; a model that is loaded stays if possible."""
@@ -359,7 +341,6 @@ def open_memory(
         in_background = (
             socket is not None or config.auto_sleep
         ) and not store.read_only
-        about = make_about(location, store.schema_version, in_background=in_background)
         cycle = make_cycle(store, lease, shared)
         stack.callback(shared.close)
         stack.callback(lease.close)
@@ -369,18 +350,28 @@ def open_memory(
             )
         embedder = None if store.read_only else shared.embedder
         vectors = make_vectors(config.embedding, store.vectors, embedder)
-        retention = make_retention(cycle, store, shared, about, vectors=vectors)
+        retention = make_retention(
+            cycle,
+            store,
+            shared,
+            file=location.file,
+            in_background=in_background,
+            vectors=vectors,
+        )
         if not store.read_only:
             stack.enter_context(retention)
         if vectors:
             stack.enter_context(vectors)
-        keeper = make_keeper(store, cycle, shared.policies, about)
+        keeper = make_keeper(store, cycle, shared.settings, location.file)
         parts = ServiceParts(
             store=store,
-            sleeper=make_sleeper(store, cycle, retention, keeper, about),
+            sleeper=make_sleeper(
+                store, cycle, retention, keeper, in_background=in_background
+            ),
             retention=retention,
-            policies=shared.policies,
-            about=about,
+            settings=shared.settings,
+            database=str(location),
+            schema_version=store.schema_version,
             keeper=keeper,
             vectors=vectors,
         )
@@ -400,13 +391,13 @@ def _make_shared(
     lease = SummarizerLease(
         make_summarizer(config, wall, gate, model=owner_model(turns, LOCAL_OWNER))
     )
-    policies = PolicyHolder(make_policies(config, lease.current))
+    settings = SettingsInForce(config, counter=_counter_of(config, lease.current))
     shared = SharedParts(
-        policies=policies,
+        settings=settings,
         gate=gate,
         clock=wall,
         # A clock that tests move is believed.
-        age_clock=clock or JumpTolerantClock(wall, hold=policies.sleep.ttl / 2),
+        age_clock=clock or JumpTolerantClock(wall, hold=config.sleep.consolidation_age),
         turns=turns,
         embedder=make_embedder(config.embedding, is_shared=config.owners.serve),
     )
@@ -421,10 +412,9 @@ def _open_memory(
         service=make_service(parts),
         sleeper=parts.sleeper,
         retention=parts.retention,
-        policies=parts.policies,
+        settings=parts.settings,
         agents=parts.store.surroundings.agents,
         shared=shared,
-        config=config,
         started_with=config,
     )
 
@@ -435,7 +425,7 @@ def _follow_outside(
     """Start what serves agents' tools and follows folders, until the stack is closed."""
     clock = memory.sleeper.cycle.clock
     hooks = stack.enter_context(
-        _make_hooks(memory.service, store, clock, memory.policies)
+        _make_hooks(memory.service, store, clock, memory.settings)
     )
     memory.hooks = hooks
     if memory.store.read_only:
@@ -446,7 +436,7 @@ def _follow_outside(
 
 
 def _make_hooks(
-    service: MemoryService, store: MemoryStore, clock: Clock, policies: PolicyHolder
+    service: MemoryService, store: MemoryStore, clock: Clock, settings: SettingsInForce
 ) -> HookService:
     """Build the service of agents' hooks."""
     # Loaded here: an embedded memory has no hooks.
@@ -457,7 +447,7 @@ def _make_hooks(
         agents=store.surroundings.agents,
         learnings=store.learnings,
         clock=clock,
-        policies=policies,
+        settings=settings,
     )
 
 
@@ -485,9 +475,21 @@ def _bound_caches() -> None:
     bound_caches(CACHE_BYTES_MAX)
 
 
+def _counter_of(config: Config, summarizer: Summarizer) -> MessageCounter:
+    """Check the settings that parts read later, and return the token counter they name.
+
+    Raises `ConfigInvalid`.
+    """
+    if config.sleep.cron:
+        cron_trigger(config.sleep.cron)
+    token_budget(config.context)
+    backup_rules(config)
+    return make_counter(config.context.tokenizer, summarizer)
+
+
 def check_settings(config: Config) -> None:
     """Check settings by the rules of the parts that follow them. Raises `ConfigInvalid`."""
     _ = config.location, config.socket_path, config.tls_files, config.listen_address
     summarizer = make_summarizer(config, SystemClock())
-    make_policies(config, summarizer)
+    _counter_of(config, summarizer)
     summarizer.close()

@@ -20,7 +20,6 @@ from weakref import WeakSet
 from mnemosyned.assembly.build import (
     OpenMemory,
     SharedParts,
-    about_shared,
     make_cycle,
     make_keeper,
     make_owner_vectors,
@@ -42,7 +41,7 @@ from mnemosyned.memory.capture import AgentStore
 from mnemosyned.memory.consolidation import Trigger
 from mnemosyned.memory.engine_ports import LOCAL_OWNER, OwnerStore, Summarizer
 from mnemosyned.memory.periods import Level, closed_before
-from mnemosyned.service.forgetting import RetentionService
+from mnemosyned.service.forgetting import RetentionService, retention_of
 from mnemosyned.service.purging import RETRY_S
 from mnemosyned.service.service import MemoryService, ServiceParts
 from mnemosyned.sleep.lease import OwnerGate, SummarizerLease
@@ -109,7 +108,7 @@ class OwnerRounds:
             sleep=self.run,
             enforce_cap=self._see_to_asked,
             check_triggers=self._check_triggers,
-            tick_s=shared.policies.sleep.schedule.tick_s,
+            tick_s=shared.settings.config.sleep.tick_s,
         )
 
     @property
@@ -129,8 +128,8 @@ class OwnerRounds:
         self._is_started = True
 
     def reschedule(self) -> None:
-        """Follow the schedule of the policy in force. Raises `ConfigInvalid`."""
-        self._scheduler.set_schedule(self._shared.policies.sleep.schedule)
+        """Follow the schedule of the settings in force. Raises `ConfigInvalid`."""
+        self._scheduler.set_schedule(self._shared.settings.config)
 
     def wake(self) -> None:
         """Read the wall clock again after it jumped, as after suspend."""
@@ -189,12 +188,12 @@ class OwnerRounds:
 
     def _pages(self) -> Iterator[Sequence[int]]:
         """Yield the owners with work, but for the local one, which has a schedule of its own."""
-        policy, now = self._shared.policies.sleep, self._shared.age_clock.now()
-        over = policy.rollup_cutoff(now)
+        config, now = self._shared.settings.config, self._shared.age_clock.now()
+        over = config.sleep.rollup_cutoff(now)
         listed = partial(
             self._owners.with_work,
-            before=policy.cutoff(now),
-            archived=self._shared.policies.retention.prunes,
+            before=config.sleep.cutoff(now),
+            archived=retention_of(config).prunes,
             closed={level: closed_before(level, over) for level in Level if level},
             limit=PAGE,
         )
@@ -281,7 +280,6 @@ class OwnerMemories:
         self._shared = shared
         self._vectors = vectors
         self._config = config
-        self._about = about_shared(stores.schema_version)
         self._lock = threading.Lock()
         self._opening: dict[int, threading.Lock] = {}
         self._open: OrderedDict[int, OwnerMemory] = OrderedDict()
@@ -370,20 +368,24 @@ class OwnerMemories:
             cycle,
             store,
             shared,
-            self._about,
+            file=None,
+            in_background=True,
             vectors=vectors,
             purge_soon=lambda: self.rounds.ask_purge(owner),
         )
-        keeper = make_keeper(store, cycle, shared.policies, self._about)
+        keeper = make_keeper(store, cycle, shared.settings, None)
         host = OwnerHost(self.rounds, owner)
         parts = ServiceParts(
             store=store,
             sleeper=make_sleeper(
-                store, cycle, retention, keeper, self._about, host=host
+                store, cycle, retention, keeper, in_background=True, host=host
             ),
             retention=retention,
-            policies=shared.policies,
-            about=self._about,
+            settings=shared.settings,
+            # Where the database is, its owner need not know.
+            database="postgresql",
+            schema_version=self._stores.schema_version,
+            is_shared=True,
             keeper=keeper,
             vectors=vectors,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mnemosyned.config.in_force import SettingsInForce
 from mnemosyned.config.loading import (
     API_KEY_VARIABLE,
     CONFIG_VARIABLE,
@@ -55,6 +56,7 @@ __all__ = [
     "DatabaseLocation",
     "EmbeddingConfig",
     "LlmConfig",
+    "SettingsInForce",
     "SleepConfig",
     "absolute_paths",
     "changed_keys",

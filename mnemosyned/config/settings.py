@@ -7,6 +7,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import parse_qsl, urlencode
@@ -16,6 +17,7 @@ from msgspec import Meta
 
 from mnemosyned.backup_schedule import INTERVALS, KEEP_FORM
 from mnemosyned.errors import ConfigInvalid
+from mnemosyned.instants import shift
 from mnemosyned.paths import (
     DATABASE_PATH_BYTES_MAX,
     DATABASE_SUFFIX,
@@ -157,6 +159,22 @@ class SleepConfig(_Section, frozen=True):
     rollup_min_items: Annotated[int, Meta(ge=2, le=100)] = 3
     on_shutdown: bool = True
     shutdown_deadline_s: Annotated[float, Meta(ge=0, le=3_600)] = 60.0
+
+    @property
+    def consolidation_age(self) -> timedelta:
+        """Age from which memories are consolidated: half of their time to live."""
+        return timedelta(hours=self.ttl_hours) / 2
+
+    def cutoff(self, now: datetime) -> datetime:
+        """Return the instant before which a memory must be created to be consolidated."""
+        return shift(now, -self.consolidation_age)
+
+    def rollup_cutoff(self, now: datetime) -> datetime:
+        """Return the instant by which a period must have ended to be rolled up.
+
+        All of its memories were old enough to be consolidated some time before.
+        """
+        return shift(self.cutoff(now), -timedelta(hours=self.rollup_delay_hours))
 
 
 class ArchiveConfig(_Section, frozen=True):

@@ -387,7 +387,7 @@ class Daemon:
         self._config = config
         configure_logs(level=config.log.level, form=config.log.format)
         log.info("config_reloaded")
-        if pending := memory.policies.restart_needed:
+        if pending := memory.settings.restart_needed:
             log.warning("restart_needed", settings=list(pending))
 
     def _consolidate(self, memory: OpenMemory) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from mnemosyned.config import SettingsInForce
 from mnemosyned.errors import DatabaseUnreachable, Kind, MemoryBusy, MnemosynedError
 from mnemosyned.importers.transcript_formats import TranscriptMessage, memory_ids
 from mnemosyned.importers.transcripts import (
@@ -19,7 +20,6 @@ from mnemosyned.importers.transcripts import (
 from mnemosyned.logs import logger
 from mnemosyned.memory.capture import AgentCall, AgentSession, AgentStore
 from mnemosyned.memory.clock import Clock
-from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.verbs.memories import Remember, RememberMany
 
@@ -74,13 +74,13 @@ class Capture:
         service: MemoryService,
         agents: AgentStore,
         clock: Clock,
-        policies: PolicyHolder,
+        settings: SettingsInForce,
         limits: CaptureLimits = LIMITS,
     ) -> None:
         self._service = service
         self._agents = agents
         self._clock = clock
-        self._policies = policies
+        self._settings = settings
         self._limits = limits
         self._capturing = threading.Lock()
         self._thread = CaptureThread(self._read_share, limits=limits)
@@ -140,7 +140,7 @@ class Capture:
         Messages of hooks are skipped for good while capture is switched off.
         """
         stored = 0
-        if by_hook and not self._policies.hooks.capture:
+        if by_hook and not self._settings.config.hooks.capture:
             return stored
         for start in range(0, len(messages), BATCH):
             requests = self._new_requests(

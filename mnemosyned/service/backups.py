@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import islice
 from pathlib import Path
 
 from mnemosyned.backup_schedule import backup_name, dated_backup, overdue
+from mnemosyned.backup_schedule import (
+    INTERVALS,
+    Keep,
+    backup_name,
+    dated_backup,
+    overdue,
+)
+from mnemosyned.cli.output.terminal import when
+from mnemosyned.config import BACKUP_SCHEDULES, Config, SettingsInForce
 from mnemosyned.errors import InvalidRequest, MnemosynedError, SleepInProgress
 from mnemosyned.instants import in_zone, shift
 from mnemosyned.logs import logger
@@ -20,9 +30,8 @@ from mnemosyned.service.backup_files import (
     dated_backups,
     named_target,
 )
-from mnemosyned.service.policies import About, BackupPolicy, PolicyHolder
 from mnemosyned.sleep.lease import SummarizerLease
-from mnemosyned.sleep.scheduler import cron_times
+from mnemosyned.sleep.scheduler import cron_times, cron_trigger
 from mnemosyned.verbs.retention import BackedUp, Backup
 from mnemosyned.verbs.upkeep import BackupStatus
 
@@ -41,12 +50,47 @@ PARTIAL_AGE_S = 86_400.0
 log = logger()
 
 
-def interval_of(policy: BackupPolicy, now: datetime) -> timedelta:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackupRules:
+    """When the daemon makes backups by itself, where, and how many it keeps."""
+
+    folder: Path | None = None
+    """None: `backups` next to the database."""
+    interval: timedelta | None = None
+    cron: str | None = None
+    """Five fields in UTC, in place of the interval."""
+    keep: Keep = field(default_factory=Keep)
+
+    @property
+    def has_schedule(self) -> bool:
+        """Whether backups are made by a schedule."""
+        return bool(self.interval or self.cron)
+
+
+def backup_rules(config: Config) -> BackupRules:
+    """Return the rules for backups: daily ones if a folder is set and no schedule.
+
+    Raises `ConfigInvalid`.
+    """
+    backup = config.backup
+    schedule = backup.schedule or ("daily" if backup.dir else "off")
+    has_name = schedule in BACKUP_SCHEDULES
+    if not has_name:
+        cron_trigger(schedule, key="backup.schedule")
+    return BackupRules(
+        folder=config.backup_folder,
+        interval=INTERVALS.get(schedule),
+        cron=None if has_name else schedule,
+        keep=Keep.parse(str(backup.keep)),
+    )
+
+
+def interval_of(rules: BackupRules, now: datetime) -> timedelta:
     """Return the time from one scheduled backup to the next; 0 without a schedule."""
-    if policy.cron:
-        first, second = cron_times(policy.cron, after=now)
+    if rules.cron:
+        first, second = cron_times(rules.cron, after=now)
         return second - first
-    return policy.interval or timedelta()
+    return rules.interval or timedelta()
 
 
 class BackupKeeper:
@@ -56,14 +100,15 @@ class BackupKeeper:
         self,
         *,
         store: MaintenanceStore,
-        policies: PolicyHolder,
-        about: About,
+        settings: SettingsInForce,
+        file: Path | None,
         clock: Clock,
         lease: SummarizerLease,
     ) -> None:
+        """Back up `file`; None for a memory on a server, whose backups are made elsewhere."""
         self._store = store
-        self._policies = policies
-        self._about = about
+        self._settings = settings
+        self.file = file
         self._clock = clock
         self._lease = lease
         self._retry_at = 0.0
@@ -71,16 +116,20 @@ class BackupKeeper:
         self._forgotten = ForgottenList(lambda: self.folder, now=clock.now)
 
     @property
+    def _rules(self) -> BackupRules:
+        return backup_rules(self._settings.config)
+
+    @property
     def folder(self) -> Path:
         """The folder of dated backups, which may not exist yet."""
-        return backup_folder(self._database_file, self._policies.backup.folder)
+        return backup_folder(self._database_file, self._settings.config.backup_folder)
 
     @property
     def _database_file(self) -> Path:
         """The file that backups are made of. Raises `InvalidRequest` where there is none."""
-        if self._about.file is None:
+        if self.file is None:
             raise InvalidRequest(ON_SERVER, field="file")
-        return self._about.file
+        return self.file
 
     def back_up(self, request: Backup) -> BackedUp:
         """Make the backup of a request; without a file, a dated one in the folder."""
@@ -95,7 +144,7 @@ class BackupKeeper:
 
     def run_scheduled(self) -> None:
         """Make a backup if one is due and no cycle runs; a failure is logged and tried again."""
-        if not self._policies.backup.scheduled or time.monotonic() < self._retry_at:
+        if not self._rules.has_schedule or time.monotonic() < self._retry_at:
             return
         due = self.next_backup()
         if due is None or self._clock.now() < due:
@@ -112,27 +161,27 @@ class BackupKeeper:
 
     def next_backup(self) -> datetime | None:
         """Return when the next scheduled backup is due; None without a schedule."""
-        policy = self._policies.backup
-        if not policy.scheduled or self._about.file is None:
+        rules = self._rules
+        if not rules.has_schedule or self.file is None:
             return None
         last = self._last_backup_at()
         if last is None:
             return self._clock.now()
-        if policy.cron:
-            return cron_times(policy.cron, after=last)[0]
-        return shift(last, policy.interval or timedelta())
+        if rules.cron:
+            return cron_times(rules.cron, after=last)[0]
+        return shift(last, rules.interval or timedelta())
 
     def status(self) -> BackupStatus:
         """Return the backups as `status` shows them."""
-        policy = self._policies.backup
-        if self._about.file is None:
+        rules = self._rules
+        if self.file is None:
             return BackupStatus(
                 folder="", scheduled=False, count=0, last=None, next=None
             )
         backups = dated_backups(self.folder)
         return BackupStatus(
             folder=str(self.folder),
-            scheduled=policy.scheduled,
+            scheduled=rules.has_schedule,
             count=len(backups),
             last=self._last_backup_at(),
             next=self.next_backup(),
@@ -141,15 +190,15 @@ class BackupKeeper:
 
     def warnings(self) -> list[str]:
         """Return the dangers to the backups, a sentence each."""
-        if not self._policies.backup.scheduled:
+        if not self._rules.has_schedule:
             return []
-        if self._about.file is None:
+        if self.file is None:
             return [f"backup.schedule has no effect: {ON_SERVER}"]
         warnings = []
         if self._problem:
             warnings.append(f"the last scheduled backup failed: {self._problem}")
         last, now = self._last_backup_at(), self._clock.now()
-        interval = interval_of(self._policies.backup, now)
+        interval = interval_of(self._rules, now)
         if last and overdue(last, interval=interval, now=now):
             moment = in_zone(last, None).isoformat(" ")[:16]
             warnings.append(
@@ -163,7 +212,7 @@ class BackupKeeper:
         target = self._dated_target(scheduled=True)
         made = self._back_up_to(target)
         self._problem, self._retry_at = "", 0.0
-        expired = self._policies.backup.keep.expired(dated_backups(self.folder))
+        expired = self._rules.keep.expired(dated_backups(self.folder))
         for backup in expired:
             (self.folder / backup.name).unlink(missing_ok=True)
         left = dated_backups(self.folder)

@@ -27,12 +27,12 @@ from mnemosyned.memory.values import Episode, MemoryRecord, tag_names
 from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.intake import (
     CHUNK,
+    DraftMaker,
     check_created_at,
     chunks,
     clean_learning_text,
     in_steps,
 )
-from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.purging import Purger
 from mnemosyned.service.selection import SelectedMemories, Selector
 from mnemosyned.sleep.sleeper import Sleeper
@@ -76,14 +76,14 @@ class ChangeService:
         *,
         store: MemoryStore,
         sleeper: Sleeper,
-        policies: PolicyHolder,
+        drafts: DraftMaker,
         retention: RetentionService,
         vectors: MemoryVectors | None,
     ) -> None:
         self._store = store
         self._sleeper = sleeper
         self._clock = sleeper.cycle.clock
-        self._policies = policies
+        self._drafts = drafts
         self._retention = retention
         self._vectors = vectors
         self._selector = Selector(store)
@@ -280,7 +280,7 @@ class ChangeService:
         if "created_at" in changes:
             moment = check_created_at(changes["created_at"], now, field="created_at")
             after = replace(after, created_at=moment)
-        return self._policies.intake.edited(before, after, now=now)
+        return self._drafts.make_edit(before, after, now=now)
 
     def _write_edits(
         self, edits: Sequence[MemoryEdit], *, drop_history: bool
@@ -386,12 +386,12 @@ class LearningService:
         *,
         store: LearningStore,
         clock: Clock,
-        policies: PolicyHolder,
+        drafts: DraftMaker,
         purger: Purger,
     ) -> None:
         self._store = store
         self._clock = clock
-        self._policies = policies
+        self._drafts = drafts
         self._purger = purger
 
     def learn(self, request: Learn) -> Learned:
@@ -401,7 +401,7 @@ class LearningService:
                 id=new_id(now),
                 kind=request.kind,
                 text=clean_learning_text(
-                    request.content, self._policies.intake.secrets, field="content"
+                    request.content, self._drafts.secret_rule, field="content"
                 ),
                 created_at=now,
                 session=request.session,
@@ -421,9 +421,7 @@ class LearningService:
         )
 
     def edit(self, request: EditLearning) -> EditedLearning:
-        text = clean_learning_text(
-            request.text, self._policies.intake.secrets, field="text"
-        )
+        text = clean_learning_text(request.text, self._drafts.secret_rule, field="text")
         self._store.edit(request.id, text)
         _, note = self._purger.attempt()
         return EditedLearning(request.id, text, note)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from mnemosyned.config import SettingsInForce
 from mnemosyned.conversation.archived import (
     WORDLESS,
     as_memory,
@@ -53,7 +54,7 @@ from mnemosyned.memory.ports import (
     NewCompaction,
 )
 from mnemosyned.memory.values import Episode, MemoryRecord
-from mnemosyned.service.policies import PolicyHolder
+from mnemosyned.service.intake import DraftMaker
 from mnemosyned.sleep.lease import SummarizerLease
 from mnemosyned.text.secrets.masking import mask_metadata, mask_secrets
 from mnemosyned.verbs.conversation import Compact, Shortened
@@ -133,19 +134,17 @@ class CompactionArchive:
         *,
         store: MemoryStore,
         clock: Clock,
-        policies: PolicyHolder,
+        drafts: DraftMaker,
     ) -> None:
         self._store = store
         self._clock = clock
-        self._policies = policies
+        self._drafts = drafts
 
     def identify(
         self, messages: Sequence[Mapping[str, Any]], *, session: str, source: str | None
     ) -> IdentifiedConversation:
         """Give the messages our ids, for a policy to work on."""
-        stored = (
-            dict if self._policies.intake.secrets is SecretRule.KEEP else mask_metadata
-        )
+        stored = dict if self._drafts.secret_rule is SecretRule.KEEP else mask_metadata
         return IdentifiedConversation(
             messages, session=session, source=source, stored=stored
         )
@@ -238,7 +237,7 @@ class CompactionArchive:
             source=conversation.source,
         )
         return ArchivedMessage(
-            self._policies.intake.taken(memory, now=self._clock.now()),
+            self._drafts.draft_compacted(memory, now=self._clock.now()),
             may_reuse=is_plain(own) and memory.content != WORDLESS,
             has_timestamp=message_time(own) is not None,
         )
@@ -314,15 +313,15 @@ class CompactService:
         lease: SummarizerLease,
         clock: Clock,
         archive: CompactionArchive,
-        policies: PolicyHolder,
+        settings: SettingsInForce,
     ) -> None:
-        self._policies = policies
+        self._settings = settings
         self._lease = lease
         self._clock = clock
         self._archive = archive
 
     def compact(self, request: Compact) -> Shortened:
-        counter = self._policies.window.counter
+        counter = self._settings.counter
         tokens = counter.total(request.messages)
         limit = self._limit(request, tokens)
         policy = self._policy(request, limit)
@@ -361,7 +360,7 @@ class CompactService:
     def _limit(self, request: Compact, tokens: int) -> int:
         """Return the limit in tokens of our own counter."""
         limit = (
-            self._policies.window.budget.total
+            self._settings.config.context.total
             if request.max_tokens is None
             else request.max_tokens
         )
@@ -371,7 +370,7 @@ class CompactService:
         return limit
 
     def _policy(self, request: Compact, limit: int) -> CompactionPolicy:
-        counter = self._policies.window.counter
+        counter = self._settings.counter
         threshold = THRESHOLD if request.threshold is None else request.threshold
         if request.policy == "facts":
             return MemoryConsolidator(threshold, limit, counter=counter)
@@ -392,7 +391,9 @@ class CompactService:
         if not self._lease.has_model:
             return None
         return _TimeLimitedModel(
-            self._lease, self._clock, limit_s=self._policies.window.model_limit_s
+            self._lease,
+            self._clock,
+            limit_s=self._settings.config.context.model_limit_s,
         )
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Protocol
 
+from mnemosyned.config import MODEL_TOKENIZER, SettingsInForce
+from mnemosyned.config.settings import ContextConfig
 from mnemosyned.conversation.budget import TokenBudget
 from mnemosyned.conversation.context import (
     ChosenWindow,
@@ -14,17 +17,19 @@ from mnemosyned.conversation.context import (
     user_message,
 )
 from mnemosyned.conversation.learnings.selection import select_relevant
-from mnemosyned.conversation.messages import message_text
+from mnemosyned.conversation.messages import FullCounter, MessageCounter, message_text
 from mnemosyned.conversation.sections import Quoted, Relevance
 from mnemosyned.conversation.summary_message import sendable
+from mnemosyned.errors import ConfigInvalid, InvalidRequest, TokenizerUnusable
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.clock import Clock
+from mnemosyned.memory.engine_ports import Summarizer
 from mnemosyned.memory.learning import Learning
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.search.hits import Hit
-from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.text.dates.questions import QuestionTimes, parse_times
 from mnemosyned.text.terms import snippet, terms
+from mnemosyned.text.token_counts import TokenEstimator, WithMargin
 from mnemosyned.verbs.conversation import Assembled, Context
 from mnemosyned.verbs.memories import Recall, Recalled
 from mnemosyned.verbs.request import QUERY_CHARS_MAX, names
@@ -36,6 +41,53 @@ QUOTED_CHARS_MAX = 600
 """Characters of a longer memory that are shown: the stretch that matches best."""
 LEARNINGS_MAX = 1_000
 """Newest learnings considered; a context shows five."""
+
+
+def token_budget(context: ContextConfig) -> TokenBudget:
+    """Return the token budget of the settings. Raises `ConfigInvalid`."""
+    try:
+        return TokenBudget(
+            total=context.total,
+            system_reserve=context.system_reserve,
+            tool_definitions_reserve=context.tools_reserve,
+            memory_fraction=context.memory_fraction,
+            learnings_fraction=context.learnings_fraction,
+            fresh_tail_count=context.fresh_tail,
+        )
+    except InvalidRequest as error:
+        raise ConfigInvalid(f"context: {error.message}", field="context") from error
+
+
+def default_counter() -> MessageCounter:
+    """Return the counter used without a tokenizer: the estimate, with a margin for budgets."""
+    return FullCounter(WithMargin(TokenEstimator()))
+
+
+def make_counter(tokenizer: str | None, summarizer: Summarizer) -> MessageCounter:
+    """Return the token counter that `context.tokenizer` names. Raises `ConfigInvalid`."""
+    if tokenizer is None:
+        return default_counter()
+    # Loaded here: the estimate needs none of them.
+    from mnemosyned.models.tokenizers import (  # noqa: PLC0415
+        ModelCounter,
+        open_counter,
+    )
+
+    if tokenizer == MODEL_TOKENIZER:
+        model = summarizer.model
+        if model is None:
+            raise ConfigInvalid(
+                'context.tokenizer is "model", but no model is configured; name one in llm, or a '
+                "tokenizer's file",
+                field="context.tokenizer",
+            )
+        return FullCounter(ModelCounter(model, otherwise=WithMargin(TokenEstimator())))
+    try:
+        return FullCounter(open_counter(Path(tokenizer).expanduser()))
+    except TokenizerUnusable as error:
+        raise ConfigInvalid(
+            f"context.tokenizer: {error.message}", field="context.tokenizer"
+        ) from error
 
 
 class Recaller(Protocol):
@@ -55,18 +107,20 @@ class ContextService:
         store: MemoryStore,
         clock: Clock,
         recaller: Recaller,
-        policies: PolicyHolder,
+        settings: SettingsInForce,
     ) -> None:
         self._store = store
         self._clock = clock
         self._recaller = recaller
-        self._policies = policies
+        self._settings = settings
 
     def context(self, request: Context) -> Assembled:
         """Assemble the context. Raises `InvalidRequest` where it cannot fit its total."""
-        budget, counter = self._token_budget(request), self._policies.window.counter
+        budget, counter = self._token_budget(request), self._settings.counter
         new = user_message(request.message)
-        question = " ".join(message_text(new).replace("\0", " ").split())[:QUERY_CHARS_MAX]
+        question = " ".join(message_text(new).replace("\0", " ").split())[
+            :QUERY_CHARS_MAX
+        ]
         learnings = self._applicable_learnings(
             request, question, tokens=budget.learnings
         )
@@ -115,7 +169,7 @@ class ContextService:
             "fresh_tail_count": request.fresh_tail,
         }
         return replace(
-            self._policies.window.budget,
+            token_budget(self._settings.config.context),
             **{name: value for name, value in given.items() if value is not None},
         )
 
@@ -131,7 +185,7 @@ class ContextService:
             question=_subject_text(request, question),
             now=self._clock.now(),
             budget_tokens=tokens,
-            count=self._policies.window.counter.text,
+            count=self._settings.counter.text,
         )
 
     def _lines_to_quote(

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -34,9 +35,13 @@ from mnemosyned.memory.masking import SecretRule
 from mnemosyned.memory.periods import Level
 from mnemosyned.memory.values import DetailKind, tag_names
 from mnemosyned.service.intake import check_metadata, check_text
-from mnemosyned.service.policies import About
 from mnemosyned.text.details import SECRET_KINDS, DetailKind
-from mnemosyned.text.secrets.masking import mask_metadata, mask_secrets
+from mnemosyned.text.secrets.masking import (
+    SECRET_KINDS,
+    SecretRule,
+    mask_metadata,
+    mask_secrets,
+)
 from mnemosyned.verbs.exchange import (
     FOOTER,
     HEADER,
@@ -51,6 +56,7 @@ from mnemosyned.verbs.exchange import (
     record_line,
 )
 from mnemosyned.verbs.request import TEXT_MAX, check_text
+from mnemosyned.version import __version__
 
 NUMBER_MAX = 1 << 53
 """No place or count comes near it; the place after a higher one could be none that SQLite has."""
@@ -253,15 +259,22 @@ class ExchangeService:
         *,
         store: ExchangeStore,
         clock: Clock,
-        about: About,
+        database: str,
+        file: Path | None,
+        schema_version: int,
         cycles: CyclesMeanwhile,
         secrets: Callable[[], SecretRule] = lambda: SecretRule.KEEP,
         limits: ExportLimits | None = None,
     ) -> None:
-        """Restore by `secrets`, the rule in force for what is stored."""
+        """Restore by `secrets`, the rule for secrets in stored texts.
+
+        `database` names the memory in the header; `file` is None if it is on a server.
+        """
         self._store = store
         self._clock = clock
-        self._about = about
+        self._database = database
+        self._file = file
+        self._schema_version = schema_version
         self._cycles = cycles
         self._secrets = secrets
         self._limits = limits or ExportLimits()
@@ -313,20 +326,19 @@ class ExchangeService:
                 yield ""
 
     def _log_bytes(self) -> int:
-        file = self._about.file
-        if file is None:
+        if self._file is None:
             return 0
         try:
-            return file.with_name(file.name + "-wal").stat().st_size
+            return self._file.with_name(self._file.name + "-wal").stat().st_size
         except FileNotFoundError:
             return 0
 
     def _header(self, chosen: ExportFilter, expected: dict[str, int]) -> bytes:
         header = Header(
-            program=self._about.version,
-            schema=self._about.schema_version,
+            program=__version__,
+            schema=self._schema_version,
             created_at=self._clock.now(),
-            database=self._about.database,
+            database=self._database,
             whole=chosen.is_whole,
             expected=expected,
         )

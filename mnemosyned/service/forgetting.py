@@ -9,11 +9,13 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial, reduce
 from operator import or_
+from pathlib import Path
 from typing import Protocol, Self
 
 import msgspec
 
 from mnemosyned import process_memory
+from mnemosyned.config import Config, SettingsInForce
 from mnemosyned.errors import (
     ClockJumped,
     InvalidRequest,
@@ -37,7 +39,6 @@ from mnemosyned.service.backup_files import (
 )
 from mnemosyned.service.clock_guard import ClockGuard
 from mnemosyned.service.intake import CHUNK, chunks, in_steps
-from mnemosyned.service.policies import About, PolicyHolder
 from mnemosyned.service.purging import WORDS_REMAIN, HostedPurger, Purger
 from mnemosyned.service.selection import SelectedMemories, Selector
 from mnemosyned.sleep.cycle import SleepCycle
@@ -60,6 +61,15 @@ class _Clock(Protocol):
     def now(self) -> datetime: ...
 
 
+def retention_of(config: Config) -> Retention:
+    """Return how much of the archive keeps its text, by the settings."""
+    days = config.archive.keep_days
+    return Retention(
+        keep=None if days is None else timedelta(days=days),
+        characters_max=config.archive.characters_max,
+    )
+
+
 class GraceKeeper:
     """Begins and ends grace periods."""
 
@@ -67,20 +77,20 @@ class GraceKeeper:
         self,
         *,
         store: GraceStore,
-        policies: PolicyHolder,
+        settings: SettingsInForce,
         clock: _Clock,
         forgotten: ForgottenList,
     ) -> None:
         """Take a `clock` that does not jump ahead: forgetting becomes final by its time."""
         self.on_put_back: Callable[[Sequence[int]], None] = lambda _: None
         self._store = store
-        self._policies = policies
+        self._settings = settings
         self._clock = clock
         self._forgotten = forgotten
 
     def begin(self) -> Grace | None:
         """Return the grace period of a call; None if the settings give none."""
-        hours = self._policies.current.grace_hours
+        hours = self._settings.config.forget.grace_hours
         if not hours:
             return None
         now = self._clock.now()
@@ -155,14 +165,14 @@ class Pruner:
         self,
         *,
         store: RetentionStore,
-        policies: PolicyHolder,
+        settings: SettingsInForce,
         clock: Clock,
         guard: ClockGuard | None,
         on_removal: Callable[[], None],
     ) -> None:
         """Call `on_removal` after text was deleted. Without a `guard` the clock is believed."""
         self._store = store
-        self._policies = policies
+        self._settings = settings
         self._clock = clock
         self._guard = guard
         self._on_removal = on_removal
@@ -185,7 +195,7 @@ class Pruner:
 
     def prune_by_settings(self) -> None:
         """Prune by the settings; by default nothing is pruned."""
-        retention = self._policies.retention
+        retention = retention_of(self._settings.config)
         if retention == Retention():
             return
         clock = self._guard or self._clock
@@ -199,7 +209,7 @@ class Pruner:
 
     def doubt(self, retention: Retention | None = None) -> str:
         """Return why the clock is not believed, in a sentence; empty if pruning may go by age."""
-        keep = (retention or self._policies.retention).keep
+        keep = (retention or retention_of(self._settings.config)).keep
         if self._guard is None or keep is None:
             return ""
         return self._guard.doubt()
@@ -208,7 +218,7 @@ class Pruner:
         """Return the retention of the request, or else of the settings."""
         days, characters_max = request.keep_days, request.characters_max
         if days is None and characters_max is None:
-            return self._policies.retention
+            return retention_of(self._settings.config)
         keep = None if days is None else timedelta(days=days)
         return Retention(keep=keep, characters_max=characters_max)
 
@@ -253,8 +263,9 @@ class RetentionService:
         *,
         store: MemoryStore,
         cycle: SleepCycle,
-        policies: PolicyHolder,
-        about: About,
+        settings: SettingsInForce,
+        file: Path | None,
+        in_background: bool = False,
         guard: ClockGuard | None = None,
         purge_soon: Callable[[], None] | None = None,
     ) -> None:
@@ -262,8 +273,9 @@ class RetentionService:
 
         `purge_soon` asks the host of many owners to run `purger.run_due`.
         """
-        self._about = about
-        self._policies = policies
+        self._file = file
+        self._in_background = in_background
+        self._settings = settings
         self._store = store
         self._cycle = cycle
         self.on_removal: Callable[[], None] = lambda: None
@@ -276,27 +288,25 @@ class RetentionService:
                 due=due,
                 work=self._purge_words,
                 busy=lambda: cycle.gate.busy,
-                background=about.in_background,
+                background=in_background,
             )
         )
         self._forgotten = ForgottenList(
             lambda: (
-                backup_folder(about.file, policies.backup.folder)
-                if about.file
-                else None
+                backup_folder(file, settings.config.backup_folder) if file else None
             ),
             now=cycle.clock.now,
         )
         self.pruner = Pruner(
             store=store.archive.retention,
-            policies=policies,
+            settings=settings,
             clock=cycle.clock,
             guard=guard,
             on_removal=lambda: self.on_removal(),  # noqa: PLW0108 it is set later
         )
         self.grace = GraceKeeper(
             store=store.archive.grace,
-            policies=policies,
+            settings=settings,
             clock=guard or cycle.clock,
             forgotten=self._forgotten,
         )
@@ -336,7 +346,7 @@ class RetentionService:
         return rewrite_stale(
             self._store,
             self._cycle.lease,
-            policy=self._cycle.policy.rollup,
+            minimum=self._cycle.config.sleep.rollup_min_items,
             exclusive=self._rewriting,
             highest=highest,
         )
@@ -457,7 +467,7 @@ class RetentionService:
         complete = self._store.deletion.purge_deleted()
         clear_word_caches()
         self._store.maintenance.release_memory(words=True)
-        if self._about.in_background:  # an embedding program collects its own garbage
+        if self._in_background:  # an embedding program collects its own garbage
             process_memory.trim(collect=True)
         return complete
 
@@ -503,7 +513,7 @@ class RetentionService:
         recoverable = memories - removal.pruned if grace else 0
         if not (recoverable or removal.learnings):
             grace = None
-        file, folder = self._about.file, self._policies.backup.folder
+        file, folder = self._file, self._settings.config.backup_folder
         backups = [
             *self._store.deletion.beyond_purge(),
             *(known_backups(file, folder) if file else ()),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from math import isnan
 from typing import Any, TypeVar
 
 import msgspec
 
+from mnemosyned.config import SettingsInForce
 from mnemosyned.conversation.learnings.recognize import extract_learnings
 from mnemosyned.errors import (
     ContentTooLarge,
@@ -37,14 +38,16 @@ CLOCK_TOLERANCE = timedelta(minutes=1)
 """Difference by which another clock may be ahead before its time counts as the future."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Intake:
-    """Maker of drafts, by the settings in force."""
+class DraftMaker:
+    """Maker of drafts and edits of memories, by the settings in force."""
 
-    content_bytes_max: int = 1 << 20
-    secrets: SecretRule = SecretRule.KEEP
-    recognize: bool = True
-    """Whether standing instructions in memories become learnings."""
+    def __init__(self, settings: SettingsInForce) -> None:
+        self._settings = settings
+
+    @property
+    def secret_rule(self) -> SecretRule:
+        """The rule for secrets in new texts."""
+        return SecretRule(self._settings.config.secrets)
 
     def draft(self, request: Remember, *, now: datetime, place: str = "") -> Draft:
         """Make the draft of a memory. Errors name the field at fault, with `place` before it.
@@ -75,27 +78,28 @@ class Intake:
             else None,
             tags=tag_names(request.tags, field=place + "tags") if request.tags else (),
         )
-        memory, done = apply_secret_rule(memory, self.secrets, place=place)
+        memory, done = apply_secret_rule(memory, self.secret_rule, place=place)
         return Draft(
             memory,
             dedupe=request.dedupe,
             secrets=done,
             supersedes=request.supersedes,
-            learnings=self._stated_in(memory, now, secrets=done),
+            learnings=self._learnings_in(memory, now, secrets=done),
             has_new_id=not request.id,
         )
 
-    def taken(self, memory: MemoryRecord, *, now: datetime) -> Draft:
-        """Make the draft of a message that a compaction removes; a secret in it is never refused."""
-        rule = SecretRule.KEEP if self.secrets is SecretRule.KEEP else SecretRule.MASK
+    def draft_compacted(self, memory: MemoryRecord, *, now: datetime) -> Draft:
+        """Make the draft of a message removed by a compaction; its secrets are never refused."""
+        keeps = self.secret_rule is SecretRule.KEEP
+        rule = SecretRule.KEEP if keeps else SecretRule.MASK
         memory, done = apply_secret_rule(memory, rule)
-        learnings = self._stated_in(memory, now, secrets=done)
+        learnings = self._learnings_in(memory, now, secrets=done)
         return Draft(memory, secrets=done, learnings=learnings)
 
-    def edited(
+    def make_edit(
         self, before: MemoryRecord, after: MemoryRecord, *, now: datetime
     ) -> tuple[MemoryEdit, str]:
-        """Make the edit of a memory, and say how secrets in its new words were treated.
+        """Return the edit of a memory, and the treatment of secrets in its new words.
 
         Raises `EmptyContent`, `ContentTooLarge`, `InvalidRequest` and `SecretRefused`.
         """
@@ -104,14 +108,15 @@ class Intake:
         secrets = ""
         if after.content != before.content:
             self._check_content(after.content, field="text")
-            after, secrets = apply_secret_rule(after, self.secrets)
+            after, secrets = apply_secret_rule(after, self.secret_rule)
         edit = MemoryEdit(before=before, after=after)
         if not edit.is_reworded:
             return edit, secrets
         stated = {
-            learning.text for learning in self._stated_in(before, now, secrets="kept")
+            learning.text
+            for learning in self._learnings_in(before, now, secrets="kept")
         }
-        learnings = self._stated_in(after, now, secrets="kept")
+        learnings = self._learnings_in(after, now, secrets="kept")
         texts = frozenset(learning.text for learning in learnings)
         return replace(
             edit,
@@ -127,17 +132,18 @@ class Intake:
                 "there is nothing to remember: content is empty", field=field
             )
         size = len(content) if content.isascii() else len(content.encode())
-        if size > self.content_bytes_max:
+        bytes_max = self._settings.config.limits.content_bytes_max
+        if size > bytes_max:
             raise ContentTooLarge(
-                f"content has {size:,} bytes, the limit is {self.content_bytes_max:,}; "
+                f"content has {size:,} bytes, the limit is {bytes_max:,}; "
                 "split it, or raise limits.content_bytes_max",
                 field=field,
             )
 
-    def _stated_in(
+    def _learnings_in(
         self, memory: MemoryRecord, now: datetime, *, secrets: str
     ) -> tuple[Learning, ...]:
-        if not self.recognize:
+        if not self._settings.config.learnings.recognize:
             return ()
         return extract_learnings(memory, now=now, may_have_secrets=secrets != "")
 
@@ -236,5 +242,5 @@ def in_steps(
 
 
 def chunks(values: Sequence[T], size: int) -> list[Sequence[T]]:
-    """The values in pieces of a size."""
+    """Return the values in pieces of a size."""
     return [values[start : start + size] for start in range(0, len(values), size)]

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
+from mnemosyned.config import SettingsInForce
 from mnemosyned.errors import InvalidRequest, MnemosynedError, ShuttingDown
 from mnemosyned.fairness import give_way
 from mnemosyned.memory.consolidation import CycleReport, Trigger
@@ -33,7 +34,7 @@ from mnemosyned.service.context import ContextService
 from mnemosyned.service.events import EventBus
 from mnemosyned.service.exchange import CyclesMeanwhile, ExchangeService
 from mnemosyned.service.forgetting import RetentionService
-from mnemosyned.service.policies import About, PolicyHolder
+from mnemosyned.service.intake import DraftMaker
 from mnemosyned.service.reading import ListService, missing_time_note, query_of
 from mnemosyned.service.undo import CycleUndo
 from mnemosyned.sleep.context import CycleRequest, CycleStopper
@@ -80,6 +81,7 @@ from mnemosyned.verbs.upkeep import (
     WatchedFolder,
     Watching,
 )
+from mnemosyned.version import __version__
 
 
 def with_history(
@@ -141,14 +143,18 @@ def hold_sleep(request: Sleep, stopper: CycleStopper) -> CycleReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceParts:
-    """The parts that `MemoryService` is handed."""
+    """The parts of an open memory that do its verbs, and facts for `status`."""
 
     store: MemoryStore
     sleeper: Sleeper
     retention: RetentionService
-    policies: PolicyHolder
-    about: About
+    settings: SettingsInForce
     keeper: BackupKeeper
+    database: str
+    """Where the memory is, as it may be shown."""
+    schema_version: int
+    is_shared: bool = False
+    """Whether the database holds memories of other owners, too."""
     vectors: MemoryVectors | None = None
 
 
@@ -171,17 +177,17 @@ class StatusService:
         parts = self._parts
         maintenance = parts.store.maintenance
         return Stats(
-            version=parts.about.version,
-            schema_version=parts.about.schema_version,
-            database=parts.about.database,
+            version=__version__,
+            schema_version=parts.schema_version,
+            database=parts.database,
             # Of a database that others share, the size is not this owner's to know.
-            bytes_on_disk=0 if parts.about.is_shared else maintenance.bytes_on_disk(),
+            bytes_on_disk=0 if parts.is_shared else maintenance.bytes_on_disk(),
             tiers=dict(maintenance.totals()),
             today=self._count_today(),
-            wm_max=parts.policies.sleep.wm_max,
+            wm_max=parts.settings.config.wm_max,
             sleep=self._parts.sleeper.status(),
             summarizer=parts.sleeper.cycle.lease.status(),
-            counter=parts.policies.window.counter.name,
+            counter=parts.settings.counter.name,
             embedder=parts.vectors.status() if parts.vectors else EmbedderStatus(),
             pid=os.getpid(),
             uptime_s=round(time.monotonic() - self._started, 3),
@@ -192,7 +198,7 @@ class StatusService:
             agents=parts.store.surroundings.agents.activity(),
             watched=self._watched(),
             backup=parts.keeper.status(),
-            restart_needed=list(parts.policies.restart_needed),
+            restart_needed=list(parts.settings.restart_needed),
             problems=maintenance.problems(),
             warnings=[*maintenance.warnings(), *parts.keeper.warnings()],
         )
@@ -231,23 +237,26 @@ class MemoryService:
         self._keeper = parts.keeper
         self.sleeper = parts.sleeper
         self._retention = parts.retention
-        self._policies = parts.policies
+        self._settings = parts.settings
+        self._drafts = DraftMaker(parts.settings)
         self._vectors = parts.vectors
         self._clock = parts.sleeper.cycle.clock
         self.events = events or EventBus(clock=self._clock)
         self._stopping = False
         self._archive = CompactionArchive(
-            store=self._store, clock=self._clock, policies=self._policies
+            store=self._store, clock=self._clock, drafts=self._drafts
         )
         self._verbs = self._make_verbs()
         self._exchange = ExchangeService(
             store=self._store.archive.exchange,
             clock=self._clock,
-            about=parts.about,
+            database=parts.database,
+            file=parts.keeper.file,
+            schema_version=parts.schema_version,
             cycles=CyclesMeanwhile(
                 postpone=self.sleeper.postpone, on_restored=self._after_restoring
             ),
-            secrets=lambda: self._policies.intake.secrets,
+            secrets=lambda: self._drafts.secret_rule,
         )
         self.watched: Callable[[], list[WatchedFolder]] = list
         """Describes the folders that are followed."""
@@ -258,13 +267,13 @@ class MemoryService:
             lease=self.sleeper.cycle.lease,
             clock=self._clock,
             archive=self._archive,
-            policies=self._policies,
+            settings=self._settings,
         )
         context = ContextService(
             store=self._store,
             clock=self._clock,
             recaller=self,
-            policies=self._policies,
+            settings=self._settings,
         )
         lists = ListService(store=self._store.lists, clock=self._clock)
         status = StatusService(
@@ -275,13 +284,13 @@ class MemoryService:
         learnings = LearningService(
             store=self._store.learnings,
             clock=self._clock,
-            policies=self._policies,
+            drafts=self._drafts,
             purger=self._retention.purger,
         )
         changes = ChangeService(
             store=self._store,
             sleeper=self.sleeper,
-            policies=self._policies,
+            drafts=self._drafts,
             retention=self._retention,
             vectors=self._vectors,
         )
@@ -380,7 +389,7 @@ class MemoryService:
     # ------------------------------------------------------------- remember
 
     def remember(self, request: Remember) -> Acknowledged:
-        draft = self._policies.intake.draft(request, now=self._clock.now())
+        draft = self._drafts.draft(request, now=self._clock.now())
         return self._keep([draft]).memories[0]
 
     def remember_many(self, request: RememberMany) -> RememberedMany:
@@ -388,7 +397,7 @@ class MemoryService:
         drafts = []
         for index, memory in enumerate(request.memories):
             place = f"memories[{index}]."
-            drafts.append(self._policies.intake.draft(memory, now=now, place=place))
+            drafts.append(self._drafts.draft(memory, now=now, place=place))
             give_way()
         if request.dry_run:
             learnings = [learning for draft in drafts for learning in draft.learnings]

@@ -168,7 +168,7 @@ class ConsolidationRun:
         self._context = context
         self._store = context.store
         self._summarizer = context.summarizer
-        self._pacing = context.policy.pacing
+        self._pacing = context.pacing
         self._finished: list[_Finished] = []
         self._since_checkpoint = 0
         self._computed_s = time.thread_time()
@@ -220,7 +220,7 @@ class ConsolidationRun:
             work = _Work(batch, originals, revision, started)
             lasting = [memory for memory in originals if memory.lasting]
             chars = sum(len(memory.content) for memory in lasting)
-            if self._context.policy.groups.are_summarized(len(lasting), chars):
+            if self._context.limits.are_summarized(len(lasting), chars):
                 self._context.meter.count_read(lasting)
                 yield work
             elif originals:  # else all were forgotten or moved since the plan was made

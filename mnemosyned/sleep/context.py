@@ -10,12 +10,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from mnemosyned.config import SleepConfig
 from mnemosyned.errors import SleepInProgress
 from mnemosyned.instants import shift
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.consolidation import (
     CycleReport,
     CycleStatus,
+    GroupLimits,
     Pending,
     Selection,
     Trigger,
@@ -24,7 +26,6 @@ from mnemosyned.memory.engine_ports import Summarizer
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.sleep.lease import ForegroundGate, SummarizerLease
-from mnemosyned.sleep.policy import Budget, SleepPolicy
 from mnemosyned.text.token_counts import CHARS_PER_TOKEN
 
 HOLD = timedelta(minutes=15)
@@ -211,10 +212,6 @@ class CycleRequest:
         keep_going = self.keep_going
         return replace(self, keep_going=lambda: keep_going() and condition())
 
-    def budget(self, policy: SleepPolicy) -> Budget:
-        """Return the limits that apply to it."""
-        return Budget() if self.final else policy.budget
-
     def selected(self, *, cutoff: datetime, now: datetime) -> Selection:
         """Return which memories it takes, those created before `cutoff` unless it says else."""
         if self.force:
@@ -224,20 +221,52 @@ class CycleRequest:
         return replace(selection, now=now)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitPacing:
+    """How many groups share a commit, so that a cycle uses the disk well and blocks nobody."""
+
+    groups_max: int = 8
+    wait_s: float = 0.1
+    """A finished group waits at most this long, and one more group, for others to share its
+    commit, so that a flush serves many. What a model wrote does not wait."""
+    hold_s: float = 0.05
+    """Target time for a commit to hold the writer; the number of groups adapts to it. While requests
+    are in flight, each group has a commit of its own."""
+    checkpoint_groups: int = 75
+    """Groups between two checkpoints of the write-ahead log: about 4 MB of writing."""
+    commit_groups: int = 4
+    """Groups that a commit counts for by itself: it rewrites pages that every group touches."""
+
+
+def group_limits(sleep: SleepConfig) -> GroupLimits:
+    """Return the limits of an episode by the settings."""
+    return GroupLimits(
+        entries_max=sleep.group_entries_max,
+        chars_max=sleep.group_chars_max,
+        pause=timedelta(hours=sleep.group_pause_hours),
+    )
+
+
 class Meter:
     """Measures a cycle against its budget."""
 
     def __init__(
-        self, budget: Budget, *, deadline_s: float | None, model: bool
+        self,
+        *,
+        minutes: float | None,
+        tokens: int | None,
+        deadline_s: float | None,
+        model: bool,
     ) -> None:
-        time_s = budget.time.total_seconds() if budget.time else math.inf
+        """Take the budget: `minutes`, and the `tokens` that a model may read; None is no limit."""
+        time_s = math.inf if minutes is None else minutes * 60
         deadline_s = math.inf if deadline_s is None else deadline_s
         self.started = time.monotonic()
         self._ends = self.started + min(time_s, deadline_s)
         self.chars_max = math.inf
         """Characters that a model may read."""
-        if model and budget.tokens is not None:
-            self.chars_max = budget.tokens * CHARS_PER_TOKEN
+        if model and tokens is not None:
+            self.chars_max = tokens * CHARS_PER_TOKEN
         self._chars = 0
 
     def count_read(self, memories: Sequence[MemoryRecord]) -> None:
@@ -264,7 +293,12 @@ class CycleContext:
     """Whether the summarizer may ask a model."""
     lease: SummarizerLease
     clock: Clock
-    policy: SleepPolicy
+    sleep: SleepConfig
+    """Settings of sleep, as they were when the cycle began."""
+    limits: GroupLimits
+    pacing: CommitPacing
+    plan_size: int
+    """Memories planned at a time: a longer backlog takes no more memory than this."""
     gate: ForegroundGate
     meter: Meter
     stop: CycleStop

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence, Set as AbstractSet
 from dataclasses import replace
 from datetime import datetime
 
+from mnemosyned.config import Config, SettingsInForce
 from mnemosyned.errors import StorageFailed
 from mnemosyned.ids import new_id
 from mnemosyned.logs import log_failure, logger
@@ -34,15 +35,16 @@ from mnemosyned.memory.ports import MemoryStore, PendingRollups
 from mnemosyned.memory.values import SummarizerState, SummarizerStatus
 from mnemosyned.sleep.consolidate import ConsolidationRun, cycle_report, unfinished
 from mnemosyned.sleep.context import (
+    CommitPacing,
     CycleContext,
     CycleObserver,
     CycleRequest,
     CycleStop,
     CycleStopper,
     Meter,
+    group_limits,
 )
 from mnemosyned.sleep.lease import ForegroundGate, SummarizerLease
-from mnemosyned.sleep.policy import SleepPolicies, SleepPolicy
 from mnemosyned.sleep.rollup import (
     ROLLUP_MAX,
     UPPER_LEVELS,
@@ -84,7 +86,7 @@ def preview_report(context: CycleContext, *, rollup_cutoff: datetime) -> CycleRe
 
 def _plan_all(pending: Sequence[Pending], context: CycleContext) -> list[Batch]:
     """Plan the groups part by part, as the cycle does with a backlog."""
-    limits, plan_size = context.policy.groups, context.policy.plan_size
+    limits, plan_size = context.limits, context.plan_size
     planned: list[Batch] = []
     left, remaining = list(pending), context.candidates_max
     while left:  # ends, because each part yields at least one group
@@ -106,7 +108,7 @@ def _within_budget(batches: Sequence[Batch], context: CycleContext) -> Iterator[
         if chars_left <= 0:
             return
         yield batch
-        if context.policy.groups.are_summarized(len(batch.members), batch.chars):
+        if context.limits.are_summarized(len(batch.members), batch.chars):
             chars_left -= batch.chars
 
 
@@ -146,7 +148,7 @@ def _rollups(
 ) -> Iterator[GroupReport]:
     """Yield the periods that are rolled up after the episodes of these groups."""
     excluded = context.store.sleep.ids_excluded_from_summaries()
-    limits, minimum = context.policy.groups, context.policy.rollup.minimum
+    limits, minimum = context.limits, context.sleep.rollup_min_items
     coming: list[Child] = []
     for batch in batches:
         coming.extend(_children(batch, excluded, limits))
@@ -198,12 +200,13 @@ def _model_s(groups: Sequence[GroupReport], context: CycleContext) -> float | No
     pace = context.store.sleep.chars_per_s(status.name) or MODEL_CHARS_PER_S
     read = 0
     for group in groups:
-        limits = context.policy.groups
+        limits = context.limits
         if not group.level and limits.are_summarized(group.items, group.chars_before):
             read += group.chars_before
     return read / pace
 
 
+PLAN_SIZE = 10_000
 CLAIM_LOST = "the database ended the connection that kept other daemons from sleeping"
 
 log = logger()
@@ -218,7 +221,7 @@ class SleepCycle:
         store: MemoryStore,
         lease: SummarizerLease,
         clock: Clock,
-        policies: SleepPolicies,
+        settings: SettingsInForce,
         age_clock: Clock | None = None,
         gate: ForegroundGate | None = None,
     ) -> None:
@@ -229,7 +232,9 @@ class SleepCycle:
         self.clock = clock
         self.stopper = CycleStopper(clock)
         self._store = store
-        self._policies = policies
+        self._settings = settings
+        self.pacing = CommitPacing()
+        self.plan_size = PLAN_SIZE
         self._age_clock = age_clock or clock
         self._run: tuple[ConsolidationRun, int] | None = None
         self.observer: CycleObserver | None = None
@@ -237,9 +242,9 @@ class SleepCycle:
         """Cycles since the start, by trigger and outcome."""
 
     @property
-    def policy(self) -> SleepPolicy:
-        """The rules in force."""
-        return self._policies.sleep
+    def config(self) -> Config:
+        """The settings in force."""
+        return self._settings.config
 
     def now(self) -> datetime:
         """Return the time by which memories age."""
@@ -287,7 +292,9 @@ class SleepCycle:
         if self.observer:
             self.observer.cycle_begun(context.id, request.trigger)
         try:
-            report = self._work(context, rollup_cutoff=self.policy.rollup_cutoff(now))
+            report = self._work(
+                context, rollup_cutoff=self.config.sleep.rollup_cutoff(now)
+            )
         except Exception:
             self.outcomes[request.trigger.value, "error"] += 1
             if self.observer:
@@ -305,7 +312,9 @@ class SleepCycle:
         """Return what `run` would do, without writing anything or asking a model."""
         now = self.now()
         context = self._context(request, self.lease.current, now=now, stop=CycleStop())
-        return preview_report(context, rollup_cutoff=self.policy.rollup_cutoff(now))
+        return preview_report(
+            context, rollup_cutoff=self.config.sleep.rollup_cutoff(now)
+        )
 
     def _context(
         self,
@@ -315,22 +324,28 @@ class SleepCycle:
         now: datetime,
         stop: CycleStop,
     ) -> CycleContext:
-        policy = self.policy
+        sleep = self.config.sleep
         has_model = summarizer.status().state is not SummarizerState.RULES
         return CycleContext(
             id=new_id(self.clock.now()),
             request=request,
-            selection=request.selected(cutoff=policy.cutoff(now), now=now),
+            selection=request.selected(cutoff=sleep.cutoff(now), now=now),
             store=self._store,
             summarizer=summarizer,
             has_model=has_model,
             lease=self.lease,
             clock=self.clock,
-            policy=policy,
+            sleep=sleep,
+            limits=group_limits(sleep),
+            pacing=self.pacing,
+            plan_size=self.plan_size,
             gate=self.gate,
             stop=stop,
             meter=Meter(
-                request.budget(policy), deadline_s=request.deadline_s, model=has_model
+                minutes=None if request.final else sleep.cycle_minutes,
+                tokens=None if request.final else sleep.cycle_tokens,
+                deadline_s=request.deadline_s,
+                model=has_model,
             ),
         )
 
@@ -369,7 +384,7 @@ class SleepCycle:
 
 def _consolidate_all(run: ConsolidationRun, context: CycleContext) -> None:
     """Plan and consolidate part by part, until only groups that failed are left."""
-    limits, plan_size = context.policy.groups, context.policy.plan_size
+    limits, plan_size = context.limits, context.plan_size
     remaining = context.candidates_max
     while remaining > 0 and not run.ended:
         wanted = min(plan_size, remaining)

@@ -35,7 +35,6 @@ from mnemosyned.memory.values import Episode, MemoryRecord
 from mnemosyned.sleep.consolidate import record_failure
 from mnemosyned.sleep.context import CycleContext
 from mnemosyned.sleep.lease import SummarizerLease
-from mnemosyned.sleep.policy import RollupPolicy
 from mnemosyned.summary.rollup import RollupSource, RollupText, compose_rollup
 from mnemosyned.text.details import Detail
 
@@ -112,7 +111,7 @@ class RollupRun:
 
     def _composed(self, work: _Work) -> RollupText:
         terms = self._store.rollups.index_terms(work.period.ids)
-        minimum = self._context.policy.rollup.minimum
+        minimum = self._context.sleep.rollup_min_items
         text = compose(work.members, terms, work.period.level, minimum=minimum)
         if not text.lines:
             raise SummarizerFailed("the summaries of this period say nothing")
@@ -276,14 +275,15 @@ def rewrite_stale(
     store: MemoryStore,
     lease: SummarizerLease,
     *,
-    policy: RollupPolicy,
+    minimum: int,
     exclusive: AbstractContextManager[object],
     highest: Level = Level.MONTH,
 ) -> int:
     """Rewrite every stale summary up to a level, the lowest first, and return how many.
 
-    One at a time, which `exclusive` ensures, so that a summary is read only after those below it
-    are rewritten. No model is asked, because callers wait.
+    A day of fewer episodes than `minimum` keeps all they say. One summary at a time, which
+    `exclusive` ensures, so that it is read only after those below it are rewritten. No model is
+    asked, because callers wait.
     """
     tries_left = TRIES_MAX
     rewritten = 0
@@ -294,7 +294,7 @@ def rewrite_stale(
                 break
             try:
                 episode, index_terms = _rewritten(
-                    stale, lease.rule_based, policy, store
+                    stale, lease.rule_based, minimum, store
                 )
                 store.rollups.rewrite(stale.token, episode, index_terms=index_terms)
             except BatchChanged:  # it lost more of its sources: read it again
@@ -311,24 +311,22 @@ def rewrite_stale(
 def _rewritten(
     stale: StaleSummary,
     summarizer: Summarizer,
-    policy: RollupPolicy,
+    minimum: int,
     store: MemoryStore,
 ) -> tuple[Episode, str]:
     """Return the summary as it reads after the loss, and its index terms."""
     if stale.children:
-        return _rewritten_rollup(stale, policy, store)
+        return _rewritten_rollup(stale, minimum, store)
     return _rewritten_episode(stale, summarizer)
 
 
 def _rewritten_rollup(
-    stale: StaleSummary, policy: RollupPolicy, store: MemoryStore
+    stale: StaleSummary, minimum: int, store: MemoryStore
 ) -> tuple[Episode, str]:
     """Return a day, week or month composed anew from the summaries below it."""
     children = stale.children
     terms = store.rollups.index_terms([child.id for child in children])
-    rolled_up = compose(
-        children, terms, Level(stale.episode.level), minimum=policy.minimum
-    )
+    rolled_up = compose(children, terms, Level(stale.episode.level), minimum=minimum)
     sessions = {child.session for child in children}
     sources = {child.source for child in children}
     episode = replace(

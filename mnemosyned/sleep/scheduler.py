@@ -14,6 +14,7 @@ from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.cron import CronTrigger
 from apscheduler.triggers.interval import IntervalTrigger
 
+from mnemosyned.config import Config
 from mnemosyned.errors import (
     ConfigInvalid,
     DatabaseUnreachable,
@@ -23,7 +24,6 @@ from mnemosyned.errors import (
 from mnemosyned.instants import in_zone, shift
 from mnemosyned.logs import log_failure, logger
 from mnemosyned.memory.consolidation import CycleReport, Trigger
-from mnemosyned.sleep.policy import Schedule
 
 FIRST_CYCLE_AFTER = timedelta(seconds=60)
 """A cycle missed while the daemon was down is caught up this soon after its start."""
@@ -92,13 +92,14 @@ class SleepScheduler:
             self._ticker.join()
         self._cap_executor.shutdown(wait=True)
 
-    def set_schedule(self, schedule: Schedule) -> None:
-        """Replace the schedule. Raises `ConfigInvalid`."""
-        cron, interval = schedule.cron, schedule.interval
+    def set_schedule(self, config: Config) -> None:
+        """Follow the schedule of the settings. Raises `ConfigInvalid`."""
+        cron = config.sleep.cron
+        interval = timedelta(minutes=config.sleep.interval_minutes)
         trigger = cron_trigger(cron) if cron else _every(interval)
         if self._scheduler.get_job(JOB):
             self._scheduler.remove_job(JOB)
-        if not schedule.auto:
+        if not config.auto_sleep:
             self._description, self._plan = "off", None
             return
         self._plan = trigger

@@ -30,6 +30,14 @@ from mnemosyned.sleep.lease import SummarizerLease
 from mnemosyned.sleep.scheduler import SleepScheduler
 from mnemosyned.sleep.triggers import HEADROOM, Machine, TriggerWatch, machine_now
 from mnemosyned.verbs.upkeep import SleepStatus
+from mnemosyned.sleep.triggers import (
+    HEADROOM,
+    Machine,
+    TriggerWatch,
+    machine_now,
+    make_triggers,
+    model_refusal,
+)
 
 RULES_S = 60.0
 """Time reserved for rules. A model gets only what the deadline allows beyond it: by default
@@ -127,7 +135,7 @@ class BackgroundCycles:
     def activity(self) -> Activity:
         """Return the state of working memory, for the triggers to judge."""
         now = self._cycle.now()
-        fresh = shift(now, -self._cycle.policy.background.fresh)
+        fresh = shift(now, -timedelta(minutes=self._cycle.config.sleep.min_age_minutes))
         activity = self._store.sleep.activity(fresh=fresh, now=now, limit=ROWS_MAX)
         return replace(activity, quiet=timedelta(seconds=self._cycle.gate.quiet_s))
 
@@ -148,7 +156,9 @@ class BackgroundCycles:
         reason = self.refusal(activity)
         self._note_refusal(reason, trigger)
         if reason:
-            limit = self._cycle.now() - self._cycle.policy.ttl
+            limit = self._cycle.now() - timedelta(
+                hours=self._cycle.config.sleep.ttl_hours
+            )
             if activity.oldest is None or activity.oldest >= limit:
                 return None
             selection = Selection(before=limit)
@@ -161,8 +171,11 @@ class BackgroundCycles:
         if not self._cycle.lease.has_model:
             return ""
         local = in_zone(datetime.now(UTC), self._zone)
-        return self._cycle.policy.background.model.refuses(
-            self._machine(), activity or self.activity(), local
+        return model_refusal(
+            self._cycle.config.sleep,
+            self._machine(),
+            activity or self.activity(),
+            local.time(),
         )
 
     def _note_refusal(self, reason: str, trigger: Trigger) -> None:
@@ -224,7 +237,7 @@ class Sleeper:
         self._chores = chores
         self._background = BackgroundCycles(store=store, cycle=cycle, zone=zone)
         self._watch = TriggerWatch(
-            triggers=lambda: cycle.policy.triggers,
+            triggers=lambda: make_triggers(cycle.config),
             activity=self._background.activity,
             now=cycle.now,
             sleep=self.sleep_in_background,
@@ -255,7 +268,7 @@ class Sleeper:
     def start(self) -> None:
         """Start the schedule and the triggers. Raises `ConfigInvalid`."""
         if self._scheduler:
-            self._scheduler.set_schedule(self.cycle.policy.schedule)
+            self._scheduler.set_schedule(self.cycle.config)
             self._scheduler.start()
 
     def stop(self) -> None:
@@ -265,9 +278,9 @@ class Sleeper:
             self._scheduler.stop()
 
     def reschedule(self) -> None:
-        """Follow the schedule of the policy in force. Raises `ConfigInvalid`."""
+        """Follow the schedule of the settings in force. Raises `ConfigInvalid`."""
         if self._scheduler:
-            self._scheduler.set_schedule(self.cycle.policy.schedule)
+            self._scheduler.set_schedule(self.cycle.config)
 
     def wake(self) -> None:
         """Read the wall clock again after it jumped, as after suspend."""
@@ -366,7 +379,7 @@ class Sleeper:
         cycle = self.cycle
         newest = self._store.sleep.log(limit=1)
         now = cycle.clock.now()
-        due = Selection(before=cycle.policy.cutoff(now), now=now)
+        due = Selection(before=cycle.config.sleep.cutoff(now), now=now)
         return SleepStatus(
             auto=self.next_cycle is not None,
             schedule=self._host.description if self._host else "off",

@@ -8,13 +8,14 @@ from __future__ import annotations
 import os
 import time as time_time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from math import ceil
 from pathlib import Path
 from time import monotonic as since_boot
 from typing import Protocol
 
+from mnemosyned.config import Config, SleepConfig
 from mnemosyned.errors import SleepInProgress
 from mnemosyned.instants import in_zone, shift
 from mnemosyned.logs import logger
@@ -48,21 +49,21 @@ class SleepTrigger(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Age:
-    """The oldest memory is older than half of its time to live.
+    """The oldest memory is older than the age from which memories are consolidated.
 
     `slack` is how far beyond that it may get, so that a cycle finds more than one memory.
     """
 
-    ttl: timedelta
+    age: timedelta
     slack: timedelta = timedelta(hours=1)
     name: Trigger = Trigger.AGE
 
     def due(self, activity: Activity, now: datetime) -> bool:
-        limit = shift(now, -self.ttl / 2 - self.slack)
+        limit = shift(now, -self.age - self.slack)
         return activity.oldest is not None and activity.oldest < limit
 
     def takes(self, activity: Activity, now: datetime) -> Selection:  # noqa: ARG002
-        return Selection(before=shift(now, -self.ttl / 2))
+        return Selection(before=shift(now, -self.age))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,41 +167,53 @@ class Machine:
     """Processes that want to run, for each core, over the last minute."""
 
 
-@dataclass(frozen=True, slots=True)
-class QuietHours:
-    """A stretch of the owner's day, over midnight where it ends before it begins."""
-
-    begins: time
-    ends: time
-
-    def hold(self, moment: time) -> bool:
-        """Whether a time of day lies in it."""
-        if self.begins <= self.ends:
-            return self.begins <= moment < self.ends
-        return moment >= self.begins or moment < self.ends
+IDLE_AFTER = timedelta(minutes=5)
+"""A memory is in use for so long after a request, with `sleep.model_policy: idle`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelWork:
-    """When a model may write for a cycle that nobody waits for."""
+def model_refusal(
+    sleep: SleepConfig, machine: Machine, activity: Activity, local: time
+) -> str:
+    """Return why a model may not write for a cycle that nobody waits for; empty if it may.
 
-    on_battery: bool = True
-    idle_only: bool = False
-    idle_after: timedelta = timedelta(minutes=5)
-    load_max: float | None = None
-    quiet_hours: Sequence[QuietHours] = field(default=())
-
-    def refuses(self, machine: Machine, activity: Activity, local: datetime) -> str:
-        """Why it has to wait, in words for `status`; empty where it may begin."""
-        if any(hours.hold(local.time()) for hours in self.quiet_hours):
+    `local` is the time of day of the owner; quiet hours may reach over midnight.
+    """
+    begins, _, ends = (sleep.quiet_hours or "").partition("-")
+    if ends:
+        quiet_from, quiet_until = time.fromisoformat(begins), time.fromisoformat(ends)
+        if quiet_from <= quiet_until:
+            is_quiet = quiet_from <= local < quiet_until
+        else:
+            is_quiet = local >= quiet_from or local < quiet_until
+        if is_quiet:
             return "quiet hours (sleep.quiet_hours)"
-        if machine.on_battery and not self.on_battery:
-            return "the machine runs on its battery (sleep.model_policy)"
-        if self.idle_only and activity.quiet < self.idle_after:
-            return "the memory is in use (sleep.model_policy)"
-        if self.load_max is not None and machine.load > self.load_max:
-            return f"the load is {machine.load:.1f} for each core (sleep.load_max)"
-        return ""
+    if machine.on_battery and sleep.model_policy == "ac_power":
+        return "the machine runs on its battery (sleep.model_policy)"
+    if sleep.model_policy == "idle" and activity.quiet < IDLE_AFTER:
+        return "the memory is in use (sleep.model_policy)"
+    if sleep.load_max is not None and machine.load > sleep.load_max:
+        return f"the load is {machine.load:.1f} for each core (sleep.load_max)"
+    return ""
+
+
+def make_triggers(config: Config) -> list[SleepTrigger]:
+    """Return the triggers that are switched on, in the order of their checks."""
+    if not config.auto_sleep:
+        return []
+    sleep = config.sleep
+    fresh = timedelta(minutes=sleep.min_age_minutes)
+    found: list[SleepTrigger] = [Size(rows_max=config.wm_max, bytes_max=sleep.on_bytes)]
+    if sleep.on_age:
+        slack = timedelta(minutes=sleep.age_slack_minutes)
+        found.append(Age(age=sleep.consolidation_age, slack=slack))
+    if sleep.on_session_tokens:
+        found.append(Tokens(budget=sleep.on_session_tokens))
+    if sleep.on_count:
+        found.append(Count(entries=sleep.on_count, fresh=fresh))
+    if sleep.on_idle_minutes:
+        quiet = timedelta(minutes=sleep.on_idle_minutes)
+        found.append(Idle(quiet=quiet, gain_min=sleep.idle_min_entries, fresh=fresh))
+    return found
 
 
 REST_S = 60.0

@@ -39,7 +39,7 @@ from mnemosyned import (
     TokenBudget,
 )
 from mnemosyned.conversation.messages import FullCounter, Message
-from mnemosyned.service.policies import default_counter
+from mnemosyned.service.context import default_counter
 from mnemosyned.text.token_counts import TokenEstimator
 
 MESSAGES = 10_000

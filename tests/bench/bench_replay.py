@@ -30,7 +30,7 @@ from bench.report import Report
 from support.fakes import FakeClock
 
 from mnemosyned import Memory, Remember
-from mnemosyned.service.policies import default_counter
+from mnemosyned.service.context import default_counter
 from mnemosyned.verbs.conversation import Assembled
 from mnemosyned.verbs.request import instant
 

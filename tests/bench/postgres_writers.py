@@ -17,12 +17,13 @@ from typing import Any
 import psycopg
 from bench.corpus import Corpus
 from bench.measure import as_request
+from support.settings import settings_in_force
 
 from mnemosyned import Client
 from mnemosyned.errors import MnemosynedError
 from mnemosyned.memory.ports import Draft
 from mnemosyned.paths import shipped
-from mnemosyned.service.intake import Intake
+from mnemosyned.service.intake import DraftMaker
 from mnemosyned.storage.postgres.insert import INSERT_MEMORIES, columns
 from mnemosyned.storage.postgres.rows import memory_values
 from mnemosyned.storage.postgres.store import open_store
@@ -86,7 +87,9 @@ class Drafts:
     """New memories, as the daemon drafts them; none comes twice."""
 
     def __init__(self, seed: int) -> None:
-        self._intake = Intake(content_bytes_max=CONTENT_BYTES_MAX)
+        self._drafts = DraftMaker(
+            settings_in_force({"limits.content_bytes_max": CONTENT_BYTES_MAX})
+        )
         newest = datetime.now(UTC) - NEWEST
         self._rest = iter(Corpus(CORPUS, newest=newest, seed=seed))
 
@@ -94,7 +97,7 @@ class Drafts:
         """The next ones."""
         now = datetime.now(UTC)
         return [
-            self._intake.draft(as_request(entry), now=now)
+            self._drafts.draft(as_request(entry), now=now)
             for entry in islice(self._rest, count)
         ]
 

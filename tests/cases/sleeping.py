@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from cases.dsl import Given, Holds
 from cases.memories import Facts, known
 from support.fakes import FakeClock, FakeSummarizer, remember_batch
-from support.policies import change_sleep
+from support.settings import change, settings_in_force
 
 from mnemosyned import (
     Remember,
@@ -21,12 +21,10 @@ from mnemosyned.memory.consolidation import CycleReport, Selection, Trigger
 from mnemosyned.memory.engine_ports import Summarizer, Summary
 from mnemosyned.memory.values import Episode, MemoryRecord, Tier
 from mnemosyned.models.fallback import FallbackSummarizer
-from mnemosyned.service.policies import Policies, PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.lease import SummarizerLease
-from mnemosyned.sleep.policy import SleepPolicy
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.summary.extract import ExtractiveSummarizer
 
@@ -35,17 +33,21 @@ def sleep(given: Given, request: pytest.FixtureRequest) -> Facts:
     store: SqliteStore = request.getfixturevalue("store")
     entries = [_entry(some) for some in given("entries")]
     remember_batch(store, *entries)
-    policy = SleepPolicy(ttl=timedelta(hours=given("ttl_hours", 24)))
+    settings = settings_in_force({"sleep.ttl_hours": given("ttl_hours", 24)})
     cycle = SleepCycle(
         store=store,
         lease=SummarizerLease(_summarizer(given("llm", "ok"))),
         clock=FakeClock(datetime.fromisoformat(given("now")).astimezone(UTC)),
-        policies=PolicyHolder(Policies(sleep=policy)),
+        settings=settings,
     )
     if given("fail_at"):
         _break(store, given("fail_at"))
     force = bool(given("force"))
-    before = None if force else policy.cutoff(datetime.fromisoformat(given("now")))
+    before = (
+        None
+        if force
+        else settings.config.sleep.cutoff(datetime.fromisoformat(given("now")))
+    )
     candidates = [
         memory.id
         for memory in store.sleep.pending(Selection(before=before), limit=1_000)
@@ -206,7 +208,7 @@ def working_cap(given: Given, request: pytest.FixtureRequest) -> Facts:
     service: MemoryService = request.getfixturevalue("service")
     store: SqliteStore = request.getfixturevalue("store")
     cap, count = given("wm_max"), given("insert")
-    change_sleep(request.getfixturevalue("policies"), wm_max=cap)
+    change(request.getfixturevalue("settings"), {"wm_max": cap})
     for at in range(count):
         service.call(Remember(f"note {at}", id=str(at)))
     totals = store.maintenance.totals()

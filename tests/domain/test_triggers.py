@@ -5,17 +5,17 @@ from datetime import UTC, datetime, time, timedelta
 
 import pytest
 
+from mnemosyned.config import SleepConfig
 from mnemosyned.memory.consolidation import Activity, Selection
 from mnemosyned.sleep.triggers import (
     Age,
     Count,
     Idle,
     Machine,
-    ModelWork,
-    QuietHours,
     Size,
     SleepTrigger,
     Tokens,
+    model_refusal,
 )
 
 NOW = datetime(2026, 3, 17, 12, tzinfo=UTC)
@@ -23,7 +23,7 @@ HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
 STILL = Activity(rows=0, movable=0, bytes=0, oldest=None, by_source={}, by_session={})
 EVERY: list[SleepTrigger] = [
-    Age(ttl=24 * HOUR),
+    Age(age=12 * HOUR),
     Count(entries=20, fresh=10 * MINUTE),
     Size(rows_max=100, bytes_max=10_000),
     Idle(quiet=15 * MINUTE, gain_min=10, fresh=10 * MINUTE),
@@ -46,7 +46,7 @@ def test_the_names_in_the_log_differ() -> None:
 
 
 def test_age_waits_for_half_the_time_to_live_and_its_slack() -> None:
-    age = Age(ttl=24 * HOUR, slack=HOUR)
+    age = Age(age=12 * HOUR, slack=HOUR)
 
     assert not age.due(seen(oldest=NOW - 13 * HOUR), NOW)
     assert age.due(seen(oldest=NOW - 13 * HOUR - MINUTE), NOW)
@@ -54,7 +54,7 @@ def test_age_waits_for_half_the_time_to_live_and_its_slack() -> None:
 
 
 def test_after_its_cycle_age_rests_for_its_slack() -> None:
-    age = Age(ttl=24 * HOUR, slack=HOUR)
+    age = Age(age=12 * HOUR, slack=HOUR)
     left = seen(oldest=age.takes(STILL, NOW).before)
 
     assert not age.due(left, NOW + HOUR)
@@ -62,7 +62,7 @@ def test_after_its_cycle_age_rests_for_its_slack() -> None:
 
 
 def test_a_clock_set_back_makes_nothing_due() -> None:
-    assert not Age(ttl=24 * HOUR).due(seen(oldest=NOW), NOW - 1_000 * HOUR)
+    assert not Age(age=12 * HOUR).due(seen(oldest=NOW), NOW - 1_000 * HOUR)
 
 
 def test_counted_is_each_source_by_itself() -> None:
@@ -126,36 +126,36 @@ QUIET = Machine(on_battery=False, load=0.0)
 
 
 def refuses(
-    rule: ModelWork, machine: Machine = QUIET, *, quiet: timedelta = HOUR
+    sleep: SleepConfig, machine: Machine = QUIET, *, quiet: timedelta = HOUR
 ) -> str:
-    return rule.refuses(machine, seen(quiet=quiet), NOW)
+    return model_refusal(sleep, machine, seen(quiet=quiet), NOW.time())
 
 
 def test_by_default_a_model_may_always_write() -> None:
-    assert (
-        refuses(ModelWork(), Machine(on_battery=True, load=99), quiet=timedelta()) == ""
-    )
+    busy = Machine(on_battery=True, load=99)
+
+    assert refuses(SleepConfig(), busy, quiet=timedelta()) == ""
 
 
 def test_on_its_battery_the_machine_may_refuse() -> None:
-    rule = ModelWork(on_battery=False)
+    sleep = SleepConfig(model_policy="ac_power")
 
-    assert "battery" in refuses(rule, Machine(on_battery=True, load=0))
-    assert refuses(rule) == ""
+    assert "battery" in refuses(sleep, Machine(on_battery=True, load=0))
+    assert refuses(sleep) == ""
 
 
 def test_in_use_the_machine_may_refuse() -> None:
-    rule = ModelWork(idle_only=True, idle_after=5 * MINUTE)
+    sleep = SleepConfig(model_policy="idle")
 
-    assert "in use" in refuses(rule, quiet=4 * MINUTE)
-    assert refuses(rule, quiet=5 * MINUTE) == ""
+    assert "in use" in refuses(sleep, quiet=4 * MINUTE)
+    assert refuses(sleep, quiet=5 * MINUTE) == ""
 
 
 def test_under_load_the_machine_may_refuse() -> None:
-    rule = ModelWork(load_max=1.0)
+    sleep = SleepConfig(load_max=1.0)
 
-    assert "1.5" in refuses(rule, Machine(on_battery=False, load=1.5))
-    assert refuses(rule, Machine(on_battery=False, load=1.0)) == ""
+    assert "1.5" in refuses(sleep, Machine(on_battery=False, load=1.5))
+    assert refuses(sleep, Machine(on_battery=False, load=1.0)) == ""
 
 
 @pytest.mark.parametrize(
@@ -171,9 +171,6 @@ def test_under_load_the_machine_may_refuse() -> None:
 def test_quiet_hours_go_over_midnight(
     begins: int, ends: int, hour: int, *, held: bool
 ) -> None:
-    hours = QuietHours(time(begins), time(ends))
+    sleep = SleepConfig(quiet_hours=f"{begins:02}:00-{ends:02}:00")
 
-    assert hours.hold(time(hour)) is held
-    rule = ModelWork(quiet_hours=[hours])
-    local = NOW.replace(hour=hour)
-    assert bool(rule.refuses(QUIET, STILL, local)) is held
+    assert bool(model_refusal(sleep, QUIET, STILL, time(hour))) is held

@@ -6,7 +6,7 @@ import pytest
 from support.fakes import FakeClock
 
 from mnemosyned.agents.hooks.service import HookService
-from mnemosyned.service.policies import PolicyHolder
+from mnemosyned.config import SettingsInForce
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite import SqliteStore
 
@@ -16,7 +16,7 @@ def hooks(
     service: MemoryService,
     store: SqliteStore,
     clock: FakeClock,
-    policies: PolicyHolder,
+    settings: SettingsInForce,
     tmp_path: Path,
 ) -> HookService:
     return HookService(
@@ -24,7 +24,7 @@ def hooks(
         agents=store.surroundings.agents,
         learnings=store.learnings,
         clock=clock,
-        policies=policies,
+        settings=settings,
         home=tmp_path,
     )
 

@@ -20,11 +20,12 @@ from support.agents import (
     write_lines,
 )
 from support.fakes import FakeClock
+from support.settings import change
 
 from mnemosyned.agents.hooks.service import HookService
+from mnemosyned.config import SettingsInForce
 from mnemosyned.errors import ShuttingDown
 from mnemosyned.importers.capture import CaptureLimits
-from mnemosyned.service.policies import HookPolicy, PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite import SqliteStore
 
@@ -249,12 +250,10 @@ def test_a_time_in_the_future_becomes_the_present(
 
 
 def test_secrets_are_refused_or_masked_as_the_setting_says(
-    hooks: HookService, store: SqliteStore, transcript: Path, policies: PolicyHolder
+    hooks: HookService, store: SqliteStore, transcript: Path, settings: SettingsInForce
 ) -> None:
-    from mnemosyned.memory.masking import SecretRule  # noqa: PLC0415
 
-    intake = replace(policies.current.intake, secrets=SecretRule.REFUSE)
-    policies.current = replace(policies.current, intake=intake)
+    change(settings, {"secrets": "refuse"})
     secret = claude_line("user", "The password is hunter2-Xy9!", uuid="u0")
     write_lines(transcript, [secret, *TALK])
     claude(hooks, transcript).call(hook_event_name="Stop")
@@ -263,14 +262,13 @@ def test_secrets_are_refused_or_masked_as_the_setting_says(
 
 
 def test_capture_can_be_switched_off_and_on(
-    hooks: HookService, store: SqliteStore, transcript: Path, policies: PolicyHolder
+    hooks: HookService, store: SqliteStore, transcript: Path, settings: SettingsInForce
 ) -> None:
-    usual = policies.current
-    policies.current = replace(usual, hooks=HookPolicy(capture=False))
+    change(settings, {"hooks.capture": False})
     agent = claude(hooks, transcript)
     write_lines(transcript, TALK[:1])
     agent.call(hook_event_name="Stop")
-    policies.current = usual
+    change(settings, {"hooks.capture": True})
     write_lines(transcript, TALK[1:])
     agent.call(hook_event_name="Stop")
 

@@ -1,6 +1,5 @@
 """What agents are told: what matters for their project, quoted and dated, once, and seldom more."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,10 +14,11 @@ from support.agents import (
     write_lines,
 )
 from support.fakes import FakeClock
+from support.settings import change
 
 from mnemosyned.agents.hooks.service import HookService
+from mnemosyned.config import SettingsInForce
 from mnemosyned.memory.learning import LearningKind
-from mnemosyned.service.policies import HookPolicy, PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs.conversation import Learn
@@ -228,9 +228,9 @@ def test_the_start_is_bounded_however_much_is_known(
 
 @pytest.mark.usefixtures("told")
 def test_telling_can_be_switched_off(
-    hooks: HookService, policies: PolicyHolder, store: SqliteStore
+    hooks: HookService, settings: SettingsInForce, store: SqliteStore
 ) -> None:
-    policies.current = replace(policies.current, hooks=HookPolicy(tell=False))
+    change(settings, {"hooks.tell": False})
     agent = codex(hooks, None)
 
     assert start(agent) == ask(agent, "Which database does the cart service use?") == ""

@@ -6,20 +6,20 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from support.fakes import FakeClock, files_containing
 from support.services import make_keeper
+from support.settings import change
 
 from mnemosyned import Memory, Remember
-from mnemosyned.backup_schedule import Keep, backup_name
+from mnemosyned.backup_schedule import backup_name
+from mnemosyned.config import SettingsInForce
 from mnemosyned.errors import InvalidRequest, StorageFailed
 from mnemosyned.service.backup_files import NAME, forgotten_since
 from mnemosyned.service.backups import BackupKeeper
-from mnemosyned.service.policies import BackupPolicy, PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore, copies
@@ -227,11 +227,11 @@ def test_a_database_with_a_fault_is_backed_up_and_the_fault_is_named(
 @pytest.mark.sqlite
 def test_forgetting_names_the_copies_in_the_backup_folder(
     service: MemoryService,
-    policies: PolicyHolder,
+    settings: SettingsInForce,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     folder = tmp_path_factory.mktemp("elsewhere")
-    policies.current = replace(policies.current, backup=BackupPolicy(folder=folder))
+    change(settings, {"backup.dir": str(folder)})
     service.remember(Remember("tea at four", id="a"))
     copy = service.backup(Backup()).file
 
@@ -245,15 +245,11 @@ def test_forgetting_names_the_copies_in_the_backup_folder(
 
 @pytest.fixture
 def keeper(
-    store: SqliteStore, cycle: SleepCycle, policies: PolicyHolder, tmp_path: Path
+    store: SqliteStore, cycle: SleepCycle, settings: SettingsInForce, tmp_path: Path
 ) -> BackupKeeper:
-    rules = BackupPolicy(
-        folder=tmp_path / "copies",
-        interval=timedelta(days=1),
-        keep=Keep.parse("2 daily"),
-    )
-    policies.current = replace(policies.current, backup=rules)
-    return make_keeper(store, cycle, policies)
+    values = {"dir": str(tmp_path / "copies"), "schedule": "daily", "keep": "2 daily"}
+    change(settings, {f"backup.{name}": value for name, value in values.items()})
+    return make_keeper(store, cycle, settings)
 
 
 def made(tmp_path: Path) -> list[str]:
@@ -380,10 +376,9 @@ def test_a_backup_dated_by_a_wrong_clock_does_not_end_the_schedule(
 
 @pytest.mark.sqlite
 def test_a_schedule_in_cron_fields_counts_from_the_last_backup(
-    keeper: BackupKeeper, policies: PolicyHolder, clock: FakeClock
+    keeper: BackupKeeper, settings: SettingsInForce, clock: FakeClock
 ) -> None:
-    rules = replace(policies.backup, interval=None, cron="30 3 * * *")
-    policies.current = replace(policies.current, backup=rules)
+    change(settings, {"backup.schedule": "30 3 * * *"})
     keeper.run_scheduled()
 
     due = keeper.next_backup()

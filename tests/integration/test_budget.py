@@ -19,9 +19,10 @@ from support.fakes import (
     trio,
     working_ids,
 )
-from support.policies import change_sleep
+from support.settings import change
 
 from mnemosyned.cli.output.show import render
+from mnemosyned.config import SettingsInForce
 from mnemosyned.memory.consolidation import (
     Batch,
     CycleStatus,
@@ -33,10 +34,9 @@ from mnemosyned.memory.consolidation import (
 )
 from mnemosyned.memory.ports import Promotion
 from mnemosyned.memory.values import SummarizerState, SummarizerStatus, Tier
-from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep import lease
-from mnemosyned.sleep.context import CycleRequest
+from mnemosyned.sleep.context import CommitPacing, CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.lease import (
     REST_MAX_S,
@@ -45,7 +45,6 @@ from mnemosyned.sleep.lease import (
     ForegroundGate,
     SummarizerLease,
 )
-from mnemosyned.sleep.policy import Budget, CommitPacing
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs.upkeep import Sleep, Status
 
@@ -66,9 +65,9 @@ def backlog(store: SqliteStore, groups: int) -> None:
 
 
 def test_a_backlog_of_many_steps_is_worked_off_in_one_cycle(
-    store: SqliteStore, cycle: SleepCycle, policies: PolicyHolder
+    store: SqliteStore, cycle: SleepCycle
 ) -> None:
-    change_sleep(policies, plan_size=7)
+    cycle.plan_size = 7
     backlog(store, 12)
 
     report = cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
@@ -86,9 +85,8 @@ def test_steps_in_which_all_fails_come_to_an_end(
     store: SqliteStore,
     cycle: SleepCycle,
     summarizer: FakeSummarizer,
-    policies: PolicyHolder,
 ) -> None:
-    change_sleep(policies, plan_size=7)
+    cycle.plan_size = 7
     backlog(store, 12)
     summarizer.fail()
 
@@ -128,16 +126,16 @@ def test_a_cycle_ends_when_its_time_is_up_and_the_next_goes_on(
     store: SqliteStore,
     cycle: SleepCycle,
     summarizer: FakeSummarizer,
-    policies: PolicyHolder,
+    settings: SettingsInForce,
 ) -> None:
     backlog(store, 5)
     up = threading.Event()
-    change_sleep(policies, budget=Budget(time=timedelta(seconds=0.05)))
+    change(settings, {"sleep.cycle_minutes": 0.05 / 60})
     summarizer.meanwhile = lambda _: up.wait(0.03)
 
     first = cycle.run(CycleRequest(trigger=Trigger.SCHEDULE))
     summarizer.meanwhile = lambda _: None
-    change_sleep(policies, budget=Budget())
+    change(settings, {"sleep.cycle_minutes": None})
     second = cycle.run(CycleRequest(trigger=Trigger.SCHEDULE))
 
     assert first.status is CycleStatus.PARTIAL
@@ -147,11 +145,11 @@ def test_a_cycle_ends_when_its_time_is_up_and_the_next_goes_on(
 
 
 def test_a_model_reads_no_more_than_its_tokens(
-    store: SqliteStore, cycle: SleepCycle, policies: PolicyHolder
+    store: SqliteStore, cycle: SleepCycle, settings: SettingsInForce
 ) -> None:
     model = Slow()
     cycle.lease.replace(model)
-    change_sleep(policies, budget=Budget(tokens=250))
+    change(settings, {"sleep.cycle_tokens": 250})
     for at in range(5):
         three = trio(f"g{at}x", source=f"s{at}", hours_ago=50 - at)
         remember_batch(store, *[replace(one, content="word " * 80) for one in three])
@@ -166,10 +164,10 @@ def test_a_dry_run_ends_where_the_tokens_do(
     store: SqliteStore,
     cycle: SleepCycle,
     service: MemoryService,
-    policies: PolicyHolder,
+    settings: SettingsInForce,
 ) -> None:
     cycle.lease.replace(Slow())
-    change_sleep(policies, budget=Budget(tokens=600))
+    change(settings, {"sleep.cycle_tokens": 600})
     for at in range(5):
         three = trio(f"g{at}x", source=f"s{at}", hours_ago=50 - at)
         remember_batch(store, *[replace(one, content="word " * 80) for one in three])
@@ -185,9 +183,9 @@ def test_a_dry_run_ends_where_the_tokens_do(
 
 
 def test_rules_have_no_budget_of_tokens(
-    store: SqliteStore, cycle: SleepCycle, policies: PolicyHolder
+    store: SqliteStore, cycle: SleepCycle, settings: SettingsInForce
 ) -> None:
-    change_sleep(policies, budget=Budget(tokens=1))
+    change(settings, {"sleep.cycle_tokens": 1})
     backlog(store, 4)
 
     assert cycle.run(CycleRequest(trigger=Trigger.SCHEDULE)).evicted == 12
@@ -276,7 +274,6 @@ def test_in_company_a_commit_takes_fewer_groups(
     store: SqliteStore,
     cycle: SleepCycle,
     monkeypatch: pytest.MonkeyPatch,
-    policies: PolicyHolder,
     *,
     active_s: float,
     alone: bool,
@@ -294,7 +291,7 @@ def test_in_company_a_commit_takes_fewer_groups(
     monkeypatch.setattr(store.sleep, "consolidate", counted)
     monkeypatch.setattr(lease, "ACTIVE_S", active_s)
     pacing = CommitPacing(hold_s=60.0)
-    change_sleep(policies, pacing=pacing)
+    cycle.pacing = pacing
     with cycle.gate:
         pass
 
@@ -305,10 +302,9 @@ def test_in_company_a_commit_takes_fewer_groups(
 
 
 def test_what_a_model_wrote_is_kept_before_it_writes_more(
-    store: SqliteStore, policies: PolicyHolder
+    store: SqliteStore, settings: SettingsInForce
 ) -> None:
     backlog(store, 4)
-    change_sleep(policies, pacing=CommitPacing(wait_s=60.0, hold_s=60.0))
     kept: list[int] = []
 
     def count(_: Sequence[object]) -> None:
@@ -318,8 +314,9 @@ def test_what_a_model_wrote_is_kept_before_it_writes_more(
         store=store,
         lease=SummarizerLease(Slow(meanwhile=count)),
         clock=FakeClock(),
-        policies=policies,
+        settings=settings,
     )
+    slow.pacing = CommitPacing(wait_s=60.0, hold_s=60.0)
 
     slow.run(CycleRequest(trigger=Trigger.EXPLICIT))
 
@@ -330,11 +327,10 @@ def test_the_log_file_is_folded_in_while_a_long_cycle_runs(
     store: SqliteStore,
     cycle: SleepCycle,
     monkeypatch: pytest.MonkeyPatch,
-    policies: PolicyHolder,
 ) -> None:
     backlog(store, 6)
     pacing = CommitPacing(groups_max=1, commit_groups=4, checkpoint_groups=3 * (1 + 4))
-    change_sleep(policies, pacing=pacing)
+    cycle.pacing = pacing
     before = contents(store)
     seen: list[bool] = []
     checkpoint = store.maintenance.run_upkeep

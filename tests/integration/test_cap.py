@@ -2,11 +2,11 @@
 
 import pytest
 from support.fakes import FakeSummarizer, memory, remember_batch, trio, working_ids
-from support.policies import change_sleep
+from support.settings import change
 
+from mnemosyned.config import SettingsInForce
 from mnemosyned.memory.consolidation import CycleReport
 from mnemosyned.memory.values import Acknowledged, Tier
-from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
@@ -16,8 +16,8 @@ from mnemosyned.verbs.upkeep import Sleep
 
 
 @pytest.fixture(autouse=True)
-def small_cap(policies: PolicyHolder) -> None:
-    change_sleep(policies, wm_max=3)
+def small_cap(settings: SettingsInForce) -> None:
+    change(settings, {"wm_max": 3})
 
 
 def remember(service: MemoryService, id: str, *, pinned: bool = False) -> Acknowledged:
@@ -65,9 +65,9 @@ def test_pinned_memories_beyond_the_cap_stay_and_are_not_tried_at_every_call(
     store: SqliteStore,
     cycle: SleepCycle,
     monkeypatch: pytest.MonkeyPatch,
-    policies: PolicyHolder,
+    settings: SettingsInForce,
 ) -> None:
-    change_sleep(policies, wm_max=20)
+    change(settings, {"wm_max": 20})
     tries: list[int] = []
     run = cycle.run
 
@@ -97,11 +97,11 @@ def test_when_no_summary_comes_out_everything_stays(
 
 
 def test_a_lowered_cap_is_in_force_at_the_next_memory(
-    service: MemoryService, store: SqliteStore, policies: PolicyHolder
+    service: MemoryService, store: SqliteStore, settings: SettingsInForce
 ) -> None:
     for id in "123":
         remember(service, id)
-    change_sleep(policies, wm_max=1)
+    change(settings, {"wm_max": 1})
 
     remember(service, "4")
 

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 
 import pytest
 from support.fakes import NOON, FakeClock, memory, remember_batch, trio
-from support.services import about, make_service
+from support.services import make_service
+from support.settings import change
 from support.stores import get_memory, run_cycle
 
 from mnemosyned.cli.output.show import render
+from mnemosyned.config import SettingsInForce
 from mnemosyned.errors import ClockJumped, StorageFailed
 from mnemosyned.memory.consolidation import Trigger
 from mnemosyned.memory.forgetting import Retention
 from mnemosyned.memory.values import Tier
 from mnemosyned.service.clock_guard import ClockGuard
 from mnemosyned.service.forgetting import RetentionService
-from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
@@ -60,10 +61,10 @@ Open = Callable[[], MemoryService]
 
 @pytest.fixture
 def opened(
-    store: SqliteStore, cycle: SleepCycle, policies: PolicyHolder, machine: Machine
+    store: SqliteStore, cycle: SleepCycle, settings: SettingsInForce, machine: Machine
 ) -> Open:
     """A service on the store, as after a start of the daemon."""
-    policies.current = replace(policies.current, retention=YEAR)
+    change(settings, {"archive.keep_days": 365})
 
     def make() -> MemoryService:
         guard = ClockGuard(
@@ -76,11 +77,11 @@ def opened(
         retention = RetentionService(
             store=store,
             cycle=cycle,
-            policies=policies,
-            about=about(store),
+            settings=settings,
+            file=getattr(store, "database", None),
             guard=guard,
         )
-        return make_service(store, cycle, retention, policies)
+        return make_service(store, cycle, retention, settings)
 
     return make
 

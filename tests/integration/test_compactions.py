@@ -17,14 +17,14 @@ from support.compactions import (
 )
 from support.fakes import FakeClock
 from support.leftovers import left_of
-from support.policies import change_intake
 from support.refusals import refuse_rows
+from support.settings import change
 
 from mnemosyned import sendable
+from mnemosyned.config import SettingsInForce
 from mnemosyned.conversation.summary_message import is_summary
 from mnemosyned.errors import NotFound, ShuttingDown, StorageFailed
 from mnemosyned.memory.masking import SecretRule
-from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs.conversation import Learnings
@@ -257,10 +257,10 @@ def test_a_compaction_of_which_all_is_forgotten_is_not_found(
 def test_compaction_stores_no_secret_where_secrets_are_refused(
     store: SqliteStore,
     service: MemoryService,
-    policies: PolicyHolder,
+    settings: SettingsInForce,
     rule: SecretRule,
 ) -> None:
-    change_intake(policies, secrets=rule)
+    change(settings, {"secrets": rule.value})
     talk = [{"role": "user", "content": "The password is hunter22x!"}, *rounds(20)]
 
     answer = compact(service, talk)

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from support.compactions import compact, find_missing, rounds
 from support.fakes import FakeClock, FakeSummarizer
-from support.policies import change_window
+from support.settings import change
 
+from mnemosyned.config import SettingsInForce
 from mnemosyned.errors import SleepInProgress
 from mnemosyned.memory.values import MemoryRecord, SummarizerState, SummarizerStatus
-from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.verbs.conversation import Shortened
@@ -53,11 +53,11 @@ def test_a_models_words_go_on_top_of_what_the_rules_found(
 
 
 def test_a_model_that_takes_too_long_is_not_waited_for(
-    service: MemoryService, model: Model, policies: PolicyHolder
+    service: MemoryService, model: Model, settings: SettingsInForce
 ) -> None:
     done = threading.Event()
     model.meanwhile = lambda _: done.wait(20)
-    change_window(policies, model_limit_s=0.05)
+    change(settings, {"context.model_limit_s": 0.05})
 
     answer = compact(service, rounds(20), policy="rounds")
 

@@ -11,7 +11,7 @@ from support.random_conversations import log, random_conversation, tool_round
 from support.thorough import thorough
 
 from mnemosyned import InvalidRequest, Memory
-from mnemosyned.service.policies import default_counter
+from mnemosyned.service.context import default_counter
 from mnemosyned.verbs.conversation import Assembled
 
 COUNTER = default_counter()

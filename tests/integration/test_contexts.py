@@ -4,11 +4,10 @@ from datetime import timedelta
 
 import pytest
 from support.fakes import FakeClock
-from support.policies import change_intake, change_window
+from support.settings import change
 
-from mnemosyned.conversation.budget import TokenBudget
+from mnemosyned.config import SettingsInForce
 from mnemosyned.errors import InvalidRequest
-from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.verbs.conversation import Context, Learn, Learnings
 from mnemosyned.verbs.memories import Remember
@@ -141,9 +140,9 @@ def test_what_is_shown_as_a_learning_is_not_quoted_too(service: MemoryService) -
 
 
 def test_a_budget_comes_from_the_settings_or_from_the_request(
-    service: MemoryService, policies: PolicyHolder
+    service: MemoryService, settings: SettingsInForce
 ) -> None:
-    change_window(policies, budget=TokenBudget(total=9_000))
+    change(settings, {"context.total": 9_000})
 
     assert service.call(Context("x")).tokens.budget == 9_000
     assert service.call(Context("x", total=5_000)).tokens.budget == 5_000
@@ -179,9 +178,9 @@ def test_before_go_on_the_last_message_with_content_says_what_matters(
 
 
 def test_learning_from_what_is_said_can_be_switched_off(
-    service: MemoryService, policies: PolicyHolder
+    service: MemoryService, settings: SettingsInForce
 ) -> None:
-    change_intake(policies, recognize=False)
+    change(settings, {"learnings.recognize": False})
 
     service.call(Remember("Never use emojis.", role="user"))
 

@@ -12,8 +12,9 @@ from support.fakes import (
     trio,
     working_ids,
 )
-from support.policies import change_sleep
+from support.settings import change
 
+from mnemosyned.config import SettingsInForce
 from mnemosyned.memory.consolidation import (
     VERBATIM,
     CycleReport,
@@ -24,7 +25,6 @@ from mnemosyned.memory.consolidation import (
 )
 from mnemosyned.memory.values import Episode
 from mnemosyned.search.query import Query
-from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
@@ -61,9 +61,9 @@ def test_only_what_is_strictly_older_than_half_the_ttl_is_taken(
 
 
 def test_an_odd_ttl_is_halved_exactly(
-    store: SqliteStore, cycle: SleepCycle, policies: PolicyHolder
+    store: SqliteStore, cycle: SleepCycle, settings: SettingsInForce
 ) -> None:
-    change_sleep(policies, ttl=timedelta(hours=1))
+    change(settings, {"sleep.ttl_hours": 1})
     remember_batch(store, memory("1", hours_ago=0.51), memory("2", hours_ago=0.49))
 
     sleep(cycle)

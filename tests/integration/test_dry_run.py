@@ -8,13 +8,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from support.fakes import FakeClock, memory, remember_batch
-from support.policies import change_sleep
 
 from mnemosyned.cli.output.show import render
 from mnemosyned.memory.consolidation import CycleReport
 from mnemosyned.memory.ports import Draft
 from mnemosyned.memory.values import MemoryRecord
-from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs.upkeep import Sleep
@@ -138,9 +136,8 @@ def test_a_backlog_is_parted_as_the_cycle_parts_it(
     store: SqliteStore,
     service: MemoryService,
     step: int,
-    policies: PolicyHolder,
 ) -> None:
-    change_sleep(policies, plan_size=step)
+    service.sleeper.cycle.plan_size = step
     weeks(store)
 
     compared(service)

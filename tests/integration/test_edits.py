@@ -15,16 +15,15 @@ from support.fakes import (
     promotion,
     remember_batch,
 )
+from support.settings import change
 from support.stores import TRIO, episode_of, get_episode, get_memory, run_cycle
 
+from mnemosyned.config import SettingsInForce
 from mnemosyned.errors import InvalidRequest, SecretRefused, WordsPruned
 from mnemosyned.memory.masking import SecretRule
 from mnemosyned.memory.values import Tier
-from mnemosyned.service.intake import Intake
-from mnemosyned.service.policies import Policies, PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.sleep.policy import SleepPolicy
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs.conversation import Learnings
 from mnemosyned.verbs.memories import EditMemory, Expand, Get, Recall, Remember
@@ -111,12 +110,10 @@ def test_learnings_follow(service: MemoryService) -> None:
 
 
 def test_the_rule_for_secrets_applies_to_new_words(
-    service: MemoryService, policies: PolicyHolder, kettle: str
+    service: MemoryService, settings: SettingsInForce, kettle: str
 ) -> None:
     def follow(rule: SecretRule) -> None:
-        policies.current = Policies(
-            intake=Intake(secrets=rule), sleep=SleepPolicy(wm_max=1_000)
-        )
+        change(settings, {"secrets": rule.value})
 
     follow(SecretRule.REFUSE)
     with pytest.raises(SecretRefused):

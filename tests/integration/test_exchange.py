@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 import pytest
 from support.fakes import FakeClock, memory, remember_batch
-from support.services import about
 from support.stores import TRIO, episode_of, get_episode, run_cycle
 
 from mnemosyned.assembly.build import OpenMemory, open_memory
@@ -120,7 +119,9 @@ def test_an_export_that_holds_its_snapshot_too_long_ends_and_says_so(
     service = ExchangeService(
         store=store.archive.exchange,
         clock=clock,
-        about=about(store),
+        database="",
+        file=getattr(store, "database", None),
+        schema_version=store.schema_version,
         cycles=CyclesMeanwhile(postpone=lambda _: None, on_restored=lambda: None),
         limits=limits,
     )
@@ -183,7 +184,9 @@ def test_cycles_wait_until_the_last_line(store: SqliteStore, clock: FakeClock) -
     service = ExchangeService(
         store=store.archive.exchange,
         clock=clock,
-        about=about(store),
+        database="",
+        file=getattr(store, "database", None),
+        schema_version=store.schema_version,
         cycles=CyclesMeanwhile(postpone=postponed_s.append, on_restored=lambda: None),
     )
     remember_batch(store, memory("a"), memory("b"))

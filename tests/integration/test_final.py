@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 import pytest
 from support.fakes import FakeClock, FakeSummarizer, remember_batch, trio
+from support.settings import settings_in_force
 
 from mnemosyned.memory.engine_ports import Summarizer, Summary
 from mnemosyned.memory.values import MemoryRecord, SummarizerState, SummarizerStatus
-from mnemosyned.service.policies import Policies, PolicyHolder
 from mnemosyned.sleep import sleeper as final
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.lease import SummarizerLease
@@ -59,7 +59,7 @@ def cycle_with(store: SqliteStore, clock: FakeClock, model: Writing) -> SleepCyc
         store=store,
         lease=SummarizerLease(model),
         clock=clock,
-        policies=PolicyHolder(Policies()),
+        settings=settings_in_force(),
     )
 
 

@@ -127,7 +127,9 @@ def test_a_year_in_a_url_is_no_number_of_seconds() -> None:
 
 
 def test_each_memory_of_a_batch_may_have_its_time_in_words() -> None:
-    request = validate(RememberMany([Remember("a", created_at="18 Nov"), Remember("b")]))
+    request = validate(
+        RememberMany([Remember("a", created_at="18 Nov"), Remember("b")])
+    )
 
     assert isinstance(request, RememberMany)
     assert [memory.created_at for memory in request.memories] == [

@@ -10,14 +10,15 @@ from typing import TypeVar
 import pytest
 from support.fakes import NOON, FakeClock
 from support.leftovers import left_of
+from support.settings import change
 from support.stores import episode_of, get_memory, run_cycle
 
 from mnemosyned.cli.output.retention import forget_text
+from mnemosyned.config import SettingsInForce
 from mnemosyned.errors import NotFound
 from mnemosyned.memory.exchange import ExportedMemory
 from mnemosyned.memory.values import Tier
 from mnemosyned.service.intake import CHUNK
-from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
@@ -32,9 +33,9 @@ WORD = "Zqxjv48213Kwyz"
 
 
 @pytest.fixture
-def service(service: MemoryService, policies: PolicyHolder) -> MemoryService:
+def service(service: MemoryService, settings: SettingsInForce) -> MemoryService:
     """The service with a grace time of a day, and a memory to be forgotten."""
-    policies.current = replace(policies.current, grace_hours=24)
+    change(settings, {"forget.grace_hours": 24})
     service.call(
         Remember(
             f"Always call the code {WORD}",
@@ -242,9 +243,9 @@ def test_learnings_forgotten_by_themselves_are_final_in_time(
 
 
 def test_without_a_setting_forgetting_is_final(
-    store: SqliteStore, service: MemoryService, policies: PolicyHolder
+    store: SqliteStore, service: MemoryService, settings: SettingsInForce
 ) -> None:
-    policies.current = replace(policies.current, grace_hours=0)
+    change(settings, {"forget.grace_hours": 0})
 
     receipt = service.call(Forget("m"))
 

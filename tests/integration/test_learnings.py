@@ -6,14 +6,13 @@ import msgspec
 import pytest
 from support.fakes import FakeClock
 from support.leftovers import left_of
-from support.policies import change_intake
+from support.settings import change
 
 from mnemosyned.cli.output.show import render
+from mnemosyned.config import SettingsInForce
 from mnemosyned.conversation.learnings.selection import select_relevant
 from mnemosyned.errors import EmptyContent, NotFound, SecretRefused
 from mnemosyned.memory.learning import LearningKind
-from mnemosyned.memory.masking import SecretRule
-from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.text.token_counts import TokenEstimator
@@ -120,9 +119,9 @@ def test_no_secret_is_learned(service: MemoryService) -> None:
 
 
 def test_a_secret_in_a_lesson_is_refused_where_secrets_are(
-    service: MemoryService, policies: PolicyHolder
+    service: MemoryService, settings: SettingsInForce
 ) -> None:
-    change_intake(policies, secrets=SecretRule.REFUSE)
+    change(settings, {"secrets": "refuse"})
 
     with pytest.raises(SecretRefused) as refused:
         service.call(Learn("The password is hunter22x!"))

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
 
 import msgspec
 import pytest
 from support.engines import is_file
 from support.fakes import NOON, FakeClock, memory, remember_batch, trio
+from support.settings import change
 from support.stores import episode_of, get_memory, run_cycle
 
 from mnemosyned.cli.output.show import render
+from mnemosyned.config import SettingsInForce
 from mnemosyned.errors import IdTaken, WordsPruned
 from mnemosyned.memory.consolidation import WORDLESS
-from mnemosyned.memory.forgetting import Retention
 from mnemosyned.memory.values import Tier
 from mnemosyned.service.forgetting import RetentionService
-from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
@@ -129,13 +128,11 @@ def test_the_settings_prune_after_a_cycle(
     store: SqliteStore,
     cycle: SleepCycle,
     retention: RetentionService,
-    policies: PolicyHolder,
+    settings: SettingsInForce,
 ) -> None:
     remember_batch(store, *trio("a", hours_ago=100), *trio("b", hours_ago=20))
     run_cycle(cycle)
-    policies.current = replace(
-        policies.current, retention=Retention(keep=timedelta(days=2))
-    )
+    change(settings, {"archive.keep_days": 2})
 
     retention.after_cycle()
 
@@ -148,7 +145,7 @@ def test_copies_are_reported_for_each_way_to_delete_words(
     service: MemoryService,
     cycle: SleepCycle,
     retention: RetentionService,
-    policies: PolicyHolder,
+    settings: SettingsInForce,
 ) -> None:
     remember_batch(
         store,
@@ -164,9 +161,7 @@ def test_copies_are_reported_for_each_way_to_delete_words(
     way = "prune"
     service.call(Prune(keep_days=3))
     way = "tidy"
-    policies.current = replace(
-        policies.current, retention=Retention(keep=timedelta(days=2))
-    )
+    change(settings, {"archive.keep_days": 2})
     retention.after_cycle()
     way = "forget"
     service.call(Forget("c0"))

@@ -7,19 +7,18 @@ from datetime import timedelta
 
 import pytest
 from support.fakes import FakeClock, memory, remember_batch, trio, working_ids
-from support.policies import change_sleep
 from support.services import make_service
+from support.settings import change
 from support.stores import episode_of, get_memory, run_cycle
 
+from mnemosyned.config import SettingsInForce
 from mnemosyned.errors import CannotUndo, InvalidRequest, NotFound, WordsPruned
 from mnemosyned.memory.consolidation import CycleStatus, GroupStatus, Trigger
 from mnemosyned.memory.values import Episode, Tier
 from mnemosyned.service.forgetting import RetentionService
-from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.sleep.policy import Schedule
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs.memories import Pin, Recall, Remember, Unpin
 from mnemosyned.verbs.retention import Forget, Prune, Restore
@@ -326,12 +325,12 @@ def test_an_undo_holds_until_the_next_scheduled_cycle_or_as_long_as_told(
     cycle: SleepCycle,
     clock: FakeClock,
     retention: RetentionService,
-    policies: PolicyHolder,
+    settings: SettingsInForce,
 ) -> None:
     remember_batch(store, *trio("a"))
     tonight = clock.now() + timedelta(hours=9)
-    change_sleep(policies, schedule=Schedule(auto=True, cron="0 3 * * *"))
-    service = make_service(store, cycle, retention, policies, in_background=True)
+    change(settings, {"auto_sleep": True, "sleep.cron": "0 3 * * *"})
+    service = make_service(store, cycle, retention, settings, in_background=True)
     with service.sleeper as sleeper:
         scheduled = service.call(Undo(run_cycle(cycle), dry_run=True)).held_until
         told = service.call(Undo("last", keep_hours=9)).held_until

@@ -21,7 +21,6 @@ from mnemosyned.errors import (
 from mnemosyned.memory.consolidation import Trigger
 from mnemosyned.memory.values import Tier
 from mnemosyned.sleep import scheduler as scheduler_module
-from mnemosyned.sleep.policy import Schedule
 from mnemosyned.sleep.scheduler import SleepScheduler
 from mnemosyned.sleep.sleeper import final_consolidation
 from mnemosyned.verbs.memories import Remember, RememberMany
@@ -58,6 +57,12 @@ def running(
         yield scheduler
 
 
+def schedule(*, auto: bool, interval: timedelta, cron: str | None) -> Config:
+    minutes = interval.total_seconds() / 60
+    sleep = SleepConfig(interval_minutes=minutes, cron=cron)
+    return Config(auto_sleep=auto, sleep=sleep)
+
+
 # ------------------------------------------------------------------ schedule
 
 
@@ -65,7 +70,7 @@ def test_cycles_run_again_and_again_in_the_background() -> None:
     nights = Nights()
 
     with running(nights) as scheduler:
-        scheduler.set_schedule(Schedule(auto=True, interval=SOON, cron=None))
+        scheduler.set_schedule(schedule(auto=True, interval=SOON, cron=None))
         nights.wait(3)
 
     assert set(nights.triggers) == {Trigger.SCHEDULE}
@@ -81,7 +86,7 @@ def test_a_cycle_that_raises_is_logged_and_the_schedule_goes_on(
     nights = Nights(fail)
 
     with running(nights) as scheduler:
-        scheduler.set_schedule(Schedule(auto=True, interval=SOON, cron=None))
+        scheduler.set_schedule(schedule(auto=True, interval=SOON, cron=None))
         nights.wait(3)
 
     failures = [record for record in caplog.records if record.message == "cycle_failed"]
@@ -101,7 +106,7 @@ def test_a_cycle_that_loses_the_database_is_soon_tried_again(
     nights = Nights(fail)
 
     with running(nights) as scheduler:
-        scheduler.set_schedule(Schedule(auto=True, interval=HOUR, cron=None))
+        scheduler.set_schedule(schedule(auto=True, interval=HOUR, cron=None))
         nights.wait(3)
 
     failures = [record for record in caplog.records if record.message == "cycle_failed"]
@@ -118,7 +123,7 @@ def test_a_cycle_that_finds_another_running_is_no_failure(
     nights = Nights(refuse)
 
     with running(nights) as scheduler:
-        scheduler.set_schedule(Schedule(auto=True, interval=SOON, cron=None))
+        scheduler.set_schedule(schedule(auto=True, interval=SOON, cron=None))
         nights.wait(2)
 
     assert [
@@ -138,7 +143,7 @@ def test_a_scheduled_cycle_never_overlaps_the_one_before() -> None:
 
     nights = Nights(linger)
     with running(nights) as scheduler:
-        scheduler.set_schedule(Schedule(auto=True, interval=SOON, cron=None))
+        scheduler.set_schedule(schedule(auto=True, interval=SOON, cron=None))
         nights.wait(3)
         go_on.set()
 
@@ -147,7 +152,7 @@ def test_a_scheduled_cycle_never_overlaps_the_one_before() -> None:
 
 def test_switched_off_nothing_is_planned() -> None:
     with running(Nights()) as scheduler:
-        scheduler.set_schedule(Schedule(auto=False, interval=SOON, cron=None))
+        scheduler.set_schedule(schedule(auto=False, interval=SOON, cron=None))
 
         assert (scheduler.next_cycle, scheduler.description) == (None, "off")
 
@@ -156,10 +161,10 @@ def test_a_schedule_can_be_switched_off_and_on_again() -> None:
     nights = Nights()
 
     with running(nights) as scheduler:
-        scheduler.set_schedule(Schedule(auto=True, interval=HOUR, cron=None))
-        scheduler.set_schedule(Schedule(auto=False, interval=HOUR, cron=None))
+        scheduler.set_schedule(schedule(auto=True, interval=HOUR, cron=None))
+        scheduler.set_schedule(schedule(auto=False, interval=HOUR, cron=None))
         assert scheduler.next_cycle is None
-        scheduler.set_schedule(Schedule(auto=True, interval=SOON, cron=None))
+        scheduler.set_schedule(schedule(auto=True, interval=SOON, cron=None))
         nights.wait()
 
 
@@ -173,14 +178,14 @@ def test_a_schedule_can_be_switched_off_and_on_again() -> None:
 )
 def test_a_schedule_is_told_in_words(interval: timedelta, words: str) -> None:
     with running(Nights()) as scheduler:
-        scheduler.set_schedule(Schedule(auto=True, interval=interval, cron=None))
+        scheduler.set_schedule(schedule(auto=True, interval=interval, cron=None))
 
         assert scheduler.description == words
 
 
 def test_the_first_cycle_comes_within_a_minute_of_the_start() -> None:
     with running(Nights()) as scheduler:
-        scheduler.set_schedule(Schedule(auto=True, interval=HOUR, cron=None))
+        scheduler.set_schedule(schedule(auto=True, interval=HOUR, cron=None))
 
         due = scheduler.next_cycle
 
@@ -192,7 +197,7 @@ def test_the_first_cycle_comes_within_a_minute_of_the_start() -> None:
 def test_cron_times_are_utc() -> None:
     nights = Nights()
     with running(nights) as scheduler:
-        scheduler.set_schedule(Schedule(auto=True, interval=SOON, cron="30 3 * * *"))
+        scheduler.set_schedule(schedule(auto=True, interval=SOON, cron="30 3 * * *"))
         nights.wait()
 
         due = scheduler.next_cycle
@@ -209,10 +214,10 @@ def test_cron_times_are_utc() -> None:
 )
 def test_a_refused_schedule_leaves_the_earlier_one_in_force(cron: str) -> None:
     with running(Nights()) as scheduler:
-        scheduler.set_schedule(Schedule(auto=True, interval=HOUR, cron=None))
+        scheduler.set_schedule(schedule(auto=True, interval=HOUR, cron=None))
 
         with pytest.raises(ConfigInvalid, match=r"sleep\.cron"):
-            scheduler.set_schedule(Schedule(auto=True, interval=SOON, cron=cron))
+            scheduler.set_schedule(schedule(auto=True, interval=SOON, cron=cron))
 
         assert scheduler.description == "every 60 minutes"
         assert scheduler.next_cycle is not None

@@ -7,18 +7,17 @@ from typing import Any
 import pytest
 from support.fakes import FakeClock, FakeSummarizer, files_containing
 from support.leftovers import left_of
-from support.policies import change_intake
+from support.settings import change
 from support.thorough import thorough
 
 from mnemosyned.assembly.build import open_memory
 from mnemosyned.assembly.embedded import Memory as OpenedMemory
 from mnemosyned.cli.output.show import render
-from mnemosyned.config import load_config
+from mnemosyned.config import SettingsInForce, load_config
 from mnemosyned.errors import SecretRefused
 from mnemosyned.memory.consolidation import Trigger
 from mnemosyned.memory.masking import SecretRule
-from mnemosyned.memory.values import Acknowledged, Episode
-from mnemosyned.service.policies import PolicyHolder
+from mnemosyned.memory.values import Acknowledged, DetailKind, Episode
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
@@ -35,9 +34,9 @@ SAID = f"Decision: the cellar door's password: {SECRET}, from 2026-03-17 on."
 
 
 @pytest.fixture
-def use(policies: PolicyHolder) -> Callable[[SecretRule], None]:
+def use(settings: SettingsInForce) -> Callable[[SecretRule], None]:
     """Put a rule for secrets in force."""
-    return lambda rule: change_intake(policies, secrets=rule)
+    return lambda rule: change(settings, {"secrets": rule.value})
 
 
 def fill(service: MemoryService, clock: FakeClock) -> list[Acknowledged]:

@@ -6,15 +6,15 @@ import os
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from support.agents import claude_line, write_lines
 from support.fakes import FakeClock
-from support.policies import change_intake
+from support.settings import change
 from support.vector_service import wait_until
 
+from mnemosyned.config import SettingsInForce
 from mnemosyned.config.settings import WatchConfig
 from mnemosyned.importers.capture import Capture
 from mnemosyned.importers.watch.watched_files import (
@@ -24,8 +24,6 @@ from mnemosyned.importers.watch.watched_files import (
     files_below,
 )
 from mnemosyned.importers.watch.watcher import Watcher
-from mnemosyned.memory.masking import SecretRule
-from mnemosyned.service.policies import HookPolicy, PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.lease import ForegroundGate
 from mnemosyned.storage.sqlite import SqliteStore
@@ -53,7 +51,7 @@ def reader(
     service: MemoryService,
     store: SqliteStore,
     clock: FakeClock,
-    policies: PolicyHolder,
+    settings: SettingsInForce,
 ) -> FileReader:
     clock.advance(days=4_000)  # past the times of the files of today
     return TrippingReader(
@@ -64,7 +62,7 @@ def reader(
             service=service,
             agents=store.surroundings.agents,
             clock=clock,
-            policies=policies,
+            settings=settings,
         ),
         clock=clock,
         limits=WatchLimits(read_bytes=500, batch=2),
@@ -144,10 +142,10 @@ def test_a_part_whose_earlier_version_was_forgotten_is_stored(
 def test_a_transcript_is_followed_although_hooks_capture_nothing(
     reader: FileReader,
     store: SqliteStore,
-    policies: PolicyHolder,
+    settings: SettingsInForce,
     tmp_path: Path,
 ) -> None:
-    policies.current = replace(policies.current, hooks=HookPolicy(capture=False))
+    change(settings, {"hooks.capture": False})
     path = write_lines(
         tmp_path / "s1.jsonl",
         [
@@ -167,10 +165,10 @@ def test_a_transcript_is_followed_although_hooks_capture_nothing(
 def test_lines_that_are_refused_do_not_hold_up_the_others(
     reader: FileReader,
     service: MemoryService,
-    policies: PolicyHolder,
+    settings: SettingsInForce,
     tmp_path: Path,
 ) -> None:
-    change_intake(policies, secrets=SecretRule.REFUSE)
+    change(settings, {"secrets": "refuse"})
     path = tmp_path / "log.jsonl"
     path.write_text(
         '{"content": "first"}\n{"content": "password: hunter2hunter2"}\n'

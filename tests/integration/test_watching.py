@@ -16,8 +16,9 @@ from support.fakes import (
     trio,
     working_ids,
 )
-from support.policies import change_sleep
+from support.settings import change
 
+from mnemosyned.config import SettingsInForce
 from mnemosyned.errors import SleepInProgress
 from mnemosyned.memory.consolidation import (
     Activity,
@@ -27,13 +28,13 @@ from mnemosyned.memory.consolidation import (
     Trigger,
 )
 from mnemosyned.memory.values import SummarizerState, SummarizerStatus
-from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.sleep import triggers as machine
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.lease import SummarizerLease
 from mnemosyned.sleep.policy import BackgroundPolicy
 from mnemosyned.sleep.sleeper import BackgroundCycles
+from mnemosyned.sleep.sleeper import Background
 from mnemosyned.sleep.triggers import (
     BACK_OFF_MAX_S,
     REST_S,
@@ -42,7 +43,6 @@ from mnemosyned.sleep.triggers import (
     Idle,
     JumpTolerantClock,
     Machine,
-    ModelWork,
     SleepTrigger,
     TriggerWatch,
     machine_now,
@@ -105,7 +105,7 @@ def report(*, evicted: int) -> CycleReport:
     )
 
 
-AGE = Age(ttl=24 * HOUR)
+AGE = Age(age=12 * HOUR)
 COUNT = Count(entries=20, fresh=FRESH)
 
 
@@ -220,7 +220,7 @@ def test_a_step_of_the_clock_evicts_nothing_early(
     store: SqliteStore,
     summarizer: FakeSummarizer,
     clock: FakeClock,
-    policies: PolicyHolder,
+    settings: SettingsInForce,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(machine, "uptime_s", lambda: 0.0)
@@ -229,7 +229,7 @@ def test_a_step_of_the_clock_evicts_nothing_early(
         store=store,
         lease=SummarizerLease(summarizer),
         clock=clock,
-        policies=policies,
+        settings=settings,
         age_clock=steady,
     )
     remember_batch(store, *trio("a", hours_ago=1))
@@ -304,10 +304,9 @@ def modelled(cycle: SleepCycle) -> Modelled:
 
 @pytest.fixture
 def background(
-    store: SqliteStore, cycle: SleepCycle, policies: PolicyHolder
+    store: SqliteStore, cycle: SleepCycle, settings: SettingsInForce
 ) -> BackgroundCycles:
-    policy = BackgroundPolicy(model=ModelWork(on_battery=False))
-    change_sleep(policies, background=policy)
+    change(settings, {"sleep.model_policy": "ac_power"})
     return BackgroundCycles(
         store=store,
         cycle=cycle,

@@ -17,14 +17,13 @@ from bench.corpus import Corpus
 from support.fakes import FakeClock
 
 from mnemosyned.assembly.build import open_memory
-from mnemosyned.config import load_config
+from mnemosyned.config import SleepConfig, load_config
 from mnemosyned.memory.consolidation import CycleReport, CycleStatus, Trigger
 from mnemosyned.memory.periods import Level, begin_of, closed_before
 from mnemosyned.memory.values import Tier
 from mnemosyned.search.hits import Hit
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
-from mnemosyned.sleep.policy import SleepPolicy
 from mnemosyned.verbs.memories import Recall, Remember, RememberMany
 from mnemosyned.verbs.upkeep import Status
 
@@ -156,7 +155,7 @@ def test_working_memory_stays_under_its_cap_every_day(year: Year) -> None:
 def test_every_period_that_is_over_is_covered_exactly_once(
     year: Year, level: Level
 ) -> None:
-    over = closed_before(level, SleepPolicy().rollup_cutoff(year.ended))
+    over = closed_before(level, SleepConfig().rollup_cutoff(year.ended))
     below = summaries(year, level - 1)
     inside = [row for row in below if begin_of(level, _begins(row)) < over]
     expected = {begin_of(level, _begins(row)) for row in inside}

@@ -6,15 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from support.fakes import FakeClock, FakeSummarizer
+from support.settings import settings_in_force
 
 from mnemosyned.memory.consolidation import Trigger
 from mnemosyned.memory.values import MemoryRecord
-from mnemosyned.service.intake import Intake
-from mnemosyned.service.policies import Policies, PolicyHolder
-from mnemosyned.sleep.context import CycleRequest
+from mnemosyned.sleep.context import CommitPacing, CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.lease import SummarizerLease
-from mnemosyned.sleep.policy import CommitPacing, SleepPolicy
 from mnemosyned.storage.postgres.store import open_store
 
 WRITING_S = 0.05
@@ -26,17 +24,15 @@ def write(memories: Sequence[MemoryRecord]) -> None:
 
 
 def main(dsn: str, migrations: str) -> None:
-    policies = Policies(
-        intake=Intake(content_bytes_max=10_000),
-        sleep=SleepPolicy(wm_max=1_000, pacing=CommitPacing(groups_max=1)),
-    )
     with open_store(dsn, migrations=Path(migrations)) as store:
-        SleepCycle(
+        cycle = SleepCycle(
             store=store,
             lease=SummarizerLease(FakeSummarizer(meanwhile=write)),
             clock=FakeClock(),
-            policies=PolicyHolder(policies),
-        ).run(CycleRequest(trigger=Trigger.EXPLICIT))
+            settings=settings_in_force({"wm_max": 1_000}),
+        )
+        cycle.pacing = CommitPacing(groups_max=1)
+        cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
 
 
 if __name__ == "__main__":

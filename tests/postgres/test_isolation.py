@@ -22,6 +22,7 @@ import psycopg
 import pytest
 from fuzz.requests import Requests, Sent, by_get, by_post
 from support.fakes import FakeClock
+from support.settings import settings_in_force
 
 from mnemosyned.assembly.build import SharedParts
 from mnemosyned.assembly.owners import OwnerMemories
@@ -32,10 +33,7 @@ from mnemosyned.daemon.owners import OwnerResources, TokenCache
 from mnemosyned.daemon.prometheus import ServerActivity
 from mnemosyned.http_messages import HttpRequest, Response
 from mnemosyned.memory.engine_ports import Owner, OwnerStore, Scope
-from mnemosyned.service.intake import Intake
-from mnemosyned.service.policies import Policies, PolicyHolder
 from mnemosyned.sleep.lease import ForegroundGate
-from mnemosyned.sleep.policy import Schedule, SleepPolicy
 
 pytestmark = pytest.mark.postgres
 REQUESTS = int(os.environ.get("ISOLATION", "1200"))
@@ -106,13 +104,9 @@ class Service:
 
 @pytest.fixture
 def service(dsn: str) -> Iterator[Service]:
-    policies = Policies(
-        intake=Intake(content_bytes_max=10_000),
-        sleep=SleepPolicy(schedule=Schedule(auto=False)),
-    )
     clock = FakeClock()
     shared = SharedParts(
-        policies=PolicyHolder(policies),
+        settings=settings_in_force({"limits.content_bytes_max": 10_000}),
         gate=ForegroundGate(),
         clock=clock,
         age_clock=clock,

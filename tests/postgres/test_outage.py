@@ -16,12 +16,12 @@ from support.fakes import FakeClock, FakeSummarizer, remember_batch, trio
 from support.postgres import Server
 
 from mnemosyned import Client
+from mnemosyned.config import SettingsInForce
 from mnemosyned.errors import DatabaseUnreachable, NotFound, StorageFailed
 from mnemosyned.memory.consolidation import CycleStatus, Trigger
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import MemoryRecord, Tier
 from mnemosyned.paths import shipped
-from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.lease import SummarizerLease
@@ -198,7 +198,7 @@ def test_background_cycles_go_on_after_the_server_came_back(
 
 
 def test_a_cycle_that_loses_the_database_ends_and_the_next_one_does_the_rest(
-    server: Server, policies: PolicyHolder
+    server: Server, settings: SettingsInForce
 ) -> None:
     dsn = server.new_database()
     killed: list[str] = []
@@ -214,7 +214,7 @@ def test_a_cycle_that_loses_the_database_ends_and_the_next_one_does_the_rest(
             remember_batch(store, *trio(name, source=name))
         lease = SummarizerLease(FakeSummarizer(meanwhile=kill))
         cycle = SleepCycle(
-            store=store, lease=lease, clock=FakeClock(), policies=policies
+            store=store, lease=lease, clock=FakeClock(), settings=settings
         )
         request = CycleRequest(trigger=Trigger.EXPLICIT)
         with pytest.raises(DatabaseUnreachable, match="nothing was consolidated"):

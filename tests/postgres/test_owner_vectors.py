@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import psycopg
 import pytest
 from support.fakes import FakeClock, FakeEmbedder
+from support.settings import settings_in_force
 from support.vector_service import (
     WAIT_S,
     contents,
@@ -25,11 +26,8 @@ from mnemosyned.config import Config, DatabaseLocation, EmbeddingConfig
 from mnemosyned.errors import EmbedderFailed, ModelUnavailable
 from mnemosyned.memory.values import EmbedderState
 from mnemosyned.search.vectors import owners as module
-from mnemosyned.service.intake import Intake
-from mnemosyned.service.policies import Policies, PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.lease import ForegroundGate
-from mnemosyned.sleep.policy import Schedule, SleepPolicy
 from mnemosyned.verbs.memories import EditMemory, Recall, Remember
 from mnemosyned.verbs.retention import Forget
 from mnemosyned.verbs.upkeep import Status
@@ -61,13 +59,9 @@ class Daemon:
 def serving(
     dsn: str, embedder: FakeEmbedder, *, wait_ms: int = 10_000, embeds: bool = True
 ) -> Iterator[Daemon]:
-    policies = Policies(
-        intake=Intake(content_bytes_max=10_000),
-        sleep=SleepPolicy(schedule=Schedule(auto=False)),
-    )
     clock = FakeClock()
     shared = SharedParts(
-        policies=PolicyHolder(policies),
+        settings=settings_in_force({"limits.content_bytes_max": 10_000}),
         gate=ForegroundGate(),
         clock=clock,
         age_clock=clock,

@@ -8,16 +8,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from e2e.daemons import eventually
 from support.fakes import FakeClock
+from support.settings import change, settings_in_force
 
 from mnemosyned.assembly.build import SharedParts
 from mnemosyned.assembly.owners import OwnerMemories
 from mnemosyned.assembly.stores import open_owned_stores
 from mnemosyned.config import Config, DatabaseLocation
 from mnemosyned.memory.consolidation import Trigger
-from mnemosyned.memory.forgetting import Retention
-from mnemosyned.service.policies import Policies, PolicyHolder
 from mnemosyned.sleep.lease import ForegroundGate
-from mnemosyned.sleep.policy import SleepPolicy
 from mnemosyned.storage.postgres import purge
 from mnemosyned.verbs.memories import Remember
 from mnemosyned.verbs.retention import Forget
@@ -33,7 +31,7 @@ class Rounds:
     def __init__(self, memories: OwnerMemories, shared: SharedParts) -> None:
         self.memories = memories
         self.clock = shared.clock
-        self.policies = shared.policies
+        self.settings = shared.settings
         self.visited: list[int] = []
         visit = memories.rounds._memory_of  # noqa: SLF001 to see whom it visits
 
@@ -64,7 +62,7 @@ class Rounds:
 def rounds(dsn: str) -> Iterator[Rounds]:
     clock = FakeClock(MONDAY)
     shared = SharedParts(
-        policies=PolicyHolder(Policies(sleep=SleepPolicy())),
+        settings=settings_in_force(),
         gate=ForegroundGate(),
         clock=clock,
         age_clock=clock,
@@ -108,9 +106,7 @@ def test_who_has_an_archive_is_visited_where_archives_are_pruned(
         rounds.run(at=MONDAY + days * DAY)
     assert rounds.run(at=quiet) == []
 
-    rounds.policies.current = Policies(
-        sleep=SleepPolicy(), retention=Retention(keep=30 * DAY)
-    )
+    change(rounds.settings, {"archive.keep_days": 30})
 
     assert rounds.run(at=quiet) == [anna]
 

@@ -13,20 +13,21 @@ from typing import cast
 import psycopg
 import pytest
 from support.fakes import FakeClock, FakeSummarizer, promotion, remember_batch, trio
-from support.policies import change_sleep
+from support.settings import change
 
+from mnemosyned.config import SettingsInForce
 from mnemosyned.errors import BatchChanged, MemoryBusy, SleepInProgress, StorageFailed
 from mnemosyned.memory.consolidation import CycleStatus, GroupStatus, Trigger
 from mnemosyned.memory.engine_ports import LOCAL_OWNER
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import MemoryRecord, Tier
 from mnemosyned.paths import shipped
-from mnemosyned.service.policies import PolicyHolder
-from mnemosyned.sleep.context import CycleRequest
+from mnemosyned.sleep.context import CommitPacing, CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.lease import SummarizerLease
 from mnemosyned.sleep.policy import CommitPacing
 from mnemosyned.sleep.sleeper import Sleeper
+from mnemosyned.sleep.sleeper import Capacity
 from mnemosyned.storage.postgres.pool import Pool
 from mnemosyned.storage.postgres.session import Session
 from mnemosyned.storage.postgres.sleep import PostgresSleep
@@ -70,14 +71,14 @@ def remember_groups(store: MemoryStore) -> list[MemoryRecord]:
 
 def make_cycle(
     store: MemoryStore,
-    policies: PolicyHolder,
+    settings: SettingsInForce,
     summarizer: FakeSummarizer | None = None,
 ) -> SleepCycle:
     return SleepCycle(
         store=store,
         lease=SummarizerLease(summarizer or FakeSummarizer()),
         clock=FakeClock(),
-        policies=policies,
+        settings=settings,
     )
 
 
@@ -129,7 +130,7 @@ def end_claims(dsn: str) -> int:
 
 
 def test_two_daemons_promote_each_group_once_and_ask_the_model_once(
-    stores: list[MemoryStore], policies: PolicyHolder
+    stores: list[MemoryStore], settings: SettingsInForce
 ) -> None:
     memories = remember_groups(stores[0])
     asked: list[str | None] = []
@@ -143,7 +144,7 @@ def test_two_daemons_promote_each_group_once_and_ask_the_model_once(
         threading.Thread(
             target=lambda store=store: refused.append(
                 sleep_to_the_end(
-                    make_cycle(store, policies, FakeSummarizer(meanwhile=write)), store
+                    make_cycle(store, settings, FakeSummarizer(meanwhile=write)), store
                 )
             )
         )
@@ -216,10 +217,9 @@ def test_a_claim_is_one_owner_s_and_ends_with_its_block(
 
 
 def test_a_cycle_that_lost_its_claim_ends_and_wastes_no_more_than_its_group(
-    stores: list[MemoryStore], policies: PolicyHolder, dsn: str
+    stores: list[MemoryStore], settings: SettingsInForce, dsn: str
 ) -> None:
     memories = remember_groups(stores[0])
-    change_sleep(policies, pacing=CommitPacing(groups_max=1))
     summarizer = FakeSummarizer()
     cut: list[int] = []
 
@@ -228,19 +228,20 @@ def test_a_cycle_that_lost_its_claim_ends_and_wastes_no_more_than_its_group(
             cut.append(end_claims(dsn))
 
     summarizer.meanwhile = cut_at_the_third
-    cycle = make_cycle(stores[0], policies, summarizer)
+    cycle = make_cycle(stores[0], settings, summarizer)
+    cycle.pacing = CommitPacing(groups_max=1)
 
     report = cycle.run(explicit())
 
     assert cut == [1]
     assert report.status is CycleStatus.PARTIAL
     assert report.promoted == len(summarizer.calls) == 3
-    assert make_cycle(stores[1], policies).run(explicit()).promoted == GROUPS - 3
+    assert make_cycle(stores[1], settings).run(explicit()).promoted == GROUPS - 3
     assert_promoted_once(stores[0], memories)
 
 
 def test_a_sleeper_that_is_killed_leaves_no_claim_and_nothing_half_done(
-    stores: list[MemoryStore], policies: PolicyHolder, dsn: str
+    stores: list[MemoryStore], settings: SettingsInForce, dsn: str
 ) -> None:
     memories = remember_groups(stores[0])
     store = stores[0]
@@ -258,7 +259,7 @@ def test_a_sleeper_that_is_killed_leaves_no_claim_and_nothing_half_done(
             process.kill()
             asked += process.stdout.read().split()
     rest = FakeSummarizer()
-    cycle = make_cycle(store, policies, rest)
+    cycle = make_cycle(store, settings, rest)
     sleep_to_the_end(cycle, store)
 
     assert_promoted_once(store, memories)
@@ -268,11 +269,11 @@ def test_a_sleeper_that_is_killed_leaves_no_claim_and_nothing_half_done(
 
 
 def test_the_capacity_waits_for_more_while_another_daemon_sleeps(
-    stores: list[MemoryStore], policies: PolicyHolder
+    stores: list[MemoryStore], settings: SettingsInForce
 ) -> None:
-    change_sleep(policies, wm_max=20)
+    change(settings, {"wm_max": 20})
     remember_groups(stores[0])
-    cycle = make_cycle(stores[0], policies)
+    cycle = make_cycle(stores[0], settings)
     sleeper = Sleeper(store=stores[0], cycle=cycle, zone=UTC, after_cycle=list)
     with stores[1].sleep.claim():
         assert sleeper.exceeds_capacity(36)
@@ -294,7 +295,9 @@ def test_no_claim_is_had_where_the_server_is_out_of_reach(tmp_path: Path) -> Non
 
 
 def test_a_group_waits_for_another_s_write(
-    stores: list[MemoryStore], policies: PolicyHolder, monkeypatch: pytest.MonkeyPatch
+    stores: list[MemoryStore],
+    settings: SettingsInForce,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     store = stores[0]
     memories = remember_groups(store)
@@ -309,7 +312,7 @@ def test_a_group_waits_for_another_s_write(
             yield session
 
     monkeypatch.setattr(pool, "writing", often_locked)
-    report = make_cycle(store, policies).run(explicit())
+    report = make_cycle(store, settings).run(explicit())
 
     assert report.failed == 0
     assert_promoted_once(store, memories)

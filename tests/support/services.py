@@ -1,33 +1,29 @@
 """A service over a store, put together as `open_memory` does, without background threads."""
 
 from datetime import UTC
+from pathlib import Path
 
+from mnemosyned.config import SettingsInForce
 from mnemosyned.search.vectors.indexer import VectorIndexer
 from mnemosyned.service.backups import BackupKeeper
 from mnemosyned.service.forgetting import RetentionService
-from mnemosyned.service.policies import About, PolicyHolder
 from mnemosyned.service.service import MemoryService, ServiceParts
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.sleeper import Sleeper
 from mnemosyned.storage.sqlite import SqliteStore
 
 
-def about(store: SqliteStore) -> About:
-    return About(
-        version="0",
-        database=str(getattr(store, "database", "a server")),
-        file=getattr(store, "database", None),
-        schema_version=store.schema_version,
-    )
+def database_file(store: SqliteStore) -> Path | None:
+    return getattr(store, "database", None)
 
 
 def make_keeper(
-    store: SqliteStore, cycle: SleepCycle, policies: PolicyHolder
+    store: SqliteStore, cycle: SleepCycle, settings: SettingsInForce
 ) -> BackupKeeper:
     return BackupKeeper(
         store=store.maintenance,
-        policies=policies,
-        about=about(store),
+        settings=settings,
+        file=database_file(store),
         clock=cycle.clock,
         lease=cycle.lease,
     )
@@ -37,7 +33,7 @@ def make_service(
     store: SqliteStore,
     cycle: SleepCycle,
     retention: RetentionService,
-    policies: PolicyHolder,
+    settings: SettingsInForce,
     *,
     vectors: VectorIndexer | None = None,
     in_background: bool = False,
@@ -54,9 +50,10 @@ def make_service(
         store=store,
         sleeper=sleeper,
         retention=retention,
-        policies=policies,
-        about=about(store),
-        keeper=make_keeper(store, cycle, policies),
+        settings=settings,
+        database=str(getattr(store, "database", "a server")),
+        schema_version=store.schema_version,
+        keeper=make_keeper(store, cycle, settings),
         vectors=vectors,
     )
     return MemoryService(parts)

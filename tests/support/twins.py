@@ -11,18 +11,16 @@ from typing import Any, cast
 
 from support.engines import POSTGRES, SQLITE, postgres_store
 from support.fakes import FakeClock
-from support.services import about, make_service
+from support.services import database_file, make_service
+from support.settings import settings_in_force
 
 from mnemosyned.memory.values import Tier
 from mnemosyned.paths import shipped
 from mnemosyned.search.hits import Hit, Line
 from mnemosyned.service.forgetting import RetentionService
-from mnemosyned.service.intake import Intake
-from mnemosyned.service.policies import Policies, PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.lease import SummarizerLease
-from mnemosyned.sleep.policy import SleepPolicy
 from mnemosyned.storage.sqlite import SqliteStore, open_store
 from mnemosyned.summary.extract import ExtractiveSummarizer
 from mnemosyned.verbs.memories import BATCH_MAX, Recall, Remember, RememberMany
@@ -107,20 +105,20 @@ def twins(folder: Path, clock: FakeClock, *, grace_hours: float = 0) -> Iterator
 def service_over(
     store: SqliteStore, clock: FakeClock, grace_hours: float
 ) -> MemoryService:
-    policies = PolicyHolder(
-        Policies(
-            intake=Intake(content_bytes_max=1_000_000),
-            sleep=SleepPolicy(wm_max=10**6),
-            grace_hours=grace_hours,
-        )
+    settings = settings_in_force(
+        {
+            "limits.content_bytes_max": 1_000_000,
+            "wm_max": 10**6,
+            "forget.grace_hours": grace_hours,
+        }
     )
     cycle = SleepCycle(
         store=store,
         lease=SummarizerLease(ExtractiveSummarizer()),
         clock=clock,
-        policies=policies,
+        settings=settings,
     )
     retention = RetentionService(
-        store=store, cycle=cycle, policies=policies, about=about(store)
+        store=store, cycle=cycle, settings=settings, file=database_file(store)
     )
-    return make_service(store, cycle, retention, policies)
+    return make_service(store, cycle, retention, settings)

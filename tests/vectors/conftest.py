@@ -8,10 +8,10 @@ from support.fakes import FakeEmbedder
 from support.services import make_service
 from support.vector_service import WAIT_S, Open
 
+from mnemosyned.config import SettingsInForce
 from mnemosyned.search.vectors import indexer as module
 from mnemosyned.search.vectors.indexer import VectorIndexer
 from mnemosyned.service.forgetting import RetentionService
-from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
@@ -34,7 +34,7 @@ def open_service(
     store: SqliteStore,
     cycle: SleepCycle,
     retention: RetentionService,
-    policies: PolicyHolder,
+    settings: SettingsInForce,
 ) -> Iterator[Open]:
     """The service with vectors of an embedder; what was opened before is closed."""
     stack = ExitStack()
@@ -53,7 +53,7 @@ def open_service(
         )
         stack.enter_context(vectors)
         retention.on_removal = vectors.forgot
-        return make_service(store, cycle, retention, policies, vectors=vectors)
+        return make_service(store, cycle, retention, settings, vectors=vectors)
 
     with closing(stack):
         yield make

@@ -3,11 +3,10 @@
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import replace
-from datetime import timedelta
 
 import pytest
 from support.fakes import FakeClock, FakeEmbedder, memory
+from support.settings import change
 from support.vector_service import (
     WAIT_S,
     Open,
@@ -17,11 +16,10 @@ from support.vector_service import (
     wait_until_embedded,
 )
 
+from mnemosyned.config import SettingsInForce
 from mnemosyned.errors import EmbedderFailed, ModelUnavailable
-from mnemosyned.memory.forgetting import Retention
 from mnemosyned.memory.ports import Draft
 from mnemosyned.memory.values import EmbedderState
-from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs.memories import EditMemory, Recall, Remember
@@ -285,7 +283,7 @@ def test_what_is_forgotten_is_found_by_no_vector(
 def test_what_is_pruned_is_found_by_no_vector(
     service: MemoryService,
     clock: FakeClock,
-    policies: PolicyHolder,
+    settings: SettingsInForce,
     *,
     by_hand: bool,
 ) -> None:
@@ -299,9 +297,7 @@ def test_what_is_pruned_is_found_by_no_vector(
     if by_hand:
         service.call(Prune(keep_days=1))
     else:
-        policies.current = replace(
-            policies.current, retention=Retention(keep=timedelta(days=1))
-        )
+        change(settings, {"archive.keep_days": 1})
         service.call(Sleep())
 
     assert service.call(Recall(query="car")).hits == []

@@ -21,6 +21,7 @@ from mnemosyned.agents.hooks.events import (
     takes_context,
 )
 from mnemosyned.agents.hooks.injected import Briefing, Reminder
+from mnemosyned.config import SettingsInForce
 from mnemosyned.errors import MnemosynedError
 from mnemosyned.importers.capture import Capture
 from mnemosyned.importers.transcripts import NO_TRANSCRIPT, TranscriptRefused, clean
@@ -29,7 +30,6 @@ from mnemosyned.memory.capture import AgentCall, AgentSession, AgentStore
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.ports import LearningStore
 from mnemosyned.projects import project_of
-from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.service import MemoryService
 
 SEEN_EVERY = timedelta(minutes=1)
@@ -75,18 +75,18 @@ class HookService:
         agents: AgentStore,
         learnings: LearningStore,
         clock: Clock,
-        policies: PolicyHolder,
+        settings: SettingsInForce,
         home: Path | None = None,
     ) -> None:
         self._agents = agents
         self._clock = clock
-        self._policies = policies
+        self._settings = settings
         self._home = home
         self._events = service.events
         self._briefing = Briefing(agents=agents, learnings=learnings)
         self._reminder = Reminder(service=service, agents=agents)
         self.capture = Capture(
-            service=service, agents=agents, clock=clock, policies=policies
+            service=service, agents=agents, clock=clock, settings=settings
         )
         self._injecting = [threading.Lock() for _ in range(LOCKS)]
         """By session, so that two hooks of one event do not inject the same."""
@@ -138,7 +138,8 @@ class HookService:
             return
         session = self._update_session(call)
         outcome.stored, outcome.failure = self._capture_call(call, session, envelope)
-        if self._policies.hooks.tell and takes_context(call) and not envelope.late:
+        tells = self._settings.config.hooks.tell
+        if tells and takes_context(call) and not envelope.late:
             outcome.context = self._compose_context(call, session)
 
     def _update_session(self, call: HookCall) -> AgentSession:

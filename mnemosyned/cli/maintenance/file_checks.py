@@ -15,7 +15,6 @@ from itertools import islice
 from pathlib import Path
 
 from mnemosyned.agents.hooks import spool
-from mnemosyned.assembly.policies import backup_policy
 from mnemosyned.assembly.stores import refuses_writes, server_exposures
 from mnemosyned.backup_schedule import overdue
 from mnemosyned.cli.maintenance.findings import (
@@ -34,7 +33,7 @@ from mnemosyned.errors import MnemosynedError, SchemaTooNew
 from mnemosyned.models.catalog import ModelStore
 from mnemosyned.paths import models_dir, shipped, token_path
 from mnemosyned.service.backup_files import dated_backups, file_bytes, holds_database
-from mnemosyned.service.backups import interval_of
+from mnemosyned.service.backups import backup_rules, interval_of
 from mnemosyned.storage.sqlite.copies import PARTIAL, SQLITE, open_to_read
 from mnemosyned.storage.sqlite.repair import lacking_values
 from mnemosyned.storage.sqlite.schema import (
@@ -296,8 +295,8 @@ def check_space(installation: Installation) -> Iterator[Finding]:
 
 def check_backups(installation: Installation) -> Iterator[Finding]:
     """Whether there is a backup, how old it is, and whether the newest is whole."""
-    policy = backup_policy(installation.config)
-    folder, scheduled = installation.backup_folder, policy.scheduled
+    rules = backup_rules(installation.config)
+    folder, scheduled = installation.backup_folder, rules.has_schedule
     if scheduled and folder.exists() and not os.access(folder, os.W_OK):
         yield problem(
             "backups",
@@ -316,7 +315,7 @@ def check_backups(installation: Installation) -> Iterator[Finding]:
         return
     text = f"the newest backup is of {when(newest.made_at)}, in {folder}"
     now = datetime.now(UTC)
-    interval = interval_of(policy, now) if scheduled else BY_HAND
+    interval = interval_of(rules, now) if scheduled else BY_HAND
     if overdue(newest.made_at, interval=interval, now=now):
         yield warning("backups", f"{text}, and old", "mnem backup")
     else:

@@ -43,10 +43,10 @@ from mnemosyned.text.sentences import UNSPACED, WORD_END, WORD_START
 from mnemosyned.verbs.memories import (
     Edited,
     Expanded,
-    SelectionPreview,
     Got,
     Pinned,
     Recalled,
+    SelectionPreview,
     Tagged,
 )
 

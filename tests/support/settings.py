@@ -1,0 +1,28 @@
+"""Settings of a test, and their changes, as a reload makes them."""
+
+from typing import Any
+
+import msgspec
+
+from mnemosyned.config import Config, SettingsInForce
+from mnemosyned.service.context import default_counter
+
+
+def settings_in_force(values: dict[str, Any] | None = None) -> SettingsInForce:
+    """Settings by their dotted keys, without cycles in the background."""
+    settings = SettingsInForce(Config(), counter=default_counter())
+    change(settings, {"auto_sleep": False, **(values or {})})
+    return settings
+
+
+def change(settings: SettingsInForce, values: dict[str, Any]) -> None:
+    """Put other values in force, by their dotted keys."""
+    for key, value in values.items():
+        section, _, name = key.rpartition(".")
+        changes = {name: value}
+        if section:
+            changed = msgspec.structs.replace(
+                getattr(settings.config, section), **changes
+            )
+            changes = {section: changed}
+        settings.config = msgspec.structs.replace(settings.config, **changes)
