@@ -33,15 +33,10 @@ from mnemosyned.memory.exchange import (
 )
 from mnemosyned.memory.masking import SecretRule
 from mnemosyned.memory.periods import Level
-from mnemosyned.memory.values import DetailKind, tag_names
-from mnemosyned.service.intake import check_metadata, check_text
+from mnemosyned.memory.values import tag_names
+from mnemosyned.service.intake import check_metadata
 from mnemosyned.text.details import SECRET_KINDS, DetailKind
-from mnemosyned.text.secrets.masking import (
-    SECRET_KINDS,
-    SecretRule,
-    mask_metadata,
-    mask_secrets,
-)
+from mnemosyned.text.secrets.masking import mask_metadata, mask_secrets
 from mnemosyned.verbs.exchange import (
     FOOTER,
     HEADER,

@@ -9,10 +9,10 @@ from typing import Any, TypedDict
 
 from mnemosyned.errors import BatchChanged, InvalidRequest
 from mnemosyned.memory.forgetting import ForgetFilter, Newest
+from mnemosyned.memory.masking import mask_memory
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import Episode, MemoryRecord, PreviewLine, tag_names
 from mnemosyned.service.intake import CHUNK, chunks, to_utc
-from mnemosyned.text.secrets.masking import mask_memory
 from mnemosyned.text.terms import Terms, snippet, terms
 from mnemosyned.verbs.memories import Filtered
 from mnemosyned.verbs.request import Names, names

@@ -17,7 +17,7 @@ from mnemosyned.config import SettingsInForce, load_config
 from mnemosyned.errors import SecretRefused
 from mnemosyned.memory.consolidation import Trigger
 from mnemosyned.memory.masking import SecretRule
-from mnemosyned.memory.values import Acknowledged, DetailKind, Episode
+from mnemosyned.memory.values import Acknowledged, Episode
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
