@@ -45,9 +45,8 @@ from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.service import MemoryService, ServiceParts, SystemClock
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.lease import ForegroundGate, SummarizerLease
-from mnemosyned.sleep.sleeper import Sleeper, SleepHost
 from mnemosyned.sleep.scheduler import cron_trigger
-from mnemosyned.sleep.sleeper import Sleeper, SleepHost, Upkeep
+from mnemosyned.sleep.sleeper import Sleeper, SleepHost
 from mnemosyned.sleep.triggers import JumpTolerantClock
 
 if TYPE_CHECKING:

@@ -28,8 +28,6 @@ from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.lease import SummarizerLease
 from mnemosyned.sleep.scheduler import SleepScheduler
-from mnemosyned.sleep.triggers import HEADROOM, Machine, TriggerWatch, machine_now
-from mnemosyned.verbs.upkeep import SleepStatus
 from mnemosyned.sleep.triggers import (
     HEADROOM,
     Machine,
@@ -38,6 +36,7 @@ from mnemosyned.sleep.triggers import (
     make_triggers,
     model_refusal,
 )
+from mnemosyned.verbs.upkeep import SleepStatus
 
 RULES_S = 60.0
 """Time reserved for rules. A model gets only what the deadline allows beyond it: by default
@@ -251,7 +250,7 @@ class Sleeper:
                 sleep=self.sleep_in_background,
                 enforce_cap=self.enforce_cap_in_background,
                 check_triggers=self.check_triggers,
-                tick_s=cycle.policy.schedule.tick_s,
+                tick_s=cycle.config.sleep.tick_s,
             )
             if in_background
             else None
@@ -297,7 +296,7 @@ class Sleeper:
         """Return True if working memory holds too much; `working` is its size, if known."""
         if working is None:
             working = self._store.memories.working_count()
-        capacity = self.cycle.policy.wm_max
+        capacity = self.cycle.config.wm_max
         if self._raised and self._raised[0] == capacity:
             return working > self._raised[1]
         return working > capacity
@@ -337,7 +336,7 @@ class Sleeper:
         with self._enforcing:
             if wait_s:
                 self.cycle.lease.wait_idle(wait_s)
-            capacity, self._raised = self.cycle.policy.wm_max, None
+            capacity, self._raised = self.cycle.config.wm_max, None
             for _ in range(ROUNDS_MAX):  # more may come in meanwhile
                 count = self._store.memories.working_count()
                 if count <= capacity:

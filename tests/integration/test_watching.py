@@ -32,9 +32,7 @@ from mnemosyned.sleep import triggers as machine
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.lease import SummarizerLease
-from mnemosyned.sleep.policy import BackgroundPolicy
 from mnemosyned.sleep.sleeper import BackgroundCycles
-from mnemosyned.sleep.sleeper import Background
 from mnemosyned.sleep.triggers import (
     BACK_OFF_MAX_S,
     REST_S,

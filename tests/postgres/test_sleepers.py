@@ -25,9 +25,7 @@ from mnemosyned.paths import shipped
 from mnemosyned.sleep.context import CommitPacing, CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.lease import SummarizerLease
-from mnemosyned.sleep.policy import CommitPacing
 from mnemosyned.sleep.sleeper import Sleeper
-from mnemosyned.sleep.sleeper import Capacity
 from mnemosyned.storage.postgres.pool import Pool
 from mnemosyned.storage.postgres.session import Session
 from mnemosyned.storage.postgres.sleep import PostgresSleep
