@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 from itertools import islice
 from pathlib import Path
 
-from mnemosyned.backup_schedule import backup_name, dated_backup, overdue
 from mnemosyned.backup_schedule import (
     INTERVALS,
     Keep,
@@ -16,7 +15,6 @@ from mnemosyned.backup_schedule import (
     dated_backup,
     overdue,
 )
-from mnemosyned.cli.output.terminal import when
 from mnemosyned.config import BACKUP_SCHEDULES, Config, SettingsInForce
 from mnemosyned.errors import InvalidRequest, MnemosynedError, SleepInProgress
 from mnemosyned.instants import in_zone, shift
