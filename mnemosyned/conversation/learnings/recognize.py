@@ -1,4 +1,4 @@
-"""Recognition of instructions, preferences and names in the words of a user, by rule.
+"""Recognition of instructions, preferences and names in the words of a user.
 
 A prefilter skips texts without any hint: each language has its own hints, and a rule matches only
 where a hint of its language occurs, which a test proves for every rule. A new rule may need a new
@@ -8,18 +8,19 @@ hint.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 from functools import cache
 from itertools import islice
 from typing import NamedTuple
 
-from mnemosyned.conversation.learnings.passing import PASSING_LANGUAGES, find_passing
-from mnemosyned.conversation.learnings.rule_tables import (
+from mnemosyned.conversation.learnings.passing import find_passing
+from mnemosyned.conversation.learnings.rules import (
     LANGUAGES,
     SharedPatterns,
     rules_of,
     shared_patterns,
+    table_of,
 )
 from mnemosyned.ids import new_id
 from mnemosyned.memory.learning import Learning, LearningKind
@@ -28,162 +29,9 @@ from mnemosyned.text.secrets.masking import mask_secrets
 from mnemosyned.text.sentences import SPACED_ENDS, UNSPACED_ENDS
 
 REQUEST = "request"
-"""Key among the languages for the hints of lasting requests, whatever their language."""
-
-_HINTS = {
-    "english": (
-        "always|never|do not|don't|no |remember|prefer|favourite|favorit|rather|default|avoid |"
-        "call me|address me|refer to me|my name|go by|in mind|pronouns|allerg|vegan|vegetarian|"
-        "appreciate it| hate |can't stand|like it |you to only|only |every time|each time|"
-        "any time|anytime|when i |if i |like my|like all|like your|want my|want all|want your|"
-        "take my|take all|take your|you write|you send|you make|you produce|going forward|"
-        "henceforth|future|from now on|from here on|from today on|from this point|starting now|"
-        "starting today|as a rule|stop |you propose|you suggest|you recommend|you explain|with each |"
-        "with every |when something|when anything|when we |whenever"
-    ),
-    "german": (
-        "immer|stets|ab jetzt|ab heute|ab sofort|in zukunft|künftig|von nun an|von jetzt an|"
-        "grundsätzlich| mehr|nur noch|nie|hör|duz|siez|fortan|nenn|ich heisse|mein name|merk|denk|"
-        "vergiss|lieblings|bevorzug|am liebsten|lieber|gern|ziehe |mag es|allerg"
-    ),
-    "french": (
-        "jamais|plus|toujours|appelle|appelez|m'appel|nom est|souviens|souvenez|n'oubli|retiens|"
-        "préf|j'aime|n'aime|cesse|arrête|chaque fois|à partir d|dorénavant|désormais|à l'avenir|"
-        "allerg"
-    ),
-    "spanish": (
-        "no |nunca|jamás|siempre|llámame|llámeme|llamarme|me llamo|mi nombre|recuerda|acuérdate|"
-        "ten en cuenta|prefiero|preferi|me gusta|favorit|cada vez|a partir de|desde ahora|futuro|"
-        "en adelante|deja |deje |para de|para ya|alérgic"
-    ),
-    "italian": (
-        "chiamami|chiamarmi|mi chiamo|mio nome|ricorda|preferi|mi piace|allerg|non |sempre|"
-        "ogni volta|ora in|adesso in|futuro|smett|basta con"
-    ),
-    "portuguese": (
-        "chame|chama|chamo|meu |lembr|não |prefiro|preferi|gosto|alérgic|nunca|jamais|sempre|"
-        "a partir de|agora em|hoje em|daqui p|futuro|pare de|para de|deixe de|deixa de"
-    ),
-    "russian": (
-        "называй|зови|зовут|имя|помни|имей в виду|учти|аллерги|предпоч|нравится|всегда|никогда|"
-        "больше не|этого момента|отныне|впредь|в будущем|сегодняшнего|теперь|перестань|прекрати|"
-        "хватит|каждый раз"
-    ),
-    "chinese": (
-        "叫|称呼我|名字|记住|忘|过敏|喜欢|偏好|倾向|希望|始终|总是|一直|永远|每次|务必|一律|绝对|"
-        "千万|以后|今后|再|从现在|从今|每当|只要"
-    ),
-    "japanese": (
-        "呼んで|名前は|覚えて|忘|ほうが|方が|常に|いつも|必ず|毎回|絶対|二度と|決して|これから|"
-        "今後|以後|以降|もう"
-    ),
-    "korean": (
-        "불러|이름은|선호|더 좋아|기억해|알아|항상|언제나|절대|앞으로|이제부터|다시는|매번"
-    ),
-    REQUEST: (
-        "always|never|stop |default|going forward|henceforth|future|from now on|from here on|"
-        "from today on|from this point|starting now|starting today|as a rule|immer|nie|ab jetzt|"
-        "künftig|in zukunft|toujours|jamais|plus|siempre|dejar de|no "
-    ),
-}
-
+"""Key among the languages for the hints of lasting requests in any language."""
 PASSING_SUFFIX = " in passing"
-"""Ending of the keys of hints at preferences said in passing."""
-_HINTS |= {
-    language + PASSING_SUFFIX: table.hints
-    for language, table in PASSING_LANGUAGES.items()
-}
-
-
-def passing_languages(keys: Collection[str]) -> frozenset[str]:
-    """Return those languages whose rules of preferences in passing could match."""
-    return frozenset(
-        key.removesuffix(PASSING_SUFFIX) for key in keys if key.endswith(PASSING_SUFFIX)
-    )
-
-
-class _Hints(NamedTuple):
-    first: re.Pattern[str]
-    """Finds one hint."""
-    each: re.Pattern[str]
-    """Finds every hint as its first group, also those that overlap, without its longer forms."""
-    longer: dict[str, list[tuple[str, frozenset[str]]]]
-    """Hints that begin with one that `each` finds, itself included, with their languages."""
-
-
-def may_match_rule(text: str) -> bool:
-    """Tell whether any rule could match in a text; for most texts this takes 8 µs."""
-    low = _normalize(text)
-    return _hint_set(low.isascii()).first.search(low) is not None
-
-
-def candidate_languages(text: str) -> frozenset[str]:
-    """Return the languages, or `REQUEST`, of which a rule could match within the text."""
-    low = _normalize(text)
-    hints = _hint_set(low.isascii())
-    languages: set[str] = set()
-    for beginning in set(hints.each.findall(low)):
-        for hint, hinted in hints.longer[beginning]:
-            if hint in low:
-                languages |= hinted
-    return frozenset(languages)
-
-
-def _normalize(text: str) -> str:
-    low = text.casefold()
-    if low.isascii():
-        return low
-    # A rule takes these for the letters and marks that the hints are written with.
-    return low.replace("’", "'").replace("ı", "i").replace("i\u0307", "i")
-
-
-@cache
-def _hint_set(ascii_only: bool) -> _Hints:  # noqa: FBT001 a cache knows no names
-    """Return the hints that can occur in a text: an ASCII text needs only those in ASCII.
-
-    A hint that begins with another is looked for where the shorter one occurs. One pattern that
-    branches by letter takes a third of the time of one search per hint.
-    """
-    languages: dict[str, set[str]] = {}
-    for language, table in _HINTS.items():
-        for hint in table.split("|"):
-            if hint.isascii() or not ascii_only:
-                languages.setdefault(hint, set()).add(language)
-    longer = {
-        beginning: [(hint, frozenset(languages[hint])) for hint in hints]
-        for beginning, hints in _by_beginning(languages).items()
-    }
-    pattern = _trie_pattern(list(longer))
-    return _Hints(
-        first=re.compile(pattern),
-        each=re.compile(f"(?=({pattern}))"),
-        longer=longer,
-    )
-
-
-def _by_beginning(hints: Iterable[str]) -> dict[str, list[str]]:
-    """Return the hints of which no other is the beginning, in order, each with those it begins."""
-    by_beginning: dict[str, list[str]] = {}
-    beginning = None
-    for hint in sorted(hints):  # what begins with a hint follows it
-        if beginning is None or not hint.startswith(beginning):
-            beginning = hint
-        by_beginning.setdefault(beginning, []).append(hint)
-    return by_beginning
-
-
-def _trie_pattern(words: list[str]) -> str:
-    """Return a pattern of these sorted words, none of which begins with another."""
-    by_letter: dict[str, list[str]] = {}
-    for word in words:
-        by_letter.setdefault(word[:1], []).append(word[1:])
-    branches = [
-        re.escape(letter) + (_trie_pattern(endings) if endings != [""] else "")
-        for letter, endings in by_letter.items()
-    ]
-    return branches[0] if len(branches) == 1 else f"(?:{'|'.join(branches)})"
-
-
+"""Ending of the keys for the hints of preferences said in passing."""
 USER_ROLES = frozenset({"user", "human"})
 """Roles whose words can be instructions; those of an agent or a tool cannot."""
 TEXT_CHARS_MAX = 400
@@ -198,14 +46,14 @@ CLAUSES_MAX = 8
 """Clauses after which an instruction may begin; later ones are not tried."""
 
 PAGE_MARKS_MIN = 3
-"""Headings, links, rows or tags from which on a text is laid out as a page."""
+"""Least number of headings, links, rows or tags in the layout of a page."""
 PAGE_SHARE_MAX = 0.2
 """Share of statements up to which such a text is a page, and not a list of a user's rules."""
 PAGE_CHARS = 1_500
 PAGE_LINES_MIN = 6
 PLAIN_PAGE_SHARE_MAX = 0.1
-"""The same for a long text of several lines without that layout. What users say for good stands, in
-300 messages of technical talks, in texts of at most 640 characters and two paragraphs."""
+"""The same for a long text of several lines without that layout. In 300 messages of technical talks,
+lasting instructions are in texts of at most 640 characters and two paragraphs."""
 
 _PAGE_TAG = re.compile(
     r"</?(?:html|head|body|title|meta|link|script|style|div|p|span|h[1-6]|[uo]l|li|table|t[rdh]|a|img"
@@ -296,7 +144,14 @@ def find_statements(text: str) -> list[LearningStatement]:
         return _read_statements(first)[0] if first.endswith(_INTRODUCTION_ENDS) else []
     first = _BLANK_LINE.split(own, maxsplit=1)[0]
     before = _read_statements(first)[0] if first != own else []
-    if _is_page(own, share=(len(statements) - len(before)) / sentences):
+    # A page of several lines is much prose, and a small share of its sentences are statements.
+    share = (len(statements) - len(before)) / sentences
+    if len(own) >= PAGE_CHARS and share <= PLAIN_PAGE_SHARE_MAX:
+        is_page = own.count("\n") >= PAGE_LINES_MIN
+    else:
+        marks = len(list(islice(_PAGE_MARK.finditer(own), PAGE_MARKS_MIN)))
+        is_page = marks >= PAGE_MARKS_MIN and share <= PAGE_SHARE_MAX
+    if is_page:
         is_own = len(first) <= TEXT_CHARS_MAX and not _PAGE_MARK.search(first)
         return before if is_own else []
     return statements
@@ -305,7 +160,7 @@ def find_statements(text: str) -> list[LearningStatement]:
 def _read_statements(
     text: str, *, until: str | None = None
 ) -> tuple[list[LearningStatement], int]:
-    """Return the statements up to a sentence with the words `until`, and the sentences' number."""
+    """Return the statements up to a sentence with the words `until`, and the number of sentences."""
     statements: dict[str, LearningStatement] = {}
     count = 0
     for sentence, blanked in _sentences_of(text):
@@ -319,16 +174,8 @@ def _read_statements(
     return list(statements.values())[:STATED_MAX], count
 
 
-def _is_page(text: str, *, share: float) -> bool:
-    """Whether a text of several lines is a page: much prose, and a small share of it statements."""
-    if len(text) >= PAGE_CHARS and share <= PLAIN_PAGE_SHARE_MAX:
-        return text.count("\n") >= PAGE_LINES_MIN
-    marks = len(list(islice(_PAGE_MARK.finditer(text), PAGE_MARKS_MIN)))
-    return marks >= PAGE_MARKS_MIN and share <= PAGE_SHARE_MAX
-
-
 def _statements_of(sentence: str, blanked: str) -> list[LearningStatement]:
-    """Return a sentence that is an instruction as it is, else the preferences stated in it."""
+    """Return a sentence with an instruction as a whole, or else its preferences."""
     quoted = _BLANK.sub('"_"', blanked)
     languages = candidate_languages(quoted)
     if not languages:
@@ -343,7 +190,11 @@ def _statements_of(sentence: str, blanked: str) -> list[LearningStatement]:
         return whole
     in_passing = [
         LearningStatement(passing.kind, passing.text)
-        for passing in find_passing(sentence, blanked, passing_languages(languages))
+        for passing in find_passing(
+            sentence,
+            blanked,
+            {key.removesuffix(PASSING_SUFFIX) for key in languages - set(LANGUAGES)},
+        )
     ]
     return in_passing or whole
 
@@ -408,3 +259,85 @@ def _instruction_starts(
 def _without_lead(clause: str, shared: SharedPatterns) -> str:
     lead = shared.lead.match(clause)
     return clause[lead.end() :] if lead else clause
+
+
+class _Hints(NamedTuple):
+    """Patterns of the hints of all languages."""
+
+    first: re.Pattern[str]
+    """Finds one hint."""
+    each: re.Pattern[str]
+    """Finds every hint as its first group, overlapping ones too, without its longer forms."""
+    longer: dict[str, list[tuple[str, frozenset[str]]]]
+    """By a hint that `each` finds: the hints that begin with it, with their languages."""
+
+
+def may_match_rule(text: str) -> bool:
+    """Tell whether any rule could match in a text; for most texts this takes 8 µs."""
+    low = _normalize(text)
+    return _hint_set(low.isascii()).first.search(low) is not None
+
+
+def candidate_languages(text: str) -> frozenset[str]:
+    """Return the keys of the languages whose rules could match within the text."""
+    low = _normalize(text)
+    hints = _hint_set(low.isascii())
+    languages: set[str] = set()
+    for beginning in set(hints.each.findall(low)):
+        for hint, hinted in hints.longer[beginning]:
+            if hint in low:
+                languages |= hinted
+    return frozenset(languages)
+
+
+def _normalize(text: str) -> str:
+    low = text.casefold()
+    if low.isascii():
+        return low
+    # A rule takes these for the letters and marks that the hints are written with.
+    return low.replace("’", "'").replace("ı", "i").replace("i\u0307", "i")
+
+
+@cache
+def _hint_set(ascii_only: bool) -> _Hints:  # noqa: FBT001 a cache knows no names
+    """Return the hints that can occur in a text: an ASCII text needs only those in ASCII.
+
+    A hint that begins with another is looked for where the shorter one occurs. One pattern that
+    branches by letter takes a third of the time of one search per hint.
+    """
+    hints_of = {REQUEST: table_of("shared")["request_hints"]}
+    for language in LANGUAGES:
+        table = table_of(language)
+        if "hints" in table:
+            hints_of[language] = table["hints"]
+        if "passing" in table:
+            hints_of[language + PASSING_SUFFIX] = table["passing"]["hints"]
+    languages: dict[str, set[str]] = {}
+    for language, hints in hints_of.items():
+        for hint in hints.split("|"):
+            if hint.isascii() or not ascii_only:
+                languages.setdefault(hint, set()).add(language)
+    longer: dict[str, list[tuple[str, frozenset[str]]]] = {}
+    beginning = None
+    for hint in sorted(languages):  # a hint is followed by the hints that begin with it
+        if beginning is None or not hint.startswith(beginning):
+            beginning = hint
+        longer.setdefault(beginning, []).append((hint, frozenset(languages[hint])))
+    pattern = _trie_pattern(list(longer))
+    return _Hints(
+        first=re.compile(pattern),
+        each=re.compile(f"(?=({pattern}))"),
+        longer=longer,
+    )
+
+
+def _trie_pattern(words: list[str]) -> str:
+    """Return a pattern of sorted words; no word begins with another word."""
+    by_letter: dict[str, list[str]] = {}
+    for word in words:
+        by_letter.setdefault(word[:1], []).append(word[1:])
+    branches = [
+        re.escape(letter) + (_trie_pattern(endings) if endings != [""] else "")
+        for letter, endings in by_letter.items()
+    ]
+    return branches[0] if len(branches) == 1 else f"(?:{'|'.join(branches)})"

@@ -1,0 +1,203 @@
+"""Rules that recognize learnings, in a TOML file for each language here, and their compilation.
+
+A rule is a kind and a pattern, matched at the start of a sentence or a clause. `<name>` is replaced
+by the part of that name, `"_"` is quoted text.
+
+A rule of preferences said in passing has the learned form, too: `states: i prefer => Prefers`. Its
+pattern is in lower case and stands at the start of a clause; the form is followed by the words up to
+the end of the clause. `asks` is a constraint, `inside` a rule that may match anywhere. In a form,
+`{v}` is the pattern's verb in the third person, any other name a group of the pattern.
+
+A line break followed by four spaces is left out. A new language is a new file and a new name in
+`LANGUAGES`; `english.toml` explains each table.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from mnemosyned.memory.learning import LearningKind
+
+LANGUAGES = (
+    "english",
+    "german",
+    "french",
+    "spanish",
+    "italian",
+    "portuguese",
+    "dutch",
+    "swedish",
+    "polish",
+    "russian",
+    "chinese",
+    "japanese",
+    "korean",
+)
+"""Languages in the order in which their rules are tried."""
+_PART = re.compile(r"(?<!\?P)<([a-z_]+)>")
+"""A name to be replaced; `(?P<name>` is a group of the pattern."""
+_GROUP_NAME = re.compile(r"\(\?P<\w+>")
+
+
+@dataclass(frozen=True, slots=True)
+class LearningRules:
+    """The compiled rules of a language."""
+
+    each: Sequence[tuple[LearningKind, re.Pattern[str]]]
+    """Rules in order: the first that matches a clause from its start gives the kind."""
+    any: re.Pattern[str]
+    """Pattern of all rules together, which takes a fifth of the time."""
+
+
+@dataclass(frozen=True, slots=True)
+class SharedPatterns:
+    """The compiled patterns that apply whatever the language of a sentence."""
+
+    request: re.Pattern[str]
+    """Matches a question that asks for something lasting: "could you always …?"."""
+    lead: re.Pattern[str]
+    """Matches words before an instruction, such as "please" or "by the way"."""
+    reported: re.Pattern[str]
+    """Matches reported speech and the past: the clauses after it give no instruction."""
+    attribution: re.Pattern[str]
+    """Matches the end of a sentence that names another speaker or marks a joke."""
+    to_agent: re.Pattern[str]
+    """Matches an order about telling "the user", which no user gives: it is meant for the agent."""
+    override: re.Pattern[str]
+    """Matches an order to ignore earlier instructions of the agent."""
+
+
+@dataclass(frozen=True, slots=True)
+class PassingRule:
+    """A rule of preferences said in passing, with the form of the learning."""
+
+    name: str
+    pattern: re.Pattern[str]
+    form: str
+
+
+@dataclass(frozen=True, slots=True)
+class PassingRules:
+    """The compiled rules and words of a language for preferences said in passing."""
+
+    at_starts: Sequence[PassingRule]
+    any_at_start: re.Pattern[str]
+    """Pattern of all `at_starts` together, in the time of a few of them."""
+    inside: Sequence[PassingRule]
+    start: re.Pattern[str]
+    lead: re.Pattern[str]
+    end: re.Pattern[str]
+    next_clause: re.Pattern[str]
+    """Matches a comma before another clause."""
+    guard: re.Pattern[str]
+    unclear: re.Pattern[str]
+    once: re.Pattern[str]
+    third_person: Sequence[tuple[re.Pattern[str], str]]
+    own_words: Mapping[str, str]
+    own_word: re.Pattern[str] | None
+
+    @property
+    def rules(self) -> Sequence[PassingRule]:
+        """All rules, in the order in which they are tried."""
+        return [*self.at_starts, *self.inside]
+
+
+@cache
+def table_of(language: str) -> Mapping[str, Any]:
+    """Return the tables of a language, or those named "shared"."""
+    text = Path(__file__).with_name(f"{language}.toml").read_text("utf-8")
+    return tomllib.loads(text.replace("\n    ", ""))
+
+
+@cache
+def rules_of(language: str) -> LearningRules:
+    """Return the rules of a language for instructions, names and preferences.
+
+    They are compiled on first use: English takes 20 ms, which would delay every start.
+    """
+    rules = _pairs(table_of(language)["rules"])
+    return LearningRules(
+        each=tuple((LearningKind(kind), _compile(rule)) for kind, rule in rules),
+        any=_compile("|".join(rule for _, rule in rules)),
+    )
+
+
+@cache
+def shared_patterns() -> SharedPatterns:
+    """Return the shared patterns, compiled on first use."""
+    return SharedPatterns(
+        request=_compile("<request>"),
+        lead=_compile("<lead>"),
+        reported=_compile("<reported>"),
+        attribution=_compile("<attribution>"),
+        to_agent=_compile("<to_agent>"),
+        override=_compile("<override>"),
+    )
+
+
+@cache
+def passing_rules_of(language: str) -> PassingRules:
+    """Return the rules of a language for preferences said in passing, compiled on first use."""
+    table = table_of(language)["passing"]
+    parts = dict(_pairs(table.get("parts", "")))
+    rules: list[PassingRule] = []
+    for name, rule in _pairs(table["rules"]):
+        pattern, _, form = rule.partition(" =>")
+        whole = re.compile(_substitute_parts(pattern, parts) + ",? ?")
+        rules.append(PassingRule(name, whole, form.strip()))
+    at_starts = [rule for rule in rules if rule.name != "inside"]
+    nameless = (_GROUP_NAME.sub("(?:", rule.pattern.pattern) for rule in at_starts)
+    joined = table["conjunctions"]
+    starts = rf"(?:{table['starters']})\b"
+    listed = rf"\s[^,.;:!?]{{1,30}}(?:,\s[^,.;:!?]{{1,30}}){{0,4}},?\s(?:{joined})\s"
+    comma = rf",(?=\s{starts})|,(?!{listed})(?!\s(?:{table['negations']})\b)"
+    own_words = dict(table.get("own_words", ()))
+    own = "|".join(map(re.escape, sorted(own_words, key=len, reverse=True)))
+    return PassingRules(
+        at_starts=at_starts,
+        any_at_start=re.compile("|".join(nameless)),
+        inside=[rule for rule in rules if rule.name == "inside"],
+        start=re.compile(rf"^[\s*•-]*|[,;:(.!?]\s+|\s[–—-]\s|\b(?:{joined}),?\s(?=\S)"),
+        lead=re.compile(rf"(?:{table['leads']})\b[\s,:–—-]+"),
+        end=re.compile(
+            rf"[;!?…()\n]|[.:](?=\s|$)|\s[–—-]+\s|,?\s(?:{table['reasons']})\b"
+            rf"|{comma}|\s(?:{joined})\s(?={starts})"
+        ),
+        next_clause=re.compile(rf",\s{starts}"),
+        guard=re.compile(table["guards"]),
+        unclear=re.compile(table["unclear"]),
+        once=re.compile(table["once"]),
+        third_person=[
+            (re.compile(ending), form) for ending, form in table.get("third_person", ())
+        ],
+        own_words=own_words,
+        own_word=re.compile(rf"\b(?:{own})\b(?!')", re.IGNORECASE) if own else None,
+    )
+
+
+def _pairs(table: str) -> list[tuple[str, str]]:
+    """Return the names and patterns of a table, a line each."""
+    lines = (line.partition(": ") for line in table.splitlines())
+    return [(name, pattern) for name, _, pattern in lines]
+
+
+def _compile(pattern: str) -> re.Pattern[str]:
+    """Compile a pattern with each `<name>` replaced by the shared part of that name."""
+    return re.compile(_substitute_parts(pattern, _shared_parts()), re.IGNORECASE)
+
+
+@cache
+def _shared_parts() -> Mapping[str, str]:
+    return dict(_pairs(table_of("shared")["parts"]))
+
+
+def _substitute_parts(pattern: str, parts: Mapping[str, str]) -> str:
+    while _PART.search(pattern):
+        pattern = _PART.sub(lambda part: f"(?:{parts[part[1]]})", pattern)
+    return pattern
