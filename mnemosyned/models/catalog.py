@@ -1,7 +1,4 @@
-"""Models installed on this machine, in one folder, and their download.
-
-Resumed, verified, and put in place in one step.
-"""
+"""Models installed on this machine, in one folder, and their download: resumed and verified."""
 
 from __future__ import annotations
 
@@ -44,7 +41,7 @@ Progress = Callable[[int, int | None], object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DownloadRequest:
-    """File to download, with its size and digest where known."""
+    """File to download, with its size and digest if known."""
 
     url: str
     size: int | None = None
@@ -147,7 +144,7 @@ class _Redirects(HTTPRedirectHandler):
 
 
 class _Download:
-    """Attempts at one file, each resuming the one before."""
+    """Attempts to download one file; each resumes the previous one."""
 
     def __init__(
         self, request: DownloadRequest, file: BinaryIO, part: Path, progress: Progress
@@ -164,21 +161,21 @@ class _Download:
         if _is_loopback(self._host or ""):  # not by way of the environment's proxy
             handlers.append(urllib.request.ProxyHandler({}))
         self._opener = urllib.request.build_opener(*handlers)
-        self._etag = self._remembered()
+        self._etag = self._saved_etag()
 
     def run(self, pause_s: float) -> None:
         """Attempt until the file is complete. Raises `FetchFailed`."""
         stalled = 0
         for _ in range(ATTEMPTS_MAX):
-            before = self._have()
+            before = self._size()
             if self._request.size and before == self._request.size:
                 return
             try:
                 self._attempt(before)
             except (OSError, HTTPException) as error:
-                stalled = 0 if self._have() > before else stalled + 1
+                stalled = 0 if self._size() > before else stalled + 1
                 if stalled >= STALLED_ATTEMPTS_MAX or self._is_final(error):
-                    raise FetchFailed(self._why(error)) from error
+                    raise FetchFailed(self._error_text(error)) from error
                 time.sleep(pause_s * 2**stalled)
             else:
                 return
@@ -187,7 +184,7 @@ class _Download:
         )
 
     def _attempt(self, have: int) -> None:
-        """Make one request; raise where it leaves the file incomplete."""
+        """Make one request; raise an error if the file stays incomplete."""
         headers = {"Accept-Encoding": "identity", "User-Agent": "mnemosyned"}
         if have:
             headers["Range"] = f"bytes={have}-"
@@ -198,16 +195,14 @@ class _Download:
             response = self._opener.open(request, timeout=TIMEOUT_S)
         except HTTPError as error:
             error.close()  # it is the answer, too
-            if (
-                error.code == 416
-            ):  # there is no such rest: another file than the one begun
+            if error.code == 416:  # no such range: the server has another file now
                 self._file.truncate(0)
                 raise ConnectionError("the part did not fit") from error
             raise
         with response:
             total = self._accept(response, have)
             self._copy(response, total)
-        if total is not None and self._have() < total:
+        if total is not None and self._size() < total:
             raise ConnectionError("the connection broke off")
 
     def _accept(self, response: HTTPResponse, have: int) -> int | None:
@@ -215,11 +210,13 @@ class _Download:
         length = response.headers.get("Content-Length", "")
         total = int(length) if length.isdigit() else None
         if response.status == 206:
-            start, _, whole = _content_range(response.headers.get("Content-Range", ""))
-            if start != have:
+            # Such as "bytes 5-9/10".
+            span = response.headers.get("Content-Range", "").removeprefix("bytes ")
+            whole = span.rpartition("/")[2]
+            if not span.startswith(f"{have}-"):
                 self._file.truncate(0)
                 raise ConnectionError("the server sent another range")
-            total = whole
+            total = int(whole) if whole.isdigit() else None
         else:
             self._file.truncate(0)
         if self._request.size and total not in (None, self._request.size):
@@ -228,22 +225,24 @@ class _Download:
                 "expected: it is another file, and nothing of it was kept"
             )
         free = shutil.disk_usage(self._part.parent).free
-        if total is not None and total - self._have() > free:
+        if total is not None and total - self._size() > free:
             raise FetchFailed(
-                f"it needs {(total - self._have()) / 1e9:.1f} GB more, and {free / 1e9:.1f} GB are "
+                f"it needs {(total - self._size()) / 1e9:.1f} GB more, and {free / 1e9:.1f} GB are "
                 f"free in {self._part.parent}; free some space and repeat the command"
             )
-        self._remember(response.headers.get("ETag"))
+        etag = response.headers.get("ETag")
+        # A weak one does not promise the same bytes.
+        self._etag = None if etag is None or etag.startswith("W/") else etag
+        note = json.dumps({"url": self._request.url, "etag": self._etag})
+        _metadata_path(self._part).write_text(note)
         return total
 
     def _copy(self, response: HTTPResponse, total: int | None) -> None:
-        have = self._have()
+        have = self._size()
         while chunk := response.read(CHUNK_BYTES):
-            if (
-                have < len(MAGIC)
-                and not MAGIC.startswith(chunk[: len(MAGIC) - have])
-                and (not chunk.startswith(MAGIC))
-            ):
+            begins_model = chunk.startswith(MAGIC)
+            begins_model |= MAGIC.startswith(chunk[: len(MAGIC) - have])
+            if have < len(MAGIC) and not begins_model:
                 discard_part(self._part)
                 raise FetchFailed(
                     f"what {self._host} sends is not a model in GGUF format; check the address"
@@ -256,11 +255,11 @@ class _Download:
                 raise FetchFailed(f"{self._host} sends more than the file should have")
             self._progress(have, total or self._request.size)
 
-    def _have(self) -> int:
+    def _size(self) -> int:
         return os.fstat(self._file.fileno()).st_size
 
-    def _remembered(self) -> str | None:
-        """Return the version of the part; truncate a part of another address."""
+    def _saved_etag(self) -> str | None:
+        """Return the version of the part; truncate the part of another address."""
         try:
             note = json.loads(_metadata_path(self._part).read_text())
             if note["url"] == self._request.url:
@@ -270,57 +269,29 @@ class _Download:
         self._file.truncate(0)
         return None
 
-    def _remember(self, etag: str | None) -> None:
-        # A weak one does not promise the same bytes.
-        self._etag = None if etag is None or etag.startswith("W/") else etag
-        note = json.dumps({"url": self._request.url, "etag": self._etag})
-        _metadata_path(self._part).write_text(note)
-
     def _is_final(self, error: Exception) -> bool:
-        """Whether another attempt would fail in the same way."""
+        """Tell whether another attempt would fail in the same way."""
         if isinstance(error, HTTPError):
             return error.code not in RETRYABLE_STATUSES
         reason = error.reason if isinstance(error, URLError) else error
         if isinstance(reason, ssl.SSLCertVerificationError):
             return True
-        if isinstance(reason, OSError) and reason.errno in (
-            errno.ENOSPC,
-            errno.EDQUOT,
-            errno.EIO,
-        ):
+        disk_errors = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+        if isinstance(reason, OSError) and reason.errno in disk_errors:
             return True
-        return not self._have() and isinstance(
-            reason, socket.gaierror | ConnectionRefusedError
-        )
+        is_unreachable = isinstance(reason, socket.gaierror | ConnectionRefusedError)
+        return is_unreachable and not self._size()
 
-    def _why(self, error: Exception) -> str:
-        kept = (
-            f"; {self._have():,} bytes are kept, call again to go on"
-            if self._have()
-            else ""
-        )
+    def _error_text(self, error: Exception) -> str:
+        size = self._size()
+        kept = f"; {size:,} bytes are kept, call again to go on" if size else ""
         if isinstance(error, HTTPError):
-            advice = (
-                "try again later"
-                if error.code in RETRYABLE_STATUSES
-                else "check the address"
-            )
+            is_retryable = error.code in RETRYABLE_STATUSES
+            advice = "try again later" if is_retryable else "check the address"
             return f"{self._host} answers {error.code} {error.reason}{kept or f'; {advice}'}"
         reason = error.reason if isinstance(error, URLError) else error
-        words = (
-            reason.strerror
-            if isinstance(reason, OSError) and reason.strerror
-            else str(reason)
-        )
+        words = (isinstance(reason, OSError) and reason.strerror) or str(reason)
         return f"{self._host} cannot be fetched from ({words}){kept}"
-
-
-def _content_range(text: str) -> tuple[int | None, int | None, int | None]:
-    """Parse first byte, last byte and size out of `bytes 5-9/10`."""
-    span, _, whole = text.removeprefix("bytes ").partition("/")
-    first, _, last = span.partition("-")
-    numbers = (int(word) if word.isdigit() else None for word in (first, last, whole))
-    return next(numbers), next(numbers), next(numbers)
 
 
 FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,199}\.gguf")
@@ -362,7 +333,7 @@ class VerifyResult:
     sha256: str
     problems: tuple[str, ...]
     compared: bool
-    """Whether there was a digest to compare with."""
+    """True if a digest was known to compare with."""
 
 
 class ModelStore:
@@ -480,7 +451,7 @@ def _part_path(path: Path) -> Path:
 
 
 def _recorded_digest(path: Path) -> str:
-    """Return the digest recorded when it was downloaded."""
+    """Return the digest of a file that its download recorded."""
     try:
         return path.with_name(f"{path.name}.sha256").read_text().split()[0]
     except (OSError, IndexError, UnicodeDecodeError):

@@ -29,7 +29,7 @@ class Address:
     """Address of an endpoint. Raises `ConfigInvalid` for one that is malformed or not allowed."""
 
     def __init__(self, endpoint: str, *, local_only: bool) -> None:
-        parts, port = _parsed(endpoint)
+        parts, port = _split_endpoint(endpoint)
         self.host = parts.hostname or ""
         self.tls = parts.scheme == "https"
         self.port = port or (443 if self.tls else 80)
@@ -50,9 +50,9 @@ class Address:
                 ) from None
 
     def resolve(self) -> list[tuple[socket.AddressFamily, Any]]:
-        """Return every address of the host, all of them on this machine where that is required.
+        """Return every address of the host; with `local_only` all must be on this machine.
 
-        Raises `OSError`, and `ModelUnavailable` for a host that is elsewhere.
+        Raises `OSError`, and `ModelUnavailable` for another machine.
         """
         try:
             infos = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)
@@ -61,17 +61,16 @@ class Address:
         addresses: list[tuple[socket.AddressFamily, Any]] = [
             (family, address) for family, _, _, _, address in infos
         ]
-        local = all(_is_loopback(str(host)) for _, (host, *_) in addresses)
-        if self._local_only and not local:
+        ips = [ip_address(str(host).partition("%")[0]) for _, (host, *_) in addresses]
+        is_local = all(
+            (getattr(ip, "ipv4_mapped", None) or ip).is_loopback for ip in ips
+        )
+        if self._local_only and not is_local:
             raise ModelUnavailable(
                 f"the host {self.host} is not this machine; set llm.local_only to false if "
                 "memories may be sent there"
             )
         return addresses
-
-    def refuses(self, error: Exception) -> bool:
-        """Whether the certificate was rejected, which no retry mends."""
-        return isinstance(error, ssl.SSLCertVerificationError)
 
     @cached_property
     def trust(self) -> ssl.SSLContext:
@@ -100,7 +99,7 @@ class EndpointConnection:
                 refused = error
                 self.close()
                 continue
-            return self._speaking(plain)
+            return self._start_http(plain)
         raise refused or OSError("the host has no address")
 
     def set_timeout(self, seconds: float) -> None:
@@ -124,19 +123,19 @@ class EndpointConnection:
                 with suppress(OSError):
                     socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
-    def _speaking(self, plain: socket.socket) -> HTTPConnection:
+    def _start_http(self, plain: socket.socket) -> HTTPConnection:
         address = self._address
-        spoken = plain
+        stream = plain
         if address.tls:
-            spoken = self._hold(
+            stream = self._hold(
                 address.trust.wrap_socket(
                     plain, server_hostname=address.host, do_handshake_on_connect=False
                 )
             )
-            assert isinstance(spoken, ssl.SSLSocket)  # noqa: S101 for the type checker
-            spoken.do_handshake()
+            assert isinstance(stream, ssl.SSLSocket)  # noqa: S101 for the type checker
+            stream.do_handshake()
         connection = HTTPConnection(address.host, address.port)
-        connection.sock = spoken
+        connection.sock = stream
         connection.auto_open = 0
         return connection
 
@@ -148,34 +147,28 @@ class EndpointConnection:
         return held
 
 
-def _parsed(endpoint: str) -> tuple[SplitResult, int | None]:
+def _split_endpoint(endpoint: str) -> tuple[SplitResult, int | None]:
     try:
         parts = urlsplit(endpoint)
         port = parts.port
     except ValueError:
-        raise _malformed("is not an address") from None
+        raise _invalid_endpoint("is not an address") from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise _malformed("is not an http:// or https:// address")
+        raise _invalid_endpoint("is not an http:// or https:// address")
     if parts.username is not None or parts.password is not None:
-        raise _malformed("holds a name or key; put the key in llm.api_key_file")
+        raise _invalid_endpoint("holds a name or key; put the key in llm.api_key_file")
     printable = endpoint.isascii() and endpoint.isprintable()
     if parts.query or parts.fragment or not printable:
-        raise _malformed("has more in it than an address; leave it out")
+        raise _invalid_endpoint("has more in it than an address; leave it out")
     return parts, port
 
 
-def _malformed(problem: str) -> ConfigInvalid:
+def _invalid_endpoint(problem: str) -> ConfigInvalid:
     # The address is not quoted: a key may be in it.
     return ConfigInvalid(
         f"llm.endpoint {problem}; write it like http://127.0.0.1:8080/v1",
         field="llm.endpoint",
     )
-
-
-def _is_loopback(address: str) -> bool:
-    ip = ip_address(address.partition("%")[0])
-    mapped = getattr(ip, "ipv4_mapped", None)
-    return bool((mapped or ip).is_loopback)
 
 
 CONTEXT_TOKENS = 4096
@@ -200,7 +193,7 @@ _REJECTED_REQUEST_STATUSES = {
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     HTTPStatus.UNPROCESSABLE_ENTITY,
 }
-"""HTTP statuses of a rejected prompt; that of another group may be accepted."""
+"""HTTP statuses of a rejected prompt; the prompt of another group may be accepted."""
 
 log = logger()
 
@@ -363,17 +356,23 @@ class _EndpointCall:
             connection = self._connection.open(min(CONNECT_S, self._seconds_left()))
             self._check_time()
             self._connection.set_timeout(self._seconds_left())
-            return self._send(connection, body)
+            path = f"{self._address.path}/chat/completions"
+            connection.request("POST", path, body, dict(self._headers))
+            with closing(connection.getresponse()) as response:
+                return self._check_status(response)
         except (OSError, HTTPException) as error:
             self._check_time()
-            if self._address.refuses(error):
+            if isinstance(error, ssl.SSLCertVerificationError):
                 raise ModelUnavailable(
                     f"{self._name} has no certificate that this machine trusts"
                 ) from None
             # From nothing: the words of an HTTPException may quote what came over the line.
-            raise _Retryable(
-                f"cannot be reached ({_connect_error_text(error)})"
-            ) from None
+            problem = type(error).__name__
+            if isinstance(error, TimeoutError):
+                problem = "no answer in time"
+            elif isinstance(error, OSError) and error.strerror:
+                problem = error.strerror.lower()
+            raise _Retryable(f"cannot be reached ({problem})") from None
         finally:
             self._connection.close()
 
@@ -388,8 +387,12 @@ class _EndpointCall:
         if status == HTTPStatus.OK:
             return self._read_body(response)
         if status in _RETRYABLE_STATUSES:
+            wait = (response.getheader("Retry-After") or "").strip()
+            # A date is ignored, as the backoff is short anyway.
+            is_seconds = wait.isascii() and wait.isdecimal() and len(wait) < 7
             raise _Retryable(
-                f"answers with HTTP status {status}", wait_s=_retry_after(response)
+                f"answers with HTTP status {status}",
+                wait_s=float(wait) if is_seconds else None,
             )
         said = f"{self._name} answers with HTTP status {status}"
         if 300 <= status < 400:
@@ -441,22 +444,6 @@ def _parse_answer(answer: bytes, name: str) -> str:
     return text
 
 
-def _connect_error_text(error: Exception) -> str:
-    if isinstance(error, TimeoutError):
-        return "no answer in time"
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror.lower()
-    return type(error).__name__
-
-
-def _retry_after(response: HTTPResponse) -> float | None:
-    """Return the seconds to wait; a date is ignored, as the backoff is short anyway."""
-    said = (response.getheader("Retry-After") or "").strip()
-    return (
-        float(said) if said.isascii() and said.isdecimal() and len(said) < 7 else None
-    )
-
-
 # ----------------------------------------------------------------------- key
 
 
@@ -494,7 +481,7 @@ def _check_key(text: str, where: str) -> str:
 
 _PIECES = re.compile(r"[A-Za-z]+|[ ]+|[\x00-\x7f]|[^\x00-\x7f]+")
 _WORD_CHARS = 15
-"""Longer runs of letters are no words, and cost more."""
+"""Maximum letters of a word; a longer run costs more tokens a letter."""
 
 
 def estimate_tokens(text: str) -> int:
@@ -503,12 +490,12 @@ def estimate_tokens(text: str) -> int:
     Letters by threes (a word of English has 1.3 tokens), digits and signs one each, spaces with
     the word they precede, and what is not ASCII by its bytes, as models that lack it spell it.
     """
-    return sum(_tokens(piece) for piece in _PIECES.findall(text))
-
-
-def _tokens(piece: str) -> int:
-    if not piece.isascii():
-        return len(piece.encode("utf-8", "replace"))
-    if piece.isalpha():
-        return -(-len(piece) // (3 if len(piece) <= _WORD_CHARS else 2))
-    return 1 if len(piece) > 1 or piece != " " else 0
+    tokens = 0
+    for piece in _PIECES.findall(text):
+        if not piece.isascii():
+            tokens += len(piece.encode("utf-8", "replace"))
+        elif piece.isalpha():
+            tokens += -(-len(piece) // (3 if len(piece) <= _WORD_CHARS else 2))
+        elif piece != " ":
+            tokens += 1
+    return tokens

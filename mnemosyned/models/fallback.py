@@ -22,7 +22,7 @@ COOL_DOWN_MAX = timedelta(hours=1)
 REJECTED_IN_A_ROW_MAX = 5
 """Groups in a row without an accepted answer that open the circuit breaker."""
 INTERRUPT_S = 2.0
-"""Time that an interrupt keeps trying; a call that hangs longer ends with the process."""
+"""Time limit of an interrupt; a call that hangs longer ends with the process."""
 INSIST_EVERY_S = 0.05
 STOPPING = "the daemon is stopping, and asks no model any more"
 WAITED_FOR = "somebody waits for it, so no model was asked"
@@ -42,11 +42,11 @@ class CountingSummarizer(Protocol):
 
     @property
     def sentences(self) -> tuple[int, int]:
-        """Sentences that a small model wrote, and how many of them were kept."""
+        """Numbers of questions to a small model, and of its sentences that were kept."""
         ...
 
     def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
-        """Summarize. Raises `SummarizerFailed`, or `ModelUnavailable` where a retry is useless."""
+        """Summarize. Raises `SummarizerFailed`, or `ModelUnavailable` if a retry is useless."""
         ...
 
 
@@ -63,7 +63,7 @@ class CircuitBreaker:
 
     @property
     def until(self) -> datetime | None:
-        """Time from which the model may be asked again; None where it may be now."""
+        """Time from which the model may be asked again; None if it may be asked now."""
         if self._opened is None:
             return None
         now, until = self._clock.now(), self._opened + self._cool_down
@@ -71,17 +71,15 @@ class CircuitBreaker:
         return until if self._opened <= now < until else None
 
     def record_success(self) -> bool:
-        """Record an accepted summary; return whether that ends a failure."""
+        """Record an accepted summary; return True if that ends a failure."""
         ended = self._opened is not None
         self.why, self._opened, self._cool_down, self._rejected = "", None, COOL_DOWN, 0
         return ended
 
     def record_rejection(self, why: str) -> bool:
-        """Record a rejected answer; return whether that opens the breaker."""
+        """Record a rejected answer; return True if that opens the breaker."""
         self._rejected += 1
-        if (
-            self._rejected < REJECTED_IN_A_ROW_MAX
-        ):  # and it answers, whatever was before
+        if self._rejected < REJECTED_IN_A_ROW_MAX:  # the model does answer
             self.why, self._opened, self._cool_down = "", None, COOL_DOWN
             return False
         self.record_failure(
@@ -97,7 +95,7 @@ class CircuitBreaker:
 
 
 class FallbackSummarizer(Summarizer):
-    """Summarizer that asks the model, and the fallback where the model fails.
+    """Summarizer that asks the model, and the fallback if the model fails.
 
     A failure of the model opens the breaker; so do several rejected answers in a row. A slow
     model gets `cycle_budget_s` of each cycle. Every summary of the fallback gives its reason.
@@ -121,9 +119,9 @@ class FallbackSummarizer(Summarizer):
         self._fallbacks = 0
         self._cycle_budget_s = cycle_budget_s
         self._used_up = ""
-        """Reason, while a cycle continues without the model that used up its time."""
+        """Reason while a cycle continues without the model because its time is used up."""
         self._spent_s = 0.0
-        """Time that the model took of the cycle so far, in all its steps."""
+        """Time of the model in the present cycle."""
         self._stopping = False
         self._idle = threading.Event()
         self._idle.set()
@@ -131,14 +129,14 @@ class FallbackSummarizer(Summarizer):
     def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
         """Return the model's summary, or the fallback's with the reason."""
         if reason := self._reason_to_skip(spent_s=0):
-            return self._by_rule(memories, reason)
+            return self._with_reason(self._fallback.summarize(memories), reason)
         accepted = self._primary.accepted
         try:
             summary = self._ask(memories)
         except Exception as error:  # noqa: BLE001 whatever the model does, the group is summarized
             # A stop of the daemon is no failure of the model.
             reason = STOPPING if self._stopping else self._record_failure(error)
-            return self._by_rule(memories, reason)
+            return self._with_reason(self._fallback.summarize(memories), reason)
         # A group too short for the model is no success of it.
         if self._primary.accepted > accepted and self._breaker.record_success():
             log.info("model_back", model=self.name)
@@ -149,13 +147,14 @@ class FallbackSummarizer(Summarizer):
     ) -> Iterator[tuple[K, Summary | Exception]]:
         """Yield the summaries of a cycle, which `release_workers` ends.
 
-        Once the model is out, the rest goes to the fallback, which may work in parallel.
+        Once the model fails, the other groups go to the fallback, which may work in parallel.
         """
         rest = iter(groups)
         for done, (key, memories) in enumerate(rest):
             if reason := self._reason_to_skip(self._spent_s):
                 others = chain([(key, memories)], rest)
-                yield from self._each_by_rule(others, reason, expected=expected - done)
+                left = expected - done
+                yield from self._fall_back(others, reason, expected=left)
                 return
             began = time.monotonic()
             outcome = self.outcome(memories)
@@ -192,7 +191,7 @@ class FallbackSummarizer(Summarizer):
         )
 
     def rule_based(self) -> Summarizer:
-        return _RuleBased(self)
+        return _FallbackOnly(self)
 
     def interrupt(self) -> None:
         self._stopping = True
@@ -214,14 +213,14 @@ class FallbackSummarizer(Summarizer):
         self._model.close()
         self._fallback.close()
 
-    def by_rule_each(
+    def summarize_by_rule(
         self, groups: Iterable[tuple[K, Sequence[MemoryRecord]]], *, expected: int
     ) -> Iterator[tuple[K, Summary | Exception]]:
         """Summarize all groups by the fallback, because a caller waits."""
         reason = STOPPING if self._stopping else WAITED_FOR
-        return self._each_by_rule(groups, reason, expected=expected)
+        return self._fall_back(groups, reason, expected=expected)
 
-    def _each_by_rule(
+    def _fall_back(
         self,
         groups: Iterable[tuple[K, Sequence[MemoryRecord]]],
         reason: str,
@@ -235,7 +234,7 @@ class FallbackSummarizer(Summarizer):
                 yield key, self._with_reason(outcome, reason)
 
     def _reason_to_skip(self, spent_s: float) -> str:
-        """Return the reason not to ask the model; empty where it is asked."""
+        """Return the reason not to ask the model, or an empty text."""
         if self._stopping:
             return STOPPING
         if self._breaker.until:
@@ -253,9 +252,7 @@ class FallbackSummarizer(Summarizer):
     def _ask(self, memories: Sequence[MemoryRecord]) -> Summary:
         self._idle.clear()
         try:
-            if (
-                self._stopping
-            ):  # said before `_idle` could tell that there is something to end
+            if self._stopping:  # `interrupt` may have seen nothing to end
                 raise ModelUnavailable(STOPPING)
             return self._primary.summarize(memories)
         finally:
@@ -264,9 +261,8 @@ class FallbackSummarizer(Summarizer):
     def _record_failure(self, error: Exception) -> str:
         """Record a failure; return the reason for the fallback."""
         why = reason_of(error)
-        if isinstance(error, SummarizerFailed) and not isinstance(
-            error, ModelUnavailable
-        ):
+        is_unavailable = isinstance(error, ModelUnavailable)
+        if isinstance(error, SummarizerFailed) and not is_unavailable:
             if not self._breaker.record_rejection(why):
                 return why
         else:
@@ -281,16 +277,13 @@ class FallbackSummarizer(Summarizer):
         )
         return self._breaker.why
 
-    def _by_rule(self, memories: Sequence[MemoryRecord], reason: str) -> Summary:
-        return self._with_reason(self._fallback.summarize(memories), reason)
-
     def _with_reason(self, summary: Summary, reason: str) -> Summary:
         self._fallbacks += 1
         return replace(summary, fallback_reason=reason)
 
 
-class _RuleBased(Summarizer):
-    """Fallback alone, for a caller that waits."""
+class _FallbackOnly(Summarizer):
+    """The fallback alone, for a caller that waits."""
 
     def __init__(self, chain: FallbackSummarizer) -> None:
         self.name = chain.name
@@ -306,4 +299,4 @@ class _RuleBased(Summarizer):
     def summarize_each(
         self, groups: Iterable[tuple[K, Sequence[MemoryRecord]]], *, expected: int
     ) -> Iterator[tuple[K, Summary | Exception]]:
-        yield from self._chain.by_rule_each(groups, expected=expected)
+        yield from self._chain.summarize_by_rule(groups, expected=expected)

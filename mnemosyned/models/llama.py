@@ -45,7 +45,7 @@ Ending = Literal["idle", "time_limit", "closed", "unusable", "died"]
 
 
 class Purpose(StrEnum):
-    """Use of a model; it must be asked nothing else."""
+    """The only use of a model."""
 
     TEXT = "text"
     """Count tokens and complete conversations."""
@@ -181,10 +181,9 @@ class LlamaModel(TextModel):
             child.end("unusable")
             child.join()
             if child.loaded is None:
-                closed = (
-                    child.ending == "closed"
-                )  # by us: that says nothing against the model
-                failure = SummarizerFailed if closed else ModelUnavailable
+                # Closed by us, the model may still be good.
+                is_closed = child.ending == "closed"
+                failure = SummarizerFailed if is_closed else ModelUnavailable
                 raise failure(self._why_ended(child))
             self._read(child.loaded)
         took_s = round(time.monotonic() - began, 3)
@@ -264,7 +263,7 @@ _FAILURE_TEXTS = {
 
 
 class _WorkerProcess:
-    """One process from its start to its end.
+    """The model's process, from its start to its end.
 
     The thread that starts it lives as long, because the system ends the process with that thread;
     it reads the replies, enforces the limits and reaps the process.
@@ -298,7 +297,7 @@ class _WorkerProcess:
         return self._process.pid
 
     def reserve(self, until: float) -> bool:
-        """Keep it from ending as idle, up to an instant; return False where it has ended."""
+        """Keep the process from ending as idle until an instant; return False if it has ended."""
         with self._guard:
             if self.ending or self._process.poll() is not None:
                 return False
@@ -306,12 +305,12 @@ class _WorkerProcess:
             return True
 
     def release(self) -> None:
-        """Mark it as idle from now on."""
+        """Mark the process as idle from now on."""
         with self._guard:
             self._busy, self._until = False, time.monotonic() + self._idle_s
 
     def ask(self, request: Load | CountTokens | Complete | Embed) -> Reply | None:
-        """Send a request; return the reply, or None where the process ended first."""
+        """Send a request; return the reply, or None if the process ended first."""
         if self._process.stdin is None:
             return None
         try:
@@ -358,18 +357,16 @@ class _WorkerProcess:
         ready.register(process.stdout, select.POLLIN)
         while True:
             if not ready.poll(TICK_S * 1000):
-                self._enforce_limits(process)
+                with self._guard:
+                    is_over = not self.ending and time.monotonic() >= self._until
+                    if is_over:
+                        self.ending = "time_limit" if self._busy else "idle"
+                if is_over:
+                    process.kill()
             elif (frame := read_frame(process.stdout)) is None:
                 return
             else:
                 self._replies.put(REPLIES.decode(frame))
-
-    def _enforce_limits(self, process: subprocess.Popen[bytes]) -> None:
-        with self._guard:
-            if self.ending or time.monotonic() < self._until:
-                return
-            self.ending = "time_limit" if self._busy else "idle"
-        process.kill()
 
 
 def _start_worker() -> subprocess.Popen[bytes]:
@@ -386,11 +383,11 @@ def _start_worker() -> subprocess.Popen[bytes]:
 
 PIECE_BYTES = 1 << 20
 FORM = "1"
-"""Version of how a vector is made from a text: a change re-embeds all memories."""
+"""Version of the embedding of a text; a change re-embeds all memories."""
 
 
 class LlamaEmbedder(Embedder):
-    """Embedding model in a GGUF file; the prefixes are those that its makers prescribe."""
+    """Embedding model in a GGUF file, with the prefixes that its makers prescribe."""
 
     def __init__(
         self,

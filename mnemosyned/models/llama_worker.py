@@ -21,15 +21,15 @@ from mnemosyned.models.frames import read_frame, write_frame
 
 ASSISTANT = "assistant"
 REPEAT_PENALTY = 1.1
-"""Penalty against repetition in an answer that goes on from an opening, which small models give."""
+"""Penalty against repetition in the continuation of an opening by a small model."""
 STOPS = ("\n", ". ", " I ", " I'", " me ", " my ", " we ", " our ", " us ")
-"""Such an answer is one sentence about others: it ends where it begins to speak as one of them."""
+"""Texts that end such a continuation: the end of a sentence, and the first person."""
 _LABEL = re.compile(r"(\d+(?:\.\d+)?)([KMB])")
 _SIZES = {"K": 1e3, "M": 1e6, "B": 1e9}
 TEMPLATE = "tokenizer.chat_template"
 
 
-def answer_of(
+def complete_conversation(
     llama: Any,  # noqa: ANN401 an optional package
     messages: Sequence[Mapping[str, str]],
     *,
@@ -37,7 +37,7 @@ def answer_of(
     temperature: float,
     seed: int,
 ) -> str:
-    """Return the answer; where the last message is the assistant's, what follows it."""
+    """Return the answer, or the continuation of a last message of the assistant."""
     opening = messages[-1]["content"] if messages[-1]["role"] == ASSISTANT else ""
     asked = [dict(message) for message in messages[: -1 if opening else None]]
     prompt = _prompt(llama, asked) if opening else ""
@@ -58,7 +58,7 @@ def answer_of(
 
 
 def _prompt(llama: Any, messages: Sequence[Mapping[str, str]]) -> str:  # noqa: ANN401
-    """Return a conversation by the file's own template; empty where it has none."""
+    """Return a conversation in the file's own template, or an empty text without one."""
     from llama_cpp.llama_chat_format import Jinja2ChatFormatter  # noqa: PLC0415 an extra
 
     template = llama.metadata.get(TEMPLATE)
@@ -73,8 +73,8 @@ def _prompt(llama: Any, messages: Sequence[Mapping[str, str]]) -> str:  # noqa: 
     return str(formatter(messages=messages).prompt).removeprefix(begin)
 
 
-def parameters_of(llama: Any) -> int:  # noqa: ANN401
-    """Return the number of weights of a model, by its label or as counted; 0 where unknown."""
+def count_parameters(llama: Any) -> int:  # noqa: ANN401
+    """Return the number of weights of a model by its label or by a count, 0 if unknown."""
     label = _LABEL.fullmatch(llama.metadata.get("general.size_label", ""))
     if label:
         return int(float(label[1]) * _SIZES[label[2]])
@@ -109,19 +109,19 @@ class Load(msgspec.Struct, frozen=True, tag=True):
     gpu_layers: int
     nice: int
     vocabulary_only: bool = False
-    """Load only what counting needs, a small part of the file."""
+    """Load only the vocabulary, to count tokens."""
     embedding: bool = False
-    """Load it to make vectors, and for nothing else."""
+    """Load the model only for vectors."""
 
 
 class CountTokens(msgspec.Struct, frozen=True, tag=True):
-    """Request for the number of tokens of a text."""
+    """Request to count the tokens of a text."""
 
     text: str
 
 
 class Complete(msgspec.Struct, frozen=True, tag=True):
-    """Request to complete a conversation; a last message of the assistant is gone on from."""
+    """Request to complete a conversation, or a begun last message of the assistant."""
 
     messages: list[dict[str, str]]
     max_tokens: int
@@ -176,22 +176,9 @@ class Engine:
 
     def __init__(self, llama_cpp: Any, load: Load) -> None:  # noqa: ANN401 an optional package
         window = COUNTING_TOKENS if load.vocabulary_only else _window(llama_cpp, load)
-        try:
-            self._llama = llama_cpp.Llama(
-                load.model_path,
-                vocab_only=load.vocabulary_only,
-                n_ctx=window,
-                n_threads=load.threads or None,
-                n_threads_batch=load.threads or None,
-                n_gpu_layers=load.gpu_layers,
-                seed=SEED,
-                verbose=False,
-            )
-        except ValueError as error:
-            no_context = "context" in str(error)
-            raise RequestFailed(
-                Failure.NO_MEMORY if no_context else Failure.DAMAGED
-            ) from error
+        self._llama = _open_model(
+            llama_cpp, load, vocab_only=load.vocabulary_only, n_ctx=window, seed=SEED
+        )
         self._control = _control_tokens(llama_cpp, self._llama)
 
     def answer(self, request: CountTokens | Complete | Embed) -> Reply:
@@ -213,7 +200,7 @@ class Engine:
     @property
     def parameters(self) -> int:
         """Number of weights."""
-        return parameters_of(self._llama)
+        return count_parameters(self._llama)
 
     def _complete(self, request: Complete) -> str:
         messages = [
@@ -221,7 +208,7 @@ class Engine:
             for message in request.messages
         ]
         try:
-            return answer_of(
+            return complete_conversation(
                 self._llama,
                 messages,
                 max_tokens=request.max_tokens,
@@ -236,46 +223,35 @@ class Engine:
             raise
 
     def _disarm(self, text: str) -> str:
-        """Split control tokens that a memory may quote, so that they are read as words."""
+        """Split control tokens in a memory, so that the model reads them as words."""
         return self._control.sub(lambda mark: f"{mark[0][0]} {mark[0][1:]}", text)
 
 
 class Encoder:
-    """Embedding model in llama.cpp; pooled by the mean where the file does not say how."""
+    """Embedding model in llama.cpp; the mean is the default pooling."""
 
     parameters = 0
 
     def __init__(self, llama_cpp: Any, load: Load) -> None:  # noqa: ANN401 an optional package
         self.context_tokens = min(_window(llama_cpp, load), EMBEDDING_TOKENS)
         unpooled = llama_cpp.LLAMA_POOLING_TYPE_NONE
-        self._llama = self._loaded(
-            llama_cpp, load, llama_cpp.LLAMA_POOLING_TYPE_UNSPECIFIED
-        )
+        pooling = llama_cpp.LLAMA_POOLING_TYPE_UNSPECIFIED
+        self._llama = self._open(llama_cpp, load, pooling)
         if self._llama.pooling_type() == unpooled:
             self._llama.close()
-            self._llama = self._loaded(
-                llama_cpp, load, llama_cpp.LLAMA_POOLING_TYPE_MEAN
-            )
+            pooling = llama_cpp.LLAMA_POOLING_TYPE_MEAN
+            self._llama = self._open(llama_cpp, load, pooling)
 
-    def _loaded(self, llama_cpp: Any, load: Load, pooling: int) -> Any:  # noqa: ANN401
-        try:
-            return llama_cpp.Llama(
-                load.model_path,
-                embedding=True,
-                pooling_type=pooling,
-                n_ctx=self.context_tokens,
-                n_batch=self.context_tokens,  # a text is read as a whole
-                n_ubatch=self.context_tokens,
-                n_threads=load.threads or None,
-                n_threads_batch=load.threads or None,
-                n_gpu_layers=load.gpu_layers,
-                verbose=False,
-            )
-        except ValueError as error:
-            no_context = "context" in str(error)
-            raise RequestFailed(
-                Failure.NO_MEMORY if no_context else Failure.DAMAGED
-            ) from error
+    def _open(self, llama_cpp: Any, load: Load, pooling: int) -> Any:  # noqa: ANN401
+        return _open_model(
+            llama_cpp,
+            load,
+            embedding=True,
+            pooling_type=pooling,
+            n_ctx=self.context_tokens,
+            n_batch=self.context_tokens,  # a text is read as a whole
+            n_ubatch=self.context_tokens,
+        )
 
     def answer(self, request: CountTokens | Complete | Embed) -> Reply:
         """Return a vector for each text, of as much of it as fits the window."""
@@ -291,6 +267,23 @@ class Encoder:
                 raise RequestFailed(Failure.OTHER, "no direction")
             vectors.append((vector / length).astype("<f2").tobytes())
         return Reply(vectors=vectors)
+
+
+def _open_model(llama_cpp: Any, load: Load, **options: Any) -> Any:  # noqa: ANN401
+    """Open the file with the options of the request. Raises `RequestFailed`."""
+    try:
+        return llama_cpp.Llama(
+            load.model_path,
+            n_threads=load.threads or None,
+            n_threads_batch=load.threads or None,
+            n_gpu_layers=load.gpu_layers,
+            verbose=False,
+            **options,
+        )
+    except ValueError as error:
+        no_context = "context" in str(error)
+        failure = Failure.NO_MEMORY if no_context else Failure.DAMAGED
+        raise RequestFailed(failure) from error
 
 
 def _window(llama_cpp: Any, load: Load) -> int:  # noqa: ANN401
@@ -338,7 +331,7 @@ def _metadata_int(facts: Mapping[str, str], name: str, otherwise: int) -> int:
 
 
 def _free_bytes() -> int | None:
-    """Return the free memory of the machine and its control groups; None where unknown."""
+    """Return the free memory of the machine and its control groups, None if unknown."""
     sizes = []
     with suppress(OSError, KeyError, ValueError):  # hidden from a hardened service
         lines = Path("/proc/meminfo").read_text().splitlines()

@@ -52,8 +52,8 @@ log = logger()
 class ParallelSummarizer(ExtractiveSummarizer):
     """Rule-based summarizer with worker processes for long cycles.
 
-    Workers start when a cycle is long, end with it, and run at low priority. Where they fail,
-    this process continues alone and repeats their groups in flight.
+    Workers start when a cycle is long, end with it, and run at low priority. If they fail, this
+    process continues alone and repeats their groups in flight.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class ParallelSummarizer(ExtractiveSummarizer):
         module = "mnemosyned.models.parallel_worker"
         self._command = [sys.executable, "-P", "-m", module, str(ratio), zone.key]
         self._present = present
-        """Whether requests are in flight; otherwise this process takes its share of the work."""
+        """True while requests are in flight; else this process takes its share of the work."""
         self._workers: list[_Worker] = []
         self._numbers = count()
 
@@ -75,16 +75,16 @@ class ParallelSummarizer(ExtractiveSummarizer):
         self, groups: Iterable[tuple[K, Sequence[MemoryRecord]]], *, expected: int
     ) -> Iterator[tuple[K, Summary | Exception]]:
         """Yield summaries as they are finished, each with its group's key."""
-        for key, outcome in self._each(groups, expected=expected, exact=False):
+        for key, outcome in self._digests(groups, expected=expected, exact=False):
             yield key, outcome.summary if isinstance(outcome, Digest) else outcome
 
     def digest_each(
         self, groups: Iterable[tuple[K, Sequence[MemoryRecord]]], *, expected: int
     ) -> Iterator[tuple[K, Digest | Exception]]:
-        """Yield digests likewise: summaries with exact values, which are half of the work."""
-        return self._each(groups, expected=expected, exact=True)
+        """Yield digests, with their exact values, as `summarize_each` yields summaries."""
+        return self._digests(groups, expected=expected, exact=True)
 
-    def _each(
+    def _digests(
         self,
         groups: Iterable[tuple[K, Sequence[MemoryRecord]]],
         *,
@@ -105,18 +105,19 @@ class ParallelSummarizer(ExtractiveSummarizer):
                 in_flight[number] = key, task
             else:
                 yield key, self.alone(memories, exact=exact)
-            yield from self._all_finished(in_flight, keep=IN_FLIGHT - 1)
+            yield from self._collect(in_flight, keep=IN_FLIGHT - 1)
         while in_flight:
-            yield from self._all_finished(in_flight, keep=0)
+            yield from self._collect(in_flight, keep=0)
             if in_flight:  # the last, whose turn would come last; its answer is ignored
                 key, task = in_flight.popitem()[1]
                 yield key, self.alone(task.memories, exact=exact)
 
-    def _all_finished(
+    def _collect(
         self, in_flight: _InFlight[K], *, keep: int
     ) -> Iterator[tuple[K, Digest | Exception]]:
+        """Yield the digests that workers finished; while requests are in flight, wait for all but `keep`."""
         for worker in self._workers:
-            yield from self._finished(worker, in_flight, keep=keep)
+            yield from self._collect_from(worker, in_flight, keep=keep)
 
     def alone(
         self, memories: Sequence[MemoryRecord], *, exact: bool
@@ -138,7 +139,7 @@ class ParallelSummarizer(ExtractiveSummarizer):
         self.release_workers()
 
     def _live_workers(self) -> list[_Worker]:
-        """Return the workers, at least one, without those that ended."""
+        """Return the running workers, at least one."""
         for gone in [worker for worker in self._workers if worker.gone]:
             self._workers.remove(gone)
             gone.close()
@@ -155,10 +156,9 @@ class ParallelSummarizer(ExtractiveSummarizer):
             workers.append(_Worker(self._command))
         return min(workers, key=lambda worker: (worker.gone, len(worker.in_flight)))
 
-    def _finished(
+    def _collect_from(
         self, worker: _Worker, in_flight: _InFlight[K], *, keep: int
     ) -> Iterator[tuple[K, Digest | Exception]]:
-        """Yield a worker's answers; while requests are in flight, wait until it has at most `keep` left."""
         ends = time.monotonic() + WORKER_WAIT_S
         while worker.in_flight:
             wait = len(worker.in_flight) > keep and self._present()
@@ -187,7 +187,7 @@ class ParallelSummarizer(ExtractiveSummarizer):
 
 
 class _Worker:
-    """Process that answers groups in order, until it ends."""
+    """Process that digests groups in order."""
 
     def __init__(self, command: list[str]) -> None:
         self.in_flight: deque[int] = deque()
@@ -195,7 +195,7 @@ class _Worker:
         self.gone = False
         self._heard = time.monotonic()
         """Time of the last answer, or of the first group in flight."""
-        # What it might print in a traceback could be a memory's text: it goes nowhere.
+        # A traceback could quote a memory: it goes nowhere.
         self._process = subprocess.Popen(  # noqa: S603 our own module, no words of a user
             command,
             stdin=subprocess.PIPE,
@@ -205,12 +205,12 @@ class _Worker:
         )
         self._answers: queue.SimpleQueue[DigestAnswer | None] = queue.SimpleQueue()
         self._reader = threading.Thread(
-            target=self._collect, name="summaries", daemon=True
+            target=self._read_answers, name="summaries", daemon=True
         )
         self._reader.start()
 
     def take(self, number: int, task: DigestTask) -> bool:
-        """Send a group; return False where it cannot be sent, or the process ended."""
+        """Send a group; return False if that fails or the process ended."""
         if self.gone or self._process.stdin is None:
             return False
         try:
@@ -220,7 +220,7 @@ class _Worker:
         try:
             write_frame(self._process.stdin, frame)
         except OSError:
-            self._lost()
+            self._give_up()
         else:
             if not self.in_flight:
                 self._heard = time.monotonic()
@@ -228,7 +228,7 @@ class _Worker:
         return not self.gone
 
     def answer(self, *, wait_s: float) -> DigestAnswer | None:
-        """Return the answer to the oldest group in flight; None where there is none yet, or ever."""
+        """Return the answer to the oldest group in flight, or None."""
         if self.gone:
             return None
         try:
@@ -239,11 +239,11 @@ class _Worker:
             )
         except queue.Empty:
             if time.monotonic() - self._heard > WORKER_TIMEOUT_S:
-                self._lost()
+                self._give_up()
             return None
         self._heard = time.monotonic()
         if answer is None:
-            self._lost()
+            self._give_up()
         return answer
 
     def close(self) -> None:
@@ -253,12 +253,10 @@ class _Worker:
         self._reader.join()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe:
-                with suppress(
-                    BrokenPipeError
-                ):  # what was not yet read went down with it
+                with suppress(BrokenPipeError):  # with unread data
                     pipe.close()
 
-    def _collect(self) -> None:
+    def _read_answers(self) -> None:
         while (
             self._process.stdout
             and (frame := read_frame(self._process.stdout)) is not None
@@ -266,7 +264,7 @@ class _Worker:
             self._answers.put(DIGEST_ANSWERS.decode(frame))
         self._answers.put(None)
 
-    def _lost(self) -> None:
+    def _give_up(self) -> None:
         self.gone = True
         self._process.kill()
         log.warning("worker_lost", pid=self._process.pid)

@@ -13,50 +13,50 @@ from mnemosyned.memory.engine_ports import Embedder, TextModel
 
 
 class _TurnTicket:
-    """A place in a queue."""
+    """A waiting call, with its model once the turn has come."""
 
     def __init__(self) -> None:
         self.model: TextModel | None = None
 
 
 class ModelTurns:
-    """Lends models to owners in turn: one call each, however many calls of another wait."""
+    """Lends models to owners in turn, one call each, whatever the length of their queues."""
 
     def __init__(self, models: Sequence[TextModel], *, wait_s: float) -> None:
-        """Each model takes one call at a time; a call waits `wait_s` at most."""
+        """A model takes one call at a time; a call waits at most `wait_s`."""
         self.models = tuple(models)
         self._wait_s = wait_s
         self._free = deque(models)
         self._queues: OrderedDict[int, deque[_TurnTicket]] = OrderedDict()
-        """Those that wait, by owner; the owner whose turn is next comes first."""
+        """Waiting calls by owner; the next owner comes first."""
         self._changed = threading.Condition()
         self._is_closed = False
 
     @contextmanager
-    def lent(self, owner: int) -> Iterator[TextModel]:
-        """Borrow a model for one call of an owner's.
+    def borrow(self, owner: int) -> Iterator[TextModel]:
+        """Borrow a model for one call of an owner.
 
-        Raises `SummarizerFailed` where its turn does not come in time.
+        Raises `SummarizerFailed` if the turn does not come in time.
         """
-        model = self._taken(owner)
+        model = self._acquire(owner)
         try:
             yield model
         finally:
             with self._changed:
-                self._hand_on(model)
+                self._release(model)
                 is_done = self._is_closed and model in self._free
             if is_done:
                 model.close()
 
     def close(self) -> None:
-        """End what runs for the models: at once, or when the calls that wait have ended."""
+        """Close the models: free ones at once, the others after the waiting calls."""
         with self._changed:
             self._is_closed = True
             free = list(self._free)
         for model in free:
             model.close()
 
-    def _taken(self, owner: int) -> TextModel:
+    def _acquire(self, owner: int) -> TextModel:
         ticket = _TurnTicket()
         ends = time.monotonic() + self._wait_s
         with self._changed:
@@ -65,7 +65,9 @@ class ModelTurns:
             self._queues.setdefault(owner, deque()).append(ticket)
             while ticket.model is None:
                 if (left := ends - time.monotonic()) <= 0:
-                    self._leave(owner, ticket)
+                    self._queues[owner].remove(ticket)
+                    if not self._queues[owner]:
+                        del self._queues[owner]
                     raise SummarizerFailed(
                         f"{self.models[0].name} was busy with other owners' memories "
                         f"for {self._wait_s:g} s"
@@ -73,8 +75,8 @@ class ModelTurns:
                 self._changed.wait(left)
             return ticket.model
 
-    def _hand_on(self, model: TextModel) -> None:
-        """Give a model to the owner whose turn it is, who then stands last."""
+    def _release(self, model: TextModel) -> None:
+        """Give a model to the next owner, who then moves to the end."""
         if not self._queues:
             self._free.append(model)
             return
@@ -83,12 +85,6 @@ class ModelTurns:
         if queue:
             self._queues[owner] = queue
         self._changed.notify_all()
-
-    def _leave(self, owner: int, ticket: _TurnTicket) -> None:
-        queue = self._queues[owner]
-        queue.remove(ticket)
-        if not queue:
-            del self._queues[owner]
 
 
 class OwnerModel(TextModel):
@@ -119,7 +115,7 @@ class OwnerModel(TextModel):
         max_tokens: int,
         temperature: float,
     ) -> str:
-        with self._turns.lent(self._owner) as model:
+        with self._turns.borrow(self._owner) as model:
             self._current = model
             try:
                 return model.complete(
@@ -135,10 +131,10 @@ class OwnerModel(TextModel):
 
 
 class SharedEmbedder(Embedder):
-    """An `Embedder` that takes one call at a time, in the order of their coming."""
+    """An `Embedder` that takes one call at a time, questions before memories."""
 
     def __init__(self, embedder: Embedder, *, wait_s: float) -> None:
-        """A call waits `wait_s` at most for its turn."""
+        """A call waits at most `wait_s`."""
         self.name = embedder.name
         self._embedder = embedder
         self._wait_s = wait_s
@@ -166,11 +162,15 @@ class SharedEmbedder(Embedder):
         ticket = object()
         with self._changed:
             queue.append(ticket)
-            came = self._changed.wait_for(
-                lambda: not self._is_busy and self._next() is ticket, self._wait_s
+            has_turn = self._changed.wait_for(
+                lambda: (
+                    not self._is_busy
+                    and (self._questions or self._memories)[0] is ticket
+                ),
+                self._wait_s,
             )
             queue.remove(ticket)
-            if not came:
+            if not has_turn:
                 self._changed.notify_all()
                 raise EmbedderFailed(
                     f"{self.name} was busy with other calls; try again later"
@@ -182,6 +182,3 @@ class SharedEmbedder(Embedder):
             with self._changed:
                 self._is_busy = False
                 self._changed.notify_all()
-
-    def _next(self) -> object:
-        return (self._questions or self._memories)[0]

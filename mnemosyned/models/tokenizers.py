@@ -1,7 +1,4 @@
-"""Token counters that read a vocabulary already on disk (tiktoken ranks.
-
-A `tokenizer.json`) or ask the language model; none fetches one.
-"""
+"""Token counters: a vocabulary on disk, or the language model; none is downloaded."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ log = logger()
 
 
 class ModelCounter:
-    """Counter that asks a model; once it fails, another counter takes over, with its own name."""
+    """Counter that asks a model; after a failure another counter takes over, with its name."""
 
     def __init__(self, model: TextModel, *, otherwise: TokenCounter) -> None:
         self._model = model
@@ -46,11 +43,8 @@ class ModelCounter:
         return self._otherwise.count(text)
 
 
-__all__ = ["ModelCounter", "open_counter"]
-
-
 def open_counter(vocabulary: Path) -> TokenCounter:
-    """The counter for a `tokenizer.json` or a `*.tiktoken` file. Raises `TokenizerUnusable`."""
+    """Return the counter for a `tokenizer.json` or `*.tiktoken` file. Raises `TokenizerUnusable`."""
     if vocabulary.suffix == ".tiktoken":
         return RanksCounter(vocabulary)
     if vocabulary.suffix == ".json":
@@ -61,7 +55,7 @@ def open_counter(vocabulary: Path) -> TokenCounter:
 
 
 class PackagedCounter:
-    """Counter of the model that the file came with, without the marks around a message."""
+    """Counter with a `tokenizer.json`, without the marks around a message."""
 
     def __init__(self, path: Path) -> None:
         """Read the file. Raises `TokenizerUnusable`."""
@@ -115,11 +109,10 @@ def _split_pattern(ranks: int) -> re.Pattern[str]:
 
 
 def _character_class(*categories: str) -> str:
-    """Return the characters of these Unicode categories, for a character class."""
-    of_them = [
+    """Return the characters of Unicode categories, for a character class."""
+    return "".join(
         chr(at) for at in range(ASTRAL) if unicodedata.category(chr(at)) in categories
-    ]
-    return "".join(of_them)
+    )
 
 
 class RanksCounter:
