@@ -27,7 +27,7 @@ from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.lease import SummarizerLease
-from mnemosyned.storage.sqlite import SqliteStore, open_store
+from mnemosyned.storage.sqlite.store import SqliteStore, open_store
 
 # A shell gives what it starts in the background an ignored SIGINT, which programs inherit.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

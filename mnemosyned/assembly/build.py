@@ -469,7 +469,7 @@ def _make_watcher(
 def _bound_caches() -> None:
     """Bound the page caches of SQLite."""
     # Loaded here: on a server there are none.
-    from mnemosyned.storage.sqlite import bound_caches  # noqa: PLC0415
+    from mnemosyned.storage.sqlite.connections import bound_caches  # noqa: PLC0415
 
     bound_caches(CACHE_BYTES_MAX)
 

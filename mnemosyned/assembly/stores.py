@@ -76,7 +76,7 @@ def open_store(
             yield cast("OpenStore", store)
         return
     # Loaded here, as below: one engine is used.
-    from mnemosyned.storage.sqlite import open_store as open_file  # noqa: PLC0415
+    from mnemosyned.storage.sqlite.store import open_store as open_file  # noqa: PLC0415
 
     with open_file(
         location.file, migrations=shipped("migrations"), socket=socket

@@ -42,7 +42,7 @@ from support.twins import service_over, twins
 from mnemosyned.paths import shipped
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.postgres.store import open_owned_stores
-from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.verbs.memories import BATCH_MAX, Recall, Remember, RememberMany
 
 QUESTIONS_USUAL, MEMORIES_USUAL, MEMORIES_OF_EACH = 2_000, 100_000, 1_000

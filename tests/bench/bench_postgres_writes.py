@@ -45,7 +45,7 @@ from mnemosyned.config import Config
 from mnemosyned.memory.engine_ports import Scope
 from mnemosyned.paths import shipped
 from mnemosyned.storage.postgres.store import open_owners, open_store
-from mnemosyned.storage.sqlite import open_store as open_file
+from mnemosyned.storage.sqlite.store import open_store as open_file
 from mnemosyned.verbs.memories import RememberMany
 from mnemosyned.verbs.upkeep import Sleep
 

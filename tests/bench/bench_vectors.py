@@ -27,7 +27,7 @@ from bench.report import OUTPUT, Report
 
 from mnemosyned.memory.engine_ports import VectorStore
 from mnemosyned.search.vectors.index import ExactVectors, VectorIndex
-from mnemosyned.storage.sqlite import open_store
+from mnemosyned.storage.sqlite.store import open_store
 
 WIDTH, OF_A_TOPIC = 384, 10
 """Topics grow in number as memories do."""

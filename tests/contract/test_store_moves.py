@@ -17,7 +17,7 @@ from mnemosyned.memory.exchange import AnyRecord, KeptVector, RecoverableRecord
 from mnemosyned.memory.forgetting import Grace
 from mnemosyned.service import move
 from mnemosyned.service.move import Moving, size_of
-from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.storage.sqlite.store import SqliteStore
 
 GRACE = Grace("call", NOON + timedelta(days=9_000))
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from mnemosyned.memory.capture import FolderTotals, WatchedFile
-from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.storage.sqlite.store import SqliteStore
 
 NOW = datetime(2026, 3, 16, 9, tzinfo=UTC)
 NOTE = WatchedFile(

@@ -6,7 +6,7 @@ import pytest
 from support.fakes import NOON, consolidate, memory, promotion, remember_batch
 
 from mnemosyned.search.query import Query
-from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.text.terms import terms
 
 TRIO = tuple(

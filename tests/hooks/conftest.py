@@ -8,7 +8,7 @@ from support.fakes import FakeClock
 from mnemosyned.agents.hooks.service import HookService
 from mnemosyned.config import SettingsInForce
 from mnemosyned.service.service import MemoryService
-from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.storage.sqlite.store import SqliteStore
 
 
 @pytest.fixture

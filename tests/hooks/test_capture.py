@@ -27,7 +27,7 @@ from mnemosyned.config import SettingsInForce
 from mnemosyned.errors import ShuttingDown
 from mnemosyned.importers.capture import CaptureLimits
 from mnemosyned.service.service import MemoryService
-from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.storage.sqlite.store import SqliteStore
 
 TALK = [
     claude_line("user", "Why is the cart empty?", uuid="u1"),

@@ -15,7 +15,7 @@ from support.agents import (
 
 from mnemosyned.agents.hooks.service import HookService
 from mnemosyned.service.service import MemoryService
-from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.verbs.retention import Forget
 
 TALK = [

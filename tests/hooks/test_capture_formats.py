@@ -25,7 +25,7 @@ from support.agents import (
 )
 
 from mnemosyned.agents.hooks.service import HookService
-from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.storage.sqlite.store import SqliteStore
 
 TALK = [
     claude_line("user", "Why is the cart empty?", uuid="u1"),

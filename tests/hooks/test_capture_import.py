@@ -22,7 +22,7 @@ from mnemosyned.agents.hooks.service import HookService
 from mnemosyned.importers.importer import START, ImportItem, Source
 from mnemosyned.importers.plan import recognize_format
 from mnemosyned.service.service import MemoryService
-from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.verbs.memories import RememberMany
 
 TALKS: dict[str, tuple[Callable[..., Agent], str, list[Json]]] = {

@@ -20,7 +20,7 @@ from mnemosyned.agents.hooks.service import HookService
 from mnemosyned.config import SettingsInForce
 from mnemosyned.memory.learning import LearningKind
 from mnemosyned.service.service import MemoryService
-from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.verbs.conversation import Learn
 from mnemosyned.verbs.memories import Remember
 from mnemosyned.verbs.retention import Forget

@@ -22,7 +22,8 @@ from mnemosyned.service.backup_files import NAME, forgotten_since
 from mnemosyned.service.backups import BackupKeeper
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.storage.sqlite import SqliteStore, copies
+from mnemosyned.storage.sqlite import copies
+from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.verbs.retention import Backup, Forget
 
 

@@ -45,7 +45,7 @@ from mnemosyned.sleep.lease import (
     ForegroundGate,
     SummarizerLease,
 )
-from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.verbs.upkeep import Sleep, Status
 
 

@@ -14,7 +14,7 @@ from mnemosyned.memory.consolidation import CycleReport
 from mnemosyned.memory.values import Episode, MemoryRecord, Tier
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.summary.extract import ExtractiveSummarizer
 from mnemosyned.verbs.conversation import Compact, Context
 from mnemosyned.verbs.memories import Expand, Get, Recall, Remember, RememberMany

@@ -10,7 +10,7 @@ from mnemosyned.memory.values import Acknowledged, Tier
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.verbs.memories import Remember, RememberMany
 from mnemosyned.verbs.upkeep import Sleep
 

@@ -20,7 +20,7 @@ from mnemosyned.models.summarizer import ModelSummarizer
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.summary.extract import ExtractiveSummarizer
 from mnemosyned.verbs.retention import Forget
 

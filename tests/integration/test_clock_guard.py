@@ -23,7 +23,7 @@ from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.verbs.memories import Recall, Remember
 from mnemosyned.verbs.retention import Prune
 from mnemosyned.verbs.upkeep import Sleep, Status

@@ -26,7 +26,7 @@ from mnemosyned.conversation.summary_message import is_summary
 from mnemosyned.errors import NotFound, ShuttingDown, StorageFailed
 from mnemosyned.memory.masking import SecretRule
 from mnemosyned.service.service import MemoryService
-from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.verbs.conversation import Learnings
 from mnemosyned.verbs.memories import Expand, Recall, Remember
 from mnemosyned.verbs.retention import Forget

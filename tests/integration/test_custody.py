@@ -18,7 +18,8 @@ from mnemosyned.errors import (
     StorageFailed,
 )
 from mnemosyned.paths import shipped
-from mnemosyned.storage.sqlite import SqliteStore, open_store, ownership
+from mnemosyned.storage.sqlite import ownership
+from mnemosyned.storage.sqlite.store import SqliteStore, open_store
 
 pytestmark = pytest.mark.sqlite
 

@@ -27,7 +27,7 @@ from mnemosyned.memory.values import Episode
 from mnemosyned.search.query import Query
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.text.terms import terms
 
 

@@ -17,7 +17,7 @@ from mnemosyned.memory.engine_ports import Summary
 from mnemosyned.memory.values import MemoryRecord, Tier
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.storage.sqlite.store import SqliteStore
 
 
 def sleep(cycle: SleepCycle, trigger: Trigger = Trigger.EXPLICIT) -> CycleReport:

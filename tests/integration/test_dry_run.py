@@ -14,7 +14,7 @@ from mnemosyned.memory.consolidation import CycleReport
 from mnemosyned.memory.ports import Draft
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.service.service import MemoryService
-from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.verbs.upkeep import Sleep
 
 MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)

@@ -15,7 +15,7 @@ from support.stores import run_cycle
 
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.verbs.memories import EditMemory, Get, Remember
 from mnemosyned.verbs.retention import Forget, Prune
 

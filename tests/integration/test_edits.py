@@ -24,7 +24,7 @@ from mnemosyned.memory.masking import SecretRule
 from mnemosyned.memory.values import Tier
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.verbs.conversation import Learnings
 from mnemosyned.verbs.memories import EditMemory, Expand, Get, Recall, Remember
 from mnemosyned.verbs.retention import Prune

@@ -25,7 +25,7 @@ from mnemosyned.memory.edit import MemoryEdit
 from mnemosyned.memory.values import Episode, MemoryRecord, Tier
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.verbs.memories import Edited, EditMemory, Get, Remember
 from mnemosyned.verbs.retention import Prune
 

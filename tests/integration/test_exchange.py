@@ -26,7 +26,7 @@ from mnemosyned.service.exchange import (
 )
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.verbs.exchange import Export
 from mnemosyned.verbs.listing import ListMemories
 from mnemosyned.verbs.memories import Expand, Get, Recall, Remember, RememberMany

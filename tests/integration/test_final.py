@@ -16,7 +16,7 @@ from mnemosyned.sleep import sleeper as final
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.lease import SummarizerLease
 from mnemosyned.sleep.sleeper import RULES_S, final_consolidation
-from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.storage.sqlite.store import SqliteStore
 
 DEADLINE_S = RULES_S + 240.0
 

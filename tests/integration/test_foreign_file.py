@@ -9,8 +9,8 @@ import pytest
 
 from mnemosyned.errors import StorageFailed
 from mnemosyned.paths import shipped
-from mnemosyned.storage.sqlite import open_store
 from mnemosyned.storage.sqlite.schema import APPLICATION_ID
+from mnemosyned.storage.sqlite.store import open_store
 
 
 def run(database: Path, *statements: str) -> None:

@@ -13,7 +13,7 @@ from mnemosyned.service import changes
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.verbs.retention import Forget
 
 UNIQUE = "Zqxjv48213Kwyz"

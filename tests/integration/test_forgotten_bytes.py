@@ -40,8 +40,8 @@ from mnemosyned.paths import shipped
 from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.storage.sqlite import SqliteStore, open_store
 from mnemosyned.storage.sqlite.copies import UNPURGED
+from mnemosyned.storage.sqlite.store import SqliteStore, open_store
 from mnemosyned.verbs.memories import Remember
 from mnemosyned.verbs.retention import Forget
 

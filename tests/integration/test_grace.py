@@ -21,7 +21,7 @@ from mnemosyned.memory.values import Tier
 from mnemosyned.service.intake import CHUNK
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.verbs.conversation import Learn, Learnings
 from mnemosyned.verbs.listing import ListMemories
 from mnemosyned.verbs.memories import EditMemory, Expand, Get, Recall, Remember

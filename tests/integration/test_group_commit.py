@@ -12,8 +12,8 @@ from support.fakes import memory, remember_batch
 
 from mnemosyned.errors import IdTaken, StorageFailed
 from mnemosyned.memory.consolidation import Selection
-from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.storage.sqlite.connections import open_writer
+from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.storage.sqlite.writer import COMMIT_SHARE_MAX, Writer
 
 THREADS = 16

@@ -14,7 +14,7 @@ from mnemosyned.conversation.learnings.selection import select_relevant
 from mnemosyned.errors import EmptyContent, NotFound, SecretRefused
 from mnemosyned.memory.learning import LearningKind
 from mnemosyned.service.service import MemoryService
-from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.text.token_counts import TokenEstimator
 from mnemosyned.verbs.conversation import EditLearning, Learn, Learnings, RemoveLearning
 from mnemosyned.verbs.memories import Remember, RememberMany

@@ -9,7 +9,7 @@ from support.fakes import memory, remember_batch, working_ids
 
 from mnemosyned import Memory
 from mnemosyned.paths import shipped
-from mnemosyned.storage.sqlite import open_store
+from mnemosyned.storage.sqlite.store import open_store
 
 HEADER, FRAME, PAGE = 32, 24, 4_096
 MEMORIES = 20

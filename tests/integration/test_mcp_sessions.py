@@ -12,7 +12,7 @@ from mnemosyned.agents.mcp.identity import AgentSessions, ClientIdentity
 from mnemosyned.agents.mcp.server import mcp_route
 from mnemosyned.memory.capture import AgentSession
 from mnemosyned.service.service import MemoryService
-from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.verbs.memories import Remember
 
 HOOKED = AgentSession(

@@ -18,7 +18,7 @@ from mnemosyned.search.bm25 import READ_CHARS_MAX
 from mnemosyned.search.query import Query, SearchCandidates
 from mnemosyned.search.ranking import rank
 from mnemosyned.search.weights import BM25_WEIGHTS, WEIGHTS, RankingWeights
-from mnemosyned.storage.sqlite import open_store
+from mnemosyned.storage.sqlite.store import open_store
 from mnemosyned.text.dates.questions import parse_times
 from mnemosyned.text.terms import terms
 

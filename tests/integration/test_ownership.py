@@ -7,8 +7,8 @@ import pytest
 
 from mnemosyned.errors import DatabaseInUse, StorageFailed
 from mnemosyned.paths import shipped
-from mnemosyned.storage.sqlite import open_store
 from mnemosyned.storage.sqlite.ownership import Owner, owned, owner_of
+from mnemosyned.storage.sqlite.store import open_store
 
 
 def test_a_free_file_has_no_owner(database: Path) -> None:

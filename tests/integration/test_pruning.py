@@ -19,7 +19,7 @@ from mnemosyned.memory.values import Tier
 from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.verbs.memories import Expand, Get, Recall, Remember
 from mnemosyned.verbs.retention import Forget, Prune, Restore
 

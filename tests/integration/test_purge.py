@@ -17,8 +17,8 @@ from mnemosyned import Memory as Library
 from mnemosyned.errors import StorageFailed
 from mnemosyned.paths import shipped
 from mnemosyned.service.service import MemoryService
-from mnemosyned.storage.sqlite import SqliteStore, open_store
 from mnemosyned.storage.sqlite.fulltext import DEPTH_MAX, DEPTH_UNSAFE
+from mnemosyned.storage.sqlite.store import SqliteStore, open_store
 from mnemosyned.verbs.memories import Recall
 from mnemosyned.verbs.retention import Forget
 from mnemosyned.verbs.upkeep import Sleep

@@ -13,7 +13,7 @@ from support.leftovers import NOT_PURGED, left_of
 from mnemosyned.errors import StorageFailed
 from mnemosyned.service.purging import Purger
 from mnemosyned.sleep.lease import BUSY_ANSWERS, ForegroundGate
-from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.storage.sqlite.store import SqliteStore
 
 
 class Slow:

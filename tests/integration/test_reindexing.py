@@ -12,8 +12,8 @@ from support.fakes import consolidate, memory, promotion, remember_batch
 
 from mnemosyned.memory.forgetting import ForgetFilter
 from mnemosyned.paths import shipped
-from mnemosyned.storage.sqlite import open_store
 from mnemosyned.storage.sqlite.fulltext import TEXTS
+from mnemosyned.storage.sqlite.store import open_store
 from mnemosyned.text.terms import grams, terms
 
 PLAIN = [
@@ -30,7 +30,7 @@ MIGRATIONS = shipped("migrations")
 _OPEN = """
 import os, signal, sys
 from pathlib import Path
-from mnemosyned.storage.sqlite import open_store
+from mnemosyned.storage.sqlite.store import open_store
 from mnemosyned.storage.sqlite import fulltext
 fulltext.REINDEXED_ROWS = 2
 step, left = fulltext._reindex, [int(sys.argv[2])]

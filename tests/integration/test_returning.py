@@ -19,7 +19,7 @@ from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.verbs.memories import Pin, Recall, Remember, Unpin
 from mnemosyned.verbs.retention import Forget, Prune, Restore
 from mnemosyned.verbs.upkeep import Sleep, Status, Undo

@@ -21,7 +21,7 @@ from mnemosyned.memory.values import Acknowledged, Episode
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.summary.extract import ExtractiveSummarizer
 from mnemosyned.text.details import DetailKind
 from mnemosyned.verbs.memories import Expand, Get, Recall, Remember, RememberMany

@@ -22,7 +22,7 @@ from mnemosyned.errors import StorageFailed
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.paths import shipped
 from mnemosyned.search.query import Query
-from mnemosyned.storage.sqlite import SqliteStore, open_store
+from mnemosyned.storage.sqlite.store import SqliteStore, open_store
 from mnemosyned.text.terms import terms
 
 pytestmark = pytest.mark.sqlite

@@ -25,7 +25,7 @@ from mnemosyned.sleep.context import HOLD, CycleRequest, CycleStop, CycleStopper
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.sleeper import BackgroundCycles
 from mnemosyned.sleep.triggers import Machine
-from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.verbs.upkeep import Sleep, Status
 
 WAIT_S = 10.0

@@ -7,7 +7,7 @@ from support.stores import TRIO, get_memory, run_cycle
 from mnemosyned.errors import BatchChanged, InvalidRequest, PartlyDone
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.verbs.listing import ListMemories
 from mnemosyned.verbs.memories import Pin, Recall, Remember, Tag, Untag
 from mnemosyned.verbs.retention import Forget

@@ -18,8 +18,8 @@ from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.intake import CHUNK
 from mnemosyned.service.service import MemoryService
 from mnemosyned.service.undo import UNDO_CHUNK
-from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.storage.sqlite.connections import open_writer
+from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.storage.sqlite.writer import Writer
 from mnemosyned.verbs.conversation import Learn, Learnings, RemoveLearning
 from mnemosyned.verbs.memories import Remember

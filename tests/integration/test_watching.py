@@ -46,7 +46,7 @@ from mnemosyned.sleep.triggers import (
     machine_now,
     on_battery,
 )
-from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.storage.sqlite.store import SqliteStore
 
 HOUR = timedelta(hours=1)
 FRESH = timedelta(minutes=10)

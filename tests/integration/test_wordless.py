@@ -21,7 +21,7 @@ from mnemosyned.conversation.archived import WORDLESS, as_message
 from mnemosyned.memory.values import MemoryRecord, content_hash
 from mnemosyned.paths import shipped
 from mnemosyned.service.service import MemoryService
-from mnemosyned.storage.sqlite import SqliteStore, open_store
+from mnemosyned.storage.sqlite.store import SqliteStore, open_store
 from mnemosyned.verbs.memories import Expand, Recall, Remember
 from mnemosyned.verbs.retention import Forget, Prune
 from mnemosyned.verbs.upkeep import Sleep, Undo

@@ -28,7 +28,7 @@ from mnemosyned.storage.postgres.postings import (
     occurrences_of_each,
 )
 from mnemosyned.storage.postgres.store import PostgresStore, open_store
-from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.verbs.memories import EditMemory, Recall, Remember, RememberMany
 from mnemosyned.verbs.retention import Forget, Prune, Restore
 from mnemosyned.verbs.upkeep import Sleep, Undo

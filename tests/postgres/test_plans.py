@@ -19,7 +19,7 @@ from mnemosyned.paths import shipped
 from mnemosyned.storage.postgres.insert import evict
 from mnemosyned.storage.postgres.session import Result, Session
 from mnemosyned.storage.postgres.store import open_store
-from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.verbs.listing import ListMemories
 from mnemosyned.verbs.memories import (
     BATCH_MAX,

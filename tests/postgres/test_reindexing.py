@@ -29,7 +29,7 @@ SLEPT = [memory("slept-1", "Anaさんが来ました"), memory("slept-2", "由An
 _OPEN = """
 import os, signal, sys
 from pathlib import Path
-from mnemosyned.storage.postgres import opening
+from mnemosyned.storage.postgres import store as opening
 from mnemosyned.storage.postgres.tables import reindexing
 reindexing.REINDEXED_ROWS = 2
 step, left = reindexing._index_next, [int(sys.argv[2])]

@@ -14,11 +14,11 @@ import psycopg
 import pytest
 
 import mnemosyned
-import mnemosyned.storage.postgres as package
+from mnemosyned.storage import common, postgres
 
 pytestmark = pytest.mark.postgres
 ROOT = Path(mnemosyned.__file__).parents[1]
-FOLDER = Path(package.__path__[0])
+FOLDERS = [Path(package.__path__[0]) for package in (common, postgres)]
 STATEMENT = re.compile(r"\b(SELECT|INSERT INTO|UPDATE|DELETE FROM)\b")
 REFERENCE = re.compile(
     r"\b(FROM|JOIN|INTO|UPDATE|USING)\s+(?:ONLY\s+)?\"?([a-z_]+|\{\w+\}\w*)\"?"
@@ -26,20 +26,20 @@ REFERENCE = re.compile(
 )
 DEPTH_MAX = 3
 ABOUT_ALL = {
-    "tables/reindexing.py": ("AND (owner, seq) > (%s, %s)",),
-    "stores/owners.py": (
+    "postgres/schema.py": ("AND (owner, seq) > (%s, %s)",),
+    "postgres/owners.py": (
         "SELECT owner FROM owner WHERE name = %(name)s",
         "FROM owner AS o ORDER BY o.name",
         "GROUP BY owner",
+        "SELECT EXISTS (SELECT 1 FROM owner WHERE owner <>",
     ),
-    "database/rewriting.py": ("FROM scrub_due GROUP BY owner",),
-    "stores/server.py": ("SELECT EXISTS (SELECT 1 FROM owner WHERE owner <>",),
+    "postgres/purge.py": ("FROM scrub_due GROUP BY owner",),
 }
 """What is asked of all owners: by whoever runs the server, and by an upgrade of their rows."""
 
 
 def sources() -> Iterator[tuple[Path, ModuleType]]:
-    for path in sorted(FOLDER.rglob("*.py")):
+    for path in sorted(path for folder in FOLDERS for path in folder.rglob("*.py")):
         name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
         yield path, import_module(name)
 
@@ -134,7 +134,7 @@ def test_every_statement_names_the_owner_of_every_table(dsn: str) -> None:
     assert "memory_index" in tables
     checked, wrong = 0, []
     for path, module in sources():
-        name = str(path.relative_to(FOLDER))
+        name = f"{path.parent.name}/{path.name}"
         for line, text in texts(path, module):
             if not STATEMENT.search(text) or not REFERENCE.search(text):
                 continue
@@ -188,7 +188,7 @@ OF_NOTHING = re.compile(
 def test_every_statement_can_be_handed_to_the_node_of_its_owner() -> None:
     checked, wrong = 0, []
     for path, module in sources():
-        name = str(path.relative_to(FOLDER))
+        name = f"{path.parent.name}/{path.name}"
         for line, text in texts(path, module):
             if not STATEMENT.search(text) or not REFERENCE.search(text):
                 continue

@@ -11,7 +11,7 @@ from typing import Any
 
 from mnemosyned.agents.hooks.service import Envelope, HookService
 from mnemosyned.memory.values import MemoryRecord
-from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.storage.sqlite.store import SqliteStore
 
 Json = dict[str, Any]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mnemosyned.paths import shipped
-from mnemosyned.storage.sqlite import SqliteStore, open_store
+from mnemosyned.storage.sqlite.store import SqliteStore, open_store
 
 if TYPE_CHECKING:
     from support.postgres import Server

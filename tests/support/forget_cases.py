@@ -18,7 +18,7 @@ from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.verbs.memories import Pin, Remember
 from mnemosyned.verbs.retention import Forget, Prune, Restore
 from mnemosyned.verbs.upkeep import Undo

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from support.fakes import files_containing
 
-from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.storage.sqlite.store import SqliteStore
 
 if TYPE_CHECKING:
     from mnemosyned.storage.postgres.store import PostgresStore

@@ -11,7 +11,7 @@ from mnemosyned.memory.consolidation import CycleReport, Trigger
 from mnemosyned.memory.values import Episode, MemoryRecord
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.storage.sqlite.store import SqliteStore
 
 MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
 HOUR = timedelta(hours=1)

@@ -6,7 +6,7 @@ import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.storage.sqlite.store import SqliteStore
 
 if TYPE_CHECKING:
     from mnemosyned.storage.postgres.store import PostgresStore

@@ -10,7 +10,7 @@ from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.service import MemoryService, ServiceParts
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.sleeper import Sleeper
-from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.storage.sqlite.store import SqliteStore
 
 
 def database_file(store: SqliteStore) -> Path | None:

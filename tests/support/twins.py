@@ -21,7 +21,7 @@ from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.lease import SummarizerLease
-from mnemosyned.storage.sqlite import SqliteStore, open_store
+from mnemosyned.storage.sqlite.store import SqliteStore, open_store
 from mnemosyned.summary.extract import ExtractiveSummarizer
 from mnemosyned.verbs.memories import BATCH_MAX, Recall, Remember, RememberMany
 from mnemosyned.verbs.upkeep import Sleep

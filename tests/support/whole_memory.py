@@ -14,7 +14,7 @@ from mnemosyned.memory.capture import AgentCall, AgentSession, WatchedFile
 from mnemosyned.memory.clock import Sighting
 from mnemosyned.memory.forgetting import Grace
 from mnemosyned.paths import shipped
-from mnemosyned.storage.sqlite import open_store
+from mnemosyned.storage.sqlite.store import open_store
 
 CALL = "call-1"
 FORGOTTEN = ("new-code", "d012-0", "d010-1")

@@ -14,7 +14,7 @@ from mnemosyned.search.vectors.indexer import VectorIndexer
 from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.storage.sqlite.store import SqliteStore
 
 
 @pytest.fixture

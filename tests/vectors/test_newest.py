@@ -8,7 +8,7 @@ from support.vectors import ROUNDING, WIDTH, cosine, nearest, pack
 
 from mnemosyned.search.vectors import index as module
 from mnemosyned.search.vectors.index import NewestVectors
-from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.storage.sqlite.store import SqliteStore
 
 pytestmark = pytest.mark.numpy
 COUNT = 25

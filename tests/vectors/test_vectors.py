@@ -21,7 +21,7 @@ from mnemosyned.errors import EmbedderFailed, ModelUnavailable
 from mnemosyned.memory.ports import Draft
 from mnemosyned.memory.values import EmbedderState
 from mnemosyned.service.service import MemoryService
-from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.verbs.memories import EditMemory, Recall, Remember
 from mnemosyned.verbs.retention import Forget, Prune
 from mnemosyned.verbs.upkeep import Sleep, Status

@@ -13,7 +13,7 @@ from support.vector_service import (
 )
 
 from mnemosyned.search.vectors import indexer as module
-from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.verbs.memories import Recall
 from mnemosyned.verbs.retention import Forget, Restore
 from mnemosyned.verbs.upkeep import Sleep, Status, Undo

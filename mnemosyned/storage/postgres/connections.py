@@ -16,7 +16,7 @@ from typing import TypeAlias, TypeVar
 import psycopg
 
 from mnemosyned.errors import DatabaseUnreachable, MemoryBusy, StorageFailed
-from mnemosyned.storage.postgres.session import Row
+from mnemosyned.storage.common.session import Row
 
 NOTHING_KEPT = "nothing of this request was kept"
 NOT_ANSWERED = "the question was not answered"

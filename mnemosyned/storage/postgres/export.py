@@ -1,4 +1,4 @@
-"""Records of an export and of a move, read from one snapshot; moved records stored again."""
+"""Memories, vectors and recoverable memories of an owner as records of an export and of a move."""
 
 from __future__ import annotations
 
@@ -9,38 +9,27 @@ from typing import Any
 
 import msgspec
 
-from mnemosyned.memory.capture import AgentSession, WatchedFile
-from mnemosyned.memory.clock import Sighting
 from mnemosyned.memory.exchange import (
-    ExportedCompaction,
     ExportedMemory,
     ExportedRevision,
     ExportedSupersession,
-    ExportFilter,
-    FollowedFolder,
-    ForgottenCapture,
-    HookActivity,
     KeptVector,
     MovedRecord,
     Outcome,
     Record,
     RecoverableRecord,
 )
-from mnemosyned.memory.restore import Exporting
-from mnemosyned.memory.rows import (
-    ACTIVITY_COLUMNS,
-    FILE_COLUMNS,
-    LEARNING_COLUMNS,
-    LOG_FIELDS,
-    SESSION_COLUMNS,
-    exported_episode_from,
-    file_from,
-    hook_activity_from,
-    learning_from,
-    log_entry_from,
-    session_from,
-)
 from mnemosyned.memory.values import MemoryRecord
+from mnemosyned.storage.common.exchange import (
+    EXPORTED_EPISODE,
+    CommonExporting,
+    export_condition,
+    surroundings,
+)
+from mnemosyned.storage.common.grace import INSERT_FORGOTTEN
+from mnemosyned.storage.common.rows import exported_episode_from
+from mnemosyned.storage.common.session import Row
+from mnemosyned.storage.common.surroundings import saved_sighting
 from mnemosyned.storage.postgres.grace import (
     KEPT_FIELDS,
     Kept,
@@ -48,26 +37,9 @@ from mnemosyned.storage.postgres.grace import (
     decode_kept,
 )
 from mnemosyned.storage.postgres.memories import values_of
-from mnemosyned.storage.postgres.rows import storable, take_numbers, utc
-from mnemosyned.storage.postgres.session import Row, Session
-from mnemosyned.storage.postgres.surroundings import (
-    INSERT_FILE,
-    file_values,
-    keep_sighting,
-    kept_sighting,
-)
+from mnemosyned.storage.postgres.session import Session
 
-_EPISODE = (
-    "e.id, e.seq, e.session_id, e.source, e.level, e.content, e.item_count, e.covers_from, "
-    "e.covers_until, e.summarizer, e.created_at, e.period_from, e.index_terms, e.stale, "
-    "EXISTS (SELECT 1 FROM emptied_episode AS w "
-    "WHERE w.owner = %(owner)s AND w.episode_seq = e.seq)"
-)
 _ORIGINALS = "(SELECT count(*) FROM placed AS p WHERE p.owner = %(owner)s AND p.episode_seq = e.seq)"
-_BELOW = (
-    "(SELECT array_agg(c.id ORDER BY c.seq) FROM episode AS c "
-    "WHERE c.owner = %(owner)s AND c.parent_id = e.id)"
-)
 _TAGS = (
     "(SELECT array_agg(t.name ORDER BY t.name) FROM tag AS t "
     "WHERE t.owner = %(owner)s AND t.memory_seq = m.seq)"
@@ -124,33 +96,14 @@ _SUPERSESSIONS = (
     "ORDER BY NOT m.works, NOT n.works, m.seq"
 )
 """Those in working memory first."""
-_COMPACTIONS = (
-    "SELECT c.id, c.session_id, c.source, c.policy, c.text_hash, c.created_at, "
-    "(SELECT array_agg(p.part ORDER BY p.position) FROM compacted AS p "
-    "WHERE p.owner = %(owner)s AND p.compaction = c.id) "
-    "FROM compaction AS c WHERE c.owner = %(owner)s ORDER BY c.created_at, c.id"
-)
-
-
 _DECODER = msgspec.json.Decoder(list[tuple[datetime, str | None, int, str]])
 
 
-class PostgresExporting(Exporting):
+class PostgresExporting(CommonExporting):
     """The records of one snapshot."""
 
-    def __init__(self, session: Session, chosen: ExportFilter) -> None:
-        self._session = session
-        super().__init__(chosen)
-        self._values: dict[str, object] = {
-            "sessions": list(chosen.sessions),
-            "sources": list(chosen.sources),
-            "tags": list(chosen.tags),
-            "since": chosen.since and utc(chosen.since),
-            "until": chosen.until and utc(chosen.until),
-        }
-
     def expected(self) -> dict[str, int]:
-        where = _condition(self._chosen, "m")
+        where = export_condition(self._chosen, "m")
         memories = self._session.scalar(
             f"SELECT count(*) FROM memory AS m WHERE m.owner = %(owner)s AND {where}",
             **self._values,
@@ -160,25 +113,22 @@ class PostgresExporting(Exporting):
         )
         return {"memory": memories, "episode": episodes}
 
-    def _rows(self, statement: str) -> Iterator[Row]:
-        return self._session.stream(statement, **self._values)
-
     def _memories(
         self, keys: str, where: str = "true", *, order: str
     ) -> Iterator[ExportedMemory]:
-        rows = self._rows(_AT_KEYS.format(keys=keys, where=where, order=order))
+        rows = self._stream(_AT_KEYS.format(keys=keys, where=where, order=order))
         return map(_memory, rows)
 
     def episodes(self) -> Iterator[Record]:
         whole = "e.level = 0"
         if not self._chosen.is_whole:
-            others = _ORIGINALS_NOT.format(_condition(self._chosen, "o"))
+            others = _ORIGINALS_NOT.format(export_condition(self._chosen, "o"))
             whole += f" AND NOT {others}"
         # Two streams in the same order, so that an episode costs no round trip.
         keys = _ARCHIVED.format(episodes=whole, order="e.seq, p.seq")
         originals = self._memories(keys, order="k.episode_seq, k.seq")
-        episodes = self._rows(
-            f"SELECT {_EPISODE}, {_ORIGINALS} FROM episode AS e "
+        episodes = self._stream(
+            f"SELECT {EXPORTED_EPISODE}, {_ORIGINALS} FROM episode AS e "
             f"WHERE e.owner = %(owner)s AND {whole} ORDER BY e.seq"
         )
         for *row, count in episodes:
@@ -186,92 +136,19 @@ class PostgresExporting(Exporting):
             yield from islice(originals, count)
 
     def loose_originals(self) -> Iterator[Record]:
-        others = _ORIGINALS_NOT.format(_condition(self._chosen, "o"))
+        others = _ORIGINALS_NOT.format(export_condition(self._chosen, "o"))
         keys = _ARCHIVED.format(episodes=others, order="p.seq")
-        where = f"{_condition(self._chosen, 'm')} AND m.content != ''"
+        where = f"{export_condition(self._chosen, 'm')} AND m.content != ''"
         yield from self._memories(keys, where, order="k.seq")
 
     def working(self) -> Iterator[Record]:
-        where = _condition(self._chosen, "m")
+        where = export_condition(self._chosen, "m")
         yield from self._memories(_WORKING, where, order="k.seq")
 
-    def rollups(self) -> Iterator[Record]:
-        rows = self._rows(
-            f"SELECT {_EPISODE}, {_BELOW} FROM episode AS e "
-            "WHERE e.owner = %(owner)s AND e.level > 0 "
-            "AND (%(since)s::timestamptz IS NULL OR e.covers_until >= %(since)s) "
-            "AND (%(until)s::timestamptz IS NULL OR e.covers_from < %(until)s) "
-            "ORDER BY e.level, e.seq"
-        )
-        for *row, below in rows:
-            yield exported_episode_from(tuple(row), summary_of=tuple(below or ()))
-
     def supersessions(self) -> Iterator[Record]:
-        where = _condition(self._chosen, "m")
-        for memory, newer in self._rows(_SUPERSESSIONS.format(where)):
+        where = export_condition(self._chosen, "m")
+        for memory, newer in self._stream(_SUPERSESSIONS.format(where)):
             yield ExportedSupersession(memory=memory, superseded_by=newer)
-
-    def learnings(self) -> Iterator[Record]:
-        rows = self._rows(
-            f"SELECT {LEARNING_COLUMNS} FROM learning AS l WHERE l.owner = %(owner)s "
-            f"AND {_condition(self._chosen, 'l')} ORDER BY l.seq"
-        )
-        yield from map(learning_from, rows)
-
-    def log(self) -> Iterator[Record]:
-        rows = self._rows(
-            f"SELECT {LOG_FIELDS} FROM consolidation_log AS g WHERE g.owner = %(owner)s "
-            f"AND {_condition(self._chosen, 'g')} ORDER BY g.id"
-        )
-        yield from map(log_entry_from, rows)
-
-    def compactions(self) -> Iterator[Record]:
-        for row in self._rows(_COMPACTIONS):
-            id, session, source, policy, text_hash, created_at, parts = row
-            yield ExportedCompaction(
-                id=id,
-                session=session,
-                source=source,
-                policy=policy,
-                text_hash=text_hash,
-                created_at=created_at,
-                parts=tuple(parts or ()),
-            )
-
-    def agent_sessions(self) -> Iterator[AgentSession]:
-        rows = self._rows(
-            f"SELECT {SESSION_COLUMNS} FROM agent_session "
-            "WHERE owner = %(owner)s ORDER BY session_id"
-        )
-        return map(session_from, rows)
-
-    def forgotten(self) -> Iterator[Record]:
-        for (id,) in self._rows(
-            "SELECT id FROM agent_forgotten WHERE owner = %(owner)s ORDER BY id"
-        ):
-            yield ForgottenCapture(id=id)
-
-
-def _condition(chosen: ExportFilter, alias: str) -> str:
-    """Return the condition that holds for what was chosen."""
-    clauses: list[str] = ["true"]
-    for column, name, wanted in (
-        ("session_id", "sessions", chosen.sessions),
-        ("source", "sources", chosen.sources),
-    ):
-        if wanted:
-            text = f"coalesce({alias}.{column}, '') = ANY(%({name})s::text[])"
-            clauses.append(text)
-    if chosen.tags:
-        clauses.append(
-            "EXISTS (SELECT 1 FROM tag AS t WHERE t.owner = %(owner)s "
-            f"AND t.memory_seq = {alias}.seq AND t.name = ANY(%(tags)s::text[]) OFFSET 0)"
-        )
-    if chosen.since:
-        clauses.append(f"{alias}.created_at >= %(since)s::timestamptz")
-    if chosen.until:
-        clauses.append(f"{alias}.created_at < %(until)s::timestamptz")
-    return " AND ".join(clauses)
 
 
 def _memory(row: Row) -> ExportedMemory:
@@ -317,18 +194,11 @@ def _revisions(text: str) -> Iterator[ExportedRevision]:
         )
 
 
-_READ = (
-    "SELECT id, call, final_at, data FROM forgotten WHERE owner = %(owner)s ORDER BY id"
-)
-_INSERT = (
-    "INSERT INTO forgotten (owner, id, call, final_at, data) "
-    "VALUES (%(owner)s, %(id)s, %(call)s, %(final_at)s, %(data)s) ON CONFLICT DO NOTHING"
-)
-
-
 def recoverable_records(session: Session) -> Iterator[RecoverableRecord]:
     """Read all that can be put back."""
-    for id, call, final_at, data in session.stream(_READ):
+    for id, call, final_at, data in session.stream(
+        "SELECT id, call, final_at, data FROM forgotten WHERE owner = %(owner)s ORDER BY id"
+    ):
         kept = decode_kept(data)
         yield RecoverableRecord(
             id=id,
@@ -361,10 +231,10 @@ def restore_recoverable(session: Session, record: RecoverableRecord) -> bool:
             for revision in memory.revisions
         ]
     inserted = session.execute(
-        _INSERT,
+        f"{INSERT_FORGOTTEN} DO NOTHING",
         id=record.id,
         call=record.call,
-        final_at=utc(record.final_at),
+        final_at=record.final_at,
         data=msgspec.json.encode(kept).decode(),
     )
     return bool(inserted.rowcount)
@@ -404,12 +274,6 @@ _VECTORS = (
     "JOIN memory AS n ON n.owner = v.owner AND n.seq = v.memory_seq "
     "WHERE v.owner = %(owner)s ORDER BY v.memory_seq"
 )
-_INSERT_ACTIVITY = (
-    f"INSERT INTO agent_activity (owner, {ACTIVITY_COLUMNS}) VALUES (%(owner)s, %(client)s, "
-    "%(event)s, %(calls)s, %(stored)s, %(characters)s, %(failures)s, %(total_ms)s, "
-    "%(slowest_ms)s, %(called_at)s, %(stored_at)s, %(informed_at)s, %(failed_at)s, "
-    "%(failure)s) ON CONFLICT DO NOTHING"
-)
 _INSERT_MODEL = (
     "INSERT INTO embedding_model (owner, number, name, digest) "
     "SELECT o.owner, (SELECT coalesce(max(m.number), 0) + 1 FROM embedding_model AS m "
@@ -425,72 +289,13 @@ _INSERT_VECTOR = (
 
 
 def moved_records(session: Session) -> Iterator[MovedRecord]:
-    """Read all of it, each record as it is asked for."""
+    """Read what a move carries besides an export, each record as it is asked for."""
     yield from recoverable_records(session)
-    rows = session.stream(
-        "SELECT path, added_at FROM watched_folder WHERE owner = %(owner)s ORDER BY path"
-    )
-    for path, added_at in rows:
-        yield FollowedFolder(path=path, added_at=added_at)
-    rows = session.stream(
-        f"SELECT {FILE_COLUMNS} FROM watched_file WHERE owner = %(owner)s ORDER BY path"
-    )
-    yield from map(file_from, rows)
-    yield from _activity(session)
+    yield from surroundings(session)
     for id, model, digest, vector in session.stream(_VECTORS):
         yield KeptVector(memory=id, model=model, digest=digest, vector=bytes(vector))
-    if sighting := kept_sighting(session):
+    if sighting := saved_sighting(session):
         yield sighting
-
-
-def _activity(session: Session) -> Iterator[HookActivity]:
-    rows = session.stream(
-        f"SELECT {ACTIVITY_COLUMNS} FROM agent_activity "
-        "WHERE owner = %(owner)s ORDER BY client, event"
-    )
-    return map(hook_activity_from, rows)
-
-
-# ------------------------------------------------------------------ back again
-
-
-def _folder(session: Session, folder: FollowedFolder) -> Outcome:
-    inserted = session.execute(
-        "INSERT INTO watched_folder (owner, path, added_at) "
-        "VALUES (%(owner)s, %(path)s, %(added_at)s) ON CONFLICT DO NOTHING",
-        path=folder.path,
-        added_at=utc(folder.added_at),
-    )
-    return bool(inserted.rowcount)
-
-
-def _file(session: Session, state: WatchedFile) -> Outcome:
-    inserted = session.execute(
-        f"{INSERT_FILE} ON CONFLICT DO NOTHING", **file_values(state)
-    )
-    return bool(inserted.rowcount)
-
-
-def _hook_activity(session: Session, activity: HookActivity) -> Outcome:
-    moments = {
-        name: moment and utc(moment)
-        for name in ("called_at", "stored_at", "informed_at", "failed_at")
-        for moment in [getattr(activity, name)]
-    }
-    inserted = session.execute(
-        _INSERT_ACTIVITY,
-        client=storable(activity.client),
-        event=storable(activity.event),
-        calls=activity.calls,
-        stored=activity.stored,
-        characters=activity.characters,
-        failures=activity.failures,
-        total_ms=activity.total_ms,
-        slowest_ms=activity.slowest_ms,
-        failure=storable(activity.failure),
-        **moments,
-    )
-    return bool(inserted.rowcount)
 
 
 def _vector(session: Session, vector: KeptVector) -> Outcome:
@@ -501,7 +306,7 @@ def _vector(session: Session, vector: KeptVector) -> Outcome:
     )
     if known is None:
         session.execute(_INSERT_MODEL, name=vector.model, digest=vector.digest)
-    (version,) = take_numbers(session, "record", 1)
+    version = session.new_number()
     inserted = session.execute(
         _INSERT_VECTOR,
         version=version,
@@ -512,19 +317,8 @@ def _vector(session: Session, vector: KeptVector) -> Outcome:
     return bool(inserted.rowcount)
 
 
-def _sighting(session: Session, sighting: Sighting) -> Outcome:
-    if kept_sighting(session):
-        return False
-    keep_sighting(session, sighting)
-    return True
-
-
 MOVED: Mapping[type[Any], Callable[[Session, Any], Outcome]] = {
     RecoverableRecord: restore_recoverable,
-    FollowedFolder: _folder,
-    WatchedFile: _file,
-    HookActivity: _hook_activity,
     KeptVector: _vector,
-    Sighting: _sighting,
 }
-"""How each kind is stored."""
+"""Store a record of each kind that a move alone carries."""

@@ -12,6 +12,10 @@ from mnemosyned.memory.forgetting import ForgetFilter, Grace, Newest, Removal, n
 from mnemosyned.memory.intake import is_made_of_source, keys_of_forgotten
 from mnemosyned.memory.ports import DeletionStore
 from mnemosyned.memory.values import Tier, content_hash
+from mnemosyned.storage.common.episodes import BELOW, invalidate
+from mnemosyned.storage.common.learnings import remove_learnings, remove_learnings_of
+from mnemosyned.storage.common.session import Row, reads, writes
+from mnemosyned.storage.common.state import request_purge
 from mnemosyned.storage.postgres import purge
 from mnemosyned.storage.postgres.filters import (
     Condition,
@@ -28,13 +32,10 @@ from mnemosyned.storage.postgres.fulltext import (
     phrase_hashes,
 )
 from mnemosyned.storage.postgres.grace import keep_learnings, keep_memories
-from mnemosyned.storage.postgres.learnings import remove_known, remove_of_memories
-from mnemosyned.storage.postgres.memories import BELOW, leave_secrets, values_of
-from mnemosyned.storage.postgres.pool import Transactional, reads, writes
-from mnemosyned.storage.postgres.purge import request_purge
-from mnemosyned.storage.postgres.rows import OF_IDS, add_to_totals, note_rewording
-from mnemosyned.storage.postgres.session import Row, Session
-from mnemosyned.storage.postgres.state import has_pruned, invalidate
+from mnemosyned.storage.postgres.memories import leave_secrets, values_of
+from mnemosyned.storage.postgres.pool import PostgresPart
+from mnemosyned.storage.postgres.rows import OF_IDS
+from mnemosyned.storage.postgres.session import Session
 from mnemosyned.text.stems import accent_variants
 from mnemosyned.text.terms import Terms, glued_words, grams
 
@@ -253,7 +254,7 @@ _ALIVE = (
 )
 
 
-class PostgresDeletion(Transactional, DeletionStore):
+class PostgresDeletion(PostgresPart, DeletionStore):
     """A `DeletionStore` of one owner in PostgreSQL."""
 
     @reads
@@ -313,7 +314,7 @@ class PostgresDeletion(Transactional, DeletionStore):
         if grace:
             keep_memories(session, [memory.seq for memory in found], grace)
         known = [memory.id for memory in found]
-        unlearned = remove_of_memories(session, known)
+        unlearned = remove_learnings_of(session, known)
         _leave_keys(session, known)
         in_force, rewritten = _in_force_again(session, found)
         _leave_state(session, [memory.seq for memory in found])
@@ -341,7 +342,7 @@ class PostgresDeletion(Transactional, DeletionStore):
     ) -> Removal:
         if grace:
             keep_learnings(session, ids, grace)
-        removal = Removal(learnings=remove_known(session, ids))
+        removal = Removal(learnings=remove_learnings(session, ids))
         if removal.learnings and not grace:
             request_purge(session)
         return removal
@@ -496,7 +497,7 @@ def _in_force_again(
     episodes = {episode for _, episode in rows if episode is not None}
     return (
         frozenset(id for id, _ in rows),
-        {episode for episode in episodes if not has_pruned(session, episode)},
+        {episode for episode in episodes if not session.has_pruned(episode)},
     )
 
 
@@ -519,14 +520,14 @@ def _delete(session: Session, found: Sequence[_Found]) -> None:
         "DELETE FROM memory WHERE owner = %(owner)s AND seq = ANY(%(seqs)s::bigint[])",
         seqs=[memory.seq for memory in found],
     )
-    note_rewording(session)
+    session.note_rewording()
     for tier in (Tier.WORKING, Tier.ARCHIVE):
         sizes = [
             memory.characters
             for memory in found
             if (memory.episode is None) is (tier is Tier.WORKING)
         ]
-        add_to_totals(session, tier, count=-len(sizes), characters=-sum(sizes))
+        session.add_to_totals(tier, count=-len(sizes), characters=-sum(sizes))
 
 
 def _pruned_losing_summary(session: Session, leaving: dict[int, int]) -> int:

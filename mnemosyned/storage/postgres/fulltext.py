@@ -1,13 +1,13 @@
 """The index terms of a text, hashed for one owner, with FTS5's tables of characters.
 
-A term is the stem that SQLite's index has too, so that both engines find the same. It is hashed
-with the owner: postings are never shared between owners, which keeps a question's cost a matter
-of one owner's memories, and no word stands in an index.
+A term is the stem that SQLite's index has too, so that both engines find the same. It is hashed with
+the owner: postings are never shared between owners, which keeps a question's cost a matter of one
+owner's memories, and no word stands in an index.
 
 The tables are frozen, as an index outlives the Unicode tables of a Python: these are FTS5's own
 (`unicode61`), which do not change either. A test compares every character with FTS5. Numbers are
-hexadecimal: `41-5a+20` says that each from 41 to 5a folds to the one 20 further, and `/2` that
-every second one does.
+hexadecimal: `41-5a+20` says that each from 41 to 5a folds to the one 20 further, and `/2` that every
+second one does.
 """
 
 from __future__ import annotations

@@ -8,30 +8,20 @@ from typing import Any
 
 import msgspec
 
-from mnemosyned.memory.forgetting import Grace, Recoverable
+from mnemosyned.memory.forgetting import Grace
 from mnemosyned.memory.intake import keys_of_forgotten
 from mnemosyned.memory.learning import Learning
-from mnemosyned.memory.ports import GraceStore
-from mnemosyned.memory.rows import LEARNING_COLUMNS, learning_from
 from mnemosyned.memory.values import MemoryRecord, content_hash
+from mnemosyned.storage.common.episodes import invalidate
+from mnemosyned.storage.common.grace import LEARNING, REPLACE_FORGOTTEN, CommonGrace
+from mnemosyned.storage.common.learnings import LearningRows, learnings_where
+from mnemosyned.storage.common.session import writes
+from mnemosyned.storage.common.state import INSERT_REVISION
 from mnemosyned.storage.postgres.insert import insert_again, insert_new, newest_number
-from mnemosyned.storage.postgres.learnings import Keeper
 from mnemosyned.storage.postgres.memories import memories_at
-from mnemosyned.storage.postgres.pool import Transactional, reads, writes
-from mnemosyned.storage.postgres.purge import request_purge
-from mnemosyned.storage.postgres.rows import take_numbers, utc
+from mnemosyned.storage.postgres.pool import PostgresPart
 from mnemosyned.storage.postgres.session import Session
-from mnemosyned.storage.postgres.state import has_pruned, invalidate
 
-LEARNING = "learning"
-_INSERT = (
-    "INSERT INTO forgotten (owner, id, call, final_at, data) "
-    "SELECT o.owner, r.id, %(call)s, %(final_at)s, r.data FROM owner AS o "
-    "CROSS JOIN unnest(%(ids)s::text[], %(data)s::text[]) AS r (id, data) "
-    "WHERE o.owner = %(owner)s "
-    "ON CONFLICT (owner, id) DO UPDATE SET call = excluded.call, "
-    "final_at = excluded.final_at, data = excluded.data"
-)
 _RESTORE_STATE = (
     "INSERT INTO memory_state (owner, memory_seq, superseded_at, superseded_by) "
     "VALUES (%(owner)s, %(seq)s, %(moment)s, (SELECT m.seq FROM memory AS m "
@@ -84,9 +74,9 @@ def keep_memories(session: Session, seqs: Sequence[int], grace: Grace) -> None:
     _keep_links(session, kept)
     _keep_revisions(session, kept)
     by_id = {memory.id: kept[seq] for seq, memory in memories.items()}
-    for learning in _learnings(session, "memory_id", list(by_id)):
+    for learning in learnings_where(session, "memory_id", list(by_id)):
         by_id[learning.memory or ""].learnings.append(learning)
-    _insert(session, grace, by_id)
+    _store(session, grace, by_id)
 
 
 def _keep_links(session: Session, kept: Mapping[int, Kept]) -> None:
@@ -116,67 +106,29 @@ def _keep_revisions(session: Session, kept: Mapping[int, Kept]) -> None:
 
 def keep_learnings(session: Session, ids: Sequence[str], grace: Grace) -> None:
     """Keep learnings that are about to be deleted by themselves."""
-    _insert(
+    _store(
         session,
         grace,
         {
             f"{LEARNING}:{learning.id}": Kept(learnings=[learning])
-            for learning in _learnings(session, "id", ids)
+            for learning in learnings_where(session, "id", ids)
         },
     )
 
 
-def _learnings(session: Session, column: str, values: Sequence[str]) -> list[Learning]:
-    rows = session.execute(
-        f"SELECT {LEARNING_COLUMNS} FROM learning WHERE owner = %(owner)s "
-        f"AND {column} = ANY(%(values)s::text[]) ORDER BY seq",
-        values=list(values),
+def _store(session: Session, grace: Grace, kept: Mapping[str, Kept]) -> None:
+    session.execute_many(
+        REPLACE_FORGOTTEN,
+        [
+            {
+                "id": key,
+                "call": grace.call,
+                "final_at": grace.final_at,
+                "data": msgspec.json.encode(each).decode(),
+            }
+            for key, each in kept.items()
+        ],
     )
-    return list(map(learning_from, rows))
-
-
-def _insert(session: Session, grace: Grace, kept: Mapping[str, Kept]) -> None:
-    if kept:
-        session.execute(
-            _INSERT,
-            call=grace.call,
-            final_at=utc(grace.final_at),
-            ids=list(kept),
-            data=[msgspec.json.encode(each).decode() for each in kept.values()],
-        )
-
-
-def put_back(session: Session, keys: Sequence[str]) -> list[tuple[str, int]]:
-    """Put memories and learnings back; returns the ids and positions of memories.
-
-    What has the id of a memory that was remembered since stays forgotten.
-    """
-    keeper = Keeper(session)
-    returned: list[tuple[str, int]] = []
-    for key in keys:
-        data = session.scalar(
-            "SELECT data FROM forgotten WHERE owner = %(owner)s AND id = %(key)s",
-            key=key,
-        )
-        kept = decode_kept(data) if data else Kept()
-        if kept.memory:
-            if _is_taken(session, "id", key):
-                continue
-            returned.append((key, _put_back(session, kept)))
-        for learning in kept.learnings:
-            keeper.keep(learning)
-        session.execute(
-            "DELETE FROM forgotten WHERE owner = %(owner)s AND id = %(key)s", key=key
-        )
-    # What superseded one of them may be gone: then it holds again.
-    session.execute(
-        "UPDATE memory_state AS s SET superseded_at = NULL, superseded_by = NULL "
-        "WHERE s.owner = %(owner)s AND s.memory_seq = ANY(%(seqs)s::bigint[]) "
-        "AND s.superseded_at IS NOT NULL AND NOT EXISTS (SELECT 1 FROM memory AS m "
-        "WHERE m.owner = %(owner)s AND m.seq = s.superseded_by)",
-        seqs=[seq for _, seq in returned],
-    )
-    return returned
 
 
 def _is_taken(session: Session, column: str, value: str | int) -> bool:
@@ -199,11 +151,9 @@ def _put_back(session: Session, kept: Kept) -> int:
     else:
         seq = kept.seq
         insert_again(session, memory, seq)
-    numbers = take_numbers(session, "record", len(kept.revisions))
+    numbers = session.take_numbers("record", len(kept.revisions))
     session.execute_many(
-        "INSERT INTO revision "
-        "(owner, seq, memory_seq, changed_at, content, content_hash, fields) VALUES "
-        "(%(owner)s, %(number)s, %(seq)s, %(changed_at)s, %(content)s, %(hash)s, %(fields)s)",
+        INSERT_REVISION,
         [
             {
                 "number": number,
@@ -220,7 +170,7 @@ def _put_back(session: Session, kept: Kept) -> int:
         session.execute(
             _RESTORE_STATE,
             seq=seq,
-            moment=utc(memory.superseded_at),
+            moment=memory.superseded_at,
             newer=kept.superseded_by,
         )
     rows = session.execute(
@@ -232,10 +182,10 @@ def _put_back(session: Session, kept: Kept) -> int:
         "RETURNING p.episode_seq",
         seq=seq,
         older=kept.supersedes,
-        moment=utc(memory.created_at),
+        moment=memory.created_at,
     )
     episodes = {episode for (episode,) in rows if episode is not None}
-    invalidate(session, [each for each in episodes if not has_pruned(session, each)])
+    invalidate(session, [each for each in episodes if not session.has_pruned(each)])
     before = (revision.content_hash for revision in kept.revisions)
     hashes = [content_hash(memory.content), *before]
     session.execute(
@@ -246,55 +196,39 @@ def _put_back(session: Session, kept: Kept) -> int:
     return seq
 
 
-class PostgresGrace(Transactional, GraceStore):
+class PostgresGrace(PostgresPart, CommonGrace):
     """The `GraceStore` of one owner in PostgreSQL."""
-
-    @reads
-    def kept(
-        self,
-        session: Session,
-        ids: Sequence[str] = (),
-        *,
-        before: datetime | None = None,
-    ) -> list[str]:
-        rows = session.execute(
-            "SELECT id FROM forgotten WHERE owner = %(owner)s "
-            "AND (id = ANY(%(ids)s::text[]) OR call = ANY(%(ids)s::text[]) "
-            "OR final_at <= %(before)s::timestamptz) ORDER BY id",
-            ids=list(ids),
-            before=utc(before) if before else None,
-        )
-        return [id for (id,) in rows]
 
     @writes
     def put_back(self, session: Session, keys: Sequence[str]) -> list[tuple[str, int]]:
-        return put_back(session, keys)
+        """Put memories and learnings back; returns the ids and positions of memories.
 
-    @writes
-    def finish(self, session: Session, keys: Sequence[str]) -> int:
-        deleted = session.execute(
-            "DELETE FROM forgotten "
-            "WHERE owner = %(owner)s AND id = ANY(%(keys)s::text[])",
-            keys=list(keys),
-        ).rowcount
-        if deleted:
-            request_purge(session)
-        return deleted
-
-    @reads
-    def recoverable(self, session: Session) -> Recoverable:
-        row = session.execute(
-            "SELECT count(*) FILTER (WHERE NOT starts_with(id, %(learning)s)), "
-            "min(final_at) FROM forgotten WHERE owner = %(owner)s",
-            learning=f"{LEARNING}:",
-        ).fetchone()
-        return Recoverable(*row) if row else Recoverable()
-
-    @reads
-    def is_recoverable(self, session: Session, id: str) -> datetime | None:
-        final_at: datetime | None = session.scalar(
-            "SELECT min(final_at) FROM forgotten "
-            "WHERE owner = %(owner)s AND (id = %(id)s OR call = %(id)s)",
-            id=id,
+        What has the id of a memory that was remembered since stays forgotten.
+        """
+        keeper = LearningRows(session)
+        returned: list[tuple[str, int]] = []
+        for key in keys:
+            data = session.scalar(
+                "SELECT data FROM forgotten WHERE owner = %(owner)s AND id = %(key)s",
+                key=key,
+            )
+            kept = decode_kept(data) if data else Kept()
+            if kept.memory:
+                if _is_taken(session, "id", key):
+                    continue
+                returned.append((key, _put_back(session, kept)))
+            for learning in kept.learnings:
+                keeper.keep(learning)
+            session.execute(
+                "DELETE FROM forgotten WHERE owner = %(owner)s AND id = %(key)s",
+                key=key,
+            )
+        # What superseded one of them may be gone: then it holds again.
+        session.execute(
+            "UPDATE memory_state AS s SET superseded_at = NULL, superseded_by = NULL "
+            "WHERE s.owner = %(owner)s AND s.memory_seq = ANY(%(seqs)s::bigint[]) "
+            "AND s.superseded_at IS NOT NULL AND NOT EXISTS (SELECT 1 FROM memory AS m "
+            "WHERE m.owner = %(owner)s AND m.seq = s.superseded_by)",
+            seqs=[seq for _, seq in returned],
         )
-        return final_at
+        return returned

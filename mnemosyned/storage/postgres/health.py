@@ -9,8 +9,9 @@ from contextlib import suppress
 import psycopg
 
 from mnemosyned.errors import ConfigInvalid
+from mnemosyned.storage.common.session import Row
 from mnemosyned.storage.postgres.connections import connected_once
-from mnemosyned.storage.postgres.session import Row, Session
+from mnemosyned.storage.postgres.session import Session
 
 IDS_USED_MAX = 1_500_000_000
 """Transactions since the oldest that is not frozen; at two billion the server stops."""

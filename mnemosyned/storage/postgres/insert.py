@@ -13,38 +13,29 @@ from mnemosyned.fairness import give_way
 from mnemosyned.memory.edit import HISTORY_MAX
 from mnemosyned.memory.intake import Intake, Known
 from mnemosyned.memory.ports import Draft, RecordStore, Remembered
-from mnemosyned.memory.rows import EPISODE_COLUMNS, episode_from
 from mnemosyned.memory.values import Episode, MemoryRecord, Tier
-from mnemosyned.storage.postgres.learnings import Keeper
+from mnemosyned.storage.common.episodes import BELOW
+from mnemosyned.storage.common.learnings import LearningRows
+from mnemosyned.storage.common.rows import EPISODE_COLUMNS, episode_from
+from mnemosyned.storage.common.session import reads
+from mnemosyned.storage.common.state import add_tags, set_state, supersede, was_said
 from mnemosyned.storage.postgres.memories import (
-    BELOW,
     by_memory,
     episode_at,
     memories_at,
     memory_with,
     written,
 )
-from mnemosyned.storage.postgres.pool import Transactional, reads
+from mnemosyned.storage.postgres.pool import PostgresPart
 from mnemosyned.storage.postgres.rows import (
     MEMORY_FIELDS,
     MEMORY_TABLES,
     OF_IDS,
     WORKING_TABLES,
-    add_to_totals,
     memory_from,
     memory_values,
-    note_rewording,
-    totals,
-    utc,
 )
 from mnemosyned.storage.postgres.session import Session
-from mnemosyned.storage.postgres.state import (
-    add_tags,
-    position_of,
-    set_state,
-    supersede,
-    was_said,
-)
 from mnemosyned.text.details import Detail
 
 _ARRAYS = {
@@ -178,9 +169,9 @@ class PostgresIntake(Intake):
         return int(before) + self._session.numbered
 
 
-def _keeper(session: Session) -> Keeper:
+def _keeper(session: Session) -> LearningRows:
     session.lock()
-    return Keeper(session)
+    return LearningRows(session)
 
 
 def insert_new(session: Session, memories: Sequence[MemoryRecord]) -> None:
@@ -207,12 +198,12 @@ def insert_new(session: Session, memories: Sequence[MemoryRecord]) -> None:
 
 def insert_again(session: Session, memory: MemoryRecord, seq: int) -> None:
     """Insert a memory into working memory under the number that it had before."""
-    note_rewording(session)
+    session.note_rewording()
     values = columns([memory_values(memory, session.owner)])
     session.execute(INSERT_MEMORIES, seq=[seq], **values)
     session.execute(INSERT_FRESH, seq=[seq], created_at=values["created_at"])
     characters = len(memory.content)
-    add_to_totals(session, Tier.WORKING, count=1, characters=characters)
+    session.add_to_totals(Tier.WORKING, count=1, characters=characters)
     _describe(session, [memory], [seq])
 
 
@@ -228,7 +219,7 @@ def _describe(
     """Insert the tags and the validity of memories."""
     for seq, memory in zip(seqs, memories, strict=True):
         if memory.valid_until:
-            set_state(session, seq, "valid_until", utc(memory.valid_until))
+            set_state(session, seq, "valid_until", memory.valid_until)
         if memory.tags:
             add_tags(session, seq, memory.tags)
 
@@ -293,8 +284,8 @@ def evict(
         )
         session.grown += len(evicted)
     count, characters = len(evicted), sum(size for _, _, size in evicted)
-    add_to_totals(session, Tier.WORKING, count=-count, characters=-characters)
-    add_to_totals(session, Tier.ARCHIVE, count=count, characters=characters)
+    session.add_to_totals(Tier.WORKING, count=-count, characters=-characters)
+    session.add_to_totals(Tier.ARCHIVE, count=count, characters=characters)
     return count
 
 
@@ -318,15 +309,15 @@ def _returned(
         times = [created_at for _, created_at, _ in rows]
         session.execute(INSERT_FRESH, seq=seqs, created_at=times)
     characters = sum(size for _, _, size in rows)
-    add_to_totals(session, Tier.ARCHIVE, count=-len(seqs), characters=-characters)
-    add_to_totals(session, Tier.WORKING, count=len(seqs), characters=characters)
+    session.add_to_totals(Tier.ARCHIVE, count=-len(seqs), characters=-characters)
+    session.add_to_totals(Tier.WORKING, count=len(seqs), characters=characters)
     return seqs
 
 
 THOSE_WITH_IDS = f"WHERE m.owner = %(owner)s AND {OF_IDS} ORDER BY m.created_at, m.seq"
 
 
-class PostgresRecords(Transactional, RecordStore):
+class PostgresRecords(PostgresPart, RecordStore):
     """A `RecordStore` of one owner in PostgreSQL."""
 
     def remember(self, drafts: Sequence[Draft]) -> Remembered:
@@ -385,12 +376,12 @@ class PostgresRecords(Transactional, RecordStore):
 
     @reads
     def working_count(self, session: Session) -> int:
-        count, _ = totals(session)[Tier.WORKING]
+        count, _ = session.totals()[Tier.WORKING]
         return count
 
     @reads
     def history(self, session: Session, id: str) -> list[MemoryRecord]:
-        position = position_of(session, id)
+        position = session.position_of(id)
         older: list[MemoryRecord] = []
         waiting: Sequence[int] = [position[0]] if position else []
         while waiting and len(older) < HISTORY_MAX:

@@ -28,6 +28,7 @@ from mnemosyned.memory.listing import (
 )
 from mnemosyned.memory.ports import ListStore
 from mnemosyned.memory.values import Tier
+from mnemosyned.storage.common.session import reads
 from mnemosyned.storage.postgres.filters import (
     Condition,
     among,
@@ -39,7 +40,7 @@ from mnemosyned.storage.postgres.filters import (
 )
 from mnemosyned.storage.postgres.fulltext import phrase_hashes
 from mnemosyned.storage.postgres.memories import episode_at, memories_at
-from mnemosyned.storage.postgres.pool import Transactional, reads
+from mnemosyned.storage.postgres.pool import PostgresPart
 from mnemosyned.storage.postgres.rows import utc
 from mnemosyned.storage.postgres.session import Session
 
@@ -372,7 +373,7 @@ _COUNT_SINCE = (
 )
 
 
-class PostgresLists(Transactional, ListStore):
+class PostgresLists(PostgresPart, ListStore):
     """A `ListStore` of one owner in PostgreSQL."""
 
     @reads

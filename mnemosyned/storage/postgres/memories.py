@@ -6,26 +6,21 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
-from mnemosyned.memory.exchange import ExportedEpisode
 from mnemosyned.memory.periods import distinct
-from mnemosyned.memory.rows import EPISODE_COLUMNS, detail_from, episode_from
-from mnemosyned.memory.values import Episode, MemoryRecord, Tier
+from mnemosyned.memory.values import Episode, MemoryRecord
+from mnemosyned.storage.common.episodes import BELOW
+from mnemosyned.storage.common.rows import EPISODE_COLUMNS, detail_from, episode_from
+from mnemosyned.storage.common.session import Row
 from mnemosyned.storage.postgres.rows import (
     MEMORY_FIELDS,
     MEMORY_TABLES,
-    OF_ID,
-    add_to_totals,
-    episode_values,
     memory_from,
-    note_rewording,
-    pass_number,
-    take_numbers,
 )
-from mnemosyned.storage.postgres.session import Row, Session, Statement
+from mnemosyned.storage.postgres.session import OF_ID, Session, Statement
 from mnemosyned.text.details import Detail, DetailKind
 
 _KINDS = tuple(DetailKind)
@@ -138,62 +133,6 @@ def _text(pairs: Iterable[tuple[str, str]]) -> str | None:
     """Kinds and values as JSON, in order; None for none."""
     items = [item for kind, value in sorted(pairs) for item in (_NUMBERS[kind], value)]
     return msgspec.json.encode(items).decode() if items else None
-
-
-BELOW = """
-    WITH RECURSIVE below (id, seq) AS (
-        SELECT id, seq FROM episode WHERE owner = %(owner)s AND id = %(summary)s
-        UNION ALL
-        SELECT e.id, e.seq FROM below
-        JOIN episode AS e ON e.owner = %(owner)s AND e.parent_id = below.id
-    )
-"""
-"""A summary and all summaries under it; `summary` is its id."""
-
-ABOVE = """
-    WITH RECURSIVE above (id, seq, parent_id) AS (
-        SELECT id, seq, parent_id FROM episode
-        WHERE owner = %(owner)s AND id = %(summary)s
-        UNION ALL
-        SELECT e.id, e.seq, e.parent_id FROM above
-        JOIN episode AS e ON e.owner = %(owner)s AND e.id = above.parent_id
-    )
-"""
-"""The same upwards: a summary, and those it went into."""
-
-_NAME_AS_BELOW = (
-    "UPDATE episode AS u SET session_id = b.session_id, source = b.source FROM ("
-    "SELECT CASE WHEN min(e.session_id) = max(e.session_id) THEN min(e.session_id) "
-    "ELSE '' END AS session_id, "
-    "CASE WHEN min(coalesce(e.source, '')) = max(coalesce(e.source, '')) "
-    "THEN min(e.source) END AS source "
-    "FROM episode AS e WHERE e.owner = %(owner)s AND e.parent_id = %(id)s) AS b "
-    "WHERE u.owner = %(owner)s AND u.id = %(id)s "
-    "AND (u.session_id, u.source) IS DISTINCT FROM (b.session_id, b.source)"
-)
-
-
-def ancestors(session: Session, seqs: Iterable[int]) -> dict[int, int]:
-    """Map these summaries, and those above them, to the roll-up that each went into.
-
-    Both are the `seq` of a summary.
-    """
-    # Read as the recursion meets them: joined to them behind it, the planner would read every summary.
-    rows = session.execute(
-        "WITH RECURSIVE above (below, seq, parent_id) AS ("
-        "SELECT NULL::bigint, e.seq, e.parent_id FROM episode AS e "
-        "WHERE e.owner = %(owner)s AND e.seq = ANY(%(seqs)s) "
-        "UNION SELECT a.seq::bigint, p.seq, p.parent_id FROM above AS a "
-        "JOIN episode AS p ON p.owner = %(owner)s AND p.id = a.parent_id) "
-        "SELECT below, seq FROM above WHERE below IS NOT NULL",
-        seqs=sorted(seqs),
-    )
-    return dict(rows.fetchall())
-
-
-def name_rollup(session: Session, id: str) -> None:
-    """Give a day, week or month the session and source that all below it have, if they agree."""
-    session.execute(_NAME_AS_BELOW, id=id)
 
 
 _MEMORIES = (
@@ -323,90 +262,3 @@ def _details(session: Session, episode: Episode) -> tuple[Detail, ...]:
         for pair, is_secret in values_of(plain, secret).items()
     )
     return distinct(details) if episode.level else details
-
-
-_INDEXED = ("index_terms", "words", "grams", "repeated", "repeats")
-_COLUMNS = (*EPISODE_COLUMNS.split(", "), *_INDEXED)
-_INSERT = (
-    f"INSERT INTO episode (owner, seq, {', '.join(_COLUMNS)}) "
-    f"VALUES (%(owner)s, %(seq)s, {', '.join(f'%({name})s' for name in _COLUMNS)})"
-)
-_KEPT = ("id", "level", "period_from", "parent_id")
-_REPLACE = (
-    "UPDATE episode SET stale = false, "
-    + ", ".join(f"{name} = %({name})s" for name in _COLUMNS if name not in _KEPT)
-    + " WHERE owner = %(owner)s AND seq = %(seq)s"
-)
-_REWRITE = (
-    f"UPDATE episode SET {', '.join(f'{name} = %({name})s' for name in _COLUMNS)} "
-    "WHERE owner = %(owner)s AND seq = %(seq)s"
-)
-
-
-def insert_episode(session: Session, episode: Episode, index_terms: str) -> int:
-    """Insert a summary; its number."""
-    (seq,) = take_numbers(session, "record", 1)
-    session.execute(_INSERT, **episode_values(episode, index_terms, session.owner, seq))
-    add_to_totals(session, Tier.EPISODIC, count=1, characters=len(episode.content))
-    return seq
-
-
-def restore_episode(session: Session, episode: ExportedEpisode) -> int:
-    """Insert a summary as it was; its number is the one it had, unless another has that now."""
-    taken = session.scalar(
-        "SELECT 1 FROM episode WHERE owner = %(owner)s AND seq = %(seq)s",
-        seq=episode.seq,
-    )
-    if taken:
-        (seq,) = take_numbers(session, "record", 1)
-    else:
-        seq = episode.seq
-        pass_number(session, "record", seq)
-    record = Episode(
-        id=episode.id,
-        session=episode.session,
-        source=episode.source,
-        level=episode.level,
-        content=episode.content,
-        item_count=episode.item_count,
-        covers_from=episode.covers_from,
-        covers_until=episode.covers_until,
-        summarizer=episode.summarizer,
-        created_at=episode.created_at,
-        period_from=episode.period_from,
-    )
-    session.execute(
-        _INSERT, **episode_values(record, episode.index_terms, session.owner, seq)
-    )
-    add_to_totals(session, Tier.EPISODIC, count=1, characters=len(episode.content))
-    if episode.stale:
-        session.execute(
-            "UPDATE episode SET stale = true WHERE owner = %(owner)s AND seq = %(seq)s",
-            seq=seq,
-        )
-    return seq
-
-
-def replace_rollup(
-    session: Session, seq: int, episode: Episode, index_terms: str
-) -> None:
-    """Give the summary of a period its present text; its place in the hierarchy stays."""
-    _update(session, _REPLACE, episode_values(episode, index_terms, session.owner, seq))
-
-
-def rewrite_episode(
-    session: Session, seq: int, episode: Episode, index_terms: str
-) -> None:
-    """Give a summary all values of another."""
-    _update(session, _REWRITE, episode_values(episode, index_terms, session.owner, seq))
-
-
-def _update(session: Session, statement: str, values: dict[str, Any]) -> None:
-    before: int = session.scalar(
-        "SELECT length(content) FROM episode WHERE owner = %(owner)s AND seq = %(seq)s",
-        seq=values["seq"],
-    )
-    session.execute(statement, **values)
-    note_rewording(session)
-    characters = len(values["content"]) - before
-    add_to_totals(session, Tier.EPISODIC, characters=characters)

@@ -32,6 +32,7 @@ from mnemosyned.memory.engine_ports import (
     owner_of,
 )
 from mnemosyned.memory.periods import Level
+from mnemosyned.storage.common.session import Row
 from mnemosyned.storage.postgres import purge
 from mnemosyned.storage.postgres.connections import connected_apart, storage_failed
 from mnemosyned.storage.postgres.pool import Pool
@@ -44,9 +45,9 @@ from mnemosyned.storage.postgres.roles import (
     require_table_owner,
     role_in_use,
 )
-from mnemosyned.storage.postgres.rows import ensure_owner, utc
+from mnemosyned.storage.postgres.rows import utc
 from mnemosyned.storage.postgres.schema import distribute, index_glued_words, upgrade
-from mnemosyned.storage.postgres.session import Row, Session
+from mnemosyned.storage.postgres.session import Session
 
 SECRET_BYTES = 32
 ID_BYTES = 5
@@ -421,7 +422,7 @@ class PostgresServer(DatabaseServer):
             before = session.scalar(_VERSION) if exists else 0
         with self._upgraded() as connection:
             session = Session(connection, 0)
-            ensure_owner(Session(connection, LOCAL_OWNER))
+            Session(connection, LOCAL_OWNER).ensure_owner()
             if serving or role_in_use(session) or session.scalar(_HAS_OWNERS):
                 ran = ensure_role(connection, serving=serving)
             else:

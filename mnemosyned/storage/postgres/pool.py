@@ -1,9 +1,8 @@
 """Connections shared by all of a daemon's threads: transactions, claims on work, planner statistics.
 
-Autovacuum analyzes a table when a tenth of it has changed; the rows that one owner of several
-adds are often fewer. Until then the planner takes a new owner for a single row, and reads all
-rows of one table again for each row of another. So statistics are refreshed for an owner who has
-grown.
+Autovacuum analyzes a table when a tenth of it has changed; the rows that one owner of several adds are
+often fewer. Until then the planner takes a new owner for a single row, and reads all rows of one table
+again for each row of another. So statistics are refreshed for an owner who has grown.
 """
 
 from __future__ import annotations
@@ -14,13 +13,14 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial, wraps
-from typing import Concatenate, ParamSpec, TypeVar
+from functools import partial
+from typing import TypeVar
 
 import psycopg
 
 from mnemosyned.errors import NotFound, SleepInProgress, StorageFailed
 from mnemosyned.logs import logger
+from mnemosyned.storage.common.session import Row, Transactional
 from mnemosyned.storage.postgres.connections import (
     NOT_ANSWERED,
     NOTHING_KEPT,
@@ -35,8 +35,9 @@ from mnemosyned.storage.postgres.connections import (
 )
 from mnemosyned.storage.postgres.health import REFUSES_WRITES, STANDBY
 from mnemosyned.storage.postgres.schema import check_schema
-from mnemosyned.storage.postgres.session import Row, Session, Statement
+from mnemosyned.storage.postgres.session import Session, Statement
 
+R = TypeVar("R")
 _KEY = "hashtextextended('mnemosyned sleeps in ' || current_schema(), %(owner)s)"
 
 
@@ -395,56 +396,20 @@ def _consequence(error: psycopg.Error, is_committing: bool) -> str:  # noqa: FBT
     return PERHAPS_KEPT if is_unknown else NOTHING_KEPT
 
 
-P = ParamSpec("P")
-R = TypeVar("R")
-S = TypeVar("S", bound="Transactional")
+class PostgresPart(Transactional):
+    """A part of the store over the rows of one owner.
 
-
-class Transactional:
-    """A part of the store whose methods `reads` and `writes` give a session."""
+    A transaction that writes locks the owner's row: nobody else changes what it reads before it ends.
+    """
 
     def __init__(self, pool: Pool, owner: int) -> None:
         self._pool = pool
         self._owner = owner
 
-
-def reads(
-    method: Callable[Concatenate[S, Session, P], R],
-) -> Callable[Concatenate[S, P], R]:
-    """Call a method with a session that sees one snapshot."""
-
-    @wraps(method)
-    def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+    def _read(self, work: Callable[[Session], R]) -> R:
         with self._pool.reading(self._owner) as session:
-            return method(self, session, *args, **kwargs)
+            return work(session)
 
-    return call
-
-
-def writes(
-    method: Callable[Concatenate[S, Session, P], R],
-) -> Callable[Concatenate[S, P], R]:
-    """Call a method with a session that writes; its changes are durable when it returns.
-
-    The owner's row is locked: what the method reads, nobody else changes before it has ended.
-    """
-
-    @wraps(method)
-    def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        with self._pool.writing(self._owner) as session:
-            return method(self, session, *args, **kwargs)
-
-    return call
-
-
-def writes_lazily(
-    method: Callable[Concatenate[S, Session, P], R],
-) -> Callable[Concatenate[S, P], R]:
-    """Call a method as `writes` does, without waiting for the disk."""
-
-    @wraps(method)
-    def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        with self._pool.writing(self._owner, durable=False) as session:
-            return method(self, session, *args, **kwargs)
-
-    return call
+    def _write(self, work: Callable[[Session], R], *, durable: bool = True) -> R:
+        with self._pool.writing(self._owner, durable=durable) as session:
+            return work(session)

@@ -1,15 +1,15 @@
 """Statements over the indexes of words, and caches of their rows and sizes between questions.
 
-These are the only statements that compare index terms: few shapes, each with its values bound.
-They read views of the tables, which the index of words serves under row-level security too, and
-no other index (see the migration); the tables themselves where the key names rows.
+These are the only statements that compare index terms: few shapes, each with its values bound. They
+read views of the tables, which the index of words serves under row-level security too, and no other
+index (see the migration); the tables themselves where the key names rows.
 
-An index of PostgreSQL knows where a row is, but not its number: to read it takes half a
-microsecond, and up to 8,000 are read for a question. That is most of what a question takes longer
-than on SQLite; from the cache they come in a tenth of that. The cache holds numbers, no words,
-and is true for one state of an owner's words: `rewordings` counts changes and deletions. Newer
-rows are looked up alone. Of a word with more rows than a question reads, the newest are cached:
-to find those among a million memories takes up to a fifth of a second.
+An index of PostgreSQL knows where a row is, but not its number: to read it takes half a microsecond,
+and up to 8,000 are read for a question. That is most of what a question takes longer than on SQLite;
+from the cache they come in a tenth of that. The cache holds numbers, no words, and is true for one
+state of an owner's words: `rewordings` counts changes and deletions. Newer rows are looked up alone.
+Of a word with more rows than a question reads, the newest are cached: to find those among a million
+memories takes up to a fifth of a second.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import ClassVar, Generic, Literal, NamedTuple, TypeVar
 
+from mnemosyned.storage.common.session import Result
 from mnemosyned.storage.postgres.filters import SqlFilter
-from mnemosyned.storage.postgres.session import Result, Session
+from mnemosyned.storage.postgres.session import Session
 
 Table = Literal["memory", "episode"]
 Column = Literal["words", "grams"]

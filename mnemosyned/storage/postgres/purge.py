@@ -1,9 +1,8 @@
 """Secure delete: forgotten words leave the server's tables, indexes, files and logs.
 
-A deleted row is gone from every query at once, and its words stay in its page until VACUUM has
-taken them out, which it can once no transaction sees the row any more. VACUUM FULL would write
-each table anew, and lock it for all owners meanwhile: that is for whoever runs the server, see
-`purge_server`.
+A deleted row is gone from every query at once, and its words stay in its page until VACUUM has taken
+them out, which it can once no transaction sees the row any more. VACUUM FULL would write each table
+anew, and lock it for all owners meanwhile: that is for whoever runs the server, see `purge_server`.
 """
 
 from __future__ import annotations
@@ -17,21 +16,7 @@ import psycopg
 from mnemosyned.errors import StorageFailed
 from mnemosyned.memory.engine_ports import ServerPurge
 from mnemosyned.storage.postgres.pool import Pool
-from mnemosyned.storage.postgres.rows import take_numbers
 from mnemosyned.storage.postgres.session import Session
-
-
-def request_purge(session: Session) -> None:
-    """Note, within the deletion's own transaction, that its words are still to be purged.
-
-    Each deletion has a number of its own, so that a purge which began before it does not count.
-    """
-    (asked,) = take_numbers(session, "record", 1)
-    session.execute(
-        "INSERT INTO scrub_due (owner, asked) VALUES (%(owner)s, %(asked)s)",
-        asked=asked,
-    )
-
 
 TABLES = (
     "memory", "fresh", "working_state", "episode", "placed", "consolidation_log",

@@ -3,11 +3,11 @@
 Every phrase of a question is a term of its own, also one that another has the same terms as. A
 text is as long as it has terms; the average is that of all rows of the index.
 
-The server counts how often a word stands in a row, and sends that with the row's number and
-length. To send the terms themselves took twenty times as long as SQLite: 200 ms for the 4,800 of
-5,400 summaries that have one of seven words. So it takes 19, where no more than to name the rows
-takes 6; and to count in the whole array of terms, in place of those that a row repeats, took 75.
-Counts of summaries are cached until a summary comes or changes.
+The server counts how often a word stands in a row, and sends that with the row's number and length.
+To send the terms themselves took twenty times as long as SQLite: 200 ms for the 4,800 of 5,400
+summaries that have one of seven words. So it takes 19, where no more than to name the rows takes 6;
+and to count in the whole array of terms, in place of those that a row repeats, took 75. Counts of
+summaries are cached until a summary comes or changes.
 """
 
 from __future__ import annotations

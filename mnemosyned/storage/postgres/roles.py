@@ -1,7 +1,7 @@
 """The role in which requests work: it owns nothing, so that policies hold it to one owner.
 
-Each database has its own role. A login that is a member for one database of a server has no
-access to another.
+Each database has its own role. A login that is a member for one database of a server has no access
+to another.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from collections.abc import Sequence
 import psycopg
 
 from mnemosyned.errors import DatabaseUnreachable, StorageFailed
-from mnemosyned.storage.postgres.session import Row, Session
+from mnemosyned.storage.common.session import Row
+from mnemosyned.storage.postgres.session import Session
 
 ROLES = "mnemosyned_request"
 """The beginning of every such role's name, and all of it before each database had its own."""

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
 from mnemosyned.fairness import give_way
 from mnemosyned.instants import in_zone
-from mnemosyned.memory.consolidation import LogEntry
-from mnemosyned.memory.engine_ports import LOCAL_NAME, LOCAL_OWNER
 from mnemosyned.memory.values import Episode, MemoryRecord, Tier
+from mnemosyned.storage.common.rows import episode_values
+from mnemosyned.storage.common.session import Row
 from mnemosyned.storage.postgres.fulltext import COLUMN_END, gram_hashes, word_hashes
-from mnemosyned.storage.postgres.session import Row, Session
 from mnemosyned.text.terms import glued_words
 
 MEMORY_FIELDS = (
@@ -42,16 +40,6 @@ WORKING_TABLES = (
     "LEFT JOIN (SELECT NULL::text AS id) AS e ON false"
 )
 """The same in working memory, where no memory has an episode."""
-OF_ID = (
-    "m.seq = (SELECT i.seq FROM memory AS i "
-    "WHERE i.owner = %(owner)s AND i.id = %(id)s::text)"
-)
-"""Condition for the memory with an id, where other tables are read or written beside it.
-
-The server keeps no statistics of ids. It would take an id for that of one memory in two hundred,
-and twenty ids for those of a tenth of all, and read the other tables from end to end; of numbers it
-knows that they are few.
-"""
 OF_IDS = (
     "m.seq = ANY(ARRAY(SELECT i.seq FROM unnest(%(ids)s::text[]) AS n (id) CROSS JOIN LATERAL "
     "(SELECT o.seq FROM memory AS o WHERE o.owner = %(owner)s AND o.id = n.id LIMIT 1) AS i))"
@@ -134,26 +122,14 @@ def memory_from(row: Row) -> MemoryRecord:
     )
 
 
-def episode_values(
+def episode_row(
     episode: Episode, index_terms: str, owner: int, seq: int
 ) -> dict[str, Any]:
-    """The values of a row of `episode`, by column."""
+    """Return the values of a row of `episode`, by column."""
     return {
         "seq": seq,
-        "id": episode.id,
-        "session_id": episode.session,
-        "source": episode.source,
-        "level": int(episode.level),
-        "content": episode.content,
-        "index_terms": index_terms,
-        "item_count": episode.item_count,
-        "covers_from": utc(episode.covers_from),
-        "covers_until": utc(episode.covers_until),
-        "period_from": utc(episode.period_from) if episode.period_from else None,
-        "summarizer": episode.summarizer,
-        "parent_id": episode.parent,
-        "created_at": utc(episode.created_at),
         "grams": gram_hashes(owner, f"{episode.content}\n{index_terms}"),
+        **episode_values(episode, index_terms),
         **episode_words(owner, episode.content, index_terms),
     }
 
@@ -171,98 +147,4 @@ def episode_words(owner: int, content: str, index_terms: str) -> dict[str, list[
         "words": words,
         "repeated": list(repeats),
         "repeats": list(repeats.values()),
-    }
-
-
-def log_values(entry: LogEntry) -> Mapping[str, Any]:
-    """The values of `LOG_COLUMNS`, by column."""
-    return {
-        "session_id": entry.session,
-        "items_consolidated": entry.items_consolidated,
-        "summary_preview": entry.summary_preview,
-        "created_at": utc(entry.created_at),
-        "cycle_id": entry.cycle,
-        "source": entry.source,
-        "episode_id": entry.episode,
-        "trigger": str(entry.trigger),
-        "summarizer": entry.summarizer,
-        "status": str(entry.status),
-        "error": entry.error,
-        "duration_s": entry.duration_s,
-        "chars_before": entry.chars_before,
-        "chars_after": entry.chars_after,
-        "fallback_reason": entry.fallback_reason,
-        "level": int(entry.level),
-        "model_share": entry.model_share,
-    }
-
-
-def ensure_owner(session: Session) -> None:
-    """Add the owner's row if there is none."""
-    name = LOCAL_NAME if session.owner == LOCAL_OWNER else f"owner-{session.owner}"
-    session.execute(
-        "INSERT INTO owner (owner, name) VALUES (%(owner)s, %(name)s) "
-        "ON CONFLICT DO NOTHING",
-        name=name,
-    )
-
-
-def take_numbers(
-    session: Session, kind: Literal["memory", "log", "record"], count: int
-) -> range:
-    """Take the next numbers, of memories, of log rows or of all other records; ascending."""
-    last: int = session.scalar(
-        f"UPDATE owner SET last_{kind} = last_{kind} + %(count)s "
-        f"WHERE owner = %(owner)s RETURNING last_{kind}",
-        count=count,
-    )
-    return range(last - count + 1, last + 1)
-
-
-def pass_number(
-    session: Session, kind: Literal["memory", "log", "record"], number: int
-) -> None:
-    """Give out none up to this one any more: it was brought from elsewhere."""
-    session.execute(
-        f"UPDATE owner SET last_{kind} = greatest(last_{kind}, %(number)s) "
-        "WHERE owner = %(owner)s",
-        number=number,
-    )
-
-
-def note_rewording(session: Session) -> None:
-    """Count a change of words that were there.
-
-    Memories or summaries were written anew, went, or came back with the numbers they had.
-    """
-    session.execute(
-        "UPDATE owner SET rewordings = rewordings + 1 WHERE owner = %(owner)s"
-    )
-
-
-def add_to_totals(
-    session: Session, tier: Tier, *, count: int = 0, characters: int = 0
-) -> None:
-    """Count in what a tier gained or lost."""
-    if count or characters:
-        session.execute(
-            f"UPDATE owner SET {tier.value}_count = {tier.value}_count + %(count)s, "
-            f"{tier.value}_characters = {tier.value}_characters + %(characters)s "
-            "WHERE owner = %(owner)s",
-            count=count,
-            characters=characters,
-        )
-
-
-def totals(session: Session) -> dict[Tier, tuple[int, int]]:
-    """Entries and characters of each tier."""
-    row = session.execute(
-        "SELECT working_count, working_characters, episodic_count, episodic_characters, "
-        "archive_count, archive_characters FROM owner WHERE owner = %(owner)s"
-    ).fetchone()
-    values = row or (0,) * 6
-    tiers = (Tier.WORKING, Tier.EPISODIC, Tier.ARCHIVE)
-    return {
-        tier: (values[2 * place], values[2 * place + 1])
-        for place, tier in enumerate(tiers)
     }

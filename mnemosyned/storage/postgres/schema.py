@@ -1,8 +1,7 @@
 """The schema: brought up to date by the first process, spread over the nodes of Citus, fit for pgvector.
 
 A migration says in its first line which daemons may go on beside it: `-- compatible with 2` are
-those that know version 2 or later. Without that line only daemons that know the migration itself
-may.
+those that know version 2 or later. Without that line only daemons that know the migration itself may.
 
 pgvector is optional, so that no migration may name it. Its column is a second form of the column
 `vector`; where the extension is removed, nothing is lost with it.
@@ -26,6 +25,7 @@ from mnemosyned.errors import (
 )
 from mnemosyned.logs import logger
 from mnemosyned.memory.engine_ports import Distribution
+from mnemosyned.storage.common.session import Row
 from mnemosyned.storage.postgres.connections import connected_once
 from mnemosyned.storage.postgres.fulltext import word_hashes
 from mnemosyned.storage.postgres.roles import (
@@ -36,8 +36,8 @@ from mnemosyned.storage.postgres.roles import (
     request_role,
     table_owner,
 )
-from mnemosyned.storage.postgres.rows import episode_words, note_rewording
-from mnemosyned.storage.postgres.session import Row, Session
+from mnemosyned.storage.postgres.rows import episode_words
+from mnemosyned.storage.postgres.session import Session
 from mnemosyned.text.terms import glued_words
 
 log = logger()
@@ -496,7 +496,7 @@ def _index_next(
         )
         changed[owner] += 1
     for owner in changed:
-        note_rewording(Session(connection, owner))
+        Session(connection, owner).note_rewording()
     connection.execute(
         "UPDATE reindexing SET place = %s WHERE name = %s", ([*rows[-1][:2]], table)
     )

@@ -33,6 +33,8 @@ from mnemosyned.search.query import (
 )
 from mnemosyned.search.scoring import REACH
 from mnemosyned.search.words import Forms, Frequencies
+from mnemosyned.storage.common.episodes import ancestors
+from mnemosyned.storage.common.session import Row
 from mnemosyned.storage.postgres.filters import (
     SqlFilter,
     among,
@@ -46,13 +48,12 @@ from mnemosyned.storage.postgres.filters import (
 )
 from mnemosyned.storage.postgres.fulltext import gram_term_hashes, phrase_hashes
 from mnemosyned.storage.postgres.memories import (
-    ancestors,
     episodes_from,
     episodes_statements,
     memories_from,
     memories_statement,
 )
-from mnemosyned.storage.postgres.pool import Pool, Transactional
+from mnemosyned.storage.postgres.pool import Pool, PostgresPart
 from mnemosyned.storage.postgres.postings import (
     AnyOf,
     IndexSizes,
@@ -73,7 +74,7 @@ from mnemosyned.storage.postgres.ranking import (
     newest_with_all,
 )
 from mnemosyned.storage.postgres.rows import utc
-from mnemosyned.storage.postgres.session import Row, Session
+from mnemosyned.storage.postgres.session import Session
 from mnemosyned.text.dates.mentions import (
     MENTION_CHARS_MAX,
     MENTIONING_MAX,
@@ -454,7 +455,7 @@ class PostgresIndex(SearchIndex):
         return ancestors(self._session, episodes)
 
 
-class PostgresSearch(Transactional, SearchStore):
+class PostgresSearch(PostgresPart, SearchStore):
     """A `SearchStore` of one owner."""
 
     def __init__(self, pool: Pool, owner: int, frequencies: Frequencies) -> None:

@@ -3,37 +3,38 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Protocol, cast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Literal, cast
 
 import psycopg
 
 from mnemosyned.fairness import give_way
+from mnemosyned.instants import in_zone
+from mnemosyned.memory.edit import Position
+from mnemosyned.memory.engine_ports import LOCAL_NAME, LOCAL_OWNER
+from mnemosyned.memory.values import Episode, Tier
+from mnemosyned.storage.common.rows import EPISODE_COLUMNS
+from mnemosyned.storage.common.session import RecordNumbers, Result, Row
+from mnemosyned.storage.postgres.rows import episode_row
 
-Row = tuple[Any, ...]
 Statement = tuple[str, Mapping[str, object]]
 """A statement and its values by name."""
 _UNSTORABLE = re.compile("[\\x00\ud800-\udfff]")
 LOCKED = "last_memory, working_count"
 _LOCK = f"SELECT {LOCKED} FROM owner WHERE owner = %(owner)s FOR UPDATE"
+OF_ID = (
+    "m.seq = (SELECT i.seq FROM memory AS i "
+    "WHERE i.owner = %(owner)s AND i.id = %(id)s::text)"
+)
+"""Condition for the memory with an id, where other tables are read or written beside it.
+
+The server keeps no statistics of ids. It would take an id for that of one memory in two hundred,
+and twenty ids for those of a tenth of all, and read the other tables from end to end; of numbers it
+knows that they are few.
+"""
 ROWS_AT_ONCE = 200
 """Rows of a stream that are fetched together, and held in memory."""
-
-
-class Result(Protocol):
-    """The result of a statement: the part of psycopg's cursor that is used here."""
-
-    rowcount: int
-
-    def fetchone(self) -> Row | None:
-        """Return the next row."""
-        ...
-
-    def fetchall(self) -> list[Row]:
-        """Return all rows that are left."""
-        ...
-
-    def __iter__(self) -> Iterator[Row]: ...
 
 
 class Session:
@@ -126,7 +127,9 @@ class Session:
         self, sql: str, values: Mapping[str, object], *, prepare: bool | None = None
     ) -> Result:
         give_way()
-        text, bound = sql.encode(), {"owner": self.owner, **values}
+        text = sql.encode()
+        bound: dict[str, object] = {"owner": self.owner}
+        bound |= {name: _in_utc(value) for name, value in values.items()}
         try:
             result = self._connection.execute(text, bound, prepare=prepare)
         except (psycopg.DataError, UnicodeEncodeError):
@@ -137,17 +140,236 @@ class Session:
             result = self._connection.execute(text, storable, prepare=prepare)
         return cast("Result", result)
 
-    def execute_many(self, sql: str, rows: Iterable[Mapping[str, object]]) -> None:
-        """Run a statement once for each row of values, in few round trips."""
+    def execute_many(self, sql: str, rows: Iterable[Mapping[str, object]], /) -> int:
+        """Run a statement once for each row of values, in few round trips.
+
+        Returns the number of changed rows.
+        """
         with self._connection.cursor() as cursor:
             cursor.executemany(
-                sql.encode(), [{"owner": self.owner, **row} for row in rows]
+                sql.encode(),
+                [
+                    {"owner": self.owner}
+                    | {name: _in_utc(value) for name, value in row.items()}
+                    for row in rows
+                ],
             )
+            return int(cursor.rowcount)
 
     def scalar(self, sql: str, /, **values: object) -> Any:  # noqa: ANN401 any column
         """Run a statement, and return the first column of its first row; None without a row."""
         row = self.execute(sql, **values).fetchone()
         return row[0] if row else None
+
+    def take_numbers(
+        self, kind: Literal["memory", "log", "record"], count: int
+    ) -> range:
+        """Take the next numbers, of memories, of log rows or of all other records; ascending."""
+        last: int = self.scalar(
+            f"UPDATE owner SET last_{kind} = last_{kind} + %(count)s "
+            f"WHERE owner = %(owner)s RETURNING last_{kind}",
+            count=count,
+        )
+        return range(last - count + 1, last + 1)
+
+    def new_number(self, kind: RecordNumbers = "record", /) -> int:
+        """Return the number of a new row."""
+        return self.take_numbers(kind, 1).start
+
+    def skip_numbers(
+        self, kind: RecordNumbers | Literal["memory"], upto: int, /
+    ) -> None:
+        """Give no new row a number up to this one, which a row has that came from elsewhere."""
+        self.execute(
+            f"UPDATE owner SET last_{kind} = greatest(last_{kind}, %(upto)s) "
+            "WHERE owner = %(owner)s",
+            upto=upto,
+        )
+
+    def position_of(self, id: str) -> Position | None:
+        """Return the number of a memory's row, and of its episode if it is archived."""
+        row = self.execute(
+            "SELECT m.seq, p.episode_seq FROM memory AS m "
+            "LEFT JOIN placed AS p ON p.owner = m.owner AND p.seq = m.seq "
+            f"WHERE m.owner = %(owner)s AND {OF_ID}",
+            id=id,
+        ).fetchone()
+        return (row[0], row[1]) if row else None
+
+    def positions_of(self, ids: Sequence[str]) -> dict[str, Position]:
+        """Return the positions of several memories, of those that exist."""
+        rows = self.execute(
+            "SELECT m.id, m.seq, (SELECT p.episode_seq FROM placed AS p "
+            "WHERE p.owner = %(owner)s AND p.seq = m.seq) FROM memory AS m "
+            "WHERE m.owner = %(owner)s AND m.id = ANY(%(ids)s::text[])",
+            ids=list(ids),
+        )
+        return {id: (seq, episode) for id, seq, episode in rows}
+
+    def id_at(self, seq: int) -> str:
+        """Return the id of the memory with this number."""
+        id: str = self.scalar(
+            "SELECT id FROM memory WHERE owner = %(owner)s AND seq = %(seq)s", seq=seq
+        )
+        return id
+
+    def created_at(self, seq: int) -> datetime:
+        """Return when the memory with this number was created."""
+        moment: datetime = self.scalar(
+            "SELECT created_at FROM memory WHERE owner = %(owner)s AND seq = %(seq)s",
+            seq=seq,
+        )
+        return moment
+
+    def successor_of(self, seq: int) -> Position | None:
+        """Return the position of the memory that superseded another."""
+        row = self.execute(
+            "SELECT s.superseded_by, p.episode_seq FROM memory_state AS s "
+            "LEFT JOIN placed AS p ON p.owner = s.owner AND p.seq = s.superseded_by "
+            "WHERE s.owner = %(owner)s AND s.memory_seq = %(seq)s "
+            "AND s.superseded_by IS NOT NULL",
+            seq=seq,
+        ).fetchone()
+        return (row[0], row[1]) if row else None
+
+    def has_pruned(self, episode: int) -> bool:
+        """Return whether the words of some originals of an episode were pruned."""
+        found = self.scalar(
+            "SELECT 1 FROM placed AS p JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
+            "WHERE p.owner = %(owner)s AND p.episode_seq = %(episode)s AND m.content = '' LIMIT 1",
+            episode=episode,
+        )
+        return found is not None
+
+    def insert_episode(
+        self, episode: Episode, index_terms: str, *, seq: int | None = None
+    ) -> int:
+        """Insert a summary, by a new number unless one is given; return its number."""
+        number = self.new_number() if seq is None else seq
+        row = episode_row(episode, index_terms, self.owner, number)
+        self.execute(_INSERT_EPISODE, **row)
+        self.add_to_totals(Tier.EPISODIC, count=1, characters=len(episode.content))
+        return number
+
+    def replace_rollup(self, seq: int, episode: Episode, index_terms: str) -> None:
+        """Give the summary of a period its present text; its place in the hierarchy stays."""
+        self._write_episode(_REPLACE_ROLLUP, seq, episode, index_terms)
+
+    def rewrite_episode(self, seq: int, episode: Episode, index_terms: str) -> None:
+        """Give a summary all values of another."""
+        self._write_episode(_REWRITE_EPISODE, seq, episode, index_terms)
+
+    def _write_episode(
+        self, statement: str, seq: int, episode: Episode, index_terms: str
+    ) -> None:
+        before = self._episode_characters(seq)
+        self.execute(statement, **episode_row(episode, index_terms, self.owner, seq))
+        self.note_rewording()
+        self.add_to_totals(Tier.EPISODIC, characters=len(episode.content) - before)
+
+    def _episode_characters(self, seq: int) -> int:
+        characters: int = self.scalar(
+            "SELECT length(content) FROM episode WHERE owner = %(owner)s AND seq = %(seq)s",
+            seq=seq,
+        )
+        return characters
+
+    def empty_episode(self, seq: int, *, originals: int) -> None:
+        """Remove the words of a summary, which has this many originals left."""
+        characters = self._episode_characters(seq)
+        self.execute(
+            "UPDATE episode SET content = '', index_terms = '', words = '{}', grams = NULL, "
+            "repeated = '{}', repeats = '{}', "
+            "item_count = CASE WHEN %(originals)s > 0 THEN %(originals)s ELSE item_count END "
+            "WHERE owner = %(owner)s AND seq = %(seq)s",
+            originals=originals,
+            seq=seq,
+        )
+        self.note_rewording()
+        self.add_to_totals(Tier.EPISODIC, characters=-characters)
+
+    def delete_episode(self, seq: int) -> None:
+        """Delete a summary."""
+        characters = self._episode_characters(seq)
+        self.execute(
+            "DELETE FROM episode WHERE owner = %(owner)s AND seq = %(seq)s", seq=seq
+        )
+        self.note_rewording()
+        self.add_to_totals(Tier.EPISODIC, count=-1, characters=-characters)
+
+    def ensure_owner(self) -> None:
+        """Add the owner's row if there is none."""
+        name = LOCAL_NAME if self.owner == LOCAL_OWNER else f"owner-{self.owner}"
+        self.execute(
+            "INSERT INTO owner (owner, name) VALUES (%(owner)s, %(name)s) "
+            "ON CONFLICT DO NOTHING",
+            name=name,
+        )
+
+    def note_rewording(self) -> None:
+        """Count a change of existing words.
+
+        Memories or summaries were rewritten or deleted, or came back with the numbers they had.
+        """
+        self.execute(
+            "UPDATE owner SET rewordings = rewordings + 1 WHERE owner = %(owner)s"
+        )
+
+    def add_to_totals(self, tier: Tier, *, count: int = 0, characters: int = 0) -> None:
+        """Add to the totals of a tier, or subtract from them."""
+        if count or characters:
+            self.execute(
+                f"UPDATE owner SET {tier.value}_count = {tier.value}_count + %(count)s, "
+                f"{tier.value}_characters = {tier.value}_characters + %(characters)s "
+                "WHERE owner = %(owner)s",
+                count=count,
+                characters=characters,
+            )
+
+    def totals(self) -> dict[Tier, tuple[int, int]]:
+        """Return the entries and characters of each tier."""
+        row = self.execute(
+            "SELECT working_count, working_characters, episodic_count, episodic_characters, "
+            "archive_count, archive_characters FROM owner WHERE owner = %(owner)s"
+        ).fetchone()
+        values = row or (0,) * 6
+        tiers = (Tier.WORKING, Tier.EPISODIC, Tier.ARCHIVE)
+        return {
+            tier: (values[2 * place], values[2 * place + 1])
+            for place, tier in enumerate(tiers)
+        }
+
+
+_EPISODE_NAMES = (
+    *EPISODE_COLUMNS.split(", "), "index_terms", "words", "grams", "repeated", "repeats",
+)  # fmt: skip
+_INSERT_EPISODE = (
+    f"INSERT INTO episode (owner, seq, {', '.join(_EPISODE_NAMES)}) "
+    f"VALUES (%(owner)s, %(seq)s, {', '.join(f'%({name})s' for name in _EPISODE_NAMES)})"
+)
+_KEPT_BY_ROLLUPS = ("id", "level", "period_from", "parent_id")
+_REPLACE_ROLLUP = (
+    "UPDATE episode SET stale = false, "
+    + ", ".join(
+        f"{name} = %({name})s"
+        for name in _EPISODE_NAMES
+        if name not in _KEPT_BY_ROLLUPS
+    )
+    + " WHERE owner = %(owner)s AND seq = %(seq)s"
+)
+_REWRITE_EPISODE = (
+    f"UPDATE episode SET {', '.join(f'{name} = %({name})s' for name in _EPISODE_NAMES)} "
+    "WHERE owner = %(owner)s AND seq = %(seq)s"
+)
+
+
+def _in_utc(value: object) -> object:
+    """Return a value with instants in UTC, as they are stored."""
+    if isinstance(value, datetime):
+        return in_zone(value, UTC)
+    if isinstance(value, list) and value and isinstance(value[0], datetime):
+        return list(map(_in_utc, value))
+    return value
 
 
 def _storable(value: object) -> object:

@@ -16,6 +16,9 @@ from mnemosyned.memory.engine_ports import LOCAL_OWNER
 from mnemosyned.memory.ports import CopyReport, MaintenanceStore
 from mnemosyned.memory.values import Tier, TierTotals
 from mnemosyned.search.words import Frequencies
+from mnemosyned.storage.common.learnings import CommonLearnings
+from mnemosyned.storage.common.session import reads, writes
+from mnemosyned.storage.common.surroundings import CommonWatches
 from mnemosyned.storage.postgres import health
 from mnemosyned.storage.postgres.archive import PostgresRetention, PostgresUndo
 from mnemosyned.storage.postgres.compactions import PostgresCompactions
@@ -25,10 +28,9 @@ from mnemosyned.storage.postgres.forgetting import PostgresDeletion
 from mnemosyned.storage.postgres.grace import PostgresGrace
 from mnemosyned.storage.postgres.health import check_server
 from mnemosyned.storage.postgres.insert import PostgresRecords
-from mnemosyned.storage.postgres.learnings import PostgresLearnings
 from mnemosyned.storage.postgres.listing import PostgresLists
 from mnemosyned.storage.postgres.owners import PostgresOwners, PostgresServer
-from mnemosyned.storage.postgres.pool import Pool, Transactional, reads, writes
+from mnemosyned.storage.postgres.pool import Pool, PostgresPart
 from mnemosyned.storage.postgres.restore import PostgresExchange
 from mnemosyned.storage.postgres.roles import (
     ensure_role,
@@ -38,7 +40,6 @@ from mnemosyned.storage.postgres.roles import (
     role_in_use,
     table_owner,
 )
-from mnemosyned.storage.postgres.rows import ensure_owner, totals
 from mnemosyned.storage.postgres.schema import (
     has_citus,
     index_glued_words,
@@ -51,7 +52,6 @@ from mnemosyned.storage.postgres.sleep import PostgresRollups, PostgresSleep
 from mnemosyned.storage.postgres.surroundings import (
     PostgresAgents,
     PostgresClock,
-    PostgresWatches,
 )
 from mnemosyned.storage.postgres.vectors import PostgresVectors
 
@@ -63,7 +63,7 @@ _NO_COPY = (
 )
 
 
-class PostgresMaintenance(Transactional, MaintenanceStore):
+class PostgresMaintenance(PostgresPart, MaintenanceStore):
     """A `MaintenanceStore` of one owner in PostgreSQL."""
 
     def __init__(self, pool: Pool, owner: int, frequencies: Frequencies) -> None:
@@ -81,7 +81,7 @@ class PostgresMaintenance(Transactional, MaintenanceStore):
         }
         return {
             tier: TierTotals(count, characters, oldest[tier])
-            for tier, (count, characters) in totals(session).items()
+            for tier, (count, characters) in session.totals().items()
         }
 
     # The server is asked as who connects, who may ask more than the role of requests.
@@ -129,6 +129,14 @@ class PostgresMaintenance(Transactional, MaintenanceStore):
         raise StorageFailed(
             f"no backup was made to {target}: {_NO_COPY}", reason=_NO_COPY
         )
+
+
+class PostgresLearnings(PostgresPart, CommonLearnings):
+    """A `LearningStore` of one owner in PostgreSQL."""
+
+
+class PostgresWatches(PostgresPart, CommonWatches):
+    """A `WatchStore` of one owner in PostgreSQL."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -367,7 +375,7 @@ def _prepared(
                 else:
                     part_from_others(session)
                 if owner is not None:
-                    ensure_owner(Session(connection, owner))
+                    Session(connection, owner).ensure_owner()
         return _Prepared(dsn, version, role, searches, has_citus(dsn), read_only)
 
 

@@ -18,16 +18,10 @@ from mnemosyned.memory.engine_ports import (
     VectorProgress,
 )
 from mnemosyned.search.query import Match, Query
-from mnemosyned.storage.postgres.pool import (
-    Pool,
-    Transactional,
-    reads,
-    writes,
-    writes_lazily,
-)
-from mnemosyned.storage.postgres.rows import take_numbers
+from mnemosyned.storage.common.session import Row, reads, writes, writes_lazily
+from mnemosyned.storage.postgres.pool import Pool, PostgresPart
 from mnemosyned.storage.postgres.search import matches_at
-from mnemosyned.storage.postgres.session import Row, Session
+from mnemosyned.storage.postgres.session import Session
 
 NUMBERS_MAX = 16_000
 """Numbers that a `halfvec` may have."""
@@ -78,7 +72,7 @@ _PREPARE = (
 )
 
 
-class PostgresVectorSearch(Transactional, StorageSearch):
+class PostgresVectorSearch(PostgresPart, StorageSearch):
     """A `StorageSearch` of one owner's vectors of one model."""
 
     def __init__(
@@ -177,7 +171,7 @@ _FINISH = (
 )
 
 
-class PostgresVectors(Transactional, OwnedVectorStore):
+class PostgresVectors(PostgresPart, OwnedVectorStore):
     """An `OwnedVectorStore` of one owner in PostgreSQL."""
 
     def __init__(self, pool: Pool, owner: int, *, searched: bool = False) -> None:
@@ -365,7 +359,7 @@ class PostgresVectors(Transactional, OwnedVectorStore):
             model=model,
             seqs=list(vectors),
             vectors=list(vectors.values()),
-            versions=list(take_numbers(session, "record", len(vectors))),
+            versions=list(session.take_numbers("record", len(vectors))),
             near=[
                 (self._searched and halfvec(one)) or None for one in vectors.values()
             ],

@@ -12,6 +12,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from mnemosyned.errors import StorageFailed
+from mnemosyned.storage.sqlite.session import Session
 
 BUSY_TIMEOUT_S = 10.0
 CHECKPOINT_PAGES = 4_000
@@ -19,14 +20,18 @@ CHECKPOINT_PAGES = 4_000
 
 
 def open_writer(
-    path: Path, *, check: Callable[[sqlite3.Connection], object] = lambda _: None
-) -> sqlite3.Connection:
+    path: Path, *, check: Callable[[Session], object] = lambda _: None
+) -> Session:
     """The connection that writes: every commit is on disk when it returns.
 
     `check` may refuse the file, by what it raises, before anything of it is changed.
     """
     connection = sqlite3.connect(
-        path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
+        path,
+        timeout=BUSY_TIMEOUT_S,
+        isolation_level=None,
+        check_same_thread=False,
+        factory=Session,
     )
     try:
         check(connection)
@@ -37,7 +42,7 @@ def open_writer(
     return connection
 
 
-def _set_up(connection: sqlite3.Connection) -> None:
+def _set_up(connection: Session) -> None:
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
@@ -48,7 +53,7 @@ def _set_up(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA temp_store = MEMORY")
 
 
-def open_reader(path: Path) -> sqlite3.Connection:
+def open_reader(path: Path) -> Session:
     """A connection that cannot write and sees a snapshot for each transaction."""
     connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode=ro",
@@ -56,6 +61,7 @@ def open_reader(path: Path) -> sqlite3.Connection:
         timeout=BUSY_TIMEOUT_S,
         isolation_level=None,
         check_same_thread=False,
+        factory=Session,
     )
     try:
         connection.execute("PRAGMA query_only = ON")
@@ -152,7 +158,7 @@ class Readers:
         self._check = check
         """Called before and after a connection opens the file and its log: raises where they are
         others."""
-        self._pool: queue.LifoQueue[sqlite3.Connection | None] = queue.LifoQueue()
+        self._pool: queue.LifoQueue[Session | None] = queue.LifoQueue()
         for _ in range(size):
             self._pool.put(None)
         self._size = size
@@ -160,15 +166,15 @@ class Readers:
         self._closed = False
         self._admitting = threading.Event()
         self._admitting.set()
-        self._outdated: set[sqlite3.Connection] = set()
-        self._all: set[sqlite3.Connection] = set()
+        self._outdated: set[Session] = set()
+        self._all: set[Session] = set()
 
     def renew(self) -> None:
         """From the next read on, use new connections: the path leads to another file now."""
         self._outdated = set(self._all)
 
     @contextmanager
-    def snapshot(self) -> Iterator[sqlite3.Connection]:
+    def snapshot(self) -> Iterator[Session]:
         """A read transaction: one state of the file, however many statements."""
         if not self._admitting.is_set():  # a third of the time of a wait that is over
             self._admitting.wait(self._wait_s)
@@ -193,7 +199,7 @@ class Readers:
         finally:
             self._pool.put(connection)
 
-    def _renewed(self, outdated: sqlite3.Connection | None) -> sqlite3.Connection:
+    def _renewed(self, outdated: Session | None) -> Session:
         self._check()
         connection = open_reader(self._path)
         try:
@@ -218,7 +224,7 @@ class Readers:
         """
         self._admitting.clear()
         ends = time.monotonic() + wait_s
-        idle: list[sqlite3.Connection | None] = []
+        idle: list[Session | None] = []
         try:
             with suppress(queue.Empty):
                 while len(idle) < self._size:
@@ -233,7 +239,7 @@ class Readers:
 
     def shrink(self) -> None:
         """Free the page caches of the connections that nobody reads with."""
-        idle: list[sqlite3.Connection | None] = []
+        idle: list[Session | None] = []
         try:
             while not self._pool.empty() and len(idle) < self._size:
                 idle.append(self._pool.get_nowait())

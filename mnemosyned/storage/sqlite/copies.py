@@ -1,9 +1,8 @@
 """Copies of a database: written beside it, checked and flushed; and a copy restored in its place.
 
-A restored copy waits next to the database under a name with the time until the files of the old
-one are out of its way. A process that is killed in between leaves that name, and whoever locks
-the database next goes on from there: see `finish_restore`. The old database is set aside, never
-deleted.
+A restored copy waits next to the database under a name with the time until the files of the old one
+are out of its way. A process that is killed in between leaves that name, and whoever locks the
+database next goes on from there: see `finish_restore`. The old database is set aside, never deleted.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -10,6 +9,7 @@ from typing import Any, NamedTuple
 from mnemosyned.memory.values import Tier
 from mnemosyned.search.query import Query
 from mnemosyned.storage.sqlite.rows import instant_text
+from mnemosyned.storage.sqlite.session import Session
 
 FEW_MAX = 5_000
 """So many rows of the sessions asked for are named before the words are looked for."""
@@ -118,7 +118,7 @@ def _named_and_dated(
     return clauses + named + dated, values + names + moments
 
 
-def narrowed(connection: sqlite3.Connection, query: Query) -> SqlFilter:
+def narrowed(session: Session, query: Query) -> SqlFilter:
     """The filters of a question for the originals, and the rows that pass if those are few.
 
     Only sessions and tags are known row by row: the index of sessions is the one that says what was
@@ -138,7 +138,7 @@ def narrowed(connection: sqlite3.Connection, query: Query) -> SqlFilter:
     where = " AND ".join(clauses) + holds
     rows: list[int] = []
     for table in _homes(query.tier):
-        found = connection.execute(
+        found = session.execute(
             f"SELECT seq FROM {table} WHERE {where} LIMIT ?",
             (*values, *moment, FEW_MAX + 1 - len(rows)),
         )

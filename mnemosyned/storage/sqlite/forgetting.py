@@ -18,6 +18,10 @@ from mnemosyned.memory.forgetting import (
 )
 from mnemosyned.memory.intake import is_made_of_source, keys_of_forgotten
 from mnemosyned.memory.ports import DeletionStore
+from mnemosyned.storage.common.episodes import BELOW, invalidate
+from mnemosyned.storage.common.learnings import remove_learnings, remove_learnings_of
+from mnemosyned.storage.common.session import reads, writes
+from mnemosyned.storage.common.state import request_purge
 from mnemosyned.storage.sqlite.connections import Readers
 from mnemosyned.storage.sqlite.copies import NAMING
 from mnemosyned.storage.sqlite.filters import among, tagged, within
@@ -28,11 +32,10 @@ from mnemosyned.storage.sqlite.fulltext import (
     unindex_memory,
 )
 from mnemosyned.storage.sqlite.grace import keep_learnings, keep_memories
-from mnemosyned.storage.sqlite.learnings import remove_known, remove_of_memory
-from mnemosyned.storage.sqlite.memories import BELOW, chunks
-from mnemosyned.storage.sqlite.purge import Purge, request_purge
-from mnemosyned.storage.sqlite.state import has_pruned, invalidate, leave_secrets
-from mnemosyned.storage.sqlite.writer import Transactional, Writer, reads, writes
+from mnemosyned.storage.sqlite.memories import chunks, leave_secrets
+from mnemosyned.storage.sqlite.purge import Purge
+from mnemosyned.storage.sqlite.session import Session
+from mnemosyned.storage.sqlite.writer import SqlitePart, Writer
 from mnemosyned.text.stems import accent_variants
 from mnemosyned.text.terms import Terms
 
@@ -52,16 +55,14 @@ _EARLIER = (
 _INDEXES = ("memory_fts", "memory_gram_fts")
 
 
-def selected_memories(
-    connection: sqlite3.Connection, choice: ForgetFilter
-) -> list[str]:
+def selected_memories(session: Session, choice: ForgetFilter) -> list[str]:
     """The ids of all memories for which everything in the choice holds."""
     where, values = _selection_conditions(
         choice, newest=choice.newest.memory if choice.newest else None
     )
     tags, tag_values = tagged(choice.tags)
     where, values = " AND ".join([where, *tags]), [*values, *tag_values]
-    having = _positions_with_terms(connection, choice.terms) if choice.terms else None
+    having = _positions_with_terms(session, choice.terms) if choice.terms else None
     named = naming(choice.person) if choice.person else None
     ids: dict[str, None] = {}
     for table, text in _TABLES.items():
@@ -72,7 +73,7 @@ def selected_memories(
             else "id"
         )
         for narrowed, further in _narrow_to_positions(where, values, having):
-            rows = connection.execute(
+            rows = session.execute(
                 f"SELECT {columns} FROM {table} WHERE {narrowed} ORDER BY seq", further
             )
             for id, *texts in rows:
@@ -104,7 +105,7 @@ def _narrow_to_positions(
         yield f"{where} AND seq IN ({', '.join('?' * len(chunk))})", [*values, *chunk]
 
 
-def _positions_with_terms(connection: sqlite3.Connection, terms: Terms) -> set[int]:
+def _positions_with_terms(session: Session, terms: Terms) -> set[int]:
     """The positions of the memories that have every one of these terms."""
     found: set[int] | None = None
     for term in (*terms.words, *terms.grams):
@@ -113,7 +114,7 @@ def _positions_with_terms(connection: sqlite3.Connection, terms: Terms) -> set[i
             forms = [term, *accent_variants(term)]
             if table == "memory_gram_fts":
                 forms += [*map(glued_terms, forms)]
-            rows = connection.execute(
+            rows = session.execute(
                 f"SELECT rowid FROM {table} WHERE {table} MATCH ?", (any_of(forms),)
             )
             here.update(seq for (seq,) in rows)
@@ -123,9 +124,7 @@ def _positions_with_terms(connection: sqlite3.Connection, terms: Terms) -> set[i
     return found or set()
 
 
-def selected_learnings(
-    connection: sqlite3.Connection, choice: ForgetFilter
-) -> list[str]:
+def selected_learnings(session: Session, choice: ForgetFilter) -> list[str]:
     """The ids of all learnings for which everything in the choice holds; they have no tags."""
     if choice.tags:
         return []
@@ -133,12 +132,12 @@ def selected_learnings(
         choice, newest=choice.newest.learning if choice.newest else None
     )
     named = naming(choice.person) if choice.person else None
-    rows = connection.execute(
+    rows = session.execute(
         f"SELECT seq, id, text, ifnull(session_id, ''), ifnull(source, '') FROM learning "
         f"WHERE {where}",
         values,
     ).fetchall()
-    having = _texts_with_terms(connection, rows, choice.terms) if choice.terms else None
+    having = _texts_with_terms(session, rows, choice.terms) if choice.terms else None
     return [
         id
         for seq, id, *texts in rows
@@ -147,11 +146,11 @@ def selected_learnings(
 
 
 def _texts_with_terms(
-    connection: sqlite3.Connection, rows: Sequence[Sequence[Any]], terms: Terms
+    session: Session, rows: Sequence[Sequence[Any]], terms: Terms
 ) -> set[int]:
     """Which of these have every term, in an index like that of the memories: they are in none."""
-    with closing(sqlite3.connect(":memory:")) as beside:
-        for (definition,) in connection.execute(
+    with closing(sqlite3.connect(":memory:", factory=Session)) as beside:
+        for (definition,) in session.execute(
             f"SELECT sql FROM sqlite_master WHERE name IN ({', '.join('?' * len(_INDEXES))})",
             _INDEXES,
         ):
@@ -165,7 +164,7 @@ KEYED_BY_MEMORY = ("memory_state", "tag", "revision")
 is made of its words (such as a vector) joins in here; `detail` goes with the archive's row."""
 
 
-class SqliteDeletion(Transactional, DeletionStore):
+class SqliteDeletion(SqlitePart, DeletionStore):
     """A `DeletionStore` on one SQLite file."""
 
     def __init__(self, writer: Writer, readers: Readers, purge: Purge) -> None:
@@ -173,18 +172,16 @@ class SqliteDeletion(Transactional, DeletionStore):
         self._purge = purge
 
     @reads
-    def select(self, connection: sqlite3.Connection, choice: ForgetFilter) -> list[str]:
-        return selected_memories(connection, choice)
+    def select(self, session: Session, choice: ForgetFilter) -> list[str]:
+        return selected_memories(session, choice)
 
     @reads
-    def select_learnings(
-        self, connection: sqlite3.Connection, choice: ForgetFilter
-    ) -> list[str]:
-        return selected_learnings(connection, choice)
+    def select_learnings(self, session: Session, choice: ForgetFilter) -> list[str]:
+        return selected_learnings(session, choice)
 
     @reads
-    def newest(self, connection: sqlite3.Connection) -> Newest:
-        memory, learning = connection.execute(
+    def newest(self, session: Session) -> Newest:
+        memory, learning = session.execute(
             "SELECT max((SELECT ifnull(max(seq), 0) FROM working_memory), "
             "(SELECT ifnull(max(seq), 0) FROM archive)), "
             "(SELECT ifnull(max(seq), 0) FROM learning)"
@@ -192,18 +189,18 @@ class SqliteDeletion(Transactional, DeletionStore):
         return Newest(memory, learning)
 
     @reads
-    def ids_under(self, connection: sqlite3.Connection, summary: str) -> list[str]:
-        rows = connection.execute(
+    def ids_under(self, session: Session, summary: str) -> list[str]:
+        rows = session.execute(
             f"{BELOW} SELECT a.id FROM below CROSS JOIN archive AS a ON a.episode_seq = below.seq "
             "ORDER BY a.seq",
-            (summary,),
+            summary=summary,
         )
         return [id for (id,) in rows]
 
     @reads
     def preview(
         self,
-        connection: sqlite3.Connection,
+        session: Session,
         ids: Sequence[str],
         *,
         learned: Sequence[str] = (),
@@ -214,17 +211,17 @@ class SqliteDeletion(Transactional, DeletionStore):
         unlearned = set(learned)
         for chunk in chunks(ids):
             marks = ", ".join("?" * len(chunk))
-            (working,) = connection.execute(
+            (working,) = session.execute(
                 f"SELECT count(*) FROM working_memory WHERE id IN ({marks})", chunk
             ).fetchone()
             unlearned.update(
                 id
-                for (id,) in connection.execute(
+                for (id,) in session.execute(
                     f"SELECT id FROM learning WHERE memory_id IN ({marks})", chunk
                 )
             )
             archived = details = 0
-            for episode, count, without_words, values in connection.execute(
+            for episode, count, without_words, values in session.execute(
                 "SELECT episode_seq, count(*), sum(content = ''), "
                 "sum((SELECT count(*) FROM detail WHERE memory_seq = seq)) "
                 f"FROM archive WHERE id IN ({marks}) GROUP BY episode_seq",
@@ -235,39 +232,39 @@ class SqliteDeletion(Transactional, DeletionStore):
                 archived += count
                 details += values
             removal |= Removal(working=working, archived=archived, details=details)
-        in_force, rewritten = _in_force_again(connection, ids)
+        in_force, rewritten = _in_force_again(session, ids)
         leaving |= dict.fromkeys(rewritten - leaving.keys(), 0)
-        removed, emptied = _episodes_left(connection, leaving)
+        removed, emptied = _episodes_left(session, leaving)
         return removal | Removal(
             removed=removed,
             emptied=emptied,
             learnings=len(unlearned),
             pruned=sum(wordless.values()),
             in_force=in_force,
-            pruned_losing_summary=_pruned_losing_summary(connection, wordless),
+            pruned_losing_summary=_pruned_losing_summary(session, wordless),
         )
 
     @writes
     def forget(
         self,
-        connection: sqlite3.Connection,
+        session: Session,
         ids: Sequence[str],
         *,
         grace: Grace | None = None,
     ) -> Removal:
         working = archived = details = unlearned = pruned = 0
         indexed: list[tuple[int, str, str]] = []
-        in_force, episodes = _in_force_again(connection, ids)
+        in_force, episodes = _in_force_again(session, ids)
         if grace:  # before any is deleted that another one refers to
-            keep_memories(connection, ids, grace)
+            keep_memories(session, ids, grace)
         for id in ids:
             if is_made_of_source(id):
-                _leave_keys(connection, id)
-            deleted = _delete_working(connection, id)
+                _leave_keys(session, id)
+            deleted = _delete_working(session, id)
             if deleted:
                 working += 1
             else:
-                original = _delete_original(connection, id)
+                original = _delete_original(session, id)
                 if original is None:
                     continue
                 deleted, episode, detail_count = original
@@ -275,16 +272,16 @@ class SqliteDeletion(Transactional, DeletionStore):
                 pruned += not deleted[1]
                 episodes.add(episode)
                 details += detail_count
-            unlearned += remove_of_memory(connection, id)
+            unlearned += remove_learnings_of(session, [id])
             indexed.append(deleted)
-            _delete_state(connection, deleted[0])
+            _delete_state(session, deleted[0])
         # After all rows, as when they were remembered.
         for seq, content, role in indexed:
-            unindex_memory(connection, seq, content, role)
-        removed, emptied = invalidate(connection, episodes)
+            unindex_memory(session, seq, content, role)
+        removed, emptied = invalidate(session, episodes)
         # Exact values of pruned ones go at once.
         if (working or archived) and (pruned or not grace):
-            request_purge(connection)
+            request_purge(session)
         return Removal(
             working=working,
             archived=archived,
@@ -299,28 +296,26 @@ class SqliteDeletion(Transactional, DeletionStore):
     @writes
     def forget_learnings(
         self,
-        connection: sqlite3.Connection,
+        session: Session,
         ids: Sequence[str],
         *,
         grace: Grace | None = None,
     ) -> Removal:
         if grace:
-            keep_learnings(connection, ids, grace)
-        removal = Removal(learnings=remove_known(connection, ids))
+            keep_learnings(session, ids, grace)
+        removal = Removal(learnings=remove_learnings(session, ids))
         if removal.learnings and not grace:
-            request_purge(connection)
+            request_purge(session)
         return removal
 
     @reads
-    def orphaned_log_names(
-        self, connection: sqlite3.Connection
-    ) -> tuple[list[str], list[str]]:
+    def orphaned_log_names(self, session: Session) -> tuple[list[str], list[str]]:
         orphaned = []
         for column in ("session_id", "source"):
             named = " UNION ".join(
                 f"SELECT {column} FROM {table} WHERE {column} != ''" for table in NAMING
             )
-            rows = connection.execute(
+            rows = session.execute(
                 f"{named} "
                 f"EXCEPT SELECT {column} FROM working_memory "
                 f"EXCEPT SELECT {column} FROM episodic_memory"
@@ -332,7 +327,7 @@ class SqliteDeletion(Transactional, DeletionStore):
     @writes
     def forget_names(
         self,
-        connection: sqlite3.Connection,
+        session: Session,
         *,
         sessions: Iterable[str],
         sources: Iterable[str],
@@ -346,14 +341,14 @@ class SqliteDeletion(Transactional, DeletionStore):
                 alive = {
                     name
                     for table in ("working_memory", "episodic_memory")
-                    for (name,) in connection.execute(
+                    for (name,) in session.execute(
                         f"SELECT DISTINCT {column} FROM {table} WHERE {column} IN ({marks})",
                         chunk,
                     )
                 }
                 gone = [name for name in chunk if name not in alive]
                 for table in NAMING:
-                    connection.execute(
+                    session.execute(
                         f"UPDATE {table} SET {column} = ? "
                         f"WHERE {column} IN ({', '.join('?' * len(gone))})",
                         (nameless, *gone),
@@ -369,9 +364,9 @@ class SqliteDeletion(Transactional, DeletionStore):
         return ()
 
 
-def _leave_keys(connection: sqlite3.Connection, id: str) -> None:
+def _leave_keys(session: Session, id: str) -> None:
     """Keep what a memory is known by when its source is read again."""
-    row = connection.execute(
+    row = session.execute(
         "SELECT seq, session_id, source, content_hash FROM working_memory WHERE id = ? "
         "UNION ALL "
         "SELECT seq, session_id, source, content_hash FROM archive WHERE id = ?",
@@ -379,19 +374,19 @@ def _leave_keys(connection: sqlite3.Connection, id: str) -> None:
     ).fetchone()
     if row is None:
         return
-    seq, session, source, said = row
-    before = connection.execute(
+    seq, name, source, said = row
+    before = session.execute(
         "SELECT content_hash FROM revision WHERE memory_seq = ?", (seq,)
     )
     hashes = [said, *(each for (each,) in before)]
-    connection.executemany(
+    session.executemany(
         "INSERT OR IGNORE INTO agent_forgotten VALUES (?)",
-        [(key,) for key in keys_of_forgotten(id, session, source, hashes)],
+        [(key,) for key in keys_of_forgotten(id, name, source, hashes)],
     )
 
 
 def _in_force_again(
-    connection: sqlite3.Connection, ids: Sequence[str]
+    session: Session, ids: Sequence[str]
 ) -> tuple[frozenset[str], set[int]]:
     """Return what holds again without these memories, and the summaries to rewrite with it."""
     gone: set[int] = set()
@@ -400,7 +395,7 @@ def _in_force_again(
     episodes: set[int] = set()
     for chunk in chunks(ids):
         marks = ", ".join("?" * len(chunk))
-        rows = connection.execute(
+        rows = session.execute(
             f"SELECT seq FROM working_memory WHERE id IN ({marks}) "
             f"UNION ALL SELECT seq FROM archive WHERE id IN ({marks})",
             (*chunk, *chunk),
@@ -409,7 +404,7 @@ def _in_force_again(
     for places in chunks(sorted(gone)):
         marks = ", ".join("?" * len(places))
         successors.update(
-            connection.execute(
+            session.execute(
                 "SELECT memory_seq, superseded_by FROM memory_state "
                 f"WHERE superseded_by IN ({marks}) UNION ALL "
                 "SELECT memory_seq, superseded_by FROM memory_state "
@@ -418,23 +413,21 @@ def _in_force_again(
             )
         )
     for seq in in_force_again(successors, gone):
-        for id, episode in connection.execute(
+        for id, episode in session.execute(
             "SELECT id, NULL FROM working_memory WHERE seq = ? "
             "UNION ALL SELECT id, episode_seq FROM archive WHERE seq = ?",
             (seq, seq),
         ):
             again.add(id)
-            if episode is not None and not has_pruned(connection, episode):
+            if episode is not None and not session.has_pruned(episode):
                 episodes.add(episode)
     return frozenset(again), episodes
 
 
-def _pruned_losing_summary(
-    connection: sqlite3.Connection, leaving: dict[int, int]
-) -> int:
+def _pruned_losing_summary(session: Session, leaving: dict[int, int]) -> int:
     """How many pruned originals stay in these episodes when so many others leave them."""
     return sum(
-        connection.execute(
+        session.execute(
             "SELECT count(*) FROM archive WHERE episode_seq = ? AND content = ''",
             (episode,),
         ).fetchone()[0]
@@ -444,7 +437,7 @@ def _pruned_losing_summary(
 
 
 def _episodes_left(
-    connection: sqlite3.Connection, leaving: dict[int, int]
+    session: Session, leaving: dict[int, int]
 ) -> tuple[frozenset[int], frozenset[int]]:
     """Level by level: an episode that loses all it was made of goes, the others are rewritten."""
     removed: set[int] = set()
@@ -452,7 +445,7 @@ def _episodes_left(
     while leaving:  # ends, as each step goes up a level
         above: dict[int, int] = {}
         for seq, count in leaving.items():
-            parts, parent = connection.execute(
+            parts, parent = session.execute(
                 "SELECT (SELECT count(*) FROM archive WHERE episode_seq = e.seq) "
                 "+ (SELECT count(*) FROM episodic_memory WHERE parent_id = e.id), "
                 "(SELECT seq FROM episodic_memory WHERE id = e.parent_id) "
@@ -467,21 +460,19 @@ def _episodes_left(
     return frozenset(removed), frozenset(emptied - removed)
 
 
-def _delete_working(
-    connection: sqlite3.Connection, id: str
-) -> tuple[int, str, str] | None:
+def _delete_working(session: Session, id: str) -> tuple[int, str, str] | None:
     """Delete a working memory; returns its position, text and role."""
-    row: tuple[int, str, str] | None = connection.execute(
+    row: tuple[int, str, str] | None = session.execute(
         "DELETE FROM working_memory WHERE id = ? RETURNING seq, content, role", (id,)
     ).fetchone()
     return row
 
 
 def _delete_original(
-    connection: sqlite3.Connection, id: str
+    session: Session, id: str
 ) -> tuple[tuple[int, str, str], int, int] | None:
     """Delete an archived original; also returns its episode and number of details."""
-    row = connection.execute(
+    row = session.execute(
         "SELECT seq, content, role, episode_seq, "
         "(SELECT count(*) FROM detail WHERE memory_seq = seq) FROM archive WHERE id = ?",
         (id,),
@@ -489,21 +480,21 @@ def _delete_original(
     if row is None:
         return None
     seq, content, role, episode, detail_count = row
-    leave_secrets(connection, seq, episode)
-    connection.execute("DELETE FROM archive WHERE seq = ?", (seq,))
+    leave_secrets(session, seq, episode)
+    session.execute("DELETE FROM archive WHERE seq = ?", (seq,))
     return (seq, content, role), episode, detail_count
 
 
-def _delete_state(connection: sqlite3.Connection, seq: int) -> None:
+def _delete_state(session: Session, seq: int) -> None:
     """Delete the state of a memory.
 
     Its successor supersedes what it superseded; without one, that holds again.
     """
-    connection.execute(
+    session.execute(
         "UPDATE memory_state AS older SET (superseded_by, superseded_at) = "
         "(SELECT superseded_by, iif(superseded_at IS NULL, NULL, older.superseded_at) "
         "FROM (SELECT 1) LEFT JOIN memory_state ON memory_seq = ?) WHERE superseded_by = ?",
         (seq, seq),
     )
     for table in KEYED_BY_MEMORY:
-        connection.execute(f"DELETE FROM {table} WHERE memory_seq = ?", (seq,))
+        session.execute(f"DELETE FROM {table} WHERE memory_seq = ?", (seq,))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 from functools import partial
@@ -14,12 +13,14 @@ from mnemosyned.errors import NotFound
 from mnemosyned.memory.edit import HISTORY_MAX
 from mnemosyned.memory.intake import Intake, Known
 from mnemosyned.memory.ports import Draft, RecordStore, Remembered
-from mnemosyned.memory.rows import EPISODE_COLUMNS
 from mnemosyned.memory.values import Episode, MemoryRecord, Tier, content_hash
+from mnemosyned.storage.common.episodes import BELOW
+from mnemosyned.storage.common.learnings import LearningRows
+from mnemosyned.storage.common.rows import EPISODE_COLUMNS, episode_from, instant
+from mnemosyned.storage.common.session import reads, writes
+from mnemosyned.storage.common.state import add_tags, set_state, supersede, was_said
 from mnemosyned.storage.sqlite.fulltext import index_memories
-from mnemosyned.storage.sqlite.learnings import Keeper
 from mnemosyned.storage.sqlite.memories import (
-    BELOW,
     chunks,
     episode_at,
     placeholders,
@@ -29,20 +30,11 @@ from mnemosyned.storage.sqlite.rows import (
     ARCHIVE_FIELDS,
     MEMORY_COLUMNS,
     MEMORY_FIELDS,
-    episode_from,
-    instant,
-    instant_text,
     memory_from,
     memory_row,
 )
-from mnemosyned.storage.sqlite.state import (
-    add_tags,
-    position_of,
-    set_state,
-    supersede,
-    was_said,
-)
-from mnemosyned.storage.sqlite.writer import Transactional, reads, writes
+from mnemosyned.storage.sqlite.session import Session
+from mnemosyned.storage.sqlite.writer import SqlitePart
 
 T = TypeVar("T")
 
@@ -83,65 +75,62 @@ _HAVING_ID = {count: _having_id(count) for count in (1, TOGETHER)}
 class SqliteIntake(Intake):
     """New memories on their way into working memory and its index."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        super().__init__(partial(Keeper, connection))
-        self._connection = connection
+    def __init__(self, session: Session) -> None:
+        super().__init__(partial(LearningRows, session))
+        self._session = session
         self._inserted: list[tuple[int, MemoryRecord]] = []
 
     def known_records(self, ids: Sequence[str]) -> dict[str, Known]:
-        return known_records(self._connection, ids)
+        return known_records(self._session, ids)
 
     def was_said(self, id: str, content: str) -> bool:
-        return was_said(self._connection, id, content)
+        return was_said(self._session, id, content)
 
     def said_before(self, memory: MemoryRecord) -> tuple[str, datetime] | None:
         content = memory.content
-        row = self._connection.execute(
+        row = self._session.execute(
             SAID_BEFORE,
             (memory.session, content_hash(content), content, memory.source) * 2,
         ).fetchone()
         return (row[0], instant(row[1])) if row else None
 
     def forgotten(self, keys: Collection[str]) -> set[str]:
-        rows = self._connection.execute(
+        rows = self._session.execute(
             "SELECT id FROM agent_forgotten WHERE id IN (SELECT value FROM json_each(?))",
             (json.dumps(list(keys)),),
         )
         return {key for (key,) in rows}
 
     def supersede(self, *, old: str, new: str) -> None:
-        supersede(self._connection, old=old, new=new)
+        supersede(self._session, old=old, new=new)
 
     def insert(self, memories: Sequence[MemoryRecord]) -> None:
         before = len(self._inserted)
         for share in _shares(memories):
             values = list(chain.from_iterable(map(memory_row, share)))
-            insert = self._connection.execute(_INSERT[len(share)], values)
+            insert = self._session.execute(_INSERT[len(share)], values)
             last = cast("int", insert.lastrowid)
             seqs = range(last - len(share) + 1, last + 1)
             self._inserted += zip(seqs, share, strict=True)
         for seq, memory in self._inserted[before:]:
             if memory.valid_until:
-                moment = instant_text(memory.valid_until)
-                set_state(self._connection, seq, "valid_until", moment)
+                set_state(self._session, seq, "valid_until", memory.valid_until)
             if memory.tags:
-                add_tags(self._connection, seq, memory.tags)
+                add_tags(self._session, seq, memory.tags)
 
     def finish(self) -> int:
         # Indexed after all rows: an insert with a trigger is a savepoint, at which FTS5 would write
         # out what it has gathered, row by row (twice the time of the batch).
         texts = [(seq, memory.content, memory.role) for seq, memory in self._inserted]
-        index_memories(self._connection, texts)
-        return working_count(self._connection)
+        index_memories(self._session, texts)
+        return working_count(self._session)
 
 
-def known_records(
-    connection: sqlite3.Connection, ids: Sequence[str]
-) -> dict[str, Known]:
+def known_records(session: Session, ids: Sequence[str]) -> dict[str, Known]:
     """Return existing records with these ids."""
     known: dict[str, Known] = {}
     for chunk in _shares(ids):
-        rows = connection.execute(_HAVING_ID[len(chunk)], tuple(chunk) * 3)
+        rows = session.execute(_HAVING_ID[len(chunk)], tuple(chunk) * 3)
         for id, content, created_at, said in rows:
             known[id] = (content, instant(created_at), said)
     return known
@@ -156,20 +145,16 @@ def _shares(items: Sequence[T]) -> Iterator[Sequence[T]]:
         yield (item,)
 
 
-class SqliteRecords(Transactional, RecordStore):
+class SqliteRecords(SqlitePart, RecordStore):
     """A `RecordStore` on one SQLite file."""
 
     @writes
-    def remember(
-        self, connection: sqlite3.Connection, drafts: Sequence[Draft]
-    ) -> Remembered:
-        return SqliteIntake(connection).remember(drafts)
+    def remember(self, session: Session, drafts: Sequence[Draft]) -> Remembered:
+        return SqliteIntake(session).remember(drafts)
 
     @reads
-    def get(self, connection: sqlite3.Connection, id: str) -> MemoryRecord | Episode:
-        record = _memory(connection, id) or episode_at(
-            connection, "id", id, details=True
-        )
+    def get(self, session: Session, id: str) -> MemoryRecord | Episode:
+        record = _memory(session, id) or episode_at(session, "id", id, details=True)
         if record is None:
             raise NotFound(
                 f"nothing has the id {id!r}; `recall` shows the ids that exist",
@@ -178,23 +163,19 @@ class SqliteRecords(Transactional, RecordStore):
         return record
 
     @reads
-    def originals(
-        self, connection: sqlite3.Connection, episode: str
-    ) -> list[MemoryRecord]:
-        rows = connection.execute(
+    def originals(self, session: Session, episode: str) -> list[MemoryRecord]:
+        rows = session.execute(
             f"{BELOW} SELECT below.id, {ARCHIVE_FIELDS} FROM below "
             "CROSS JOIN archive AS a ON a.episode_seq = below.seq ORDER BY a.created_at, a.seq",
-            (episode,),
+            summary=episode,
         ).fetchall()
         return [memory_from(row[1:], tier=Tier.ARCHIVE, episode=row[0]) for row in rows]
 
     @reads
-    def summaries(
-        self, connection: sqlite3.Connection, ids: Sequence[str]
-    ) -> list[Episode]:
+    def summaries(self, session: Session, ids: Sequence[str]) -> list[Episode]:
         rows = []
         for chunk in chunks(ids):
-            rows += connection.execute(
+            rows += session.execute(
                 f"SELECT {EPISODE_COLUMNS} FROM episodic_memory "
                 f"WHERE id IN ({placeholders(chunk)})",
                 chunk,
@@ -205,10 +186,8 @@ class SqliteRecords(Transactional, RecordStore):
         )
 
     @reads
-    def working(
-        self, connection: sqlite3.Connection, ids: Sequence[str]
-    ) -> list[MemoryRecord]:
-        rows = connection.execute(
+    def working(self, session: Session, ids: Sequence[str]) -> list[MemoryRecord]:
+        rows = session.execute(
             f"SELECT {MEMORY_FIELDS} FROM working_memory "
             f"WHERE id IN ({', '.join('?' * len(ids))}) ORDER BY created_at, seq",
             ids,
@@ -216,44 +195,42 @@ class SqliteRecords(Transactional, RecordStore):
         return [memory_from(row, tier=Tier.WORKING) for row in rows]
 
     @reads
-    def existing(
-        self, connection: sqlite3.Connection, ids: Sequence[str]
-    ) -> list[MemoryRecord]:
-        found = (_memory(connection, id) for id in ids)
+    def existing(self, session: Session, ids: Sequence[str]) -> list[MemoryRecord]:
+        found = (_memory(session, id) for id in ids)
         return [memory for memory in found if memory]
 
     @reads
-    def working_count(self, connection: sqlite3.Connection) -> int:
-        return working_count(connection)
+    def working_count(self, session: Session) -> int:
+        return working_count(session)
 
     @reads
-    def history(self, connection: sqlite3.Connection, id: str) -> list[MemoryRecord]:
-        position = position_of(connection, id)
+    def history(self, session: Session, id: str) -> list[MemoryRecord]:
+        position = session.position_of(id)
         older: list[MemoryRecord] = []
         waiting: Sequence[int] = [position[0]] if position else []
         while waiting and len(older) < HISTORY_MAX:
             marks = ", ".join("?" * len(waiting))
             waiting = [
                 seq
-                for (seq,) in connection.execute(
+                for (seq,) in session.execute(
                     f"SELECT memory_seq FROM memory_state WHERE superseded_by IN ({marks}) "
                     "ORDER BY superseded_at DESC, memory_seq DESC LIMIT ?",
                     (*waiting, HISTORY_MAX),
                 )
             ]
             for seq in waiting:
-                older += _memory_at(connection, seq)
+                older += _memory_at(session, seq)
         return older[:HISTORY_MAX]
 
 
-def _memory(connection: sqlite3.Connection, id: str) -> MemoryRecord | None:
+def _memory(session: Session, id: str) -> MemoryRecord | None:
     """The memory of this id, wherever it is."""
-    row = connection.execute(
+    row = session.execute(
         f"SELECT {MEMORY_FIELDS} FROM working_memory WHERE id = ?", (id,)
     ).fetchone()
     if row:
         return memory_from(row, tier=Tier.WORKING)
-    row = connection.execute(
+    row = session.execute(
         f"SELECT e.id, {ARCHIVE_FIELDS} FROM archive AS a "
         "JOIN episodic_memory AS e ON e.seq = a.episode_seq WHERE a.id = ?",
         (id,),
@@ -261,13 +238,13 @@ def _memory(connection: sqlite3.Connection, id: str) -> MemoryRecord | None:
     return memory_from(row[1:], tier=Tier.ARCHIVE, episode=row[0]) if row else None
 
 
-def _memory_at(connection: sqlite3.Connection, seq: int) -> list[MemoryRecord]:
-    row = connection.execute(
+def _memory_at(session: Session, seq: int) -> list[MemoryRecord]:
+    row = session.execute(
         f"SELECT {MEMORY_FIELDS} FROM working_memory WHERE seq = ?", (seq,)
     ).fetchone()
     if row:
         return [memory_from(row, tier=Tier.WORKING)]
-    row = connection.execute(
+    row = session.execute(
         f"SELECT e.id, {ARCHIVE_FIELDS} FROM archive AS a "
         "JOIN episodic_memory AS e ON e.seq = a.episode_seq WHERE a.seq = ?",
         (seq,),

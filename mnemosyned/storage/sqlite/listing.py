@@ -2,14 +2,13 @@
 
 Working memory has an index by time. The archive is read episode by episode, in the order of the
 times these cover, until no episode that is left can hold a record of the page: an index over a
-million originals would take as much room as a third of their words. Filters that few rows pass
-are looked up first.
+million originals would take as much room as a third of their words. Filters that few rows pass are
+looked up first.
 """
 
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
@@ -31,12 +30,15 @@ from mnemosyned.memory.listing import (
 )
 from mnemosyned.memory.ports import ListStore
 from mnemosyned.memory.values import Tier
+from mnemosyned.storage.common.rows import instant
+from mnemosyned.storage.common.session import reads
+from mnemosyned.storage.common.surroundings import projects_of
 from mnemosyned.storage.sqlite.filters import among, tagged, within
 from mnemosyned.storage.sqlite.fulltext import any_of
 from mnemosyned.storage.sqlite.memories import episode_at, memories_at
-from mnemosyned.storage.sqlite.rows import SEQ_AMONG, instant, instant_text
-from mnemosyned.storage.sqlite.surroundings import projects_of
-from mnemosyned.storage.sqlite.writer import Transactional, reads
+from mnemosyned.storage.sqlite.rows import SEQ_AMONG, instant_text
+from mnemosyned.storage.sqlite.session import Session
+from mnemosyned.storage.sqlite.writer import SqlitePart
 
 _LAST = "\U0010ffff"
 _HOMES = ("working_memory", "archive", "episodic_memory")
@@ -51,15 +53,13 @@ def id_range(prefix: str) -> tuple[str, str]:
     return prefix, prefix + _LAST
 
 
-def beginning(connection: sqlite3.Connection, prefixes: Sequence[str]) -> list[str]:
+def beginning(session: Session, prefixes: Sequence[str]) -> list[str]:
     """Keep the prefixes with which an id begins."""
-    return [prefix for prefix in prefixes if _exists(connection, prefix)]
+    return [prefix for prefix in prefixes if _exists(session, prefix)]
 
 
-def _exists(connection: sqlite3.Connection, prefix: str) -> bool:
-    row = connection.execute(
-        f"{_ANY} LIMIT 1", id_range(prefix) * len(_HOMES)
-    ).fetchone()
+def _exists(session: Session, prefix: str) -> bool:
+    row = session.execute(f"{_ANY} LIMIT 1", id_range(prefix) * len(_HOMES)).fetchone()
     return row is not None
 
 
@@ -83,17 +83,17 @@ class _Clause(NamedTuple):
     values: Sequence[Any]
 
 
-def page_keys(connection: sqlite3.Connection, wanted: ListFilter) -> list[Key]:
+def page_keys(session: Session, wanted: ListFilter) -> list[Key]:
     """Return the keys of a page in order, and one more if more follow."""
-    begins = partial(beginning, connection)
+    begins = partial(beginning, session)
     prefixes = spellings(wanted.id_prefix, begins) if wanted.id_prefix else []
     if wanted.id_prefix and not prefixes:
         return []
     keys: list[Key] = []
     if wanted.selects_memories:
-        keys += _memories(connection, wanted, prefixes)
+        keys += _memories(session, wanted, prefixes)
     if wanted.selects_summaries:
-        keys += _summaries(connection, wanted, prefixes)
+        keys += _summaries(session, wanted, prefixes)
     keys.sort(reverse=wanted.order is ListOrder.NEWEST)
     return keys[: wanted.limit + 1]
 
@@ -102,19 +102,19 @@ def page_keys(connection: sqlite3.Connection, wanted: ListFilter) -> list[Key]:
 
 
 def _memories(
-    connection: sqlite3.Connection, wanted: ListFilter, prefixes: Sequence[str]
+    session: Session, wanted: ListFilter, prefixes: Sequence[str]
 ) -> list[Key]:
     keys: list[Key] = []
     for home in _homes(wanted.tier):
         conditions = _conditions(wanted, RecordKind.MEMORY, prefixes)
-        rows = _few(connection, home, wanted, prefixes)
+        rows = _few(session, home, wanted, prefixes)
         if rows is not None:
             among_rows = _Clause(SEQ_AMONG, [json.dumps(rows)])
-            keys += _selected(connection, home, [among_rows, *conditions], wanted)
+            keys += _selected(session, home, [among_rows, *conditions], wanted)
         elif home == "archive":
-            keys += _archived(connection, conditions, wanted)
+            keys += _archived(session, conditions, wanted)
         else:
-            keys += _selected(connection, home, conditions, wanted)
+            keys += _selected(session, home, conditions, wanted)
     return keys
 
 
@@ -180,7 +180,7 @@ def _beyond(wanted: ListFilter, kind: RecordKind, column: str) -> _Clause:
 
 
 def _few(
-    connection: sqlite3.Connection,
+    session: Session,
     home: str,
     wanted: ListFilter,
     prefixes: Sequence[str],
@@ -189,33 +189,31 @@ def _few(
     if prefixes:
         clause = _begins(prefixes, "id")
     elif wanted.tags:
-        return _with_tags(connection, wanted.tags)
+        return _with_tags(session, wanted.tags)
     elif wanted.pinned:
         clause = _Clause("pinned", [])
     elif wanted.sessions:
         clause = _one_of("+session_id", wanted.sessions)
     elif wanted.roles and all(map(_has_word, wanted.roles)):
-        return _spoken(connection, wanted.roles)
+        return _spoken(session, wanted.roles)
     else:
         return None
-    return _rows(connection, home, clause)
+    return _rows(session, home, clause)
 
 
-def _rows(
-    connection: sqlite3.Connection, home: str, clause: _Clause
-) -> list[int] | None:
+def _rows(session: Session, home: str, clause: _Clause) -> list[int] | None:
     """Return the rows for which a condition with an index holds; None if they are many."""
-    rows = connection.execute(
+    rows = session.execute(
         f"SELECT seq FROM {home} WHERE {clause.text} LIMIT ?",
         (*clause.values, LIST_LIMITS.few + 1),
     ).fetchall()
     return None if len(rows) > LIST_LIMITS.few else [seq for (seq,) in rows]
 
 
-def _with_tags(connection: sqlite3.Connection, tags: Sequence[str]) -> list[int] | None:
+def _with_tags(session: Session, tags: Sequence[str]) -> list[int] | None:
     """Return the rows with one of these tags; None if they are many."""
     clause = _one_of("name", tags)
-    rows = connection.execute(
+    rows = session.execute(
         f"SELECT memory_seq FROM tag WHERE {clause.text} LIMIT ?",
         (*clause.values, LIST_LIMITS.few + 1),
     ).fetchall()
@@ -227,12 +225,12 @@ def _has_word(role: str) -> bool:
     return any(map(str.isalnum, role))
 
 
-def _spoken(connection: sqlite3.Connection, roles: Sequence[str]) -> list[int] | None:
+def _spoken(session: Session, roles: Sequence[str]) -> list[int] | None:
     """Return the rows of roles, by the full-text index; None if they are many.
 
     What was pruned is not in it.
     """
-    rows = connection.execute(
+    rows = session.execute(
         "SELECT rowid FROM memory_fts WHERE memory_fts MATCH ? UNION ALL "
         "SELECT memory_seq FROM memory_state WHERE pruned_at IS NOT NULL LIMIT ?",
         (f"role : ({any_of(roles)})", LIST_LIMITS.few + 1),
@@ -241,14 +239,14 @@ def _spoken(connection: sqlite3.Connection, roles: Sequence[str]) -> list[int] |
 
 
 def _selected(
-    connection: sqlite3.Connection,
+    session: Session,
     home: str,
     conditions: Iterable[_Clause],
     wanted: ListFilter,
 ) -> list[Key]:
     where, values = _joined(conditions)
     direction, _ = ORDERS[wanted.order]
-    rows = connection.execute(
+    rows = session.execute(
         f"SELECT created_at, seq FROM {home} WHERE {where} "
         f"ORDER BY created_at {direction}, seq {direction} LIMIT ?",
         (*values, wanted.limit + 1),
@@ -269,16 +267,16 @@ def _joined(conditions: Iterable[_Clause]) -> tuple[str, list[Any]]:
 
 
 def _archived(
-    connection: sqlite3.Connection, conditions: Sequence[_Clause], wanted: ListFilter
+    session: Session, conditions: Sequence[_Clause], wanted: ListFilter
 ) -> list[Key]:
     """Read episode after episode until the rest cannot hold a record of the page."""
     newest = wanted.order is ListOrder.NEWEST
     keys: list[Key] = []
-    for episodes, bound in _episodes(connection, wanted):
+    for episodes, bound in _episodes(session, wanted):
         among_episodes = _Clause(
             "episode_seq IN (SELECT value FROM json_each(?))", [json.dumps(episodes)]
         )
-        keys += _selected(connection, "archive", [among_episodes, *conditions], wanted)
+        keys += _selected(session, "archive", [among_episodes, *conditions], wanted)
         keys.sort(reverse=newest)
         del keys[wanted.limit + 1 :]
         if bound is None or len(keys) <= wanted.limit:
@@ -290,13 +288,13 @@ def _archived(
 
 
 def _episodes(
-    connection: sqlite3.Connection, wanted: ListFilter
+    session: Session, wanted: ListFilter
 ) -> Iterator[tuple[list[int], str | None]]:
     """Yield episodes in the order of a list, and the bound of those that are left."""
     direction, _ = ORDERS[wanted.order]
     edge = "covers_until" if wanted.order is ListOrder.NEWEST else "covers_from"
     where, values = _joined([_Clause("level = 0", []), *_episode_conditions(wanted)])
-    rows = connection.execute(
+    rows = session.execute(
         f"SELECT seq, {edge} FROM episodic_memory WHERE {where} ORDER BY {edge} {direction}",
         values,
     )
@@ -331,7 +329,7 @@ def _episode_conditions(wanted: ListFilter) -> list[_Clause]:
 
 
 def _summaries(
-    connection: sqlite3.Connection, wanted: ListFilter, prefixes: Sequence[str]
+    session: Session, wanted: ListFilter, prefixes: Sequence[str]
 ) -> list[Key]:
     direction, _ = ORDERS[wanted.order]
     moment = "period_from" if wanted.level else "covers_from"
@@ -348,13 +346,13 @@ def _summaries(
     if wanted.level:
         clauses.append(_Clause("period_from IS NOT NULL", []))
     if prefixes:
-        rows = _rows(connection, "episodic_memory", _begins(prefixes, "id"))
+        rows = _rows(session, "episodic_memory", _begins(prefixes, "id"))
         few = None if rows is None else _Clause(SEQ_AMONG, [json.dumps(rows)])
         clauses.append(few or _begins(prefixes))
     if wanted.after:
         clauses.append(_beyond(wanted, RecordKind.SUMMARY, moment))
     where, values = _joined(clauses)
-    keys = connection.execute(
+    keys = session.execute(
         f"SELECT {moment}, seq FROM episodic_memory WHERE {where} "
         f"ORDER BY {moment} {direction}, seq {direction} LIMIT ?",
         (*values, wanted.limit + 1),
@@ -370,17 +368,16 @@ _GROUPS = (
 )
 
 
-class SqliteLists(Transactional, ListStore):
+class SqliteLists(SqlitePart, ListStore):
     """A `ListStore` on one SQLite file."""
 
     @reads
-    def page(self, connection: sqlite3.Connection, wanted: ListFilter) -> ListPage:
-        keys = page_keys(connection, wanted)
+    def page(self, session: Session, wanted: ListFilter) -> ListPage:
+        keys = page_keys(session, wanted)
         shown = keys[: wanted.limit]
-        memories = memories_at(connection, _seqs(shown, RecordKind.MEMORY))
+        memories = memories_at(session, _seqs(shown, RecordKind.MEMORY))
         summaries = [
-            episode_at(connection, "seq", seq)
-            for seq in _seqs(shown, RecordKind.SUMMARY)
+            episode_at(session, "seq", seq) for seq in _seqs(shown, RecordKind.SUMMARY)
         ]
         return ListPage(
             [memories[seq] for seq in _seqs(shown, RecordKind.MEMORY)],
@@ -389,19 +386,19 @@ class SqliteLists(Transactional, ListStore):
         )
 
     @reads
-    def sessions(self, connection: sqlite3.Connection) -> list[SessionTotals]:
-        groups = _groups(connection)
+    def sessions(self, session: Session) -> list[SessionTotals]:
+        groups = _groups(session)
         names = list(dict.fromkeys(group.session for group in groups))
-        return session_totals(groups, projects_of(connection, names))
+        return session_totals(groups, projects_of(session, names))
 
     @reads
-    def sources(self, connection: sqlite3.Connection) -> list[SourceTotals]:
-        return source_totals(_groups(connection))
+    def sources(self, session: Session) -> list[SourceTotals]:
+        return source_totals(_groups(session))
 
     @reads
-    def count_since(self, connection: sqlite3.Connection, moment: datetime) -> int:
+    def count_since(self, session: Session, moment: datetime) -> int:
         since = instant_text(moment)
-        count: int = connection.execute(
+        count: int = session.execute(
             "SELECT (SELECT count(*) FROM working_memory WHERE created_at >= ?) + "
             "(SELECT count(*) FROM episodic_memory AS e CROSS JOIN archive AS a "
             "ON a.episode_seq = e.seq WHERE e.level = 0 AND e.covers_until >= ? "
@@ -415,8 +412,8 @@ def _seqs(keys: Sequence[Key], kind: RecordKind) -> list[int]:
     return [key.seq for key in keys if key.kind is kind]
 
 
-def _groups(connection: sqlite3.Connection) -> list[MemoryGroup]:
+def _groups(session: Session) -> list[MemoryGroup]:
     return [
-        MemoryGroup(session, source, memories, instant(first), instant(last))
-        for session, source, memories, first, last in connection.execute(_GROUPS)
+        MemoryGroup(name, source, memories, instant(first), instant(last))
+        for name, source, memories, first, last in session.execute(_GROUPS)
     ]

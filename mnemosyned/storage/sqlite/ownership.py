@@ -1,14 +1,14 @@
 """Ownership of a database file: a lock beside it that names its process, and a guard at each commit.
 
-SQLite goes on writing to a file that has lost its name, and those commits are lost when the
-process ends. So each commit first looks where the path leads:
+SQLite goes on writing to a file that has lost its name, and those commits are lost when the process
+ends. So each commit first looks where the path leads:
 
 - The file was deleted, and nothing has its name: all of it is written back, and the work goes on.
-Nothing is lost; to delete a memory for good, stop the daemon first. - Another file has its name,
-such as a backup that was put there: that file is never touched. The acknowledged memories are
-saved beside it, nothing more is taken, and a restart opens the other file. - The file was moved:
-the log is checkpointed into it, so that it is whole, and nothing more is taken. - The log was
-deleted: it is checkpointed into the file, which is whole then, and nothing more is taken.
+  Nothing is lost; to delete a memory for good, stop the daemon first.
+- Another file has its name, such as a backup that was put there: that file is never touched. The
+  acknowledged memories are saved beside it, nothing more is taken, and a restart opens the other file.
+- The file was moved: the log is checkpointed into it, so that it is whole, and nothing more is taken.
+- The log was deleted: it is checkpointed into the file, which is whole then, and nothing more is taken.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from mnemosyned.logs import logger
 from mnemosyned.storage.sqlite.connections import NOTHING_KEPT, reason
 from mnemosyned.storage.sqlite.copies import copy_beside, finish_restore, flush, place
 from mnemosyned.storage.sqlite.file import COMPANIONS, PRIVATE, DatabaseFile, Presence
+from mnemosyned.storage.sqlite.session import Session
 
 RETRY_S = 5.0
 """How long a rescue that failed is left alone: on a full disk each try takes a while."""
@@ -46,7 +47,7 @@ class DatabaseFileGuard:
         self,
         file: DatabaseFile,
         *,
-        connect: Callable[[Path], sqlite3.Connection],
+        connect: Callable[[Path], Session],
         renewed: Callable[[], object] = lambda: None,
     ) -> None:
         self._file = file
@@ -60,7 +61,7 @@ class DatabaseFileGuard:
         self._tried = -RETRY_S
         self._reconnect = False
 
-    def secured(self, connection: sqlite3.Connection) -> sqlite3.Connection:
+    def secured(self, connection: Session) -> Session:
         """The connection to write with. Raises `DatabaseReplaced` where writing would lose."""
         presence = self._file.presence()
         if presence is not self._presence:
@@ -98,7 +99,7 @@ class DatabaseFileGuard:
                 saved=self._saved,
             )
 
-    def _rescue(self, presence: Presence, connection: sqlite3.Connection) -> None:
+    def _rescue(self, presence: Presence, connection: Session) -> None:
         """Save what was acknowledged; what fails is tried again, at the latest in the end."""
         path = self._file.path
         try:
@@ -122,7 +123,7 @@ class DatabaseFileGuard:
             )
             log.error("rescue_failed", presence=presence.value, reason=reason(error))  # noqa: TRY400 tried again
 
-    def _put_back(self, connection: sqlite3.Connection) -> None:
+    def _put_back(self, connection: Session) -> None:
         """Write the deleted database back to its path, whole at every moment or not there.
 
         The whole copy has a name of its own before the old log goes, and the next start gives it
@@ -146,7 +147,7 @@ class DatabaseFileGuard:
         self.problem = ""
         log.warning("database_put_back", database=str(path), bytes=path.stat().st_size)
 
-    def _reconnected(self, connection: sqlite3.Connection) -> sqlite3.Connection:
+    def _reconnected(self, connection: Session) -> Session:
         fresh = self._connect(self._file.path)
         self._file.know_companions()
         if self._file.presence() is not Presence.HERE:
@@ -157,7 +158,7 @@ class DatabaseFileGuard:
         self.renewed()
         return fresh
 
-    def _set_aside(self, connection: sqlite3.Connection) -> str:
+    def _set_aside(self, connection: Session) -> str:
         path = self._file.path
         aside = path.with_name(
             f"{path.name}.replaced-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
@@ -191,9 +192,7 @@ def _rescued(path: Path) -> Path:
     return path.with_name(path.name + RESCUED)
 
 
-def _checkpointed(
-    connection: sqlite3.Connection, path: Path, presence: Presence
-) -> str:
+def _checkpointed(connection: Session, path: Path, presence: Presence) -> str:
     """Checkpoint the log, so that the file is whole without it. Raises if a reader prevents it."""
     if connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
         raise sqlite3.OperationalError("another program reads the database")

@@ -26,16 +26,6 @@ CHECKPOINT_PAUSE_S = 0.05
 """Two seconds in all: a recall of ours has ended by then, another program may go on for ever."""
 
 
-def request_purge(connection: sqlite3.Connection) -> None:
-    """Note, within the deletion's own transaction, that its words are still to be purged.
-
-    Each deletion has a number of its own, so that a purge which began before it does not count.
-    """
-    connection.execute(
-        "INSERT INTO scrub_due SELECT ifnull(max(asked), 0) + 1 FROM scrub_due"
-    )
-
-
 class Purge:
     """Purges one file. Safe from any thread; one runs at a time."""
 

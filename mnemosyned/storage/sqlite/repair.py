@@ -15,10 +15,11 @@ from pathlib import Path
 
 from mnemosyned.memory.masking import mask_memories
 from mnemosyned.memory.values import MemoryRecord
+from mnemosyned.storage.common.episodes import invalidate
 from mnemosyned.storage.sqlite.fulltext import rebuild_indexes
 from mnemosyned.storage.sqlite.memories import insert_details
 from mnemosyned.storage.sqlite.schema import blank_database, missing_parts
-from mnemosyned.storage.sqlite.state import has_pruned, invalidate
+from mnemosyned.storage.sqlite.session import Session
 from mnemosyned.storage.sqlite.verification import (
     MISCOUNTED,
     ORIGINALS,
@@ -62,8 +63,8 @@ def repair_database(database: Path, migrations: Path) -> Iterator[str]:
         yield f"rebuilt the full-text index {index} from the texts"
 
 
-def _opened(database: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(database, isolation_level=None)
+def _opened(database: Path) -> Session:
+    connection = sqlite3.connect(database, isolation_level=None, factory=Session)
     connection.execute("PRAGMA secure_delete = ON")
     connection.execute("PRAGMA synchronous = FULL")
     return connection
@@ -135,7 +136,7 @@ def extract_again(database: Path) -> Iterator[str]:
             for (episode,) in episodes:
                 count, has_new_secret = _extract_again(connection, episode)
                 changed += count
-                if has_new_secret and not has_pruned(connection, episode):
+                if has_new_secret and not connection.has_pruned(episode):
                     unmasked.append(episode)
             invalidate(connection, unmasked)
             connection.execute("COMMIT")
@@ -149,7 +150,7 @@ def extract_again(database: Path) -> Iterator[str]:
         yield f"emptied {emptied:,} summaries, which the next sleep rewrites with secrets masked"
 
 
-def _extract_again(connection: sqlite3.Connection, episode: int) -> tuple[int, bool]:
+def _extract_again(connection: Session, episode: int) -> tuple[int, bool]:
     """Return how many originals changed, and whether a value is newly known as a secret."""
     originals = connection.execute(
         "SELECT seq, id, content FROM archive WHERE episode_seq = ? AND content != ''",

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 
 import msgspec
 
 from mnemosyned.instants import in_zone
-from mnemosyned.memory import rows
-from mnemosyned.memory.consolidation import LogEntry
 from mnemosyned.memory.exchange import ExportedMemory
-from mnemosyned.memory.rows import EPISODE_COLUMNS, LOG_COLUMNS
-from mnemosyned.memory.values import Episode, MemoryRecord, Tier, content_hash
-
-Row = tuple[Any, ...]
+from mnemosyned.memory.values import MemoryRecord, Tier, content_hash
+from mnemosyned.storage.common.rows import (
+    instant,
+    optional_instant,
+)
+from mnemosyned.storage.common.session import Row
 
 MEMORY_COLUMNS = "id, session_id, source, role, content, importance, pinned, metadata, created_at, content_hash"
 _FIELDS = (
@@ -38,32 +37,13 @@ MEMORY_FIELDS = f"{_FIELDS}, {_BESIDE.format(seq='working_memory.seq')}"
 ARCHIVE_FIELDS = ", ".join(
     [*(f"a.{name}" for name in _FIELDS.split(", ")), _BESIDE.format(seq="a.seq")]
 )
-EPISODE_WRITTEN = f"{EPISODE_COLUMNS}, index_terms"
-"""The terms are searched and never read with the rest, so that nothing shows them."""
-EPISODE_PLACEHOLDERS = ", ".join("?" for _ in EPISODE_WRITTEN.split(", "))
-LOG_PLACEHOLDERS = ", ".join("?" for _ in LOG_COLUMNS.split(", "))
 SEQ_AMONG = "seq IN (SELECT value FROM json_each(?))"
 """One text for any number of rows: SQLite reads a statement once, and these are asked again."""
 
 
 def instant_text(moment: datetime) -> str:
-    """UTC, always 27 characters, so that text order is time order."""
+    """Return an instant in UTC, always 27 characters, so that text order is time order."""
     return in_zone(moment, UTC).isoformat(timespec="microseconds")[:26] + "Z"
-
-
-def instant(text: str) -> datetime:
-    """The moment a stored text means."""
-    return datetime.fromisoformat(text)
-
-
-def optional_instant(text: str | None) -> datetime | None:
-    """The moment a stored text means, if there is one."""
-    return datetime.fromisoformat(text) if text else None
-
-
-pending_from = partial(rows.pending_from, moment=instant)
-episode_from = partial(rows.episode_from, moment=instant)
-log_entry_from = partial(rows.log_entry_from, moment=instant)
 
 
 def memory_row(memory: MemoryRecord | ExportedMemory) -> Row:
@@ -124,46 +104,4 @@ def memory_from(
         pruned_at=optional_instant(pruned_at),
         tags=tuple(sorted(tags.split("\n"))) if tags else (),
         edited_at=optional_instant(edited_at),
-    )
-
-
-def episode_row(episode: Episode, index_terms: str) -> Row:
-    """Values for EPISODE_WRITTEN."""
-    return (
-        episode.id,
-        episode.session,
-        episode.source,
-        episode.level,
-        episode.content,
-        episode.item_count,
-        instant_text(episode.covers_from),
-        instant_text(episode.covers_until),
-        episode.summarizer,
-        episode.parent,
-        instant_text(episode.created_at),
-        instant_text(episode.period_from) if episode.period_from else None,
-        index_terms,
-    )
-
-
-def log_row(entry: LogEntry) -> Row:
-    """Values for LOG_COLUMNS."""
-    return (
-        entry.session,
-        entry.items_consolidated,
-        entry.summary_preview,
-        instant_text(entry.created_at),
-        entry.cycle,
-        entry.source,
-        entry.episode,
-        entry.trigger,
-        entry.summarizer,
-        entry.status,
-        entry.error,
-        entry.duration_s,
-        entry.chars_before,
-        entry.chars_after,
-        entry.fallback_reason,
-        entry.level,
-        entry.model_share,
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -39,6 +38,9 @@ from mnemosyned.search.query import (
 )
 from mnemosyned.search.scoring import REACH
 from mnemosyned.search.words import Forms, Frequencies, Having, WordRows
+from mnemosyned.storage.common.episodes import ancestors
+from mnemosyned.storage.common.rows import instant
+from mnemosyned.storage.common.session import reads
 from mnemosyned.storage.sqlite.connections import Readers
 from mnemosyned.storage.sqlite.filters import (
     EVERYTHING,
@@ -57,9 +59,10 @@ from mnemosyned.storage.sqlite.fulltext import (
     glued_terms,
     quoted,
 )
-from mnemosyned.storage.sqlite.memories import ancestors, episode_at, memories_at
-from mnemosyned.storage.sqlite.rows import SEQ_AMONG, instant, instant_text
-from mnemosyned.storage.sqlite.writer import Transactional, Writer, reads
+from mnemosyned.storage.sqlite.memories import episode_at, memories_at
+from mnemosyned.storage.sqlite.rows import SEQ_AMONG, instant_text
+from mnemosyned.storage.sqlite.session import Session
+from mnemosyned.storage.sqlite.writer import SqlitePart, Writer
 from mnemosyned.text.dates.mentions import (
     MENTION_CHARS_MAX,
     MENTIONING_MAX,
@@ -83,7 +86,7 @@ _LONGEST = "importance DESC, length(text) DESC"
 
 
 def rows_of_span(
-    connection: sqlite3.Connection, query: Query, span: TimeSpan, *, limit: int
+    session: Session, query: Query, span: TimeSpan, *, limit: int
 ) -> dict[int, float]:
     """Return the memories of a time with their scores by `scores_by_time`."""
     span = overlapping_span(query, span)
@@ -95,7 +98,7 @@ def rows_of_span(
             f"SELECT {_COLUMNS.format('')} FROM working_memory "
             "WHERE created_at >= ? AND created_at < ? ORDER BY created_at LIMIT ?"
         )
-        rows += connection.execute(
+        rows += session.execute(
             _FIRST_OF_EACH % (_LONGEST, fresh, where),
             (COMPARED_CHARS, *reach, WALKED_MAX, *values, limit),
         )
@@ -108,7 +111,7 @@ def rows_of_span(
             "AND a.created_at >= ? AND a.created_at < ? AND a.content != '' LIMIT ?"
         )
         begun = (reach[1], EPISODES_MAX, reach[0])
-        rows += connection.execute(
+        rows += session.execute(
             _FIRST_OF_EACH % (_LONGEST, archived, where),
             (COMPARED_CHARS, *begun, *reach, WALKED_MAX, *values, limit),
         )
@@ -119,10 +122,10 @@ def rows_of_span(
     return scores_by_time(memories, shown=query.limit, limit=limit)
 
 
-def rows_in_time_order(connection: sqlite3.Connection, query: Query) -> set[int]:
+def rows_in_time_order(session: Session, query: Query) -> set[int]:
     """Return the newest or the oldest memories of the sources that a question asks for."""
     if query.subject:
-        return _ordered_by_words(connection, query)
+        return _ordered_by_words(session, query)
     direction = "ASC" if query.order is TimeOrder.EARLIEST else "DESC"
     where, values = _filter_conditions(query)
     until = instant_text(asked_time(query))
@@ -133,7 +136,7 @@ def rows_in_time_order(connection: sqlite3.Connection, query: Query) -> set[int]
             f"WHERE created_at <= ? ORDER BY created_at {direction} LIMIT ?"
         )
         found |= _first_of_each(
-            connection, (direction, fresh, where), (until, WALKED_MAX, *values)
+            session, (direction, fresh, where), (until, WALKED_MAX, *values)
         )
     if query.tier is not Tier.WORKING:
         archived = (
@@ -144,7 +147,7 @@ def rows_in_time_order(connection: sqlite3.Connection, query: Query) -> set[int]
             "WHERE a.created_at <= ? AND a.content != '' LIMIT ?"
         )
         found |= _first_of_each(
-            connection,
+            session,
             (direction, archived, where),
             (until, EPISODES_MAX, until, WALKED_MAX, *values),
         )
@@ -152,20 +155,20 @@ def rows_in_time_order(connection: sqlite3.Connection, query: Query) -> set[int]
 
 
 def _first_of_each(
-    connection: sqlite3.Connection,
+    session: Session,
     parts: tuple[str, str, str],
     values: Sequence[Any],
 ) -> set[int]:
     """Return the first rows in time of each source; `parts` are direction, rows and condition."""
     direction, rows, where = parts
-    first = connection.execute(
+    first = session.execute(
         _FIRST_OF_EACH % (f"created_at {direction}", rows, where),
         (COMPARED_CHARS, *values, ORDERED_MAX),
     )
     return {position for _, _, position, _, _ in first}
 
 
-def _ordered_by_words(connection: sqlite3.Connection, query: Query) -> set[int]:
+def _ordered_by_words(session: Session, query: Query) -> set[int]:
     """Return the first memories of an order that have every word of the subject."""
     subject = query.subject
     if subject is None:
@@ -176,7 +179,7 @@ def _ordered_by_words(connection: sqlite3.Connection, query: Query) -> set[int]:
     glued = [tuple(map(glued_terms, known)) for known in forms]
     found: set[int] = set()
     for table, words in (("memory_fts", forms), ("memory_gram_fts", glued)):
-        rows = connection.execute(
+        rows = session.execute(
             f"SELECT f.rowid FROM {table} AS f {narrow.joins} "
             f"WHERE {table} MATCH ? {narrow.where} ORDER BY f.rowid {direction} LIMIT ?",
             (all_of([[known] for known in words]), *narrow.values, ORDERED_MAX),
@@ -185,7 +188,7 @@ def _ordered_by_words(connection: sqlite3.Connection, query: Query) -> set[int]:
     return found
 
 
-def rows_mentioning_time(connection: sqlite3.Connection, query: Query) -> set[int]:
+def rows_mentioning_time(session: Session, query: Query) -> set[int]:
     """Return memories whose words speak of the times to come that a question names."""
     now = asked_time(query)
     ahead = times_ahead(query.spans, now)
@@ -193,33 +196,31 @@ def rows_mentioning_time(connection: sqlite3.Connection, query: Query) -> set[in
         position
         for span in ahead
         for search in mention_searches(span, now)
-        for position in _rows_saying(connection, query, search)
+        for position in _rows_saying(session, query, search)
     }
     if not candidates:
         return candidates
     reader = MentionReader(ahead)
     return {
         position
-        for position, created_at, text in _first_chars(connection, candidates)
+        for position, created_at, text in _first_chars(session, candidates)
         if reader.speaks_of_them(text, in_zone(instant(created_at), now.tzinfo))
     }
 
 
 def _first_chars(
-    connection: sqlite3.Connection, positions: Collection[int]
+    session: Session, positions: Collection[int]
 ) -> Iterator[tuple[int, str, str]]:
     """Yield memories with their time and the part of their text that is read for times."""
     asked = (MENTION_CHARS_MAX, json.dumps(sorted(positions)))
     for table in ("working_memory", "archive"):
-        yield from connection.execute(
+        yield from session.execute(
             f"SELECT seq, created_at, substr(content, 1, ?) FROM {table} WHERE {SEQ_AMONG}",
             asked,
         )
 
 
-def _rows_saying(
-    connection: sqlite3.Connection, query: Query, search: MentionSearch
-) -> set[int]:
+def _rows_saying(session: Session, query: Query, search: MentionSearch) -> set[int]:
     """Return the newest memories with the terms of a search, said within its time."""
     bounded = overlapping_span(query, search.said)
     narrow = memory_filter(replace(query, since=bounded.since, until=bounded.until))
@@ -230,7 +231,7 @@ def _rows_saying(
     if subject and subject.words:  # no other is placed by what it mentions
         forms = [form for word in subject.words for form in subject.forms(word)]
         match = f"({match}) AND ({any_of(forms)})"
-    rows = connection.execute(
+    rows = session.execute(
         f"SELECT f.rowid FROM memory_fts AS f {narrow.joins} "
         f"WHERE memory_fts MATCH ? {narrow.where} ORDER BY f.rowid DESC LIMIT ?",
         (match, *narrow.values, MENTIONING_MAX),
@@ -238,14 +239,14 @@ def _rows_saying(
     return {position for (position,) in rows}
 
 
-def summary_of_period(connection: sqlite3.Connection, query: Query) -> int | None:
+def summary_of_period(session: Session, query: Query) -> int | None:
     """Return the summary of the one day, week or month that a question asks for."""
     span = only_time_asked(query)
     period = period_of(span.since, span.until) if span else None
     if period is None:
         return None
     level, begins = period
-    row = connection.execute(
+    row = session.execute(
         "SELECT seq FROM episodic_memory WHERE level = ? AND period_from = ? AND NOT stale",
         (int(level), instant_text(begins)),
     ).fetchone()
@@ -266,7 +267,7 @@ STRETCHES_MAX, GAP_MIN = 16, 1_000
 
 
 def scored(
-    connection: sqlite3.Connection,
+    session: Session,
     table: str,
     match: str,
     narrow: SqlFilter,
@@ -274,16 +275,16 @@ def scored(
     limit: int,
 ) -> list[tuple[int, float]]:
     """The best rows of an index for an expression, with their bm25, higher is better."""
-    return connection.execute(
+    return session.execute(
         f"SELECT f.rowid, -bm25({table}) AS score FROM {table} AS f {narrow.joins} "
         f"WHERE {table} MATCH ? {narrow.where} ORDER BY score DESC LIMIT ?",
         (match, *narrow.values, limit),
     ).fetchall()
 
 
-def has_glued(connection: sqlite3.Connection, table: str) -> bool:
+def has_glued(session: Session, table: str) -> bool:
     """Tell whether a second index has words that touch a script without spaces."""
-    row = connection.execute(
+    row = session.execute(
         f"SELECT 1 FROM {table} WHERE {table} MATCH ? LIMIT 1", (quoted(GLUED),)
     ).fetchone()
     return row is not None
@@ -310,11 +311,9 @@ def stretches(rows: Sequence[int]) -> list[tuple[int, int]]:
 class FtsWords(WordRows):
     """The rows of words in FTS5's indexes, within the filters of a question."""
 
-    def __init__(
-        self, connection: sqlite3.Connection, narrow: SqlFilter, *, glued: bool
-    ) -> None:
+    def __init__(self, session: Session, narrow: SqlFilter, *, glued: bool) -> None:
         """`glued`: the second index may have words that touch a script without spaces."""
-        self._connection = connection
+        self._session = session
         self._narrow = narrow
         self._glued = glued
         self._select = (
@@ -338,7 +337,7 @@ class FtsWords(WordRows):
 
     @cached_property
     def last(self) -> int:
-        row = self._connection.execute(
+        row = self._session.execute(
             "SELECT ifnull(max(rowid), 0) FROM memory_fts_docsize"
         ).fetchone()
         return int(row[0])
@@ -352,14 +351,14 @@ class FtsWords(WordRows):
         return sorted({*rows, *others}, reverse=True)[:limit] if others else rows
 
     def _newest(self, table: str, match: str, limit: int) -> list[int]:
-        rows = self._connection.execute(
+        rows = self._session.execute(
             self._select.format(table=table),
             (*self._joined, match, *self._values, limit),
         )
         return [seq for (seq,) in rows.fetchall()]
 
     def passing(self, rows: Sequence[int]) -> Collection[int]:
-        found = self._connection.execute(
+        found = self._session.execute(
             "SELECT f.rowid FROM (SELECT value AS rowid FROM json_each(?)) AS f "
             f"{self._narrow.joins} WHERE 1 {self._narrow.where}",
             (json.dumps(rows), *self._narrow.values),
@@ -371,7 +370,7 @@ class FtsWords(WordRows):
 
 
 def newest(
-    connection: sqlite3.Connection,
+    session: Session,
     table: str,
     match: str,
     narrow: SqlFilter,
@@ -379,7 +378,7 @@ def newest(
     limit: int,
 ) -> list[tuple[int, float]]:
     """The best of the newest rows of an index for an expression."""
-    return connection.execute(
+    return session.execute(
         "SELECT seq, score FROM ("
         f"SELECT f.rowid AS seq, -bm25({table}) AS score "
         f"FROM {table} AS f {narrow.joins} WHERE {table} MATCH ? {narrow.where} "
@@ -392,13 +391,13 @@ _MATCH_FIELDS = f"session_id, importance, source, role, substr(content, 1, {READ
 
 
 class SqliteIndex(SearchIndex):
-    """A `SearchIndex` within one snapshot of a connection."""
+    """A `SearchIndex` within one snapshot of a session."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
+    def __init__(self, session: Session) -> None:
+        self._session = session
 
     def totals(self) -> OriginalTotals:
-        rows = self._connection.execute(
+        rows = self._session.execute(
             "SELECT tier, count, characters, (SELECT EXISTS (SELECT 1 FROM memory_state)) "
             "FROM tier_totals"
         ).fetchall()
@@ -412,18 +411,18 @@ class SqliteIndex(SearchIndex):
         )
 
     def words(self, query: Query | None = None) -> FtsWords:
-        narrow = narrowed(self._connection, query) if query else EVERYTHING
-        return FtsWords(self._connection, narrow, glued=self._has_glued)
+        narrow = narrowed(self._session, query) if query else EVERYTHING
+        return FtsWords(self._session, narrow, glued=self._has_glued)
 
     @cached_property
     def _has_glued(self) -> bool:
-        return has_glued(self._connection, "memory_gram_fts")
+        return has_glued(self._session, "memory_gram_fts")
 
     def grams(
         self, terms: Sequence[str], query: Query, *, limit: int
     ) -> Iterable[tuple[int, float]]:
         return newest(
-            self._connection,
+            self._session,
             "memory_gram_fts",
             any_of(terms),
             memory_filter(query),
@@ -435,12 +434,12 @@ class SqliteIndex(SearchIndex):
     ) -> Iterable[tuple[int, float]]:
         narrow = episode_filter(query)
         found = dict(
-            scored(self._connection, "episode_fts", any_of(forms), narrow, limit=limit)
+            scored(self._session, "episode_fts", any_of(forms), narrow, limit=limit)
         )
-        if has_glued(self._connection, "episode_gram_fts"):
+        if has_glued(self._session, "episode_gram_fts"):
             match = any_of(map(glued_terms, forms))
             for seq, score in newest(
-                self._connection, "episode_gram_fts", match, narrow, limit=limit
+                self._session, "episode_gram_fts", match, narrow, limit=limit
             ):
                 found[seq] = found.get(seq, 0.0) + score
         return found.items()
@@ -449,7 +448,7 @@ class SqliteIndex(SearchIndex):
         self, terms: Sequence[str], query: Query, *, limit: int
     ) -> Iterable[tuple[int, float]]:
         return newest(
-            self._connection,
+            self._session,
             "episode_gram_fts",
             any_of(terms),
             episode_filter(query),
@@ -459,49 +458,47 @@ class SqliteIndex(SearchIndex):
     def listed(
         self, query: Query, span: TimeSpan, *, limit: int
     ) -> Mapping[int, float]:
-        return rows_of_span(self._connection, query, span, limit=limit)
+        return rows_of_span(self._session, query, span, limit=limit)
 
     def ordered(self, query: Query) -> Collection[int]:
-        return rows_in_time_order(self._connection, query)
+        return rows_in_time_order(self._session, query)
 
     def mentioning(self, query: Query) -> Collection[int]:
-        return rows_mentioning_time(self._connection, query)
+        return rows_mentioning_time(self._session, query)
 
     def summary_of_period(self, query: Query) -> int | None:
-        return summary_of_period(self._connection, query)
+        return summary_of_period(self._session, query)
 
     def matches(
         self, scores: Mapping[int, float], grams: Mapping[int, float]
     ) -> list[Match]:
-        return _read(self._connection, scores, grams)
+        return _read(self._session, scores, grams)
 
     def around(
         self, query: Query, matches: Sequence[Match], *, slept: bool
     ) -> list[list[int]]:
-        return _around(self._connection, query, matches, slept=slept)
+        return _around(self._session, query, matches, slept=slept)
 
     def above(self, episodes: Collection[int]) -> dict[int, int]:
-        return ancestors(self._connection, episodes)
+        return ancestors(self._session, episodes)
 
 
-def matches_at(
-    connection: sqlite3.Connection, query: Query, positions: Sequence[int]
-) -> list[Match]:
+def matches_at(session: Session, query: Query, positions: Sequence[int]) -> list[Match]:
     """The memories at these positions that lie within the filters; their words have no score.
 
     Pruned ones are none of them: positions may come from vectors that were dropped meanwhile.
     """
     narrow = memory_filter(query)
-    rows = connection.execute(
+    rows = session.execute(
         f"SELECT f.rowid FROM (SELECT value AS rowid FROM json_each(?)) AS f {narrow.joins} "
         f"WHERE f.rowid IN (SELECT seq FROM memory_text WHERE seq = f.rowid) {narrow.where}",
         (json.dumps(list(positions)), *narrow.values),
     )
-    return _read(connection, {seq: 0.0 for (seq,) in rows}, {})
+    return _read(session, {seq: 0.0 for (seq,) in rows}, {})
 
 
 def _read(
-    connection: sqlite3.Connection,
+    session: Session,
     scores: Mapping[int, float],
     grams: Mapping[int, float],
 ) -> list[Match]:
@@ -511,7 +508,7 @@ def _read(
     for table, episode in (("working_memory", "NULL"), ("archive", "episode_seq")):
         if len(matches) == len(scores):
             break
-        for row in connection.execute(
+        for row in session.execute(
             f"SELECT seq, {episode}, {_MATCH_FIELDS} FROM {table} WHERE {SEQ_AMONG}",
             (positions,),
         ).fetchall():
@@ -528,7 +525,7 @@ def _match(row: Sequence[Any], score: float, grams: float) -> Match:
 
 
 def _around(
-    connection: sqlite3.Connection,
+    session: Session,
     query: Query,
     matches: Sequence[Match],
     *,
@@ -544,7 +541,7 @@ def _around(
     until = instant_text(query.until) if query.until else "~"
     around: list[list[int]] = [[] for _ in matches]
     for table in _tables(query.tier, slept=slept):
-        rows = connection.execute(
+        rows = session.execute(
             f"SELECT near.key, seq, source, created_at FROM json_each(?) AS near "
             f"CROSS JOIN {table} WHERE seq BETWEEN near.value ->> 0 AND near.value ->> 1 "
             f"AND session_id = near.value ->> 2{holds}",
@@ -562,7 +559,7 @@ def _tables(tier: Tier | None, *, slept: bool) -> list[str]:
     return [*tables, "archive"] if slept and tier is not Tier.WORKING else tables
 
 
-class SqliteSearch(Transactional, SearchStore):
+class SqliteSearch(SqlitePart, SearchStore):
     """A `SearchStore` on one SQLite file."""
 
     def __init__(
@@ -574,20 +571,18 @@ class SqliteSearch(Transactional, SearchStore):
     def candidates(self, query: Query) -> SearchCandidates:
         if not query.terms and not query.only_then:
             return SearchCandidates()
-        with self._readers.snapshot() as connection:
-            return find_candidates(SqliteIndex(connection), query, self._frequencies)
+        with self._readers.snapshot() as session:
+            return find_candidates(SqliteIndex(session), query, self._frequencies)
 
     @reads
-    def documents(
-        self, connection: sqlite3.Connection, results: Sequence[RankedResult]
-    ) -> Documents:
+    def documents(self, session: Session, results: Sequence[RankedResult]) -> Documents:
         asked = {place.memory for place in results if place.memory is not None}
         asked.update(position for place in results for position, _ in place.lines)
-        memories = memories_at(connection, asked)
+        memories = memories_at(session, asked)
         episodes: dict[int, Episode] = {}
         for place in results:
             if place.episode is not None and (
-                episode := episode_at(connection, "seq", place.episode)
+                episode := episode_at(session, "seq", place.episode)
             ):
                 episodes[place.episode] = episode
         return Documents(memories, episodes)

@@ -15,6 +15,10 @@ from mnemosyned.logs import logger
 from mnemosyned.memory.ports import CopyReport, MaintenanceStore
 from mnemosyned.memory.values import Tier, TierTotals
 from mnemosyned.search.words import Frequencies
+from mnemosyned.storage.common.learnings import CommonLearnings
+from mnemosyned.storage.common.rows import optional_instant
+from mnemosyned.storage.common.session import reads, writes
+from mnemosyned.storage.common.surroundings import CommonWatches
 from mnemosyned.storage.sqlite.archive import SqliteRetention, SqliteUndo
 from mnemosyned.storage.sqlite.compactions import SqliteCompactions
 from mnemosyned.storage.sqlite.connections import (
@@ -35,26 +39,24 @@ from mnemosyned.storage.sqlite.fulltext import (
 )
 from mnemosyned.storage.sqlite.grace import SqliteGrace
 from mnemosyned.storage.sqlite.insert import SqliteRecords
-from mnemosyned.storage.sqlite.learnings import SqliteLearnings
 from mnemosyned.storage.sqlite.listing import SqliteLists
 from mnemosyned.storage.sqlite.ownership import DatabaseFileGuard, owned
 from mnemosyned.storage.sqlite.purge import Purge
 from mnemosyned.storage.sqlite.restore import SqliteExchange
-from mnemosyned.storage.sqlite.rows import optional_instant
 from mnemosyned.storage.sqlite.schema import refuse_foreign, schema_version, upgrade
 from mnemosyned.storage.sqlite.search import SqliteSearch
+from mnemosyned.storage.sqlite.session import Session
 from mnemosyned.storage.sqlite.sleep import SqliteRollups, SqliteSleep
 from mnemosyned.storage.sqlite.surroundings import (
     SqliteAgents,
     SqliteClock,
-    SqliteWatches,
 )
 from mnemosyned.storage.sqlite.vectors import SqliteVectors
 from mnemosyned.storage.sqlite.wal import Checkpoints, frames_left, lost_transactions
-from mnemosyned.storage.sqlite.writer import Transactional, Writer, reads, writes
+from mnemosyned.storage.sqlite.writer import SqlitePart, Writer
 
 
-class SqliteMaintenance(Transactional, MaintenanceStore):
+class SqliteMaintenance(SqlitePart, MaintenanceStore):
     """A `MaintenanceStore` on one SQLite file."""
 
     def __init__(
@@ -75,7 +77,7 @@ class SqliteMaintenance(Transactional, MaintenanceStore):
         self._warnings = tuple(warnings)
 
     @reads
-    def totals(self, connection: sqlite3.Connection) -> Mapping[Tier, TierTotals]:
+    def totals(self, connection: Session) -> Mapping[Tier, TierTotals]:
         counted = connection.execute("SELECT tier, count, characters FROM tier_totals")
         sizes = {Tier(tier): (count, chars) for tier, count, chars in counted}
         return {
@@ -92,7 +94,7 @@ class SqliteMaintenance(Transactional, MaintenanceStore):
         return total
 
     @reads
-    def problems(self, connection: sqlite3.Connection) -> list[str]:
+    def problems(self, connection: Session) -> list[str]:
         return [
             f"the full-text index {index} does not answer; restart the daemon: it is rebuilt"
             for index in failing_indexes(connection)
@@ -109,7 +111,7 @@ class SqliteMaintenance(Transactional, MaintenanceStore):
         self._writer.secure()
 
     @writes
-    def flush(self, connection: sqlite3.Connection) -> None:
+    def flush(self, connection: Session) -> None:
         # A page without a change: its commit takes all before it to the disk.
         connection.execute(
             "UPDATE tier_totals SET count = count WHERE tier = 'episodic'"
@@ -141,7 +143,7 @@ class SqliteMaintenance(Transactional, MaintenanceStore):
             raise storage_failed(error, "no backup was made") from error
 
 
-def _oldest(connection: sqlite3.Connection, tier: Tier) -> datetime | None:
+def _oldest(connection: Session, tier: Tier) -> datetime | None:
     """Return the earliest time of a tier; for the archive, that of its episodes."""
     statement = (
         "SELECT min(created_at) FROM working_memory"
@@ -153,6 +155,14 @@ def _oldest(connection: sqlite3.Connection, tier: Tier) -> datetime | None:
 
 
 READERS = 4
+
+
+class SqliteLearnings(SqlitePart, CommonLearnings):
+    """A `LearningStore` on one SQLite file."""
+
+
+class SqliteWatches(SqlitePart, CommonWatches):
+    """A `WatchStore` on one SQLite file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +192,7 @@ class SqliteStore:
     def __init__(
         self,
         database: Path,
-        connection: sqlite3.Connection,
+        connection: Session,
         *,
         file: DatabaseFile,
         warnings: Sequence[str] = (),
@@ -303,7 +313,7 @@ def _store(file: DatabaseFile, migrations: Path) -> SqliteStore:
         raise
 
 
-def _checkpoint(connection: sqlite3.Connection) -> int:
+def _checkpoint(connection: Session) -> int:
     """Checkpoint the log; returns the number of its frames that SQLite can read."""
     row = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
     frames: int = row[1]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Mapping, Sequence
 
 from mnemosyned.memory.engine_ports import (
@@ -14,18 +13,19 @@ from mnemosyned.memory.engine_ports import (
 )
 from mnemosyned.search.query import Match, Query
 from mnemosyned.storage.sqlite.search import matches_at
-from mnemosyned.storage.sqlite.writer import Transactional
+from mnemosyned.storage.sqlite.session import Session
+from mnemosyned.storage.sqlite.writer import SqlitePart
 
 
-class SqliteVectors(Transactional, VectorStore):
+class SqliteVectors(SqlitePart, VectorStore):
     """A `VectorStore` in the file of a `SqliteStore`."""
 
     def use_model(self, name: str, identity: str) -> int:
-        return self._writer.write(lambda connection: _model(connection, name, identity))
+        return self._writer.write(lambda session: _model(session, name, identity))
 
     def newest_position(self) -> int:
-        with self._readers.snapshot() as connection:
-            found: int = connection.execute(
+        with self._readers.snapshot() as session:
+            found: int = session.execute(
                 "SELECT max((SELECT ifnull(max(seq), 0) FROM working_memory), "
                 "(SELECT ifnull(max(seq), 0) FROM archive))"
             ).fetchone()[0]
@@ -34,12 +34,12 @@ class SqliteVectors(Transactional, VectorStore):
     def without_vector(
         self, model: int, *, after: int, before: int, limit: int
     ) -> list[EmbeddingInput]:
-        with self._readers.snapshot() as connection:
+        with self._readers.snapshot() as session:
             rows: list[EmbeddingInput] = []
             for table in ("working_memory", "archive"):
                 rows += map(
                     EmbeddingInput._make,
-                    connection.execute(
+                    session.execute(
                         f"SELECT seq, role, substr(content, 1, {TEXT_CHARS_MAX}) FROM {table} AS m "
                         "WHERE seq > ? AND seq < ? AND content != '' AND NOT EXISTS "
                         "(SELECT 1 FROM embedding WHERE model = ? AND memory_seq = m.seq) "
@@ -50,20 +50,20 @@ class SqliteVectors(Transactional, VectorStore):
         return sorted(rows, reverse=True)[:limit]
 
     def keep_vectors(self, model: int, vectors: Mapping[int, bytes]) -> list[int]:
-        return self._writer.write(lambda connection: _keep(connection, model, vectors))
+        return self._writer.write(lambda session: _keep(session, model, vectors))
 
     def drop_vectors(self, positions: Sequence[int]) -> None:
         self._writer.write(
-            lambda connection: connection.executemany(
+            lambda session: session.executemany(
                 "DELETE FROM embedding WHERE memory_seq = ?",
                 [(position,) for position in positions],
             )
         )
 
     def vectors(self, model: int, *, before: int, limit: int) -> dict[int, bytes]:
-        with self._readers.snapshot() as connection:
+        with self._readers.snapshot() as session:
             return dict(
-                connection.execute(
+                session.execute(
                     "SELECT memory_seq, vector FROM embedding WHERE model = ? AND memory_seq < ? "
                     "ORDER BY memory_seq DESC LIMIT ?",
                     (model, before, limit),
@@ -71,9 +71,9 @@ class SqliteVectors(Transactional, VectorStore):
             )
 
     def vectors_of(self, model: int, positions: Sequence[int]) -> dict[int, bytes]:
-        with self._readers.snapshot() as connection:
+        with self._readers.snapshot() as session:
             return dict(
-                connection.execute(
+                session.execute(
                     "SELECT memory_seq, vector FROM embedding WHERE model = ? AND memory_seq IN "
                     "(SELECT value FROM json_each(?))",
                     (model, json.dumps(list(positions))),
@@ -81,8 +81,8 @@ class SqliteVectors(Transactional, VectorStore):
             )
 
     def embedded(self, model: int, *, after: int, limit: int) -> list[int]:
-        with self._readers.snapshot() as connection:
-            rows = connection.execute(
+        with self._readers.snapshot() as session:
+            rows = session.execute(
                 "SELECT memory_seq FROM embedding WHERE model = ? AND memory_seq > ? "
                 "ORDER BY memory_seq LIMIT ?",
                 (model, after, limit),
@@ -96,12 +96,12 @@ class SqliteVectors(Transactional, VectorStore):
         return None
 
     def candidates(self, query: Query, positions: Sequence[int]) -> list[Match]:
-        with self._readers.snapshot() as connection:
-            return matches_at(connection, query, positions)
+        with self._readers.snapshot() as session:
+            return matches_at(session, query, positions)
 
 
-def _model(connection: sqlite3.Connection, name: str, identity: str) -> int:
-    number: int = connection.execute(
+def _model(session: Session, name: str, identity: str) -> int:
+    number: int = session.execute(
         "INSERT INTO embedding_model (name, digest) VALUES (?, ?) "
         "ON CONFLICT (digest) DO UPDATE SET name = excluded.name RETURNING number",
         (name, identity),
@@ -109,13 +109,11 @@ def _model(connection: sqlite3.Connection, name: str, identity: str) -> int:
     return number
 
 
-def _keep(
-    connection: sqlite3.Connection, model: int, vectors: Mapping[int, bytes]
-) -> list[int]:
+def _keep(session: Session, model: int, vectors: Mapping[int, bytes]) -> list[int]:
     """Store vectors, except of memories forgotten or pruned while the model worked."""
     kept = []
     for seq, vector in vectors.items():
-        written = connection.execute(
+        written = session.execute(
             "INSERT INTO embedding (memory_seq, model, vector) SELECT ?, ?, ? "
             "WHERE EXISTS (SELECT 1 FROM working_memory WHERE seq = ?) "
             "OR EXISTS (SELECT 1 FROM archive WHERE seq = ? AND content != '') "

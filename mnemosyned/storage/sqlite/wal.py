@@ -1,8 +1,8 @@
 """The write-ahead log: checkpointed beside writers, and checked after a crash for lost transactions.
 
-SQLite reads a log up to the first frame whose checksum is wrong, and drops all behind it without
-a word. That is right for a write that power cut short. Where whole transactions lie behind, the
-disk has lost acknowledged memories, and their owner should know.
+SQLite reads a log up to the first frame whose checksum is wrong, and drops all behind it without a
+word. That is right for a write that power cut short. Where whole transactions lie behind, the disk
+has lost acknowledged memories, and their owner should know.
 """
 
 from __future__ import annotations

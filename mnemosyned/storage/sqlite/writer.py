@@ -8,11 +8,11 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import wraps
-from typing import Concatenate, Generic, ParamSpec, TypeVar
+from typing import Generic, TypeVar
 
 from mnemosyned.errors import DatabaseReplaced, StorageFailed
 from mnemosyned.logs import logger
+from mnemosyned.storage.common.session import Transactional
 from mnemosyned.storage.sqlite.connections import (
     BUSY_TIMEOUT_S,
     CLOSED,
@@ -22,6 +22,7 @@ from mnemosyned.storage.sqlite.connections import (
     reason,
     storage_failed,
 )
+from mnemosyned.storage.sqlite.session import Session
 
 T = TypeVar("T")
 
@@ -36,9 +37,7 @@ class _Ticket(Generic[T]):
 
     __slots__ = ("done", "durable", "error", "result", "work")
 
-    def __init__(
-        self, work: Callable[[sqlite3.Connection], T], *, durable: bool
-    ) -> None:
+    def __init__(self, work: Callable[[Session], T], *, durable: bool) -> None:
         self.work = work
         self.durable = durable
         self.done = False
@@ -60,11 +59,9 @@ class Writer:
 
     def __init__(
         self,
-        connection: sqlite3.Connection,
+        connection: Session,
         *,
-        secured: Callable[[sqlite3.Connection], sqlite3.Connection] = lambda usual: (
-            usual
-        ),
+        secured: Callable[[Session], Session] = lambda usual: usual,
     ) -> None:
         self._connection = connection
         self._secured = secured
@@ -77,17 +74,18 @@ class Writer:
         self.held_max_s = 0.0
         """The longest that one commit kept other writers waiting so far."""
 
-    def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run `work` in a transaction; when this returns, what it wrote is on disk.
+    def write(self, work: Callable[[Session], T], *, durable: bool = True) -> T:
+        """Run `work` in a transaction; when this returns, its changes are on disk.
 
-        Raises what `work` raised, and `StorageFailed` where the database refused.
+        Those that need not be `durable` are on disk with the next commit that is: a power failure
+        takes them back whole. Raises what `work` raised, and `StorageFailed` if the database refused.
         """
-        (ticket,) = self._commit([work], durable=True)
+        (ticket,) = self._commit([work], durable=durable)
         return ticket.outcome()
 
     def write_each(
         self,
-        works: Sequence[Callable[[sqlite3.Connection], T]],
+        works: Sequence[Callable[[Session], T]],
         *,
         durable: bool = True,
     ) -> list[T | Exception]:
@@ -102,7 +100,7 @@ class Writer:
         ]
 
     def _commit(
-        self, works: Sequence[Callable[[sqlite3.Connection], T]], *, durable: bool
+        self, works: Sequence[Callable[[Session], T]], *, durable: bool
     ) -> list[_Ticket[T]]:
         tickets = [_Ticket(work, durable=durable) for work in works]
         self._waiting.extend(tickets)  # type: ignore[arg-type]  # the queue forgets the type
@@ -271,65 +269,16 @@ class Writer:
                 self._connection.close()
 
 
-P = ParamSpec("P")
-R = TypeVar("R")
-S = TypeVar("S", bound="Transactional")
-
-
-class Transactional:
-    """A part of the store whose methods `reads` and `writes` give a connection."""
+class SqlitePart(Transactional):
+    """A part of the store over one file."""
 
     def __init__(self, writer: Writer, readers: Readers) -> None:
         self._writer = writer
         self._readers = readers
 
+    def _read(self, work: Callable[[Session], T]) -> T:
+        with self._readers.snapshot() as session:
+            return work(session)
 
-def reads(
-    method: Callable[Concatenate[S, sqlite3.Connection, P], R],
-) -> Callable[Concatenate[S, P], R]:
-    """Call a method with a connection that sees one snapshot."""
-
-    @wraps(method)
-    def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        with self._readers.snapshot() as connection:
-            return method(self, connection, *args, **kwargs)
-
-    return call
-
-
-def writes(
-    method: Callable[Concatenate[S, sqlite3.Connection, P], R],
-) -> Callable[Concatenate[S, P], R]:
-    """Call a method with the writing connection; its changes are durable when it returns.
-
-    The thread that commits calls it, which need not be the caller's.
-    """
-
-    @wraps(method)
-    def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        return self._writer.write(
-            lambda connection: method(self, connection, *args, **kwargs)
-        )
-
-    return call
-
-
-def writes_lazily(
-    method: Callable[Concatenate[S, sqlite3.Connection, P], R],
-) -> Callable[Concatenate[S, P], R]:
-    """Call a method as `writes` does, without waiting for the disk.
-
-    A failure of power takes its changes back whole, unless a later write was durable.
-    """
-
-    @wraps(method)
-    def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        (outcome,) = self._writer.write_each(
-            [lambda connection: method(self, connection, *args, **kwargs)],
-            durable=False,
-        )
-        if isinstance(outcome, Exception):
-            raise outcome
-        return outcome
-
-    return call
+    def _write(self, work: Callable[[Session], T], *, durable: bool = True) -> T:
+        return self._writer.write(work, durable=durable)

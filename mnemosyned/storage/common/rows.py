@@ -1,12 +1,9 @@
-"""Values from rows of the columns that both engines name alike, in the order they are read.
-
-An engine that keeps times in its own form passes `moment`, which reads one.
-"""
+"""Values from rows: the columns that both engines name alike, in the order they are read."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -18,7 +15,6 @@ from mnemosyned.memory.values import AgentActivity, Episode
 from mnemosyned.text.details import Detail, DetailKind
 
 Row = Sequence[Any]
-Moment = Callable[[Any], datetime]
 
 EPISODE_COLUMNS = (
     "id, session_id, source, level, content, item_count, covers_from, covers_until, summarizer, "
@@ -46,22 +42,27 @@ FILE_COLUMNS = (
 )
 
 
-def as_read(moment: datetime) -> datetime:
-    """The moment itself, where the driver reads times."""
-    return moment
+def instant(value: datetime | str) -> datetime:
+    """Return a stored instant: PostgreSQL's driver reads times, SQLite stores texts."""
+    return value if isinstance(value, datetime) else datetime.fromisoformat(value)
+
+
+def optional_instant(value: datetime | str | None) -> datetime | None:
+    """Return a stored instant, or None if there is none."""
+    return instant(value) if value else None
 
 
 # ------------------------------------------------------------ what is remembered
 
 
-def pending_from(row: Row, *, moment: Moment = as_read) -> Pending:
+def pending_from(row: Row) -> Pending:
     """A pending memory from id, session_id, source, created_at, length(content)."""
     id, session, source, created_at, chars = row
     return Pending(
         id=id,
         session=session,
         source=source,
-        created_at=moment(created_at),
+        created_at=instant(created_at),
         chars=chars,
     )
 
@@ -71,7 +72,6 @@ def episode_from(
     *,
     summary_of: tuple[str, ...] = (),
     details: tuple[Detail, ...] = (),
-    moment: Moment = as_read,
 ) -> Episode:
     """An episode from `EPISODE_COLUMNS`."""
     id, session, source, level, content, item_count, since, until = row[:8]
@@ -83,15 +83,34 @@ def episode_from(
         level=level,
         content=content,
         item_count=item_count,
-        covers_from=moment(since),
-        covers_until=moment(until),
+        covers_from=instant(since),
+        covers_until=instant(until),
         summarizer=summarizer,
         parent=parent,
-        created_at=moment(created_at),
-        period_from=moment(period_from) if period_from else None,
+        created_at=instant(created_at),
+        period_from=optional_instant(period_from),
         summary_of=summary_of,
         details=details,
     )
+
+
+def episode_values(episode: Episode, index_terms: str) -> dict[str, Any]:
+    """Return the values of `EPISODE_COLUMNS` and `index_terms`, by column."""
+    return {
+        "id": episode.id,
+        "session_id": episode.session,
+        "source": episode.source,
+        "level": int(episode.level),
+        "content": episode.content,
+        "item_count": episode.item_count,
+        "covers_from": episode.covers_from,
+        "covers_until": episode.covers_until,
+        "summarizer": episode.summarizer,
+        "parent_id": episode.parent,
+        "created_at": episode.created_at,
+        "period_from": episode.period_from,
+        "index_terms": index_terms,
+    }
 
 
 def exported_episode_from(
@@ -99,7 +118,6 @@ def exported_episode_from(
     *,
     originals: int = 0,
     summary_of: tuple[str, ...] = (),
-    moment: Moment = as_read,
 ) -> ExportedEpisode:
     """A summary of an export, from its number and all that is kept of it."""
     id, seq, session, source, level, content, item_count, since, until = row[:9]
@@ -112,11 +130,11 @@ def exported_episode_from(
         level=level,
         content=content,
         item_count=item_count,
-        covers_from=moment(since),
-        covers_until=moment(until),
+        covers_from=instant(since),
+        covers_until=instant(until),
         summarizer=summarizer,
-        created_at=moment(created_at),
-        period_from=moment(period_from) if period_from else None,
+        created_at=instant(created_at),
+        period_from=optional_instant(period_from),
         index_terms=index_terms,
         stale=bool(stale),
         emptied=bool(emptied),
@@ -133,14 +151,14 @@ def detail_from(row: Row) -> Detail:
     )
 
 
-def log_entry_from(row: Row, *, moment: Moment = as_read) -> LogEntry:
+def log_entry_from(row: Row) -> LogEntry:
     """A log entry from `LOG_FIELDS`."""
     return LogEntry(
         id=row[0],
         session=row[1],
         items_consolidated=row[2],
         summary_preview=row[3],
-        created_at=moment(row[4]),
+        created_at=instant(row[4]),
         cycle=row[5],
         source=row[6],
         episode=row[7],
@@ -154,11 +172,34 @@ def log_entry_from(row: Row, *, moment: Moment = as_read) -> LogEntry:
         fallback_reason=row[15],
         level=row[16],
         model_share=row[17],
-        undone_at=moment(row[18]) if row[18] else None,
+        undone_at=optional_instant(row[18]),
     )
 
 
-def learning_from(row: Row, *, moment: Moment = as_read) -> Learning:
+def log_values(entry: LogEntry) -> Mapping[str, Any]:
+    """Return the values of `LOG_COLUMNS`, by column."""
+    return {
+        "session_id": entry.session,
+        "items_consolidated": entry.items_consolidated,
+        "summary_preview": entry.summary_preview,
+        "created_at": entry.created_at,
+        "cycle_id": entry.cycle,
+        "source": entry.source,
+        "episode_id": entry.episode,
+        "trigger": str(entry.trigger),
+        "summarizer": entry.summarizer,
+        "status": str(entry.status),
+        "error": entry.error,
+        "duration_s": entry.duration_s,
+        "chars_before": entry.chars_before,
+        "chars_after": entry.chars_after,
+        "fallback_reason": entry.fallback_reason,
+        "level": int(entry.level),
+        "model_share": entry.model_share,
+    }
+
+
+def learning_from(row: Row) -> Learning:
     """A learning from `LEARNING_COLUMNS`."""
     id, kind, text, session, source, memory, created_at, superseded_by = row
     return Learning(
@@ -168,7 +209,7 @@ def learning_from(row: Row, *, moment: Moment = as_read) -> Learning:
         session=session,
         source=source,
         memory=memory,
-        created_at=moment(created_at),
+        created_at=instant(created_at),
         superseded_by=superseded_by,
     )
 
@@ -176,7 +217,7 @@ def learning_from(row: Row, *, moment: Moment = as_read) -> Learning:
 # ------------------------------------------------------------- what surrounds it
 
 
-def session_from(row: Row, *, moment: Moment = as_read) -> AgentSession:
+def session_from(row: Row) -> AgentSession:
     """An agent's session from `SESSION_COLUMNS`."""
     *texts, position, started_at, seen_at, informed_at, shown = row
     session, client, conversation, project, directory, transcript, file = texts
@@ -189,20 +230,18 @@ def session_from(row: Row, *, moment: Moment = as_read) -> AgentSession:
         transcript=transcript,
         file=file,
         position=position,
-        started_at=moment(started_at),
-        seen_at=moment(seen_at),
-        informed_at=moment(informed_at) if informed_at else None,
+        started_at=instant(started_at),
+        seen_at=instant(seen_at),
+        informed_at=optional_instant(informed_at),
         shown=tuple(json.loads(shown)),
     )
 
 
-def hook_activity_from(row: Row, *, moment: Moment = as_read) -> HookActivity:
+def hook_activity_from(row: Row) -> HookActivity:
     """The sums of a client's hooks from `ACTIVITY_COLUMNS`, as a move carries them."""
     client, event, calls, stored, characters, failures, total_ms, slowest_ms = row[:8]
     called_at, *others, failure = row[8:]
-    stored_at, informed_at, failed_at = (
-        moment(other) if other else None for other in others
-    )
+    stored_at, informed_at, failed_at = (optional_instant(other) for other in others)
     return HookActivity(
         client=client,
         event=event,
@@ -212,7 +251,7 @@ def hook_activity_from(row: Row, *, moment: Moment = as_read) -> HookActivity:
         failures=failures,
         total_ms=total_ms,
         slowest_ms=slowest_ms,
-        called_at=moment(called_at),
+        called_at=instant(called_at),
         stored_at=stored_at,
         informed_at=informed_at,
         failed_at=failed_at,
@@ -220,9 +259,9 @@ def hook_activity_from(row: Row, *, moment: Moment = as_read) -> HookActivity:
     )
 
 
-def activity_from(row: Row, *, moment: Moment = as_read) -> AgentActivity:
+def activity_from(row: Row) -> AgentActivity:
     """The activity of a client's hooks from `ACTIVITY_COLUMNS`."""
-    sums = hook_activity_from(row, moment=moment)
+    sums = hook_activity_from(row)
     return AgentActivity(
         client=sums.client,
         event=sums.event,
@@ -240,7 +279,7 @@ def activity_from(row: Row, *, moment: Moment = as_read) -> AgentActivity:
     )
 
 
-def file_from(row: Row, *, moment: Moment = as_read) -> WatchedFile:
+def file_from(row: Row) -> WatchedFile:
     """A watched file's state from `FILE_COLUMNS`."""
     path, file, size, modified_ns, format, position, memories, stored, read_at = row
     return WatchedFile(
@@ -252,5 +291,5 @@ def file_from(row: Row, *, moment: Moment = as_read) -> WatchedFile:
         position=position,
         memories=json.loads(memories),
         stored=stored,
-        read_at=moment(read_at),
+        read_at=instant(read_at),
     )

@@ -1,0 +1,1 @@
+"""The parts of a store that both engines have alike: sessions, statements, values from rows."""

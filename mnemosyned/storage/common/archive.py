@@ -1,0 +1,145 @@
+"""The archive: originals restored or pruned, and consolidation undone."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from mnemosyned.errors import BatchChanged, WordsPruned
+from mnemosyned.instants import shift
+from mnemosyned.memory.forgetting import (
+    EpisodeWords,
+    Prunable,
+    Removal,
+    Retention,
+    Returned,
+    choose_prunable,
+    returned,
+)
+from mnemosyned.memory.ports import RetentionStore, UndoStore
+from mnemosyned.memory.values import Tier
+from mnemosyned.storage.common.episodes import chain_above, delete_episode, invalidate
+from mnemosyned.storage.common.rows import instant
+from mnemosyned.storage.common.session import (
+    EngineSession,
+    Row,
+    Session,
+    Transactional,
+    reads,
+    writes,
+)
+
+
+class CommonRetention(Transactional, RetentionStore):
+    """A `RetentionStore` of either engine."""
+
+    @writes
+    def restore(self, session: Session, id: str) -> Removal:
+        position = session.position_of(id)
+        if position is None or not self._has_words(session, position[0]):
+            raise BatchChanged("the memory was changed concurrently; retry")
+        seq, episode = position
+        if episode is None:
+            raise BatchChanged("the memory was changed concurrently; retry")
+        if session.has_pruned(episode):
+            raise WordsPruned(
+                "other originals of its episode were pruned, and the summary is all that is left of "
+                "their words; restoring this one would delete it. `get` shows this one",
+                field="id",
+            )
+        self._return_pinned(session, seq, episode)
+        removed, emptied = invalidate(session, [episode])
+        return Removal(archived=1, removed=removed, emptied=emptied)
+
+    @abstractmethod
+    def _has_words(self, session: EngineSession, seq: int) -> bool:
+        """Return whether an original was not pruned."""
+
+    @abstractmethod
+    def _return_pinned(self, session: EngineSession, seq: int, episode: int) -> None:
+        """Move an original to working memory, pinned; its secrets stay so where others hold them."""
+
+    @reads
+    def prunable(
+        self, session: Session, retention: Retention, *, now: datetime, limit: int
+    ) -> Prunable:
+        excess = 0
+        if retention.characters_max is not None:
+            excess = session.totals()[Tier.ARCHIVE][1] - retention.characters_max
+        return choose_prunable(
+            self._episode_words(session),
+            before=None if retention.keep is None else shift(now, -retention.keep),
+            excess=excess,
+            limit=limit,
+        )
+
+    @abstractmethod
+    def _episode_words(self, session: EngineSession) -> Iterator[EpisodeWords]:
+        """Read the episodes whose originals have words, the oldest first."""
+
+
+class CommonUndo(Transactional, UndoStore):
+    """An `UndoStore` of either engine."""
+
+    @reads
+    def preview(self, session: Session, episodes: Sequence[str]) -> list[Returned]:
+        return [_returned(id, self._episode(session, id)) for id in episodes]
+
+    @abstractmethod
+    def _episode(self, session: EngineSession, id: str) -> Row | None:
+        """Return an episode's number, parent and times, its count of originals, and of pruned ones."""
+
+    @writes
+    def apply(
+        self,
+        session: Session,
+        episodes: Sequence[str],
+        *,
+        now: datetime,
+        held_until: datetime,
+    ) -> list[Returned]:
+        return [self._undo(session, id, now, held_until) for id in episodes]
+
+    def _undo(
+        self, session: Session, id: str, now: datetime, held_until: datetime
+    ) -> Returned:
+        episode = self._episode(session, id)
+        result = _returned(id, episode)
+        if result.pruned:
+            return result
+        gone = [id]
+        if episode:
+            seq, parent = episode[:2]
+            session.execute_many(
+                "INSERT INTO working_state (owner, memory_seq, held_until) "
+                "VALUES (%(owner)s, %(seq)s, %(until)s) ON CONFLICT (owner, memory_seq) "
+                "DO UPDATE SET held_until = excluded.held_until",
+                [
+                    {"seq": original, "until": held_until}
+                    for original in self._return_all(session, seq)
+                ],
+            )
+            above = chain_above(session, parent)
+            delete_episode(session, seq, id)
+            removed, _ = invalidate(session, [above[parent]] if parent else [])
+            gone += [upper for upper, number in above.items() if number in removed]
+        session.execute(
+            "UPDATE consolidation_log SET undone_at = %(now)s "
+            "WHERE owner = %(owner)s AND episode_id = ANY(%(gone)s::text[])",
+            now=now,
+            gone=gone,
+        )
+        return result
+
+    @abstractmethod
+    def _return_all(self, session: EngineSession, episode: int) -> list[int]:
+        """Move all originals of an episode to working memory; return their numbers."""
+
+
+def _returned(id: str, episode: Row | None) -> Returned:
+    if episode is None:
+        return Returned(episode=id)
+    begins, ends, originals, pruned = episode[2:]
+    period = (instant(begins), instant(ends))
+    return returned(id, period, originals=originals, pruned=pruned)

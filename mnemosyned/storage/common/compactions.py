@@ -1,0 +1,152 @@
+"""Compactions: the messages that they took out of conversations, in order."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from functools import partial
+
+from mnemosyned.conversation.archived import ABOUT, archived_memory_ids
+from mnemosyned.instants import shift
+from mnemosyned.memory.intake import Intake
+from mnemosyned.memory.ports import (
+    ArchivedMessage,
+    CompactionRecord,
+    CompactionStore,
+    NewCompaction,
+    places_of,
+)
+from mnemosyned.memory.values import MemoryRecord, content_hash
+from mnemosyned.storage.common.rows import instant
+from mnemosyned.storage.common.session import (
+    EngineSession,
+    Session,
+    Transactional,
+    reads,
+    writes,
+)
+
+INSERT_COMPACTION = (
+    "INSERT INTO compaction (owner, id, session_id, source, policy, text_hash, created_at) "
+    "VALUES (%(owner)s, %(id)s, %(session)s, %(source)s, %(policy)s, %(hash)s, "
+    "%(created_at)s) ON CONFLICT DO NOTHING"
+)
+
+
+def insert_parts(session: Session, compaction: str, parts: Sequence[str]) -> None:
+    """Insert the ids of a compaction's messages, in their order."""
+    session.execute_many(
+        "INSERT INTO compacted (owner, compaction, position, part) "
+        "VALUES (%(owner)s, %(compaction)s, %(position)s, %(part)s)",
+        [
+            {"compaction": compaction, "position": position, "part": part}
+            for position, part in enumerate(parts)
+        ],
+    )
+
+
+class CommonCompactions(Transactional, CompactionStore):
+    """A `CompactionStore` of either engine."""
+
+    _intake: Callable[[EngineSession], Intake]
+    """Makes the intake of a transaction."""
+    _parts_below: str
+    """Compaction and part of all compactions from which `id` goes on, in order."""
+
+    @writes
+    def add(self, session: Session, compactions: Sequence[NewCompaction]) -> list[str]:
+        homes, drafts = places_of(compactions, partial(self._known_memory, session))
+        self._intake(session).remember(drafts)
+        for compaction in compactions:
+            record = compaction.record
+            inserted = session.execute(
+                INSERT_COMPACTION,
+                id=record.id,
+                session=record.session,
+                source=record.source,
+                policy=record.policy,
+                hash=content_hash(compaction.text),
+                created_at=record.created_at,
+            )
+            if inserted.rowcount:
+                insert_parts(session, record.id, compaction.part_ids(homes))
+        return list(dict.fromkeys(homes.values()))
+
+    def _known_memory(self, session: Session, taken: ArchivedMessage) -> str | None:
+        """Return the memory that holds this message: by its id, or as the agent remembered it.
+
+        A message that a compaction took out before is another one, although it may say the same.
+        """
+        memory = taken.draft.memory
+        if session.position_of(memory.id):
+            return memory.id
+        if not taken.may_reuse:
+            return None
+        earliest = latest = None
+        if taken.has_timestamp:
+            earliest = shift(memory.created_at, -ABOUT)
+            latest = shift(memory.created_at, ABOUT)
+        return self._same_memory(session, memory, earliest, latest)
+
+    @abstractmethod
+    def _same_memory(
+        self,
+        session: EngineSession,
+        memory: MemoryRecord,
+        earliest: datetime | None,
+        latest: datetime | None,
+    ) -> str | None:
+        """Return the id of a memory with this one's text, session, source and role.
+
+        Only of memories whose ids are an agent's own, and that were created between two instants, if
+        these are given.
+        """
+
+    @reads
+    def get(
+        self, session: Session, id: str
+    ) -> tuple[CompactionRecord, list[MemoryRecord]] | None:
+        row = session.execute(
+            "SELECT session_id, source, policy, created_at FROM compaction "
+            "WHERE owner = %(owner)s AND id = %(id)s",
+            id=id,
+        ).fetchone()
+        if row is None:
+            return None
+        name, source, policy, created_at = row
+        record = CompactionRecord(
+            id=id,
+            session=name,
+            source=source,
+            policy=policy,
+            created_at=instant(created_at),
+        )
+        parts: dict[str, list[str]] = {}
+        for compaction, part in session.execute(self._parts_below, id=id):
+            parts.setdefault(compaction, []).append(part)
+        ids = list(dict.fromkeys(archived_memory_ids(parts, id)))
+        memories = self._memories(session, ids)
+        return record, [memories[id] for id in ids if id in memories]
+
+    @abstractmethod
+    def _memories(
+        self, session: EngineSession, ids: Sequence[str]
+    ) -> dict[str, MemoryRecord]:
+        """Return memories by their ids."""
+
+    def find_by_summary(
+        self, text: str, *, session: str, source: str | None
+    ) -> str | None:
+        def find(snapshot: Session) -> str | None:
+            id: str | None = snapshot.scalar(
+                "SELECT id FROM compaction WHERE owner = %(owner)s AND text_hash = %(hash)s "
+                "AND session_id = %(session)s AND source IS NOT DISTINCT FROM %(source)s::text "
+                "ORDER BY created_at DESC LIMIT 1",
+                hash=content_hash(text),
+                session=session,
+                source=source,
+            )
+            return id
+
+        return self._read(find)

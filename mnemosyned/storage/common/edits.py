@@ -1,0 +1,172 @@
+"""Edits of memories with their learnings, details and stale summaries; tags."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Sequence
+from datetime import datetime
+from functools import partial
+
+from mnemosyned.memory.edit import Editing, Edition, EditTarget, MemoryEdit, edit_groups
+from mnemosyned.memory.ports import ChangeStore
+from mnemosyned.memory.values import Revision, Tier
+from mnemosyned.storage.common.episodes import (
+    chain_above,
+    invalidate,
+    mark_emptied_again,
+    name_rollup,
+)
+from mnemosyned.storage.common.learnings import LearningRows
+from mnemosyned.storage.common.session import Session, Transactional, reads, writes
+from mnemosyned.storage.common.state import (
+    add_revision,
+    add_tags,
+    remove_tags,
+    replace_tags,
+    request_purge,
+    revisions_of,
+)
+
+
+class CommonEditing(Editing):
+    """The edits of one transaction."""
+
+    def __init__(self, session: Session, *, now: datetime, drop_history: bool) -> None:
+        super().__init__()
+        self._session = session
+        self._learnings = LearningRows(session)
+        self._now = now
+        self._drop_history = drop_history
+
+    def count_originals(self, episode: int) -> int:
+        count: int = self._session.scalar(
+            "SELECT count(*) FROM placed "
+            "WHERE owner = %(owner)s AND episode_seq = %(episode)s",
+            episode=episode,
+        )
+        return count
+
+    def covers(self, episode: int, moment: datetime) -> bool:
+        covered = self._session.scalar(
+            "SELECT 1 FROM episode WHERE owner = %(owner)s AND seq = %(episode)s "
+            "AND %(moment)s BETWEEN covers_from AND covers_until",
+            episode=episode,
+            moment=moment,
+        )
+        return covered is not None
+
+    def has_pruned(self, episode: int) -> bool:
+        return self._session.has_pruned(episode)
+
+    def write(self, target: EditTarget) -> None:
+        session, edit, seq = self._session, target.edit, target.seq
+        add_revision(session, seq, edit, changed_at=self._now, drop=self._drop_history)
+        self._write_fields(target)
+        if "tags" in edit.changed_fields:
+            replace_tags(session, seq, edit.after.tags)
+        if edit.is_reworded:
+            self._write_words(target)
+            self._learnings.apply_edit(edit)
+        if edit.is_moved:
+            session.execute(
+                "UPDATE learning SET session_id = %(session)s, source = %(source)s, "
+                "created_at = %(created_at)s WHERE owner = %(owner)s AND memory_id = %(id)s",
+                session=edit.after.session,
+                source=edit.after.source,
+                created_at=edit.after.created_at,
+                id=edit.after.id,
+            )
+        if edit.before.created_at != edit.after.created_at:
+            session.execute(
+                "UPDATE working_state SET future_since = NULL "
+                "WHERE owner = %(owner)s AND memory_seq = %(seq)s",
+                seq=seq,
+            )
+        if target.episode is not None and edit.is_reworded:
+            self._restate_details(target, target.episode)
+
+    @abstractmethod
+    def _write_fields(self, target: EditTarget) -> None:
+        """Write the fields of an edited memory, but for its words and tags."""
+
+    @abstractmethod
+    def _write_words(self, target: EditTarget) -> None:
+        """Write the words of an edited memory with its index entries, and delete its vector."""
+
+    @abstractmethod
+    def _restate_details(self, target: EditTarget, episode: int) -> None:
+        """Replace the exact values of an original; secrets stay so where others hold them too."""
+
+    def rename_episode(self, episode: int, edit: MemoryEdit) -> None:
+        session = self._session
+        names = {"session": edit.after.session, "source": edit.after.source}
+        row = session.execute(
+            "UPDATE episode SET session_id = %(session)s, source = %(source)s "
+            "WHERE owner = %(owner)s AND seq = %(episode)s RETURNING id, parent_id",
+            **names,
+            episode=episode,
+        ).fetchone()
+        id, parent = row or (None, None)
+        session.execute(
+            "UPDATE consolidation_log SET session_id = %(session)s, source = %(source)s "
+            "WHERE owner = %(owner)s AND episode_id = %(id)s",
+            **names,
+            id=id,
+        )
+        above = chain_above(session, parent)
+        mark_emptied_again(session, [episode, *above.values()])
+        for upper in above:
+            name_rollup(session, upper)
+
+    def finish(self, stale: Collection[int], *, changed: int) -> int:
+        invalidate(self._session, stale)
+        if self._drop_history and changed:
+            request_purge(self._session)
+        working, _ = self._session.totals()[Tier.WORKING]
+        return working
+
+
+class CommonChanges(Transactional, ChangeStore):
+    """A `ChangeStore` of either engine."""
+
+    _editing: Callable[..., Editing]
+    """Makes the edits of a session, `now` and `drop_history`."""
+
+    @writes
+    def edit(
+        self,
+        session: Session,
+        edits: Sequence[MemoryEdit],
+        *,
+        now: datetime,
+        drop_history: bool = False,
+    ) -> Edition:
+        editing = self._editing(session, now=now, drop_history=drop_history)
+        return editing.edit(edits)
+
+    @reads
+    def groups(
+        self, session: Session, ids: Sequence[str], *, size: int
+    ) -> list[list[str]]:
+        return edit_groups(ids, session.positions_of(ids), size=size)
+
+    @reads
+    def revisions(self, session: Session, id: str) -> list[Revision]:
+        position = session.position_of(id)
+        return revisions_of(session, position[0]) if position else []
+
+    @writes
+    def tag(self, session: Session, ids: Sequence[str], tags: Sequence[str]) -> int:
+        return _count_changed(session, ids, partial(add_tags, names=tags))
+
+    @writes
+    def untag(self, session: Session, ids: Sequence[str], tags: Sequence[str]) -> int:
+        return _count_changed(session, ids, partial(remove_tags, names=tags))
+
+
+def _count_changed(
+    session: Session, ids: Sequence[str], change: Callable[[Session, int], int]
+) -> int:
+    """Change the tags of memories; return the number of memories that it changed."""
+    positions = session.positions_of(ids)
+    return sum(change(session, positions[id][0]) > 0 for id in ids if id in positions)

@@ -1,0 +1,152 @@
+"""Summaries: their hierarchy, their names, and those that are stale since a source is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mnemosyned.memory.edit import Standing, invalidate_upward
+from mnemosyned.storage.common.session import Session
+
+BELOW = """
+    WITH RECURSIVE below (id, seq) AS (
+        SELECT id, seq FROM episode WHERE owner = %(owner)s AND id = %(summary)s
+        UNION ALL
+        SELECT e.id, e.seq FROM below
+        JOIN episode AS e ON e.owner = %(owner)s AND e.parent_id = below.id
+    )
+"""
+"""A summary and all summaries under it; `summary` is its id.
+
+SQLite takes the summaries of a recursion to be many: its statements CROSS JOIN the originals to them,
+which keeps it from reading a whole table first.
+"""
+
+_ABOVE = """
+    WITH RECURSIVE above (id, seq, parent_id) AS (
+        SELECT id, seq, parent_id FROM episode
+        WHERE owner = %(owner)s AND id = %(summary)s
+        UNION ALL
+        SELECT e.id, e.seq, e.parent_id FROM above
+        JOIN episode AS e ON e.owner = %(owner)s AND e.id = above.parent_id
+    ) SELECT id, seq FROM above
+"""
+
+
+def chain_above(session: Session, summary: str | None) -> dict[str, int]:
+    """Return the ids and numbers of a summary and of those above it, the lowest first."""
+    return dict(session.execute(_ABOVE, summary=summary).fetchall())
+
+
+def ancestors(session: Session, seqs: Iterable[int]) -> dict[int, int]:
+    """Map these summaries, and those above them, to the roll-up that each went into.
+
+    Both are numbers of rows.
+    """
+    # Read as the recursion meets them: joined to them behind it, the planner of PostgreSQL would
+    # read every summary.
+    rows = session.execute(
+        "WITH RECURSIVE above (below, seq, parent_id) AS ("
+        "SELECT NULL::bigint, e.seq, e.parent_id FROM episode AS e "
+        "WHERE e.owner = %(owner)s AND e.seq = ANY(%(seqs)s::bigint[]) "
+        "UNION SELECT a.seq::bigint, p.seq, p.parent_id FROM above AS a "
+        "JOIN episode AS p ON p.owner = %(owner)s AND p.id = a.parent_id) "
+        "SELECT below, seq FROM above WHERE below IS NOT NULL",
+        seqs=sorted(seqs),
+    )
+    return dict(rows.fetchall())
+
+
+def name_rollup(session: Session, id: str) -> None:
+    """Give a day, week or month the session and source that all below it have, if they agree."""
+    row = session.execute(
+        "SELECT CASE WHEN min(session_id) = max(session_id) THEN min(session_id) ELSE '' END, "
+        "CASE WHEN min(coalesce(source, '')) = max(coalesce(source, '')) THEN min(source) END "
+        "FROM episode WHERE owner = %(owner)s AND parent_id = %(id)s",
+        id=id,
+    ).fetchone()
+    name, source = row or ("", None)
+    session.execute(
+        "UPDATE episode SET session_id = %(name)s, source = %(source)s::text "
+        "WHERE owner = %(owner)s AND id = %(id)s AND (session_id != %(name)s "
+        "OR source IS DISTINCT FROM %(source)s::text)",
+        id=id,
+        name=name,
+        source=source,
+    )
+
+
+def mark_emptied(session: Session, seq: int) -> None:
+    """Have a summary rewritten; a rewriting that began before this is repeated."""
+    unmark_emptied(session, seq)
+    session.execute(
+        "INSERT INTO emptied_episode (owner, mark, episode_seq) "
+        "VALUES (%(owner)s, %(mark)s, %(seq)s)",
+        mark=session.new_number(),
+        seq=seq,
+    )
+
+
+def unmark_emptied(session: Session, seq: int) -> None:
+    """Have a summary not rewritten any more."""
+    session.execute(
+        "DELETE FROM emptied_episode WHERE owner = %(owner)s AND episode_seq = %(seq)s",
+        seq=seq,
+    )
+
+
+def mark_emptied_again(session: Session, episodes: Iterable[int]) -> None:
+    """Give emptied summaries a new mark: a rewriting that began before this is repeated."""
+    rows = session.execute(
+        "SELECT episode_seq FROM emptied_episode "
+        "WHERE owner = %(owner)s AND episode_seq = ANY(%(seqs)s::bigint[])",
+        seqs=list(episodes),
+    ).fetchall()
+    for (seq,) in rows:
+        mark_emptied(session, seq)
+
+
+def invalidate(
+    session: Session, episodes: Iterable[int]
+) -> tuple[frozenset[int], frozenset[int]]:
+    """Empty summaries whose source is gone, or delete them; see `invalidate_upward`."""
+
+    def standing_of(seq: int) -> Standing | None:
+        row = session.execute(
+            "SELECT e.id, (SELECT p.seq FROM episode AS p "
+            "WHERE p.owner = %(owner)s AND p.id = e.parent_id), "
+            "(SELECT count(*) FROM placed AS p "
+            "WHERE p.owner = %(owner)s AND p.episode_seq = e.seq), "
+            "EXISTS (SELECT 1 FROM episode AS c "
+            "WHERE c.owner = %(owner)s AND c.parent_id = e.id) "
+            "FROM episode AS e WHERE e.owner = %(owner)s AND e.seq = %(seq)s",
+            seq=seq,
+        ).fetchone()
+        return Standing._make(row) if row else None
+
+    def empty(seq: int, summary: Standing) -> None:
+        _remove_from_log(session, summary.id)
+        session.empty_episode(seq, originals=summary.originals)
+        mark_emptied(session, seq)
+
+    return invalidate_upward(
+        episodes,
+        standing_of=standing_of,
+        blank=empty,
+        delete=lambda seq, summary: delete_episode(session, seq, summary.id),
+    )
+
+
+def delete_episode(session: Session, seq: int, id: str) -> None:
+    """Delete an episode that has no originals and no children, and its words in the log."""
+    _remove_from_log(session, id)
+    unmark_emptied(session, seq)
+    session.delete_episode(seq)
+
+
+def _remove_from_log(session: Session, episode: str) -> None:
+    """Remove an episode's words from the log."""
+    session.execute(
+        "UPDATE consolidation_log SET summary_preview = '', fallback_reason = NULL "
+        "WHERE owner = %(owner)s AND episode_id = %(id)s",
+        id=episode,
+    )

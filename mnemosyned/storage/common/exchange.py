@@ -1,0 +1,439 @@
+"""Records of an export and of a move: all but those of memories are read and restored here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+import msgspec
+
+from mnemosyned.memory.capture import AgentSession, WatchedFile
+from mnemosyned.memory.clock import Sighting
+from mnemosyned.memory.consolidation import LogEntry
+from mnemosyned.memory.exchange import (
+    OTHER_WORDS,
+    ExportedCompaction,
+    ExportedEpisode,
+    ExportedSupersession,
+    ExportFilter,
+    FollowedFolder,
+    ForgottenCapture,
+    HookActivity,
+    Outcome,
+    Record,
+)
+from mnemosyned.memory.learning import Learning
+from mnemosyned.memory.restore import Exporting, Home, PlacedMemory, Restoring
+from mnemosyned.memory.values import Episode
+from mnemosyned.storage.common.compactions import INSERT_COMPACTION, insert_parts
+from mnemosyned.storage.common.episodes import mark_emptied
+from mnemosyned.storage.common.learnings import insert_learning
+from mnemosyned.storage.common.rows import (
+    ACTIVITY_COLUMNS,
+    FILE_COLUMNS,
+    LEARNING_COLUMNS,
+    LOG_FIELDS,
+    SESSION_COLUMNS,
+    exported_episode_from,
+    file_from,
+    hook_activity_from,
+    instant,
+    learning_from,
+    log_entry_from,
+    session_from,
+)
+from mnemosyned.storage.common.session import EngineSession, Row, Session
+from mnemosyned.storage.common.sleep import insert_log
+from mnemosyned.storage.common.state import INSERT_REVISION, add_tags
+from mnemosyned.storage.common.surroundings import (
+    INSERT_FILE,
+    INSERT_FOLDER,
+    INSERT_SESSION,
+    file_values,
+    save_sighting,
+    saved_sighting,
+    session_values,
+)
+
+EXPORTED_EPISODE = (
+    "e.id, e.seq, e.session_id, e.source, e.level, e.content, e.item_count, e.covers_from, "
+    "e.covers_until, e.summarizer, e.created_at, e.period_from, e.index_terms, e.stale, "
+    "EXISTS (SELECT 1 FROM emptied_episode AS w "
+    "WHERE w.owner = %(owner)s AND w.episode_seq = e.seq)"
+)
+"""Columns of an episode `e`, for `exported_episode_from`."""
+_ROLLUPS = (
+    "FROM episode AS e WHERE e.owner = %(owner)s AND e.level > 0 "
+    "AND (%(since)s::timestamptz IS NULL OR e.covers_until >= %(since)s) "
+    "AND (%(until)s::timestamptz IS NULL OR e.covers_from < %(until)s)"
+)
+
+
+def export_condition(chosen: ExportFilter, alias: str) -> str:
+    """Return the condition for rows of an export, which binds `export_values`."""
+    clauses = ["1 = 1"]
+    for column, name, wanted in (
+        ("session_id", "sessions", chosen.sessions),
+        ("source", "sources", chosen.sources),
+    ):
+        if wanted:
+            clauses.append(f"coalesce({alias}.{column}, '') = ANY(%({name})s::text[])")
+    if chosen.tags:
+        clauses.append(
+            "EXISTS (SELECT 1 FROM tag AS t WHERE t.owner = %(owner)s "
+            f"AND t.memory_seq = {alias}.seq AND t.name = ANY(%(tags)s::text[]) OFFSET 0)"
+        )
+    if chosen.since:
+        clauses.append(f"{alias}.created_at >= %(since)s::timestamptz")
+    if chosen.until:
+        clauses.append(f"{alias}.created_at < %(until)s::timestamptz")
+    return " AND ".join(clauses)
+
+
+class CommonExporting(Exporting):
+    """The records of one snapshot; an engine adds those of memories."""
+
+    def __init__(self, session: Session, chosen: ExportFilter) -> None:
+        self._session = session
+        super().__init__(chosen)
+        self._values: dict[str, object] = {
+            "sessions": list(chosen.sessions),
+            "sources": list(chosen.sources),
+            "tags": list(chosen.tags),
+            "since": chosen.since,
+            "until": chosen.until,
+        }
+
+    def _stream(self, statement: str) -> Iterator[Row]:
+        return self._session.stream(statement, **self._values)
+
+    def rollups(self) -> Iterator[Record]:
+        # Two streams in the same order, so that a summary costs no round trip.
+        below = self._stream(
+            "SELECT r.seq, c.id FROM (SELECT e.seq, e.id, e.level "
+            f"{_ROLLUPS}) AS r JOIN episode AS c ON c.owner = %(owner)s AND c.parent_id = r.id "
+            "ORDER BY r.level, r.seq, c.seq"
+        )
+        groups = groupby(below, key=itemgetter(0))
+        group = next(groups, None)
+        rows = self._stream(
+            f"SELECT {EXPORTED_EPISODE} {_ROLLUPS} ORDER BY e.level, e.seq"
+        )
+        for row in rows:
+            members: tuple[str, ...] = ()
+            if group and group[0] == row[1]:
+                members = tuple(id for _, id in group[1])
+                group = next(groups, None)
+            yield exported_episode_from(row, summary_of=members)
+
+    def learnings(self) -> Iterator[Record]:
+        rows = self._stream(
+            f"SELECT {LEARNING_COLUMNS} FROM learning AS l WHERE l.owner = %(owner)s "
+            f"AND {export_condition(self._chosen, 'l')} ORDER BY l.seq"
+        )
+        return map(learning_from, rows)
+
+    def log(self) -> Iterator[Record]:
+        rows = self._stream(
+            f"SELECT {LOG_FIELDS} FROM consolidation_log AS g WHERE g.owner = %(owner)s "
+            f"AND {export_condition(self._chosen, 'g')} ORDER BY g.id"
+        )
+        return map(log_entry_from, rows)
+
+    def compactions(self) -> Iterator[Record]:
+        rows = self._stream(
+            "SELECT c.id, c.session_id, c.source, c.policy, c.text_hash, c.created_at, p.part "
+            "FROM compaction AS c LEFT JOIN compacted AS p ON p.owner = c.owner "
+            "AND p.compaction = c.id WHERE c.owner = %(owner)s "
+            "ORDER BY c.created_at, c.id, p.position"
+        )
+        for fields, parts in groupby(rows, key=lambda row: row[:6]):
+            id, session, source, policy, text_hash, created_at = fields
+            yield ExportedCompaction(
+                id=id,
+                session=session,
+                source=source,
+                policy=policy,
+                text_hash=text_hash,
+                created_at=instant(created_at),
+                parts=tuple(part for *_, part in parts if part is not None),
+            )
+
+    def agent_sessions(self) -> Iterator[AgentSession]:
+        rows = self._stream(
+            f"SELECT {SESSION_COLUMNS} FROM agent_session "
+            "WHERE owner = %(owner)s ORDER BY session_id"
+        )
+        return map(session_from, rows)
+
+    def forgotten(self) -> Iterator[Record]:
+        rows = self._stream(
+            "SELECT id FROM agent_forgotten WHERE owner = %(owner)s ORDER BY id"
+        )
+        return (ForgottenCapture(id=id) for (id,) in rows)
+
+
+def surroundings(
+    session: Session,
+) -> Iterator[FollowedFolder | WatchedFile | HookActivity]:
+    """Read watched folders and files, and the activity of hooks."""
+    rows = session.stream(
+        "SELECT path, added_at FROM watched_folder WHERE owner = %(owner)s ORDER BY path"
+    )
+    for path, added_at in rows:
+        yield FollowedFolder(path=path, added_at=instant(added_at))
+    rows = session.stream(
+        f"SELECT {FILE_COLUMNS} FROM watched_file WHERE owner = %(owner)s ORDER BY path"
+    )
+    yield from map(file_from, rows)
+    rows = session.stream(
+        f"SELECT {ACTIVITY_COLUMNS} FROM agent_activity "
+        "WHERE owner = %(owner)s ORDER BY client, event"
+    )
+    yield from map(hook_activity_from, rows)
+
+
+def _restore_learning(session: Session, learning: Learning) -> Outcome:
+    text = session.scalar(
+        "SELECT text FROM learning WHERE owner = %(owner)s AND id = %(id)s",
+        id=learning.id,
+    )
+    if text is None:
+        insert_learning(session, learning)
+        return True
+    return False if text == learning.text else OTHER_WORDS
+
+
+def _restore_log_entry(session: Session, entry: LogEntry) -> Outcome:
+    """Store a log entry; it has its number again, unless another entry has that now."""
+    known = session.scalar(
+        "SELECT 1 FROM consolidation_log WHERE owner = %(owner)s "
+        "AND episode_id IS NOT DISTINCT FROM %(episode)s::text AND cycle_id = %(cycle)s "
+        "AND created_at = %(created_at)s AND session_id = %(session)s AND level = %(level)s "
+        "LIMIT 1",
+        episode=entry.episode,
+        cycle=entry.cycle,
+        created_at=entry.created_at,
+        session=entry.session,
+        level=int(entry.level),
+    )
+    if known:
+        return False
+    taken = session.scalar(
+        "SELECT 1 FROM consolidation_log WHERE owner = %(owner)s AND id = %(id)s",
+        id=entry.id,
+    )
+    insert_log(
+        session, entry, id=None if taken else entry.id, undone_at=entry.undone_at
+    )
+    if not taken:
+        session.skip_numbers("log", entry.id)
+    return True
+
+
+def _restore_compaction(session: Session, compaction: ExportedCompaction) -> Outcome:
+    stored = session.execute(
+        INSERT_COMPACTION,
+        id=compaction.id,
+        session=compaction.session,
+        source=compaction.source,
+        policy=compaction.policy,
+        hash=compaction.text_hash,
+        created_at=compaction.created_at,
+    ).rowcount
+    if stored:
+        insert_parts(session, compaction.id, compaction.parts)
+    return bool(stored)
+
+
+def _restore_session(session: Session, agent: AgentSession) -> Outcome:
+    added = session.execute(f"{INSERT_SESSION} NOTHING", **session_values(agent))
+    return bool(added.rowcount)
+
+
+def _restore_forgotten(session: Session, capture: ForgottenCapture) -> Outcome:
+    inserted = session.execute(
+        "INSERT INTO agent_forgotten (owner, id) VALUES (%(owner)s, %(id)s) "
+        "ON CONFLICT DO NOTHING",
+        id=capture.id,
+    )
+    return bool(inserted.rowcount)
+
+
+def _restore_folder(session: Session, folder: FollowedFolder) -> Outcome:
+    inserted = session.execute(
+        INSERT_FOLDER, path=folder.path, added_at=folder.added_at
+    )
+    return bool(inserted.rowcount)
+
+
+def _restore_file(session: Session, state: WatchedFile) -> Outcome:
+    inserted = session.execute(
+        f"{INSERT_FILE} ON CONFLICT DO NOTHING", **file_values(state)
+    )
+    return bool(inserted.rowcount)
+
+
+_ACTIVITY_NAMES = ACTIVITY_COLUMNS.split(", ")
+
+
+def _restore_activity(session: Session, activity: HookActivity) -> Outcome:
+    marks = ", ".join(f"%({name})s" for name in _ACTIVITY_NAMES)
+    inserted = session.execute(
+        f"INSERT INTO agent_activity (owner, {ACTIVITY_COLUMNS}) "
+        f"VALUES (%(owner)s, {marks}) ON CONFLICT DO NOTHING",
+        **{name: getattr(activity, name) for name in _ACTIVITY_NAMES},
+    )
+    return bool(inserted.rowcount)
+
+
+def _restore_sighting(session: Session, sighting: Sighting) -> Outcome:
+    if saved_sighting(session):
+        return False
+    save_sighting(session, sighting)
+    return True
+
+
+RESTORERS: Mapping[type[Any], Callable[[Session, Any], Outcome]] = {
+    Learning: _restore_learning,
+    LogEntry: _restore_log_entry,
+    ExportedCompaction: _restore_compaction,
+    AgentSession: _restore_session,
+    ForgottenCapture: _restore_forgotten,
+    FollowedFolder: _restore_folder,
+    WatchedFile: _restore_file,
+    HookActivity: _restore_activity,
+    Sighting: _restore_sighting,
+}
+"""Store a record of each kind; an engine adds those that refer to its memories."""
+
+
+class CommonRestoring(Restoring):
+    """The restoring of records in one transaction; an engine adds memories."""
+
+    def __init__(
+        self,
+        session: Session,
+        restorers: Mapping[type[Any], Callable[[EngineSession, Any], Outcome]],
+    ) -> None:
+        kinds = {**RESTORERS, **restorers}.items()
+        super().__init__({kind: partial(store, session) for kind, store in kinds})
+        self._session = session
+
+    def homes(self, episodes: Sequence[str]) -> dict[str, Home]:
+        rows = self._session.execute(
+            "SELECT id, seq, item_count - (SELECT count(*) FROM placed AS p "
+            "WHERE p.owner = %(owner)s AND p.episode_seq = e.seq) "
+            "FROM episode AS e WHERE e.owner = %(owner)s AND level = 0 "
+            "AND id = ANY(%(ids)s::text[])",
+            ids=list(episodes),
+        )
+        return {id: Home(position, room) for id, position, room in rows.fetchall()}
+
+    def insert_episode(self, episode: ExportedEpisode) -> None:
+        """Insert a summary; it has its number again, unless another summary has that now."""
+        taken = self._session.scalar(
+            "SELECT 1 FROM episode WHERE owner = %(owner)s AND seq = %(seq)s",
+            seq=episode.seq,
+        )
+        if not taken:
+            self._session.skip_numbers("record", episode.seq)
+        record = Episode(
+            id=episode.id,
+            session=episode.session,
+            source=episode.source,
+            level=episode.level,
+            content=episode.content,
+            item_count=episode.item_count,
+            covers_from=episode.covers_from,
+            covers_until=episode.covers_until,
+            summarizer=episode.summarizer,
+            created_at=episode.created_at,
+            period_from=episode.period_from,
+        )
+        number = self._session.insert_episode(
+            record, episode.index_terms, seq=None if taken else episode.seq
+        )
+        if episode.stale:
+            self._session.execute(
+                "UPDATE episode SET stale = true "
+                "WHERE owner = %(owner)s AND seq = %(seq)s",
+                seq=number,
+            )
+        if episode.emptied:
+            mark_emptied(self._session, number)
+
+    def can_adopt(self, rollup: ExportedEpisode) -> bool:
+        free = self._session.scalar(
+            "SELECT count(*) FROM episode WHERE owner = %(owner)s AND parent_id IS NULL "
+            "AND level < %(level)s AND id = ANY(%(below)s::text[])",
+            level=int(rollup.level),
+            below=list(rollup.summary_of),
+        )
+        taken = self._session.scalar(
+            "SELECT 1 FROM episode WHERE owner = %(owner)s AND level = %(level)s "
+            "AND period_from = %(period)s::timestamptz",
+            level=int(rollup.level),
+            period=rollup.period_from,
+        )
+        return not taken and free == len(rollup.summary_of)
+
+    def adopt(self, rollup: ExportedEpisode) -> None:
+        self._session.execute(
+            "UPDATE episode SET parent_id = %(id)s "
+            "WHERE owner = %(owner)s AND id = ANY(%(below)s::text[])",
+            id=rollup.id,
+            below=list(rollup.summary_of),
+        )
+
+    def link(self, supersession: ExportedSupersession) -> Outcome:
+        older = self._session.position_of(supersession.memory)
+        newer = self._session.position_of(supersession.superseded_by)
+        if older is None or newer is None:
+            return None
+        changed = self._session.execute(
+            "UPDATE memory_state SET superseded_by = %(newer)s "
+            "WHERE owner = %(owner)s AND memory_seq = %(older)s "
+            "AND superseded_at IS NOT NULL AND superseded_by IS NULL",
+            older=older[0],
+            newer=newer[0],
+        ).rowcount
+        return bool(changed)
+
+
+def insert_states(session: Session, memories: Sequence[PlacedMemory]) -> None:
+    """Insert all that is kept beside memories: validity, holds, tags and earlier versions."""
+    for table, names, members in (
+        ("memory_state", ("valid_until", "superseded_at", "pruned_at"), memories),
+        (
+            "working_state",
+            ("held_until", "future_since"),
+            [placed for placed in memories if placed.home is None],
+        ),
+    ):
+        marks = ", ".join(f"%({name})s" for name in names)
+        session.execute_many(
+            f"INSERT INTO {table} (owner, memory_seq, {', '.join(names)}) "
+            f"VALUES (%(owner)s, %(seq)s, {marks})",
+            [
+                {"seq": seq, **{name: getattr(memory, name) for name in names}}
+                for memory, seq, _ in members
+                if any(getattr(memory, name) for name in names)
+            ],
+        )
+    for memory, seq, _ in memories:
+        if memory.tags:
+            add_tags(session, seq, memory.tags)
+        for revision in memory.revisions:
+            session.execute(
+                INSERT_REVISION,
+                number=session.new_number(),
+                seq=seq,
+                changed_at=revision.changed_at,
+                content=revision.content,
+                hash=revision.content_hash,
+                fields=msgspec.json.encode(revision.fields).decode(),
+            )

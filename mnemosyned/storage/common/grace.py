@@ -1,0 +1,73 @@
+"""Memories and learnings forgotten with a grace period, which may be put back until it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from mnemosyned.memory.forgetting import Recoverable
+from mnemosyned.memory.ports import GraceStore
+from mnemosyned.storage.common.rows import optional_instant
+from mnemosyned.storage.common.session import Session, Transactional, reads, writes
+from mnemosyned.storage.common.state import request_purge
+
+LEARNING = "learning"
+"""Begins the key of a learning that was forgotten by itself."""
+INSERT_FORGOTTEN = (
+    "INSERT INTO forgotten (owner, id, call, final_at, data) "
+    "VALUES (%(owner)s, %(id)s, %(call)s, %(final_at)s, %(data)s) ON CONFLICT "
+)
+REPLACE_FORGOTTEN = (
+    f"{INSERT_FORGOTTEN} (owner, id) DO UPDATE SET call = excluded.call, "
+    "final_at = excluded.final_at, data = excluded.data"
+)
+
+
+class CommonGrace(Transactional, GraceStore):
+    """The part of a `GraceStore` that reads no memory's data, which engines store differently."""
+
+    @reads
+    def kept(
+        self,
+        session: Session,
+        ids: Sequence[str] = (),
+        *,
+        before: datetime | None = None,
+    ) -> list[str]:
+        rows = session.execute(
+            "SELECT id FROM forgotten WHERE owner = %(owner)s "
+            "AND (id = ANY(%(ids)s::text[]) OR call = ANY(%(ids)s::text[]) "
+            "OR final_at <= %(before)s::timestamptz) ORDER BY id",
+            ids=list(ids),
+            before=before,
+        )
+        return [id for (id,) in rows]
+
+    @writes
+    def finish(self, session: Session, keys: Sequence[str]) -> int:
+        deleted = session.execute(
+            "DELETE FROM forgotten WHERE owner = %(owner)s AND id = ANY(%(keys)s::text[])",
+            keys=list(keys),
+        ).rowcount
+        if deleted:
+            request_purge(session)
+        return deleted
+
+    @reads
+    def recoverable(self, session: Session) -> Recoverable:
+        row = session.execute(
+            "SELECT count(*) FILTER (WHERE id NOT LIKE %(learning)s), min(final_at) "
+            "FROM forgotten WHERE owner = %(owner)s",
+            learning=f"{LEARNING}:%",
+        ).fetchone()
+        count, final_at = row or (0, None)
+        return Recoverable(count, optional_instant(final_at))
+
+    @reads
+    def is_recoverable(self, session: Session, id: str) -> datetime | None:
+        final_at = session.scalar(
+            "SELECT min(final_at) FROM forgotten "
+            "WHERE owner = %(owner)s AND (id = %(id)s OR call = %(id)s)",
+            id=id,
+        )
+        return optional_instant(final_at)

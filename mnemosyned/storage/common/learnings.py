@@ -1,0 +1,163 @@
+"""Learnings: added, found, edited and removed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from mnemosyned.conversation.learnings.conflicts import LearningKeeper
+from mnemosyned.errors import NotFound
+from mnemosyned.memory.edit import MemoryEdit, unstated
+from mnemosyned.memory.learning import Learning, LearningKind
+from mnemosyned.memory.ports import LearningStore
+from mnemosyned.storage.common.rows import LEARNING_COLUMNS, learning_from
+from mnemosyned.storage.common.session import Session, Transactional, reads, writes
+from mnemosyned.storage.common.state import request_purge
+
+
+class LearningRows(LearningKeeper):
+    """The learnings of one transaction, each kept unless another says the same."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self._session = session
+
+    def read(self, source: str | None, *, limit: int) -> Sequence[Learning]:
+        rows = self._session.execute(
+            f"SELECT {LEARNING_COLUMNS} FROM learning WHERE owner = %(owner)s "
+            "AND source IS NOT DISTINCT FROM %(source)s::text AND superseded_by IS NULL "
+            "ORDER BY created_at DESC, seq DESC LIMIT %(most)s",
+            source=source,
+            most=limit,
+        )
+        return list(map(learning_from, rows))
+
+    def insert(self, learning: Learning, *, gone: Sequence[str]) -> None:
+        insert_learning(self._session, learning)
+        if gone:
+            self._session.execute(
+                "UPDATE learning SET superseded_by = %(id)s "
+                "WHERE owner = %(owner)s AND id = ANY(%(gone)s)",
+                id=learning.id,
+                gone=list(gone),
+            )
+
+    def apply_edit(self, edit: MemoryEdit) -> None:
+        """Delete the learnings that an edited memory no longer states, and keep its new ones."""
+        rows = self._session.execute(
+            "SELECT id, text FROM learning "
+            "WHERE owner = %(owner)s AND memory_id = %(id)s ORDER BY seq",
+            id=edit.before.id,
+        ).fetchall()
+        if lost := unstated(edit, rows):
+            remove_learnings(self._session, lost)
+        for learning in edit.learnings:
+            self.keep(learning)
+
+
+def insert_learning(session: Session, learning: Learning) -> None:
+    """Insert a learning as it is."""
+    session.execute(
+        f"INSERT INTO learning (owner, seq, {LEARNING_COLUMNS}) VALUES (%(owner)s, %(seq)s, %(id)s, "
+        "%(kind)s, %(text)s, %(session)s, %(source)s, %(memory)s, %(created_at)s, "
+        "%(superseded_by)s)",
+        seq=session.new_number(),
+        id=learning.id,
+        kind=str(learning.kind),
+        text=learning.text,
+        session=learning.session,
+        source=learning.source,
+        memory=learning.memory,
+        created_at=learning.created_at,
+        superseded_by=learning.superseded_by,
+    )
+
+
+def learnings_where(
+    session: Session, column: str, values: Sequence[str]
+) -> list[Learning]:
+    """Return the learnings whose `id` or `memory_id` is one of these, the oldest first."""
+    rows = session.execute(
+        f"SELECT {LEARNING_COLUMNS} FROM learning WHERE owner = %(owner)s "
+        f"AND {column} = ANY(%(values)s::text[]) ORDER BY seq",
+        values=list(values),
+    )
+    return list(map(learning_from, rows))
+
+
+def remove_learnings(session: Session, ids: Iterable[str]) -> int:
+    """Delete learnings by their ids; return the number of deleted ones."""
+    return _remove_where(session, "id = ANY(%(given)s)", list(ids))
+
+
+def remove_learnings_of(session: Session, memories: Iterable[str]) -> int:
+    """Delete the learnings from memories; return the number of deleted ones."""
+    return _remove_where(session, "memory_id = ANY(%(given)s)", list(memories))
+
+
+def _remove_where(session: Session, condition: str, given: list[str]) -> int:
+    """Delete learnings; once a newer one is gone, the older one holds again."""
+    removed = session.execute(
+        f"DELETE FROM learning WHERE owner = %(owner)s AND {condition} RETURNING id",
+        given=given,
+    ).fetchall()
+    if removed:
+        session.execute(
+            "UPDATE learning SET superseded_by = NULL "
+            "WHERE owner = %(owner)s AND superseded_by = ANY(%(gone)s)",
+            gone=[id for (id,) in removed],
+        )
+    return len(removed)
+
+
+class CommonLearnings(Transactional, LearningStore):
+    """A `LearningStore` of either engine."""
+
+    @writes
+    def add(self, session: Session, learning: Learning) -> tuple[Learning, list[str]]:
+        return LearningRows(session).keep(learning)
+
+    @reads
+    def find(
+        self,
+        session: Session,
+        *,
+        sources: Sequence[str | None] = (),
+        kind: LearningKind | None = None,
+        superseded: bool = False,
+        limit: int,
+    ) -> list[Learning]:
+        conditions = ["(%(kind)s::text IS NULL OR kind = %(kind)s::text)"]
+        if sources:
+            unnamed = " OR source IS NULL" if None in sources else ""
+            conditions.append(f"(source = ANY(%(sources)s::text[]){unnamed})")
+        if not superseded:
+            conditions.append("superseded_by IS NULL")
+        rows = session.execute(
+            f"SELECT {LEARNING_COLUMNS} FROM learning WHERE owner = %(owner)s "
+            f"AND {' AND '.join(conditions)} "
+            "ORDER BY created_at DESC, seq DESC LIMIT %(limit)s",
+            kind=kind and str(kind),
+            sources=[name for name in sources if name is not None],
+            limit=limit,
+        )
+        return list(map(learning_from, rows))
+
+    @writes
+    def edit(self, session: Session, id: str, text: str) -> None:
+        changed = session.execute(
+            "UPDATE learning SET text = %(text)s WHERE owner = %(owner)s AND id = %(id)s",
+            text=text,
+            id=id,
+        )
+        _require_found(changed.rowcount, id)
+        request_purge(session)
+
+    @writes
+    def remove(self, session: Session, id: str) -> None:
+        _require_found(remove_learnings(session, [id]), id)
+        request_purge(session)
+
+
+def _require_found(count: int, id: str) -> None:
+    if not count:
+        raise NotFound(f"no learning has the id {id!r}; `learnings` shows them")

@@ -1,0 +1,299 @@
+"""Consolidation: the log of cycles, roll-ups of days, weeks and months, and stale summaries."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from mnemosyned.errors import BatchChanged
+from mnemosyned.memory.consolidation import LogEntry, preview
+from mnemosyned.memory.forgetting import StaleSummary
+from mnemosyned.memory.periods import Child, Level, begin_of
+from mnemosyned.memory.ports import PendingRollups, Rollup, RollupStore, SleepStore
+from mnemosyned.memory.values import Episode, MemoryRecord
+from mnemosyned.storage.common.episodes import invalidate, name_rollup
+from mnemosyned.storage.common.rows import (
+    EPISODE_COLUMNS,
+    LOG_COLUMNS,
+    LOG_FIELDS,
+    episode_from,
+    instant,
+    log_entry_from,
+    log_values,
+)
+from mnemosyned.storage.common.session import (
+    EngineSession,
+    Session,
+    Transactional,
+    reads,
+    writes,
+)
+
+RECENT_LOG_ROWS = 500
+"""Log rows from which the present speed of a model is computed."""
+
+_LOG_NAMES = [name.strip('"') for name in LOG_COLUMNS.split(", ")]
+_INSERT_LOG = (
+    f"INSERT INTO consolidation_log (owner, id, undone_at, {LOG_COLUMNS}) "
+    "VALUES (%(owner)s, %(id)s, %(undone_at)s, "
+    f"{', '.join(f'%({name})s' for name in _LOG_NAMES)})"
+)
+
+
+def insert_log(
+    session: Session,
+    entry: LogEntry,
+    *,
+    id: int | None = None,
+    undone_at: datetime | None = None,
+) -> None:
+    """Write one row of the consolidation log, with a new number unless `id` is given."""
+    session.execute(
+        _INSERT_LOG,
+        id=session.new_number("log") if id is None else id,
+        undone_at=undone_at,
+        **log_values(entry),
+    )
+
+
+class CommonSleep(Transactional, SleepStore):
+    """The part of a `SleepStore` that reads no memories."""
+
+    @reads
+    def newest_revision(self, session: Session) -> int:
+        newest: int = session.scalar(
+            "SELECT coalesce(max(seq), 0) FROM revision WHERE owner = %(owner)s"
+        )
+        return newest
+
+    @reads
+    def chars_per_s(self, session: Session, summarizer: str) -> float | None:
+        row = session.execute(
+            "SELECT sum(chars_before)::float8, sum(duration_s) FROM ("
+            "SELECT * FROM consolidation_log WHERE owner = %(owner)s "
+            "ORDER BY id DESC LIMIT %(most)s) AS recent "
+            "WHERE summarizer = %(summarizer)s AND fallback_reason IS NULL "
+            "AND status = 'promoted'",
+            most=RECENT_LOG_ROWS,
+            summarizer=summarizer,
+        ).fetchone()
+        chars, seconds = row or (None, None)
+        return chars / seconds if chars and seconds else None
+
+    @writes
+    def record_failure(self, session: Session, entry: LogEntry) -> None:
+        insert_log(session, entry)
+
+    @reads
+    def log(
+        self,
+        snapshot: Session,
+        *,
+        limit: int,
+        session: str | None = None,
+        cycle: str | None = None,
+    ) -> list[LogEntry]:
+        rows = snapshot.execute(
+            f"SELECT {LOG_FIELDS} FROM consolidation_log WHERE owner = %(owner)s "
+            "AND (%(session)s::text IS NULL OR session_id = %(session)s) "
+            "AND (%(cycle)s::text IS NULL OR cycle_id = %(cycle)s) "
+            "ORDER BY id DESC LIMIT %(limit)s",
+            session=session,
+            cycle=cycle,
+            limit=limit,
+        )
+        return list(map(log_entry_from, rows))
+
+
+_BEGINS = "coalesce(period_from, covers_from)"
+_CHILD = (
+    f"SELECT id, {_BEGINS}, item_count, parent_id, length(content) FROM episode "
+    "WHERE owner = %(owner)s"
+)
+
+
+class CommonRollups(Transactional, RollupStore):
+    """A `RollupStore` of either engine."""
+
+    @reads
+    def pending(
+        self,
+        session: Session,
+        *,
+        to_level: Level,
+        before: datetime,
+        limit: int,
+        opened: Iterable[datetime] = (),
+    ) -> PendingRollups:
+        fresh = _children(
+            session,
+            f"AND level = %(level)s AND parent_id IS NULL AND {_BEGINS} < %(before)s "
+            f"ORDER BY {_BEGINS}, seq LIMIT %(limit)s",
+            level=to_level - 1,
+            before=before,
+            limit=limit,
+        )
+        stale = session.execute(
+            "SELECT period_from, id FROM episode WHERE owner = %(owner)s "
+            "AND level = %(level)s AND stale ORDER BY seq LIMIT %(limit)s",
+            level=int(to_level),
+            limit=limit,
+        ).fetchall()
+        begun = {begin_of(to_level, child.covers_from) for child in fresh}
+        open_again = session.execute(
+            "SELECT period_from, id FROM episode WHERE owner = %(owner)s "
+            "AND level = %(level)s AND period_from = ANY(%(begun)s::timestamptz[])",
+            level=int(to_level),
+            begun=sorted(begun.union(opened)),
+        ).fetchall()
+        existing = {instant(begins): id for begins, id in sorted(stale + open_again)}
+        fresh += _children(
+            session,
+            "AND parent_id = ANY(%(ids)s::text[]) ORDER BY seq",
+            ids=list(existing.values()),
+        )
+        return PendingRollups(fresh, existing)
+
+    @writes
+    def write(self, session: Session, rollup: Rollup) -> None:
+        episode = rollup.episode
+        _check_unchanged(session, rollup)
+        row = session.execute(
+            "SELECT seq, id, parent_id FROM episode WHERE owner = %(owner)s "
+            "AND level = %(level)s AND period_from = %(begins)s::timestamptz",
+            level=int(episode.level),
+            begins=episode.period_from,
+        ).fetchone()
+        if row is None:
+            session.insert_episode(episode, rollup.index_terms)
+        else:
+            seq, id, parent = row
+            if id != episode.id:
+                raise BatchChanged(
+                    "the summary of this period was rewritten concurrently; "
+                    "the next cycle retries it"
+                )
+            session.replace_rollup(seq, episode, rollup.index_terms)
+            session.execute(
+                "UPDATE episode SET stale = true "
+                "WHERE owner = %(owner)s AND id = %(parent)s::text",
+                parent=parent,
+            )
+        session.execute(
+            "UPDATE episode SET parent_id = %(id)s "
+            "WHERE owner = %(owner)s AND id = ANY(%(members)s::text[])",
+            id=episode.id,
+            members=list(rollup.members),
+        )
+        # An edit may have renamed a member since it was read.
+        name_rollup(session, episode.id)
+        insert_log(session, rollup.entry)
+
+    @reads
+    def next_stale(
+        self, session: Session, *, highest: Level = Level.MONTH
+    ) -> StaleSummary | None:
+        row = session.execute(
+            "SELECT s.mark, s.episode_seq, e.level FROM emptied_episode AS s "
+            "CROSS JOIN episode AS e WHERE s.owner = %(owner)s AND e.owner = %(owner)s "
+            "AND e.seq = s.episode_seq AND e.level <= %(highest)s "
+            "ORDER BY e.level, s.mark LIMIT 1",
+            highest=int(highest),
+        ).fetchone()
+        if row is None:
+            return None
+        mark, seq, level = row
+        # They tell what to mask in originals. What is above an episode is made of summaries, which
+        # hold no secrets, and a month has a great many details.
+        episode = self._episode(session, seq, details=not level)
+        if episode is None:
+            return None
+        children = session.execute(
+            f"SELECT {EPISODE_COLUMNS} FROM episode "
+            "WHERE owner = %(owner)s AND parent_id = %(id)s ORDER BY covers_from, seq",
+            id=episode.id,
+        )
+        return StaleSummary(
+            token=mark,
+            episode=episode,
+            originals=tuple(self._originals(session, seq)),
+            children=tuple(map(episode_from, children)),
+        )
+
+    @abstractmethod
+    def _episode(
+        self, session: EngineSession, seq: int, *, details: bool
+    ) -> Episode | None:
+        """Return the summary with this number, on request with exact values."""
+
+    @abstractmethod
+    def _originals(self, session: EngineSession, episode: int) -> list[MemoryRecord]:
+        """Return the originals of an episode, the oldest first."""
+
+    @reads
+    def index_terms(self, session: Session, ids: Sequence[str]) -> dict[str, str]:
+        rows = session.execute(
+            "SELECT id, index_terms FROM episode "
+            "WHERE owner = %(owner)s AND id = ANY(%(ids)s::text[])",
+            ids=list(ids),
+        )
+        return dict(rows.fetchall())
+
+    @writes
+    def rewrite(
+        self, session: Session, token: int, episode: Episode, *, index_terms: str = ""
+    ) -> None:
+        seq = session.scalar(
+            "DELETE FROM emptied_episode WHERE owner = %(owner)s AND mark = %(mark)s "
+            "RETURNING episode_seq",
+            mark=token,
+        )
+        if seq is None:
+            raise BatchChanged("the episode was changed concurrently; retry")
+        session.rewrite_episode(seq, episode, index_terms)
+        session.execute(
+            "UPDATE consolidation_log SET summary_preview = %(preview)s, "
+            "summarizer = %(summarizer)s WHERE owner = %(owner)s AND episode_id = %(id)s",
+            preview=preview(episode.content),
+            summarizer=episode.summarizer,
+            id=episode.id,
+        )
+        if episode.parent is None:
+            return
+        # A summary above that was written meanwhile read this one while it was empty.
+        above = session.execute(
+            "SELECT e.seq FROM episode AS e WHERE e.owner = %(owner)s "
+            "AND e.id = %(parent)s AND NOT EXISTS (SELECT 1 FROM emptied_episode AS s "
+            "WHERE s.owner = %(owner)s AND s.episode_seq = e.seq)",
+            parent=episode.parent,
+        ).fetchall()
+        invalidate(session, [seq for (seq,) in above])
+
+
+def _children(session: Session, condition: str, **values: object) -> list[Child]:
+    rows = session.execute(f"{_CHILD} {condition}", **values)
+    return [
+        Child(
+            id=id,
+            covers_from=instant(begins),
+            item_count=items,
+            parent=parent,
+            chars=characters,
+        )
+        for id, begins, items, parent, characters in rows
+    ]
+
+
+def _check_unchanged(session: Session, rollup: Rollup) -> None:
+    """Raise `BatchChanged` if a member changed: forgotten text must not return with the summary."""
+    rows = session.execute(
+        "SELECT id, content FROM episode "
+        "WHERE owner = %(owner)s AND id = ANY(%(members)s::text[])",
+        members=list(rollup.members),
+    )
+    unchanged = sum(content == rollup.members[id] for id, content in rows)
+    if unchanged != len(rollup.members):
+        raise BatchChanged(
+            "a summary of this period was changed concurrently; the next cycle retries it"
+        )

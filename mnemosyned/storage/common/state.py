@@ -1,0 +1,169 @@
+"""State of memories in rows of their own: validity, supersession, tags, earlier versions, purges due."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+from mnemosyned.errors import InvalidRequest
+from mnemosyned.memory.edit import REVISIONS_MAX, MemoryEdit, latest_in_chain
+from mnemosyned.memory.values import TAGS_MAX, Revision, content_hash
+from mnemosyned.storage.common.episodes import invalidate
+from mnemosyned.storage.common.rows import instant
+from mnemosyned.storage.common.session import Session
+
+
+def request_purge(session: Session) -> None:
+    """Note, within the deletion's own transaction, that its words are still to be purged.
+
+    Each deletion has a number of its own, so that a purge which began before it does not count.
+    """
+    session.execute(
+        "INSERT INTO scrub_due (owner, asked) VALUES (%(owner)s, %(asked)s)",
+        asked=session.new_number(),
+    )
+
+
+def set_state(
+    session: Session,
+    seq: int,
+    field: Literal["valid_until", "superseded_at", "superseded_by", "pruned_at"],
+    value: datetime | int,
+) -> None:
+    """Set one field of a memory's state."""
+    session.execute(
+        f"INSERT INTO memory_state (owner, memory_seq, {field}) "
+        "VALUES (%(owner)s, %(seq)s, %(value)s) "
+        f"ON CONFLICT (owner, memory_seq) DO UPDATE SET {field} = excluded.{field}",
+        seq=seq,
+        value=value,
+    )
+
+
+INSERT_REVISION = (
+    "INSERT INTO revision (owner, seq, memory_seq, changed_at, content, content_hash, fields) "
+    "VALUES (%(owner)s, %(number)s, %(seq)s, %(changed_at)s, %(content)s, %(hash)s, %(fields)s)"
+)
+
+
+def add_revision(
+    session: Session, seq: int, edit: MemoryEdit, *, changed_at: datetime, drop: bool
+) -> None:
+    """Save a memory as it was before an edit; with `drop` only when, and no earlier words either."""
+    text, fields = edit.earlier_state(drop=drop)
+    if drop:
+        session.execute(
+            "UPDATE revision SET content = NULL, fields = '{}' "
+            "WHERE owner = %(owner)s AND memory_seq = %(seq)s",
+            seq=seq,
+        )
+    session.execute(
+        INSERT_REVISION,
+        number=session.new_number(),
+        seq=seq,
+        changed_at=changed_at,
+        content=text,
+        hash=content_hash(edit.before.content),
+        fields=msgspec.json.encode(fields).decode(),
+    )
+    session.execute(
+        "DELETE FROM revision WHERE owner = %(owner)s AND memory_seq = %(seq)s AND seq <= ("
+        "SELECT seq FROM revision WHERE owner = %(owner)s AND memory_seq = %(seq)s "
+        "ORDER BY seq DESC LIMIT 1 OFFSET %(most)s)",
+        seq=seq,
+        most=REVISIONS_MAX,
+    )
+
+
+def revisions_of(session: Session, seq: int) -> list[Revision]:
+    """Return the revisions of a memory, the latest first."""
+    rows = session.execute(
+        "SELECT changed_at, content, fields FROM revision "
+        "WHERE owner = %(owner)s AND memory_seq = %(seq)s ORDER BY seq DESC",
+        seq=seq,
+    )
+    return [
+        Revision(
+            changed_at=instant(changed_at),
+            text=text,
+            fields=msgspec.json.decode(fields),
+        )
+        for changed_at, text, fields in rows
+    ]
+
+
+def was_said(session: Session, id: str, content: str) -> bool:
+    """Return whether a memory had these words before it was edited."""
+    position = session.position_of(id)
+    found = position and session.scalar(
+        "SELECT 1 FROM revision WHERE owner = %(owner)s AND memory_seq = %(seq)s "
+        "AND content_hash = %(hash)s LIMIT 1",
+        seq=position[0],
+        hash=content_hash(content),
+    )
+    return bool(found)
+
+
+def supersede(
+    session: Session,
+    *,
+    old: str,
+    new: str,
+) -> None:
+    """Have one memory supersede another, and all memories that superseded that one before.
+
+    Raises `NotFound` and `InvalidRequest`. The episode that speaks of the old one is invalidated, to
+    be rewritten without it.
+    """
+    latest = latest_in_chain(
+        old, new, position_of=session.position_of, successor_of=session.successor_of
+    )
+    if latest is None:
+        return
+    (seq, episode), new_seq = latest
+    set_state(session, seq, "superseded_at", session.created_at(new_seq))
+    set_state(session, seq, "superseded_by", new_seq)
+    # With pruned originals, the summary is all that is left of their words: it stays.
+    if episode is not None and not session.has_pruned(episode):
+        invalidate(session, [episode])
+
+
+def add_tags(session: Session, seq: int, names: Iterable[str]) -> int:
+    """Tag a memory; return the number of new tags. Raises `InvalidRequest` for too many."""
+    added = session.execute_many(
+        "INSERT INTO tag (owner, memory_seq, name) VALUES (%(owner)s, %(seq)s, %(name)s) "
+        "ON CONFLICT DO NOTHING",
+        [{"seq": seq, "name": name} for name in names],
+    )
+    count = session.scalar(
+        "SELECT count(*) FROM tag WHERE owner = %(owner)s AND memory_seq = %(seq)s",
+        seq=seq,
+    )
+    if count > TAGS_MAX:
+        raise InvalidRequest(
+            f"{session.id_at(seq)} would have {count}, and a memory has at most {TAGS_MAX} tags; remove "
+            "some with `untag`",
+            field="tags",
+        )
+    return added
+
+
+def remove_tags(session: Session, seq: int, names: Iterable[str]) -> int:
+    """Remove tags from a memory; return the number of removed tags."""
+    return session.execute(
+        "DELETE FROM tag WHERE owner = %(owner)s AND memory_seq = %(seq)s "
+        "AND name = ANY(%(names)s)",
+        seq=seq,
+        names=list(names),
+    ).rowcount
+
+
+def replace_tags(session: Session, seq: int, names: Iterable[str]) -> None:
+    """Give a memory these tags and no others."""
+    session.execute(
+        "DELETE FROM tag WHERE owner = %(owner)s AND memory_seq = %(seq)s", seq=seq
+    )
+    add_tags(session, seq, names)

@@ -1,0 +1,451 @@
+"""Agents' sessions and hook activity, watched folders and files, and the last trusted time of the clock."""
+
+from __future__ import annotations
+
+import json
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+
+from mnemosyned.memory import capture as limits
+from mnemosyned.memory.capture import (
+    CLIENTS_MAX,
+    FAILURE_CHARS_MAX,
+    FILES_MAX,
+    FOLDERS_MAX,
+    SHOWN_MAX,
+    AgentCall,
+    AgentSession,
+    AgentStore,
+    FolderTotals,
+    WatchedFile,
+    WatchStore,
+)
+from mnemosyned.memory.clock import ClockStore, Sighting
+from mnemosyned.memory.values import AgentActivity, Episode, MemoryRecord
+from mnemosyned.storage.common.rows import (
+    ACTIVITY_COLUMNS,
+    EPISODE_COLUMNS,
+    FILE_COLUMNS,
+    SESSION_COLUMNS,
+    activity_from,
+    episode_from,
+    file_from,
+    instant,
+    optional_instant,
+    session_from,
+)
+from mnemosyned.storage.common.session import (
+    EngineSession,
+    Session,
+    Transactional,
+    reads,
+    writes,
+    writes_lazily,
+)
+
+DELETED_AT_ONCE = 10_000
+"""Surplus rows that one statement deletes."""
+
+INSERT_SESSION = (
+    f"INSERT INTO agent_session (owner, {SESSION_COLUMNS}) VALUES (%(owner)s, %(session)s, "
+    "%(client)s, %(conversation)s, %(project)s, %(directory)s, %(transcript)s, %(file)s, "
+    "%(position)s, %(started_at)s, %(seen_at)s, %(informed_at)s, %(shown)s) "
+    "ON CONFLICT (owner, session_id) DO "
+)
+_KEEP_SESSION = (
+    f"{INSERT_SESSION} UPDATE SET project = excluded.project, "
+    "directory = excluded.directory, transcript = excluded.transcript, "
+    "seen_at = excluded.seen_at"
+)
+_DROP_SESSIONS = (
+    "DELETE FROM agent_session WHERE owner = %(owner)s AND session_id IN ("
+    "SELECT session_id FROM agent_session WHERE owner = %(owner)s "
+    "ORDER BY seen_at DESC LIMIT %(at_once)s OFFSET %(most)s)"
+)
+_COUNT_CALL = (
+    f"INSERT INTO agent_activity AS a (owner, {ACTIVITY_COLUMNS}) VALUES (%(owner)s, "
+    "%(client)s, %(event)s, 1, %(stored)s, %(characters)s, %(failures)s, %(duration_ms)s, "
+    "%(duration_ms)s, %(called_at)s, %(stored_at)s, %(informed_at)s, %(failed_at)s, "
+    "%(failure)s) ON CONFLICT (owner, client, event) DO UPDATE SET calls = a.calls + 1, "
+    "stored = a.stored + excluded.stored, "
+    "characters = a.characters + excluded.characters, "
+    "failures = a.failures + excluded.failures, "
+    "total_ms = a.total_ms + excluded.total_ms, "
+    "slowest_ms = greatest(a.slowest_ms, excluded.slowest_ms), "
+    "called_at = excluded.called_at, "
+    "stored_at = coalesce(excluded.stored_at, a.stored_at), "
+    "informed_at = coalesce(excluded.informed_at, a.informed_at), "
+    "failed_at = coalesce(excluded.failed_at, a.failed_at), "
+    "failure = CASE WHEN excluded.failed_at IS NULL THEN a.failure ELSE excluded.failure END"
+)
+# Not by a pair of columns, which Citus cannot hand on under row-level security.
+_DROP_ACTIVITY = (
+    "DELETE FROM agent_activity WHERE owner = %(owner)s AND event || ' ' || client IN ("
+    "SELECT event || ' ' || client FROM agent_activity WHERE owner = %(owner)s "
+    "ORDER BY called_at DESC LIMIT %(at_once)s OFFSET %(most)s)"
+)
+
+
+def session_values(agent: AgentSession) -> dict[str, object]:
+    """Return the values of `INSERT_SESSION`."""
+    return {
+        "session": agent.session,
+        "client": agent.client,
+        "conversation": agent.conversation,
+        "project": agent.project,
+        "directory": agent.directory,
+        "transcript": agent.transcript,
+        "file": agent.file,
+        "position": agent.position,
+        "started_at": agent.started_at,
+        "seen_at": agent.seen_at,
+        "informed_at": agent.informed_at,
+        "shown": json.dumps(agent.shown[-SHOWN_MAX:]),
+    }
+
+
+def projects_of(session: Session, names: Sequence[str]) -> dict[str, str]:
+    """Return the projects of agents' sessions that have one."""
+    rows = session.execute(
+        "SELECT session_id, project FROM agent_session WHERE owner = %(owner)s "
+        "AND project != '' AND session_id = ANY(%(names)s::text[])",
+        names=list(names),
+    )
+    return dict(rows.fetchall())
+
+
+class CommonAgents(Transactional, AgentStore):
+    """An `AgentStore` of either engine.
+
+    None of its writes waits for the disk: what a power failure takes back is read or counted again.
+    """
+
+    @reads
+    def session(self, session: Session, name: str) -> AgentSession | None:
+        row = session.execute(
+            f"SELECT {SESSION_COLUMNS} FROM agent_session "
+            "WHERE owner = %(owner)s AND session_id = %(name)s",
+            name=name,
+        ).fetchone()
+        return session_from(row) if row else None
+
+    @writes_lazily
+    def keep_session(self, session: Session, agent: AgentSession) -> None:
+        session.execute(_KEEP_SESSION, **session_values(agent))
+        session.execute(
+            _DROP_SESSIONS, at_once=DELETED_AT_ONCE, most=limits.SESSIONS_MAX
+        )
+
+    @writes_lazily
+    def advance(self, session: Session, name: str, position: int, file: str) -> None:
+        session.execute(
+            "UPDATE agent_session SET position = %(position)s, file = %(file)s "
+            "WHERE owner = %(owner)s AND session_id = %(name)s",
+            name=name,
+            position=position,
+            file=file,
+        )
+
+    @writes_lazily
+    def note_shown(
+        self,
+        session: Session,
+        name: str,
+        ids: Sequence[str],
+        *,
+        informed_at: datetime | None = None,
+    ) -> None:
+        before = session.scalar(
+            "SELECT shown FROM agent_session "
+            "WHERE owner = %(owner)s AND session_id = %(name)s",
+            name=name,
+        )
+        if before is None:
+            return
+        shown = list(dict.fromkeys([*json.loads(before), *ids]))[-SHOWN_MAX:]
+        session.execute(
+            "UPDATE agent_session SET shown = %(shown)s, "
+            "informed_at = coalesce(%(informed_at)s::timestamptz, informed_at) "
+            "WHERE owner = %(owner)s AND session_id = %(name)s",
+            name=name,
+            shown=json.dumps(shown),
+            informed_at=informed_at,
+        )
+
+    @reads
+    def latest(
+        self, session: Session, names: Sequence[str], limit: int
+    ) -> list[MemoryRecord]:
+        memories = self._latest(session, list(names), limit)
+        memories.sort(key=lambda memory: memory.created_at, reverse=True)
+        return memories[:limit]
+
+    @abstractmethod
+    def _latest(
+        self, session: EngineSession, names: list[str], limit: int
+    ) -> list[MemoryRecord]:
+        """Return the latest memories of sessions, up to `limit` of each tier."""
+
+    @reads
+    def latest_episode(self, session: Session, name: str) -> Episode | None:
+        row = session.execute(
+            f"SELECT {EPISODE_COLUMNS} FROM episode WHERE owner = %(owner)s "
+            "AND session_id = %(name)s AND level = 0 ORDER BY covers_from DESC LIMIT 1",
+            name=name,
+        ).fetchone()
+        return episode_from(row) if row else None
+
+    @reads
+    def sessions_of(self, session: Session, project: str, limit: int) -> list[str]:
+        if not project:
+            return []
+        rows = session.execute(
+            "SELECT session_id FROM agent_session AS s "
+            f"WHERE s.owner = %(owner)s AND project = %(project)s AND ({self._has_memories}) "
+            "ORDER BY seen_at DESC LIMIT %(limit)s",
+            project=project,
+            limit=limit,
+        )
+        return [name for (name,) in rows]
+
+    _has_memories: str
+    """Condition for an agent's session `s` of which there are memories."""
+
+    @reads
+    def projects_of(self, session: Session, names: Sequence[str]) -> dict[str, str]:
+        return projects_of(session, names)
+
+    @reads
+    def recent(self, session: Session, limit: int) -> list[AgentSession]:
+        rows = session.execute(
+            f"SELECT {SESSION_COLUMNS} FROM agent_session "
+            "WHERE owner = %(owner)s AND transcript != '' "
+            "ORDER BY seen_at DESC LIMIT %(limit)s",
+            limit=limit,
+        )
+        return list(map(session_from, rows))
+
+    @reads
+    def unknown(self, session: Session, ids: Sequence[str]) -> list[str]:
+        known = " UNION ALL ".join(
+            f"SELECT id FROM {table} WHERE owner = %(owner)s AND id = ANY(%(ids)s::text[])"
+            for table in (*self._memory_tables, "agent_forgotten")
+        )
+        found = {id for (id,) in session.execute(known, ids=list(ids))}
+        return [id for id in ids if id not in found]
+
+    _memory_tables: tuple[str, ...]
+    """The tables that hold memories."""
+
+    @writes_lazily
+    def count(self, session: Session, call: AgentCall) -> None:
+        session.execute(
+            _COUNT_CALL,
+            client=call.client,
+            event=call.event,
+            stored=call.stored,
+            characters=call.characters,
+            failures=int(bool(call.failure)),
+            duration_ms=call.duration_ms,
+            called_at=call.called_at,
+            stored_at=call.called_at if call.stored else None,
+            informed_at=call.called_at if call.characters else None,
+            failed_at=call.called_at if call.failure else None,
+            failure=call.failure[:FAILURE_CHARS_MAX],
+        )
+        session.execute(_DROP_ACTIVITY, at_once=DELETED_AT_ONCE, most=CLIENTS_MAX)
+
+    @reads
+    def activity(self, session: Session) -> list[AgentActivity]:
+        rows = session.execute(
+            f"SELECT {ACTIVITY_COLUMNS} FROM agent_activity WHERE owner = %(owner)s "
+            "ORDER BY client, event LIMIT %(most)s",
+            most=CLIENTS_MAX,
+        )
+        return list(map(activity_from, rows))
+
+
+def saved_sighting(session: Session) -> Sighting | None:
+    """Return the last sighting of the clock that was saved."""
+    row = session.execute(
+        "SELECT moment, boot, uptime_s, slack_s, slack_from_s FROM clock_seen "
+        "WHERE owner = %(owner)s"
+    ).fetchone()
+    if row is None:
+        return None
+    moment, boot, uptime_s, slack_s, slack_from_s = row
+    return Sighting(
+        moment=instant(moment),
+        boot=boot,
+        uptime_s=uptime_s,
+        slack=timedelta(seconds=slack_s),
+        slack_from_s=slack_from_s,
+    )
+
+
+def save_sighting(session: Session, sighting: Sighting) -> None:
+    """Replace the saved sighting."""
+    session.execute("DELETE FROM clock_seen WHERE owner = %(owner)s")
+    session.execute(
+        "INSERT INTO clock_seen (owner, moment, boot, uptime_s, slack_s, slack_from_s) "
+        "VALUES (%(owner)s, %(moment)s, %(boot)s, %(uptime_s)s, %(slack_s)s, "
+        "%(slack_from_s)s)",
+        moment=sighting.moment,
+        boot=sighting.boot,
+        uptime_s=sighting.uptime_s,
+        slack_s=sighting.slack.total_seconds(),
+        slack_from_s=sighting.slack_from_s,
+    )
+
+
+UNKNOWN_START = ""
+"""The start of the machine of memories that were written before sightings were saved."""
+
+
+class CommonClock(Transactional, ClockStore):
+    """A `ClockStore` of either engine.
+
+    Its statements for memories dated in the future are an engine's own; they bind `now`.
+    """
+
+    _newest: str
+    """The creation of the newest working memory or log entry."""
+    _any_future: str
+    """A row if there are memories dated in the future that are not noted yet."""
+    _note_all_future: str
+    """Notes all of them."""
+
+    @reads
+    def last_sighting(self, session: Session) -> Sighting | None:
+        if sighting := saved_sighting(session):
+            return sighting
+        newest = session.scalar(self._newest)
+        if newest is None:
+            return None
+        return Sighting(moment=instant(newest), boot=UNKNOWN_START, uptime_s=0.0)
+
+    @writes
+    def keep_sighting(self, session: Session, sighting: Sighting) -> None:
+        save_sighting(session, sighting)
+
+    def note_future(self, *, now: datetime) -> None:
+        if self._read(lambda session: session.scalar(self._any_future, now=now)):
+            self._write(lambda session: session.execute(self._note_all_future, now=now))
+
+
+_FILE_NAMES = FILE_COLUMNS.split(", ")
+INSERT_FILE = (
+    f"INSERT INTO watched_file (owner, {FILE_COLUMNS}) "
+    f"VALUES (%(owner)s, {', '.join(f'%({name})s' for name in _FILE_NAMES)})"
+)
+_KEEP_FILE = f"{INSERT_FILE} ON CONFLICT (owner, path) DO UPDATE SET " + ", ".join(
+    f"{name} = excluded.{name}" for name in _FILE_NAMES[1:]
+)
+
+
+def file_values(state: WatchedFile) -> Mapping[str, object]:
+    """Return the values of `INSERT_FILE`."""
+    return {
+        "path": state.path,
+        "file": state.file,
+        "size": state.size,
+        "modified_ns": state.modified_ns,
+        "format": state.format,
+        "position": state.position,
+        "memories": json.dumps(dict(state.memories)),
+        "stored": state.stored,
+        "read_at": state.read_at,
+    }
+
+
+INSERT_FOLDER = (
+    "INSERT INTO watched_folder (owner, path, added_at) "
+    "VALUES (%(owner)s, %(path)s, %(added_at)s) ON CONFLICT DO NOTHING"
+)
+MOVED_MAX = 10
+"""Files of one device and inode that are read."""
+_BELOW = (
+    "owner = %(owner)s AND (path = %(path)s::text "
+    "OR (path > %(path)s::text || '/' AND path < %(path)s::text || '0'))"
+)
+"""The path itself, and all paths that begin with it and a slash, which the digit follows."""
+
+
+class CommonWatches(Transactional, WatchStore):
+    """A `WatchStore` of either engine.
+
+    The state of files does not wait for the disk: what a power failure takes back is read again.
+    """
+
+    @reads
+    def folders(self, session: Session) -> list[str]:
+        rows = session.execute(
+            "SELECT path FROM watched_folder WHERE owner = %(owner)s "
+            "ORDER BY path LIMIT %(most)s",
+            most=FOLDERS_MAX,
+        )
+        return [path for (path,) in rows]
+
+    @writes
+    def add_folder(self, session: Session, path: str, added_at: datetime) -> None:
+        session.execute(INSERT_FOLDER, path=path, added_at=added_at)
+
+    @writes
+    def remove_folder(self, session: Session, path: str) -> bool:
+        removed = session.execute(
+            "DELETE FROM watched_folder WHERE owner = %(owner)s AND path = %(path)s",
+            path=path,
+        )
+        session.execute(f"DELETE FROM watched_file WHERE {_BELOW}", path=path)
+        return removed.rowcount > 0
+
+    @reads
+    def file(self, session: Session, path: str) -> WatchedFile | None:
+        row = session.execute(
+            f"SELECT {FILE_COLUMNS} FROM watched_file WHERE owner = %(owner)s AND path = %(path)s",
+            path=path,
+        ).fetchone()
+        return file_from(row) if row else None
+
+    @reads
+    def moved_from(self, session: Session, file: str) -> list[WatchedFile]:
+        rows = session.execute(
+            f"SELECT {FILE_COLUMNS} FROM watched_file "
+            "WHERE owner = %(owner)s AND file = %(file)s LIMIT %(most)s",
+            file=file,
+            most=MOVED_MAX,
+        )
+        return list(map(file_from, rows))
+
+    @writes_lazily
+    def keep_file(self, session: Session, state: WatchedFile) -> None:
+        session.execute(_KEEP_FILE, **file_values(state))
+
+    @writes_lazily
+    def drop_files(self, session: Session, paths: Sequence[str]) -> None:
+        session.execute(
+            "DELETE FROM watched_file "
+            "WHERE owner = %(owner)s AND path = ANY(%(paths)s::text[])",
+            paths=list(paths),
+        )
+
+    @reads
+    def states(self, session: Session, folder: str) -> dict[str, tuple[int, int]]:
+        rows = session.execute(
+            f"SELECT path, size, modified_ns FROM watched_file WHERE {_BELOW} "
+            "LIMIT %(most)s",
+            path=folder,
+            most=FILES_MAX,
+        )
+        return {path: (size, modified) for path, size, modified in rows}
+
+    @reads
+    def totals(self, session: Session, folder: str) -> FolderTotals:
+        row = session.execute(
+            "SELECT count(*), coalesce(sum(stored), 0)::bigint, max(read_at) "
+            f"FROM watched_file WHERE {_BELOW} AND format != ''",
+            path=folder,
+        ).fetchone()
+        files, stored, read_at = row or (0, 0, None)
+        return FolderTotals(files, stored, optional_instant(read_at))

@@ -1,0 +1,228 @@
+"""The session of a file: statements with values by place, or by name as both engines write them."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, cast
+
+from mnemosyned.memory.edit import Position
+from mnemosyned.memory.values import Episode, Tier
+from mnemosyned.storage.common.rows import EPISODE_COLUMNS, episode_values, instant
+from mnemosyned.storage.common.session import RecordNumbers, Row
+from mnemosyned.storage.sqlite.fulltext import (
+    index_episode_grams,
+    unindex_episode_grams,
+)
+from mnemosyned.storage.sqlite.rows import instant_text
+
+_OWNED = r"(?:\w+\.)?owner = (?:%\(owner\)s|\w+\.owner)"
+_TRANSLATIONS = [
+    (re.compile(pattern), replacement)
+    for pattern, replacement in (
+        # A file has one owner, whom none of its tables names.
+        (rf"{_OWNED} AND ", ""),
+        (rf" (?:AND|WHERE) {_OWNED}", ""),
+        (r"\(owner, ", "("),
+        (r"\(%\(owner\)s, ", "("),
+        (
+            r"= ANY\(%\((\w+)\)s(?:::\w+\[\])?\)",
+            r"IN (SELECT value FROM json_each(:\1))",
+        ),
+        (r"%\((\w+)\)s", r":\1"),
+        (r"::\w+", ""),
+        (r"\bIS NOT DISTINCT FROM\b", "IS"),
+        (r"\bgreatest\(", "max("),
+        (r" OFFSET 0\b", ""),  # for the planner of PostgreSQL
+        (r"\bIS DISTINCT FROM\b", "IS NOT"),
+        (r"\b(FROM|JOIN|INTO|UPDATE) episode\b", r"\1 episodic_memory"),
+        (r"\b(FROM|JOIN|INTO|UPDATE) placed\b", r"\1 archive"),
+        (r"\b(FROM|JOIN|INTO|UPDATE) fresh\b", r"\1 working_memory"),
+        # As an index has it.
+        (r"\bcoalesce\(period_from, covers_from\)", "ifnull(period_from, covers_from)"),
+    )
+]
+"""From PostgreSQL's language to SQLite's, as far as common statements use what differs."""
+
+
+_EPISODE_NAMES = [*EPISODE_COLUMNS.split(", "), "index_terms"]
+_INSERT_EPISODE = (
+    f"INSERT INTO episodic_memory (seq, {', '.join(_EPISODE_NAMES)}) "
+    f"VALUES (:seq, {', '.join(f':{name}' for name in _EPISODE_NAMES)})"
+)
+_KEPT_BY_ROLLUPS = ("id", "level", "period_from", "parent_id")
+_REPLACE_ROLLUP = (
+    "UPDATE episodic_memory SET stale = 0, "
+    + ", ".join(
+        f"{name} = :{name}" for name in _EPISODE_NAMES if name not in _KEPT_BY_ROLLUPS
+    )
+    + " WHERE seq = :seq"
+)
+_REWRITE_EPISODE = (
+    f"UPDATE episodic_memory SET {', '.join(f'{name} = :{name}' for name in _EPISODE_NAMES)} "
+    "WHERE seq = :seq"
+)
+
+
+class Session(sqlite3.Connection):
+    """A connection that also runs the statements which both engines have alike.
+
+    Values by place (`?`) are for statements of SQLite alone, and bound as they are.
+    """
+
+    def execute(
+        self,
+        sql: str,
+        parameters: Any = (),  # noqa: ANN401 as sqlite3
+        /,
+        **values: object,
+    ) -> sqlite3.Cursor:
+        """Run a statement, with its values by place or by name."""
+        if values or "%(owner)s" in sql:
+            parameters = {name: _bound(value) for name, value in values.items()}
+            sql = translated(sql)
+        return super().execute(sql, parameters)
+
+    def execute_many(self, sql: str, rows: Iterable[Mapping[str, object]], /) -> int:
+        """Run a statement once for each row of values; return the number of changed rows."""
+        bound = [{name: _bound(value) for name, value in row.items()} for row in rows]
+        return self.executemany(translated(sql), bound).rowcount if bound else 0
+
+    def scalar(
+        self, sql: str, parameters: Sequence[Any] = (), /, **values: object
+    ) -> Any:  # noqa: ANN401 any column
+        """Run a statement, and return the first column of its first row; None without a row."""
+        row = self.execute(sql, parameters, **values).fetchone()
+        return row[0] if row else None
+
+    def stream(self, sql: str, /, **values: object) -> Iterator[Row]:
+        """Run a statement whose rows are fetched one by one."""
+        return self.execute(sql, **values)
+
+    def new_number(self, kind: RecordNumbers = "record", /) -> None:
+        """Return None: the tables number their rows."""
+
+    def skip_numbers(self, kind: RecordNumbers, upto: int, /) -> None:
+        """Do nothing: the tables know their rows' numbers."""
+
+    def position_of(self, id: str) -> Position | None:
+        """Return the number of a memory's row, and of its episode if it is archived."""
+        row: Position | None = self.execute(
+            "SELECT seq, NULL FROM working_memory WHERE id = ? "
+            "UNION ALL SELECT seq, episode_seq FROM archive WHERE id = ?",
+            (id, id),
+        ).fetchone()
+        return row
+
+    def positions_of(self, ids: Sequence[str]) -> dict[str, Position]:
+        """Return the positions of several memories, of those that exist."""
+        positions = ((id, self.position_of(id)) for id in ids)
+        return {id: position for id, position in positions if position}
+
+    def id_at(self, seq: int) -> str:
+        """Return the id of the memory with this number."""
+        id: str = self.scalar(
+            "SELECT id FROM working_memory WHERE seq = ? "
+            "UNION ALL SELECT id FROM archive WHERE seq = ?",
+            (seq, seq),
+        )
+        return id
+
+    def created_at(self, seq: int) -> datetime:
+        """Return when the memory with this number was created."""
+        return instant(
+            self.scalar(
+                "SELECT created_at FROM working_memory WHERE seq = ? "
+                "UNION ALL SELECT created_at FROM archive WHERE seq = ?",
+                (seq, seq),
+            )
+        )
+
+    def successor_of(self, seq: int) -> Position | None:
+        """Return the position of the memory that superseded another."""
+        row: Position | None = self.execute(
+            "SELECT s.superseded_by, a.episode_seq FROM memory_state AS s "
+            "LEFT JOIN archive AS a ON a.seq = s.superseded_by "
+            "WHERE s.memory_seq = ? AND s.superseded_by IS NOT NULL",
+            (seq,),
+        ).fetchone()
+        return row
+
+    def has_pruned(self, episode: int) -> bool:
+        """Return whether the words of some originals of an episode were pruned."""
+        found = self.scalar(
+            "SELECT 1 FROM archive WHERE episode_seq = ? AND content = ''", (episode,)
+        )
+        return found is not None
+
+    def totals(self) -> dict[Tier, tuple[int, int]]:
+        """Return the entries and characters of each tier."""
+        rows = self.execute("SELECT tier, count, characters FROM tier_totals")
+        return {Tier(tier): (count, characters) for tier, count, characters in rows}
+
+    def insert_episode(
+        self, episode: Episode, index_terms: str, *, seq: int | None = None
+    ) -> int:
+        """Insert a summary, by a new number unless one is given; return its number."""
+        inserted = self.execute(
+            _INSERT_EPISODE, **episode_values(episode, index_terms), seq=seq
+        )
+        number = cast("int", inserted.lastrowid)
+        index_episode_grams(self, number, episode.content, index_terms)
+        return number
+
+    def replace_rollup(self, seq: int, episode: Episode, index_terms: str) -> None:
+        """Give the summary of a period its present text; its place in the hierarchy stays."""
+        self._write_episode(_REPLACE_ROLLUP, seq, episode, index_terms)
+
+    def rewrite_episode(self, seq: int, episode: Episode, index_terms: str) -> None:
+        """Give a summary all values of another."""
+        self._write_episode(_REWRITE_EPISODE, seq, episode, index_terms)
+
+    def _write_episode(
+        self, statement: str, seq: int, episode: Episode, index_terms: str
+    ) -> None:
+        self._unindex_episode(seq)
+        self.execute(statement, **episode_values(episode, index_terms), seq=seq)
+        index_episode_grams(self, seq, episode.content, index_terms)
+
+    def empty_episode(self, seq: int, *, originals: int) -> None:
+        """Remove the words of a summary, which has this many originals left."""
+        self._unindex_episode(seq)
+        self.execute(
+            "UPDATE episodic_memory SET content = '', index_terms = '', "
+            "item_count = iif(:originals, :originals, item_count) WHERE seq = :seq",
+            originals=originals,
+            seq=seq,
+        )
+
+    def delete_episode(self, seq: int) -> None:
+        """Delete a summary."""
+        self._unindex_episode(seq)
+        self.execute("DELETE FROM episodic_memory WHERE seq = ?", (seq,))
+
+    def _unindex_episode(self, seq: int) -> None:
+        """Delete the second index's entry, which no trigger does."""
+        content, index_terms = self.execute(
+            "SELECT content, index_terms FROM episodic_memory WHERE seq = ?", (seq,)
+        ).fetchone()
+        unindex_episode_grams(self, seq, content, index_terms)
+
+
+@lru_cache(maxsize=256)
+def translated(sql: str) -> str:
+    """Return a statement of both engines in SQLite's language."""
+    for pattern, replacement in _TRANSLATIONS:
+        sql = pattern.sub(replacement, sql)
+    return sql
+
+
+def _bound(value: object) -> object:
+    """Return a value as it is stored: an instant as text, a list as JSON for `json_each`."""
+    if isinstance(value, datetime):
+        return instant_text(value)
+    return json.dumps(list(map(_bound, value))) if isinstance(value, list) else value
