@@ -10,7 +10,7 @@ from pathlib import Path
 from mnemosyned import Memory
 from mnemosyned.paths import shipped
 from mnemosyned.storage.sqlite.verification import (
-    faults,
+    find_faults,
     schema_faults,
     structure_faults,
 )
@@ -53,6 +53,6 @@ def test_a_life_leaves_no_fault(database: Path, blank: Path) -> None:
     live(database)
 
     with closing(sqlite3.connect(database, isolation_level=None)) as connection:
-        assert faults(connection) == []
+        assert find_faults(connection) == []
         assert schema_faults(connection, shipped("migrations")) == []
         assert structure_faults(connection) == []

@@ -16,8 +16,9 @@ from support.fakes import NOON, FakeClock
 from support.twins import Twins, service_over, twins
 
 from mnemosyned.paths import shipped
+from mnemosyned.storage.common.session import Result
 from mnemosyned.storage.postgres.insert import evict
-from mnemosyned.storage.postgres.session import Result, Session
+from mnemosyned.storage.postgres.session import Session
 from mnemosyned.storage.postgres.store import open_store
 from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.verbs.listing import ListMemories

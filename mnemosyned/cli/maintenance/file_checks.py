@@ -43,10 +43,10 @@ from mnemosyned.storage.sqlite.schema import (
     schema_version,
 )
 from mnemosyned.storage.sqlite.verification import (
-    Fault,
     FaultKind,
-    counts,
-    faults,
+    StorageFault,
+    count_contents,
+    find_faults,
     schema_faults,
     structure_faults,
 )
@@ -104,11 +104,11 @@ def check_database(installation: Installation) -> Iterator[Finding]:
                 yield from (_finding(fault, installation) for fault in lost)
                 return
             present_faults += [
-                fault for fault in faults(connection) if fault.subject not in missing
+                fault for fault in find_faults(connection) if fault.subject not in missing
             ]
             if not present_faults or installation.deep:
                 present_faults += _compared(connection, path, deep=installation.deep)
-            held = counts(connection)
+            held = count_contents(connection)
             newest = held[0] if installation.deep else VALUES_CHECKED
             lacking = 0
             if not present_faults:
@@ -212,7 +212,7 @@ def _version_findings(connection: sqlite3.Connection, path: Path) -> Iterator[Fi
 
 def _compared(
     connection: sqlite3.Connection, path: Path, *, deep: bool
-) -> Iterator[Fault]:
+) -> Iterator[StorageFault]:
     """Faults of indexes that only comparing them with the texts shows."""
     if file_bytes(path) > DEEP_BYTES and not deep:
         return
@@ -221,7 +221,7 @@ def _compared(
         yield from structure_faults(copy)
 
 
-def _finding(fault: Fault, installation: Installation) -> Finding:
+def _finding(fault: StorageFault, installation: Installation) -> Finding:
     if fault.kind in MENDABLE:
         return problem(
             CHECK, fault.text, REPAIR, Remedy.DATABASE, installation.database

@@ -11,7 +11,7 @@ import glob
 import os
 import re
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,8 +29,8 @@ from mnemosyned.storage.sqlite.schema import (
 )
 from mnemosyned.storage.sqlite.verification import (
     FaultKind,
-    counts,
-    faults,
+    count_contents,
+    find_faults,
     structure_faults,
     tables,
 )
@@ -107,7 +107,7 @@ def back_up(database: Path, target: Path, *, check: Callable[[], object]) -> Cop
         check()
         partial = copy_beside(source, target)
         try:
-            report = verified(partial, source=source)
+            report = verify_copy(partial, source=source)
             partial.replace(target)
         except BaseException:
             partial.unlink(missing_ok=True)
@@ -116,19 +116,19 @@ def back_up(database: Path, target: Path, *, check: Callable[[], object]) -> Cop
     return report
 
 
-def verified(copy: Path, *, source: sqlite3.Connection) -> CopyReport:
+def verify_copy(copy: Path, *, source: sqlite3.Connection) -> CopyReport:
     """Read all of a copy, and return what it holds. Raises `CopyDamaged`.
 
     Faults that the source has too do not damage the copy: a database with a fault needs a backup
     more than any other. They are reported.
     """
     with closing(sqlite3.connect(copy, isolation_level=None)) as connection:
-        faults_of_copy = [*faults(connection), *structure_faults(connection)]
-        memories, episodes = counts(connection)
+        faults_of_copy = [*find_faults(connection), *structure_faults(connection)]
+        memories, episodes = count_contents(connection)
         unpurged = [UNPURGED] if _purge_due(connection) else []
     size = copy.stat().st_size
     inherited = (
-        {(fault.kind, fault.subject) for fault in faults(source)}
+        {(fault.kind, fault.subject) for fault in find_faults(source)}
         if faults_of_copy
         else set()
     )
@@ -195,14 +195,14 @@ def check_backup(file: Path, migrations: Path) -> None:
         with closing(open_to_read(file, foreign=True)) as connection:
             refuse_foreign(connection, file)
             _check_version(connection, migrations)
-            grave = [each for each in faults(connection) if each.kind in GRAVE]
+            grave = [each for each in find_faults(connection) if each.kind in GRAVE]
     except (OSError, sqlite3.Error) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise _refused(file, f"it cannot be read: {reason}") from error
+        raise _restore_refused(file, f"it cannot be read: {reason}") from error
     except StorageFailed as error:  # of another program
-        raise _refused(file, error.message) from error
+        raise _restore_refused(file, error.message) from error
     if grave:
-        raise _refused(file, grave[0].text)
+        raise _restore_refused(file, grave[0].text)
 
 
 def stage_copy(
@@ -219,8 +219,12 @@ def stage_copy(
             copy = copy_beside(connection, database)
             try:
                 change(copy)
-                report = verified(copy, source=connection)
-                copy.rename(_waiting_name(database))
+                report = verify_copy(copy, source=connection)
+                copy.rename(
+                    database.with_name(
+                        f"{database.name}.restore-{datetime.now(UTC):{_STAMP}}"
+                    )
+                )
             except BaseException:
                 copy.unlink(missing_ok=True)
                 raise
@@ -240,7 +244,14 @@ def finish_restore(database: Path) -> Path | None:
     It can be called again after each of its steps.
     """
     aside = None
-    for waiting, stamp in _waiting_copy(database):
+    # The copies that wait, with their stamps in the name, the oldest first.
+    for waiting in sorted(
+        database.parent.glob(f"{glob.escape(database.name)}.restore-*")
+    ):
+        match = _WAITING.fullmatch(waiting.name.removeprefix(database.name))
+        if match is None:
+            continue
+        stamp = match[1]
         aside = database.with_name(f"{database.name}.before-restore-{stamp}")
         for suffix in FILES_OF_A_DATABASE:
             old = database.with_name(database.name + suffix)
@@ -253,25 +264,13 @@ def finish_restore(database: Path) -> Path | None:
     return aside if aside and aside.exists() else None
 
 
-def _waiting_copy(database: Path) -> Iterator[tuple[Path, str]]:
-    """The copies that wait, with their stamps, the oldest first."""
-    for file in sorted(database.parent.glob(f"{glob.escape(database.name)}.restore-*")):
-        stamp = _WAITING.fullmatch(file.name.removeprefix(database.name))
-        if stamp:
-            yield file, stamp[1]
-
-
-def _waiting_name(database: Path) -> Path:
-    return database.with_name(f"{database.name}.restore-{datetime.now(UTC):{_STAMP}}")
-
-
 def _check_header(file: Path) -> None:
     if not file.is_file():
-        raise _refused(file, "there is no such file")
+        raise _restore_refused(file, "there is no such file")
     with file.open("rb") as opened:
         header = opened.read(100)
     if not header.startswith(SQLITE) or len(header) < 100:
-        raise _refused(file, "it is not an SQLite database")
+        raise _restore_refused(file, "it is not an SQLite database")
     page_bytes = int.from_bytes(header[16:18], "big")
     page_bytes = 65_536 if page_bytes == 1 else page_bytes
     size = int.from_bytes(header[28:32], "big") * page_bytes
@@ -279,7 +278,9 @@ def _check_header(file: Path) -> None:
     counted = header[24:28] == header[92:96]
     actual = file.stat().st_size
     if counted and actual < size:
-        raise _refused(file, f"it is cut off: {actual:,} of {size:,} bytes are there")
+        raise _restore_refused(
+            file, f"it is cut off: {actual:,} of {size:,} bytes are there"
+        )
 
 
 def _check_version(connection: sqlite3.Connection, migrations: Path) -> None:
@@ -288,5 +289,5 @@ def _check_version(connection: sqlite3.Connection, migrations: Path) -> None:
     refuse_newer(connection, latest_version(migrations))
 
 
-def _refused(file: Path, reason: str) -> InvalidRequest:
+def _restore_refused(file: Path, reason: str) -> InvalidRequest:
     return InvalidRequest(f"{file} is not restored: {reason}", field="file")

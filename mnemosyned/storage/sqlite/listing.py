@@ -53,20 +53,19 @@ def id_range(prefix: str) -> tuple[str, str]:
     return prefix, prefix + _LAST
 
 
-def beginning(session: Session, prefixes: Sequence[str]) -> list[str]:
+def prefixes_of_ids(session: Session, prefixes: Sequence[str]) -> list[str]:
     """Keep the prefixes with which an id begins."""
-    return [prefix for prefix in prefixes if _exists(session, prefix)]
-
-
-def _exists(session: Session, prefix: str) -> bool:
-    row = session.execute(f"{_ANY} LIMIT 1", id_range(prefix) * len(_HOMES)).fetchone()
-    return row is not None
+    return [
+        prefix
+        for prefix in prefixes
+        if session.scalar(f"{_ANY} LIMIT 1", id_range(prefix) * len(_HOMES))
+    ]
 
 
 ORDERS = {ListOrder.NEWEST: ("DESC", "<"), ListOrder.OLDEST: ("ASC", ">")}
 
 
-class Key(NamedTuple):
+class ListKey(NamedTuple):
     """A record's key in the order of a list."""
 
     moment: str
@@ -78,22 +77,24 @@ class Key(NamedTuple):
         return Place(moment=instant(self.moment), kind=self.kind, seq=self.seq)
 
 
-class _Clause(NamedTuple):
+class ListCondition(NamedTuple):
+    """A condition on rows, with its values."""
+
     text: str
     values: Sequence[Any]
 
 
-def page_keys(session: Session, wanted: ListFilter) -> list[Key]:
+def page_keys(session: Session, wanted: ListFilter) -> list[ListKey]:
     """Return the keys of a page in order, and one more if more follow."""
-    begins = partial(beginning, session)
+    begins = partial(prefixes_of_ids, session)
     prefixes = spellings(wanted.id_prefix, begins) if wanted.id_prefix else []
     if wanted.id_prefix and not prefixes:
         return []
-    keys: list[Key] = []
+    keys: list[ListKey] = []
     if wanted.selects_memories:
-        keys += _memories(session, wanted, prefixes)
+        keys += _memory_keys(session, wanted, prefixes)
     if wanted.selects_summaries:
-        keys += _summaries(session, wanted, prefixes)
+        keys += _summary_keys(session, wanted, prefixes)
     keys.sort(reverse=wanted.order is ListOrder.NEWEST)
     return keys[: wanted.limit + 1]
 
@@ -101,85 +102,85 @@ def page_keys(session: Session, wanted: ListFilter) -> list[Key]:
 # ------------------------------------------------------------------- memories
 
 
-def _memories(
+def _memory_keys(
     session: Session, wanted: ListFilter, prefixes: Sequence[str]
-) -> list[Key]:
-    keys: list[Key] = []
-    for home in _homes(wanted.tier):
-        conditions = _conditions(wanted, RecordKind.MEMORY, prefixes)
-        rows = _few(session, home, wanted, prefixes)
+) -> list[ListKey]:
+    keys: list[ListKey] = []
+    homes = {
+        None: ("working_memory", "archive"),
+        Tier.WORKING: ("working_memory",),
+    }.get(wanted.tier, ("archive",))
+    for home in homes:
+        conditions = _memory_conditions(wanted, RecordKind.MEMORY, prefixes)
+        rows = _rows_if_few(session, home, wanted, prefixes)
         if rows is not None:
-            among_rows = _Clause(SEQ_AMONG, [json.dumps(rows)])
-            keys += _selected(session, home, [among_rows, *conditions], wanted)
+            among_rows = ListCondition(SEQ_AMONG, [json.dumps(rows)])
+            keys += _keys_where(session, home, [among_rows, *conditions], wanted)
         elif home == "archive":
-            keys += _archived(session, conditions, wanted)
+            keys += _archive_keys(session, conditions, wanted)
         else:
-            keys += _selected(session, home, conditions, wanted)
+            keys += _keys_where(session, home, conditions, wanted)
     return keys
 
 
-def _homes(tier: Tier | None) -> tuple[str, ...]:
-    if tier is None:
-        return ("working_memory", "archive")
-    return ("working_memory",) if tier is Tier.WORKING else ("archive",)
-
-
-def _conditions(
+def _memory_conditions(
     wanted: ListFilter, kind: RecordKind, prefixes: Sequence[str]
-) -> list[_Clause]:
+) -> list[ListCondition]:
     """The conditions on single memories."""
     named, names = among(wanted.sessions, wanted.sources, column="+{}")
     dated, moments = within(
         wanted.since, wanted.until, first="created_at", last="created_at"
     )
     clauses = [
-        _Clause(" AND ".join(["1", *named]), names),
-        _Clause(" AND ".join(["1", *dated]), moments),
+        ListCondition(" AND ".join(["1", *named]), names),
+        ListCondition(" AND ".join(["1", *dated]), moments),
     ]
     if wanted.roles:
         clauses.append(_one_of("role", wanted.roles))
     if wanted.pinned is not None:
-        clauses.append(_Clause("pinned" if wanted.pinned else "NOT pinned", []))
-    clauses += [_Clause(text, wanted.tags) for text in tagged(wanted.tags)[0]]
+        clauses.append(ListCondition("pinned" if wanted.pinned else "NOT pinned", []))
+    clauses += [ListCondition(text, wanted.tags) for text in tagged(wanted.tags)[0]]
     if prefixes:
-        clauses.append(_begins(prefixes))
+        clauses.append(_begins_with_prefix(prefixes))
     if wanted.valid_at:
         clauses.append(_in_force(instant_text(wanted.valid_at)))
     if wanted.after:
-        clauses.append(_beyond(wanted, kind, "created_at"))
+        clauses.append(_beyond_cursor(wanted, kind, "created_at"))
     return clauses
 
 
-def _one_of(column: str, names: Sequence[str]) -> _Clause:
-    return _Clause(f"{column} IN ({', '.join('?' * len(names))})", names)
+def _one_of(column: str, names: Sequence[str]) -> ListCondition:
+    return ListCondition(f"{column} IN ({', '.join('?' * len(names))})", names)
 
 
-def _begins(prefixes: Sequence[str], column: str = "+id") -> _Clause:
-    """The condition on the beginning of an id; `id` as the column goes by the index of ids."""
+def _begins_with_prefix(prefixes: Sequence[str], column: str = "+id") -> ListCondition:
+    """The condition on the prefixes_of_ids of an id; `id` as the column goes by the index of ids."""
     either = " OR ".join([f"({column} >= ? AND {column} < ?)"] * len(prefixes))
     bounds = [bound for prefix in prefixes for bound in id_range(prefix)]
-    return _Clause(f"({either})", bounds)
+    return ListCondition(f"({either})", bounds)
 
 
-def _in_force(moment: str) -> _Clause:
+def _in_force(moment: str) -> ListCondition:
     """Leave out what was superseded or has expired."""
-    return _Clause(
+    return ListCondition(
         "NOT EXISTS (SELECT 1 FROM memory_state AS s WHERE s.memory_seq = seq "
         "AND (s.superseded_at IS NOT NULL OR s.valid_until <= ?))",
         [moment],
     )
 
 
-def _beyond(wanted: ListFilter, kind: RecordKind, column: str) -> _Clause:
+def _beyond_cursor(wanted: ListFilter, kind: RecordKind, column: str) -> ListCondition:
     """The condition that a record comes after the last one of the page before."""
     place = wanted.after
     assert place is not None  # noqa: S101 asked for only with a cursor
     _, beyond = ORDERS[wanted.order]
     moment = instant_text(place.moment)
-    return _Clause(f"({column}, seq) {beyond} (?, ?)", [moment, place.seq_among(kind)])
+    return ListCondition(
+        f"({column}, seq) {beyond} (?, ?)", [moment, place.seq_among(kind)]
+    )
 
 
-def _few(
+def _rows_if_few(
     session: Session,
     home: str,
     wanted: ListFilter,
@@ -187,21 +188,21 @@ def _few(
 ) -> list[int] | None:
     """Return the rows that the narrowest filter with an index leaves; None if they are many."""
     if prefixes:
-        clause = _begins(prefixes, "id")
+        clause = _begins_with_prefix(prefixes, "id")
     elif wanted.tags:
-        return _with_tags(session, wanted.tags)
+        return _rows_with_tags(session, wanted.tags)
     elif wanted.pinned:
-        clause = _Clause("pinned", [])
+        clause = ListCondition("pinned", [])
     elif wanted.sessions:
         clause = _one_of("+session_id", wanted.sessions)
     elif wanted.roles and all(map(_has_word, wanted.roles)):
-        return _spoken(session, wanted.roles)
+        return _rows_of_roles(session, wanted.roles)
     else:
         return None
-    return _rows(session, home, clause)
+    return _rows_where(session, home, clause)
 
 
-def _rows(session: Session, home: str, clause: _Clause) -> list[int] | None:
+def _rows_where(session: Session, home: str, clause: ListCondition) -> list[int] | None:
     """Return the rows for which a condition with an index holds; None if they are many."""
     rows = session.execute(
         f"SELECT seq FROM {home} WHERE {clause.text} LIMIT ?",
@@ -210,7 +211,7 @@ def _rows(session: Session, home: str, clause: _Clause) -> list[int] | None:
     return None if len(rows) > LIST_LIMITS.few else [seq for (seq,) in rows]
 
 
-def _with_tags(session: Session, tags: Sequence[str]) -> list[int] | None:
+def _rows_with_tags(session: Session, tags: Sequence[str]) -> list[int] | None:
     """Return the rows with one of these tags; None if they are many."""
     clause = _one_of("name", tags)
     rows = session.execute(
@@ -225,7 +226,7 @@ def _has_word(role: str) -> bool:
     return any(map(str.isalnum, role))
 
 
-def _spoken(session: Session, roles: Sequence[str]) -> list[int] | None:
+def _rows_of_roles(session: Session, roles: Sequence[str]) -> list[int] | None:
     """Return the rows of roles, by the full-text index; None if they are many.
 
     What was pruned is not in it.
@@ -238,23 +239,23 @@ def _spoken(session: Session, roles: Sequence[str]) -> list[int] | None:
     return None if len(rows) > LIST_LIMITS.few else [seq for (seq,) in rows]
 
 
-def _selected(
+def _keys_where(
     session: Session,
     home: str,
-    conditions: Iterable[_Clause],
+    conditions: Iterable[ListCondition],
     wanted: ListFilter,
-) -> list[Key]:
-    where, values = _joined(conditions)
+) -> list[ListKey]:
+    where, values = _join_conditions(conditions)
     direction, _ = ORDERS[wanted.order]
     rows = session.execute(
         f"SELECT created_at, seq FROM {home} WHERE {where} "
         f"ORDER BY created_at {direction}, seq {direction} LIMIT ?",
         (*values, wanted.limit + 1),
     )
-    return [Key(moment, RecordKind.MEMORY, seq) for moment, seq in rows]
+    return [ListKey(moment, RecordKind.MEMORY, seq) for moment, seq in rows]
 
 
-def _joined(conditions: Iterable[_Clause]) -> tuple[str, list[Any]]:
+def _join_conditions(conditions: Iterable[ListCondition]) -> tuple[str, list[Any]]:
     texts: list[str] = []
     values: list[Any] = []
     for clause in conditions:
@@ -266,17 +267,17 @@ def _joined(conditions: Iterable[_Clause]) -> tuple[str, list[Any]]:
 # -------------------------------------------------------------------- archive
 
 
-def _archived(
-    session: Session, conditions: Sequence[_Clause], wanted: ListFilter
-) -> list[Key]:
+def _archive_keys(
+    session: Session, conditions: Sequence[ListCondition], wanted: ListFilter
+) -> list[ListKey]:
     """Read episode after episode until the rest cannot hold a record of the page."""
     newest = wanted.order is ListOrder.NEWEST
-    keys: list[Key] = []
-    for episodes, bound in _episodes(session, wanted):
-        among_episodes = _Clause(
+    keys: list[ListKey] = []
+    for episodes, bound in _episodes_in_order(session, wanted):
+        among_episodes = ListCondition(
             "episode_seq IN (SELECT value FROM json_each(?))", [json.dumps(episodes)]
         )
-        keys += _selected(session, "archive", [among_episodes, *conditions], wanted)
+        keys += _keys_where(session, "archive", [among_episodes, *conditions], wanted)
         keys.sort(reverse=newest)
         del keys[wanted.limit + 1 :]
         if bound is None or len(keys) <= wanted.limit:
@@ -287,13 +288,15 @@ def _archived(
     return keys
 
 
-def _episodes(
+def _episodes_in_order(
     session: Session, wanted: ListFilter
 ) -> Iterator[tuple[list[int], str | None]]:
     """Yield episodes in the order of a list, and the bound of those that are left."""
     direction, _ = ORDERS[wanted.order]
     edge = "covers_until" if wanted.order is ListOrder.NEWEST else "covers_from"
-    where, values = _joined([_Clause("level = 0", []), *_episode_conditions(wanted)])
+    where, values = _join_conditions(
+        [ListCondition("level = 0", []), *_episode_conditions(wanted)]
+    )
     rows = session.execute(
         f"SELECT seq, {edge} FROM episodic_memory WHERE {where} ORDER BY {edge} {direction}",
         values,
@@ -307,30 +310,30 @@ def _episodes(
         waiting = following
 
 
-def _episode_conditions(wanted: ListFilter) -> list[_Clause]:
+def _episode_conditions(wanted: ListFilter) -> list[ListCondition]:
     """The conditions on episodes: each has the session and source of its originals."""
     named, names = among(wanted.sessions, wanted.sources, column="+{}")
     dated, moments = within(
         wanted.since, wanted.until, first="covers_from", last="covers_until"
     )
     clauses = [
-        _Clause(" AND ".join(["1", *dated]), moments),
-        _Clause(" AND ".join(["1", *named]), names),
+        ListCondition(" AND ".join(["1", *dated]), moments),
+        ListCondition(" AND ".join(["1", *named]), names),
     ]
     if wanted.after:
         moment = instant_text(wanted.after.moment)
         newest = wanted.order is ListOrder.NEWEST
         beyond = "covers_from <= ?" if newest else "covers_until >= ?"
-        clauses.append(_Clause(beyond, [moment]))
+        clauses.append(ListCondition(beyond, [moment]))
     return clauses
 
 
 # ------------------------------------------------------------------ summaries
 
 
-def _summaries(
+def _summary_keys(
     session: Session, wanted: ListFilter, prefixes: Sequence[str]
-) -> list[Key]:
+) -> list[ListKey]:
     direction, _ = ORDERS[wanted.order]
     moment = "period_from" if wanted.level else "covers_from"
     named, names = among(wanted.sessions, wanted.sources, column="+{}")
@@ -338,26 +341,28 @@ def _summaries(
         wanted.since, wanted.until, first="covers_from", last="covers_until"
     )
     clauses = [
-        _Clause(" AND ".join(["1", *named]), names),
-        _Clause(" AND ".join(["1", *dated]), moments),
+        ListCondition(" AND ".join(["1", *named]), names),
+        ListCondition(" AND ".join(["1", *dated]), moments),
     ]
     if wanted.level is not None:
-        clauses.append(_Clause("level = ?", [wanted.level]))
+        clauses.append(ListCondition("level = ?", [wanted.level]))
     if wanted.level:
-        clauses.append(_Clause("period_from IS NOT NULL", []))
+        clauses.append(ListCondition("period_from IS NOT NULL", []))
     if prefixes:
-        rows = _rows(session, "episodic_memory", _begins(prefixes, "id"))
-        few = None if rows is None else _Clause(SEQ_AMONG, [json.dumps(rows)])
-        clauses.append(few or _begins(prefixes))
+        rows = _rows_where(
+            session, "episodic_memory", _begins_with_prefix(prefixes, "id")
+        )
+        few = None if rows is None else ListCondition(SEQ_AMONG, [json.dumps(rows)])
+        clauses.append(few or _begins_with_prefix(prefixes))
     if wanted.after:
-        clauses.append(_beyond(wanted, RecordKind.SUMMARY, moment))
-    where, values = _joined(clauses)
+        clauses.append(_beyond_cursor(wanted, RecordKind.SUMMARY, moment))
+    where, values = _join_conditions(clauses)
     keys = session.execute(
         f"SELECT {moment}, seq FROM episodic_memory WHERE {where} "
         f"ORDER BY {moment} {direction}, seq {direction} LIMIT ?",
         (*values, wanted.limit + 1),
     )
-    return [Key(start, RecordKind.SUMMARY, seq) for start, seq in keys]
+    return [ListKey(start, RecordKind.SUMMARY, seq) for start, seq in keys]
 
 
 _GROUPS = (
@@ -408,7 +413,7 @@ class SqliteLists(SqlitePart, ListStore):
         return count
 
 
-def _seqs(keys: Sequence[Key], kind: RecordKind) -> list[int]:
+def _seqs(keys: Sequence[ListKey], kind: RecordKind) -> list[int]:
     return [key.seq for key in keys if key.kind is kind]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 import threading
 import time
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from mnemosyned.storage.sqlite.fulltext import (
     purge_steps,
     rebuild_index,
 )
+from mnemosyned.storage.sqlite.session import Session
 from mnemosyned.storage.sqlite.writer import Writer
 
 T = TypeVar("T")
@@ -39,44 +39,40 @@ class Purge:
         self._running = threading.Lock()
 
     def due(self) -> bool:
-        """Whether something was deleted that is still to be purged."""
-        with self._readers.snapshot() as connection:
-            return (
-                connection.execute("SELECT 1 FROM scrub_due LIMIT 1").fetchone()
-                is not None
-            )
+        """Return whether deleted words are still to be purged."""
+        with self._readers.snapshot() as session:
+            return session.scalar("SELECT 1 FROM scrub_due LIMIT 1") is not None
 
     def run(self) -> bool:
-        """Purge what was deleted before this call; False where another program forbids it."""
+        """Purge the words of earlier deletions; return False if another program prevents it."""
         with self._running:
-            with self._readers.snapshot() as connection:
-                (newest,) = connection.execute(
-                    "SELECT max(asked) FROM scrub_due"
-                ).fetchone()
+            with self._readers.snapshot() as session:
+                newest = session.scalar("SELECT max(asked) FROM scrub_due")
             if newest is None:
                 return True
             for index in INDEXES:
                 self._purge_index(index)
             clean = self._writer.compact() and self._empty_log()
             if clean:
-                self._write(partial(_mark_purged, newest=newest))
+                self._write(
+                    lambda session: session.execute(
+                        "DELETE FROM scrub_due WHERE asked <= ?", (newest,)
+                    )
+                )
         return clean
 
-    def _write(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Write without waiting for the disk: what a power failure takes back is done again."""
-        (outcome,) = self._writer.write_each([work], durable=False)
-        if isinstance(outcome, Exception):
-            raise outcome
-        return outcome
+    def _write(self, work: Callable[[Session], T]) -> T:
+        """Write without waiting for the disk: a purge that a power failure takes back is run again."""
+        return self._writer.write(work, durable=False)
 
     def _purge_index(self, index: str) -> None:
-        """Merge an index in steps, between which others write; rebuild one that is too deep."""
+        """Merge an index in steps, so that writers wait for one step at most; rebuild a deep index."""
         depth = self._write(partial(index_depth, index=index))
         if depth is None or depth > DEPTH_MAX:
             self._write(partial(rebuild_index, index=index))
             return
         for statement in purge_steps(index):
-            if not self._write(partial(_merged, statement=statement)):
+            if not self._write(partial(_merge_step, statement=statement)):
                 break
 
     def _empty_log(self) -> bool:
@@ -94,13 +90,8 @@ class Purge:
         return False
 
 
-def _mark_purged(connection: sqlite3.Connection, newest: int) -> None:
-    """Take away the notes of the deletions up to this one."""
-    connection.execute("DELETE FROM scrub_due WHERE asked <= ?", (newest,))
-
-
-def _merged(connection: sqlite3.Connection, statement: str) -> bool:
-    """Run one step of a merge; False where there was nothing left to do."""
-    before = connection.total_changes
-    connection.execute(statement)
-    return connection.total_changes - before >= 2
+def _merge_step(session: Session, statement: str) -> bool:
+    """Run one step of a merge; return False if there was nothing left to do."""
+    before = session.total_changes
+    session.execute(statement)
+    return session.total_changes - before >= 2

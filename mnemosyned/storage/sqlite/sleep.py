@@ -110,7 +110,10 @@ class SqliteSleep(SqlitePart, CommonSleep):
         self, groups: Sequence[Sequence[Promotion]], *, durable: bool = True
     ) -> list[Exception | None]:
         return self._writer.write_each(
-            [partial(_promote, promotions=promotions) for promotions in groups],
+            [
+                partial(SqlitePromoting.promote_in, promotions=promotions)
+                for promotions in groups
+            ],
             durable=durable,
         )
 
@@ -124,7 +127,9 @@ def _pending_filter(session: Session, selection: Selection) -> tuple[str, Row]:
         aged = "created_at < ?"
         values.append(before)
         # Only then, as it costs the bound on the index.
-        if now and _any_future(session):
+        if now and session.scalar(
+            "SELECT 1 FROM working_state WHERE future_since IS NOT NULL LIMIT 1"
+        ):
             aged = (
                 f"({aged} OR (created_at > ? AND seq IN "
                 "(SELECT memory_seq FROM working_state WHERE future_since < ?)))"
@@ -146,22 +151,16 @@ def _pending_filter(session: Session, selection: Selection) -> tuple[str, Row]:
     return f"WHERE {' AND '.join(clauses)}", tuple(values)
 
 
-def _any_future(session: Session) -> bool:
-    row = session.execute(
-        "SELECT 1 FROM working_state WHERE future_since IS NOT NULL LIMIT 1"
-    ).fetchone()
-    return row is not None
-
-
-def _promote(session: Session, promotions: Sequence[Promotion]) -> None:
-    _Promoting(session).promote(promotions)
-
-
-class _Promoting(Promoting):
+class SqlitePromoting(Promoting):
     """Promotions in rows. The index keeps its rows: a memory's `seq` goes with it."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
+
+    @classmethod
+    def promote_in(cls, session: Session, promotions: Sequence[Promotion]) -> None:
+        """Promote in the transaction of a session."""
+        cls(session).promote(promotions)
 
     def insert(self, promotion: Promotion) -> int:
         return self._session.insert_episode(promotion.episode, promotion.index_terms)

@@ -39,7 +39,7 @@ class FaultKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class StorageFault:
     """One fault of a database."""
 
     kind: FaultKind
@@ -138,13 +138,15 @@ _UNSUMMARIZED = (
 )
 
 
-def faults(connection: sqlite3.Connection, *, orphans: bool = True) -> list[Fault]:
+def find_faults(
+    connection: sqlite3.Connection, *, orphans: bool = True
+) -> list[StorageFault]:
     """Everything wrong with a database that can be seen by reading it.
 
     A file that SQLite cannot read any further has that as its fault.
     """
     try:
-        problems = damage(connection)
+        problems = find_damage(connection)
         if any(fault.kind is FaultKind.INTEGRITY for fault in problems):
             return problems
         present = tables(connection)
@@ -154,18 +156,20 @@ def faults(connection: sqlite3.Connection, *, orphans: bool = True) -> list[Faul
         if orphans:
             problems += orphan_faults(connection, present)
     except sqlite3.DatabaseError as error:
-        return [Fault(FaultKind.INTEGRITY, "file", str(error))]
+        return [StorageFault(FaultKind.INTEGRITY, "file", str(error))]
     return problems
 
 
-def schema_faults(connection: sqlite3.Connection, migrations: Path) -> list[Fault]:
+def schema_faults(
+    connection: sqlite3.Connection, migrations: Path
+) -> list[StorageFault]:
     """What the present schema has and a database of that schema lacks."""
     if schema_version(connection) != latest_version(migrations):
         return []
     with closing(blank_database(migrations)) as blank:
         missing = missing_parts(connection, blank)
     return [
-        Fault(
+        StorageFault(
             FaultKind.INTEGRITY if name in _HOLDING else FaultKind.SCHEMA,
             name,
             f"the {kind} {name} is missing",
@@ -174,18 +178,21 @@ def schema_faults(connection: sqlite3.Connection, migrations: Path) -> list[Faul
     ]
 
 
-def damage(connection: sqlite3.Connection) -> list[Fault]:
+def find_damage(connection: sqlite3.Connection) -> list[StorageFault]:
     """Damaged pages, by SQLite's own check. Raises `sqlite3.DatabaseError` where it cannot look."""
     rows = connection.execute(f"PRAGMA integrity_check({PROBLEMS_MAX})")
-    return [_damage_of(text) for (text,) in rows if text != "ok"]
-
-
-def _damage_of(text: str) -> Fault:
-    """A line of SQLite's check: from 3.44 on it looks into full-text indexes too."""
-    index = next((index for index in _INDEXES if f"main.{index}" in text), None)
-    if index:
-        return Fault(FaultKind.INDEX, index, f"the full-text index {index}: {text}")
-    return Fault(FaultKind.INTEGRITY, "file", text)
+    found = []
+    for (text,) in rows:
+        if text == "ok":
+            continue
+        # From 3.44 on SQLite checks full-text indexes too.
+        index = next((index for index in _INDEXES if f"main.{index}" in text), None)
+        if index:
+            words = f"the full-text index {index}: {text}"
+            found.append(StorageFault(FaultKind.INDEX, index, words))
+        else:
+            found.append(StorageFault(FaultKind.INTEGRITY, "file", text))
+    return found
 
 
 def tables(connection: sqlite3.Connection) -> set[str]:
@@ -194,29 +201,31 @@ def tables(connection: sqlite3.Connection) -> set[str]:
     return {name for (name,) in rows}
 
 
-def counts(connection: sqlite3.Connection) -> tuple[int, int]:
+def count_contents(connection: sqlite3.Connection) -> tuple[int, int]:
     """The numbers of memories and of summaries."""
     working, archived, episodes = (
-        _number(connection, f"SELECT count(*) FROM {table}")
+        _count_rows(connection, f"SELECT count(*) FROM {table}")
         for table in ("working_memory", "archive", "episodic_memory")
     )
     return working + archived, episodes
 
 
-def orphan_faults(connection: sqlite3.Connection, present: set[str]) -> list[Fault]:
+def orphan_faults(
+    connection: sqlite3.Connection, present: set[str]
+) -> list[StorageFault]:
     """Rows that belong to something which does not exist."""
     problems = []
     for orphans in ORPHANS:
         if orphans.table not in present:
             continue
         rows = f"SELECT count(*) FROM {orphans.table} WHERE {orphans.where}"
-        if count := _number(connection, rows):
+        if count := _count_rows(connection, rows):
             text = f"rows that belong to nothing: {count:,} ({orphans.words})"
-            problems.append(Fault(FaultKind.ORPHAN, orphans.table, text))
+            problems.append(StorageFault(FaultKind.ORPHAN, orphans.table, text))
     return problems
 
 
-def structure_faults(connection: sqlite3.Connection) -> list[Fault]:
+def structure_faults(connection: sqlite3.Connection) -> list[StorageFault]:
     """Indexes that disagree with the words of the texts, by FTS5's own check.
 
     It is an INSERT that writes nothing: the connection must be able to write, so it is for a copy.
@@ -232,16 +241,16 @@ def structure_faults(connection: sqlite3.Connection) -> list[Fault]:
             connection.execute(check, (compared,))
         except sqlite3.DatabaseError:
             text = f"the full-text index {index} does not match the texts"
-            problems.append(Fault(FaultKind.INDEX, index, text))
+            problems.append(StorageFault(FaultKind.INDEX, index, text))
     return problems
 
 
-def _foreign_key_faults(connection: sqlite3.Connection) -> list[Fault]:
+def _foreign_key_faults(connection: sqlite3.Connection) -> list[StorageFault]:
     broken: dict[str, int] = {}
     for table, *_ in connection.execute("PRAGMA foreign_key_check"):
         broken[table] = broken.get(table, 0) + 1
     return [
-        Fault(
+        StorageFault(
             FaultKind.FOREIGN_KEY,
             table,
             f"rows of {table} that refer to a summary which does not exist: {count:,}",
@@ -250,58 +259,61 @@ def _foreign_key_faults(connection: sqlite3.Connection) -> list[Fault]:
     ]
 
 
-def _total_faults(connection: sqlite3.Connection, present: set[str]) -> list[Fault]:
+def _total_faults(
+    connection: sqlite3.Connection, present: set[str]
+) -> list[StorageFault]:
     if "tier_totals" not in present:
-        return [Fault(FaultKind.INTEGRITY, "tier_totals", "its tables are missing")]
+        return [
+            StorageFault(FaultKind.INTEGRITY, "tier_totals", "its tables are missing")
+        ]
     problems = []
     stored = dict(connection.execute("SELECT tier, count FROM tier_totals"))
     for tier, table in _TOTALS.items():
-        count = _number(connection, f"SELECT count(*) FROM {table}")
+        count = _count_rows(connection, f"SELECT count(*) FROM {table}")
         if stored.get(tier) != count:
             text = (
                 f"the {tier} tier holds {count:,}, but {stored.get(tier)} are counted"
             )
-            problems.append(Fault(FaultKind.TOTALS, tier, text))
+            problems.append(StorageFault(FaultKind.TOTALS, tier, text))
     if "emptied_episode" in present:
         wrong = f"SELECT count(*) FROM episodic_memory AS e WHERE {MISCOUNTED}"
-        if count := _number(connection, wrong):
+        if count := _count_rows(connection, wrong):
             text = f"summaries that name another number of originals than they have: {count:,}"
-            problems.append(Fault(FaultKind.TOTALS, "episodic_memory", text))
-    if count := _number(connection, _BOTH_HOMES):
+            problems.append(StorageFault(FaultKind.TOTALS, "episodic_memory", text))
+    if count := _count_rows(connection, _BOTH_HOMES):
         text = f"{count:,} memories are in working memory and in the archive"
-        problems.append(Fault(FaultKind.INTEGRITY, "archive", text))
+        problems.append(StorageFault(FaultKind.INTEGRITY, "archive", text))
     return problems
 
 
-def _index_faults(connection: sqlite3.Connection, present: set[str]) -> list[Fault]:
+def _index_faults(
+    connection: sqlite3.Connection, present: set[str]
+) -> list[StorageFault]:
     problems = []
     for index, texts in (*_INDEXED.items(), *_PARTLY_INDEXED.items()):
         if index not in present:
-            problems.append(_missing(index))
+            text = f"the full-text index {index} is missing"
+            problems.append(StorageFault(FaultKind.INTEGRITY, index, text))
             continue
         indexed = f"SELECT id FROM {index}_docsize"
         comparisons = [(f"{indexed} EXCEPT {texts}", "entries without a text")]
         if index in _INDEXED:
             comparisons.append((f"{texts} EXCEPT {indexed}", "texts without an entry"))
-        problems += _compared(connection, index, comparisons)
+        problems += _index_differences(connection, index, comparisons)
     return problems
 
 
-def _compared(
+def _index_differences(
     connection: sqlite3.Connection, index: str, comparisons: Iterable[tuple[str, str]]
-) -> list[Fault]:
+) -> list[StorageFault]:
     problems = []
     for rows, words in comparisons:
-        if count := _number(connection, f"SELECT count(*) FROM ({rows})"):
+        if count := _count_rows(connection, f"SELECT count(*) FROM ({rows})"):
             text = f"the full-text index {index} has {words}: {count:,}"
-            problems.append(Fault(FaultKind.INDEX, index, text))
+            problems.append(StorageFault(FaultKind.INDEX, index, text))
     return problems
 
 
-def _missing(index: str) -> Fault:
-    return Fault(FaultKind.INTEGRITY, index, f"the full-text index {index} is missing")
-
-
-def _number(connection: sqlite3.Connection, statement: str) -> int:
+def _count_rows(connection: sqlite3.Connection, statement: str) -> int:
     (number,) = connection.execute(statement).fetchone()
     return int(number)
