@@ -104,7 +104,9 @@ def check_database(installation: Installation) -> Iterator[Finding]:
                 yield from (_finding(fault, installation) for fault in lost)
                 return
             present_faults += [
-                fault for fault in find_faults(connection) if fault.subject not in missing
+                fault
+                for fault in find_faults(connection)
+                if fault.subject not in missing
             ]
             if not present_faults or installation.deep:
                 present_faults += _compared(connection, path, deep=installation.deep)
