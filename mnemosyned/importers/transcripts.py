@@ -14,8 +14,7 @@ from typing import Any
 import msgspec
 
 from mnemosyned.importers.transcript_formats import (
-    Head,
-    Parsed,
+    ParsedLine,
     TranscriptMessage,
     head_of,
     parse_document,
@@ -24,7 +23,7 @@ from mnemosyned.importers.transcript_formats import (
 from mnemosyned.text.frames import HARNESS_TAGS, OWN_TAG, PRIVATE_TAG, WRAPPER_TAGS
 
 CHARS_MAX = 50_000
-"""Characters kept of one message; longer ones are pasted logs."""
+"""Characters stored of one message; longer messages are pasted logs."""
 READ_CHARS_MAX = 4 * CHARS_MAX
 
 _HIDDEN_TAGS = (OWN_TAG, PRIVATE_TAG)
@@ -46,14 +45,14 @@ _ANNOUNCEMENT = re.compile(
     r"(?:let me|let's|i'll|i’ll|i will|i'm going to|i need to)\b[^.!?\n]{0,140}[.:…]?\Z",
     re.IGNORECASE,
 )
-"""One sentence of an agent that says which tool it calls next."""
+"""One sentence of an agent that announces its next tool call."""
 _REASON = re.compile(
     r"\b(?:because|since|instead|rather|decid|so that|not|never)", re.IGNORECASE
 )
 
 
 def clean(text: str) -> str:
-    """Return the words that were said; empty where the message holds nothing else."""
+    """Return the words of a message without tags and notes of tools; empty if none are left."""
     text = text[:READ_CHARS_MAX]
     if "<" in text:
         text = _WRAPPER.sub("", without_blocks(text))
@@ -66,13 +65,15 @@ def clean(text: str) -> str:
 
 
 def without_blocks(text: str) -> str:
-    """Remove private blocks, our own, and those of tools; in one pass, however many there are."""
+    """Remove private blocks, our own blocks and blocks of tools, in one pass."""
     kept: list[str] = []
     position = 0
     unended: set[str] = set()
     while opening := _OPENING.search(text, position):
         tag = opening[1].lower()
-        closing = None if tag in unended else _closing(tag).search(text, opening.end())
+        closing = (
+            None if tag in unended else _closing_tag(tag).search(text, opening.end())
+        )
         if closing is None and tag in _HIDDEN_TAGS:
             return "".join([*kept, text[position : opening.start()]])
         if closing is None:  # a person's own angle brackets
@@ -86,12 +87,12 @@ def without_blocks(text: str) -> str:
 
 
 @lru_cache(maxsize=128)
-def _closing(tag: str) -> re.Pattern[str]:
+def _closing_tag(tag: str) -> re.Pattern[str]:
     return re.compile(rf"</{tag}\s{{0,9}}>", re.IGNORECASE)
 
 
 def announces_tool(text: str) -> bool:
-    """Whether an agent only says that it will use a tool, without a reason or a decision."""
+    """True if an agent only announces a tool call, without a reason or a decision."""
     return _ANNOUNCEMENT.match(text) is not None and not _REASON.search(text)
 
 
@@ -103,7 +104,7 @@ DOCUMENT_BYTES_MAX = 16 << 20
 HEAD_BYTES_MAX = 256 * 1024
 NO_TRANSCRIPT = "the path is not that of a transcript"
 
-_PLACES = re.compile(
+_FOLDERS = re.compile(
     r"/(?:\.claude|\.codex|\.cursor|\.gemini|\.copilot|\.qwen|projects|sessions"
     r"|archived_sessions|chats|agent-transcripts|session-state|logs|chatSessions)/"
 )
@@ -117,8 +118,8 @@ class TranscriptRefused(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """Result of reading a transcript."""
+class TranscriptReading:
+    """The result of reading a transcript."""
 
     messages: tuple[TranscriptMessage, ...] = ()
     position: int = 0
@@ -128,21 +129,21 @@ class Reading:
     complete: bool = True
     """Whether nothing is left but a line that is still being written."""
     conversation: str = ""
-    """The conversation this one is a copy of, where the transcript says so."""
+    """The original of a copied conversation, if the transcript names it."""
     broken: int = 0
-    """Lines that were passed over because they are too long, or not JSON."""
+    """Lines that were skipped as too long, or not JSON."""
 
 
 def is_plausible(path: str) -> bool:
-    """Whether a path looks like a transcript's."""
+    """True if a path looks like the path of a transcript."""
     if not path.startswith("/") or "\0" in path or "/../" in path:
         return False
     folder, _, name = path.rpartition("/")
-    return bool(_NAME.fullmatch(name) and _PLACES.search(f"{folder}/"))
+    return bool(_NAME.fullmatch(name) and _FOLDERS.search(f"{folder}/"))
 
 
 def size_of(path: str) -> int:
-    """Return the size of a transcript; 0 where there is none."""
+    """Return the size of a transcript; 0 if there is none."""
     try:
         status = os.lstat(path)
     except (OSError, ValueError):
@@ -158,20 +159,23 @@ def read_transcript(
     bytes_max: int = BYTES_MAX,
     anywhere: bool = False,
     finished: bool = False,
-) -> Reading:
-    """Read on from a position; from the beginning where the file was replaced or cut.
+) -> TranscriptReading:
+    """Read on from a position; from the beginning if the file was replaced or cut.
 
     With `anywhere` the user named the file, which may have any name and owner; with `finished`
     nobody writes to it any more, so that its last line needs no end. Raises `TranscriptRefused`.
     """
-    descriptor, status = _opened(path, anywhere=anywhere)
+    descriptor, status = _open_transcript(path, anywhere=anywhere)
     try:
         identity = f"{status.st_dev}:{status.st_ino}"
         size = status.st_size
-        is_document = path.endswith(".json")
-        if file != identity or not _is_line_start(descriptor, position, size):
+        is_same = file == identity and position <= size
+        # Before a place to go on from stands the end of a line, or of a document.
+        if not is_same or (
+            position and os.pread(descriptor, 1, position - 1) not in (b"\n", b"}")
+        ):
             position = 0
-        if is_document:
+        if path.endswith(".json"):
             reading = _read_document(descriptor, size, position)
         else:
             reading = _read_lines(
@@ -182,13 +186,13 @@ def read_transcript(
     modified = datetime.fromtimestamp(status.st_mtime, tz=UTC)
     messages = tuple(
         message if message.created_at else replace(message, created_at=modified)
-        for message in _said(reading.messages)
+        for message in _clean_messages(reading.messages)
     )
     return replace(reading, messages=messages, file=identity)
 
 
-def _opened(path: str, *, anywhere: bool) -> tuple[int, os.stat_result]:
-    """Open a regular file of this user, which is no link. Raises `TranscriptRefused`."""
+def _open_transcript(path: str, *, anywhere: bool) -> tuple[int, os.stat_result]:
+    """Open a regular file of this user, not a link. Raises `TranscriptRefused`."""
     if not (anywhere or is_plausible(path)):
         raise TranscriptRefused(NO_TRANSCRIPT)
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
@@ -205,29 +209,23 @@ def _opened(path: str, *, anywhere: bool) -> tuple[int, os.stat_result]:
     raise TranscriptRefused("the transcript is not a regular file of this user")
 
 
-def _is_line_start(descriptor: int, position: int, size: int) -> bool:
-    """Whether a file that grows by lines has one beginning there."""
-    if position > size:
-        return False
-    return position == 0 or os.pread(descriptor, 1, position - 1) in (b"\n", b"}")
-
-
-def _read_document(descriptor: int, size: int, position: int) -> Reading:
-    """Read a conversation that is rewritten whole, unless its size is the same."""
+def _read_document(descriptor: int, size: int, position: int) -> TranscriptReading:
+    """Read a conversation in one JSON object, unless its size is the same as before."""
     if size in (0, position) or size > DOCUMENT_BYTES_MAX:
-        return Reading(position=position)
-    document = _decoded(os.pread(descriptor, size, 0))
+        return TranscriptReading(position=position)
+    document = _decode_object(os.pread(descriptor, size, 0))
     if document is None:  # it is being written
-        return Reading(position=position)
-    return Reading(messages=tuple(parse_document(document)), position=size)
+        return TranscriptReading(position=position)
+    return TranscriptReading(messages=tuple(parse_document(document)), position=size)
 
 
 def _read_lines(
     descriptor: int, size: int, position: int, bytes_max: int, *, finished: bool
-) -> Reading:
-    head = _head(descriptor)
+) -> TranscriptReading:
+    first = os.pread(descriptor, HEAD_BYTES_MAX, 0).partition(b"\n")[0]
+    head = head_of(_decode_object(first) or {})
     if head.by_subagent:
-        return Reading(position=size, conversation=head.conversation)
+        return TranscriptReading(position=size, conversation=head.conversation)
     room = bytes_max
     while True:  # ends with the longest line
         data = os.pread(descriptor, room, position)
@@ -236,17 +234,17 @@ def _read_lines(
         if end or is_last:
             break
         if room >= LINE_BYTES_MAX:
-            return Reading(
+            return TranscriptReading(
                 position=_next_line(descriptor, position, size),
                 complete=False,
                 broken=1,
             )
         room *= 4
     texts = [text for text in data[:end].split(b"\n") if text.strip()]
-    lines = [line for line in map(_decoded, texts) if line is not None]
+    lines = [line for line in map(_decode_object, texts) if line is not None]
     parsed = list(map(parse_line, lines))
-    return Reading(
-        messages=_with_tools(parsed),
+    return TranscriptReading(
+        messages=_collect_messages(parsed),
         position=position + end,
         complete=is_last,
         conversation=head.conversation,
@@ -255,7 +253,7 @@ def _read_lines(
 
 
 def _next_line(descriptor: int, position: int, size: int) -> int:
-    """Return where the line after a giant one begins."""
+    """Return the start of the line after a giant line."""
     while position < size:
         data = os.pread(descriptor, BYTES_MAX, position)
         end = data.find(b"\n") + 1
@@ -265,13 +263,7 @@ def _next_line(descriptor: int, position: int, size: int) -> int:
     return size
 
 
-def _head(descriptor: int) -> Head:
-    first = os.pread(descriptor, HEAD_BYTES_MAX, 0).partition(b"\n")[0]
-    line = _decoded(first)
-    return head_of(line) if line is not None else Head()
-
-
-def _decoded(text: bytes) -> dict[str, Any] | None:
+def _decode_object(text: bytes) -> dict[str, Any] | None:
     if not text.strip():
         return None
     try:
@@ -280,8 +272,8 @@ def _decoded(text: bytes) -> dict[str, Any] | None:
         return None
 
 
-def _with_tools(parsed: Sequence[Parsed]) -> tuple[TranscriptMessage, ...]:
-    """Return the messages in order, marked where a tool call follows; copies only if need be."""
+def _collect_messages(parsed: Sequence[ParsedLine]) -> tuple[TranscriptMessage, ...]:
+    """Return the messages in order, each marked if a tool call follows; copies only if need be."""
     has_events = any(each.messages and not each.is_copy for each in parsed)
     messages: list[TranscriptMessage] = []
     for each in parsed:
@@ -292,8 +284,10 @@ def _with_tools(parsed: Sequence[Parsed]) -> tuple[TranscriptMessage, ...]:
     return tuple(messages)
 
 
-def _said(messages: Sequence[TranscriptMessage]) -> Iterator[TranscriptMessage]:
-    """Yield what was said, cleaned; of a message that is repeated by its id, the last."""
+def _clean_messages(
+    messages: Sequence[TranscriptMessage],
+) -> Iterator[TranscriptMessage]:
+    """Yield the messages, cleaned, without announcements; of a repeated id the last one."""
     latest: dict[str, TranscriptMessage] = {}
     for position, message in enumerate(messages):
         latest[message.unique_id or str(position)] = message

@@ -20,51 +20,25 @@ from mnemosyned.socket_path import socket_path
 
 HOOKS_PATH = "/hooks"
 OK = 200
-REFUSED = 400
-FAILED = 500
+REFUSED = range(400, 500)
+"""Statuses with which the daemon says that it will never take a call."""
 ANSWER_BYTES_MAX = 1 << 20
 
-
-def is_refused(status: int) -> bool:
-    """Whether the daemon will never take this, so that it need not be kept."""
-    return REFUSED <= status < FAILED
-
-
-def post(path: str, body: bytes) -> tuple[int, bytes]:
-    """Post to the daemon; return the status and the body of its answer.
-
-    Raises `OSError` without a whole answer. How long it may take is the caller's to limit.
-    """
-    head = (
-        f"POST {HOOKS_PATH} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-        f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
-    )
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-        connection.connect(path)
-        if foreign_listener(connection, path) is not None:
-            raise PermissionError("another user listens there")
-        response = exchange(
-            connection, head.encode() + body, bytes_max=ANSWER_BYTES_MAX
-        )
-    return response.status, response.body
-
-
 STDIN_S = 1.0
-"""Longest wait for the tool's JSON, which a tool on a busy machine may write late."""
+"""Longest wait for the tool's JSON, which may come late on a busy machine."""
 PAUSE_MS = 10
-"""Pause after the end of an object from which on no more is expected: some tools never close
-standard input."""
+"""Pause after the end of an object that counts as the end of input: some tools never close it."""
 LIMIT_S = 0.24
 """Longest wait for the daemon's answer, unless `WAIT_VARIABLE` says otherwise."""
 LIMIT_MAX_S = 5.0
-"""Longest wait that may be asked for: tools end a hook that takes longer."""
+"""Longest wait that a setting may ask for: tools kill a hook that takes longer."""
 WAIT_VARIABLE = "MNEMOSYNE_HOOK_WAIT_S"
 FALLBACK_S = 1.0
-"""Longest time to keep a call, which takes milliseconds unless the machine is very busy."""
+"""Longest time to store a call, which takes milliseconds unless the machine is very busy."""
 HAND_IN_S = 0.25
-"""Time from the start after which no more of the spool is handed in, on a machine at leisure."""
+"""Time from the start in which calls of the spool are handed in."""
 HAND_IN_MIN_S = 0.1
-"""Time for it on a busy one: the spool must become empty some day."""
+"""The least time for that, on a busy machine: the spool must become empty some day."""
 PAYLOAD_BYTES_MAX = 8 << 20
 ENVIRONMENT = (
     "CLAUDE_PROJECT_DIR",
@@ -82,43 +56,61 @@ NOTHING = b"{}"
 
 
 class TimeIsUp(Exception):
-    """The hook has taken all the time it may."""
+    """The hook has used up its time."""
 
 
 def main() -> None:
-    """Run once, and leave without the interpreter's slow farewell."""
+    """Run once, and leave without the interpreter's slow shutdown."""
     try:
         _run(time.monotonic())
     except BaseException:  # noqa: BLE001 whatever happened, the tool goes on
-        _print(NOTHING)
+        _print_once(NOTHING)
     os._exit(0)
 
 
 def _run(started: float) -> None:
-    payload = _payload(started + STDIN_S)
+    payload = _read_payload(started + STDIN_S)
     if not payload:
-        _print(NOTHING)
+        _print_once(NOTHING)
         return
     started = time.monotonic()
-    signal.signal(signal.SIGALRM, _time_is_up)
+    signal.signal(signal.SIGALRM, _raise_time_is_up)
     path = socket_path()
-    status, answer = _delivered(path, _envelope(payload, late=False))
+    status, answer = _post_in_time(path, _envelope_of(payload, late=False))
     if status == OK:
-        _print(answer)
-        _hand_in(path, started)
+        _print_once(answer)
+        if not spool.is_empty():
+            left = started + HAND_IN_S - time.monotonic()
+            signal.setitimer(signal.ITIMER_REAL, max(left, HAND_IN_MIN_S))
+            spool.hand_in(lambda envelope: post(path, envelope)[0])
         return
     signal.setitimer(signal.ITIMER_REAL, FALLBACK_S)
-    if is_refused(status):
-        _print(NOTHING)
+    if status in REFUSED:
+        _print_once(NOTHING)
         return
-    _print(_put_aside(payload))
+    # Loaded here: with the daemon up nothing of it is needed.
+    from mnemosyned.agents.hooks import fallback  # noqa: PLC0415
+
+    _print_once(fallback.put_aside(payload, _envelope_of(payload, late=True)))
 
 
-def _delivered(path: str, envelope: bytes) -> tuple[int, bytes]:
-    """Return the status and the daemon's answer; 0 where none came in time."""
+def _raise_time_is_up(*_: object) -> None:
+    raise TimeIsUp
+
+
+# ------------------------------------------------------------- the daemon
+
+
+def _post_in_time(path: str, envelope: bytes) -> tuple[int, bytes]:
+    """Return the status and the daemon's answer; status 0 if none came in time."""
+    try:
+        wanted = float(os.environ.get(WAIT_VARIABLE, LIMIT_S))
+    except ValueError:
+        wanted = LIMIT_S
+    limit_s = min(wanted, LIMIT_MAX_S) if wanted > 0 else LIMIT_S
     try:
         try:
-            signal.setitimer(signal.ITIMER_REAL, _limit_s())
+            signal.setitimer(signal.ITIMER_REAL, limit_s)
             return post(path, envelope)
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
@@ -126,37 +118,30 @@ def _delivered(path: str, envelope: bytes) -> tuple[int, bytes]:
         return 0, NOTHING
 
 
-def _limit_s() -> float:
-    """Return the longest wait for the daemon, in seconds; what is no number is passed over."""
-    try:
-        wanted = float(os.environ.get(WAIT_VARIABLE, LIMIT_S))
-    except ValueError:
-        return LIMIT_S
-    return min(wanted, LIMIT_MAX_S) if wanted > 0 else LIMIT_S
+def post(path: str, body: bytes) -> tuple[int, bytes]:
+    """Post to the daemon; return the status and the body of its answer.
+
+    Raises `OSError` without a whole answer. The caller limits the time.
+    """
+    head = (
+        f"POST {HOOKS_PATH} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    )
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.connect(path)
+        if foreign_listener(connection, path) is not None:
+            raise PermissionError("another user listens there")
+        response = exchange(
+            connection, head.encode() + body, bytes_max=ANSWER_BYTES_MAX
+        )
+    return response.status, response.body
 
 
-def _put_aside(payload: bytes) -> bytes:
-    """Keep a call for later, and return a warning in the tool's own form, now and then."""
-    # Loaded here: with the daemon up nothing of it is needed.
-    from mnemosyned.agents.hooks import fallback  # noqa: PLC0415
-
-    return fallback.put_aside(payload, _envelope(payload, late=True))
+# ------------------------------------------------ standard input and output
 
 
-def _hand_in(path: str, started: float) -> None:
-    """Hand in what waits in the spool, while there is time."""
-    if not spool.is_empty():
-        left = started + HAND_IN_S - time.monotonic()
-        signal.setitimer(signal.ITIMER_REAL, max(left, HAND_IN_MIN_S))
-        spool.hand_in(lambda envelope: post(path, envelope)[0])
-
-
-def _time_is_up(*_: object) -> None:
-    raise TimeIsUp
-
-
-def _print(answer: bytes) -> None:
-    """Print the one object, once."""
+def _print_once(answer: bytes) -> None:
+    """Print the one object, unless an object was printed before."""
     signal.setitimer(signal.ITIMER_REAL, 0)
     global _printed  # noqa: PLW0603 a process prints once
     if _printed:
@@ -173,8 +158,8 @@ def _print(answer: bytes) -> None:
 _printed = False
 
 
-def _payload(deadline: float) -> bytes:
-    """Read the tool's object, without waiting for an end that may not come; empty if none came."""
+def _read_payload(deadline: float) -> bytes:
+    """Read the tool's object without waiting for the end of input; empty if there is none."""
     poll = select.poll()
     try:
         if os.isatty(0):
@@ -203,7 +188,7 @@ def _read_object(poll: select.poll, deadline: float) -> bytes:
 
 
 def _first_object(data: bytes) -> bytes:
-    """Return the first JSON object; empty while it is not complete."""
+    """Return the first JSON object; empty while it is incomplete."""
     # Loaded here: most tools close standard input, and then nobody need look.
     import json  # noqa: PLC0415
 
@@ -215,28 +200,28 @@ def _first_object(data: bytes) -> bytes:
     return text[:end].encode()
 
 
-def _envelope(payload: bytes, *, late: bool) -> bytes:
-    """Return the tool's JSON with where it was called, written by hand to import nothing."""
+def _envelope_of(payload: bytes, *, late: bool) -> bytes:
+    """Return the tool's JSON with the place of the call, written by hand to import nothing."""
     variables = ",".join(
-        f"{_quoted(name)}:{_quoted(os.environ[name])}"
+        f"{_json_string(name)}:{_json_string(os.environ[name])}"
         for name in ENVIRONMENT
         if name in os.environ
     )
-    arguments = ",".join(map(_quoted, sys.argv[1:3]))
+    arguments = ",".join(map(_json_string, sys.argv[1:3]))
     try:
         directory = os.getcwd()
     except OSError:  # deleted
         directory = ""
     head = (
         f'{{"environment":{{{variables}}},"arguments":[{arguments}],'
-        f'"directory":{_quoted(directory)},"time":{time.time():.3f},'
+        f'"directory":{_json_string(directory)},"time":{time.time():.3f},'
         f'"late":{"true" if late else "false"},"payload":'
     )
     return head.encode() + payload.removeprefix(b"\xef\xbb\xbf") + b"}"
 
 
-def _quoted(text: str) -> str:
-    """Return a JSON string."""
+def _json_string(text: str) -> str:
+    """Return a text as a JSON string."""
     known = text.encode("utf-8", "replace").decode()
     escaped = known.replace("\\", "\\\\").replace('"', '\\"')
     return '"' + "".join([c for c in escaped if c >= " "]) + '"'

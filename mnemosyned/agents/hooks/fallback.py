@@ -18,56 +18,55 @@ if TYPE_CHECKING:
 WARN_EVERY_S = 3_600
 CONTINUED = ("resume", "compact", "fork")
 STARTS = ("sessionstart",)
-KEPT = (
+STORING_EVENTS = (
     *STARTS, "userpromptsubmit", "userpromptsubmitted", "beforesubmitprompt", "beforeagent",
     "preuserprompt", "chatmessage", "stop", "agentstop", "afteragent", "afteragentresponse",
     "postcascaderesponse", "sessionidle", "precompact", "precompress", "sessioncompacting",
     "sessionend", "sessiondeleted", "preinvocation",
 )  # fmt: skip
-"""The events that store something, by their names in lower case, letters alone."""
-NAMES = ("hook_event_name", "hookEventName", "agent_action_name", "event")
-WAITS = (
+"""Events that store something, by their names in lower case, letters alone."""
+NAME_KEYS = ("hook_event_name", "hookEventName", "agent_action_name", "event")
+WAITING_NOTE = (
     "mnemosyned does not answer; what is said now waits and is remembered when it runs again: "
     "mnem start"
 )
-FULL = "mnemosyned does not answer and its spool is full; start it: mnem start"
+FULL_NOTE = "mnemosyned does not answer and its spool is full; start it: mnem start"
 
 URL_VARIABLE = "MNEMOSYNE_URL"
-ELSEWHERE = (
+LOCAL_ONLY_NOTE = (
     f" (hooks speak to the daemon of this machine alone, and not to {URL_VARIABLE})"
 )
 
 
 def put_aside(payload: bytes, envelope: bytes) -> bytes:
-    """Keep what is to be stored, and return what to print."""
-    fields = _fields(payload)
-    if fields is None:
+    """Put a call into the spool if its event stores something; return the object to print."""
+    try:
+        fields = json.loads(payload)
+    except ValueError:
         return b"{}"
-    name = next((fields[key] for key in NAMES if isinstance(fields.get(key), str)), "")
+    if not isinstance(fields, dict):
+        return b"{}"
+    name = next(
+        (fields[key] for key in NAME_KEYS if isinstance(fields.get(key), str)), ""
+    )
     letters = "".join(filter(str.isalpha, name)).lower()
     is_kept = True
-    if letters in KEPT or not name:
+    if letters in STORING_EVENTS or not name:
         try:
             is_kept = spool.put(_file_name(fields), envelope)
         except OSError:
             is_kept = False
     is_start = letters in STARTS and fields.get("source") not in CONTINUED
-    if not (is_start or _warning_is_due()):
-        return _silence(name)
-    words = WAITS if is_kept else FULL
-    return _warning(name, words + ELSEWHERE * (URL_VARIABLE in os.environ))
-
-
-def _fields(payload: bytes) -> dict[str, Any] | None:
-    try:
-        fields = json.loads(payload)
-    except ValueError:
-        return None
-    return fields if isinstance(fields, dict) else None
+    if not (is_start or _take_warning_turn()):
+        return b'{"continue": true}' if name == "beforeSubmitPrompt" else b"{}"
+    words = WAITING_NOTE if is_kept else FULL_NOTE
+    return _warning_in_form(
+        name, words + LOCAL_ONLY_NOTE * (URL_VARIABLE in os.environ)
+    )
 
 
 def _file_name(fields: dict[str, Any]) -> str:
-    """Return one name for all calls of a session whose transcript has the words, else a new one."""
+    """Return one name for all calls of a session with a transcript, else a new name."""
     transcript = fields.get("transcript_path") or fields.get("transcriptPath")
     if isinstance(transcript, str) and os.path.isfile(transcript):
         stem = "".join(filter(str.isalnum, os.path.basename(transcript)))[-60:]
@@ -75,8 +74,8 @@ def _file_name(fields: dict[str, Any]) -> str:
     return f"c-{time.time_ns()}-{os.getpid()}"
 
 
-def _warning_is_due() -> bool:
-    """Whether the last warning is an hour ago; then note this one."""
+def _take_warning_turn() -> bool:
+    """Return True, and note the time, if no hook has warned for an hour."""
     mark = os.path.join(spool.folder(), spool.WARNED)
     try:
         if time.time() - os.stat(mark).st_mtime < WARN_EVERY_S:
@@ -92,12 +91,8 @@ def _warning_is_due() -> bool:
     return True
 
 
-def _silence(name: str) -> bytes:
-    return b'{"continue": true}' if name == "beforeSubmitPrompt" else b"{}"
-
-
-def _warning(name: str, text: str) -> bytes:
-    """Return a warning for the user, in the form of the tool that has an event of this name."""
+def _warning_in_form(name: str, text: str) -> bytes:
+    """Return a warning for the user in the form of the tool with this event name."""
     if name == "beforeSubmitPrompt":
         return json.dumps({"continue": True, "user_message": text}).encode()
     if name[:1].isupper():  # Claude Code's form, which the others took

@@ -24,13 +24,13 @@ BYTES_MAX = 32 << 20
 HANDED_IN_MAX = 50
 """Calls handed in by one hook."""
 KEPT_S = 30 * 86_400
-"""Age from which a call that no daemon took is given up."""
+"""Age from which a call that no daemon took is deleted."""
 UNFINISHED_S = 60
-"""Age from which a file that was never finished is deleted."""
+"""Age from which an unfinished file is deleted."""
 TEMPORARY = ".tmp-"
 WARNED = ".warned"
 SET_ASIDE = ".odd-"
-"""Beginning of the new name of what is no call, or cannot be read; `mnem doctor` names it."""
+"""Prefix for entries that are no calls or cannot be read; `mnem doctor` reports them."""
 _UNREADABLE = frozenset({errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENXIO})
 """Errors of opening a file of another user, a link or a socket."""
 
@@ -38,27 +38,32 @@ _usual = os.path.join(os.path.expanduser("~"), ".local", "state")
 
 
 def folder() -> str:
-    """The directory of the spool, in the state directory."""
+    """Return the directory of the spool, in the state directory."""
     return os.path.join(directory("STATE_DIRECTORY", "XDG_STATE_HOME", _usual), "spool")
 
 
 def is_empty() -> bool:
-    """Whether nothing waits."""
+    """True if no call waits."""
     try:
-        return not _waiting(folder())
+        return not _waiting_names(folder())
     except OSError:
         return True
 
 
 def put(name: str, content: bytes) -> bool:
-    """Keep a call, in place of one of the same name; False where there is no room.
+    """Store a call in place of one of the same name; return False if there is no room.
 
     Raises `OSError`.
     """
     place = folder()
     os.makedirs(place, mode=0o700, exist_ok=True)
-    sizes = {each: _size(place, each) for each in _waiting(place)}
+    sizes = dict.fromkeys(_waiting_names(place), 0)
     sizes.pop(name, None)
+    for each in sizes:
+        try:
+            sizes[each] = os.lstat(os.path.join(place, each)).st_size
+        except OSError:  # another hook handed it in
+            continue
     if len(sizes) >= FILES_MAX or sum(sizes.values()) + len(content) > BYTES_MAX:
         return False
     temporary = os.path.join(place, f"{TEMPORARY}{os.getpid()}-{time.time_ns()}")
@@ -78,14 +83,14 @@ def put(name: str, content: bytes) -> bool:
 
 
 def hand_in(post: Callable[[bytes], int]) -> None:
-    """Post what waits, the oldest first, and delete what the daemon took or will never take.
+    """Post waiting calls, the oldest first; delete calls that the daemon took or will never take.
 
-    Two hooks may post the same: the daemon stores nothing twice. Raises what `post` raises.
-    What is no file, or cannot be read, is renamed and keeps nothing else from being handed in.
+    Two hooks may post the same call: the daemon stores nothing twice. Raises errors of `post`.
+    An entry that is no file, or cannot be read, is renamed, so that it blocks no others.
     """
     place = folder()
     handed_in = 0
-    for name in _waiting(place):
+    for name in _waiting_names(place):
         if handed_in == HANDED_IN_MAX:
             return
         path = os.path.join(place, name)
@@ -112,24 +117,29 @@ def hand_in(post: Callable[[bytes], int]) -> None:
         is_old = time.time_ns() - before > KEPT_S * 1_000_000_000
         answer = post(content)
         if answer == 200 or 400 <= answer < 500 or is_old:
-            _delete(path, before)
+            _delete_unchanged(path, before)
         else:
             return
 
 
-def _waiting(place: str) -> list[str]:
-    """Return the names of waiting calls, the oldest first; delete what was never finished."""
+def _waiting_names(place: str) -> list[str]:
+    """Return the names of waiting calls, the oldest first; delete unfinished files."""
     names = []
     for name in os.listdir(place):
         if name.startswith(TEMPORARY):
-            _delete_unfinished(os.path.join(place, name))
+            path = os.path.join(place, name)
+            try:
+                if time.time() - os.stat(path).st_mtime > UNFINISHED_S:
+                    os.unlink(path)
+            except OSError:
+                continue
         elif not name.startswith("."):
             names.append(name)
     return sorted(names)
 
 
 def _set_aside(path: str) -> None:
-    """Give an entry a name that is not looked at again; it stays where that is not allowed."""
+    """Rename an entry so that it is ignored from now on; it stays if renaming is forbidden."""
     place, name = os.path.split(path)
     try:
         os.rename(
@@ -139,25 +149,10 @@ def _set_aside(path: str) -> None:
         return
 
 
-def _delete(path: str, before: int) -> None:
-    """Delete a file, unless it was replaced meanwhile."""
+def _delete_unchanged(path: str, before: int) -> None:
+    """Delete a file unless it was replaced since `before`, its time of change."""
     try:
         if os.stat(path).st_mtime_ns == before:
             os.unlink(path)
     except FileNotFoundError:
         return
-
-
-def _delete_unfinished(path: str) -> None:
-    try:
-        if time.time() - os.stat(path).st_mtime > UNFINISHED_S:
-            os.unlink(path)
-    except OSError:
-        return
-
-
-def _size(place: str, name: str) -> int:
-    try:
-        return os.lstat(os.path.join(place, name)).st_size
-    except OSError:
-        return 0

@@ -25,13 +25,13 @@ from mnemosyned.importers.transcript_formats import (
     ROLES,
     TranscriptIdentity,
     TranscriptMessage,
-    identity_of,
+    identify_transcript,
     memory_ids,
     moment_of,
 )
 from mnemosyned.importers.transcripts import (
     DOCUMENT_BYTES_MAX,
-    Reading,
+    TranscriptReading,
     TranscriptRefused,
     clean,
     read_transcript,
@@ -69,7 +69,7 @@ class Transcript(Format):
             begin = reading.position
 
 
-def _read_on(source: Source, begin: int) -> Reading:
+def _read_on(source: Source, begin: int) -> TranscriptReading:
     """Read the next part of a transcript. Raises `TranscriptRefused` and `OSError`."""
     path = str(source.path.absolute())
     status = source.path.stat()
@@ -82,7 +82,7 @@ def _read_on(source: Source, begin: int) -> Reading:
 
 
 def _records(
-    source: Source, identity: TranscriptIdentity, reading: Reading, begin: int
+    source: Source, identity: TranscriptIdentity, reading: TranscriptReading, begin: int
 ) -> Iterator[ImportItem | Bad]:
     conversation = reading.conversation or identity.conversation
     size = reading.position - begin
@@ -131,7 +131,7 @@ def _identity(source: Source) -> TranscriptIdentity | None:
     path = str(source.shown.absolute())
     if source.stream or source.is_folder or not path.endswith(SUFFIXES):
         return None
-    return identity_of(path, source.head)
+    return identify_transcript(path, source.head)
 
 
 FILE_BYTES_MAX = 16 << 20

@@ -18,7 +18,10 @@ from mnemosyned.importers.formats.json_files import JsonLines
 from mnemosyned.importers.formats.notes import NOTE_SUFFIXES, Notes
 from mnemosyned.importers.formats.shell import HISTORY_NAMES, ShellHistory
 from mnemosyned.importers.importer import START, Format, ImportItem, Source, stable_id
-from mnemosyned.importers.transcript_formats import TranscriptIdentity, identity_of
+from mnemosyned.importers.transcript_formats import (
+    TranscriptIdentity,
+    identify_transcript,
+)
 from mnemosyned.importers.transcripts import TranscriptRefused, read_transcript
 from mnemosyned.memory.capture import AgentSession, AgentStore, WatchedFile, WatchStore
 from mnemosyned.memory.clock import Clock
@@ -234,7 +237,7 @@ class FileReader:
             return 0
         before = self._saved_state(present)
         source = Source.named(Path(path))
-        identity = identity_of(printable_path(path), source.head)
+        identity = identify_transcript(printable_path(path), source.head)
         if identity:
             return self._read_transcript(present, before, identity, rest)
         if NOTES_FORMAT.recognizes(source):
