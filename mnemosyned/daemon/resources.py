@@ -237,15 +237,11 @@ def _route(
     caller: Caller, agents: AgentStore, scopes: Collection[Scope] | None
 ) -> Route:
     # Loaded here: a start does not wait for it, and without agents nobody does.
-    from mnemosyned.agents.mcp.identity import (  # noqa: PLC0415
-        AgentSessions,
-        UnnotedSessions,
-    )
+    from mnemosyned.agents.mcp.identity import AgentSessions  # noqa: PLC0415
     from mnemosyned.agents.mcp.server import mcp_route  # noqa: PLC0415 the same
 
-    is_reader = scopes is not None and Scope.WRITE not in scopes
-    sessions = UnnotedSessions if is_reader else AgentSessions
-    return mcp_route(caller, sessions(agents))
+    may_write = scopes is None or Scope.WRITE in scopes
+    return mcp_route(caller, AgentSessions(agents, may_write=may_write))
 
 
 def verb_resources(caller: Caller) -> dict[str, Resource]:

@@ -7,7 +7,12 @@ from support.fakes import NOON
 from support.mcp import MODERN_META, FakeSessions, McpPeer, peer
 
 from mnemosyned.agents.mcp.protocol import LEGACY_VERSIONS, SERVER_KEY, VERSION_KEY
-from mnemosyned.agents.mcp.server import BATCH_MAX, INSTRUCTIONS, Unreachable, mcp_route
+from mnemosyned.agents.mcp.server import (
+    BATCH_MAX,
+    INSTRUCTIONS,
+    UnreachableDaemon,
+    mcp_route,
+)
 from mnemosyned.service.service import MemoryService
 
 
@@ -309,7 +314,7 @@ def test_a_long_call_tells_its_progress_before_its_answer(client: McpPeer) -> No
 
 
 def test_without_a_daemon_lists_work_and_tools_say_what_to_do() -> None:
-    client = peer(Unreachable("no daemon answers; start it"), now=NOON)
+    client = peer(UnreachableDaemon("no daemon answers; start it"), now=NOON)
     assert len(client.result("tools/list")["tools"]) == 7
     assert client.failure("recall", query="shop") == "no daemon answers; start it"
     assert client.error("resources/read", uri="mnemosyne://status")["code"] == -32603

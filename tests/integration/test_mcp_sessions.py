@@ -38,7 +38,7 @@ def test_a_new_session_is_kept_with_its_project(
     identity = ClientIdentity(
         client="codex", conversation="1", project="p", directory="/d"
     )
-    sessions.saw(identity, NOON)
+    sessions.note_session(identity, NOON)
     kept = store.surroundings.agents.session("codex:1")
     assert kept is not None
     assert (kept.client, kept.directory, kept.seen_at) == ("codex", "/d", NOON)
@@ -53,12 +53,12 @@ def test_what_hooks_know_of_a_session_stays(
     store.surroundings.agents.keep_session(HOOKED)
     known = store.surroundings.agents.session("codex:1")
     identity = ClientIdentity(client="codex", conversation="1", project="another")
-    sessions.saw(identity, NOON + timedelta(hours=1))
+    sessions.note_session(identity, NOON + timedelta(hours=1))
     assert store.surroundings.agents.session("codex:1") == known
 
 
 def test_without_a_project_no_session_comes_first(sessions: AgentSessions) -> None:
-    sessions.saw(ClientIdentity(client="codex", conversation="1"), NOON)
+    sessions.note_session(ClientIdentity(client="codex", conversation="1"), NOON)
     assert list(sessions.sessions_of("", 9)) == []
 
 

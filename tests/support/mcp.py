@@ -37,7 +37,7 @@ class FakeSessions:
     def sessions_of(self, project: str, limit: int) -> Sequence[str]:
         return self.known.get(project, [])[:limit] if project else []
 
-    def saw(self, identity: ClientIdentity, _: datetime) -> None:
+    def note_session(self, identity: ClientIdentity, _: datetime) -> None:
         sessions = self.known.setdefault(identity.project, [])
         if identity.session not in sessions:
             sessions.insert(0, identity.session)

@@ -51,7 +51,7 @@ class Quotation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 # ------------------------------------------------------------------ remember
 
 
-class Remembered(msgspec.Struct, frozen=True, kw_only=True):
+class RememberReceipt(msgspec.Struct, frozen=True, kw_only=True):
     """The memory is on disk."""
 
     id: str
@@ -62,7 +62,7 @@ class Remembered(msgspec.Struct, frozen=True, kw_only=True):
     note: str = ""
 
 
-class RememberTool(Request[Remembered], frozen=True, forbid_unknown_fields=True):
+class RememberTool(Request[RememberReceipt], frozen=True, forbid_unknown_fields=True):
     """Store a fact in long-term memory, word for word.
 
     For decisions with their reasons, preferences, how a problem was solved, names, dates, and what
@@ -107,7 +107,7 @@ class HitLine(Quotation, frozen=True, kw_only=True):
 
 
 class RecallAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """The hits, best first; those of this project come before others."""
+    """Hits, best first, with the hits of this project before others."""
 
     notice: str = QUOTED
     hits: list[HitLine]
@@ -151,7 +151,7 @@ class RecallTool(Request[RecallAnswer], frozen=True, forbid_unknown_fields=True)
 # ----------------------------------------------------------- get and expand
 
 
-class Item(msgspec.Struct, frozen=True, kw_only=True):
+class MemoryText(msgspec.Struct, frozen=True, kw_only=True):
     """A memory or summary."""
 
     notice: str = QUOTED
@@ -174,7 +174,7 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
     """`offset` of the rest; null at the end."""
 
 
-class GetTool(Request[Item], frozen=True, forbid_unknown_fields=True):
+class GetTool(Request[MemoryText], frozen=True, forbid_unknown_fields=True):
     """Read one memory or summary in full, by its id from `recall`.
 
     A long one comes in parts: call again with `offset` set to `next_offset`.
@@ -184,7 +184,7 @@ class GetTool(Request[Item], frozen=True, forbid_unknown_fields=True):
     offset: Annotated[Offset, Meta(description="characters to skip: `next_offset`")] = 0
 
 
-class Part(Quotation, frozen=True, kw_only=True):
+class SummaryPart(Quotation, frozen=True, kw_only=True):
     """A part of a summary: a memory, or a summary one level below."""
 
     kind: str
@@ -201,7 +201,7 @@ class Expansion(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     kind: str
     date: str
-    parts: list[Part]
+    parts: list[SummaryPart]
     next_offset: int | None = None
     """`offset` of the next page; null at the end."""
 
@@ -318,34 +318,29 @@ class StatusTool(Request[MemoryStatus], frozen=True, forbid_unknown_fields=True)
     """Show whether the memory works, how much it holds, and this session and project."""
 
 
-def input_schema(form: type[Request[Any]]) -> dict[str, Any]:
-    """The schema of a tool's arguments."""
-    return _schema(form)
+def schema_of(kind: type[Any]) -> dict[str, Any]:
+    """Return the schema of a tool's arguments or result, without docstring and references.
 
-
-def output_schema(result: type[Any]) -> dict[str, Any]:
-    """The schema of a tool's result."""
-    return _schema(result)
-
-
-def _schema(kind: type[Any]) -> dict[str, Any]:
-    """A schema without references, which some clients do not follow, and without our docstrings."""
+    Some clients do not follow references.
+    """
     (root,), definitions = msgspec.json.schema_components([kind])
-    schema = cast("dict[str, Any]", _inlined(root, definitions))
+    schema = cast("dict[str, Any]", _inline_references(root, definitions))
     schema.pop("description", None)
     return schema
 
 
-def _inlined(schema: object, definitions: dict[str, Any]) -> object:
-    """Put each definition in the place of its reference; no form refers to itself."""
+def _inline_references(schema: object, definitions: dict[str, Any]) -> object:
+    """Replace each reference by its definition; no form refers to itself."""
     if isinstance(schema, list):
-        return [_inlined(member, definitions) for member in schema]
+        return [_inline_references(member, definitions) for member in schema]
     if not isinstance(schema, dict):
         return schema
     if reference := schema.get("$ref"):
-        return _inlined(definitions[reference.rpartition("/")[2]], definitions)
+        return _inline_references(
+            definitions[reference.rpartition("/")[2]], definitions
+        )
     return {
-        name: _inlined(value, definitions)
+        name: _inline_references(value, definitions)
         for name, value in schema.items()
         if not (name == "title" and isinstance(value, str))
     }
@@ -369,24 +364,24 @@ _ESTIMATOR = TokenEstimator()
 
 
 def tokens_of(text: str) -> int:
-    """About how many tokens a text has."""
+    """Return the approximate number of tokens in a text."""
     return _ESTIMATOR.count(text)
 
 
 def json_bytes(value: object) -> int:
-    """The bytes of a value as JSON."""
+    """Return the number of bytes of a value as JSON."""
     return len(msgspec.json.encode(value))
 
 
 def one_line(text: str, chars_max: int = LINE_CHARS_MAX) -> str:
-    """The beginning of a text on one line, with nothing in it that could pass for a role or tag."""
+    """Return the beginning of a text on one line, without anything like a role or a tag."""
     line = neutralize_line(text)
     if len(line) <= chars_max:
         return line
     return neutralize_tags(line[: chars_max - 1].rstrip() + "…")
 
 
-def beginning(text: str, bytes_max: int) -> str:
+def text_beginning(text: str, bytes_max: int) -> str:
     """Return as many characters of a text as fit, measured as JSON; at least one."""
     if json_bytes(text) <= bytes_max:
         return text
@@ -395,67 +390,67 @@ def beginning(text: str, bytes_max: int) -> str:
     return neutralize_tags(head[: max(1, bisect_right(sizes, bytes_max - 2))])
 
 
-def fitting(parts: Sequence[T], bytes_max: int) -> list[T]:
-    """The first parts that fit together, at least one."""
+def fitting_parts(parts: Sequence[T], bytes_max: int) -> list[T]:
+    """Return the first parts that fit together, at least one."""
     sizes = list(accumulate(json_bytes(part) + 1 for part in parts))
     return list(parts[: max(1, bisect_right(sizes, bytes_max))])
 
 
-def day_of(moment: datetime, zone: tzinfo | None) -> str:
-    """A time to the minute, here."""
+def minute_of(moment: datetime, zone: tzinfo | None) -> str:
+    """Return a time to the minute in a zone."""
     local = in_zone(moment, zone).replace(tzinfo=None)
     return local.isoformat(" ", timespec="minutes")
 
 
 def parse_moment(text: str | None, *, field: str, now: datetime) -> datetime | None:
-    """A time as a model writes it; without a zone, here. As an end, a date is included.
+    """Parse a time given by a model; without a zone it is local. As an end, a date is included.
 
     Raises `InvalidTime`.
     """
     return None if text is None else read_given(text, field=field, now=now)
 
 
-def hit_line(hit: Hit, *, zone: tzinfo | None, this_project: bool) -> HitLine:
-    """A hit in a line."""
+def make_hit_line(hit: Hit, *, zone: tzinfo | None, this_project: bool) -> HitLine:
+    """Return a hit as a line."""
     is_summary = bool(hit.summary_of)
     return HitLine(
         id=hit.id,
-        date=day_of(hit.created_at, zone),
+        date=minute_of(hit.created_at, zone),
         text=one_line(hit.snippet or hit.content),
         role=one_line(hit.role, 40),
         kind="summary" if is_summary else "memory",
         source=one_line(hit.source or "", 60),
         tokens=tokens_of(hit.content),
         originals=len(hit.summary_of),
-        matching=[_matching(line, zone) for line in hit.lines[:MATCHING_MAX]]
+        matching=[_matching_line(line, zone) for line in hit.lines[:MATCHING_MAX]]
         if is_summary
         else [],
         this_project=this_project,
     )
 
 
-def _matching(line: Line, zone: tzinfo | None) -> Quotation:
+def _matching_line(line: Line, zone: tzinfo | None) -> Quotation:
     return Quotation(
         id=line.id,
-        date=day_of(line.created_at, zone),
+        date=minute_of(line.created_at, zone),
         text=one_line(line.content, MATCHING_CHARS_MAX),
         role=one_line(line.role, 40),
     )
 
 
 def kind_of(item: MemoryRecord | Episode) -> str:
-    """The kind of what an id names."""
+    """Return the kind of a memory or summary: `memory`, or the summary's level."""
     return LEVELS[item.level] if isinstance(item, Episode) else "memory"
 
 
-def part_of(item: MemoryRecord | Episode, zone: tzinfo | None) -> Part:
-    """An original or a lower summary among others, cut where it is long."""
+def make_part(item: MemoryRecord | Episode, zone: tzinfo | None) -> SummaryPart:
+    """Return an original or a lower summary as a part, cut at `PART_BYTES_MAX`."""
     words = neutralize(item.content)
-    text = beginning(words, PART_BYTES_MAX)
+    text = text_beginning(words, PART_BYTES_MAX)
     role = "" if isinstance(item, Episode) else item.role
-    return Part(
+    return SummaryPart(
         id=item.id,
-        date=day_of(item.created_at, zone),
+        date=minute_of(item.created_at, zone),
         text=text,
         role=one_line(role, 40),
         kind=kind_of(item),

@@ -1,4 +1,4 @@
-"""Which client asks, in which session and project."""
+"""Identity of an MCP client: its name, session and project."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _NOT_VISIBLE = re.compile(r"[^!-~]+")
 
 
 class ProjectSessions(Protocol):
-    """Knows which sessions belong to a project."""
+    """The sessions of each project."""
 
     def project_of(self, directory: str, override: str) -> str:
         """Return the key of a directory's project; empty for none."""
@@ -57,14 +57,14 @@ class ProjectSessions(Protocol):
         """Return the sessions of a project, the last seen first."""
         ...
 
-    def saw(self, identity: ClientIdentity, now: datetime) -> None:
-        """Keep in mind that a session belongs to its project."""
+    def note_session(self, identity: ClientIdentity, now: datetime) -> None:
+        """Note that a session belongs to its project."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientIdentity:
-    """The client, conversation and project on whose behalf a request comes."""
+    """The client, conversation and project of a request."""
 
     client: str = UNKNOWN_CLIENT
     conversation: str = ""
@@ -74,13 +74,13 @@ class ClientIdentity:
 
     @property
     def session(self) -> str:
-        """The session of what is remembered: never the same for two conversations."""
+        """Session of stored memories: never the same for two conversations."""
         return f"{self.client}:{self.conversation}"[:TEXT_MAX]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """Facts of the client that the transport knows."""
+    """Facts about the client, known from the transport."""
 
     directory: str = ""
     """The working directory, or the first root."""
@@ -97,7 +97,7 @@ class Origin:
 
 
 def origin_of(headers: Mapping[str, str], *, local: bool) -> Origin:
-    """Read what the headers tell. A directory is believed of this machine's own users alone."""
+    """Return the facts in the headers; a directory counts only from users of this machine."""
     words = parse_qs(headers.get(ORIGIN_HEADER, ""), max_num_fields=20)
     given = {name: values[0] for name, values in words.items()}
     session = headers.get(SESSION_HEADER, "")
@@ -116,7 +116,7 @@ def origin_of(headers: Mapping[str, str], *, local: bool) -> Origin:
 def identify(
     origin: Origin, *, client_name: str, sessions: ProjectSessions, now: datetime
 ) -> ClientIdentity:
-    """Return on whose behalf a request comes.
+    """Return the client, conversation and project of a request.
 
     Claude Code names its conversation and project in the environment, which programs that it
     starts inherit: they are believed only where it is the client. A client over HTTP that names no
@@ -140,7 +140,7 @@ def identify(
 
 
 def client_of(name: str) -> str:
-    """The name used here for what a client calls itself."""
+    """Return our name of a client for its own name."""
     words = _NOT_NAME.sub("-", name.lower()).strip("-")[:CLIENT_CHARS_MAX].strip("-")
     for beginning, client in _KNOWN_CLIENTS.items():
         if words == beginning or words.startswith(beginning + "-"):
@@ -149,15 +149,16 @@ def client_of(name: str) -> str:
 
 
 def client_header(name: str) -> str:
-    """The name of a client as the value of a header."""
+    """Return our name of a client as the value of a header."""
     return quote(client_of(name), safe="")
 
 
 class AgentSessions:
     """`ProjectSessions` on an `AgentStore`, which hooks fill as well."""
 
-    def __init__(self, agents: AgentStore) -> None:
+    def __init__(self, agents: AgentStore, *, may_write: bool = True) -> None:
         self._agents = agents
+        self._may_write = may_write
 
     def project_of(self, directory: str, override: str) -> str:
         return project_of(directory, override=override).key
@@ -165,8 +166,10 @@ class AgentSessions:
     def sessions_of(self, project: str, limit: int) -> Sequence[str]:
         return self._agents.sessions_of(project, limit)
 
-    def saw(self, identity: ClientIdentity, now: datetime) -> None:
-        """Add the session where it is new; what hooks know of one stays as it is."""
+    def note_session(self, identity: ClientIdentity, now: datetime) -> None:
+        """Add a new session, unless the caller may only read; a session of hooks stays."""
+        if not self._may_write:
+            return
         known = self._agents.session(identity.session)
         if known is None:
             self._agents.keep_session(
@@ -182,10 +185,3 @@ class AgentSessions:
             )
         elif identity.project and not known.project:
             self._agents.keep_session(replace(known, project=identity.project))
-
-
-class UnnotedSessions(AgentSessions):
-    """Sessions for a caller who may not write: they are read, and none is added."""
-
-    def saw(self, identity: ClientIdentity, now: datetime) -> None:
-        """Note nothing."""

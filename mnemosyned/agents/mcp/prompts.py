@@ -16,7 +16,14 @@ from mnemosyned.agents.mcp.protocol import (
     Json,
     ProtocolError,
 )
-from mnemosyned.agents.mcp.tools import Exchange, expand, get, recall, status, text_of
+from mnemosyned.agents.mcp.tools import (
+    ToolContext,
+    expand,
+    get,
+    recall,
+    result_as_text,
+    status,
+)
 from mnemosyned.errors import Kind, MnemosynedError
 from mnemosyned.text.frames import neutralize_line
 
@@ -59,66 +66,49 @@ TEMPLATES: list[Json] = [
 ]
 
 
-def list_resources(exchange: Exchange) -> list[Json]:
-    """The state of memory and the last days; more is reached by the templates."""
+def list_resources(exchange: ToolContext) -> list[Json]:
+    """Return the state of memory and the last days; the templates lead to more."""
     today = exchange.now.date()
+    days = [today - timedelta(back) for back in range(DAYS_LISTED)]
     return [
         _STATUS,
-        *(_day_entry(today - timedelta(back)) for back in range(DAYS_LISTED)),
+        *(
+            {
+                "uri": address("day", day.isoformat()),
+                "name": f"day-{day.isoformat()}",
+                "title": f"What happened on {day:%A}, {day.isoformat()}",
+                "mimeType": JSON_TYPE,
+            }
+            for day in days
+        ),
     ]
 
 
-def _day_entry(day: date) -> Json:
-    return {
-        "uri": address("day", day.isoformat()),
-        "name": f"day-{day.isoformat()}",
-        "title": f"What happened on {day:%A}, {day.isoformat()}",
-        "mimeType": JSON_TYPE,
-    }
-
-
 def address(kind: str, name: str) -> str:
-    """The address of a memory, a summary or a day."""
+    """Return the address of a memory, a summary or a day."""
     return f"{SCHEME}{kind}/{quote(name, safe='')}"
 
 
-def read_resource(exchange: Exchange, uri: object) -> Json:
-    """Read one resource. Raises `ProtocolError` where there is none at this address."""
-    reader, name = _reader(uri)
+def read_resource(exchange: ToolContext, uri: object) -> Json:
+    """Read one resource. Raises `ProtocolError` if there is none at this address."""
+    if not isinstance(uri, str) or len(uri) > URI_CHARS_MAX:
+        raise ProtocolError(INVALID_PARAMS, "uri must be an address from the list")
+    kind, _, name = uri.removeprefix(SCHEME).partition("/")
+    reader = _READERS.get(kind) if uri.startswith(SCHEME) else None
+    if reader is None or (kind != "status" and not name):
+        raise ProtocolError(INVALID_PARAMS, "Resource not found", {"uri": uri})
     wide = replace(exchange, bytes_max=RESOURCE_BYTES_MAX)
     try:
-        result = reader(wide, name)
+        result = reader(wide, unquote(name))
     except MnemosynedError as error:
         unknown = error.kind in {Kind.NOT_FOUND, Kind.INVALID}
         code = INVALID_PARAMS if unknown else INTERNAL_ERROR
         raise ProtocolError(code, error.message, {"uri": uri}) from error
-    content = {"uri": uri, "mimeType": JSON_TYPE, "text": text_of(result)}
+    content = {"uri": uri, "mimeType": JSON_TYPE, "text": result_as_text(result)}
     return {"contents": [content]}
 
 
-Reader = Callable[[Exchange, str], msgspec.Struct]
-
-
-def _reader(uri: object) -> tuple[Reader, str]:
-    """Return the reader of a resource, and its name within its kind."""
-    if not isinstance(uri, str) or len(uri) > URI_CHARS_MAX:
-        raise ProtocolError(INVALID_PARAMS, "uri must be an address from the list")
-    kind, _, name = uri.removeprefix(SCHEME).partition("/")
-    reader = _RESOURCE_READERS.get(kind) if uri.startswith(SCHEME) else None
-    if reader is None or (kind != "status" and not name):
-        raise ProtocolError(INVALID_PARAMS, "Resource not found", {"uri": uri})
-    return reader, unquote(name)
-
-
-def _read_memory(exchange: Exchange, id: str) -> msgspec.Struct:
-    return get(exchange, GetTool(id))
-
-
-def _episode(exchange: Exchange, id: str) -> msgspec.Struct:
-    return expand(exchange, ExpandTool(id))
-
-
-def _day(exchange: Exchange, name: str) -> msgspec.Struct:
+def _recall_day(exchange: ToolContext, name: str) -> msgspec.Struct:
     try:
         day = date.fromisoformat(name)
     except ValueError as error:
@@ -137,55 +127,39 @@ def _day(exchange: Exchange, name: str) -> msgspec.Struct:
     )
 
 
-def _status(exchange: Exchange, _: str) -> msgspec.Struct:
-    return status(exchange, StatusTool())
-
-
-_RESOURCE_READERS: dict[str, Reader] = {
-    "memory": _read_memory,
-    "episode": _episode,
-    "day": _day,
-    "status": _status,
+_READERS: dict[str, Callable[[ToolContext, str], msgspec.Struct]] = {
+    "memory": lambda exchange, name: get(exchange, GetTool(name)),
+    "episode": lambda exchange, name: expand(exchange, ExpandTool(name)),
+    "day": _recall_day,
+    "status": lambda exchange, _: status(exchange, StatusTool()),
 }
+
+# -------------------------------------------------------------------- prompts
 
 
 ABOUT_CHARS_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prompt:
-    """A prompt with one argument, which names the subject."""
+class MemoryPrompt:
+    """A prompt with one argument, its subject."""
 
     name: str
     title: str
     description: str
     about: str
-    """What the argument is."""
+    """Description of the argument."""
     is_required: bool
     question: str
-    """What recall is asked."""
+    """Question for `recall`."""
     task: str
-    """What the model is asked."""
-
-    def listed(self) -> Json:
-        argument = {
-            "name": "about",
-            "title": "About",
-            "description": self.about,
-            "required": self.is_required,
-        }
-        return {
-            "name": self.name,
-            "title": self.title,
-            "description": self.description,
-            "arguments": [argument],
-        }
+    """Task for the model."""
 
 
 PROMPTS = {
     prompt.name: prompt
     for prompt in (
-        Prompt(
+        MemoryPrompt(
             name="recall",
             title="Recall from memory",
             description="What memory has on a subject, with dates and sources.",
@@ -194,7 +168,7 @@ PROMPTS = {
             question="{about}",
             task="Say what is known from earlier conversations about: {about}",
         ),
-        Prompt(
+        MemoryPrompt(
             name="what_did_we_decide",
             title="What did we decide?",
             description="Decisions in earlier conversations, with their dates and reasons.",
@@ -213,29 +187,31 @@ _RULES = (
 
 
 def list_prompts() -> list[Json]:
-    """The prompts, in a fixed order."""
-    return [prompt.listed() for prompt in PROMPTS.values()]
+    """Return the prompts as clients list them, in a fixed order."""
+    return [
+        {
+            "name": prompt.name,
+            "title": prompt.title,
+            "description": prompt.description,
+            "arguments": [
+                {
+                    "name": "about",
+                    "title": "About",
+                    "description": prompt.about,
+                    "required": prompt.is_required,
+                }
+            ],
+        }
+        for prompt in PROMPTS.values()
+    ]
 
 
-def fill_prompt(exchange: Exchange, name: object, arguments: object) -> Json:
-    """A prompt with what memory has on its subject. Raises `ProtocolError`."""
+def fill_prompt(exchange: ToolContext, name: object, arguments: object) -> Json:
+    """Return a prompt filled with memories of its subject. Raises `ProtocolError`."""
     prompt = PROMPTS.get(name) if isinstance(name, str) else None
     if prompt is None:
         names = ", ".join(PROMPTS)
         raise ProtocolError(INVALID_PARAMS, f"Unknown prompt; the prompts are {names}")
-    about = _prompt_about(prompt, arguments)
-    question = prompt.question.format(about=about).strip()
-    try:
-        found = text_of(recall(exchange, RecallTool(question)))
-    except MnemosynedError as error:
-        raise ProtocolError(INTERNAL_ERROR, error.message) from error
-    task = prompt.task.format(about=about or "everything")
-    text = f"{task}\n\n{_RULES}\n\n```json\n{found}\n```"
-    message = {"role": "user", "content": {"type": "text", "text": text}}
-    return {"description": prompt.description, "messages": [message]}
-
-
-def _prompt_about(prompt: Prompt, arguments: object) -> str:
     given = arguments.get("about", "") if isinstance(arguments, dict) else None
     if not isinstance(given, str):
         raise ProtocolError(
@@ -244,4 +220,12 @@ def _prompt_about(prompt: Prompt, arguments: object) -> str:
     about = neutralize_line(given)[:ABOUT_CHARS_MAX]
     if prompt.is_required and not about:
         raise ProtocolError(INVALID_PARAMS, f"about is missing: {prompt.about}")
-    return about
+    question = prompt.question.format(about=about).strip()
+    try:
+        found = result_as_text(recall(exchange, RecallTool(question)))
+    except MnemosynedError as error:
+        raise ProtocolError(INTERNAL_ERROR, error.message) from error
+    task = prompt.task.format(about=about or "everything")
+    text = f"{task}\n\n{_RULES}\n\n```json\n{found}\n```"
+    message = {"role": "user", "content": {"type": "text", "text": text}}
+    return {"description": prompt.description, "messages": [message]}

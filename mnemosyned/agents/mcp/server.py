@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from mnemosyned.agents.mcp import prompts, prompts as resources, tools
 from mnemosyned.agents.mcp.identity import (
     CLIENT_HEADER,
     ORIGIN_HEADER,
@@ -25,6 +24,13 @@ from mnemosyned.agents.mcp.identity import (
     client_of,
     identify,
     origin_of,
+)
+from mnemosyned.agents.mcp.prompts import (
+    TEMPLATES,
+    fill_prompt,
+    list_prompts,
+    list_resources,
+    read_resource,
 )
 from mnemosyned.agents.mcp.protocol import (
     HEADER_MISMATCH,
@@ -48,7 +54,7 @@ from mnemosyned.agents.mcp.protocol import (
     readable_id,
     result_message,
 )
-from mnemosyned.agents.mcp.tools import BY_NAME, Exchange
+from mnemosyned.agents.mcp.tools import BY_NAME, LISTED, ToolContext, call_tool
 from mnemosyned.client.http import EventBlocks
 from mnemosyned.errors import DaemonUnreachable
 from mnemosyned.http_messages import HttpRequest, Response, Route
@@ -77,24 +83,26 @@ INSTRUCTIONS = (
 BATCH_MAX = 50
 HOUR_MS = 3_600_000
 
-Handler = Callable[[Exchange, McpRequest], Json]
+MethodHandler = Callable[[ToolContext, McpRequest], Json]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Method:
+class ProtocolMethod:
     """A method of the protocol."""
 
-    handle: Handler
+    run: MethodHandler
     eras: frozenset[Era] = frozenset(Era)
     ttl_ms: int | None = None
-    """How long a client may keep the result; None where it may not be kept."""
+    """Time for which a client may keep the result; None if not at all."""
     scope: str = "public"
 
 
-def handle(message: object, exchange: Callable[[McpRequest], Exchange]) -> Any:  # noqa: ANN401
-    """Answer a message: a response, a list of them for a batch, or None where none is due.
+def answer_message(
+    message: object, exchange: Callable[[McpRequest], ToolContext]
+) -> Any:  # noqa: ANN401
+    """Return the response to a message, a list for a batch, or None if no response is due.
 
-    `exchange` tells whom a request comes from and what answers it.
+    `exchange` makes the context of a request.
     """
     if isinstance(message, list):
         return _handle_batch(message, exchange)
@@ -103,15 +111,15 @@ def handle(message: object, exchange: Callable[[McpRequest], Exchange]) -> Any: 
         if request is None or request.id is None:
             return None
         check_version(request)
-        return result_message(request, _result(request, exchange))
+        return result_message(request, _run_method(request, exchange))
     except ProtocolError as error:
         return error_message(error, readable_id(message))
 
 
 def _handle_batch(
-    messages: list[Any], exchange: Callable[[McpRequest], Exchange]
+    messages: list[Any], exchange: Callable[[McpRequest], ToolContext]
 ) -> Json | list[Json] | None:
-    """Answer the requests of a batch, which the protocol had until 2025-03-26."""
+    """Answer the requests of a batch, a form of the protocol until 2025-03-26."""
     if not 0 < len(messages) <= BATCH_MAX:
         error = ProtocolError(
             INVALID_REQUEST, f"a batch has between 1 and {BATCH_MAX} messages"
@@ -121,18 +129,20 @@ def _handle_batch(
     answers = [
         error_message(nested, None)
         if isinstance(message, list)
-        else handle(message, exchange)
+        else answer_message(message, exchange)
         for message in messages
     ]
     return [answer for answer in answers if answer is not None] or None
 
 
-def _result(request: McpRequest, exchange: Callable[[McpRequest], Exchange]) -> Json:
+def _run_method(
+    request: McpRequest, exchange: Callable[[McpRequest], ToolContext]
+) -> Json:
     method = METHODS.get(request.method)
     if method is None or request.era not in method.eras:
         name = request.method[:METHOD_CHARS_SHOWN]
         raise ProtocolError(METHOD_NOT_FOUND, f"Method not found: {name}")
-    result = method.handle(exchange(request), request)
+    result = method.run(exchange(request), request)
     if request.era is Era.MODERN:
         result = {"resultType": "complete", **result, "_meta": {SERVER_KEY: SERVER}}
         if method.ttl_ms is not None:
@@ -143,7 +153,7 @@ def _result(request: McpRequest, exchange: Callable[[McpRequest], Exchange]) -> 
 # ------------------------------------------------------------------- methods
 
 
-def _initialize(_: Exchange, request: McpRequest) -> Json:
+def _initialize(_: ToolContext, request: McpRequest) -> Json:
     """Agree on a version: the one asked for, or the newest that has a handshake."""
     asked = request.params.get("protocolVersion")
     return {
@@ -154,50 +164,8 @@ def _initialize(_: Exchange, request: McpRequest) -> Json:
     }
 
 
-def _discover(_: Exchange, __: McpRequest) -> Json:
-    return {
-        "supportedVersions": list(SUPPORTED_VERSIONS),
-        "capabilities": CAPABILITIES,
-        "instructions": INSTRUCTIONS,
-    }
-
-
-def _ping(_: Exchange, __: McpRequest) -> Json:
-    return {}
-
-
-def _list_tools(_: Exchange, request: McpRequest) -> Json:
-    return {"tools": _whole(request, tools.LISTED)}
-
-
-def _call_tool(exchange: Exchange, request: McpRequest) -> Json:
-    arguments = request.params.get("arguments") or {}
-    return tools.call_tool(exchange, request.params.get("name"), arguments)
-
-
-def _list_resources(exchange: Exchange, request: McpRequest) -> Json:
-    return {"resources": _whole(request, resources.list_resources(exchange))}
-
-
-def _list_templates(_: Exchange, request: McpRequest) -> Json:
-    return {"resourceTemplates": _whole(request, resources.TEMPLATES)}
-
-
-def _read_resource(exchange: Exchange, request: McpRequest) -> Json:
-    return resources.read_resource(exchange, request.params.get("uri"))
-
-
-def _list_prompts(_: Exchange, request: McpRequest) -> Json:
-    return {"prompts": _whole(request, prompts.list_prompts())}
-
-
-def _get_prompt(exchange: Exchange, request: McpRequest) -> Json:
-    arguments = request.params.get("arguments") or {}
-    return prompts.fill_prompt(exchange, request.params.get("name"), arguments)
-
-
-def _whole(request: McpRequest, entries: list[Json]) -> list[Json]:
-    """A list on its only page. Raises `ProtocolError` for the cursor of another."""
+def _single_page(request: McpRequest, entries: list[Json]) -> list[Json]:
+    """Return the entries of a list with a single page. Raises `ProtocolError` for a cursor."""
     if request.params.get("cursor") is not None:
         raise ProtocolError(
             INVALID_PARAMS, "unknown cursor: the list has a single page"
@@ -208,21 +176,61 @@ def _whole(request: McpRequest, entries: list[Json]) -> list[Json]:
 _LEGACY = frozenset({Era.LEGACY})
 _MODERN = frozenset({Era.MODERN})
 
-METHODS: Mapping[str, Method] = {
-    "initialize": Method(handle=_initialize, eras=_LEGACY),
-    "ping": Method(handle=_ping, eras=_LEGACY),
-    "server/discover": Method(handle=_discover, eras=_MODERN, ttl_ms=HOUR_MS),
-    "tools/list": Method(handle=_list_tools, ttl_ms=HOUR_MS),
-    "tools/call": Method(handle=_call_tool),
-    "resources/list": Method(
-        handle=_list_resources, ttl_ms=HOUR_MS // 60, scope="private"
+METHODS: Mapping[str, ProtocolMethod] = {
+    "initialize": ProtocolMethod(run=_initialize, eras=_LEGACY),
+    "ping": ProtocolMethod(run=lambda _, __: {}, eras=_LEGACY),
+    "server/discover": ProtocolMethod(
+        run=lambda _, __: {
+            "supportedVersions": list(SUPPORTED_VERSIONS),
+            "capabilities": CAPABILITIES,
+            "instructions": INSTRUCTIONS,
+        },
+        eras=_MODERN,
+        ttl_ms=HOUR_MS,
     ),
-    "resources/templates/list": Method(handle=_list_templates, ttl_ms=HOUR_MS),
-    "resources/read": Method(handle=_read_resource, ttl_ms=0, scope="private"),
-    "prompts/list": Method(handle=_list_prompts, ttl_ms=HOUR_MS),
-    "prompts/get": Method(handle=_get_prompt),
+    "tools/list": ProtocolMethod(
+        run=lambda _, request: {"tools": _single_page(request, LISTED)},
+        ttl_ms=HOUR_MS,
+    ),
+    "tools/call": ProtocolMethod(
+        run=lambda exchange, request: call_tool(
+            exchange,
+            request.params.get("name"),
+            request.params.get("arguments") or {},
+        )
+    ),
+    "resources/list": ProtocolMethod(
+        run=lambda exchange, request: {
+            "resources": _single_page(request, list_resources(exchange))
+        },
+        ttl_ms=HOUR_MS // 60,
+        scope="private",
+    ),
+    "resources/templates/list": ProtocolMethod(
+        run=lambda _, request: {"resourceTemplates": _single_page(request, TEMPLATES)},
+        ttl_ms=HOUR_MS,
+    ),
+    "resources/read": ProtocolMethod(
+        run=lambda exchange, request: read_resource(
+            exchange, request.params.get("uri")
+        ),
+        ttl_ms=0,
+        scope="private",
+    ),
+    "prompts/list": ProtocolMethod(
+        run=lambda _, request: {"prompts": _single_page(request, list_prompts())},
+        ttl_ms=HOUR_MS,
+    ),
+    "prompts/get": ProtocolMethod(
+        run=lambda exchange, request: fill_prompt(
+            exchange,
+            request.params.get("name"),
+            request.params.get("arguments") or {},
+        )
+    ),
 }
 
+# ----------------------------------------------------------------- over HTTP
 
 MCP_ROUTE_PATH = "/mcp"
 EVENT_STREAM = "text/event-stream"
@@ -232,7 +240,7 @@ NAME_HEADER = "mcp-name"
 NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 """The field that the header with a name repeats."""
 WANTS_HEADER = "mnemosyne-wants"
-"""Asks `mnem mcp` for the client's roots, where nothing else names the project."""
+"""Asks `mnem mcp` for the client's roots if nothing else names the project."""
 PROGRESS_S = 1.0
 """Seconds between notifications of progress."""
 
@@ -258,12 +266,12 @@ def mcp_route(
     *,
     now: Callable[[], datetime] = local_now,
 ) -> Route:
-    """The function that answers a message posted to `/mcp`."""
+    """Return the route that answers messages posted to `/mcp`."""
 
     def answer(http: HttpRequest) -> Response:
         origin = origin_of(http.headers, local=http.local)
 
-        def exchange(request: McpRequest) -> Exchange:
+        def exchange(request: McpRequest) -> ToolContext:
             moment = now()
             identity = identify(
                 origin,
@@ -271,7 +279,7 @@ def mcp_route(
                 sessions=sessions,
                 now=moment,
             )
-            return Exchange(
+            return ToolContext(
                 caller=caller, identity=identity, sessions=sessions, now=moment
             )
 
@@ -283,9 +291,11 @@ def mcp_route(
                 _check_headers(request, http.headers)
         except ProtocolError as error:
             failure = error_message(error, readable_id(message))
-            return _response(failure, is_modern=True)
-        if request is not None and _is_long(request):
-            events = _with_progress(request, lambda: handle_safely(message, exchange))
+            return _http_response(failure, is_modern=True)
+        if request is not None and _wants_progress(request):
+            events = _stream_with_progress(
+                request, lambda: answer_safely(message, exchange)
+            )
             return Response(
                 HTTPStatus.OK,
                 content_type=EVENT_STREAM,
@@ -293,18 +303,20 @@ def mcp_route(
                 stream=events,
             )
         is_modern = request is not None and request.era is Era.MODERN
-        further = _further_headers(request, origin, exchange) if request else ()
-        return _response(
-            handle_safely(message, exchange), is_modern=is_modern, headers=further
+        further = _handshake_headers(request, origin, exchange) if request else ()
+        return _http_response(
+            answer_safely(message, exchange), is_modern=is_modern, headers=further
         )
 
     return answer
 
 
-def handle_safely(message: object, exchange: Callable[[McpRequest], Exchange]) -> Any:  # noqa: ANN401
-    """Answer a message, whatever becomes of it: a client waits for its answer."""
+def answer_safely(
+    message: object, exchange: Callable[[McpRequest], ToolContext]
+) -> Any:  # noqa: ANN401
+    """Answer a message; every error becomes a response, as a client waits for one."""
     try:
-        return handle(message, exchange)
+        return answer_message(message, exchange)
     except Exception:
         log.exception("mcp_failed")
         error = ProtocolError(
@@ -313,7 +325,7 @@ def handle_safely(message: object, exchange: Callable[[McpRequest], Exchange]) -
         return error_message(error, readable_id(message))
 
 
-def _response(
+def _http_response(
     answer: Any,  # noqa: ANN401
     *,
     is_modern: bool,
@@ -366,7 +378,7 @@ def _check_headers(request: McpRequest, headers: Mapping[str, str]) -> None:
 
 
 def _decode_header(value: str | None) -> str | None:
-    """The value of a header that may be in Base64."""
+    """Return the value of a header, decoded if it is in Base64."""
     beginning, end = _ENCODED
     if not value or not (value.startswith(beginning) and value.endswith(end)):
         return value
@@ -377,10 +389,10 @@ def _decode_header(value: str | None) -> str | None:
         return ""
 
 
-def _further_headers(
-    request: McpRequest, origin: Origin, exchange: Callable[[McpRequest], Exchange]
+def _handshake_headers(
+    request: McpRequest, origin: Origin, exchange: Callable[[McpRequest], ToolContext]
 ) -> tuple[tuple[str, str], ...]:
-    """Return what later messages need of the handshake: client, session, wish for roots."""
+    """Return the headers of a handshake for later messages: client, session, request for roots."""
     if request.method != "initialize":
         return ()
     client = client_of(request.client_name)
@@ -398,8 +410,8 @@ def _further_headers(
 # ------------------------------------------------------------------ progress
 
 
-def _is_long(request: McpRequest) -> bool:
-    """Whether the client wants progress of a call that may take long."""
+def _wants_progress(request: McpRequest) -> bool:
+    """True if the client wants progress of a call that may take long."""
     entry = BY_NAME.get(str(request.params.get("name")))
     return (
         request.method == "tools/call"
@@ -410,7 +422,7 @@ def _is_long(request: McpRequest) -> bool:
     )
 
 
-def _with_progress(
+def _stream_with_progress(
     request: McpRequest,
     work: Callable[[], Json],
     *,
@@ -424,13 +436,13 @@ def _with_progress(
     thread.start()
     seconds = 0
     while not answers:  # ends with the call, which has its own limits
-        yield _event(_progress(request, seconds))
+        yield _server_sent_event(_progress_message(request, seconds))
         thread.join(interval_s)
         seconds += 1
-    yield _event(answers[0])
+    yield _server_sent_event(answers[0])
 
 
-def _progress(request: McpRequest, seconds: int) -> Json:
+def _progress_message(request: McpRequest, seconds: int) -> Json:
     name = request.params.get("name")
     params = {
         "progressToken": request.progress_token,
@@ -440,15 +452,15 @@ def _progress(request: McpRequest, seconds: int) -> Json:
     return {"jsonrpc": "2.0", "method": "notifications/progress", "params": params}
 
 
-def _event(message: Json) -> bytes:
+def _server_sent_event(message: Json) -> bytes:
     return b"event: message\ndata: " + msgspec.json.encode(message) + b"\n\n"
 
 
 R = TypeVar("R")
 
 
-class Unreachable:
-    """A caller without a daemon."""
+class UnreachableDaemon:
+    """A caller that has no daemon."""
 
     def __init__(self, reason: str) -> None:
         self._reason = reason
@@ -467,15 +479,15 @@ class NoSessions:
     def sessions_of(self, _: str, __: int) -> Sequence[str]:
         return ()
 
-    def saw(self, _: ClientIdentity, __: datetime) -> None:
+    def note_session(self, _: ClientIdentity, __: datetime) -> None:
         return None
 
 
 def answer_alone(
     line: bytes, headers: dict[str, str], reason: str
 ) -> tuple[bytes, dict[str, str]]:
-    """Answer a message; return the answer, empty where none is due, and its headers."""
-    route = mcp_route(Unreachable(reason), NoSessions())
+    """Answer a message without a daemon; return the answer, or nothing if none is due, and headers."""
+    route = mcp_route(UnreachableDaemon(reason), NoSessions())
     lowered = {name.lower(): value for name, value in headers.items()}
     response = route(HttpRequest("POST", MCP_ROUTE_PATH, "", line, lowered))
     body = response.body

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -19,27 +19,25 @@ from mnemosyned.agents.mcp.forms import (
     ForgetReceipt,
     ForgetTool,
     GetTool,
-    HitLine,
-    Item,
     LearnedRule,
     LearnTool,
     MemoryStatus,
+    MemoryText,
     Quotation,
     RecallAnswer,
     RecallTool,
-    Remembered,
+    RememberReceipt,
     RememberTool,
     StatusTool,
-    beginning,
-    day_of,
-    fitting,
-    hit_line,
-    input_schema,
+    fitting_parts,
     kind_of,
+    make_hit_line,
+    make_part,
+    minute_of,
     one_line,
-    output_schema,
     parse_moment,
-    part_of,
+    schema_of,
+    text_beginning,
     tokens_of,
 )
 from mnemosyned.agents.mcp.identity import ClientIdentity, ProjectSessions
@@ -67,8 +65,8 @@ LINES_BYTES_MAX = RESULT_BYTES_MAX - OVERHEAD_BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exchange:
-    """Whom a request comes from, and what answers it."""
+class ToolContext:
+    """The context of a request: its client, the verbs and the time."""
 
     caller: Caller
     identity: ClientIdentity
@@ -76,10 +74,10 @@ class Exchange:
     now: datetime
     """With the zone of this machine."""
     bytes_max: int = LINES_BYTES_MAX
-    """Bytes of the lines or words of a result."""
+    """Limit of a result's lines or words."""
 
 
-def remember(exchange: Exchange, tool: RememberTool) -> Remembered:
+def remember(exchange: ToolContext, tool: RememberTool) -> RememberReceipt:
     """Store a memory in the session of the client."""
     identity, now = exchange.identity, exchange.now
     stored = exchange.caller.call(
@@ -94,11 +92,11 @@ def remember(exchange: Exchange, tool: RememberTool) -> Remembered:
             dedupe=tool.supersedes is None,
         )
     )
-    exchange.sessions.saw(identity, now)
+    exchange.sessions.note_session(identity, now)
     notes = [] if stored.stored else ["the same text was already there"]
     if stored.secrets:
         notes.append(f"a secret in it was {stored.secrets}")
-    return Remembered(
+    return RememberReceipt(
         id=stored.id,
         stored=stored.stored,
         session=identity.session,
@@ -110,33 +108,37 @@ def remember(exchange: Exchange, tool: RememberTool) -> Remembered:
 # -------------------------------------------------------------------- recall
 
 
-def recall(exchange: Exchange, tool: RecallTool) -> RecallAnswer:
+def recall(exchange: ToolContext, tool: RecallTool) -> RecallAnswer:
     """Search this project's sessions first, then all."""
     wanted = tool.offset + tool.limit
     here = exchange.sessions.sessions_of(
         exchange.identity.project, PROJECT_SESSIONS_MAX
     )
-    project_hits, note = _search(exchange, tool, here) if here else ([], "")
+    project_hits, note = _search_memory(exchange, tool, here) if here else ([], "")
     hits = project_hits
     if not tool.only_this_project:
-        everywhere, note = _search(exchange, tool, None)
-        hits = merged(project_hits, everywhere)
+        everywhere, note = _search_memory(exchange, tool, None)
+        hits = merge_hits(project_hits, everywhere)
     mine = {hit.id for hit in project_hits}
     lines = [
-        hit_line(hit, zone=exchange.now.tzinfo, this_project=hit.id in mine)
+        make_hit_line(hit, zone=exchange.now.tzinfo, this_project=hit.id in mine)
         for hit in hits[tool.offset : wanted]
     ]
-    shown = fitting(lines, exchange.bytes_max) if lines else []
+    shown = fitting_parts(lines, exchange.bytes_max) if lines else []
     end = tool.offset + len(shown)
+    if not (note or shown):
+        note = "nothing relevant is known"
+        if tool.only_this_project and not exchange.identity.project:
+            note = "this session belongs to no project; leave out only_this_project"
     return RecallAnswer(
         hits=shown,
         next_offset=end if end < min(len(hits), RECALL_MAX) else None,
-        note=note or _empty_note(exchange, tool, shown),
+        note=note,
     )
 
 
-def _search(
-    exchange: Exchange, tool: RecallTool, sessions: Sequence[str] | None
+def _search_memory(
+    exchange: ToolContext, tool: RecallTool, sessions: Sequence[str] | None
 ) -> tuple[list[Hit], str]:
     now = exchange.now
     answer = exchange.caller.call(
@@ -152,32 +154,24 @@ def _search(
     return answer.hits, answer.note
 
 
-def merged(project: Sequence[Hit], everywhere: Iterable[Hit]) -> list[Hit]:
-    """The hits of this project, and after each few one of another; each page continues the last."""
+def merge_hits(project: Sequence[Hit], everywhere: Iterable[Hit]) -> list[Hit]:
+    """Return the project's hits with one of the others after each `PROJECT_SHARE`.
+
+    More hits of a search only lengthen the list, so that pages continue each other.
+    """
     mine = {hit.id for hit in project}
     others = (hit for hit in everywhere if hit.id not in mine)
-    return list(_interleaved(iter(project), others))
-
-
-def _interleaved(project: Iterator[Hit], others: Iterator[Hit]) -> Iterator[Hit]:
-    while batch := list(islice(project, PROJECT_SHARE)):
-        yield from batch
-        yield from islice(others, 1)
-    yield from others
-
-
-def _empty_note(exchange: Exchange, tool: RecallTool, shown: Sequence[HitLine]) -> str:
-    if shown:
-        return ""
-    if tool.only_this_project and not exchange.identity.project:
-        return "this session belongs to no project; leave out only_this_project"
-    return "nothing relevant is known"
+    hits: list[Hit] = []
+    for start in range(0, len(project), PROJECT_SHARE):
+        hits += project[start : start + PROJECT_SHARE]
+        hits += islice(others, 1)
+    return [*hits, *others]
 
 
 # ----------------------------------------------------------- get and expand
 
 
-def get(exchange: Exchange, tool: GetTool) -> Item:
+def get(exchange: ToolContext, tool: GetTool) -> MemoryText:
     """Read a memory or summary from an offset on."""
     got = exchange.caller.call(Get(tool.id))
     episode, memory = got.episode, got.memory
@@ -185,17 +179,17 @@ def get(exchange: Exchange, tool: GetTool) -> Item:
     if item is None:
         raise NotFound(f"nothing has the id {tool.id}")
     words = neutralize(item.content)
-    text = beginning(words[tool.offset :], exchange.bytes_max)
+    text = text_beginning(words[tool.offset :], exchange.bytes_max)
     end = tool.offset + len(text)
     zone = exchange.now.tzinfo
     replaced = ""
     if memory and memory.superseded_at:
         newer = memory.superseded_by or "a memory that was forgotten"
-        replaced = f"{day_of(memory.superseded_at, zone)} by {newer}"
-    return Item(
+        replaced = f"{minute_of(memory.superseded_at, zone)} by {newer}"
+    return MemoryText(
         id=item.id,
         kind=kind_of(item),
-        date=day_of(item.created_at, zone),
+        date=minute_of(item.created_at, zone),
         text=text,
         session=item.session,
         source=one_line(item.source or "", 60),
@@ -207,19 +201,19 @@ def get(exchange: Exchange, tool: GetTool) -> Item:
     )
 
 
-def expand(exchange: Exchange, tool: ExpandTool) -> Expansion:
+def expand(exchange: ToolContext, tool: ExpandTool) -> Expansion:
     """Show a page of what a summary was made of."""
     expanded = exchange.caller.call(Expand(tool.id, depth=1))
     zone = exchange.now.tzinfo
     below = expanded.summaries or expanded.originals
     page = below[tool.offset : tool.offset + exchange.bytes_max // 100]
-    parts = [part_of(item, zone) for item in page]
-    shown = fitting(parts, exchange.bytes_max) if parts else []
+    parts = [make_part(item, zone) for item in page]
+    shown = fitting_parts(parts, exchange.bytes_max) if parts else []
     end = tool.offset + len(shown)
     return Expansion(
         id=expanded.episode.id,
         kind=kind_of(expanded.episode),
-        date=day_of(expanded.episode.created_at, zone),
+        date=minute_of(expanded.episode.created_at, zone),
         parts=shown,
         next_offset=end if end < len(below) else None,
     )
@@ -228,14 +222,14 @@ def expand(exchange: Exchange, tool: ExpandTool) -> Expansion:
 # ---------------------------------------------------------- learn and forget
 
 
-def learn(exchange: Exchange, tool: LearnTool) -> LearnedRule:
+def learn(exchange: ToolContext, tool: LearnTool) -> LearnedRule:
     """Store a rule, for all agents or for the one that asks."""
     identity = exchange.identity
     source = identity.client if tool.only_this_agent else None
     learned = exchange.caller.call(
         Learn(tool.rule, session=identity.session, source=source)
     )
-    exchange.sessions.saw(identity, exchange.now)
+    exchange.sessions.note_session(identity, exchange.now)
     return LearnedRule(
         id=learned.learning.id,
         rule=learned.learning.text,
@@ -244,7 +238,7 @@ def learn(exchange: Exchange, tool: LearnTool) -> LearnedRule:
     )
 
 
-def forget(exchange: Exchange, tool: ForgetTool) -> ForgetReceipt:
+def forget(exchange: ToolContext, tool: ForgetTool) -> ForgetReceipt:
     """Preview without `confirm`, delete with it."""
     now = exchange.now
     request = Forget(
@@ -258,20 +252,21 @@ def forget(exchange: Exchange, tool: ForgetTool) -> ForgetReceipt:
         dry_run=not tool.confirm,
     )
     try:
-        return _receipt(exchange, exchange.caller.call(request))
+        return _make_receipt(exchange, exchange.caller.call(request))
     except NotFound:
-        rule = _rule(exchange, tool.id)
+        listed = exchange.caller.call(Learnings(superseded=True, limit=RULES_MAX))
+        rule = next((rule for rule in listed if rule.id == tool.id), None)
         if rule is None:
             raise
         return _forget_rule(exchange, rule, confirm=tool.confirm)
 
 
-def _receipt(exchange: Exchange, forgotten: Forgotten) -> ForgetReceipt:
+def _make_receipt(exchange: ToolContext, forgotten: Forgotten) -> ForgetReceipt:
     zone = exchange.now.tzinfo
     lines = [
         Quotation(
             id=line.id,
-            date=day_of(line.created_at, zone),
+            date=minute_of(line.created_at, zone),
             text=one_line(line.snippet),
             role=one_line(line.role, 40),
         )
@@ -304,19 +299,15 @@ def _next_step(forgotten: Forgotten) -> str:
     return f"{waiting}: {forgotten.reason}" if forgotten.reason else waiting
 
 
-def _rule(exchange: Exchange, id: str | None) -> Learning | None:
-    """The rule with this id, if there is one."""
-    listed = exchange.caller.call(Learnings(superseded=True, limit=RULES_MAX))
-    return next((rule for rule in listed if rule.id == id), None)
-
-
-def _forget_rule(exchange: Exchange, rule: Learning, *, confirm: bool) -> ForgetReceipt:
+def _forget_rule(
+    exchange: ToolContext, rule: Learning, *, confirm: bool
+) -> ForgetReceipt:
     if confirm:
         exchange.caller.call(RemoveLearning(rule.id))
         return ForgetReceipt(deleted=True, memories=0, rules=1)
     line = Quotation(
         id=rule.id,
-        date=day_of(rule.created_at, exchange.now.tzinfo),
+        date=minute_of(rule.created_at, exchange.now.tzinfo),
         text=one_line(rule.text),
         role="rule",
     )
@@ -332,8 +323,8 @@ def _forget_rule(exchange: Exchange, rule: Learning, *, confirm: bool) -> Forget
 # -------------------------------------------------------------------- status
 
 
-def status(exchange: Exchange, _: StatusTool) -> MemoryStatus:
-    """Show the state of the memory, and whom it takes the client for."""
+def status(exchange: ToolContext, _: StatusTool) -> MemoryStatus:
+    """Show the state of the memory, and the client's identity."""
     stats = exchange.caller.call(Status())
     identity, last = exchange.identity, stats.sleep.last_cycle
     return MemoryStatus(
@@ -342,12 +333,12 @@ def status(exchange: Exchange, _: StatusTool) -> MemoryStatus:
         client=identity.client,
         session=identity.session,
         project=identity.project,
-        last_sleep=day_of(last, exchange.now.tzinfo) if last else "",
+        last_sleep=minute_of(last, exchange.now.tzinfo) if last else "",
         problems=[*stats.problems, *stats.warnings],
     )
 
 
-Tool = Callable[[Exchange, Any], Any]
+Tool = Callable[[ToolContext, Any], Any]
 
 TOOLS: dict[type[Request[Any]], Tool] = {
     RememberTool: remember,
@@ -364,15 +355,9 @@ ALWAYS_LOADED = "anthropic/alwaysLoad"
 """Claude Code then shows the tool to the model from the start, and not only its name."""
 
 
-def _paragraphs(docstring: str) -> str:
-    """A docstring as a model reads it: a line for each paragraph."""
-    paragraphs = inspect.cleandoc(docstring).split("\n\n")
-    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolEntry:
-    """One tool: what it is called, what it takes, and what it does."""
+    """A tool with its name, its arguments and its function."""
 
     name: str
     title: str
@@ -386,14 +371,17 @@ class ToolEntry:
     is_long: bool = False
     """Whether a call may take so long that its client wants to see progress."""
 
-    def listed(self) -> Json:
-        """The entry in the list of tools."""
+    def as_json(self) -> Json:
+        """Return the entry in the list of tools; each paragraph of its help is one line."""
+        paragraphs = inspect.cleandoc(self.form.__doc__ or "").split("\n\n")
         entry: Json = {
             "name": self.name,
             "title": self.title,
-            "description": _paragraphs(self.form.__doc__ or ""),
-            "inputSchema": input_schema(self.form),
-            "outputSchema": output_schema(result_type(self.form)),
+            "description": "\n\n".join(
+                " ".join(paragraph.split()) for paragraph in paragraphs
+            ),
+            "inputSchema": schema_of(self.form),
+            "outputSchema": schema_of(result_type(self.form)),
             "annotations": {
                 "title": self.title,
                 "readOnlyHint": self.reads,
@@ -462,13 +450,13 @@ ENTRIES = (
     ),
 )
 BY_NAME = {entry.name: entry for entry in ENTRIES}
-LISTED = [entry.listed() for entry in ENTRIES]
+LISTED = [entry.as_json() for entry in ENTRIES]
 
 
-def call_tool(exchange: Exchange, name: object, arguments: object) -> Json:
-    """Call a tool. What a model can mend is a result with `isError`.
+def call_tool(exchange: ToolContext, name: object, arguments: object) -> Json:
+    """Call a tool. An error that a model can mend is a result with `isError`.
 
-    Raises `ProtocolError` for a tool that is not there.
+    Raises `ProtocolError` for an unknown tool.
     """
     entry = BY_NAME.get(name) if isinstance(name, str) else None
     if entry is None:
@@ -483,7 +471,7 @@ def call_tool(exchange: Exchange, name: object, arguments: object) -> Json:
             "content": [{"type": "text", "text": neutralize(error.message)}],
             "isError": True,
         }
-    text = text_of(result)
+    text = result_as_text(result)
     return {
         "content": [{"type": "text", "text": text}],
         "structuredContent": msgspec.json.decode(text),
@@ -491,19 +479,18 @@ def call_tool(exchange: Exchange, name: object, arguments: object) -> Json:
     }
 
 
-def text_of(result: msgspec.Struct) -> str:
-    """A result as JSON for a model to read: a list has a line for each of its members.
+def result_as_text(result: msgspec.Struct) -> str:
+    """Return a result as JSON for a model: each member of a list is a line.
 
-    Ids and names are neutralized here, as all that is shown.
+    Ids and names are neutralized here, as is all other text.
     """
-    fields = [
-        f'"{name}": {_value(getattr(result, name))}'
-        for name in result.__struct_fields__
-    ]
+    fields = []
+    for name in result.__struct_fields__:
+        value = getattr(result, name)
+        if isinstance(value, list) and value:
+            members = (msgspec.json.encode(member).decode() for member in value)
+            text = "[\n" + ",\n".join(members) + "\n]"
+        else:
+            text = msgspec.json.encode(value).decode()
+        fields.append(f'"{name}": {text}')
     return escape_invisible_json(neutralize_tags("{" + ",\n".join(fields) + "}"))
-
-
-def _value(value: object) -> str:
-    if not isinstance(value, list) or not value:
-        return msgspec.json.encode(value).decode()
-    return "[\n" + ",\n".join(msgspec.json.encode(m).decode() for m in value) + "\n]"
