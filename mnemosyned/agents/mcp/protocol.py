@@ -37,7 +37,7 @@ Json = dict[str, Any]
 
 
 class Era(Enum):
-    """The kind of protocol that a request speaks."""
+    """The generation of the protocol that a request speaks."""
 
     LEGACY = auto()
     MODERN = auto()
@@ -65,9 +65,9 @@ class McpRequest:
 
     @classmethod
     def of(cls, message: object) -> Self | None:
-        """Read a message; None for a response, which asks for nothing.
+        """Parse a message; None for a response, which needs no answer.
 
-        Raises `ProtocolError` where it is not of JSON-RPC's form.
+        Raises `ProtocolError` for a message that is not JSON-RPC.
         """
         if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
             raise ProtocolError(
@@ -83,35 +83,38 @@ class McpRequest:
         params = message.get("params", {})
         if not isinstance(params, dict):
             raise ProtocolError(INVALID_PARAMS, "params must be an object")
-        return cls(method=method, id=id, params=params, era=_era(params))
+        # A modern request names its version; no legacy one does.
+        is_modern = VERSION_KEY in _mapping_or_empty(params.get("_meta"))
+        era = Era.MODERN if is_modern else Era.LEGACY
+        return cls(method=method, id=id, params=params, era=era)
 
     @property
     def meta(self) -> Mapping[str, Any]:
-        """The client's remarks on the request itself."""
-        return _object(self.params.get("_meta"))
+        """The client's metadata of the request."""
+        return _mapping_or_empty(self.params.get("_meta"))
 
     @property
     def version(self) -> object:
-        """The version that a modern request names."""
+        """The version of the protocol, in a modern request."""
         return self.meta.get(VERSION_KEY)
 
     @property
     def client_name(self) -> str:
-        """The name by which the client calls itself; empty where it does not."""
+        """The client's own name, or an empty text."""
         info = self.params.get("clientInfo") or self.meta.get(CLIENT_KEY)
-        name = _object(info).get("name")
+        name = _mapping_or_empty(info).get("name")
         return name if isinstance(name, str) else ""
 
     @property
     def progress_token(self) -> str | int | None:
-        """The token for notifications of progress, if the client wants some."""
+        """The token for progress notifications, if the client wants them."""
         token = self.meta.get("progressToken")
         is_token = isinstance(token, str | int) and not isinstance(token, bool)
         return token if is_token else None
 
 
-def decode(body: bytes | bytearray) -> object:
-    """Decode a message. Raises `ProtocolError` where it is not JSON."""
+def decode_message(body: bytes | bytearray) -> object:
+    """Decode a message. Raises `ProtocolError` if it is not JSON."""
     try:
         return msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -119,7 +122,7 @@ def decode(body: bytes | bytearray) -> object:
 
 
 def check_version(request: McpRequest) -> None:
-    """Check what a modern request must say about itself. Raises `ProtocolError`."""
+    """Check the metadata that a modern request must have. Raises `ProtocolError`."""
     if request.era is Era.LEGACY:
         return
     if CAPABILITIES_KEY not in request.meta:
@@ -127,11 +130,11 @@ def check_version(request: McpRequest) -> None:
     if not isinstance(request.version, str):
         raise ProtocolError(INVALID_PARAMS, f"{VERSION_KEY} must be text")
     if request.version not in MODERN_VERSIONS:
-        raise unsupported(request.version)
+        raise unsupported_version(request.version)
 
 
-def unsupported(version: str) -> ProtocolError:
-    """The error for a version that is not spoken here."""
+def unsupported_version(version: str) -> ProtocolError:
+    """Return the error for an unsupported version."""
     data = {
         "supported": list(SUPPORTED_VERSIONS),
         "requested": version[:METHOD_CHARS_SHOWN],
@@ -140,12 +143,12 @@ def unsupported(version: str) -> ProtocolError:
 
 
 def result_message(request: McpRequest, result: Json) -> Json:
-    """The response to a request."""
+    """Return the response to a request."""
     return {"jsonrpc": "2.0", "id": request.id, "result": result}
 
 
 def error_message(error: ProtocolError, id: str | int | None) -> Json:
-    """The response to a request that failed, or to a message that was none."""
+    """Return the error response to a request, or to an invalid message."""
     problem: Json = {"code": error.code, "message": neutralize(error.message)}
     if error.data is not None:
         problem["data"] = error.data
@@ -153,16 +156,10 @@ def error_message(error: ProtocolError, id: str | int | None) -> Json:
 
 
 def readable_id(message: object) -> str | int | None:
-    """The id of a message that may be faulty."""
+    """Return the id of a message that may be invalid, or None."""
     id = message.get("id") if isinstance(message, dict) else None
     return id if isinstance(id, str | int) and not isinstance(id, bool) else None
 
 
-def _era(params: Mapping[str, Any]) -> Era:
-    """A modern request names its version; no legacy one does."""
-    is_modern = VERSION_KEY in _object(params.get("_meta"))
-    return Era.MODERN if is_modern else Era.LEGACY
-
-
-def _object(value: object) -> Mapping[str, Any]:
+def _mapping_or_empty(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}

@@ -49,10 +49,10 @@ class DaemonLost(Exception):
     """No daemon answers; the message says why."""
 
 
-class Answer:
+class PumpAnswer:
     """One answer of the daemon, received while its messages are read."""
 
-    def __init__(self, connection: Connection, response: HttpResponse) -> None:
+    def __init__(self, connection: DaemonConnection, response: HttpResponse) -> None:
         self._connection = connection
         self._response = response
         self.headers = response.headers
@@ -92,31 +92,31 @@ class Answer:
 
 
 class Endpoint:
-    """The way to a daemon; `str` shows it to people."""
+    """The address of a daemon; `str` shows it to people."""
 
     reset_is_unread = False
     """Whether a reset proves that the daemon had not read the message."""
     fields = ""
-    """The fields that a head needs there."""
+    """Header fields that the daemon needs."""
 
     def open(self) -> socket.socket:
         """Return a new connection.
 
-        Raises `OSError`, and `DaemonLost` where it helps nobody to wait.
+        Raises `OSError`, and `DaemonLost` if waiting is useless.
         """
         raise NotImplementedError
 
-    def lost(self, error: OSError) -> str:
+    def describe_loss(self, error: OSError) -> str:
         """Say that no daemon answers."""
         raise NotImplementedError
 
-    def refused(self) -> str:
+    def describe_refusal(self) -> str:
         """Say that the daemon does not take this caller."""
         return f"the daemon on {self} refuses this caller"
 
 
 class SocketEndpoint(Endpoint):
-    """The way to a daemon's Unix socket."""
+    """The address of a daemon's Unix socket."""
 
     reset_is_unread = True  # the kernel does it then, and nobody else is on the way
     fields = "Host: localhost\r\n"
@@ -142,19 +142,19 @@ class SocketEndpoint(Endpoint):
             )
         return connection
 
-    def lost(self, error: OSError) -> str:
+    def describe_loss(self, error: OSError) -> str:
         return (
             f"no daemon answers on {self._path} ({error.strerror or error}). "
             "Start it with `mnem start`"
         )
 
 
-class Connection:
+class DaemonConnection:
     """A connection to the daemon."""
 
-    def __init__(self, way: Endpoint) -> None:
-        self.socket = way.open()
-        self._reset_is_unread = way.reset_is_unread
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.socket = endpoint.open()
+        self._reset_is_unread = endpoint.reset_is_unread
 
     @property
     def is_open(self) -> bool:
@@ -164,7 +164,7 @@ class Connection:
         pending = getattr(self.socket, "pending", None)  # of TLS: what is read already
         return not ready.poll(0) and not (pending and pending())
 
-    def post(self, request: bytes) -> Answer:
+    def post(self, request: bytes) -> PumpAnswer:
         """Send a message and receive the head of its answer. Raises `Unread` and `DaemonLost`."""
         try:
             response = send_request(
@@ -172,10 +172,10 @@ class Connection:
             )
         except NoAnswer as error:
             raise DaemonLost(HUNG_UP) from error
-        return Answer(self, response)
+        return PumpAnswer(self, response)
 
-    def cut(self) -> None:
-        """Wake whoever reads; the daemon sees that nobody waits any more."""
+    def shut_down(self) -> None:
+        """Wake the reading thread; the daemon sees that nobody waits any more."""
         with suppress(OSError):  # that of TLS takes apart what the reader reads with
             socket.socket.shutdown(self.socket, socket.SHUT_RDWR)
 
@@ -184,12 +184,12 @@ class Connection:
         self.socket.close()
 
 
-class Daemon:
+class PumpedDaemon:
     """The daemon; safe to use from several threads."""
 
-    def __init__(self, way: Endpoint) -> None:
-        self._way = way
-        self._idle: list[Connection] = []
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+        self._idle: list[DaemonConnection] = []
         self._was_met = False
 
     def post(
@@ -197,17 +197,17 @@ class Daemon:
         headers: dict[str, str],
         body: bytes,
         *,
-        began: Callable[[Connection], None],
-    ) -> tuple[Connection, Answer]:
+        began: Callable[[DaemonConnection], None],
+    ) -> tuple[DaemonConnection, PumpAnswer]:
         """Post a message to `/mcp`; `began` is told by which connection. Raises `DaemonLost`."""
         fields = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         head = (
-            f"POST /mcp HTTP/1.1\r\n{self._way.fields}Content-Type: application/json\r\n"
+            f"POST /mcp HTTP/1.1\r\n{self._endpoint.fields}Content-Type: application/json\r\n"
             "Accept: application/json, text/event-stream\r\n"
             f"{fields}Content-Length: {len(body)}\r\n\r\n"
         ).encode("latin-1")
         for _ in range(ATTEMPTS):
-            connection = self._connection()
+            connection = self._connect()
             began(connection)
             try:
                 answer = connection.post(head + body)
@@ -219,38 +219,36 @@ class Daemon:
                 raise DaemonLost(str(error)) from error
             if answer.is_unauthorized:
                 connection.close()
-                raise DaemonLost(self._way.refused())
+                raise DaemonLost(self._endpoint.describe_refusal())
             self._was_met = True
             return connection, answer
-        raise DaemonLost(f"the daemon on {self._way} hangs up on every message")
+        raise DaemonLost(f"the daemon on {self._endpoint} hangs up on every message")
 
-    def give_back(self, connection: Connection) -> None:
+    def give_back(self, connection: DaemonConnection) -> None:
         """Keep a connection for the next message, or close it."""
         if len(self._idle) < IDLE_MAX:
             self._idle.append(connection)
         else:
             connection.close()
 
-    def _connection(self) -> Connection:
+    def _connect(self) -> DaemonConnection:
+        """Return an idle or a new connection; a daemon met before has time to restart."""
         while True:  # ends with the last idle one
             try:
                 connection = self._idle.pop()
             except IndexError:
-                return self._connected()
+                break
             if connection.is_open:
                 return connection
             connection.close()
-
-    def _connected(self) -> Connection:
-        """A new connection; a daemon that was there before is given time to start again."""
         deadline = time.monotonic() + RESTART_S * self._was_met
         while True:  # ends at the deadline
             try:
-                return Connection(self._way)
+                return DaemonConnection(self._endpoint)
             except OSError as error:
                 if time.monotonic() >= deadline:
                     self._was_met = False
-                    raise DaemonLost(self._way.lost(error)) from error
+                    raise DaemonLost(self._endpoint.describe_loss(error)) from error
             time.sleep(RETRY_S)
 
 
@@ -271,76 +269,72 @@ TOO_LONG = (
 )
 
 
-class Call:
+class PumpedCall:
     """A message that is being answered."""
 
     def __init__(self, line: bytes) -> None:
         self.line = line
         self.is_cancelled = False
-        self._connection: Connection | None = None
+        self._connection: DaemonConnection | None = None
         self._changing = threading.Lock()
 
-    def hold(self, connection: Connection | None) -> None:
-        """Take the connection that its answer comes by; None once it is another's."""
+    def hold(self, connection: DaemonConnection | None) -> None:
+        """Hold the connection of the answer; None once the connection is given back."""
         with self._changing:
             self._connection = connection
 
     def cancel(self) -> None:
-        """Answer no more, and let the daemon know."""
+        """Drop the answer, and let the daemon know."""
         self.is_cancelled = True
         with self._changing:
             if self._connection:
-                self._connection.cut()
+                self._connection.shut_down()
 
 
 class Pump:
-    """Lines in, lines out."""
+    """Carries the lines of one client to the daemon and the answers back."""
 
-    def __init__(self, daemon: Daemon, origin: dict[str, str]) -> None:
+    def __init__(self, daemon: PumpedDaemon, origin: dict[str, str]) -> None:
         self._daemon = daemon
         self._origin = origin
         self._client = ""
         self._wants_roots = False
         self._output = threading.Lock()
         self._places = threading.Semaphore(IN_FLIGHT_MAX)
-        self._calls: dict[Call, threading.Thread] = {}
+        self._calls: dict[PumpedCall, threading.Thread] = {}
 
     def run(self) -> None:
         """Carry lines until standard input ends or the parent process is gone."""
         for line in lines(0, parent=os.getppid()):
             if line is None:
-                self._write(TOO_LONG)
+                self._write_line(TOO_LONG)
             elif line.strip():
-                self._take(line)
+                self._take_line(line)
         deadline = time.monotonic() + DRAIN_S
         for thread in list(self._calls.values()):
             thread.join(max(0.0, deadline - time.monotonic()))
 
-    def _take(self, line: bytes) -> None:
+    def _take_line(self, line: bytes) -> None:
         if ROOTS_ID in line and b'"method"' not in line:
             self._origin["directory"] = first_root(line) or self._origin["directory"]
             return
         if b'"notifications/cancelled"' in line:
-            self._cancel(line)
+            id = _member_of(line, "params", "requestId")
+            for call in list(self._calls):
+                if id is not None and _member_of(call.line, "id") == id:
+                    call.cancel()
             return
         if self._wants_roots and any(word in line for word in TELLS_ROOTS):
-            self._write(ASK_ROOTS)
+            self._write_line(ASK_ROOTS)
         self._places.acquire()
-        call = Call(line)
-        thread = threading.Thread(target=self._carry, args=(call,), daemon=True)
+        call = PumpedCall(line)
+        thread = threading.Thread(target=self._carry_call, args=(call,), daemon=True)
         self._calls[call] = thread
         thread.start()
 
-    def _cancel(self, line: bytes) -> None:
-        """Stop the call that a notification names; its answer is no longer wanted."""
-        id = _member(line, "params", "requestId")
-        for call in list(self._calls):
-            if id is not None and _member(call.line, "id") == id:
-                call.cancel()
-
-    def _carry(self, call: Call) -> None:
+    def _carry_call(self, call: PumpedCall) -> None:
         try:
-            self._relay(call)
+            self._relay_message(call)
         except (DaemonLost, OSError, ValueError) as error:
             if not call.is_cancelled:
                 self._answer_alone(call.line, str(error))
@@ -348,22 +342,19 @@ class Pump:
             del self._calls[call]
             self._places.release()
 
-    def _relay(self, call: Call) -> None:
+    def _relay_message(self, call: PumpedCall) -> None:
         """Hand a message to the daemon, and pass its answer on. Raises `DaemonLost`."""
         connection, answer = self._daemon.post(
             self._headers(), call.line, began=call.hold
         )
         try:
-            self._note(answer.headers)
+            self._note_headers(answer.headers)
             for message in answer.messages():
                 if not call.is_cancelled:
-                    self._write(message)
+                    self._write_line(message)
         except BaseException:
             connection.close()
             raise
-        self._finish(connection, answer, call)
-
-    def _finish(self, connection: Connection, answer: Answer, call: Call) -> None:
         call.hold(None)
         if answer.is_last or call.is_cancelled:
             connection.close()
@@ -376,26 +367,26 @@ class Pump:
             "Mnemosyne-Client": self._client,
         }
 
-    def _note(self, headers: dict[str, str]) -> None:
-        """Keep what the handshake told, for the messages after it."""
+    def _note_headers(self, headers: dict[str, str]) -> None:
+        """Save the facts of the handshake for later messages."""
         self._client = headers.get("mnemosyne-client", self._client)
         if headers.get("mnemosyne-wants") == "roots":
             self._wants_roots = True
 
     def _answer_alone(self, line: bytes, reason: str) -> None:
-        """Answer without the daemon: lists as ever, and what needs it with what to do."""
+        """Answer without the daemon: lists as ever, other requests with the next step."""
         try:
             # Loaded here: it takes longer to load than all else, and only this needs it.
             from mnemosyned.agents.mcp.server import answer_alone  # noqa: PLC0415
 
             message, headers = answer_alone(line, self._headers(), reason)
         except Exception as error:  # noqa: BLE001 a client waits for an answer, whatever it is
-            self._write(failure(line, f"{reason}; {error!r}"))
+            self._write_line(failure(line, f"{reason}; {error!r}"))
             return
-        self._note(headers)
-        self._write(message)
+        self._note_headers(headers)
+        self._write_line(message)
 
-    def _write(self, message: bytes) -> None:
+    def _write_line(self, message: bytes) -> None:
         if not message:
             return
         data = memoryview(message.rstrip(b"\r\n") + b"\n")
@@ -439,7 +430,7 @@ def lines(
 
 
 def origin_here() -> dict[str, str]:
-    """Return the facts that this process knows of the client that started it."""
+    """Return this process's facts about the client that started it."""
     try:
         directory = os.getcwd()  # noqa: PTH109 `pathlib` takes 10 ms to load
     except OSError:
@@ -455,11 +446,11 @@ def origin_here() -> dict[str, str]:
 
 
 def query_string(words: dict[str, str]) -> str:
-    """Words as a query string; `urllib` takes too long to load."""
-    return "&".join(f"{name}={_quoted(value)}" for name, value in words.items())
+    """Return a query string; `urllib` takes too long to load."""
+    return "&".join(f"{name}={_percent_encode(value)}" for name, value in words.items())
 
 
-def _quoted(value: str) -> str:
+def _percent_encode(value: str) -> str:
     plain = b"-./_~"
     return "".join(
         chr(byte)
@@ -470,8 +461,8 @@ def _quoted(value: str) -> str:
 
 
 def first_root(line: bytes) -> str:
-    """The first directory in a client's answer to `roots/list`; empty where there is none."""
-    roots = _member(line, "result", "roots")
+    """Return the first directory in a client's answer to `roots/list`, or an empty text."""
+    roots = _member_of(line, "result", "roots")
     uris = [root.get("uri") for root in roots] if isinstance(roots, list) else []
     for uri in uris:
         if isinstance(uri, str) and uri.startswith("file://"):
@@ -483,19 +474,19 @@ def first_root(line: bytes) -> str:
 
 
 def failure(line: bytes, reason: str) -> bytes:
-    """An error of the protocol; nothing for a notification."""
+    """Return an error of the protocol; empty for a notification."""
     # Loaded here: most messages are passed on unread.
     import json  # noqa: PLC0415
 
-    id = _member(line, "id")
+    id = _member_of(line, "id")
     if not isinstance(id, str | int):
         return b""
     error = {"code": -32603, "message": reason}
     return json.dumps({"jsonrpc": "2.0", "id": id, "error": error}).encode()
 
 
-def _member(line: bytes, *names: str) -> object:
-    """A value inside a message; None where it has none."""
+def _member_of(line: bytes, *names: str) -> object:
+    """Return a value inside a message, or None."""
     # Loaded here: most messages are passed on unread.
     import json  # noqa: PLC0415
 
@@ -508,24 +499,22 @@ def _member(line: bytes, *names: str) -> object:
     return value
 
 
-def _way(socket: str | None, remote: RemoteDaemon | None) -> Endpoint:
-    if remote is None and (socket or not os.environ.get(URL_VARIABLE)):
-        return SocketEndpoint(socket_path(socket))
-    # Loaded here: a daemon on this machine needs nothing of it.
-    from mnemosyned.agents.mcp.pump_remote import (  # noqa: PLC0415
-        remote_endpoint as remote_way,
-    )
-
-    return remote_way(remote)
-
-
 def run(socket: str | None = None, remote: RemoteDaemon | None = None) -> None:
     """Serve one client, then end the process.
 
     The daemon is the one given, or the one that the environment names.
     """
     try:
-        Pump(Daemon(_way(socket, remote)), origin_here()).run()
+        if remote is None and (socket or not os.environ.get(URL_VARIABLE)):
+            endpoint: Endpoint = SocketEndpoint(socket_path(socket))
+        else:
+            # Loaded here: a daemon on this machine needs nothing of it.
+            from mnemosyned.agents.mcp.pump_remote import (  # noqa: PLC0415
+                remote_endpoint,
+            )
+
+            endpoint = remote_endpoint(remote)
+        Pump(PumpedDaemon(endpoint), origin_here()).run()
     except KeyboardInterrupt:
         os._exit(130)
     os._exit(0)  # a call that still runs is nobody's

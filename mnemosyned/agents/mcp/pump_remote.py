@@ -20,13 +20,13 @@ CONNECT_S = 10.0
 
 
 class RemoteEndpoint(Endpoint):
-    """The way to a daemon behind a URL, over TLS unless it is on this machine.
+    """The address of a daemon behind a URL, over TLS unless it is on this machine.
 
-    A reset may come from whoever is on the way, when the daemon had read the message.
+    A reset may come from a machine in between, after the daemon had read the message.
     """
 
     def __init__(self, remote: RemoteDaemon) -> None:
-        """Read the authorities. Raises `ValueError` where the file of one cannot be used."""
+        """Read the CA file. Raises `ValueError` if it cannot be used."""
         self._remote = remote
         self._context: ssl.SSLContext | None = None
         self.fields = remote.headers.decode()
@@ -46,11 +46,11 @@ class RemoteEndpoint(Endpoint):
                 (self._remote.host, self._remote.port), CONNECT_S
             )
         else:
-            connection = self._opened(self._context)
+            connection = self._connect_tls(self._context)
         connection.settimeout(None)
         return connection
 
-    def _opened(self, context: ssl.SSLContext) -> socket.socket:
+    def _connect_tls(self, context: ssl.SSLContext) -> socket.socket:
         from mnemosyned.client.tls import connect  # noqa: PLC0415 as above
 
         try:
@@ -60,20 +60,20 @@ class RemoteEndpoint(Endpoint):
                 raise DaemonLost(fault.words) from fault
             raise
 
-    def lost(self, error: OSError) -> str:
+    def describe_loss(self, error: OSError) -> str:
         if isinstance(error, RemoteFault):
             return error.words
         reason = error.strerror or error
         return f"no daemon answers on {self} ({reason}); check that it runs"
 
-    def refused(self) -> str:
+    def describe_refusal(self) -> str:
         return self._remote.refusal(
             "it is wrong, has expired or was revoked; ask who runs the daemon for another"
         )
 
 
-class NoWay(Endpoint):
-    """An address that cannot be used: every message is answered with what is wrong with it."""
+class UnusableEndpoint(Endpoint):
+    """An invalid address: every message is answered with the fault."""
 
     def __init__(self, reason: str) -> None:
         self._reason = reason
@@ -84,13 +84,13 @@ class NoWay(Endpoint):
     def open(self) -> socket.socket:
         raise DaemonLost(self._reason)
 
-    def lost(self, _: OSError) -> str:
+    def describe_loss(self, _: OSError) -> str:
         return self._reason
 
 
 def remote_endpoint(remote: RemoteDaemon | None) -> Endpoint:
-    """The way to the daemon given or named by the environment, whatever is wrong with it."""
+    """Return the endpoint of the daemon given or named by the environment, valid or not."""
     try:
         return RemoteEndpoint(remote or remote_daemon(url_from_environment() or ""))
     except ValueError as error:
-        return NoWay(str(error))
+        return UnusableEndpoint(str(error))

@@ -49,7 +49,7 @@ from mnemosyned.agents.mcp.protocol import (
     McpRequest,
     ProtocolError,
     check_version,
-    decode,
+    decode_message,
     error_message,
     readable_id,
     result_message,
@@ -285,7 +285,7 @@ def mcp_route(
 
         message: object = None
         try:
-            message = decode(http.body)
+            message = decode_message(http.body)
             request = McpRequest.of(message) if isinstance(message, dict) else None
             if request is not None:
                 _check_headers(request, http.headers)
