@@ -12,7 +12,7 @@ from e2e.programs import Process
 from e2e.pumps import pumping
 from e2e.scripted_daemon import answer, read_request, reset_unread, saying, scripted
 
-from mnemosyned.agents.mcp import pump as pump_http
+from mnemosyned.agents.mcp import pump
 
 pytestmark = [pytest.mark.e2e, pytest.mark.thorough]
 
@@ -76,12 +76,12 @@ def test_a_daemon_that_restarts_is_not_noticed(tmp_path: Path) -> None:
 def test_a_daemon_that_does_not_come_back_is_waited_for_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(pump_http, "RESTART_S", 0.2)
+    monkeypatch.setattr(pump, "RESTART_S", 0.2)
     with (
         short_room() as room,
-        patch.object(pump_http, "time", wraps=time) as spied,
+        patch.object(pump, "time", wraps=time) as spied,
     ):
-        door = pump_http.Daemon(pump_http.SocketEndpoint(str(room / "d.sock")))
+        door = pump.PumpedDaemon(pump.SocketEndpoint(str(room / "d.sock")))
 
         def post() -> None:
             connection, _ = door.post({}, b"{}", began=lambda _: None)
@@ -91,7 +91,7 @@ def test_a_daemon_that_does_not_come_back_is_waited_for_once(
             post()
         waits = []
         for _ in range(2):
-            with pytest.raises(pump_http.DaemonLost, match="mnem start"):
+            with pytest.raises(pump.DaemonLost, match="mnem start"):
                 post()
             waits.append(spied.sleep.call_count)
 
