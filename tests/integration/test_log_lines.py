@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from mnemosyned.cli.maintenance.service import readable
+from mnemosyned.cli.maintenance.service import readable_line
 
 READY = (
     '{"event": "cycle_finished", "level": "info", "trigger": "explicit", "promoted": 2,'
@@ -25,7 +25,7 @@ def in_berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_an_entry_has_its_local_time_its_event_and_its_values() -> None:
-    assert readable(READY) == (
+    assert readable_line(READY) == (
         "2026-11-23 02:18:35 cycle finished  trigger=explicit  promoted=2"
     )
 
@@ -33,15 +33,15 @@ def test_an_entry_has_its_local_time_its_event_and_its_values() -> None:
 def test_a_warning_is_called_one() -> None:
     line = '{"event": "slow", "level": "warning", "timestamp": "2026-07-01T10:00:00Z"}'
 
-    assert readable(line) == "2026-07-01 12:00:00 warning: slow"
+    assert readable_line(line) == "2026-07-01 12:00:00 warning: slow"
 
 
 @pytest.mark.parametrize(
     "line", ["", "Traceback (most recent call last):", "[1]", "{}"]
 )
 def test_another_line_stays_as_it_is(line: str) -> None:
-    assert readable(line) == line
+    assert readable_line(line) == line
 
 
 def test_a_damaged_time_is_shown_as_it_is() -> None:
-    assert readable('{"event": "ready", "timestamp": "now"}') == "now ready"
+    assert readable_line('{"event": "ready", "timestamp": "now"}') == "now ready"

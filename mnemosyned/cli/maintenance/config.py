@@ -48,8 +48,8 @@ DEFAULT = "default"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
-    """A setting as it is in force."""
+class SettingInForce:
+    """A setting with its present value and origin."""
 
     key: str
     value: object
@@ -60,8 +60,8 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
-    """From where settings are read: as the running daemon does, or as the next one would."""
+class SettingSources:
+    """The file, environment and options of the running daemon, or of the next one."""
 
     file: Path | None
     environment: Mapping[str, str]
@@ -71,20 +71,26 @@ class Surroundings:
 
 
 def usual_file() -> Path:
-    """The configuration file, which may not exist yet."""
+    """Return the configuration file, which may not exist yet."""
     return config_file() or config_dir() / "mnemosyned.yaml"
 
 
-def surroundings() -> Surroundings:
-    """The surroundings of the running daemon, if one runs."""
-    present = Surroundings(file=config_file(), environment=os.environ, options={})
-    process = _process(present)
+def present_sources() -> SettingSources:
+    """Return the sources of settings of the running daemon, or else of this shell."""
+    present = SettingSources(file=config_file(), environment=os.environ, options={})
+    try:
+        config = load_with_origins(present.file, environ=os.environ)[0]
+    except MnemosynedError:
+        config = Config()
+    process = None
+    with suppress(MnemosynedError, OSError):
+        process = configured_daemon(config)
     if process is None:
         return present
     options = daemon_options(process.pid)
     environment = daemon_environment(process.pid)
     named = options.pop("--config", None) or environment.get(CONFIG_VARIABLE)
-    return Surroundings(
+    return SettingSources(
         file=Path(named) if named else present.file,
         environment=environment,
         options={name.removeprefix("--"): value for name, value in options.items()},
@@ -92,25 +98,31 @@ def surroundings() -> Surroundings:
     )
 
 
-def settings_in_force(around: Surroundings) -> list[Setting]:
-    """Every setting with its value and origin. Raises `ConfigInvalid`."""
+def settings_in_force(sources: SettingSources) -> list[SettingInForce]:
+    """Return every setting with its value and origin. Raises `ConfigInvalid`."""
     config, origins = load_with_origins(
-        around.file, environ=around.environment, overrides=around.options
+        sources.file, environ=sources.environment, overrides=sources.options
     )
-    pid = around.process.pid if around.process else 0
-    return [
-        Setting(
+    settings = []
+    for key in KEYS:
+        origin = origins.get(key, DEFAULT)
+        place, _, line = origin.rpartition(", line ")
+        origin = f"{place}:{line}" if place else origin
+        if origin == "argument":
+            pid = sources.process.pid if sources.process else 0
+            origin = f"command line of process {pid}"
+        setting = SettingInForce(
             key=key,
-            value=shown_value(key, value_of(config, key)),
-            origin=_origin(origins.get(key, DEFAULT), pid),
+            value=masked_value(key, value_of(config, key)),
+            origin=origin,
             restart=needs_restart(key),
         )
-        for key in KEYS
-    ]
+        settings.append(setting)
+    return settings
 
 
-def shown_value(key: str, value: object) -> object:
-    """The value of a setting without the password of a URL."""
+def masked_value(key: str, value: object) -> object:
+    """Return the value of a setting without the password of a URL."""
     if key == "database" and isinstance(value, str) and is_server(value):
         return without_password(value)
     return value
@@ -118,7 +130,7 @@ def shown_value(key: str, value: object) -> object:
 
 def ask_for_reload() -> DaemonProcess | None:
     """Have the running daemon read its settings again; None if none runs."""
-    process = surroundings().process
+    process = present_sources().process
     if process is None or process.socket is None or not process.pid:
         return None
     with suppress(ProcessLookupError):
@@ -127,30 +139,12 @@ def ask_for_reload() -> DaemonProcess | None:
     return None
 
 
-def _process(present: Surroundings) -> DaemonProcess | None:
-    try:
-        config = load_with_origins(present.file, environ=present.environment)[0]
-    except MnemosynedError:
-        config = Config()
-    with suppress(MnemosynedError, OSError):
-        return configured_daemon(config)
-    return None
-
-
-def _origin(origin: str, pid: int) -> str:
-    if origin == "argument":
-        return f"command line of process {pid}"
-    place, _, line = origin.rpartition(", line ")
-    return f"{place}:{line}" if place else origin
-
-
 EDITORS = ("editor", "nano", "vi")
 RESTART_MARK = "restart"
 VALUE_CHARS = 40
 
 
 def _complete_key(_: click.Context, __: click.Parameter, typed: str) -> list[str]:
-    """The settings that begin as what was typed."""
     return [key for key in KEYS if key.startswith(typed)]
 
 
@@ -168,13 +162,23 @@ def config(context: click.Context, *, changed: bool, as_json: bool) -> None:
     """
     if context.invoked_subcommand is not None:
         return
-    settings = settings_in_force(surroundings())
+    settings = settings_in_force(present_sources())
     if changed:
         settings = [each for each in settings if each.origin != DEFAULT]
     if as_json:
         say_json([asdict(each) for each in settings])
     elif settings:
-        say(table(("setting", "value", "from", ""), map(_row, settings)))
+        folder = f"{usual_file().parent}/"
+        rows = [
+            (
+                each.key,
+                cut(_yaml_text(each.value), VALUE_CHARS),
+                each.origin.removeprefix(folder),
+                RESTART_MARK if each.restart else "",
+            )
+            for each in settings
+        ]
+        say(table(("setting", "value", "from", ""), rows))
     else:
         say("every setting is at its default", err=True)
 
@@ -191,13 +195,12 @@ def show_path() -> None:
 def get(key: str, *, as_json: bool) -> None:
     """Print the value of a setting."""
     _check_key(key)
-    setting = next(
-        each for each in settings_in_force(surroundings()) if each.key == key
-    )
+    settings = settings_in_force(present_sources())
+    setting = next(each for each in settings if each.key == key)
     if as_json:
         say_json(asdict(setting))
     else:
-        say(_shown(setting.value))
+        say(_yaml_text(setting.value))
 
 
 @config.command("set", context_settings={"ignore_unknown_options": True})
@@ -226,16 +229,16 @@ def set_values(words: tuple[str, ...], *, no_reload: bool) -> None:
         )
         for key, _, value in pairs
     }
-    file = _change(changes)
+    file = _write_changes(changes)
     for key, value in changes.items():
-        say(f"{key} is {_shown(shown_value(key, value))} in {file}")
-        if value != shown_value(key, value):
+        say(f"{key} is {_yaml_text(masked_value(key, value))} in {file}")
+        if value != masked_value(key, value):
             advice = (
                 "the password is in this file: better keep it in ~/.pgpass, and set"
             )
             bare = shlex.quote(without_password(str(value), shown=""))
             say(f"{advice} database {bare}", err=True)
-    _put_in_force(list(changes), reload=not no_reload)
+    _apply_changes(list(changes), reload=not no_reload)
 
 
 @config.command()
@@ -243,13 +246,15 @@ def set_values(words: tuple[str, ...], *, no_reload: bool) -> None:
 @click.option("--no-reload", is_flag=True, help="Do not tell the running daemon.")
 def unset(keys: tuple[str, ...], *, no_reload: bool) -> None:
     """Take settings out of the file, so that they have their defaults."""
-    file = _change(dict.fromkeys(keys, msgspec.UNSET))
+    file = _write_changes(dict.fromkeys(keys, msgspec.UNSET))
     for key in keys:
-        say(f"{key} is {_shown(value_of(Config(), key))}, its default; not in {file}")
-    _put_in_force(list(keys), reload=not no_reload)
+        say(
+            f"{key} is {_yaml_text(value_of(Config(), key))}, its default; not in {file}"
+        )
+    _apply_changes(list(keys), reload=not no_reload)
 
 
-def _change(changes: Mapping[str, Value]) -> Path:
+def _write_changes(changes: Mapping[str, Value]) -> Path:
     """Write changes that are valid together; return the file."""
     for key in changes:
         _check_key(key)
@@ -279,19 +284,21 @@ def edit(*, no_reload: bool) -> None:
     file = usual_file()
     template = shipped("config") / "mnemosyned.yaml"
     before = (file if file.exists() else template).read_text("utf-8")
-    former = _lenient(file)
-    text = _edited(before, file)
+    former = None
+    with suppress(ConfigInvalid):
+        former = load_config(file if file.exists() else None, environ={})
+    text = _edit_until_valid(before, file)
     if text == before:
         say("nothing was changed", err=True)
         return
     replace_settings(file, text)
     keys = changed_keys(former, load_config(file, environ={})) if former else []
     say(f"saved {file}: {', '.join(keys) or 'no setting'} changed")
-    _put_in_force(keys, reload=not no_reload)
+    _apply_changes(keys, reload=not no_reload)
 
 
-def _edited(before: str, file: Path) -> str:
-    """The text as the user saved it, once it is valid. Raises `ConfigInvalid`."""
+def _edit_until_valid(before: str, file: Path) -> str:
+    """Return the text that the user saved, once it is valid. Raises `ConfigInvalid`."""
     with tempfile.TemporaryDirectory(prefix="mnem-") as folder:
         draft = Path(folder, file.name)
         draft.write_text(before, encoding="utf-8")
@@ -337,11 +344,11 @@ def _check_whole(settings: Config) -> None:
     check_settings(settings)
 
 
-def _put_in_force(keys: list[str], *, reload: bool) -> None:
-    """Tell the daemon, and the user what the environment overrides and what needs a restart."""
+def _apply_changes(keys: list[str], *, reload: bool) -> None:
+    """Have the daemon reload; print the keys that are overridden or need a restart."""
     for key in keys:
         name = variable(key)
-        if name in surroundings().environment:
+        if name in present_sources().environment:
             say(f"but {name} overrides it in the environment", err=True)
     pending = [key for key in keys if needs_restart(key)]
     process = ask_for_reload() if reload else None
@@ -351,27 +358,13 @@ def _put_in_force(keys: list[str], *, reload: bool) -> None:
         say(f"in force after a restart: {', '.join(pending)} (mnem restart)", err=True)
 
 
-def _lenient(file: Path) -> Config | None:
-    """The settings of the file; None where it has a mistake."""
-    try:
-        return load_config(file if file.exists() else None, environ={})
-    except ConfigInvalid:
-        return None
-
-
 def _check_key(key: str) -> None:
     if key not in KEYS:
         value_from_text(key, "", where="command line")  # which suggests a name
 
 
-def _row(setting: Setting) -> tuple[str, str, str, str]:
-    mark = RESTART_MARK if setting.restart else ""
-    origin = setting.origin.removeprefix(f"{usual_file().parent}/")
-    return setting.key, cut(_shown(setting.value), VALUE_CHARS), origin, mark
-
-
-def _shown(value: object) -> str:
-    """A value as YAML has it."""
+def _yaml_text(value: object) -> str:
+    """Return a value as YAML writes it."""
     if isinstance(value, bool):
         return str(value).lower()
     if value is None:

@@ -52,26 +52,26 @@ class DaemonProcess:
 
 
 def log_path() -> Path:
-    """The log of a daemon that no service manager started."""
+    """Return the log of a daemon that was started by `mnem start`."""
     return state_dir() / "mnemosyned.log"
 
 
-def configured() -> Config:
-    """The settings as a daemon would read them now. Raises `ConfigInvalid`."""
+def load_present_config() -> Config:
+    """Read the settings as a daemon would now. Raises `ConfigInvalid`."""
     return load_config(config_file())
 
 
 def running_daemon(database: Path) -> DaemonProcess | None:
-    """The process that has a database open; None if none has."""
+    """Return the process that has a database open; None if there is none."""
     owner = owner_of(database)
     return DaemonProcess(pid=owner.pid, socket=owner.socket) if owner else None
 
 
 def configured_daemon(config: Config) -> DaemonProcess | None:
-    """The daemon of these settings; None if none runs.
+    """Return the daemon of these settings; None if none runs.
 
-    The lock of the configured file names it, whether or not it answers. Otherwise it is whoever
-    listens on the configured socket, with whatever memory: `mnem` asks that one.
+    The lock of the configured file names the process, even if it does not answer. Otherwise it is
+    the process that listens on the configured socket, with any memory, as `mnem` asks that one.
     """
     with suppress(
         ConfigInvalid
@@ -88,7 +88,7 @@ def configured_daemon(config: Config) -> DaemonProcess | None:
 
 
 def database_of(process: DaemonProcess) -> str | None:
-    """The database that a daemon says it has; None if it does not answer."""
+    """Ask a daemon for its database; None if it does not answer."""
     with (
         suppress(DaemonUnreachable),
         Connection(process.socket, timeout_s=ANSWER_S) as client,
@@ -98,7 +98,7 @@ def database_of(process: DaemonProcess) -> str | None:
 
 
 def daemon_options(pid: int) -> dict[str, str]:
-    """The options of a running daemon that another start must repeat, with absolute paths."""
+    """Return the options of a running daemon that a restart repeats, with absolute paths."""
     options: dict[str, str] = {}
     with suppress(OSError):
         folder = Path(f"/proc/{pid}/cwd").readlink()
@@ -112,7 +112,7 @@ def daemon_options(pid: int) -> dict[str, str]:
 
 
 def daemon_environment(pid: int) -> dict[str, str]:
-    """The settings in the environment of a running daemon; empty where they cannot be read."""
+    """Return the settings in a running daemon's environment; empty if they cannot be read."""
     with suppress(OSError):
         entries = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
         pairs = (os.fsdecode(entry).partition("=") for entry in entries)
@@ -124,7 +124,7 @@ def daemon_environment(pid: int) -> dict[str, str]:
 def start_detached(
     arguments: Sequence[str] = (), *, environment: Mapping[str, str] | None = None
 ) -> int:
-    """Start a daemon that outlives this process, and return its id once it answers.
+    """Start a daemon in a session of its own, and return the process id once it is ready.
 
     Raises `DaemonUnreachable` with the end of its log if it ends instead.
     """
@@ -138,9 +138,14 @@ def start_detached(
     log = log_path()
     log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     begins = log.stat().st_size if log.exists() else 0
-    with TemporaryDirectory(prefix="mnem-") as folder, _listening(folder) as inbox:
+    with (
+        TemporaryDirectory(prefix="mnem-") as folder,
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as inbox,
+    ):
+        inbox.bind(str(Path(folder, "notify")))
+        inbox.settimeout(POLL_S)
         process = subprocess.Popen(  # noqa: S603 our own program
-            [program(), "--log-file", str(log), *arguments],
+            [find_program(), "--log-file", str(log), *arguments],
             env={
                 **others,
                 **environment,
@@ -164,7 +169,11 @@ def start_detached(
         output = (
             process.stdout.read().decode(errors="replace") if process.stdout else ""
         )
-    lines = [*_lines_from(log, begins), *output.splitlines()][-LINES_SHOWN:]
+    logged = ""
+    with suppress(OSError), log.open("rb") as file:
+        file.seek(begins)
+        logged = file.read(1 << 16).decode(errors="replace")
+    lines = [*logged.splitlines(), *output.splitlines()][-LINES_SHOWN:]
     raise DaemonUnreachable(
         f"the daemon did not start; it said: {' '.join(lines) or 'nothing'}"
     )
@@ -173,9 +182,9 @@ def start_detached(
 def stop_process(
     process: DaemonProcess, *, wait_s: float, watch: Callable[[], object]
 ) -> bool:
-    """Ask a daemon to stop, and wait for its end; False if it goes on for longer.
+    """Ask a daemon to stop, and wait for its end; return False after `wait_s`.
 
-    `watch` is called again and again meanwhile.
+    `watch` is called repeatedly meanwhile.
     """
     try:
         handle = os.pidfd_open(process.pid)
@@ -199,8 +208,8 @@ def stop_process(
     return False
 
 
-def program() -> str:
-    """The path of `mnemosyned`: that of this installation. Raises `ConfigInvalid`."""
+def find_program() -> str:
+    """Return the path of this installation's `mnemosyned`. Raises `ConfigInvalid`."""
     beside = Path(sys.argv[0]).resolve().with_name(PROGRAM)
     for candidate in (beside, Path(sys.executable).with_name(PROGRAM)):
         if os.access(candidate, os.X_OK):
@@ -211,34 +220,18 @@ def program() -> str:
     return path
 
 
-def _listening(folder: str) -> socket.socket:
-    """A socket on which the daemon says that it is ready."""
-    inbox = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-    inbox.bind(str(Path(folder, "notify")))
-    inbox.settimeout(POLL_S)
-    return inbox
-
-
 def _is_ready(inbox: socket.socket, process: subprocess.Popen[bytes]) -> bool:
-    """Wait until the daemon is ready, and say each thing that it waits for meanwhile."""
-    deadline, told = time.monotonic() + READY_S, ""
+    """Wait until the daemon is ready, and print its status meanwhile."""
+    deadline, printed = time.monotonic() + READY_S, ""
     while time.monotonic() < deadline:
         with suppress(TimeoutError):
             states = inbox.recv(4_096).decode(errors="replace")
             if "READY=1" in states:
                 return True
             status = states.partition("STATUS=")[2].partition("\n")[0]
-            if status and status != told:
-                told = status
+            if status and status != printed:
+                printed = status
                 say(f"not ready yet, {status}", err=True)
         if process.poll() is not None:
             return False
     return False
-
-
-def _lines_from(log: Path, begins: int) -> list[str]:
-    """The lines of a log from this byte on."""
-    with suppress(OSError), log.open("rb") as file:
-        file.seek(begins)
-        return file.read(1 << 16).decode(errors="replace").splitlines()
-    return []

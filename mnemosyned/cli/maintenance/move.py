@@ -210,7 +210,7 @@ def move_command(to: str, source: str | None, owner: str, *, as_json: bool) -> i
     repeated. In the end both are compared record by record, and asked the same questions. The
     daemon must be stopped, unless only the memory of an owner moves that it serves over TCP.
     """
-    config = daemon_process.configured()
+    config = daemon_process.load_present_config()
     origin = location_of(source, field="from") if source else config.location
     target = location_of(to, field="to")
     try:

@@ -29,7 +29,12 @@ from mnemosyned.cli.maintenance.findings import (
     problem,
     warning,
 )
-from mnemosyned.cli.maintenance.service import Unit, lingers, present_unit, unit_file
+from mnemosyned.cli.maintenance.service import (
+    SystemdUnit,
+    is_lingering,
+    present_unit,
+    unit_file,
+)
 from mnemosyned.config import (
     API_KEY_VARIABLE,
     PATHS,
@@ -186,7 +191,7 @@ def check_clock(installation: Installation) -> Iterator[Finding]:
         yield warning("clock", text, "timedatectl")
 
 
-def _unit_findings(unit: Unit) -> Iterator[Finding]:
+def _unit_findings(unit: SystemdUnit) -> Iterator[Finding]:
     if unit.active == "failed":
         text = f"the unit failed ({unit.result}), and systemd does not try again"
         yield problem("unit", text, "mnem logs")
@@ -195,7 +200,7 @@ def _unit_findings(unit: Unit) -> Iterator[Finding]:
     if not unit.enabled:
         text = "the unit is not enabled: it does not start at the next login"
         yield warning("unit", text, "systemctl --user enable mnemosyned")
-    if lingers() is False:
+    if is_lingering() is False:
         text = "without lingering the daemon ends when you log out"
         yield note("unit", text, "loginctl enable-linger")
     if unit.running and unit.enabled:

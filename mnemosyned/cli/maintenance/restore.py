@@ -158,7 +158,7 @@ def restore_db(
     What was forgotten after the backup was made comes back with it, and the command says how many
     memories that are; --forget-again forgets them again, by a list in the folder of backups.
     """
-    config = daemon_process.configured()
+    config = daemon_process.load_present_config()
     target = _target(database) if database else config.database_path
     backup = usable_path(str(file), field="file").absolute()
     process = running_daemon(target)

@@ -176,7 +176,7 @@ _HEADERS = ("owner", "memories", "summaries", "characters", "bytes", "tokens", "
 @contextmanager
 def _owners() -> Iterator[OwnerStore]:
     """Open the owners of the database that is configured. Raises `ConfigInvalid`."""
-    with open_owners(daemon_process.configured().location) as owners:
+    with open_owners(daemon_process.load_present_config().location) as owners:
         yield owners
 
 
@@ -267,7 +267,9 @@ def migrate(url: str | None, serving: str | None, *, as_json: bool) -> None:
     A daemon whose login owns the tables does the same at its start. May be repeated at any time.
     """
     location = (
-        DatabaseLocation(url=url) if url else daemon_process.configured().location
+        DatabaseLocation(url=url)
+        if url
+        else daemon_process.load_present_config().location
     )
     migrated = open_server(location).migrate(serving=serving)
     if as_json:
@@ -321,7 +323,7 @@ def distribute(shards: int, *, as_json: bool) -> None:
 
 def _server() -> DatabaseServer:
     """The server of the database that is configured. Raises `ConfigInvalid`."""
-    return open_server(daemon_process.configured().location)
+    return open_server(daemon_process.load_present_config().location)
 
 
 def _purged_lines(purged: ServerPurge) -> Iterator[str]:

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import click
 import msgspec
@@ -42,7 +41,7 @@ from mnemosyned.verbs.upkeep import Status
 _LEVELS_LEFT_OUT = {"info", "debug"}
 
 
-def readable(line: str) -> str:
+def readable_line(line: str) -> str:
     """Return a line of JSON as time, event and values; another line as it is."""
     try:
         entry = msgspec.json.decode(line)
@@ -50,27 +49,22 @@ def readable(line: str) -> str:
         return line
     if not isinstance(entry, dict) or "event" not in entry:
         return line
-    level = entry.pop("level", "info")
+    level, timestamp = entry.pop("level", "info"), str(entry.pop("timestamp", ""))
+    with suppress(ValueError):
+        moment = in_zone(datetime.fromisoformat(timestamp), None)
+        timestamp = f"{moment:%Y-%m-%d %H:%M:%S}"
     head = [
-        _time(entry.pop("timestamp", "")),
+        timestamp,
         "" if level in _LEVELS_LEFT_OUT else f"{level}:",
         str(entry.pop("event")).replace("_", " "),
     ]
-    values = [f"{name}={_value(value)}" for name, value in entry.items()]
-    return "  ".join([" ".join(filter(None, head)), *values])
-
-
-def _time(timestamp: object) -> str:
-    """Return the local time of an entry, with its date."""
-    try:
-        moment = datetime.fromisoformat(str(timestamp))
-    except ValueError:
-        return str(timestamp)
-    return f"{in_zone(moment, None):%Y-%m-%d %H:%M:%S}"
-
-
-def _value(value: Any) -> str:  # noqa: ANN401 whatever JSON holds
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    parts = [" ".join(filter(None, head))]
+    for name, value in entry.items():
+        is_text = isinstance(value, str)
+        parts.append(
+            f"{name}={value if is_text else msgspec.json.encode(value).decode()}"
+        )
+    return "  ".join(parts)
 
 
 UNIT = "mnemosyned.service"
@@ -81,7 +75,7 @@ _PROPERTIES = ("LoadState", "ActiveState", "UnitFileState", "MainPID", "Result")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unit:
+class SystemdUnit:
     """The user unit as systemd sees it."""
 
     loaded: bool
@@ -98,18 +92,18 @@ class Unit:
 
 
 def unit_file() -> Path:
-    """The place where `make install` puts the user unit."""
+    """Return the place where `make install` puts the user unit."""
     config = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
     return Path(config) / "systemd" / "user" / UNIT
 
 
-def present_unit() -> Unit | None:
-    """The user unit, or None where no systemd of this user answers."""
+def present_unit() -> SystemdUnit | None:
+    """Return the user unit, or None if no systemd of this user answers."""
     shown = systemctl("show", UNIT, *(f"--property={name}" for name in _PROPERTIES))
     if shown is None or shown.returncode != 0:
         return None
     values = dict(line.partition("=")[::2] for line in shown.stdout.splitlines())
-    return Unit(
+    return SystemdUnit(
         loaded=values.get("LoadState") == "loaded",
         active=values.get("ActiveState", ""),
         enabled=values.get("UnitFileState") in ("enabled", "enabled-runtime"),
@@ -121,13 +115,19 @@ def present_unit() -> Unit | None:
 def systemctl(
     *words: str, timeout_s: float = ASK_TIMEOUT_S
 ) -> subprocess.CompletedProcess[str] | None:
-    """Ask the user's systemd; None where there is none, or it does not answer."""
-    program = shutil.which("systemctl")
+    """Ask the user's systemd; None if there is none, or it does not answer."""
+    return _run_tool("systemctl", "--user", "--no-pager", *words, timeout_s=timeout_s)
+
+
+def _run_tool(
+    name: str, *words: str, timeout_s: float
+) -> subprocess.CompletedProcess[str] | None:
+    program = shutil.which(name)
     if program is None:
         return None
     try:
         return subprocess.run(  # noqa: S603 our own words
-            [program, "--user", "--no-pager", *words],
+            [program, *words],
             capture_output=True,
             text=True,
             timeout=timeout_s,
@@ -137,22 +137,11 @@ def systemctl(
         return None
 
 
-def lingers() -> bool | None:
-    """Whether this user's services run without a login; None where nobody knows."""
-    program = shutil.which("loginctl")
-    if program is None:
-        return None
-    try:
-        shown = subprocess.run(  # noqa: S603 our own words
-            [program, "show-user", str(os.geteuid()), "--property=Linger"],
-            capture_output=True,
-            text=True,
-            timeout=ASK_TIMEOUT_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    if shown.returncode != 0:
+def is_lingering() -> bool | None:
+    """Return whether this user's services run without a login; None if it is unknown."""
+    words = ["show-user", str(os.geteuid()), "--property=Linger"]
+    shown = _run_tool("loginctl", *words, timeout_s=ASK_TIMEOUT_S)
+    if shown is None or shown.returncode != 0:
         return None
     return shown.stdout.strip() == "Linger=yes"
 
@@ -170,7 +159,7 @@ def start() -> None:
     With systemd it starts the user unit; without, a process of its own with a log in the state
     directory.
     """
-    start_daemon(daemon_process.configured())
+    start_daemon(daemon_process.load_present_config())
 
 
 @click.command()
@@ -180,7 +169,7 @@ def stop() -> None:
     A mistake in the settings is ignored: the daemon may run with those it read before.
     """
     try:
-        config = daemon_process.configured()
+        config = daemon_process.load_present_config()
     except ConfigInvalid as error:
         say(f"mnem: a mistake in the settings was ignored: {error.message}", err=True)
         config = Config(socket=configured_socket())
@@ -190,7 +179,7 @@ def stop() -> None:
 @click.command()
 def restart() -> None:
     """Stop the daemon and start it again with the same options."""
-    restart_daemon(daemon_process.configured())
+    restart_daemon(daemon_process.load_present_config())
 
 
 @click.command()
@@ -216,12 +205,12 @@ def logs(lines: int, *, follow: bool) -> None:
         raise NotFound(
             f"there is no log: the daemon was not started by `mnem start` ({file})"
         )
-    _show_file(file, lines, follow=follow)
+    _print_log(file, lines, follow=follow)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stopped:
-    """How a daemon ran, so that it can be started again as it was."""
+class StoppedDaemon:
+    """The options and environment of a stopped daemon, for starting it again."""
 
     by_systemd: bool
     arguments: Sequence[str]
@@ -229,7 +218,7 @@ class Stopped:
 
 
 def start_daemon(config: Config) -> None:
-    """Start the daemon by systemd, or detached; says so where it runs already.
+    """Start the daemon by systemd, or detached; print its process if it runs already.
 
     Raises `ConfigInvalid` for a database that cannot be.
     """
@@ -259,7 +248,9 @@ def start_daemon(config: Config) -> None:
         say(f"it does not read {names} of this shell: {remedy}", err=True)
 
 
-def stop_daemon(config: Config, *, database: Path | None = None) -> Stopped | None:
+def stop_daemon(
+    config: Config, *, database: Path | None = None
+) -> StoppedDaemon | None:
     """Stop the daemon and wait for its end; None if none ran."""
     process = running_daemon(database) if database else configured_daemon(config)
     if process is None:
@@ -271,7 +262,7 @@ def stop_daemon(config: Config, *, database: Path | None = None) -> Stopped | No
             "the lock of the database does not say which process has it; mnem doctor says more"
         )
     unit = present_unit()
-    stopped = Stopped(
+    stopped = StoppedDaemon(
         by_systemd=bool(unit and unit.pid == process.pid),
         arguments=[*chain(*daemon_process.daemon_options(process.pid).items())],
         environment=daemon_process.daemon_environment(process.pid),
@@ -280,7 +271,7 @@ def stop_daemon(config: Config, *, database: Path | None = None) -> Stopped | No
         systemctl("stop", "--no-block", UNIT)
     began = time.monotonic()
     wait_s = config.sleep.shutdown_deadline_s + STOP_SLACK_S
-    progress = _Progress(process)
+    progress = StopProgress(process)
     words = f"process {process.pid} goes on with its last consolidation, then ends"
     with on_interrupt(lambda: words):
         ended = daemon_process.stop_process(process, wait_s=wait_s, watch=progress.show)
@@ -304,7 +295,7 @@ def _refuse_program(process: DaemonProcess) -> None:
         )
 
 
-def start_again(stopped: Stopped) -> None:
+def start_again(stopped: StoppedDaemon) -> None:
     """Start a daemon as it ran before it was stopped."""
     if stopped.by_systemd:
         _start_unit()
@@ -313,7 +304,7 @@ def start_again(stopped: Stopped) -> None:
 
 
 def restart_daemon(config: Config) -> None:
-    """Stop the daemon if it runs, and start it as it was started.
+    """Stop the daemon if one runs, and start it with the same options.
 
     Raises `ConfigInvalid`, before it is stopped, for a database that cannot be.
     """
@@ -324,7 +315,7 @@ def restart_daemon(config: Config) -> None:
         start_daemon(config)
 
 
-def _start_detached(former: Stopped | None = None) -> None:
+def _start_detached(former: StoppedDaemon | None = None) -> None:
     pid = daemon_process.start_detached(
         former.arguments if former else (),
         environment=former.environment if former else None,
@@ -346,7 +337,7 @@ def _start_unit() -> int:
     return unit.pid
 
 
-class _Progress:
+class StopProgress:
     """The progress of the last consolidation, on one line of a terminal."""
 
     def __init__(self, process: DaemonProcess) -> None:
@@ -354,7 +345,7 @@ class _Progress:
         self._shown = False
 
     def show(self) -> None:
-        """Show how far it is, where the daemon still says."""
+        """Show the progress, if the daemon still answers."""
         if not (self._socket and sys.stderr.isatty()):
             return
         with suppress(MnemosynedError), Connection(self._socket, timeout_s=1) as client:
@@ -366,12 +357,19 @@ class _Progress:
                 self._shown = True
 
     def end(self) -> None:
-        """Take the line away."""
+        """Remove the line."""
         if self._shown:
             show_progress("")
 
 
-def _show_file(file: Path, lines: int, *, follow: bool) -> None:
+def _print_log(file: Path, lines: int, *, follow: bool) -> None:
+    """Print the last lines of a log; follow it into the file that takes its name."""
+
+    def is_rotated() -> bool:
+        with suppress(OSError):
+            return file.stat().st_ino != os.fstat(opened.fileno()).st_ino
+        return False
+
     with file.open(encoding="utf-8", errors="replace") as opened:
         for line in deque(opened, lines):
             _say_line(line)
@@ -379,21 +377,14 @@ def _show_file(file: Path, lines: int, *, follow: bool) -> None:
             line = opened.readline()
             if line:
                 _say_line(line)
-            elif _was_turned_over(file, opened.fileno()):
-                _show_file(file, LINES_MAX, follow=True)
+            elif is_rotated():
+                _print_log(file, LINES_MAX, follow=True)
                 return
             else:
                 time.sleep(FOLLOW_S)
 
 
 def _say_line(line: str) -> None:
-    """Print a line of the log: as it is in a pipe, in words at a terminal."""
+    """Print a line of the log: unchanged in a pipe, in words at a terminal."""
     line = line.rstrip("\n")
-    say(readable(line) if is_terminal(sys.stdout) else line)
-
-
-def _was_turned_over(file: Path, descriptor: int) -> bool:
-    """Whether another file has the log's name by now."""
-    with suppress(OSError):
-        return file.stat().st_ino != os.fstat(descriptor).st_ino
-    return False
+    say(readable_line(line) if is_terminal(sys.stdout) else line)
