@@ -14,7 +14,7 @@ from e2e.consistency import damage
 from e2e.daemons import kept
 
 from mnemosyned import Memory
-from mnemosyned.cli.maintenance.restore import restore_database, words_of
+from mnemosyned.cli.maintenance.restore import restore_database, restore_text
 from mnemosyned.errors import DatabaseInUse, InvalidRequest, SchemaTooNew, StorageFailed
 from mnemosyned.service.backup_files import NAME
 from mnemosyned.storage.sqlite import copies
@@ -291,7 +291,7 @@ def test_what_was_forgotten_is_back_and_can_be_forgotten_again(
 
     assert (done.forgotten, done.forgotten_again) == (1, False)
     assert sorted(kept(database)) == ["ada", "bob", "eve"]
-    (remark,) = [line for line in words_of(done).splitlines() if "back, " in line]
+    (remark,) = [line for line in restore_text(done).splitlines() if "back, " in line]
     assert remark.endswith(
         f"1 memory; to forget again: mnem restore-db --forget-again {dated}"
     )
@@ -350,7 +350,7 @@ def test_without_a_list_nothing_is_claimed(dated: Path, database: Path) -> None:
 
     assert done.forgotten is None
     assert sorted(kept(database)) == ["ada", "bob", "eve"]
-    assert "may be back" in words_of(done)
+    assert "may be back" in restore_text(done)
 
 
 def test_a_backup_that_the_list_does_not_know_is_placed_by_its_date(
@@ -370,7 +370,7 @@ def test_a_backup_that_the_list_does_not_know_is_placed_by_its_date(
 
     assert done.forgotten == 1
     assert done.list_begins
-    assert "the list of what was forgotten begins at" in words_of(done)
+    assert "the list of what was forgotten begins at" in restore_text(done)
     assert sorted(kept(database)) == ["ada", "eve"]
 
 

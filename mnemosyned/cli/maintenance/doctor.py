@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -89,11 +89,11 @@ ABOUT_FILES = (
     check_backups,
     check_clock,
 )
-"""Checks of a memory in a file; one on a server is looked after there."""
+"""Checks of a database in a file; a server has upkeep of its own."""
 
 
 def examine(installation: Installation) -> list[Finding]:
-    """Run every check; one that cannot run is a finding itself."""
+    """Run every check; a check that cannot run is itself a finding."""
     findings: list[Finding] = []
     on_server = is_server(installation.config.database)
     for check in CHECKS:
@@ -108,23 +108,27 @@ def examine(installation: Installation) -> list[Finding]:
 
 
 def present_installation(*, deep: bool = False) -> Installation:
-    """The installation of this user, whatever is wrong with it."""
+    """Return the installation of this user, also a broken one."""
     file = config_file() or config_dir() / "mnemosyned.yaml"
-    config, trouble = _settings(file)
+    config, config_problem = _load_checked_config(file)
     installation = Installation(
         config=config,
         config_file=file,
-        config_problem=trouble,
-        database=_path_or(lambda: config.database_path, state_dir() / "memory.db"),
-        socket=_path_or(lambda: config.socket_path, default_socket()),
+        config_problem=config_problem,
+        database=state_dir() / "memory.db",
+        socket=default_socket(),
         state=state_dir(),
         deep=deep,
     )
+    with suppress(ConfigInvalid):  # a check is about that
+        installation = replace(installation, database=config.database_path)
+    with suppress(ConfigInvalid):
+        installation = replace(installation, socket=config.socket_path)
     return _with_daemon(installation)
 
 
-def _settings(file: Path) -> tuple[Config, str]:
-    """The settings, or the defaults, and why a daemon could not use them."""
+def _load_checked_config(file: Path) -> tuple[Config, str]:
+    """Return the settings or the defaults, and the error of a daemon that would read them."""
     named = os.environ.get(CONFIG_VARIABLE)
     try:
         config = load_config(file if named or file.exists() else None)
@@ -137,15 +141,8 @@ def _settings(file: Path) -> tuple[Config, str]:
     return config, ""
 
 
-def _path_or(path: Callable[[], Path], otherwise: Path) -> Path:
-    try:
-        return path()
-    except ConfigInvalid:  # check_settings says so, or the file check does
-        return otherwise
-
-
 def _with_daemon(installation: Installation) -> Installation:
-    """The installation with the process that has the database open, and its status."""
+    """Return the installation with the process that has the database open, and its status."""
     try:
         process = configured_daemon(installation.config)
     except (MnemosynedError, OSError):  # check_daemon looks at the lock itself
@@ -165,21 +162,20 @@ def _with_daemon(installation: Installation) -> Installation:
 
 
 def repair(findings: Sequence[Finding], installation: Installation) -> Iterator[str]:
-    """Make every repair that the findings call for; yields what was done, or why not."""
+    """Make the repairs of all findings; yield each repair, or the reason why it failed."""
     for finding in findings:
-        mending = _OF_FILES.get(finding.remedy) if finding.remedy else None
-        if mending and finding.path:
+        if finding.path:
             try:
-                yield mending(finding.path)
+                yield from _repair_file(finding.remedy, finding.path)
             except OSError as error:
                 yield f"not done: {finding.path}: {error.strerror}"
     remedies = {finding.remedy for finding in findings}
     if remedies & {Remedy.RESTORE, Remedy.DATABASE, Remedy.VALUES}:
-        yield from _repaired(installation.database, remedies)
+        yield from _repair_database(installation.database, remedies)
 
 
-def _repaired(database: Path, remedies: set[Remedy | None]) -> Iterator[str]:
-    """Mend the database, which no daemon may have open."""
+def _repair_database(database: Path, remedies: set[Remedy | None]) -> Iterator[str]:
+    """Repair the database, which no daemon may have open; yield each repair."""
     try:
         if Remedy.RESTORE in remedies:
             with locked(database):  # which finishes it
@@ -201,7 +197,7 @@ def _repaired(database: Path, remedies: set[Remedy | None]) -> Iterator[str]:
 
 
 def back_up_for_repair(database: Path) -> Path:
-    """A copy of the database as it is, with its faults."""
+    """Copy the database with its faults; return the copy."""
     folder = database.with_name("backups")
     folder.mkdir(mode=0o700, exist_ok=True)
     # No dated backup: it has the faults that are about to be mended.
@@ -212,27 +208,16 @@ def back_up_for_repair(database: Path) -> Path:
     return target
 
 
-def _close_to_others(path: Path) -> str:
-    mode = 0o700 if path.is_dir() else 0o600
-    path.chmod(mode)
-    return f"closed {path} to others (mode {mode:04o})"
-
-
-def _remove_socket(path: Path) -> str:
-    path.unlink(missing_ok=True)
-    return f"removed the dead socket {path}"
-
-
-def _remove_leftover(path: Path) -> str:
-    path.unlink(missing_ok=True)
-    return f"removed {path}"
-
-
-_OF_FILES: dict[Remedy, Callable[[Path], str]] = {
-    Remedy.PERMISSIONS: _close_to_others,
-    Remedy.SOCKET: _remove_socket,
-    Remedy.LEFTOVER: _remove_leftover,
-}
+def _repair_file(remedy: Remedy | None, path: Path) -> Iterator[str]:
+    """Close a file to others, or remove it; yield the repair."""
+    if remedy is Remedy.PERMISSIONS:
+        mode = 0o700 if path.is_dir() else 0o600
+        path.chmod(mode)
+        yield f"closed {path} to others (mode {mode:04o})"
+    elif remedy in (Remedy.SOCKET, Remedy.LEFTOVER):
+        path.unlink(missing_ok=True)
+        kind = "the dead socket " if remedy is Remedy.SOCKET else ""
+        yield f"removed {kind}{path}"
 
 
 EXIT_FOUND = 1
@@ -267,12 +252,12 @@ def doctor(*, mends: bool, deep: bool, as_json: bool) -> int:
     else:
         for line in done:
             say(f"repair: {line}")
-        _show(findings)
+        _print_findings(findings)
     return EXIT_FOUND if any(each.severity.is_bad for each in findings) else 0
 
 
-def _show(findings: Sequence[Finding]) -> None:
-    # The gravest come last, next to the prompt.
+def _print_findings(findings: Sequence[Finding]) -> None:
+    """Print findings; the gravest come last, next to the prompt."""
     for finding in sorted(
         findings, key=lambda each: list(Severity).index(each.severity)
     ):

@@ -68,7 +68,7 @@ MENDABLE = {
 
 
 def check_server(installation: Installation) -> Iterator[Finding]:
-    """Whether the server answers, can hold every text and takes writes, and who may connect or read along."""
+    """Check whether the server answers and takes writes, and who may connect or read along."""
     if not is_server(installation.config.database):
         return
     try:
@@ -86,7 +86,7 @@ def check_server(installation: Installation) -> Iterator[Finding]:
 
 
 def check_database(installation: Installation) -> Iterator[Finding]:
-    """The file, then what is in it."""
+    """Check the file of the database, then its content."""
     path = installation.database
     refusals = [*_file_findings(path)]
     yield from refusals
@@ -101,7 +101,7 @@ def check_database(installation: Installation) -> Iterator[Finding]:
             missing = {fault.subject for fault in present_faults}
             lost = [each for each in present_faults if each.kind not in MENDABLE]
             if lost:
-                yield from (_finding(fault, installation) for fault in lost)
+                yield from (_fault_finding(fault, installation) for fault in lost)
                 return
             present_faults += [
                 fault
@@ -109,7 +109,9 @@ def check_database(installation: Installation) -> Iterator[Finding]:
                 if fault.subject not in missing
             ]
             if not present_faults or installation.deep:
-                present_faults += _compared(connection, path, deep=installation.deep)
+                present_faults += _index_faults(
+                    connection, path, deep=installation.deep
+                )
             held = count_contents(connection)
             newest = held[0] if installation.deep else VALUES_CHECKED
             lacking = 0
@@ -120,9 +122,9 @@ def check_database(installation: Installation) -> Iterator[Finding]:
     except MnemosynedError as error:
         yield problem(CHECK, error.message, "mnem config set database FILE")
     except sqlite3.Error as error:
-        yield _damaged(f"{path} cannot be read: {error}", installation)
+        yield _damage_finding(f"{path} cannot be read: {error}", installation)
     else:
-        yield from (_finding(fault, installation) for fault in present_faults)
+        yield from (_fault_finding(fault, installation) for fault in present_faults)
         if lacking:
             text = (
                 f"{lacking:,} of the newest originals lack exact values that their words hold; "
@@ -139,15 +141,23 @@ def check_database(installation: Installation) -> Iterator[Finding]:
 
 
 def check_leftovers(installation: Installation) -> Iterator[Finding]:
-    """Find what a crash or a restore left next to the database."""
+    """Check for files that a crash or a restore left next to the database."""
     database = installation.database
     name = glob.escape(database.name)
     if installation.process is None:
-        yield from _left_log(database)
+        if left := frames_left(database):
+            frames = counted(len(left.commits), "transaction")
+            text = f"a crash left a log with {frames}; the next start reads it"
+            yield note(CHECK, text, "mnem start")
         for waiting in sorted(database.parent.glob(f"{name}.restore-*Z")):
             text = f"a restore was interrupted: {waiting.name} waits to be the database"
             yield warning(CHECK, text, "mnem start", Remedy.RESTORE, waiting)
-        for part in _parts(database.parent, installation.backup_folder):
+        folders = (database.parent, installation.backup_folder)
+        parts = {file for folder in folders for file in folder.glob(f"*{PARTIAL}")}
+        for part in sorted(parts):
+            # The unfinished download of another program is none of ours.
+            if not (part.is_file() and holds_database(part)):
+                continue
             text = f"{part} is a part of a copy that was never finished"
             yield warning(CHECK, text, REPAIR, Remedy.LEFTOVER, part)
     asides = [
@@ -160,21 +170,15 @@ def check_leftovers(installation: Installation) -> Iterator[Finding]:
         yield note(CHECK, text, f"ls -l {database}.*-*Z")
 
 
-def _parts(*folders: Path) -> list[Path]:
-    """Parts of copies; the unfinished download of another program is none."""
-    files = {file for folder in folders for file in folder.glob(f"*{PARTIAL}")}
-    return sorted(file for file in files if file.is_file() and holds_database(file))
-
-
 def newest_backup(installation: Installation) -> Path | None:
-    """The newest dated backup, which a damaged database can be restored from."""
+    """Return the newest dated backup, from which a damaged database can be restored."""
     folder = installation.backup_folder
     newest = max(dated_backups(folder), default=None)
     return folder / newest.name if newest else None
 
 
 def _file_findings(path: Path) -> Iterator[Finding]:
-    """Findings that keep the file from being read at all."""
+    """Yield findings that keep the file from being read at all."""
     if not path.exists():
         yield note(CHECK, f"there is no database yet: {path}", "mnem start")
         return
@@ -212,10 +216,10 @@ def _version_findings(connection: sqlite3.Connection, path: Path) -> Iterator[Fi
         yield note("schema", text, "mnem start")
 
 
-def _compared(
+def _index_faults(
     connection: sqlite3.Connection, path: Path, *, deep: bool
 ) -> Iterator[StorageFault]:
-    """Faults of indexes that only comparing them with the texts shows."""
+    """Yield faults of indexes, found by comparison with the texts."""
     if file_bytes(path) > DEEP_BYTES and not deep:
         return
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as copy:
@@ -223,27 +227,20 @@ def _compared(
         yield from structure_faults(copy)
 
 
-def _finding(fault: StorageFault, installation: Installation) -> Finding:
+def _fault_finding(fault: StorageFault, installation: Installation) -> Finding:
     if fault.kind in MENDABLE:
         return problem(
             CHECK, fault.text, REPAIR, Remedy.DATABASE, installation.database
         )
-    return _damaged(f"{installation.database} is damaged: {fault.text}", installation)
+    return _damage_finding(
+        f"{installation.database} is damaged: {fault.text}", installation
+    )
 
 
-def _damaged(text: str, installation: Installation) -> Finding:
+def _damage_finding(text: str, installation: Installation) -> Finding:
     backup = newest_backup(installation)
     words = f"mnem restore-db {backup}" if backup else "mnem restore-db BACKUP"
     return problem(CHECK, text, words)
-
-
-def _left_log(database: Path) -> Iterator[Finding]:
-    left = frames_left(database)
-    if left is None:
-        return
-    frames = counted(len(left.commits), "transaction")
-    text = f"a crash left a log with {frames}; the next start reads it"
-    yield note(CHECK, text, "mnem start")
 
 
 FREE_MIN_BYTES = 50_000_000
@@ -258,7 +255,7 @@ BY_HAND = timedelta(days=7)
 
 
 def check_permissions(installation: Installation) -> Iterator[Finding]:
-    """Whether the files of the memory belong to this user, and are closed to all others."""
+    """Check whether the files of the memory belong to this user alone."""
     database = installation.database
     files = [
         database,
@@ -267,9 +264,9 @@ def check_permissions(installation: Installation) -> Iterator[Finding]:
         token_path(),
     ]
     folders = [database.parent, installation.config_file.parent, models_dir()]
-    findings = [_closed(path, 0o077) for path in files]
+    findings = [_permission_finding(path, 0o077) for path in files]
     # A folder of others may be looked into, but not written to.
-    findings += [_closed(path, 0o022) for path in dict.fromkeys(folders)]
+    findings += [_permission_finding(path, 0o022) for path in dict.fromkeys(folders)]
     bad = [finding for finding in findings if finding]
     yield from bad
     if not bad:
@@ -277,7 +274,7 @@ def check_permissions(installation: Installation) -> Iterator[Finding]:
 
 
 def check_space(installation: Installation) -> Iterator[Finding]:
-    """Whether the disk has room for a purge and a backup."""
+    """Check whether the disk has room for a purge and a backup."""
     folder = installation.database.parent
     if not folder.exists():
         return
@@ -296,7 +293,7 @@ def check_space(installation: Installation) -> Iterator[Finding]:
 
 
 def check_backups(installation: Installation) -> Iterator[Finding]:
-    """Whether there is a backup, how old it is, and whether the newest is whole."""
+    """Check whether there is a backup, its age, and whether the newest is whole."""
     rules = backup_rules(installation.config)
     folder, scheduled = installation.backup_folder, rules.has_schedule
     if scheduled and folder.exists() and not os.access(folder, os.W_OK):
@@ -308,7 +305,11 @@ def check_backups(installation: Installation) -> Iterator[Finding]:
     newest = max(dated_backups(folder), default=None)
     if newest is None:
         if installation.database.exists():
-            yield _no_backup(folder, scheduled=scheduled)
+            text = f"there is no backup in {folder}"
+            if scheduled:
+                yield warning("backups", text, "mnem backup")
+            else:
+                yield note("backups", text, f"mnem config set backup.dir {folder}")
         return
     try:
         check_restorable(folder / newest.name, installation.database)
@@ -325,7 +326,7 @@ def check_backups(installation: Installation) -> Iterator[Finding]:
 
 
 def check_models(installation: Installation) -> Iterator[Finding]:
-    """Whether the models of the settings are there, whole, and can be run."""
+    """Check whether the models of the settings exist, are whole, and can be run."""
     config = with_default_model(installation.config)
     named = {
         "llm.model_path": config.llm.model_path,
@@ -337,7 +338,7 @@ def check_models(installation: Installation) -> Iterator[Finding]:
 
 
 def check_spool(_: Installation) -> Iterator[Finding]:
-    """Whether calls of hooks wait for the daemon."""
+    """Check whether calls of hooks wait for the daemon."""
     folder = Path(spool.folder())
     try:
         files = list(islice(folder.iterdir(), FILES_MAX))
@@ -360,8 +361,8 @@ def check_spool(_: Installation) -> Iterator[Finding]:
         )
 
 
-def _closed(path: Path, mask: int) -> Finding | None:
-    """The fault in who may use a file; None if there is none, or no such file."""
+def _permission_finding(path: Path, mask: int) -> Finding | None:
+    """Return a finding on a file of another user, or open to others; None if all is well."""
     try:
         status = path.stat()
     except OSError:
@@ -381,13 +382,6 @@ def _closed(path: Path, mask: int) -> Finding | None:
         Remedy.PERMISSIONS,
         path,
     )
-
-
-def _no_backup(folder: Path, *, scheduled: bool) -> Finding:
-    text = f"there is no backup in {folder}"
-    if scheduled:
-        return warning("backups", text, "mnem backup")
-    return note("backups", text, f"mnem config set backup.dir {folder}")
 
 
 def _model_findings(key: str, name: str, *, deep: bool) -> Iterator[Finding]:

@@ -14,7 +14,7 @@ from mnemosyned.verbs.upkeep import Stats
 
 
 class Severity(StrEnum):
-    """How grave a finding is."""
+    """Severity of a finding."""
 
     OK = "ok"
     NOTE = "note"
@@ -24,7 +24,7 @@ class Severity(StrEnum):
 
     @property
     def is_bad(self) -> bool:
-        """Whether something should be done."""
+        """Whether the user should act."""
         return self in (Severity.WARNING, Severity.PROBLEM)
 
 
@@ -47,15 +47,15 @@ class Finding:
     severity: Severity
     text: str
     command: str = ""
-    """The command that mends it; empty if there is none."""
+    """The command that repairs it; empty if there is none."""
     remedy: Remedy | None = None
     path: Path | None = None
-    """What the remedy is for."""
+    """The file of the remedy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installation:
-    """The installation that is looked at, as it is, also where it is broken."""
+    """An installation to be checked, also a broken one."""
 
     config: Config
     """The settings, or the defaults where they cannot be read."""
@@ -66,7 +66,7 @@ class Installation:
     state: Path
     process: DaemonProcess | None = None
     status: Stats | None = None
-    """What the daemon says of itself; None if it does not answer."""
+    """The daemon's status; None if it does not answer."""
     unreachable: str = ""
     """Why it does not answer."""
     deep: bool = False
@@ -78,7 +78,7 @@ class Installation:
         return backup_folder(self.database, self.config.backup_folder)
 
 
-def _finding(  # noqa: PLR0917 read as a sentence where a check yields it
+def _make_finding(  # noqa: PLR0917 read as a sentence where a check yields it
     severity: Severity,
     check: str,
     text: str,
@@ -96,11 +96,11 @@ def _finding(  # noqa: PLR0917 read as a sentence where a check yields it
     )
 
 
-ok = partial(_finding, Severity.OK)
+ok = partial(_make_finding, Severity.OK)
 """A check that found nothing wrong."""
-note = partial(_finding, Severity.NOTE)
+note = partial(_make_finding, Severity.NOTE)
 """Something worth knowing."""
-warning = partial(_finding, Severity.WARNING)
+warning = partial(_make_finding, Severity.WARNING)
 """Something that should be mended."""
-problem = partial(_finding, Severity.PROBLEM)
+problem = partial(_make_finding, Severity.PROBLEM)
 """Something that keeps the memory from working, or endangers it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -38,12 +38,12 @@ LEFT_OUT = (
     "what waits to be purged of the old database, as that concerns its own pages alone"
 )
 Watched = Callable[[str, int], AbstractContextManager[Advance]]
-"""Shows the progress of a step out of so many memories and summaries."""
+"""Shows the progress of a step with so many memories and summaries."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Move:
-    """A move that was done."""
+class MoveReport:
+    """A completed move."""
 
     source: DatabaseLocation
     target: DatabaseLocation
@@ -54,7 +54,7 @@ class Move:
 
 
 def location_of(text: str, *, field: str | None = None) -> DatabaseLocation:
-    """The place that an argument names. Raises `InvalidRequest`."""
+    """Return the database that an argument names. Raises `InvalidRequest`."""
     if is_server(text):
         return DatabaseLocation(url=text)
     path = usable_path(
@@ -73,31 +73,37 @@ def move(
     config: Config,
     watched: Watched,
     owner: str = LOCAL_NAME,
-) -> Move:
-    """Bring all that the source keeps into the target, which is empty or was begun to be filled.
+) -> MoveReport:
+    """Copy the whole source into the target, which is empty or partly filled by the same move.
 
-    `owner` is whose memory it is on the server. Raises `NotFound` where there is no such owner,
+    `owner` is the owner on the server. Raises `NotFound` for an unknown owner,
     `InvalidRequest`, `DatabaseInUse`, `ConfigInvalid`, `SleepInProgress`, `PartlyDone` and
     `StorageFailed`.
     """
-    _check(source, target)
+    _refuse_places(source, target)
     for location in (source, target):
         _refuse_in_use(location, config, owner)
     with ExitStack() as stack:
-        old = stack.enter_context(_opened(source, owner))
+        old = stack.enter_context(_open_claimed(source, owner))
         size = size_of(old.archive.exchange)
         if size is None:
             raise InvalidRequest(f"{source} keeps nothing to move", field="from")
-        new = stack.enter_context(_opened(target, owner))
+        new = stack.enter_context(_open_claimed(target, owner))
         moving = Moving(old.archive.exchange, new.archive.exchange)
         with watched("moving", size) as advance:
-            _deliver(moving, advance)
+            try:
+                moving.deliver(advance)
+            except StorageFailed as error:
+                raise PartlyDone(
+                    f"{error.message}. What was moved stays: repeat the command to go on from there",
+                    reason=error.reason,
+                ) from error
         with watched("comparing", size) as advance:
             compared = moving.compare(advance)
         answers = compare_answers(
             old.search, new.search, compared.sample, now=datetime.now(UTC)
         )
-    return Move(
+    return MoveReport(
         source=source,
         target=target,
         delivered=moving.delivered,
@@ -107,18 +113,7 @@ def move(
     )
 
 
-def _deliver(moving: Moving, advance: Advance) -> None:
-    """Deliver all; a failure amid it says how to go on. Raises `PartlyDone`."""
-    try:
-        moving.deliver(advance)
-    except StorageFailed as error:
-        raise PartlyDone(
-            f"{error.message}. What was moved stays: repeat the command to go on from there",
-            reason=error.reason,
-        ) from error
-
-
-def _check(source: DatabaseLocation, target: DatabaseLocation) -> None:
+def _refuse_places(source: DatabaseLocation, target: DatabaseLocation) -> None:
     """Raise `InvalidRequest` for places between which nothing is moved."""
     if source.file and target.file:
         raise InvalidRequest(
@@ -154,7 +149,7 @@ def _refuse_in_use(location: DatabaseLocation, config: Config, owner: str) -> No
 
 
 @contextmanager
-def _opened(location: DatabaseLocation, owner: str) -> Iterator[OpenStore]:
+def _open_claimed(location: DatabaseLocation, owner: str) -> Iterator[OpenStore]:
     """Open a store in which no daemon consolidates meanwhile."""
     with ExitStack() as stack:
         store = stack.enter_context(open_store_of(location, owner))
@@ -225,9 +220,9 @@ def move_command(to: str, source: str | None, owner: str, *, as_json: bool) -> i
         words = "interrupted; repeat the command to go on from there"
         raise Interrupted(words) from error
     if as_json:
-        say_json(_answer(done))
+        say_json(_move_data(done))
     else:
-        say("\n".join(_lines(done)))
+        say("\n".join(_move_lines(done)))
     if done.answers.differing:
         ids = ", ".join(done.answers.differing)
         say(f"recall answers otherwise for the words of {ids}", err=True)
@@ -235,7 +230,7 @@ def move_command(to: str, source: str | None, owner: str, *, as_json: bool) -> i
     return 0
 
 
-def _answer(done: Move) -> dict[str, object]:
+def _move_data(done: MoveReport) -> dict[str, object]:
     return {
         "source": str(done.source),
         "target": str(done.target),
@@ -250,9 +245,13 @@ def _answer(done: Move) -> dict[str, object]:
     }
 
 
-def _lines(done: Move) -> Iterator[str]:
+def _move_lines(done: MoveReport) -> Iterator[str]:
+    counts = done.compared.counts
+    things = ", ".join(
+        counted(counts[kind], noun) for kind, noun in _NOUNS.items() if kind in counts
+    )
     known = sum(done.delivered.known.values())
-    yield f"moved {_named(done.compared.counts)} from {done.source} to {done.target}"
+    yield f"moved {things or 'an empty memory'} from {done.source} to {done.target}"
     if known:
         yield f"{known:,} of these records had been moved before"
     yield "compared: each record is the same in both, in the same order"
@@ -260,12 +259,12 @@ def _lines(done: Move) -> Iterator[str]:
     if done.answers.asked:
         asked = counted(done.answers.asked, "question")
         yield f"recall: {alike:,} of {asked} answered alike"
-    yield f"to use it: {_use(done)}"
+    yield f"to use it: {_next_command(done)}"
     yield f"not moved: {LEFT_OUT}"
 
 
-def _use(done: Move) -> str:
-    """The command with which the new database is used."""
+def _next_command(done: MoveReport) -> str:
+    """Return the command that puts the new database to use."""
     if done.target.url and done.owner != LOCAL_NAME:
         return f"mnem owner token add {done.owner}"
     if not done.target.url:
@@ -275,10 +274,3 @@ def _use(done: Move) -> str:
     if bare == done.target.url:
         return command
     return f"{command}\nwithout the password, which libpq takes from ~/.pgpass"
-
-
-def _named(counts: Mapping[str, int]) -> str:
-    named = [
-        counted(counts[kind], noun) for kind, noun in _NOUNS.items() if kind in counts
-    ]
-    return ", ".join(named) or "an empty memory"

@@ -57,7 +57,7 @@ REPAIR = "mnem doctor --repair"
 
 
 def check_settings(installation: Installation) -> Iterator[Finding]:
-    """Whether the settings can be read, and are in force."""
+    """Check whether the settings can be read, and are in force."""
     if installation.config_problem:
         url = url_in_path(installation.config.database or "")
         bare = shlex.quote(without_password(url or "", shown=""))
@@ -84,7 +84,7 @@ def check_settings(installation: Installation) -> Iterator[Finding]:
 
 
 def check_programs(_: Installation) -> Iterator[Finding]:
-    """Versions of Python and SQLite, and whether the programs are on the PATH."""
+    """Check the versions of Python and SQLite, and whether the programs are on the PATH."""
     version = tuple(map(int, sqlite3.sqlite_version.split(".")))
     text = f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}"
     if version < SQLITE_MIN:
@@ -107,7 +107,7 @@ def check_programs(_: Installation) -> Iterator[Finding]:
 
 
 def check_socket(installation: Installation) -> Iterator[Finding]:
-    """Whether the socket leads to a daemon of this user."""
+    """Check whether the socket leads to a daemon of this user."""
     path = installation.socket
     length = len(os.fsencode(path))
     if length > SOCKET_PATH_BYTES_MAX:
@@ -124,13 +124,13 @@ def check_socket(installation: Installation) -> Iterator[Finding]:
     elif status.st_uid not in (os.geteuid(), 0):
         text = f"{path} belongs to another user (id {status.st_uid})"
         yield problem("socket", text, "mnem config set socket PATH")
-    elif not _answers(path):
+    elif not _is_socket_alive(path):
         text = f"{path} is dead: a daemon that was killed left it"
         yield warning("socket", text, REPAIR, Remedy.SOCKET, path)
 
 
 def check_daemon(installation: Installation) -> Iterator[Finding]:
-    """Whether the daemon runs and answers, and what it reports."""
+    """Check whether the daemon runs and answers, and yield its warnings."""
     process, status = installation.process, installation.status
     lock = installation.database.with_name(installation.database.name + ".lock")
     if lock.is_symlink():
@@ -161,7 +161,7 @@ def check_daemon(installation: Installation) -> Iterator[Finding]:
 
 
 def check_unit(_: Installation) -> Iterator[Finding]:
-    """The systemd unit, where there is a systemd of this user."""
+    """Check the systemd unit, if there is a systemd of this user."""
     unit, file = present_unit(), unit_file()
     if unit is None:
         if file.exists():
@@ -179,13 +179,13 @@ def check_unit(_: Installation) -> Iterator[Finding]:
 
 
 def check_clock(installation: Installation) -> Iterator[Finding]:
-    """Whether the clock is where it was, or later."""
+    """Check whether the clock went back."""
     status = installation.status
     if status is not None:
         if status.clock:
             yield warning("clock", status.clock, "mnem archive prune --believe-clock")
         return
-    seen = _last_seen(installation.database)
+    seen = _last_clock_reading(installation.database)
     if seen and seen - datetime.now(UTC) > BEHIND:
         text = f"the clock is behind: a daemon saw {seen:%Y-%m-%d %H:%M} UTC already"
         yield warning("clock", text, "timedatectl")
@@ -207,7 +207,7 @@ def _unit_findings(unit: SystemdUnit) -> Iterator[Finding]:
         yield ok("unit", "the unit is enabled and active")
 
 
-def _answers(path: Path) -> bool:
+def _is_socket_alive(path: Path) -> bool:
     with closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as probe:
         probe.settimeout(CONNECT_S)
         try:
@@ -219,8 +219,8 @@ def _answers(path: Path) -> bool:
     return True
 
 
-def _last_seen(database: Path) -> datetime | None:
-    """The time that a daemon believed last; None where nobody knows."""
+def _last_clock_reading(database: Path) -> datetime | None:
+    """Return the last time that a daemon trusted; None if it is unknown."""
     if not database.is_file():
         return None
     with suppress(sqlite3.Error, OSError, ValueError):
@@ -231,7 +231,7 @@ def _last_seen(database: Path) -> datetime | None:
 
 
 def check_tools(installation: Installation) -> Iterator[Finding]:
-    """Findings of `mnem setup --check` for each tool that was set up."""
+    """Check each tool that was set up, as `mnem setup --check` does."""
     machine = Machine.present()
     site = Site(machine=machine, programs=Programs.of(machine, Path(sys.argv[0])))
     journal = SetupJournal(state_dir() / "setup")

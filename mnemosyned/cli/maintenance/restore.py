@@ -25,7 +25,7 @@ from mnemosyned.paths import (
     shipped,
     usable_path,
 )
-from mnemosyned.service.backup_files import ForgottenSince, forgotten_since
+from mnemosyned.service.backup_files import forgotten_since
 from mnemosyned.service.intake import chunks
 from mnemosyned.storage.sqlite.copies import (
     check_backup,
@@ -41,23 +41,23 @@ from mnemosyned.verbs.retention import Forget
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoredDatabase:
-    """A backup that is the database now."""
+    """A backup that was put in the place of the database."""
 
     backup: Path
     database: Path
     copy: CopyReport
     set_aside: Path | None
-    """Where the former database is; None if there was none."""
+    """The former database; None if there was none."""
     forgotten: int | None
-    """Memories in the backup that were forgotten after it was made; None where no list tells."""
+    """Memories in the backup that were forgotten after it was made; None without a list."""
     forgotten_again: bool
-    """Whether those were forgotten again; otherwise they are back."""
+    """Whether these were forgotten again; otherwise they are back."""
     list_begins: datetime | None
-    """What was forgotten between the backup and this time may be back; None if nothing can be."""
+    """Memories forgotten between the backup and this time may be back; None if there are none."""
 
 
 def check_restorable(backup: Path, database: Path) -> None:
-    """Raise where a file cannot become the database, before anything is stopped or moved."""
+    """Raise `InvalidRequest` or `SchemaTooNew` for a file that cannot become the database."""
     if backup.exists() and database.exists() and backup.samefile(database):
         raise InvalidRequest(f"{backup} is the database itself", field="file")
     check_backup(backup, shipped("migrations"))
@@ -83,9 +83,14 @@ def restore_database(
     forgotten: list[str] = []
 
     def look_or_forget(copy: Path) -> None:
-        forgotten.extend(_forgotten_in(copy, lists))
+        with closing(open_to_read(copy)) as connection:
+            rows = connection.execute(
+                "SELECT id FROM working_memory UNION ALL SELECT id FROM archive"
+            ).fetchall()
+        ids = [id for (id,) in rows]
+        forgotten.extend(dict.fromkeys(id for each in lists for id in each.among(ids)))
         if forgotten and forget_again:
-            _forget(copy, forgotten)
+            _forget_in_copy(copy, forgotten)
 
     with locked(database):
         copy = stage_copy(backup, database, change=look_or_forget)
@@ -102,17 +107,8 @@ def restore_database(
     )
 
 
-def _forgotten_in(copy: Path, lists: Sequence[ForgottenSince]) -> list[str]:
-    with closing(open_to_read(copy)) as connection:
-        rows = connection.execute(
-            "SELECT id FROM working_memory UNION ALL SELECT id FROM archive"
-        ).fetchall()
-    ids = [id for (id,) in rows]
-    return list(dict.fromkeys(id for each in lists for id in each.among(ids)))
-
-
-def _forget(copy: Path, ids: Sequence[str]) -> None:
-    """Forget memories in a database that nobody else opens, and leave no file next to it."""
+def _forget_in_copy(copy: Path, ids: Sequence[str]) -> None:
+    """Forget memories in an unused database, and leave no file next to it."""
     # The list of the backup folder has it already, from the time when it was forgotten.
     config = Config(
         database=str(copy),
@@ -159,7 +155,14 @@ def restore_db(
     memories that are; --forget-again forgets them again, by a list in the folder of backups.
     """
     config = daemon_process.load_present_config()
-    target = _target(database) if database else config.database_path
+    target = config.database_path
+    if database:  # it is set aside under a longer name
+        target = usable_path(
+            str(database),
+            field="database",
+            suffix=DATABASE_SUFFIX,
+            bytes_max=DATABASE_PATH_BYTES_MAX,
+        ).absolute()
     backup = usable_path(str(file), field="file").absolute()
     process = running_daemon(target)
     if process and not restart:
@@ -183,21 +186,11 @@ def restore_db(
     if as_json:
         say_json(restored)
     else:
-        say(words_of(restored))
+        say(restore_text(restored))
 
 
-def _target(database: Path) -> Path:
-    """The database that is replaced, and set aside under a longer name."""
-    return usable_path(
-        str(database),
-        field="database",
-        suffix=DATABASE_SUFFIX,
-        bytes_max=DATABASE_PATH_BYTES_MAX,
-    ).absolute()
-
-
-def words_of(restored: RestoredDatabase) -> str:
-    """Say what was restored, what was forgotten again, and how to take it back."""
+def restore_text(restored: RestoredDatabase) -> str:
+    """Return the result of a restore, with forgotten memories and the command to undo it."""
     copy = restored.copy
     held = f"{counted(copy.memories, 'memory')}, {counted(copy.episodes, 'summary')}"
     lines = [f"restored {restored.database}: {held}; checked, complete and on disk"]

@@ -24,7 +24,6 @@ from mnemosyned.memory.engine_ports import (
     DatabaseServer,
     Distribution,
     IssuedToken,
-    Owner,
     OwnerStore,
     RemovedOwner,
     Scope,
@@ -50,7 +49,7 @@ def owner() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def add(name: str, *, as_json: bool) -> None:
     """Add an owner, whose memory no other owner sees."""
-    with _owners() as owners:
+    with _open_owners() as owners:
         added = owners.add(name)
     if as_json:
         say_json(added)
@@ -65,12 +64,20 @@ def add(name: str, *, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_owners(*, measured: bool, as_json: bool) -> None:
     """List all owners with what they keep and how many valid tokens they have."""
-    with _owners() as owners:
+    with _open_owners() as owners:
         listed = owners.owners(measured=measured)
     if as_json:
         say_json(listed)
     else:
-        say(table(_HEADERS, map(_row, listed), optional=("added", "summaries")))
+        rows = [
+            (
+                *(each.name, each.memories, each.summaries, each.characters),
+                *("" if each.bytes is None else each.bytes, each.tokens),
+                when(each.created_at),
+            )
+            for each in listed
+        ]
+        say(table(_HEADERS, rows, optional=("added", "summaries")))
 
 
 @owner.command()
@@ -84,12 +91,12 @@ def remove(name: str, *, yes: bool, as_json: bool) -> None:
     """
     if not yes:
         ask(f"delete {name} and everything that it keeps?")
-    with _owners() as owners:
+    with _open_owners() as owners:
         removed = owners.remove(name)
     if as_json:
         say_json(removed)
     else:
-        say(_words(removed))
+        say(_removal_text(removed))
 
 
 @owner.group()
@@ -116,9 +123,9 @@ def add_token(
     owner: str, name: str, scopes: str, days: int | None, *, as_json: bool
 ) -> None:
     """Issue a token and print it: the only time that it is shown."""
-    allowed = _scopes(scopes)
+    allowed = _parse_scopes(scopes)
     valid_for = timedelta(days=days) if days else None
-    with _owners() as owners:
+    with _open_owners() as owners:
         issued = owners.issue(owner, name, allowed, valid_for=valid_for)
     _say_issued(issued, as_json=as_json)
 
@@ -128,7 +135,7 @@ def add_token(
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_tokens(owner: str, *, as_json: bool) -> None:
     """List an owner's tokens, the newest first; the tokens themselves are not kept."""
-    with _owners() as owners:
+    with _open_owners() as owners:
         listed = owners.tokens(owner)
     if as_json:
         say_json(listed)
@@ -151,7 +158,7 @@ def list_tokens(owner: str, *, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def rotate(owner: str, token: str, keep_hours: float, *, as_json: bool) -> None:
     """Replace a token, named by its id or name, by a new one of the same kind."""
-    with _owners() as owners:
+    with _open_owners() as owners:
         issued = owners.rotate(owner, token, keep_for=timedelta(hours=keep_hours))
     _say_issued(issued, as_json=as_json)
 
@@ -162,7 +169,7 @@ def rotate(owner: str, token: str, keep_hours: float, *, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def revoke(owner: str, token: str, *, as_json: bool) -> None:
     """Revoke a token by its id, or all of a name; daemons refuse it within a second."""
-    with _owners() as owners:
+    with _open_owners() as owners:
         count = owners.revoke(owner, token)
     if as_json:
         say_json({"revoked": count})
@@ -174,13 +181,13 @@ _HEADERS = ("owner", "memories", "summaries", "characters", "bytes", "tokens", "
 
 
 @contextmanager
-def _owners() -> Iterator[OwnerStore]:
-    """Open the owners of the database that is configured. Raises `ConfigInvalid`."""
+def _open_owners() -> Iterator[OwnerStore]:
+    """Open the owners of the configured database. Raises `ConfigInvalid`."""
     with open_owners(daemon_process.load_present_config().location) as owners:
         yield owners
 
 
-def _scopes(text: str) -> list[Scope]:
+def _parse_scopes(text: str) -> list[Scope]:
     words = [word.strip() for word in text.split(",")]
     unknown = [word for word in words if word not in tuple(Scope)]
     if unknown:
@@ -190,32 +197,18 @@ def _scopes(text: str) -> list[Scope]:
     return [Scope(word) for word in words]
 
 
-def _row(each: Owner) -> tuple[object, ...]:
-    size = "" if each.bytes is None else each.bytes
-    counts = (each.memories, each.summaries, each.characters, size, each.tokens)
-    return (each.name, *counts, when(each.created_at))
-
-
 def _token_row(each: Token) -> tuple[str, ...]:
-    return (
-        each.id,
-        each.name,
-        ",".join(each.scopes),
-        when(each.created_at),
-        _state(each),
-    )
-
-
-def _state(each: Token) -> str:
+    state = "valid"
     if each.revoked_at:
-        return f"revoked {when(each.revoked_at)}"
-    if each.expires_at is None:
-        return "valid"
-    return f"{'valid until' if each.valid else 'expired'} {when(each.expires_at)}"
+        state = f"revoked {when(each.revoked_at)}"
+    elif each.expires_at:
+        state = f"{'valid until' if each.valid else 'expired'} {when(each.expires_at)}"
+    scopes = ",".join(each.scopes)
+    return (each.id, each.name, scopes, when(each.created_at), state)
 
 
 def _say_issued(issued: IssuedToken, *, as_json: bool) -> None:
-    """Print a new token to standard output, and what is to be said of it to standard error."""
+    """Print a new token to standard output, and its validity to standard error."""
     if as_json:
         say_json(issued)
         return
@@ -225,7 +218,7 @@ def _say_issued(issued: IssuedToken, *, as_json: bool) -> None:
     say(f"keep it now, it is not shown again; {lasts}", err=True)
 
 
-def _words(removed: RemovedOwner) -> str:
+def _removal_text(removed: RemovedOwner) -> str:
     held = f"{counted(removed.memories, 'memory')}, {counted(removed.summaries, 'summary')}"
     lines = [f"deleted {removed.name}: {held}"]
     if not removed.purged:
@@ -292,7 +285,7 @@ def purge(*, as_json: bool) -> int:
     Each table is locked while it is written: requests wait. The answer says what is left, and
     until when; the exit code is 1 where a step was not done.
     """
-    purged = _server().purge()
+    purged = _open_configured_server().purge()
     if as_json:
         say_json(purged)
     else:
@@ -314,15 +307,15 @@ def distribute(shards: int, *, as_json: bool) -> None:
 
     Stop the daemons meanwhile. Run it again after an upgrade: what is distributed stays as it is.
     """
-    distributed = _server().distribute(shards)
+    distributed = _open_configured_server().distribute(shards)
     if as_json:
         say_json(distributed)
     else:
         say("\n".join(_distributed_lines(distributed)))
 
 
-def _server() -> DatabaseServer:
-    """The server of the database that is configured. Raises `ConfigInvalid`."""
+def _open_configured_server() -> DatabaseServer:
+    """Return the server of the configured database. Raises `ConfigInvalid`."""
     return open_server(daemon_process.load_present_config().location)
 
 
