@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mnemosyned.cli.calls import client_of
-from mnemosyned.cli.output.terminal import counted
+from mnemosyned.cli.output.terminal import count_of
 from mnemosyned.client.connection import Connection
 from mnemosyned.errors import InvalidRequest, MnemosynedError, NotFound
 from mnemosyned.paths import state_dir
@@ -242,8 +242,8 @@ def _find_origins(kind: str, prefix: str, client: Connection) -> list[Named]:
 
     if kind == "session":
         sessions = client.call(Sessions(prefix=prefix or None, limit=SUGGESTIONS_MAX))
-        return [(each.session, counted(each.count, "memory")) for each in sessions]
+        return [(each.session, count_of(each.count, "memory")) for each in sessions]
     sources = client.call(Sources(prefix=prefix or None, limit=SUGGESTIONS_MAX))
     return [
-        (each.source, counted(each.count, "memory")) for each in sources if each.source
+        (each.source, count_of(each.count, "memory")) for each in sources if each.source
     ]

@@ -14,8 +14,14 @@ from mnemosyned.cli.arguments import fields_typed, in_order, parameter
 from mnemosyned.cli.calls import call_daemon, client_of
 from mnemosyned.cli.ids import with_whole_ids
 from mnemosyned.cli.options import EXIT_NOTHING, AnswerCommand
-from mnemosyned.cli.output.show import paged, render, renderer_of, show
-from mnemosyned.cli.output.terminal import agreed, counted, is_terminal, say, when
+from mnemosyned.cli.output.show import page_output, render, renderer_of, show
+from mnemosyned.cli.output.terminal import (
+    ask_user,
+    count_of,
+    is_terminal,
+    local_time,
+    say,
+)
 from mnemosyned.client.connection import Connection
 from mnemosyned.errors import InvalidRequest
 from mnemosyned.verbs.request import Request, parse_text
@@ -80,11 +86,11 @@ def confirm_and_call(client: Connection, request: Request[R]) -> object:
     text = render(foreseen)
     is_long = text.count("\n") >= shutil.get_terminal_size().lines
     if is_long and is_terminal(sys.stdout):
-        with paged():
+        with page_output():
             say(text, styled=True)
     else:
         say(text, err=True, styled=True)
-    if not agreed(_question_of(name, foreseen), default=False):
+    if not ask_user(_question_of(name, foreseen), default=False):
         done = (DELETES | CHANGES).get(name, "taken back")
         say(f"nothing was {done}", err=True)
         raise click.exceptions.Exit(EXIT_NOTHING)
@@ -121,7 +127,7 @@ def _question_of(name: str, foreseen: Any) -> str:  # noqa: ANN401 the result of
     count = foreseen.memories
     if name == "prune":
         return (
-            f"Delete the words of {counted(count, 'original')}? This cannot be undone."
+            f"Delete the words of {count_of(count, 'original')}? This cannot be undone."
         )
     selected = [_these_things(count, "memory")] if count else []
     learnings = getattr(foreseen, "learnings", 0)
@@ -132,7 +138,7 @@ def _question_of(name: str, foreseen: Any) -> str:  # noqa: ANN401 the result of
         part = "what is forgotten"
         if foreseen.recoverable < count:
             part = f"{foreseen.recoverable:,} of {count:,}"
-        final = f" mnem restore can put back {part} until {when(until)}."
+        final = f" mnem restore can put back {part} until {local_time(until)}."
     if archived := getattr(foreseen, "archived", 0) if name in PINS else 0:
         them = "One of them is" if archived == 1 else f"{archived:,} of them are"
         if archived == count:
@@ -142,7 +148,7 @@ def _question_of(name: str, foreseen: Any) -> str:  # noqa: ANN401 the result of
 
 
 def _these_things(count: int, noun: str) -> str:
-    return f"this {noun}" if count == 1 else f"these {counted(count, noun)}"
+    return f"this {noun}" if count == 1 else f"these {count_of(count, noun)}"
 
 
 def command_of(name: str, verb: type[Request[Any]]) -> click.Command:

@@ -22,7 +22,7 @@ from support.calendar_limits import (
 from support.fakes import memory
 
 import mnemosyned
-from mnemosyned.cli.output.terminal import when
+from mnemosyned.cli.output.terminal import local_time
 from mnemosyned.conversation.memory_items import MemoryItem, consolidate_memories
 from mnemosyned.instants import day_at, in_zone, shift, shift_months
 from mnemosyned.memory.periods import Level, begin_of, closed_before, end_of, key_of
@@ -187,8 +187,8 @@ def test_every_instant_lies_in_a_period_with_a_name(
 
 @pytest.mark.usefixtures("local")
 def test_either_end_is_shown_in_the_local_zone() -> None:
-    assert when(FIRST).startswith("0001-01-01")
-    assert when(LAST).startswith("9999-12-31")
+    assert local_time(FIRST).startswith("0001-01-01")
+    assert local_time(LAST).startswith("9999-12-31")
 
 
 @pytest.mark.usefixtures("local")

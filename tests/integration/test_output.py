@@ -12,9 +12,9 @@ import msgspec
 import pytest
 
 from mnemosyned.cli.ids import id_in_last_list, keep_list, number_of
-from mnemosyned.cli.output.memories import highlighted
-from mnemosyned.cli.output.show import Answers, render
-from mnemosyned.cli.output.terminal import cut, say, table, wrapped_lines
+from mnemosyned.cli.output.memories import highlight
+from mnemosyned.cli.output.show import AnswerPrinter, render
+from mnemosyned.cli.output.terminal import cut_text, say, table, wrap_lines
 from mnemosyned.errors import InvalidRequest
 from mnemosyned.memory.values import Acknowledged, Tier
 from mnemosyned.search.hits import Hit
@@ -43,7 +43,7 @@ def hit(id: str, content: str, snippet: str = "") -> Hit:
 
 
 def printed(capsys: pytest.CaptureFixture[str], form: str, result: object) -> list[str]:
-    Answers(form).show(result)
+    AnswerPrinter(form).show(result)
     return capsys.readouterr().out.splitlines()
 
 
@@ -106,8 +106,8 @@ def test_a_table_too_wide_for_the_terminal_becomes_blocks(
 def test_lines_have_no_end_in_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
 
-    assert cut("word " * 500, 10_000) == ("word " * 500).strip()
-    assert "\n" not in wrapped_lines("word " * 500)
+    assert cut_text("word " * 500, 10_000) == ("word " * 500).strip()
+    assert "\n" not in wrap_lines("word " * 500)
 
 
 def test_code_keeps_its_lines_and_a_long_text_its_title() -> None:
@@ -138,10 +138,10 @@ def test_code_keeps_its_lines_and_a_long_text_its_title() -> None:
 def test_the_words_that_match_stand_out(
     text: str, matching: list[str], marked: list[str]
 ) -> None:
-    parts = highlighted(text, matching).split("\x1b[1m\x1b[4m")
+    parts = highlight(text, matching).split("\x1b[1m\x1b[4m")
 
     assert [part.split("\x1b[0m")[0] for part in parts[1:]] == marked
-    assert click.unstyle(highlighted(text, matching)) == text
+    assert click.unstyle(highlight(text, matching)) == text
 
 
 def test_without_characters_of_its_own_a_terminal_gets_ascii(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import mnemosyned
-from mnemosyned.cli.output.show import DEPTH_MAX, seen
+from mnemosyned.cli.output.show import DEPTH_MAX, escape_strings
 from mnemosyned.cli.output.terminal import say, say_json
 
 ROOT = Path(mnemosyned.__file__).parent
@@ -65,7 +65,7 @@ def test_styles_are_ours_alone(capsys: pytest.CaptureFixture[str]) -> None:
         "a\x1b[8mhidden\x1b[0m\nb", "s\n1\x1b[2m", {"k\x9b": ["\u202e", 1, None]}
     )
 
-    clean = seen(memory)
+    clean = escape_strings(memory)
     say(f"{clean.content} {clean.session} {clean.metadata}", styled=True)
     say("\x1b[2mdim\x1b[0m")
 
@@ -81,7 +81,7 @@ def test_deep_metadata_is_shown_as_json() -> None:
     for _ in range(DEPTH_MAX + 300):
         deep = [deep]
 
-    assert "\x1b" not in str(seen(Line("", "", {"deep": deep})))
+    assert "\x1b" not in str(escape_strings(Line("", "", {"deep": deep})))
 
 
 def test_json_keeps_what_it_says(capfdbinary: pytest.CaptureFixture[bytes]) -> None:

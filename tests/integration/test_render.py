@@ -9,7 +9,7 @@ import click
 import pytest
 
 from mnemosyned.cli.output.show import render
-from mnemosyned.cli.output.terminal import counted, when
+from mnemosyned.cli.output.terminal import count_of, local_time
 from mnemosyned.memory.consolidation import (
     CycleReport,
     CycleStatus,
@@ -142,7 +142,8 @@ def test_an_undo_says_that_what_is_back_is_as_old_as_before() -> None:
     shown = render(undone)
 
     assert (
-        f"they stay until {when(NOON)}, then a cycle takes what is old enough" in shown
+        f"they stay until {local_time(NOON)}, then a cycle takes what is old enough"
+        in shown
     )
 
 
@@ -181,7 +182,7 @@ def test_the_log_names_each_cycle_once_and_every_episode() -> None:
 def test_things_are_counted_as_people_count_them(
     number: int, noun: str, words: str
 ) -> None:
-    assert counted(number, noun) == words
+    assert count_of(number, noun) == words
 
 
 def test_the_log_shows_the_share_that_a_model_wrote_beside_the_rules() -> None:

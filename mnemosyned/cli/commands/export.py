@@ -20,7 +20,7 @@ from mnemosyned.cli.calls import call_daemon, client_of, on_interrupt
 from mnemosyned.cli.commands.backup import PARTIAL, check_target, whole_file
 from mnemosyned.cli.options import refuse_url
 from mnemosyned.cli.output.terminal import (
-    counted,
+    count_of,
     progress_line,
     say,
     say_json,
@@ -123,7 +123,7 @@ def _is_folder_of_days(file: str, format_name: str) -> bool:
 
 def _summary_text(summary: dict[str, Any]) -> str:
     parts = [
-        counted(summary[name], noun)
+        count_of(summary[name], noun)
         for name, noun in (
             ("memory", "memory"),
             ("episode", "summary"),

@@ -13,7 +13,13 @@ import msgspec
 
 from mnemosyned.cli.calls import NOTHING, Interrupted, client_of
 from mnemosyned.cli.options import EXIT_NOTHING, EXIT_OF_KIND
-from mnemosyned.cli.output.terminal import counted, progress_line, say, say_json, when
+from mnemosyned.cli.output.terminal import (
+    count_of,
+    local_time,
+    progress_line,
+    say,
+    say_json,
+)
 from mnemosyned.client.connection import Connection
 from mnemosyned.errors import InvalidRequest, Kind, MnemosynedError
 from mnemosyned.importers.importer import Source
@@ -183,7 +189,7 @@ def _run_with_progress(run: ImportRun, label: str) -> None:
 def _stored_so_far(run: ImportRun) -> str:
     count = _records_done(run)
     are = "is" if count == 1 else "are"
-    stored = f"{counted(count, 'memory')} of this import {are} stored"
+    stored = f"{count_of(count, 'memory')} of this import {are} stored"
     return f"{stored}; repeat the command to go on from there"
 
 
@@ -202,7 +208,7 @@ def _print_report(report: ImportReport, *, as_json: bool) -> None:
         say_json(msgspec.to_builtins(report))
         return
     if report.unknown_files:
-        files = counted(report.unknown_files, "file")
+        files = count_of(report.unknown_files, "file")
         say(f"{files} without a format that can be imported", err=True)
     if report.bad and not report.stored + report.known + report.forgotten:
         say("nothing was stored", err=True)
@@ -213,17 +219,17 @@ def _print_report(report: ImportReport, *, as_json: bool) -> None:
     )
     if report.forgotten:
         say(
-            f"{counted(report.forgotten, 'memory')} left out: forgotten before, and so they stay"
+            f"{count_of(report.forgotten, 'memory')} left out: forgotten before, and so they stay"
         )
     others = [
-        counted(report.restored[kind], noun)
+        count_of(report.restored[kind], noun)
         for kind, noun in RESTORED_NOUNS.items()
         if kind in report.restored
     ]
     if others:
         say(f"restored with them: {', '.join(others)}")
     if report.left_out:
-        summaries = counted(report.left_out, "summary")
+        summaries = count_of(report.left_out, "summary")
         say(
             f"{summaries} left to the next sleep, as their originals are not all here",
             err=True,
@@ -235,7 +241,7 @@ def _print_problems(report: ImportReport) -> None:
         say(escape_invisible(problem, one_line=True), err=True)
     hidden = report.bad - len(report.problems)
     if hidden > 0:
-        say(f"… and {counted(hidden, 'more bad record')}", err=True)
+        say(f"… and {count_of(hidden, 'more bad record')}", err=True)
 
 
 def _show_preview(plan: Plan, carriers: Carriers, *, as_json: bool) -> int:
@@ -252,14 +258,14 @@ def _show_preview(plan: Plan, carriers: Carriers, *, as_json: bool) -> int:
 
 
 def _preview_lines(preview: Preview, report: ImportReport) -> Iterator[str]:
-    files = counted(report.files, "file")
-    yield f"{counted(preview.memories, 'memory')} in {files}, {report.bad:,} bad; nothing stored"
+    files = count_of(report.files, "file")
+    yield f"{count_of(preview.memories, 'memory')} in {files}, {report.bad:,} bad; nothing stored"
     yield f"formats:  {_named_counts(preview.formats)}"
     yield f"roles:    {_named_counts(preview.roles)}"
     yield f"sources:  {_named_counts(preview.sources)}"
     yield f"sessions: {len(preview.sessions):,}: {_named_counts(preview.sessions)}"
     if preview.earliest:
-        yield f"times:    {when(preview.earliest)} to {when(preview.latest)}"
+        yield f"times:    {local_time(preview.earliest)} to {local_time(preview.latest)}"
     if preview.undated:
         yield f"no time:  {preview.undated:,}, which get the time of the import"
     yield f"learned:  {preview.learned:,}"

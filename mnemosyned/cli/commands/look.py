@@ -25,18 +25,18 @@ from mnemosyned.cli.output.listing import (
     period_name,
     rows_by_origin,
 )
-from mnemosyned.cli.output.show import answers, register, register_list, show
+from mnemosyned.cli.output.show import open_printer, register, register_list, show
 from mnemosyned.cli.output.terminal import (
-    counted,
+    count_of,
     cut_line,
-    indented,
-    pairs,
-    reader_left,
+    duration_text,
+    has_reader_left,
+    indent_lines,
+    key_lines,
+    local_time,
     say,
-    span,
-    when,
     width,
-    wrapped_lines,
+    wrap_lines,
 )
 from mnemosyned.cli.output.upkeep import BY_THE_SERVER, size_on_disk
 from mnemosyned.client.connection import Connection
@@ -87,12 +87,12 @@ def _glance_text(state: Glance) -> str:
     faults = list(_faults_of(stats))
     health = "needs attention" if faults else "is well"
     head = click.style(f"mnemosyned {health}", bold=True)
-    up = click.style(f"  {stats.version}, up {span(stats.uptime_s)}", dim=True)
+    up = click.style(f"  {stats.version}, up {duration_text(stats.uptime_s)}", dim=True)
     tiers = stats.tiers
     size = f"; {known}" if (known := size_on_disk(stats)) else ""
     memories = (
         f"{tiers[Tier.WORKING].count:,} working, {tiers[Tier.ARCHIVE].count:,} archived, "
-        f"{counted(tiers[Tier.EPISODIC].count, 'summary')}{size}"
+        f"{count_of(tiers[Tier.EPISODIC].count, 'summary')}{size}"
     )
     stored: Counter[str] = Counter()
     for activity in stats.agents:
@@ -106,40 +106,40 @@ def _glance_text(state: Glance) -> str:
         ("backups", _backups_row(stats)),
         *(("attention", click.style(fault, fg="red")) for fault in faults),
     ]
-    return f"{head}{up}\n\n{pairs(rows)}\n\n{click.style(NEXT, dim=True)}"
+    return f"{head}{up}\n\n{key_lines(rows)}\n\n{click.style(NEXT, dim=True)}"
 
 
 def _today_row(state: Glance) -> str:
     newest = state.newest
     if newest is None:
         return "nothing is remembered yet: mnem remember WORDS"
-    moment = when(newest.created_at)
+    moment = local_time(newest.created_at)
     stamp = f"at {moment[11:]}" if state.status.today else moment
     origin = origin_of(newest.session, newest.source)
-    return f"{counted(state.status.today, 'memory')}; the last {stamp}, {origin}"
+    return f"{count_of(state.status.today, 'memory')}; the last {stamp}, {origin}"
 
 
 def _sleep_row(stats: Stats) -> str:
     sleep = stats.sleep
-    last = f"; the last {when(sleep.last_cycle)}" if sleep.last_cycle else ""
+    last = f"; the last {local_time(sleep.last_cycle)}" if sleep.last_cycle else ""
     if sleep.running:
         progress = sleep.progress
         done = f", {progress.done:,} of {progress.total:,}" if progress else ""
         return f"a cycle is running{done}: mnem tail -f shows its end"
     if sleep.paused_until:
-        until = when(sleep.paused_until)
+        until = local_time(sleep.paused_until)
         return f"paused until {until}: mnem sleep --pause-minutes 0 ends it{last}"
     if not sleep.next_cycle:
         return f"no cycle is scheduled (auto_sleep is off): mnem sleep{last}"
-    due = f", {counted(sleep.due, 'memory')} due" if sleep.due else ""
-    return f"next {when(sleep.next_cycle)}{due}{last}"
+    due = f", {count_of(sleep.due, 'memory')} due" if sleep.due else ""
+    return f"next {local_time(sleep.next_cycle)}{due}{last}"
 
 
 def _backups_row(stats: Stats) -> str:
     if stats.on_server:
         return BY_THE_SERVER
     if stats.backup.last:
-        return f"the last {when(stats.backup.last)}"
+        return f"the last {local_time(stats.backup.last)}"
     return "scheduled, none yet" if stats.backup.scheduled else "none: mnem backup"
 
 
@@ -175,7 +175,7 @@ def print_list(context: click.Context, /, *, all_: bool, **given: Any) -> int:  
     fields = fields_typed(given)
     limit = _read_limit(fields.pop("limit", None), everything=all_)
     request = parse_text(ListMemories, fields)
-    with client_of(context) as client, answers() as printer:
+    with client_of(context) as client, open_printer() as printer:
         pages = _read_pages(client, request, limit)
         if chosen_format() == "json":
             whole = list(pages)
@@ -186,7 +186,7 @@ def print_list(context: click.Context, /, *, all_: bool, **given: Any) -> int:  
         for page in pages:
             printer.show(page)
             shown += len(page)
-            if printer.is_over() or reader_left():
+            if printer.is_over() or has_reader_left():
                 break
     return 0 if shown else EXIT_NOTHING
 
@@ -378,9 +378,9 @@ def _period_text(period: PeriodView, first: int) -> str:
     number = first
     title = click.style(period_name(period.unit, period.first), bold=True)
     if summary := period.summary:
-        memories = counted(summary.item_count, "memory")
+        memories = count_of(summary.item_count, "memory")
         counts = click.style(f"   summary of {memories}, number {number}:", dim=True)
-        title += f"\n{counts}\n{wrapped_lines(summary.content)}"
+        title += f"\n{counts}\n{wrap_lines(summary.content)}"
         number += 1
     blocks = [title]
     for part in period.parts:
@@ -415,7 +415,7 @@ def _part_lines(part: PeriodPart, number: int, period: PeriodView) -> Iterator[s
             filters = " with the same filters" if period.narrowed else ""
             yield _dim(f"and more: {command}{filters}")
         return
-    count = counted(part.summary.item_count, "memory")
+    count = count_of(part.summary.item_count, "memory")
     head = f"{number:>4}  {period_name(part.unit, part.first)}"
     yield f"{click.style(head, bold=True)}  {click.style(count, dim=True)}"
     lines = [line for line in part.summary.content.splitlines() if line.strip()]
@@ -423,12 +423,12 @@ def _part_lines(part: PeriodPart, number: int, period: PeriodView) -> Iterator[s
     for line in lines[:LINES_OF_A_PART]:
         yield f"{INDENT}{cut_line(line, room)}"
     if len(lines) > LINES_OF_A_PART:
-        left = counted(len(lines) - LINES_OF_A_PART, "more line")
+        left = count_of(len(lines) - LINES_OF_A_PART, "more line")
         yield _dim(f"{left}: mnem {part.unit} {day}")
 
 
 def _dim(text: str) -> str:
-    return click.style(indented(f"   {text}"), dim=True)
+    return click.style(indent_lines(f"   {text}"), dim=True)
 
 
 register_list(

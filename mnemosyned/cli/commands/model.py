@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from mnemosyned.cli.output.terminal import ask, say
+from mnemosyned.cli.output.terminal import ask_or_exit, say
 from mnemosyned.cli.settings_file import write_settings
 from mnemosyned.config import NO_MODEL, config_file, load_config
 from mnemosyned.errors import InvalidRequest
@@ -128,7 +128,7 @@ def remove(name: str, *, yes: bool) -> None:
             f"{path.name} is in use; choose another, or `mnem model use none`"
         )
     if not yes:
-        ask(f"delete {path}?")
+        ask_or_exit(f"delete {path}?")
     shelf.remove(path)
     say(f"deleted {path}")
 

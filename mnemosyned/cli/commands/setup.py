@@ -28,19 +28,19 @@ from mnemosyned.agents.setup.tools import (
     undo_all,
 )
 from mnemosyned.cli.calls import client_of
-from mnemosyned.cli.output.show import seen
+from mnemosyned.cli.output.show import escape_strings
 from mnemosyned.cli.output.terminal import (
     TAB_CELLS,
-    agreed,
-    ask,
-    counted,
-    cut,
+    ask_or_exit,
+    ask_user,
+    count_of,
     cut_line,
+    cut_text,
+    local_time,
     prose_width,
     say,
     say_json,
     table,
-    when,
     width,
 )
 from mnemosyned.client.connection import Connection
@@ -80,7 +80,7 @@ def diff_text(change: FileChange, name: str, *, whole: bool = False) -> str:
     limit = len(lines) if whole else DIFF_LINES_MAX
     shown = []
     for line in lines[:limit]:
-        text = cut_line(seen(line.expandtabs(TAB_CELLS)), width())
+        text = cut_line(escape_strings(line.expandtabs(TAB_CELLS)), width())
         if text.startswith("-") and not text.startswith("---"):
             text = click.style(text, fg="red")
         elif text.startswith("+"):
@@ -88,7 +88,7 @@ def diff_text(change: FileChange, name: str, *, whole: bool = False) -> str:
         shown.append(text)
     if len(lines) > limit:
         shown.append(
-            f"… {counted(len(lines) - limit, 'more line')}, shown by --dry-run"
+            f"… {count_of(len(lines) - limit, 'more line')}, shown by --dry-run"
         )
     return "\n".join(shown)
 
@@ -109,7 +109,7 @@ def next_steps_text(plan: ToolPlan, confirmed: str) -> str:
 
 def _paragraph(line: str, indent: str = INDENT) -> str:
     return textwrap.fill(
-        seen(line),
+        escape_strings(line),
         prose_width(),
         initial_indent=indent,
         subsequent_indent=indent + INDENT,
@@ -128,8 +128,8 @@ def tools_table(plans: list[ToolPlan]) -> str:
             for change in plan.changed_files
         )
         gain = "; ".join(changes) or "nothing: it has memory already"
-        gain = seen(plan.problems[0]) if plan.problems else gain
-        rows.append((plan.target.title, cut(gain, room)))
+        gain = escape_strings(plan.problems[0]) if plan.problems else gain
+        rows.append((plan.target.title, cut_text(gain, room)))
     return table(("found", "would get"), rows)
 
 
@@ -185,15 +185,17 @@ def _activity_lines(activity: ToolActivity) -> list[str]:
         "last stored": activity.stored_at,
         "last told the agent": activity.informed_at,
     }
-    moments = [f"{what} {when(time)}" for what, time in times.items() if time]
+    moments = [f"{what} {local_time(time)}" for what, time in times.items() if time]
     counts = (
-        f"{counted(activity.calls, 'call')} of {activity.mean_ms:.0f} ms, "
+        f"{count_of(activity.calls, 'call')} of {activity.mean_ms:.0f} ms, "
         f"the slowest {activity.slowest_ms:.0f} ms; "
-        f"{counted(activity.stored, 'memory')} stored, "
-        f"{counted(activity.characters, 'character')} told"
+        f"{count_of(activity.stored, 'memory')} stored, "
+        f"{count_of(activity.characters, 'character')} told"
     )
-    failures = counted(activity.failures, "failure")
-    failed = f"{failures}, the last {when(activity.failed_at)}: {activity.failure}"
+    failures = count_of(activity.failures, "failure")
+    failed = (
+        f"{failures}, the last {local_time(activity.failed_at)}: {activity.failure}"
+    )
     return ["; ".join(moments), counts, *([failed] if activity.failures else [])]
 
 
@@ -374,9 +376,9 @@ class SetupRun:
     def _is_confirmed(self, plan: ToolPlan, *, one_of_many: bool) -> bool:
         question = f"Write this for {plan.target.title}?"
         if one_of_many:
-            return agreed(question, default=True)
+            return ask_user(question, default=True)
         if not self._sure:
-            ask(question)
+            ask_or_exit(question)
         return True
 
     def guide(self) -> int:
@@ -436,7 +438,7 @@ class SetupRun:
                 raise InvalidRequest(
                     "not confirmed: standard input is not a terminal; pass --yes"
                 )
-            ask("Take this out?")
+            ask_or_exit("Take this out?")
         done = list(undo_all(edits, self._journal, self._machine))
         undone = [edit.file for edit, _, problem in done if not problem]
         failures = [problem for _, _, problem in done if problem]
@@ -444,7 +446,7 @@ class SetupRun:
             say_json({"undone": undone, "problems": failures})
         else:
             self._report_problems(failures)
-            say(f"{counted(len(undone), 'file')} as before")
+            say(f"{count_of(len(undone), 'file')} as before")
         return EXIT_CONFLICT if failures else 0
 
     def check(self, tools: tuple[str, ...]) -> int:
@@ -474,5 +476,5 @@ class SetupRun:
         if self._as_json:
             say_json({"files": [*map(str, written)]})
         else:
-            say(f"{counted(len(written), 'file')} in {folder}; see its README.md")
+            say(f"{count_of(len(written), 'file')} in {folder}; see its README.md")
         return 0

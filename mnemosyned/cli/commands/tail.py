@@ -21,13 +21,13 @@ from mnemosyned.cli.options import (
 from mnemosyned.cli.output.listing import day_title, local_day, origin_of, room_after
 from mnemosyned.cli.output.show import cells_of, say_cells, zoned_time
 from mnemosyned.cli.output.terminal import (
-    counted,
-    cut,
+    count_of,
+    cut_text,
+    duration_text,
+    has_reader_left,
     is_terminal,
-    reader_left,
     say,
     say_json,
-    span,
 )
 from mnemosyned.client.connection import Connection
 from mnemosyned.errors import DaemonUnreachable
@@ -50,7 +50,7 @@ def event_lines(event: Event) -> Iterator[str]:
         hidden = event.count - len(event.memories)
         if hidden > 0:
             yield _event_line(
-                event.at, f"and {counted(hidden, 'more memory')}", dim=True
+                event.at, f"and {count_of(hidden, 'more memory')}", dim=True
             )
     elif text := _event_text(event):
         is_refused = event.kind is EventKind.REFUSED
@@ -63,16 +63,16 @@ def memory_line(moment: datetime, memory: EventMemory) -> str:
     """Return the line of a new memory: its time, origin and the beginning of its text."""
     head = f"{in_zone(moment, None):%H:%M:%S}  "
     session = escape_invisible(origin_of(memory.session, memory.source), one_line=True)
-    origin = cut(session, room_after(head) // 2)
+    origin = cut_text(session, room_after(head) // 2)
     speaker = f"{memory.role}: " if memory.role else ""
     text = escape_invisible(f"{speaker}{memory.text}", one_line=True)
-    shown = cut(text, room_after(f"{head}{origin}  "))
+    shown = cut_text(text, room_after(f"{head}{origin}  "))
     return f"{click.style(f'{head}{origin}', dim=True)}  {shown}"
 
 
 def _event_line(moment: datetime, text: str, **style: Any) -> str:  # noqa: ANN401 of click
     head = f"{in_zone(moment, None):%H:%M:%S}  "
-    shown = cut(escape_invisible(text, one_line=True), room_after(head))
+    shown = cut_text(escape_invisible(text, one_line=True), room_after(head))
     return click.style(f"{head}{shown}", **style)
 
 
@@ -81,9 +81,9 @@ def _event_text(event: Event) -> str:
     match event.kind:
         case EventKind.RECALLED:
             where = f" in {event.session}" if event.session else ""
-            return f"recalled {counted(event.count, 'hit')}{where}"
+            return f"recalled {count_of(event.count, 'hit')}{where}"
         case EventKind.FORGOTTEN:
-            return f"forgot {counted(event.count, 'memory')}"
+            return f"forgot {count_of(event.count, 'memory')}"
         case EventKind.CHANGED:
             return " ".join([event.verb.replace("_", "-"), *event.ids[:3]])
         case EventKind.CAPTURED if event.message:
@@ -98,10 +98,12 @@ def _event_text(event: Event) -> str:
             return f"sleep cycle: {event.status.replace('_', ' ')}"
         case EventKind.CYCLE_ENDED:
             seconds = event.duration_s
-            took = f"{seconds:.1f} s" if seconds < SECONDS_MAX else span(seconds)
+            took = (
+                f"{seconds:.1f} s" if seconds < SECONDS_MAX else duration_text(seconds)
+            )
             return (
-                f"sleep cycle {event.status}: {counted(event.count, 'memory')} into "
-                f"{counted(event.episodes, 'summary')} in {took}"
+                f"sleep cycle {event.status}: {count_of(event.count, 'memory')} into "
+                f"{count_of(event.episodes, 'summary')} in {took}"
             )
         case EventKind.REFUSED:
             return f"{event.verb.replace('_', '-')} refused: {event.message}"
@@ -164,7 +166,7 @@ def tail(
                 for memory in reversed(newest):
                     printer.print_memory(memory)
             for event in _read_events(client) if follow else ():
-                if reader_left():
+                if has_reader_left():
                     break
                 printer.print_event(event)
     except KeyboardInterrupt:

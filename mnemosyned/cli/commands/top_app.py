@@ -23,7 +23,7 @@ from textual.widgets.option_list import Option
 
 from mnemosyned.cli.commands import top_view
 from mnemosyned.cli.commands.top_view import LastMinute, read_figures
-from mnemosyned.cli.output.terminal import counted, when
+from mnemosyned.cli.output.terminal import count_of, local_time
 from mnemosyned.client.connection import Connection
 from mnemosyned.errors import MnemosynedError, UnknownVerb
 from mnemosyned.memory.consolidation import CycleReport, CycleStatus, LogEntry
@@ -270,7 +270,7 @@ class RecordScreen(OverlayScreen):
             if got.episode:
                 originals = self._connection.call(Expand(self._record)).originals
                 text += "\n\n" + "\n".join(
-                    f"{when(memory.created_at)}  {memory.content}"
+                    f"{local_time(memory.created_at)}  {memory.content}"
                     for memory in originals
                 )
         except MnemosynedError as error:
@@ -285,12 +285,12 @@ def _full_text(got: Got) -> str:
     if got.memory:
         memory = got.memory
         names = (memory.tier.value, memory.session, memory.source, memory.role)
-        head = "  ".join([when(memory.created_at), *filter(None, names)])
+        head = "  ".join([local_time(memory.created_at), *filter(None, names)])
         return f"{head}\n\n{memory.content}"
     if got.episode is None:
         return ""
     episode = got.episode
-    covers = f"{when(episode.covers_from)} to {when(episode.covers_until)}"
+    covers = f"{local_time(episode.covers_from)} to {local_time(episode.covers_until)}"
     return f"{covers}  {episode.session}  by {episode.summarizer}\n\n{episode.content}"
 
 
@@ -503,14 +503,14 @@ class Top(App[None]):
 def _cycle_notice(report: CycleReport) -> str:
     if report.status is CycleStatus.NOTHING_TO_DO:
         return "nothing to do: no memory is old enough (mnem sleep --force takes all)"
-    episodes = counted(report.promoted, "episode")
-    return f"{counted(report.evicted, 'memory')} became {episodes}"
+    episodes = count_of(report.promoted, "episode")
+    return f"{count_of(report.evicted, 'memory')} became {episodes}"
 
 
 def _pause_notice(report: CycleReport) -> str:
     if report.held_until is None:
         return "cycles start by themselves again"
-    return f"no cycle starts by itself until {when(report.held_until)}"
+    return f"no cycle starts by itself until {local_time(report.held_until)}"
 
 
 def run(looks: Connection, calls: Connection) -> None:

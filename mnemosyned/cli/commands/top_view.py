@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
-from mnemosyned.cli.output.terminal import counted, span, when
+from mnemosyned.cli.output.terminal import count_of, duration_text, local_time
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.consolidation import GroupStatus, LogEntry
 from mnemosyned.memory.values import AgentActivity, Tier
@@ -198,7 +198,7 @@ def heading(stats: Stats, figures: Figures | None) -> Line:
     health = ("bad", "red") if sick else ("warning", "yellow") if warned else None
     state = Span(*health) if health else Span("healthy", "green")
     resident = figures.resident_bytes if figures else 0.0
-    sizes = [f"up {span(stats.uptime_s)}"]
+    sizes = [f"up {duration_text(stats.uptime_s)}"]
     sizes += [f"{resident / 1e6:.0f} MB in memory"] if resident else []
     sizes += [f"{stats.bytes_on_disk / 1e6:.1f} MB on disk"]
     return [Span("mnem top", "bold"), Span("  "), state, Span(f"  {'  '.join(sizes)}")]
@@ -230,8 +230,8 @@ def tiers(stats: Stats, per_s: float) -> list[Line]:
     ]
     for tier, noun in ((Tier.EPISODIC, "summary"), (Tier.ARCHIVE, "original")):
         totals = stats.tiers[tier]
-        things = counted(totals.count, noun).partition(" ")[2]
-        since = f" since {when(totals.oldest)[:10]}" if totals.oldest else ""
+        things = count_of(totals.count, noun).partition(" ")[2]
+        since = f" since {local_time(totals.oldest)[:10]}" if totals.oldest else ""
         size = f"{totals.characters / 1e6:.1f} M characters"
         rows.append(
             [
@@ -287,17 +287,19 @@ def sleep(status: SleepStatus, watched_s: float) -> Line:
             Span("sleeping  ", "bold"),
             Span(f"{progress.done:,} of {progress.total:,} "),
             Span(bar(share), "green"),
-            Span(f" {share:.0%}" + (f", {span(left)} left" if left >= 1 else "")),
+            Span(
+                f" {share:.0%}" + (f", {duration_text(left)} left" if left >= 1 else "")
+            ),
         ]
     if status.running:
         return [Span("sleeping  ", "bold"), Span("the cycle has just begun")]
     if status.paused_until:
-        until = when(status.paused_until)
+        until = local_time(status.paused_until)
         return [Span("paused    ", "yellow"), Span(f"until {until}; p resumes")]
     if status.next_cycle is None:
         return [Span("next cycle ", "dim"), Span("none: auto_sleep is off")]
     waits = f"; waits: {_escape(status.waits_for)}" if status.waits_for else ""
-    coming = f"{when(status.next_cycle)}, {status.schedule}{waits}"
+    coming = f"{local_time(status.next_cycle)}, {status.schedule}{waits}"
     return [Span("next cycle ", "dim"), Span(coming)]
 
 
@@ -314,15 +316,15 @@ def _cycle_line(groups: Sequence[LogEntry]) -> Line:
     newest = groups[0]
     items = sum(group.items_consolidated for group in groups)
     line = [
-        Span(f"{when(newest.created_at)}  ", "dim"),
-        Span(f"{newest.trigger:<9}{counted(items, 'memory')}"),
+        Span(f"{local_time(newest.created_at)}  ", "dim"),
+        Span(f"{newest.trigger:<9}{count_of(items, 'memory')}"),
     ]
     if any(group.undone_at for group in groups):
         line.append(Span(", undone", "yellow"))
     line += [Span(f"; {part}") for part in _writer_counts(groups)]
     failed = sum(group.status is GroupStatus.FAILED for group in groups)
     if failed:
-        line.append(Span(f"; {counted(failed, 'group')} failed", "red"))
+        line.append(Span(f"; {count_of(failed, 'group')} failed", "red"))
     return line
 
 
@@ -340,7 +342,7 @@ def _writer_counts(groups: Sequence[LogEntry]) -> Iterator[str]:
         numbers[writer] += 1
     for writer, number in numbers.items():
         is_kept = writer == "word for word"
-        things = f"{number:,} kept" if is_kept else counted(number, "summary")
+        things = f"{number:,} kept" if is_kept else count_of(number, "summary")
         yield f"{things} {writer}"
 
 
@@ -367,7 +369,9 @@ def _hook_line(events: Sequence[AgentActivity], now: datetime) -> Line:
     since = max(0.0, (now - _last_call_at(events)).total_seconds())
     line = [
         Span(f"{_escape(events[0].client):<14}", "dim"),
-        Span(f"{stored:,} stored, {characters:,} characters shown, {span(since)} ago"),
+        Span(
+            f"{stored:,} stored, {characters:,} characters shown, {duration_text(since)} ago"
+        ),
     ]
     if failures:
         line.append(Span(f", {failures:,} failed", "red"))
@@ -403,17 +407,17 @@ def _event_line(event: Event) -> Line:
 
 
 _EVENT_WORDS: Mapping[EventKind, Callable[[Event], str]] = {
-    EventKind.REMEMBERED: lambda event: f"{counted(event.count, 'memory')} remembered",
+    EventKind.REMEMBERED: lambda event: f"{count_of(event.count, 'memory')} remembered",
     EventKind.RECALLED: lambda event: f"recall found {event.count:,}",
-    EventKind.FORGOTTEN: lambda event: f"{counted(event.count, 'memory')} forgotten",
+    EventKind.FORGOTTEN: lambda event: f"{count_of(event.count, 'memory')} forgotten",
     EventKind.CHANGED: lambda event: event.verb,
     EventKind.CAPTURED: lambda event: (
         f"{event.client} {event.hook}: {event.count:,} stored"
     ),
     EventKind.CYCLE_BEGUN: lambda event: f"a cycle began ({event.trigger})",
     EventKind.CYCLE_ENDED: lambda event: (
-        f"the cycle ended ({event.status}): {counted(event.count, 'memory')}, "
-        f"{counted(event.episodes, 'summary')}"
+        f"the cycle ended ({event.status}): {count_of(event.count, 'memory')}, "
+        f"{count_of(event.episodes, 'summary')}"
     ),
     EventKind.REFUSED: lambda event: f"{event.verb} failed: {event.message}",
 }

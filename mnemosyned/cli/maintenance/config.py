@@ -23,7 +23,7 @@ from mnemosyned.cli.maintenance.daemon_process import (
     daemon_environment,
     daemon_options,
 )
-from mnemosyned.cli.output.terminal import agreed, cut, say, say_json, table
+from mnemosyned.cli.output.terminal import ask_user, cut_text, say, say_json, table
 from mnemosyned.cli.settings_file import Value, replace_settings, write_settings
 from mnemosyned.config import (
     CONFIG_VARIABLE,
@@ -172,7 +172,7 @@ def config(context: click.Context, *, changed: bool, as_json: bool) -> None:
         rows = [
             (
                 each.key,
-                cut(_yaml_text(each.value), VALUE_CHARS),
+                cut_text(_yaml_text(each.value), VALUE_CHARS),
                 each.origin.removeprefix(folder),
                 RESTART_MARK if each.restart else "",
             )
@@ -311,7 +311,7 @@ def _edit_until_valid(before: str, file: Path) -> str:
                     _check_whole(load_config(draft, environ={}))
             except (ConfigInvalid, OSError, UnicodeDecodeError) as error:
                 reason = str(error).replace(str(draft), str(file))
-                if sys.stdin.isatty() and agreed(
+                if sys.stdin.isatty() and ask_user(
                     f"{reason}. Edit again?", default=True
                 ):
                     continue

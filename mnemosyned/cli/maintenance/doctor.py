@@ -42,7 +42,7 @@ from mnemosyned.cli.maintenance.process_checks import (
     check_tools,
     check_unit,
 )
-from mnemosyned.cli.output.terminal import counted, hanging, say, say_json
+from mnemosyned.cli.output.terminal import count_of, hanging_text, say, say_json
 from mnemosyned.client.connection import Connection
 from mnemosyned.config import (
     CONFIG_VARIABLE,
@@ -266,7 +266,7 @@ def _print_findings(findings: Sequence[Finding]) -> None:
         )
         text = finding.text.replace(f"{Path.home()}/", "~/")
         head = f"{severity}{finding.check:<12}"
-        say(hanging(head, text, INDENT_CELLS), styled=True)
+        say(hanging_text(head, text, INDENT_CELLS), styled=True)
         if finding.command:
             say(f"{'':<{INDENT_CELLS}}{finding.command}")
     bad = [finding for finding in findings if finding.severity.is_bad]
@@ -275,4 +275,4 @@ def _print_findings(findings: Sequence[Finding]) -> None:
         say("nothing is wrong")
         return
     hint = "; mnem doctor --repair mends what is safe" if mended else ""
-    say(f"{counted(len(bad), 'finding')}{hint}")
+    say(f"{count_of(len(bad), 'finding')}{hint}")

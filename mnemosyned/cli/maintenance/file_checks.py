@@ -27,7 +27,7 @@ from mnemosyned.cli.maintenance.findings import (
     warning,
 )
 from mnemosyned.cli.maintenance.restore import check_restorable
-from mnemosyned.cli.output.terminal import counted, when
+from mnemosyned.cli.output.terminal import count_of, local_time
 from mnemosyned.config import NO_MODEL, is_server, with_default_model
 from mnemosyned.errors import MnemosynedError, SchemaTooNew
 from mnemosyned.models.catalog import ModelStore
@@ -135,8 +135,8 @@ def check_database(installation: Installation) -> Iterator[Finding]:
             memories, episodes = held
             yield ok(
                 CHECK,
-                f"{path} is whole: {counted(memories, 'memory')}, "
-                f"{counted(episodes, 'summary')}",
+                f"{path} is whole: {count_of(memories, 'memory')}, "
+                f"{count_of(episodes, 'summary')}",
             )
 
 
@@ -146,7 +146,7 @@ def check_leftovers(installation: Installation) -> Iterator[Finding]:
     name = glob.escape(database.name)
     if installation.process is None:
         if left := frames_left(database):
-            frames = counted(len(left.commits), "transaction")
+            frames = count_of(len(left.commits), "transaction")
             text = f"a crash left a log with {frames}; the next start reads it"
             yield note(CHECK, text, "mnem start")
         for waiting in sorted(database.parent.glob(f"{name}.restore-*Z")):
@@ -166,7 +166,7 @@ def check_leftovers(installation: Installation) -> Iterator[Finding]:
     ]
     if asides:
         size = sum(map(file_bytes, asides)) / 1e6
-        text = f"{counted(len(asides), 'former database')} set aside, {size:,.1f} MB"
+        text = f"{count_of(len(asides), 'former database')} set aside, {size:,.1f} MB"
         yield note(CHECK, text, f"ls -l {database}.*-*Z")
 
 
@@ -316,7 +316,7 @@ def check_backups(installation: Installation) -> Iterator[Finding]:
     except MnemosynedError as error:
         yield problem("backups", f"the newest backup: {error.message}", "mnem backup")
         return
-    text = f"the newest backup is of {when(newest.made_at)}, in {folder}"
+    text = f"the newest backup is of {local_time(newest.made_at)}, in {folder}"
     now = datetime.now(UTC)
     interval = interval_of(rules, now) if scheduled else BY_HAND
     if overdue(newest.made_at, interval=interval, now=now):
@@ -345,14 +345,16 @@ def check_spool(_: Installation) -> Iterator[Finding]:
     except OSError:
         return
     if odd := [file.name for file in files if file.name.startswith(spool.SET_ASIDE)]:
-        text = f"{counted(len(odd), 'entry')} of {folder} cannot be handed in: {odd[0]}"
+        text = (
+            f"{count_of(len(odd), 'entry')} of {folder} cannot be handed in: {odd[0]}"
+        )
         yield warning("hooks", text, f"ls -la {folder}")
     calls = [file for file in files if not file.name.startswith(".")]
     if not calls:
         return
     oldest = min(file.lstat().st_mtime for file in calls)
     age_s = datetime.now(UTC).timestamp() - oldest
-    text = f"{counted(len(calls), 'call')} of agents' hooks wait in {folder}"
+    text = f"{count_of(len(calls), 'call')} of agents' hooks wait in {folder}"
     if age_s < SPOOL_OLD_S:
         yield note("hooks", f"{text}; the next hook hands them in")
     else:

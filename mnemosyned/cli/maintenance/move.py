@@ -18,7 +18,7 @@ from mnemosyned.cli.maintenance.daemon_process import (
     database_of,
     running_daemon,
 )
-from mnemosyned.cli.output.terminal import counted, progress_line, say, say_json
+from mnemosyned.cli.output.terminal import count_of, progress_line, say, say_json
 from mnemosyned.config import Config, DatabaseLocation, without_password
 from mnemosyned.config.settings import is_server
 from mnemosyned.errors import DatabaseInUse, InvalidRequest, PartlyDone, StorageFailed
@@ -248,7 +248,7 @@ def _move_data(done: MoveReport) -> dict[str, object]:
 def _move_lines(done: MoveReport) -> Iterator[str]:
     counts = done.compared.counts
     things = ", ".join(
-        counted(counts[kind], noun) for kind, noun in _NOUNS.items() if kind in counts
+        count_of(counts[kind], noun) for kind, noun in _NOUNS.items() if kind in counts
     )
     known = sum(done.delivered.known.values())
     yield f"moved {things or 'an empty memory'} from {done.source} to {done.target}"
@@ -257,7 +257,7 @@ def _move_lines(done: MoveReport) -> Iterator[str]:
     yield "compared: each record is the same in both, in the same order"
     alike = done.answers.asked - len(done.answers.differing)
     if done.answers.asked:
-        asked = counted(done.answers.asked, "question")
+        asked = count_of(done.answers.asked, "question")
         yield f"recall: {alike:,} of {asked} answered alike"
     yield f"to use it: {_next_command(done)}"
     yield f"not moved: {LEFT_OUT}"

@@ -14,7 +14,7 @@ from mnemosyned.assembly.build import open_memory
 from mnemosyned.cli.maintenance import daemon_process
 from mnemosyned.cli.maintenance.daemon_process import running_daemon
 from mnemosyned.cli.maintenance.service import start_again, stop_daemon
-from mnemosyned.cli.output.terminal import counted, say, say_json, when
+from mnemosyned.cli.output.terminal import count_of, local_time, say, say_json
 from mnemosyned.config import Config
 from mnemosyned.config.settings import BackupConfig
 from mnemosyned.errors import DatabaseInUse, InvalidRequest
@@ -192,7 +192,7 @@ def restore_db(
 def restore_text(restored: RestoredDatabase) -> str:
     """Return the result of a restore, with forgotten memories and the command to undo it."""
     copy = restored.copy
-    held = f"{counted(copy.memories, 'memory')}, {counted(copy.episodes, 'summary')}"
+    held = f"{count_of(copy.memories, 'memory')}, {count_of(copy.episodes, 'summary')}"
     lines = [f"restored {restored.database}: {held}; checked, complete and on disk"]
     if restored.set_aside:
         lines.append(f"the former database is set aside as {restored.set_aside}")
@@ -205,17 +205,17 @@ def restore_text(restored: RestoredDatabase) -> str:
     elif restored.forgotten_again:
         lines.append(
             "forgotten again, as it was after the backup was made: "
-            f"{counted(restored.forgotten, 'memory')}"
+            f"{count_of(restored.forgotten, 'memory')}"
         )
     elif restored.forgotten:
         lines.append(
             "back, although forgotten after the backup was made: "
-            f"{counted(restored.forgotten, 'memory')}; to forget again: "
+            f"{count_of(restored.forgotten, 'memory')}; to forget again: "
             f"mnem restore-db --forget-again {restored.backup}"
         )
     if restored.list_begins:
         lines.append(
-            f"the list of what was forgotten begins at {when(restored.list_begins)}: what was "
+            f"the list of what was forgotten begins at {local_time(restored.list_begins)}: what was "
             "forgotten between the backup and that time may be back"
         )
     lines += [

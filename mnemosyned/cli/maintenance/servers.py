@@ -11,13 +11,13 @@ import click
 from mnemosyned.assembly.stores import open_owners, open_server
 from mnemosyned.cli.maintenance import daemon_process
 from mnemosyned.cli.output.terminal import (
-    ask,
-    counted,
+    ask_or_exit,
+    count_of,
+    duration_text,
+    local_time,
     say,
     say_json,
-    span,
     table,
-    when,
 )
 from mnemosyned.config import DatabaseLocation
 from mnemosyned.memory.engine_ports import (
@@ -73,7 +73,7 @@ def list_owners(*, measured: bool, as_json: bool) -> None:
             (
                 *(each.name, each.memories, each.summaries, each.characters),
                 *("" if each.bytes is None else each.bytes, each.tokens),
-                when(each.created_at),
+                local_time(each.created_at),
             )
             for each in listed
         ]
@@ -90,7 +90,7 @@ def remove(name: str, *, yes: bool, as_json: bool) -> None:
     Its tokens are revoked first. The answer says where words still are, and until when.
     """
     if not yes:
-        ask(f"delete {name} and everything that it keeps?")
+        ask_or_exit(f"delete {name} and everything that it keeps?")
     with _open_owners() as owners:
         removed = owners.remove(name)
     if as_json:
@@ -174,7 +174,7 @@ def revoke(owner: str, token: str, *, as_json: bool) -> None:
     if as_json:
         say_json({"revoked": count})
     else:
-        say(f"revoked {counted(count, 'token')} of {owner}")
+        say(f"revoked {count_of(count, 'token')} of {owner}")
 
 
 _HEADERS = ("owner", "memories", "summaries", "characters", "bytes", "tokens", "added")
@@ -200,11 +200,11 @@ def _parse_scopes(text: str) -> list[Scope]:
 def _token_row(each: Token) -> tuple[str, ...]:
     state = "valid"
     if each.revoked_at:
-        state = f"revoked {when(each.revoked_at)}"
+        state = f"revoked {local_time(each.revoked_at)}"
     elif each.expires_at:
-        state = f"{'valid until' if each.valid else 'expired'} {when(each.expires_at)}"
+        state = f"{'valid until' if each.valid else 'expired'} {local_time(each.expires_at)}"
     scopes = ",".join(each.scopes)
-    return (each.id, each.name, scopes, when(each.created_at), state)
+    return (each.id, each.name, scopes, local_time(each.created_at), state)
 
 
 def _say_issued(issued: IssuedToken, *, as_json: bool) -> None:
@@ -214,12 +214,12 @@ def _say_issued(issued: IssuedToken, *, as_json: bool) -> None:
         return
     say(issued.secret)
     until = issued.token.expires_at
-    lasts = f"valid until {when(until)}" if until else "valid until it is revoked"
+    lasts = f"valid until {local_time(until)}" if until else "valid until it is revoked"
     say(f"keep it now, it is not shown again; {lasts}", err=True)
 
 
 def _removal_text(removed: RemovedOwner) -> str:
-    held = f"{counted(removed.memories, 'memory')}, {counted(removed.summaries, 'summary')}"
+    held = f"{count_of(removed.memories, 'memory')}, {count_of(removed.summaries, 'summary')}"
     lines = [f"deleted {removed.name}: {held}"]
     if not removed.purged:
         lines.append(
@@ -321,20 +321,20 @@ def _open_configured_server() -> DatabaseServer:
 
 def _purged_lines(purged: ServerPurge) -> Iterator[str]:
     yield (
-        f"written anew: {counted(purged.tables, 'table')} in {span(purged.duration_s)}; "
+        f"written anew: {count_of(purged.tables, 'table')} in {duration_text(purged.duration_s)}; "
         f"the longest was locked for {purged.longest_s:.1f} s"
     )
     if purged.log_files:
-        files = counted(purged.log_files, "file")
+        files = count_of(purged.log_files, "file")
         yield f"write-ahead log: {files} written over"
     yield from (f"not done: {step}" for step in purged.undone)
     yield from (f"words may be left in {place}" for place in purged.left)
 
 
 def _distributed_lines(distributed: Distribution) -> Iterator[str]:
-    nodes = counted(distributed.nodes, "node")
+    nodes = count_of(distributed.nodes, "node")
     if distributed.tables:
-        tables = counted(len(distributed.tables), "table")
+        tables = count_of(len(distributed.tables), "table")
         yield f"distributed {tables} by their owner over {nodes}"
     else:
         yield f"all tables were distributed before, over {nodes}"

@@ -10,12 +10,12 @@ import msgspec
 from mnemosyned.cli.output.show import register, register_record, zoned_time
 from mnemosyned.cli.output.terminal import (
     LINE_CHARS,
-    counted,
-    cut,
-    indented,
+    count_of,
+    cut_text,
+    indent_lines,
+    local_time,
     table,
-    when,
-    wrapped,
+    wrap_paragraph,
 )
 from mnemosyned.memory.learning import Learning
 from mnemosyned.verbs.conversation import (
@@ -40,9 +40,9 @@ def _learnings_text(result: LearningList) -> str:
     for learning in result.learnings:
         origin = (learning.kind.value, learning.session, learning.source or "")
         where = "  ".join(filter(None, origin))
-        head = f"{when(learning.created_at)}  {where}  {learning.id}"
+        head = f"{local_time(learning.created_at)}  {where}  {learning.id}"
         lines.append(click.style(head, dim=True))
-        lines.append(wrapped(learning.text))
+        lines.append(wrap_paragraph(learning.text))
         if learning.memory:
             lines.append(click.style(f"   said in {learning.memory}", dim=True))
         if learning.superseded_by:
@@ -70,10 +70,10 @@ def _context_text(result: Assembled) -> str:
     )
     rows = [(name.replace("_", " "), f"{getattr(parts, name):,}") for name in names]
     head = f"{result.total:,} of {parts.budget:,} tokens, by {parts.counter}"
-    kept = counted(len(result.kept), "message")
+    kept = count_of(len(result.kept), "message")
     counts = f"{kept} kept, {len(result.dropped):,} left out"
     shown = (
-        [click.style("system", bold=True), indented(result.system)]
+        [click.style("system", bold=True), indent_lines(result.system)]
         if result.system
         else []
     )
@@ -98,13 +98,13 @@ def _compact_text(result: Shortened) -> str:
         )
     head = (
         f"{result.tokens_before:,} tokens became {result.tokens_after:,} of {result.limit:,}, by "
-        f"{result.counter}; {counted(len(result.archived), 'message')} remembered"
+        f"{result.counter}; {count_of(len(result.archived), 'message')} remembered"
     )
     if result.over_budget:
         head += click.style("; what cannot be left out exceeds the limit", fg="red")
     lines = [head]
     if result.fallback_reason:
-        lines.append(wrapped(f"by rule: {result.fallback_reason}"))
+        lines.append(wrap_paragraph(f"by rule: {result.fallback_reason}"))
     lines += [
         click.style(f"   their words: mnem expand {id}", dim=True)
         for id in result.expand
@@ -122,7 +122,7 @@ def _message_lines(result: Assembled | Shortened) -> Iterator[str]:
             else msgspec.json.encode(message).decode()
         )
         yield click.style(str(message.get("role", "")), bold=True)
-        yield wrapped(cut(words, LINE_CHARS))
+        yield wrap_paragraph(cut_text(words, LINE_CHARS))
 
 
 def _learning_cells(learning: Learning) -> list[str]:

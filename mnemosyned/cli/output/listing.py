@@ -13,7 +13,14 @@ from mnemosyned.cli.output.show import (
     register_record,
     zoned_time,
 )
-from mnemosyned.cli.output.terminal import counted, cut, level_name, table, when, width
+from mnemosyned.cli.output.terminal import (
+    count_of,
+    cut_text,
+    level_name,
+    local_time,
+    table,
+    width,
+)
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.listing import SessionTotals, SourceTotals
 from mnemosyned.memory.values import Episode, MemoryRecord
@@ -69,7 +76,7 @@ def rows_by_origin(memories: Sequence[MemoryRecord], first: int) -> Iterator[str
     for number, memory in enumerate(memories, first):
         origin = origin_of(memory.session, memory.source)
         if origin != before:
-            yield click.style(f"  {cut(origin, max(width() - 2, 1))}", dim=True)
+            yield click.style(f"  {cut_text(origin, max(width() - 2, 1))}", dim=True)
             before = origin
         yield memory_row(memory, number)
 
@@ -87,7 +94,7 @@ def memory_row(memory: MemoryRecord, number: int) -> str:
     mark = "(pinned) " if memory.pinned else ""
     if memory.superseded_at:
         mark = "(superseded) "
-    shown = cut(f"{mark}{speaker}{text}", room_after(head))
+    shown = cut_text(f"{mark}{speaker}{text}", room_after(head))
     return f"{click.style(head, dim=True)}{shown}"
 
 
@@ -108,11 +115,11 @@ def _list_text(result: Listed, first: int) -> str:
     lines = list(rows_by_day(result.memories, first))
     for number, episode in enumerate(result.episodes, first + len(result.memories)):
         head = click.style(f"{number:>4}  {_period_of(episode)}", bold=True)
-        count = counted(episode.item_count, "memory")
+        count = count_of(episode.item_count, "memory")
         kind = click.style(f"{level_name(episode.level)}, {count}", dim=True)
         lines += [
             f"{head}  {kind}",
-            f"{INDENT}{cut(episode.content, room_after(INDENT))}",
+            f"{INDENT}{cut_text(episode.content, room_after(INDENT))}",
         ]
     return "\n".join(lines)
 
@@ -122,7 +129,7 @@ def _period_of(episode: Episode) -> str:
     if episode.level and episode.period_from:
         first = in_zone(episode.period_from, UTC).date()
         return period_name(level_name(episode.level), first)
-    start, end = when(episode.covers_from), when(episode.covers_until)
+    start, end = local_time(episode.covers_from), local_time(episode.covers_until)
     if start == end:
         return start
     return f"{start} to {end[11:] if start[:10] == end[:10] else end}"
@@ -170,14 +177,14 @@ def _totals_remark(shown: int, total: int, noun: str) -> str:
         return f"no {noun} matches"
     if shown == total:
         return ""
-    return f"{shown:,} of {counted(total, noun)}; -n shows more"
+    return f"{shown:,} of {count_of(total, noun)}; -n shows more"
 
 
 def _first_and_last(first: datetime, last: datetime) -> tuple[str, str]:
     """Return the first day and the last time; on a narrow terminal the last day alone."""
     if width() < TIMES_COLUMNS_MIN:
-        return "", when(last)[:10]
-    return when(first)[:10], when(last)
+        return "", local_time(last)[:10]
+    return local_time(first)[:10], local_time(last)
 
 
 def _memory_cells(memory: MemoryRecord) -> list[str]:

@@ -18,18 +18,18 @@ from mnemosyned.cli.output.show import (
 )
 from mnemosyned.cli.output.terminal import (
     LINE_CHARS,
-    counted,
-    cut,
+    count_of,
     cut_line,
+    cut_text,
     ellipsis,
-    flowed,
-    indented,
+    indent_lines,
+    key_lines,
     level_name,
-    pairs,
-    when,
+    local_time,
     width,
-    wrapped,
-    wrapped_lines,
+    wrap_lines,
+    wrap_paragraph,
+    wrap_prose,
 )
 from mnemosyned.memory.values import (
     Acknowledged,
@@ -56,7 +56,7 @@ SHORT_CHARS = 4
 """Words of up to so many letters match with a common ending alone: `tea` is not `team`."""
 
 
-def highlighted(text: str, matching: Sequence[str]) -> str:
+def highlight(text: str, matching: Sequence[str]) -> str:
     """Return a text in which words with these beginnings are bold."""
     if not matching:
         return text
@@ -127,17 +127,17 @@ def _hit_text(number: int, hit: Hit, matching: Sequence[str]) -> str:
         part for part in (hit.session, hit.source or "", hit.role) if part
     )
     head = click.style(
-        f"{number}. {when(hit.created_at)}  {hit.tier.value}  {where}", bold=True
+        f"{number}. {local_time(hit.created_at)}  {hit.tier.value}  {where}", bold=True
     )
     lines = [head, click.style(f"   {hit.id}", dim=True)]
     if hit.superseded_at:
         lines.append(f"   superseded {_superseding_note(hit.superseded_at)}")
-    lines += [highlighted(line, matching) for line in _hit_lines(hit)]
+    lines += [highlight(line, matching) for line in _hit_lines(hit)]
     lines += _expand_hint(hit)
     lines += [
         click.style(
-            wrapped(
-                f"before, {when(older.created_at)}: “{cut(older.content, LINE_CHARS)}”"
+            wrap_paragraph(
+                f"before, {local_time(older.created_at)}: “{cut_text(older.content, LINE_CHARS)}”"
             ),
             dim=True,
         )
@@ -161,29 +161,32 @@ def _hit_lines(hit: Hit) -> list[str]:
         title, _, further = hit.content.partition("\n")
         is_title = further and 0 < len(title.strip()) <= TITLE_CHARS
         is_hidden = hit.snippet.startswith("…") and title not in hit.snippet
-        head = [wrapped(title)] if is_title and is_hidden else []
-        return [*head, wrapped_lines(hit.snippet)]
+        head = [wrap_paragraph(title)] if is_title and is_hidden else []
+        return [*head, wrap_lines(hit.snippet)]
     if hit.lines:
         return [_quote_original(hit, line) for line in hit.lines]
     summary = hit.content.split("\n")
     if len(summary) == 1:
-        return [wrapped(hit.snippet)]
-    return [wrapped(cut(line, LINE_CHARS)) for line in summary[:SUMMARY_LINES_MAX]]
+        return [wrap_paragraph(hit.snippet)]
+    return [
+        wrap_paragraph(cut_text(line, LINE_CHARS))
+        for line in summary[:SUMMARY_LINES_MAX]
+    ]
 
 
 def _quote_original(hit: Hit, line: Line) -> str:
     """Return a matching original with its role and time, code with its line breaks."""
     who = f"{line.role}: " if line.role else ""
-    stamp = "" if len(hit.summary_of) == 1 else f"{when(line.created_at)}  "
+    stamp = "" if len(hit.summary_of) == 1 else f"{local_time(line.created_at)}  "
     stamp += "superseded  " if line.superseded_at else ""
     if "\n" not in line.content.strip():
-        return wrapped(f"{stamp}{who}“{cut(line.content, LINE_CHARS)}”")
+        return wrap_paragraph(f"{stamp}{who}“{cut_text(line.content, LINE_CHARS)}”")
     lines = line.content.strip("\n").split("\n")
     shown = [cut_line(text, LINE_CHARS) for text in lines[:SUMMARY_LINES_MAX]]
     if len(lines) > len(shown):
         shown.append(ellipsis())
-    head = [wrapped(f"{stamp}{who}".rstrip())] if stamp or who else []
-    return "\n".join([*head, wrapped_lines("\n".join(shown))])
+    head = [wrap_paragraph(f"{stamp}{who}".rstrip())] if stamp or who else []
+    return "\n".join([*head, wrap_lines("\n".join(shown))])
 
 
 def _expand_hint(hit: Hit) -> list[str]:
@@ -192,7 +195,7 @@ def _expand_hint(hit: Hit) -> list[str]:
         return []
     if not hit.lines:
         left_out = hit.content.count("\n") + 1 - SUMMARY_LINES_MAX
-        more = counted(left_out, "more line") if left_out > 0 else "made of others"
+        more = count_of(left_out, "more line") if left_out > 0 else "made of others"
         is_whole = "\n" not in hit.content
         return [] if is_whole else [_dim(f"{more}: mnem expand {hit.id} --depth 1")]
     if len(hit.summary_of) <= 1:
@@ -211,21 +214,21 @@ def _record_text(result: Got) -> str:
         return _episode_text(result.episode) if result.episode else ""
     parts = [_memory_text(result.memory)]
     for revision in result.revisions:
-        lines = [click.style(f"until {when(revision.changed_at)}", dim=True)]
+        lines = [click.style(f"until {local_time(revision.changed_at)}", dim=True)]
         lines += [f"   {name}: {value}" for name, value in revision.fields.items()]
-        lines += [] if revision.text is None else [indented(revision.text)]
+        lines += [] if revision.text is None else [indent_lines(revision.text)]
         parts.append("\n".join(lines))
     return "\n\n".join(parts)
 
 
 def _memory_text(memory: MemoryRecord) -> str:
-    valid_until = when(memory.valid_until)
+    valid_until = local_time(memory.valid_until)
     if memory.valid_until and memory.valid_until <= datetime.now(UTC):
         valid_until += ", so it is not recalled any more"
     rows = [
         ("id", memory.id),
         ("tier", memory.tier.value),
-        ("when", when(memory.created_at)),
+        ("when", local_time(memory.created_at)),
         ("session", memory.session),
         ("source", memory.source or ""),
         ("role", memory.role),
@@ -238,37 +241,40 @@ def _memory_text(memory: MemoryRecord) -> str:
         ("valid until", valid_until),
         ("superseded", _superseding_note(memory.superseded_at, memory.superseded_by)),
     ]
-    return f"{pairs(rows)}\n\n{flowed(_content_or_note(memory))}"
+    return f"{key_lines(rows)}\n\n{wrap_prose(_content_or_note(memory))}"
 
 
 def _edit_note(memory: MemoryRecord) -> str:
     if not memory.edited_at:
         return ""
-    return f"{when(memory.edited_at)}; mnem get {memory.id} --history shows what it was"
+    return f"{local_time(memory.edited_at)}; mnem get {memory.id} --history shows what it was"
 
 
 def _content_or_note(memory: MemoryRecord) -> str:
     if memory.pruned_at:
-        return click.style(f"(pruned on {when(memory.pruned_at)})", dim=True)
+        return click.style(f"(pruned on {local_time(memory.pruned_at)})", dim=True)
     return memory.content
 
 
 def _superseding_note(moment: datetime | None, by: str | None = None) -> str:
-    return f"on {when(moment)}{f' by {by}' if by else ''}" if moment else ""
+    return f"on {local_time(moment)}{f' by {by}' if by else ''}" if moment else ""
 
 
 def _episode_text(episode: Episode) -> str:
     rows = [
         ("id", episode.id),
         ("tier", episode.tier.value),
-        ("covers", f"{when(episode.covers_from)} to {when(episode.covers_until)}"),
+        (
+            "covers",
+            f"{local_time(episode.covers_from)} to {local_time(episode.covers_until)}",
+        ),
         ("session", episode.session),
         ("source", episode.source or ""),
         ("level", level_name(episode.level) if episode.level else ""),
         ("originals", str(episode.item_count)),
         ("summarizer", episode.summarizer),
     ]
-    return f"{pairs(rows)}\n\n{flowed(episode.content)}{_details_text(episode.details)}"
+    return f"{key_lines(rows)}\n\n{wrap_prose(episode.content)}{_details_text(episode.details)}"
 
 
 def _details_text(details: Iterable[Detail]) -> str:
@@ -283,7 +289,7 @@ def _details_text(details: Iterable[Detail]) -> str:
     for kind, kind_values in values.items():
         if kind_values:
             line = textwrap.fill(
-                "; ".join(cut(value, LINE_CHARS) for value in kind_values),
+                "; ".join(cut_text(value, LINE_CHARS) for value in kind_values),
                 width(),
                 initial_indent=f"   {kind.replace('_', ' '):<12}",
                 subsequent_indent=indent,
@@ -302,20 +308,20 @@ def _expanded_text(result: Expanded) -> str:
             click.style("Made of these; mnem expand goes on from each:", bold=True)
         )
     for summary in result.summaries:
-        stamp = (
-            f"{when(summary.covers_from)} to {when(summary.covers_until)}  {summary.id}"
-        )
-        lines.append(f"{click.style(stamp, dim=True)}\n{indented(summary.content)}")
+        stamp = f"{local_time(summary.covers_from)} to {local_time(summary.covers_until)}  {summary.id}"
+        lines.append(f"{click.style(stamp, dim=True)}\n{indent_lines(summary.content)}")
     if result.originals:
         lines.append(click.style("Originals, word for word:", bold=True))
     for memory in result.originals:
         who = f"  {memory.role}" if memory.role else ""
-        stamp = click.style(f"{when(memory.created_at)}{who}  {memory.id}", dim=True)
+        stamp = click.style(
+            f"{local_time(memory.created_at)}{who}  {memory.id}", dim=True
+        )
         if memory.superseded_at:
             stamp += f"  superseded {_superseding_note(memory.superseded_at, memory.superseded_by)}"
         if memory.edited_at:
             stamp += f"  edited {_edit_note(memory)}"
-        lines.append(f"{stamp}\n{indented(_content_or_note(memory))}")
+        lines.append(f"{stamp}\n{indent_lines(_content_or_note(memory))}")
     return "\n".join(lines)
 
 
@@ -324,7 +330,7 @@ def preview_lines(result: SelectionPreview) -> Iterator[str]:
     for line in result.lines:
         who = "  ".join(filter(None, (line.session, line.role)))
         words = line.snippet or "(its words were pruned)"
-        yield wrapped(f"{when(line.created_at)}  {who}: {words}")
+        yield wrap_paragraph(f"{local_time(line.created_at)}  {who}: {words}")
     if result.further:
         yield f"   … and {result.further:,} more: --dry-run --after {result.lines[-1].id}"
 
@@ -332,7 +338,7 @@ def preview_lines(result: SelectionPreview) -> Iterator[str]:
 def _edit_text(result: Edited) -> str:
     if not result.memories:
         return "no memory matches"
-    memories = counted(result.memories, "memory")
+    memories = count_of(result.memories, "memory")
     if result.dry_run:
         return "\n".join([f"would edit {memories}", *preview_lines(result)])
     if result.id:
@@ -346,19 +352,19 @@ def _edit_remark(result: Edited) -> str:
         notes.append(f"a secret in it was {result.secrets}")
     if result.restored:
         notes.append(
-            f"{counted(result.restored, 'original')} back in working memory; the next sleep "
+            f"{count_of(result.restored, 'original')} back in working memory; the next sleep "
             "consolidates where it belongs now"
         )
     if result.kept:
         notes.append(
-            f"{counted(result.kept, 'original')} left: its summary is all that pruning left"
+            f"{count_of(result.kept, 'original')} left: its summary is all that pruning left"
         )
     return "\n".join(filter(None, [*notes, result.note]))
 
 
 def _tag_text(result: Tagged) -> str:
     tags = ", ".join(result.tags)
-    memories = counted(result.memories, "memory")
+    memories = count_of(result.memories, "memory")
     if not result.memories:
         return "no memory matches"
     if result.dry_run:
@@ -368,14 +374,14 @@ def _tag_text(result: Tagged) -> str:
 
 def _pin_text(result: Pinned) -> str:
     state = "pinned" if result.pinned else "no longer pinned"
-    memories = counted(result.memories, "memory")
+    memories = count_of(result.memories, "memory")
     if result.dry_run:
         head = f"would be {state}: {memories}"
         return "\n".join([head, *preview_lines(result)])
     if result.id:
         return f"{result.id} is {state}"
     archived = (
-        f"; {counted(result.archived, 'archived memory')} cannot be: only working memories can"
+        f"; {count_of(result.archived, 'archived memory')} cannot be: only working memories can"
         if result.archived
         else ""
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from mnemosyned.cli.output.memories import preview_lines
 from mnemosyned.cli.output.show import register
-from mnemosyned.cli.output.terminal import counted, span, when
+from mnemosyned.cli.output.terminal import count_of, duration_text, local_time
 from mnemosyned.verbs.retention import BackedUp, Forgotten, Pruned, Restored
 
 REMEDY = "If the date is right: mnem archive prune --believe-clock"
@@ -20,11 +20,11 @@ def forget_text(result: Forgotten) -> str:
     """Return the receipt or preview of a forget, with its consequences."""
     where = f"({result.working:,} working, {result.archived:,} archived)"
     gone = [
-        f"{counted(result.memories, 'memory')} {where}",
-        counted(result.details, "exact detail"),
+        f"{count_of(result.memories, 'memory')} {where}",
+        count_of(result.details, "exact detail"),
     ]
     if result.learnings:
-        gone.append(counted(result.learnings, "learning"))
+        gone.append(count_of(result.learnings, "learning"))
     verb = "would forget" if result.dry_run else "forgotten"
     head = "nothing to forget: no memory matches"
     if result.memories or result.learnings:
@@ -42,13 +42,13 @@ def _loss_notes(result: Forgotten) -> Iterator[str]:
     if result.dry_run and result.learnings:
         yield "mnem learnings shows what was learned"
     if result.pruned_losing_summary:
-        losing = counted(result.pruned_losing_summary, "pruned original")
+        losing = count_of(result.pruned_losing_summary, "pruned original")
         their = "its" if result.pruned_losing_summary == 1 else "their"
         yield (
             f"{losing} would lose {their} part of the summary; only {their} exact details stay"
         )
     if result.dry_run and result.file_bytes >= SLOW_REWRITE_BYTES:
-        seconds = span(result.file_bytes / REWRITTEN_BYTES_PER_S)
+        seconds = duration_text(result.file_bytes / REWRITTEN_BYTES_PER_S)
         yield (
             f"the file ({result.file_bytes / 1e6:,.0f} MB) is then rewritten: writes wait "
             f"about {seconds}"
@@ -65,11 +65,11 @@ def _left_notes(result: Forgotten) -> Iterator[str]:
     if result.final_at and result.call:
         part = f"{result.recoverable:,} of them" if pruned else "all of it"
         yield (
-            f"mnem restore {result.call} puts {part} back until {when(result.final_at)}"
+            f"mnem restore {result.call} puts {part} back until {local_time(result.final_at)}"
         )
     if pruned:
         yield (
-            f"{counted(pruned, 'pruned original')} among them: nothing is kept of it, and it is "
+            f"{count_of(pruned, 'pruned original')} among them: nothing is kept of it, and it is "
             "deleted for good at once"
         )
     if result.reason:
@@ -88,7 +88,7 @@ def _purge_note(purge_in_s: float | None) -> str:
             "another program reads the database: until it is done, and the daemon has slept or "
             "stopped after that, the words can still be read in the database's files"
         )
-    seconds = span(max(1.0, purge_in_s))
+    seconds = duration_text(max(1.0, purge_in_s))
     return (
         f"the words leave the database's files in about {seconds}: "
         "a purge takes them out, and the last one was a moment ago"
@@ -98,8 +98,8 @@ def _purge_note(purge_in_s: float | None) -> str:
 def _backup_text(result: BackedUp) -> str:
     """Return the path and size of a backup, and faults of the database that were copied."""
     whole = (
-        f"{result.file}: {result.bytes / 1e6:,.1f} MB, {counted(result.memories, 'memory')}, "
-        f"{counted(result.episodes, 'summary')}; checked, complete and on disk"
+        f"{result.file}: {result.bytes / 1e6:,.1f} MB, {count_of(result.memories, 'memory')}, "
+        f"{count_of(result.episodes, 'summary')}; checked, complete and on disk"
     )
     faults = [
         f"the database has a fault, and so has the copy: {fault}; mnem doctor says more"
@@ -110,7 +110,7 @@ def _backup_text(result: BackedUp) -> str:
 
 def _restore_text(result: Restored) -> str:
     if not result.episode:
-        return f"{counted(result.memories, 'memory')} back in working memory"
+        return f"{count_of(result.memories, 'memory')} back in working memory"
     change = "was rewritten without it"
     if result.episode_removed:
         change = "had no other original and was removed"
@@ -126,11 +126,11 @@ def _prune_text(result: Pruned) -> str:
             f"archive.characters_max (unset, they keep everything){doubt}"
         )
     verb = "would prune" if result.dry_run else "pruned"
-    originals = counted(result.memories, "original")
+    originals = count_of(result.memories, "original")
     more = "; call again for the rest" if result.more else ""
     return (
         f"{verb}: the words of {originals}, {result.characters:,} characters, "
-        f"from {when(result.oldest)} to {when(result.newest)}{more}{doubt}"
+        f"from {local_time(result.oldest)} to {local_time(result.newest)}{more}{doubt}"
     )
 
 

@@ -21,9 +21,9 @@ from mnemosyned.cli.ids import keep_list
 from mnemosyned.cli.options import chosen_format, may_page
 from mnemosyned.cli.output.terminal import (
     columns_of,
-    folded,
+    fold_lines,
     is_terminal,
-    pairs,
+    key_lines,
     printing_to,
     say,
     say_json,
@@ -131,7 +131,9 @@ def _fields_text(result: object, _first: int) -> str:
     values = msgspec.to_builtins(result)
     if not isinstance(values, dict):
         return str(values)
-    return pairs((name.replace("_", " "), str(value)) for name, value in values.items())
+    return key_lines(
+        (name.replace("_", " "), str(value)) for name, value in values.items()
+    )
 
 
 _DEFAULT = Renderer(_fields_text)
@@ -142,10 +144,10 @@ def render(result: object, *, first: int = 1) -> str:
 
     `first` is the number of a list's first entry, if it is a further page.
     """
-    return renderer_of(result).text(seen(result), first)
+    return renderer_of(result).text(escape_strings(result), first)
 
 
-def remarks(result: object) -> str:
+def remarks_on(result: object) -> str:
     """Return remarks on a result for standard error; empty if there are none."""
     remark = renderer_of(result).remark
     return remark(result) if remark else ""
@@ -187,13 +189,13 @@ def zoned_time(moment: datetime | None) -> str:
 # ------------------------------------------------------- control characters
 
 
-def seen(value: R) -> R:
+def escape_strings(value: R) -> R:
     """Return a result with all control characters escaped, names and ids on one line."""
-    clean: R = _seen(value, "", 0)
+    clean: R = _escape_value(value, "", 0)
     return clean
 
 
-def _seen(value: Any, name: str, depth: int) -> Any:  # noqa: ANN401 any part of a result
+def _escape_value(value: Any, name: str, depth: int) -> Any:  # noqa: ANN401 any part of a result
     if isinstance(value, str):
         is_name = name not in TEXTS
         is_constant = isinstance(value, Enum)
@@ -202,15 +204,15 @@ def _seen(value: Any, name: str, depth: int) -> Any:  # noqa: ANN401 any part of
         return escape_invisible(msgspec.json.encode(value).decode())
     if isinstance(value, Mapping):
         return {
-            _seen(key, "", depth): _seen(member, str(key), depth + 1)
+            _escape_value(key, "", depth): _escape_value(member, str(key), depth + 1)
             for key, member in value.items()
         }
     if isinstance(value, list | tuple):
-        return type(value)([_seen(member, name, depth + 1) for member in value])
+        return type(value)([_escape_value(member, name, depth + 1) for member in value])
     changed: dict[str, Any] = {}
     for field in _field_names(value):
         member = getattr(value, field)
-        clean = _seen(member, field, depth + 1)
+        clean = _escape_value(member, field, depth + 1)
         if clean is not member:
             changed[field] = clean
     if isinstance(value, msgspec.Struct):
@@ -229,7 +231,7 @@ def _field_names(value: object) -> Iterable[str]:
 # ------------------------------------------------------------------- printing
 
 
-class Answers:
+class AnswerPrinter:
     """Prints one answer or the pages of a list; entries are numbered through.
 
     A list of any length goes out as it comes: ask `is_over` whether anyone still reads.
@@ -247,7 +249,7 @@ class Answers:
         if renderer_of(result).is_numbered:
             self.ids += map(id_of, records_of(result) or ())
         self._print(result, first)
-        if remark := remarks(result):
+        if remark := remarks_on(result):
             self._remarks.append(remark)
 
     def _print(self, result: object, first: int) -> None:
@@ -263,7 +265,7 @@ class Answers:
         elif self._form == "table" or records is None:
             text = render(result, first=first)
             if not renderer_of(result).is_as_written:
-                text = folded(text, columns_of(sys.stdout))
+                text = fold_lines(text, columns_of(sys.stdout))
             if text:
                 say(text, styled=True)
         else:
@@ -284,18 +286,18 @@ def say_cells(cells: Sequence[str]) -> None:
 
 
 @contextmanager
-def answers() -> Iterator[Answers]:
+def open_printer() -> Iterator[AnswerPrinter]:
     """Print answers in the chosen form, through a pager if they are long and at a terminal."""
-    printer = Answers(chosen_format())
+    printer = AnswerPrinter(chosen_format())
     try:
-        with paged(printer):
+        with page_output(printer):
             yield printer
     finally:
         printer.close()
 
 
 @contextmanager
-def paged(printer: Answers | None = None) -> Iterator[None]:
+def page_output(printer: AnswerPrinter | None = None) -> Iterator[None]:
     """Send standard output through a pager once it is longer than the screen."""
     if not (is_terminal(sys.stdout) and may_page()):
         yield
@@ -315,5 +317,5 @@ def paged(printer: Answers | None = None) -> Iterator[None]:
 
 def show(result: object) -> None:
     """Print one result on standard output, and remarks about it on standard error."""
-    with answers() as printer:
+    with open_printer() as printer:
         printer.show(result)

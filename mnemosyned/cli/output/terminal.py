@@ -46,34 +46,36 @@ _IN_ASCII = str.maketrans(
 def say(text: str, *, err: bool = False, styled: bool = False) -> None:
     """Print without terminal control characters; a reader that closes the pipe is no failure.
 
-    `styled` keeps our own styles: then values must have been made `seen` before.
+    `styled` keeps our own styles: escape values first, with `show.escape_strings`.
     """
     parts = _STYLE.split(text) if styled else [text]
     parts[::2] = map(escape_invisible, parts[::2])  # between them are the styles
     shown = "".join(parts)
-    _print(folded(shown, columns_of(sys.stderr)) if err else shown, err=err)
+    _print_text(fold_lines(shown, columns_of(sys.stderr)) if err else shown, err=err)
 
 
 def say_json(value: object, *, err: bool = False) -> None:
     """Print as JSON, with terminal control characters escaped."""
-    _print(escape_invisible_json(msgspec.json.encode(value).decode()).encode(), err=err)
+    _print_text(
+        escape_invisible_json(msgspec.json.encode(value).decode()).encode(), err=err
+    )
 
 
-def ask(question: str) -> None:
-    """Ask on standard error whether to go on; where not, end with exit code 1 and a word."""
-    if not agreed(question, default=False):
+def ask_or_exit(question: str) -> None:
+    """Ask on standard error whether to go on; otherwise end with exit code 1."""
+    if not ask_user(question, default=False):
         say("nothing was changed", err=True)
         raise click.exceptions.Exit(1)
 
 
-def agreed(question: str, *, default: bool) -> bool:
-    """Ask a question on standard error; the answer."""
-    shown = _encodable(escape_invisible(question, one_line=True), sys.stderr)
+def ask_user(question: str, *, default: bool) -> bool:
+    """Ask a yes-or-no question on standard error; return the answer."""
+    shown = _text_for_stream(escape_invisible(question, one_line=True), sys.stderr)
     return click.confirm(shown, default=default, err=True)
 
 
 class Sink(Protocol):
-    """A pager, or another place for what goes to standard output."""
+    """A pager, or another receiver of standard output."""
 
     def write(self, text: str) -> None:
         """Take a piece of text."""
@@ -81,12 +83,12 @@ class Sink(Protocol):
 
 
 _sinks: list[Sink] = []
-"""Where standard output goes instead, the last first; see `printing_to`."""
+"""Receivers of standard output; the last one gets it. See `printing_to`."""
 
 
 @contextmanager
 def printing_to(sink: Sink) -> Iterator[None]:
-    """Hand over what is printed on standard output meanwhile."""
+    """Hand standard output to a sink while the block runs."""
     _sinks.append(sink)
     try:
         yield
@@ -95,15 +97,15 @@ def printing_to(sink: Sink) -> Iterator[None]:
 
 
 def is_terminal(stream: TextIO) -> bool:
-    """Whether a person looks at a stream; a closed one has no reader."""
+    """Return whether a stream is a terminal; a closed one is not."""
     try:
         return stream.isatty()
     except (AttributeError, ValueError):
         return False
 
 
-def reader_left() -> bool:
-    """Whether whoever read standard output through a pipe has gone."""
+def has_reader_left() -> bool:
+    """Return whether the reader of a pipe at standard output has gone."""
     poll = select.poll()
     with suppress(AttributeError, OSError, ValueError):
         poll.register(sys.stdout.fileno(), select.POLLERR)
@@ -112,54 +114,50 @@ def reader_left() -> bool:
 
 
 def has_styles(stream: TextIO) -> bool:
-    """Whether styles are shown: at a terminal that knows them, or where FORCE_COLOR is set."""
+    """Return whether styles are shown: at a terminal that knows them, or with FORCE_COLOR."""
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return False
     return is_terminal(stream) or os.environ.get("FORCE_COLOR", "0") not in ("", "0")
 
 
-def _print(text: str | bytes, *, err: bool) -> None:
+def _print_text(text: str | bytes, *, err: bool) -> None:
     stream = sys.stderr if err else sys.stdout
     styled = has_styles(stream)
     if isinstance(text, str):
-        text = _encodable(text if styled else click.unstyle(text), stream)
+        text = _text_for_stream(text if styled else click.unstyle(text), stream)
         if _sinks and not err:
             _sinks[-1].write(f"{text}\n")
             return
-    _write(text, stream, end=True)
+    _write_stream(text, stream, end=True)
 
 
 def print_as_is(text: str) -> None:
-    """Print what a sink was given, which `say` has made safe."""
-    _write(text, sys.stdout, end=False)
+    """Print a sink's text, from which `say` has removed control characters."""
+    _write_stream(text, sys.stdout, end=False)
 
 
 def show_progress(text: str) -> None:
-    """Replace the line at the terminal of standard error; an empty text takes it away."""
+    """Replace the progress line at the terminal of standard error; an empty text removes it."""
     columns = min(columns_of(sys.stderr), WIDTH_MAX) - 1
     shown = escape_invisible(text, one_line=True)[:columns]
-    line = _encodable(f"\r{shown:<{columns}}\r{shown}", sys.stderr)
-    _write(line, sys.stderr, end=False)
+    line = _text_for_stream(f"\r{shown:<{columns}}\r{shown}", sys.stderr)
+    _write_stream(line, sys.stderr, end=False)
 
 
-def _write(text: str | bytes, stream: TextIO, *, end: bool) -> None:
+def _write_stream(text: str | bytes, stream: TextIO, *, end: bool) -> None:
     try:
         click.echo(text, file=stream, nl=end, color=True)
     except OSError as error:
-        _drop(stream)
+        # What the stream still holds goes nowhere, so that the end of the program succeeds.
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         if not isinstance(error, BrokenPipeError):
             problem = f"the answer could not be written: {error.strerror}"
             raise OSError(error.errno, problem) from error
 
 
-def _drop(stream: TextIO) -> None:
-    """Let what a stream still holds go nowhere, so that the end of the program succeeds."""
-    with suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-
-
-def _encodable(text: str, stream: TextIO) -> str:
-    """A text in the characters that a stream has; our own signs have ASCII in their place."""
+def _text_for_stream(text: str, stream: TextIO) -> str:
+    """Return a text in the characters of a stream, with ASCII for our own signs if need be."""
     encoding = getattr(stream, "encoding", None) or "utf-8"
     try:
         text.encode(encoding)
@@ -172,15 +170,15 @@ def _encodable(text: str, stream: TextIO) -> str:
 
 
 def ellipsis() -> str:
-    """The sign for what is left out, in the characters of standard output."""
-    return _encodable("…", sys.stdout)
+    """Return the sign for truncated text, in the characters of standard output."""
+    return _text_for_stream("…", sys.stdout)
 
 
 # --------------------------------------------------------------------- layout
 
 
 def width() -> int:
-    """The number of columns there are; without a terminal, lines have no end.
+    """Return the number of columns of standard output; without a terminal, `ENDLESS`.
 
     COLUMNS names another number, as everywhere.
     """
@@ -191,7 +189,7 @@ def width() -> int:
 
 
 def columns_of(stream: TextIO) -> int:
-    """The number of columns of a terminal; lines have no end elsewhere."""
+    """Return the number of columns of a terminal; `ENDLESS` for other streams."""
     if not is_terminal(stream):
         return ENDLESS
     with suppress(OSError):
@@ -199,12 +197,12 @@ def columns_of(stream: TextIO) -> int:
     return COLUMNS
 
 
-def folded(text: str, columns: int) -> str:
-    """A text whose long lines go on below, broken at blanks and under their own beginning."""
-    return "\n".join(_folded_line(line, columns) for line in text.split("\n"))
+def fold_lines(text: str, columns: int) -> str:
+    """Break long lines at blanks; the further lines keep the indent of the first."""
+    return "\n".join(_fold_line(line, columns) for line in text.split("\n"))
 
 
-def _folded_line(line: str, columns: int) -> str:
+def _fold_line(line: str, columns: int) -> str:
     before, inner, after = _styles_of(line)
     if cell_count(inner) <= columns or "\x1b" in inner:
         return line
@@ -215,22 +213,22 @@ def _folded_line(line: str, columns: int) -> str:
 
 
 def prose_width() -> int:
-    """The number of columns that running text fills: long lines are hard to read."""
+    """Return the number of columns for running text: long lines are hard to read."""
     columns = width()
     return columns if columns == ENDLESS else min(columns, WIDTH_MAX)
 
 
-def pairs(rows: Iterable[tuple[str, str]]) -> str:
-    """A line for each key that has a value; a long value goes on under itself."""
+def key_lines(rows: Iterable[tuple[str, str]]) -> str:
+    """Return a line for each key with a value; long values are wrapped in their column."""
     return "\n".join(
-        hanging(click.style(f"{key:<12}", dim=True), value, 12)
+        hanging_text(click.style(f"{key:<12}", dim=True), value, 12)
         for key, value in rows
         if value
     )
 
 
-def hanging(head: str, text: str, indent: int) -> str:
-    """A text next to its head, with further lines under its first."""
+def hanging_text(head: str, text: str, indent: int) -> str:
+    """Return a text next to its head, wrapped in a column of its own."""
     room = max(width() - indent, CELLS_MIN)
     before, inner, after = _styles_of(text)
     is_one_word = inner.isascii() and " " not in inner.strip()  # a path stays whole
@@ -241,18 +239,18 @@ def hanging(head: str, text: str, indent: int) -> str:
 
 
 def _styles_of(text: str) -> tuple[str, str, str]:
-    """The style that a text begins with, the text, and the end of the style."""
+    """Return the style around a text, the text, and the end of the style."""
     match = _STYLED.fullmatch(text)
     return (match[1], match[2], match[3]) if match else ("", text, "")
 
 
-def when(moment: datetime | None) -> str:
-    """Local time, to the minute."""
+def local_time(moment: datetime | None) -> str:
+    """Return local time, to the minute."""
     return in_zone(moment, None).isoformat(" ")[:16] if moment else ""
 
 
-def span(seconds: float) -> str:
-    """A length of time, to the second or the minute."""
+def duration_text(seconds: float) -> str:
+    """Return a length of time, to the second or the minute."""
     minutes, whole_seconds = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     if hours:
@@ -260,36 +258,36 @@ def span(seconds: float) -> str:
     return f"{minutes} min {whole_seconds} s"
 
 
-def counted(number: int, noun: str) -> str:
-    """A number of things: `1 memory`, `1,200 memories`."""
+def count_of(number: int, noun: str) -> str:
+    """Return a number with its noun: `1 memory`, `1,200 memories`."""
     if number == 1:
         return f"1 {noun}"
     plural = f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}s"
     return f"{number:,} {plural}"
 
 
-def cut(text: str, room: int) -> str:
-    """A text on one line, cut to the cells there are; a style that covers all of it stays."""
+def cut_text(text: str, room: int) -> str:
+    """Truncate a text to one line of so many cells; a style around the whole text stays."""
     before, inner, after = _styles_of(text)
     return f"{before}{cut_line(' '.join(inner.split()), room)}{after}"
 
 
 def cut_line(line: str, room: int) -> str:
-    """A line with its blanks, cut to the cells there are."""
+    """Truncate a line to so many cells; its blanks stay."""
     if len(line) * 2 <= room or cell_count(line) <= room:
         return line
     sign = ellipsis()
     return line[: chars_that_fit(line, max(room - len(sign), 0))] + sign[:room]
 
 
-def wrapped(text: str) -> str:
-    """A text as an indented paragraph."""
+def wrap_paragraph(text: str) -> str:
+    """Return a text as an indented paragraph."""
     room = max(prose_width() - len(INDENT), CELLS_MIN)
     return "\n".join(f"{INDENT}{line}" for line in wrap(text, room, room))
 
 
-def wrapped_lines(text: str) -> str:
-    """A text with its own line breaks and indents, each line wrapped where it is too long."""
+def wrap_lines(text: str) -> str:
+    """Wrap the long lines of a text, which keeps its line breaks and indents."""
     room = max(prose_width() - len(INDENT), CELLS_MIN)
     lines: list[str] = []
     for line in text.expandtabs(TAB_CELLS).splitlines() or [""]:
@@ -302,8 +300,8 @@ def wrapped_lines(text: str) -> str:
     return "\n".join(f"{INDENT}{line}".rstrip() for line in lines)
 
 
-def flowed(text: str) -> str:
-    """A text as it is; lines of prose that are too long are wrapped at words, code is not."""
+def wrap_prose(text: str) -> str:
+    """Wrap long lines of prose at words; indented lines, such as code, stay."""
     room = width()
     lines: list[str] = []
     for line in text.splitlines():
@@ -312,13 +310,13 @@ def flowed(text: str) -> str:
     return "\n".join(lines)
 
 
-def indented(text: str) -> str:
-    """A text with its line breaks, indented."""
+def indent_lines(text: str) -> str:
+    """Indent each line of a text."""
     return "\n".join(f"{INDENT}{line}" for line in text.splitlines() or [""])
 
 
 def level_name(level: int) -> str:
-    """The name of a summary of this level."""
+    """Return the name of summaries of a level."""
     return ("episode", "day", "week", "month")[level]
 
 
@@ -358,13 +356,13 @@ def table(
     sizes = _fit_sizes(_column_sizes(columns), minima)
     names, *cells = (list(row) for row in zip(*columns, strict=True))
     if sizes is None:
-        return "\n\n".join(pairs(zip(names, row, strict=True)) for row in cells)
+        return "\n\n".join(key_lines(zip(names, row, strict=True)) for row in cells)
     # Numbers are easier to compare at the right.
     right = [
         any(column[1:]) and all(map(_NUMBER.fullmatch, filter(None, column[1:])))
         for column in columns
     ]
-    lines = [list(map(cut, row, sizes)) for row in (names, *cells)]
+    lines = [list(map(cut_text, row, sizes)) for row in (names, *cells)]
     lines.insert(1, ["-" * size for size in sizes])
     return "\n".join(_align_cells(line, sizes, right) for line in lines)
 
@@ -408,26 +406,26 @@ RATE_AFTER_S = 1.0
 """Seconds after which a rate means something."""
 
 Advance = Callable[[int, int], object]
-"""Called with the amount done since the last call, and the things done in all."""
+"""Takes the amount done since the last call, and the total of things done."""
 
 
 class ProgressLine:
-    """The line of one task."""
+    """The progress line of one task."""
 
     def __init__(self, label: str, noun: str, total: int) -> None:
-        """Show progress out of a total amount, such as bytes; 0 where it is unknown."""
+        """Show progress out of a total amount, such as bytes; 0 if it is unknown."""
         self._label = label
         self._noun = noun
         self._total = total
         self._done = 0
         self._things = 0
         self._skipped = 0
-        """The amount that was done in no time, by an earlier run."""
+        """The amount that an earlier run had done."""
         self._began = time.monotonic()
         self._shown = 0.0
 
     def advance(self, amount: int, things: int) -> None:
-        """Note what was done, and show it now and then."""
+        """Add to the progress, and show it at most every `SHOWN_EVERY_S`."""
         self._done += amount
         self._things = things
         if not things:
@@ -442,28 +440,25 @@ class ProgressLine:
         parts = [self._label]
         if self._total:
             parts.append(f"{min(100, 100 * self._done // self._total)} %")
-        parts.append(counted(self._things, self._noun))
+        parts.append(count_of(self._things, self._noun))
         if elapsed_s >= RATE_AFTER_S:
             parts.append(f"{self._things / elapsed_s:,.0f}/s")
-            parts += self._left(elapsed_s)
+            worked = self._done - self._skipped
+            remaining = self._total - self._done
+            if worked > 0 and remaining > 0:
+                left = duration_text(remaining * elapsed_s / worked)
+                parts.append(f"{left} left")
         return " · ".join(parts)
 
-    def _left(self, elapsed_s: float) -> list[str]:
-        worked = self._done - self._skipped
-        remaining = self._total - self._done
-        if worked <= 0 or remaining <= 0:
-            return []
-        return [f"{span(remaining * elapsed_s / worked)} left"]
-
     def close(self) -> None:
-        """Take the line away."""
+        """Remove the line."""
         if self._shown:
             show_progress("")
 
 
 @contextmanager
 def progress_line(label: str, noun: str, total: int) -> Iterator[Advance]:
-    """Give what advances the line; nothing is shown where standard error is no terminal."""
+    """Give a function that advances a progress line, shown only at a terminal."""
     if not sys.stderr.isatty():
         yield lambda _amount, _things: None
         return

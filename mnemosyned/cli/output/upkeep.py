@@ -15,14 +15,14 @@ from mnemosyned.cli.output.show import (
     zoned_time,
 )
 from mnemosyned.cli.output.terminal import (
-    counted,
-    cut,
+    count_of,
+    cut_text,
+    duration_text,
+    key_lines,
     level_name,
-    pairs,
-    span,
+    local_time,
     table,
-    when,
-    wrapped,
+    wrap_paragraph,
 )
 from mnemosyned.ids import made_at
 from mnemosyned.instants import in_zone
@@ -61,7 +61,7 @@ def _cycle_text(report: CycleReport) -> str:
         if report.held_until is None:
             return "not paused: cycles start by themselves again"
         return (
-            f"no cycle starts by itself until {when(report.held_until)}; "
+            f"no cycle starts by itself until {local_time(report.held_until)}; "
             "mnem sleep --pause-minutes 0 ends the pause"
         )
     if report.status is CycleStatus.NOT_RUNNING:
@@ -104,17 +104,17 @@ def _undo_text(report: CycleReport) -> str:
         back = sum(group.items for group in groups)
         chars = sum(group.chars_before for group in groups)
         began = made_at(report.cycle)
-        head = f"cycle {report.cycle}{f' of {when(began)}' if began else ''}: would put back "
-        head += f"{counted(back, 'memory')} of {counted(len(groups), 'group')}, {chars:,} characters"
+        head = f"cycle {report.cycle}{f' of {local_time(began)}' if began else ''}: would put back "
+        head += f"{count_of(back, 'memory')} of {count_of(len(groups), 'group')}, {chars:,} characters"
         stay = "would stay"
     else:
         back = report.restored
-        head = f"cycle {report.cycle} undone: {counted(back, 'memory')} back in working memory"
+        head = f"cycle {report.cycle} undone: {count_of(back, 'memory')} back in working memory"
         stay = "stay"
     lines = [head + _kept_groups(report), *_undo_problems(report)]
     if back and report.held_until:
         lines.append(
-            f"they {stay} until {when(report.held_until)}, then a cycle takes what is old enough; "
+            f"they {stay} until {local_time(report.held_until)}, then a cycle takes what is old enough; "
             "--keep-hours says how long, mnem pin ID keeps one for good"
         )
     return "\n".join(lines)
@@ -126,7 +126,7 @@ def _kept_groups(report: CycleReport) -> str:
     if not kept:
         return ""
     alone = "as it is" if report.dry_run else "as it was"
-    return f"; {counted(kept, 'group')} left {alone if kept == 1 else 'as before'}"
+    return f"; {count_of(kept, 'group')} left {alone if kept == 1 else 'as before'}"
 
 
 def _undo_problems(report: CycleReport) -> Iterator[str]:
@@ -142,18 +142,18 @@ def _undo_problems(report: CycleReport) -> Iterator[str]:
         many = f" ({times} groups)" if times > 1 else ""
         yield f"   {problem}{many}"
     if hidden:
-        yield f"   … and {counted(hidden, 'more group')}"
+        yield f"   … and {count_of(hidden, 'more group')}"
 
 
 def _plan_summary(report: CycleReport) -> str:
     groups = [group for group in report.groups if not group.level]
     items = sum(group.items for group in groups)
-    memories, into = counted(items, "memory"), counted(len(groups), "group")
+    memories, into = count_of(items, "memory"), count_of(len(groups), "group")
     head = f"would consolidate {memories} in {into}"
     if len(report.groups) > len(groups):
         head += f" and write {_period_counts(report)}"
     if report.model_s is not None:
-        head += f"; the model would write for about {span(report.model_s)}"
+        head += f"; the model would write for about {duration_text(report.model_s)}"
     if waiting := report.candidates - items:
         head += f"; {waiting:,} would wait for the next cycle (sleep.cycle_tokens)"
     return head
@@ -162,7 +162,7 @@ def _plan_summary(report: CycleReport) -> str:
 def _cycle_summary(report: CycleReport) -> str:
     head = (
         f"{report.status.value} in {report.duration_s:.2f} s: "
-        f"{counted(report.evicted, 'memory')} became {counted(report.promoted, 'episode')}, "
+        f"{count_of(report.evicted, 'memory')} became {count_of(report.promoted, 'episode')}, "
         f"{report.chars_before:,} characters became "
         f"{report.chars_after:,}"
     )
@@ -172,10 +172,10 @@ def _cycle_summary(report: CycleReport) -> str:
         wait = "waits" if report.remaining == 1 else "wait"
         head += f"; {report.remaining:,} {wait} for the next cycle"
     if report.failed:
-        failed = counted(report.failed, "group")
+        failed = count_of(report.failed, "group")
         head += click.style(f"; {failed} failed and will be tried again", fg="red")
     if fallbacks := sum(bool(group.fallback_reason) for group in report.groups):
-        summaries = counted(fallbacks, "summary")
+        summaries = count_of(fallbacks, "summary")
         head += f"; {summaries} written by rule because the model failed (mnem log says why)"
     return head
 
@@ -187,7 +187,7 @@ def _period_counts(report: CycleReport) -> str:
         written[group.level] += 1 if report.dry_run else len(group.episodes)
     del written[0]
     levels = sorted(written)
-    return ", ".join(counted(written[level], level_name(level)) for level in levels)
+    return ", ".join(count_of(written[level], level_name(level)) for level in levels)
 
 
 def _cycle_row(groups: list[GroupReport]) -> tuple[object, ...]:
@@ -203,10 +203,10 @@ def _cycle_row(groups: list[GroupReport]) -> tuple[object, ...]:
     if kind.level and kind.status is GroupStatus.PLANNED:
         chars = f"about {chars}"  # their summaries are not written yet
     return (
-        ALL_SESSIONS if kind.level else cut(kind.session, 20),
-        cut(kind.source or "", 14),
+        ALL_SESSIONS if kind.level else cut_text(kind.session, 20),
+        cut_text(kind.source or "", 14),
         into,
-        f"{when(first)} to {last:{until}}",
+        f"{local_time(first)} to {last:{until}}",
         len(groups),
         sum(group.items for group in groups),
         chars,
@@ -227,7 +227,7 @@ def _log_text(result: Logged, first: int) -> str:
     text = table(headers, rows, optional=("by", "items", "id"), room={"summary": 24})
     reasons = Counter(row.fallback_reason for row in result.rows if row.fallback_reason)
     fallbacks = [
-        wrapped(f"{counted(count, 'summary')} written by rule: {reason}")
+        wrap_paragraph(f"{count_of(count, 'summary')} written by rule: {reason}")
         for reason, count in reasons.most_common()
     ]
     return "\n".join([*_log_lines(result, text), *fallbacks])
@@ -243,8 +243,8 @@ def _table_row(entry: LogEntry) -> list[str]:
         writer = f"{writer} ({entry.model_share:.0%})"
     cells = [
         entry.episode or "",
-        cut(entry.session, 16),
-        cut(entry.source or "", 12),
+        cut_text(entry.session, 16),
+        cut_text(entry.source or "", 12),
         _status_cell(entry.status),
         str(entry.items_consolidated),
         writer,
@@ -276,7 +276,7 @@ def _log_lines(result: Logged, text: str) -> Iterator[str]:
     for line, row in zip(lines[2:], result.rows, strict=True):
         if row.cycle != cycle:
             cycle = row.cycle
-            about = f"cycle {cycle}  {when(row.created_at)}  {row.trigger}"
+            about = f"cycle {cycle}  {local_time(row.created_at)}  {row.trigger}"
             yield click.style(about, dim=True)
         yield line
 
@@ -304,7 +304,7 @@ def _watching_text(watching: Watching) -> str:
             folder.path,
             f"{folder.files:,}",
             f"{folder.stored:,}",
-            when(folder.read_at) or "not yet",
+            local_time(folder.read_at) or "not yet",
             folder.added_by,
         )
         for folder in watching.folders
@@ -328,11 +328,11 @@ def _watching_row(folders: list[WatchedFolder]) -> str:
     stored = sum(folder.stored for folder in folders)
     problems = sum(bool(folder.problem) for folder in folders)
     trouble = (
-        f"; {counted(problems, 'problem')}, see mnem watch --list" if problems else ""
+        f"; {count_of(problems, 'problem')}, see mnem watch --list" if problems else ""
     )
     return (
-        f"{counted(len(folders), 'folder')}, {counted(files, 'file')}, "
-        f"{counted(stored, 'memory')}{trouble}"
+        f"{count_of(len(folders), 'folder')}, {count_of(files, 'file')}, "
+        f"{count_of(stored, 'memory')}{trouble}"
     )
 
 
@@ -345,31 +345,29 @@ def _status_text(stats: Stats) -> str:
                 tier.value,
                 f"{total.count:,}",
                 f"{total.characters:,}",
-                when(total.oldest),
+                local_time(total.oldest),
             )
             for tier, total in stats.tiers.items()
         ],
     )
     sleep = stats.sleep
-    last = when(sleep.last_cycle) or "never"
-    coming = when(sleep.next_cycle) or "not scheduled (auto_sleep is off)"
+    last = local_time(sleep.last_cycle) or "never"
+    coming = local_time(sleep.next_cycle) or "not scheduled (auto_sleep is off)"
     size = f" ({known})" if (known := size_on_disk(stats)) else ""
     changed = ", ".join(stats.restart_needed)
     recoverable = ""
     if stats.recoverable.memories:
-        memories = counted(stats.recoverable.memories, "forgotten memory")
-        recoverable = (
-            f"{memories}, the first for good at {when(stats.recoverable.final_at)}"
-        )
+        memories = count_of(stats.recoverable.memories, "forgotten memory")
+        recoverable = f"{memories}, the first for good at {local_time(stats.recoverable.final_at)}"
     rows = [
         ("database", f"{stats.database}{size}"),
-        ("today", counted(stats.today, "memory")),
-        ("working cap", counted(stats.wm_max, "memory")),
+        ("today", count_of(stats.today, "memory")),
+        ("working cap", count_of(stats.wm_max, "memory")),
         ("sleep", f"{sleep.schedule}{_activity_of(sleep)}"),
         ("waits for", sleep.waits_for),
         ("last cycle", last),
         ("next cycle", "" if sleep.paused_until else coming),
-        ("due", f"{counted(sleep.due, 'memory')} old enough for the next cycle"),
+        ("due", f"{count_of(sleep.due, 'memory')} old enough for the next cycle"),
         ("summarizer", f"{stats.summarizer.name}: {stats.summarizer.reason}"),
         ("summaries", _summaries_row(stats.summarizer)),
         ("tokens by", stats.counter),
@@ -378,7 +376,10 @@ def _status_text(stats: Stats) -> str:
             "clock",
             f"{stats.clock} Pruning by age waits. {REMEDY}" if stats.clock else "",
         ),
-        ("daemon", f"{stats.version}, process {stats.pid}, up {span(stats.uptime_s)}"),
+        (
+            "daemon",
+            f"{stats.version}, process {stats.pid}, up {duration_text(stats.uptime_s)}",
+        ),
         ("schema", str(stats.schema_version)),
         ("backups", _backups_row(stats)),
         ("restart", f"needed for {changed}: mnem restart" if changed else ""),
@@ -391,7 +392,7 @@ def _status_text(stats: Stats) -> str:
         *(("problem", click.style(problem, fg="red")) for problem in stats.problems),
         *(("warning", click.style(warning, fg="red")) for warning in stats.warnings),
     ]
-    return f"{tiers}\n\n{pairs(rows)}"
+    return f"{tiers}\n\n{key_lines(rows)}"
 
 
 def _backups_row(stats: Stats) -> str:
@@ -401,9 +402,9 @@ def _backups_row(stats: Stats) -> str:
     backup = stats.backup
     if not backup.count and not backup.scheduled:
         return "none: mnem backup makes one; set backup.dir for one each day"
-    last = f", the last of {when(backup.last)}" if backup.last else ""
-    due = f"; next {when(backup.next)}" if backup.next else "; none scheduled"
-    return f"{counted(backup.count, 'backup')} in {backup.folder}{last}{due}"
+    last = f", the last of {local_time(backup.last)}" if backup.last else ""
+    due = f"; next {local_time(backup.next)}" if backup.next else "; none scheduled"
+    return f"{count_of(backup.count, 'backup')} in {backup.folder}{last}{due}"
 
 
 def _activity_of(sleep: SleepStatus) -> str:
@@ -411,7 +412,9 @@ def _activity_of(sleep: SleepStatus) -> str:
         return f", running now: {sleep.progress.done:,} of {sleep.progress.total:,} memories"
     if sleep.running:
         return ", running now"
-    return f", paused until {when(sleep.paused_until)}" if sleep.paused_until else ""
+    return (
+        f", paused until {local_time(sleep.paused_until)}" if sleep.paused_until else ""
+    )
 
 
 def _summaries_row(status: SummarizerStatus) -> str:
