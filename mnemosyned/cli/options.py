@@ -168,7 +168,7 @@ def asks_for_json(words: Sequence[str]) -> bool:
 
 
 class AnswerCommand(click.Command):
-    """A command whose answer `output.show` prints: it understands the options for that."""
+    """A command with the options of `output.show` for printing its answer."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 those of click
         super().__init__(*args, **kwargs)

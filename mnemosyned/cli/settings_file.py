@@ -1,4 +1,4 @@
-"""Changes to the configuration file that keep its comments and its other lines."""
+"""Changes to the configuration file, which keep comments and all other lines."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _yaml_text(value: Value) -> str:
 
 
 def _changes_one_setting(before: str, after: str, key: str, value: Value) -> bool:
-    """Return whether two texts differ in one setting, which has this value afterwards."""
+    """Return whether two texts differ in the value of one setting alone."""
     # Loaded here: only a change of settings needs it.
     import yaml  # noqa: PLC0415
 

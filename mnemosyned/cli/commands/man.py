@@ -153,7 +153,7 @@ def _paragraph_lines(text: str) -> Iterator[str]:
 
 
 def _roff(text: str) -> str:
-    r"""Escape a text for roff, in which `-` stays one that can be copied."""
+    r"""Escape a text for roff; a hyphen stays one, so that commands can be copied."""
     escaped = text.replace("\\", r"\e").replace("-", r"\-")
     escaped = re.sub("[^\x00-\x7f]", lambda sign: rf"\[u{ord(sign[0]):04X}]", escaped)
     return rf"\&{escaped}" if escaped.startswith((".", "'")) else escaped

@@ -245,7 +245,7 @@ def set_values(words: tuple[str, ...], *, no_reload: bool) -> None:
 @click.argument("keys", nargs=-1, required=True, shell_complete=_complete_key)
 @click.option("--no-reload", is_flag=True, help="Do not tell the running daemon.")
 def unset(keys: tuple[str, ...], *, no_reload: bool) -> None:
-    """Take settings out of the file, so that they have their defaults."""
+    """Remove settings from the file, which restores their defaults."""
     file = _write_changes(dict.fromkeys(keys, msgspec.UNSET))
     for key in keys:
         say(

@@ -63,7 +63,7 @@ def add(name: str, *, as_json: bool) -> None:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_owners(*, measured: bool, as_json: bool) -> None:
-    """List all owners with what they keep and how many valid tokens they have."""
+    """List all owners with the sizes of their memories and the numbers of valid tokens."""
     with _open_owners() as owners:
         listed = owners.owners(measured=measured)
     if as_json:
@@ -122,7 +122,7 @@ def token() -> None:
 def add_token(
     owner: str, name: str, scopes: str, days: int | None, *, as_json: bool
 ) -> None:
-    """Issue a token and print it: the only time that it is shown."""
+    """Issue a token and print it, for the only time."""
     allowed = _parse_scopes(scopes)
     valid_for = timedelta(days=days) if days else None
     with _open_owners() as owners:

@@ -363,7 +363,7 @@ class StopProgress:
 
 
 def _print_log(file: Path, lines: int, *, follow: bool) -> None:
-    """Print the last lines of a log; follow it into the file that takes its name."""
+    """Print the last lines of a log, and follow the log over rotations."""
 
     def is_rotated() -> bool:
         with suppress(OSError):

@@ -32,12 +32,12 @@ TEXT_CELLS_MIN = 20
 
 
 def day_title(day: date) -> str:
-    """A day as a title: `Monday 23 November 2026`."""
+    """Return a day as a title: `Monday 23 November 2026`."""
     return f"{day:%A} {day.day} {day:%B} {day.year:04}"
 
 
 def period_name(unit: str, first: date) -> str:
-    """The name of a day, a week or a month by its first day."""
+    """Return the name of a day, a week or a month by its first day."""
     if unit == "day":
         return day_title(first)
     if unit == "month":
@@ -53,12 +53,12 @@ def period_name(unit: str, first: date) -> str:
 
 
 def local_day(moment: datetime) -> date:
-    """The day of an instant on this machine's calendar."""
+    """Return the day of an instant on this machine's calendar."""
     return in_zone(moment, None).date()
 
 
 def rows_by_day(memories: Sequence[MemoryRecord], first: int) -> Iterator[str]:
-    """Rows of memories, under a title for each day."""
+    """Yield rows of memories, under a title for each day."""
     start = 0
     for index in range(len(memories) + 1):
         day = local_day(memories[start].created_at) if memories else None
@@ -71,7 +71,7 @@ def rows_by_day(memories: Sequence[MemoryRecord], first: int) -> Iterator[str]:
 
 
 def rows_by_origin(memories: Sequence[MemoryRecord], first: int) -> Iterator[str]:
-    """Rows of memories, under their session and source where these change."""
+    """Yield rows of memories, below a heading for each change of session or source."""
     before: str | None = None
     for number, memory in enumerate(memories, first):
         origin = origin_of(memory.session, memory.source)
@@ -82,12 +82,12 @@ def rows_by_origin(memories: Sequence[MemoryRecord], first: int) -> Iterator[str
 
 
 def origin_of(session: str, source: str | None) -> str:
-    """Session and source as one text."""
+    """Return session and source as one text."""
     return f"{session} · {source}" if source else session
 
 
 def memory_row(memory: MemoryRecord, number: int) -> str:
-    """A memory on one line: its number, its time, and as much of it as fits."""
+    """Return a memory on one line: number, time, and truncated text."""
     head = f"{number:>4}  {in_zone(memory.created_at, None):%H:%M}  "
     speaker = f"{memory.role}: " if memory.role else ""
     text = "(its words were pruned)" if memory.pruned_at else memory.content
@@ -99,7 +99,7 @@ def memory_row(memory: MemoryRecord, number: int) -> str:
 
 
 def room_after(head: str) -> int:
-    """The cells that are left on a line."""
+    """Return the number of cells left on a line."""
     return max(width() - cell_count(head), TEXT_CELLS_MIN)
 
 

@@ -99,7 +99,7 @@ class Screen:
 
 
 def chosen_pager() -> str:
-    """The pager's command line; empty where there is none or nobody looks."""
+    """Return the pager's command line; empty without a pager or a terminal."""
     if not is_terminal(sys.stdout):
         return ""
     for name in ("MNEM_PAGER", "PAGER"):

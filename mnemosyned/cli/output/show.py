@@ -115,7 +115,7 @@ def register_record(
 
 
 def renderer_of(result: object) -> Renderer:
-    """Return the renderer of a result's type; one that shows its fields if none is registered."""
+    """Return the renderer of a result's type; without one, a renderer of the fields."""
     kind = type(result)
     own = kind.__module__.rpartition(".")[2]
     for name in (own, *MODULES):
