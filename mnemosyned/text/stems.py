@@ -139,17 +139,17 @@ def stem_bytes(word: str) -> str:
 def _step_5(word: str) -> str:
     if word.endswith("e"):
         base = word[:-1]
-        size = _measure(base)
+        size = _vowel_groups(base)
         if size > 1 or (size == 1 and not _ends_short(base)):
             word = base
-    if word.endswith("ll") and _measure(word[:-1]) > 1:
+    if word.endswith("ll") and _vowel_groups(word[:-1]) > 1:
         word = word[:-1]
     return word
 
 
 def _without_participle(word: str) -> str:
     if word.endswith("eed") and word != "eed":
-        return word[:-1] if _measure(word[:-3]) else word
+        return word[:-1] if _vowel_groups(word[:-3]) else word
     for ending in ("ed", "ing"):
         if word.endswith(ending):
             base = word[: -len(ending)]
@@ -167,7 +167,7 @@ def _restore_ending(base: str) -> str:
         return base + "e"
     if base.endswith(_DOUBLES) or (base[-1:] >= "\x80" and base[-2:-1] == base[-1:]):
         return base[:-1]
-    if _measure(base) == 1 and _ends_short(base):
+    if _vowel_groups(base) == 1 and _ends_short(base):
         return base + "e"
     return base
 
@@ -176,7 +176,7 @@ def _replace_ending(word: str, endings: list[str], table: dict[str, str]) -> str
     for ending in endings:
         if word.endswith(ending) and word != ending:
             base = word[: -len(ending)]
-            return base + table[ending] if _measure(base) else word
+            return base + table[ending] if _vowel_groups(base) else word
     return word
 
 
@@ -186,11 +186,11 @@ def _step_4(word: str) -> str:
             base = word[: -len(ending)]
             if ending == "ion" and not base.endswith(("s", "t")):
                 return word
-            return base if _measure(base) > 1 else word
+            return base if _vowel_groups(base) > 1 else word
     return word
 
 
-def _pattern(word: str) -> str:
+def _letter_kinds(word: str) -> str:
     """Return `v` for each vowel and `c` for each consonant."""
     kinds = ""
     for char in word:
@@ -201,18 +201,18 @@ def _pattern(word: str) -> str:
     return kinds
 
 
-def _measure(word: str) -> int:
-    """Count how often vowels are followed by consonants: Porter's m."""
-    return _pattern(word).count("vc")
+def _vowel_groups(word: str) -> int:
+    """Count the vowels followed by consonants: Porter's measure m."""
+    return _letter_kinds(word).count("vc")
 
 
 def _has_vowel(word: str) -> bool:
-    return "v" in _pattern(word)
+    return "v" in _letter_kinds(word)
 
 
 def _ends_short(word: str) -> bool:
-    """Tell whether it ends in consonant, vowel, consonant, the last not w, x or y."""
-    return _pattern(word)[-3:] == "cvc" and word[-1] not in "wxy"
+    """Tell whether a word ends in consonant, vowel, consonant, the last not w, x or y."""
+    return _letter_kinds(word)[-3:] == "cvc" and word[-1] not in "wxy"
 
 
 _STEMS = WordCache(
@@ -298,7 +298,7 @@ def accent_variants(word: str) -> tuple[str, ...]:
 
 
 def _accented_forms(word: str, accented: dict[str, str]) -> Iterator[str]:
-    """Yield the word, and its forms with one letter each replaced by its accented form."""
+    """Yield the word, and then the word with each letter in turn accented."""
     yield word
     for index, letter in enumerate(word):
         if letter in accented:

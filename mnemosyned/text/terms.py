@@ -52,7 +52,7 @@ def split_compound(word: str) -> tuple[str, ...]:
 
 
 def join_compounds(text: str, content: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """Return words of a question with the form in which they join their neighbor.
+    """Return the joined forms of neighboring words of a question, by a word of each pair.
 
     `content` are the words to search for.
     """

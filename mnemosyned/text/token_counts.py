@@ -264,7 +264,7 @@ def _word_units(word: str, group: str, *, joined: bool) -> list[tuple[str, float
     ]
 
 
-def _weights(group: str) -> WordCache[float]:
+def _weight_cache(group: str) -> WordCache[float]:
     def weight(piece: str) -> float:
         return sum(
             WEIGHTS[unit] * amount for unit, amount in _piece_units(piece, group)
@@ -273,5 +273,5 @@ def _weights(group: str) -> WordCache[float]:
     return WordCache(weight, entries_max=PIECES_MAX)
 
 
-_WEIGHTS = {group: _weights(group) for group in _COVERED_CHARS}
+_WEIGHTS = {group: _weight_cache(group) for group in _COVERED_CHARS}
 """The weight of each piece, by the group of the languages of its text."""

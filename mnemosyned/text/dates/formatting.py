@@ -30,7 +30,7 @@ def format_day(moment: date) -> str:
 
 
 def format_period(first: date, last: date) -> str:
-    """Return a day with its weekday, which explains "last Friday", or both ends of a period."""
+    """Return a day with its weekday, to explain "last Friday", or both ends of a period."""
     if first == last:
         return f"{WEEKDAY_ABBREVIATIONS[first.weekday()]} {format_day(first)}"
     if (first.year, first.month) == (last.year, last.month):
@@ -50,22 +50,22 @@ def may_have_relative_dates(text: str) -> bool:
 def annotate_relative_dates(text: str, written_at: datetime) -> str:
     """Return the text with each relative date followed by the date it meant when written.
 
-    "yesterday" means nothing without the day it was written. Only unambiguous expressions are
+    "yesterday" means nothing without the day of writing. Only unambiguous expressions are
     resolved: "last Friday" and "next week" mean different days to different people. Code and
     quotations stay as they are.
     """
 
-    def resolved(match: re.Match[str]) -> str:
+    def annotate(match: re.Match[str]) -> str:
         if any(text.count(quote, 0, match.start()) % 2 for quote in QUOTES):
             return match[0]
         meant = _resolved_date(match, written_at)
         return f"{match[0]} ({meant})" if meant else match[0]
 
-    return _RELATIVE.sub(resolved, text)
+    return _RELATIVE.sub(annotate, text)
 
 
 def _resolved_date(match: re.Match[str], written_at: datetime) -> str:
-    """Return the day, month or year it means, or nothing outside the calendar."""
+    """Return the day, month or year of a relative date, or nothing outside the calendar."""
     today = written_at.date()
     words = {name: (text or "").lower() for name, text in match.groupdict().items()}
     if words["day"]:

@@ -1,4 +1,4 @@
-"""Whether a text speaks of a time to come: by its date, its weekday or a word such as "tomorrow"."""
+"""Mentions of a future time in a text: a date, a weekday or a word such as "tomorrow"."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ SAID_DAYS_MAX = 180
 SOON_DAYS_MAX = 21
 """Days before a time within which its weekdays and words such as "tomorrow" are looked for."""
 NAMED_DAYS_MAX = 14
-"""Days of a time up to which each has terms of its own."""
+"""Days of a time up to which each day has its own search terms."""
 WEEKDAYS_MAX = 2
-"""Days of a time up to which their weekdays tell something."""
+"""Days of a time up to which its weekdays are search terms."""
 DAYS_MAX = 62
 MENTIONED_MAX = timedelta(days=100)
 """Longest time that texts are read for mentions of; "this year" is in most of them."""
@@ -32,7 +32,7 @@ MENTIONING_MAX = 100
 NEAR_CHARS = 32
 """Characters before and after a term of a time that are read with it."""
 PLACES_MAX = 8
-"""Such places read of one text."""
+"""Terms of a text that are read with the words near them."""
 _DAY = timedelta(days=1)
 _SOON = [
     word for table in LANGUAGES if table.order for word in table.order.soon.split()
@@ -41,30 +41,30 @@ _SOON = [
 
 @dataclass(frozen=True, slots=True)
 class MentionTerms:
-    """Terms of which a text has some that speaks of a time."""
+    """Search terms for texts that mention a time."""
 
     months: tuple[str, ...]
     days: tuple[str, ...]
     """Next to a month; empty for a time of many days."""
     dates: tuple[str, ...]
-    """Enough alone: dates in figures."""
+    """Dates in figures, each enough alone."""
     soon: tuple[str, ...]
-    """Enough alone in a text of the weeks before: weekdays, "tomorrow"."""
+    """Weekdays, "tomorrow" and the like: each enough alone in a text of the weeks before."""
 
 
 def mention_terms(span: TimeSpan) -> MentionTerms:
-    """Return the terms to look for in texts that may speak of a time."""
-    days = list(_days(span))
+    """Return the search terms for texts that may mention a time."""
+    days = list(_days_of(span))
     months = {day.month for day in days} or {span.since.month}
     named = days if len(days) <= NAMED_DAYS_MAX else []
     date = "%Y-%m-%d" if named else "%Y-%m"
     forms = [_day_forms(day) for day in named]
     weekdays = {day.weekday() for day in days} if len(days) <= WEEKDAYS_MAX else ()
-    soon = [*_SOON, *_names_of(WEEKDAYS, weekdays)]
+    soon = [*_SOON, *_names_with(WEEKDAYS, weekdays)]
     for number, _, ordinal, _ in forms:
         soon += [ordinal, f"am {number}"]
     return MentionTerms(
-        months=_names_of(MONTHS, months),
+        months=_names_with(MONTHS, months),
         days=tuple(dict.fromkeys(chain.from_iterable(forms))),
         dates=tuple(dict.fromkeys(f"{day:{date}}" for day in days)),
         soon=tuple(soon),
@@ -72,15 +72,15 @@ def mention_terms(span: TimeSpan) -> MentionTerms:
 
 
 class MentionSearch(NamedTuple):
-    """Terms to look for in what was said within a time."""
+    """Terms to look for in the texts of a time."""
 
     alternatives: tuple[tuple[tuple[str, ...], ...], ...]
-    """Of one of these, a text has some term of every part."""
+    """A text matches an alternative if it has a term of each part."""
     said: TimeSpan
 
 
 def times_ahead(spans: Sequence[TimeSpan], now: datetime) -> list[TimeSpan]:
-    """Return the times that are not over and short enough for texts to speak of."""
+    """Return the times that are not over, and short enough for texts to mention."""
     return [
         span
         for span in spans
@@ -89,7 +89,7 @@ def times_ahead(spans: Sequence[TimeSpan], now: datetime) -> list[TimeSpan]:
 
 
 def mention_searches(span: TimeSpan, now: datetime) -> list[MentionSearch]:
-    """Return what to look for to find texts that may speak of a time."""
+    """Return the searches for texts that may mention a time."""
     terms = mention_terms(span)
     named = (terms.months, terms.days) if terms.days else (terms.months,)
     dated = (named, (terms.dates,)) if terms.dates else (named,)
@@ -103,12 +103,12 @@ def mention_searches(span: TimeSpan, now: datetime) -> list[MentionSearch]:
     ]
 
 
-def _names_of(numbers: Mapping[str, int], among: Collection[int]) -> tuple[str, ...]:
+def _names_with(numbers: Mapping[str, int], among: Collection[int]) -> tuple[str, ...]:
     return tuple(name for name, number in numbers.items() if number in among)
 
 
-def _days(span: TimeSpan) -> Iterator[datetime]:
-    """Yield each day that a span of at most two months has."""
+def _days_of(span: TimeSpan) -> Iterator[datetime]:
+    """Yield the days of a span, at most `DAYS_MAX`."""
     day = shift(span.since, _DAY / 2)
     for _ in range(DAYS_MAX):
         if day >= span.until:
@@ -127,9 +127,9 @@ def _day_forms(day: datetime) -> tuple[str, str, str, str]:
 
 
 class MentionReader:
-    """Reads texts for whether they speak of some times.
+    """Finds mentions of some times in texts.
 
-    Only what stands near a term of these times is read, a tenth of most texts.
+    Only words near a term of these times are read, a tenth of most texts.
     """
 
     def __init__(self, spans: Sequence[TimeSpan]) -> None:
@@ -141,7 +141,7 @@ class MentionReader:
         self._term = re.compile(rf"(?<!\w)(?:{either})(?!\w)", re.IGNORECASE)
 
     def speaks_of_them(self, text: str, said_at: datetime) -> bool:
-        """Tell whether a text said at that time speaks of one of the times, or of a part of it."""
+        """Tell whether a text said at `said_at` mentions one of the times, or part of a time."""
         text = text[:MENTION_CHARS_MAX]
         terms = islice(self._term.finditer(text), PLACES_MAX)
         said = "\n".join(

@@ -129,14 +129,15 @@ def _duration_pattern() -> re.Pattern[str]:
 def _amount_pattern() -> re.Pattern[str]:
     """Compile the pattern of a number and its unit."""
     numbers = alternatives(sorted(map(re.escape, _NUMBERS), key=len, reverse=True))
-    units = "|".join(f"(?P<{unit}>{_unit_pattern(unit)})" for unit in UNITS)
+    unit_patterns = {
+        unit: alternatives(
+            [english, *(grammar.units.get(unit, "") for grammar in GRAMMARS)]
+        )
+        for unit, english in _ENGLISH_UNITS.items()
+    }
+    units = "|".join(f"(?P<{unit}>{unit_patterns[unit]})" for unit in UNITS)
     number = rf"(?P<figures>\d{{1,{_DIGITS_MAX}}}(?:\.\d{{1,3}})?) ?|(?:a )?(?P<word>{numbers})(?: of)? "
     return re.compile(rf"(?:{number})(?:{units})(?![^\W\d_])")
-
-
-def _unit_pattern(unit: str) -> str:
-    others = (grammar.units.get(unit, "") for grammar in GRAMMARS)
-    return alternatives([_ENGLISH_UNITS[unit], *others])
 
 
 def _add_amount(moment: datetime, part: re.Match[str], sign: int) -> datetime:
@@ -179,11 +180,11 @@ class TypedTime:
     since: datetime
     until: datetime
     recurs: bool = False
-    """Whether it names no year, week or day, so that another time of its kind may be meant."""
+    """Whether no year, week or day is named, so that another time of its kind may be meant."""
 
 
 class AmbiguousDate(ValueError):
-    """A date in figures that is another day in another country."""
+    """A date in figures that means different days in different countries."""
 
     def __init__(self, *readings: str) -> None:
         super().__init__(" or ".join(readings))

@@ -179,7 +179,7 @@ def find_names(text: str) -> Iterator[SecretName]:
 
 
 def _checked_name(text: str, low: str, match: re.Match[str]) -> SecretName | None:
-    """Return the name of a match, unless it is part of another word or has another meaning."""
+    """Return the name of a match, unless the match is part of a word or has another meaning."""
     label = SecretLabel[match.lastgroup or ""]
     start = match.start()
     end = _match_end(_SUFFIX, low, match.end())

@@ -92,7 +92,7 @@ class SecretCandidate(NamedTuple):
 
 
 def read_value(text: str, start: int) -> SecretCandidate | None:
-    """Return the quotation that begins here, or else the run of characters."""
+    """Return the quotation at `start`, or else the run of characters without spaces."""
     if quotation := _read_quotation(text, start):
         return quotation
     run = _RUN.match(text, start)
@@ -138,7 +138,7 @@ def extend_value(text: str, value: SecretCandidate) -> SecretCandidate:
 
 
 def is_possible(value: str) -> bool:
-    """Tell whether it is no blank, placeholder, address, date or piece of code."""
+    """Tell whether a value is no blank, placeholder, address, date or piece of code."""
     blank = not value.strip("*•.xX-_")
     if blank or len(value) < PASSWORD_CHARS_MIN:
         return False
@@ -148,7 +148,7 @@ def is_possible(value: str) -> bool:
 
 
 def is_strong(value: str, *, signs: str = SIGNS) -> bool:
-    """Tell whether a possible value is no word: letters with digits or signs among them."""
+    """Tell whether a possible value mixes letters with digits or signs, as no word does."""
     inside = value.rstrip("!?")
     if not _LETTER.search(inside):
         return False
@@ -170,7 +170,7 @@ def is_random(value: str, least: int) -> bool:
 
 
 def read_passphrase(text: str, start: int, *, named: bool) -> SecretCandidate | None:
-    """Return the words from here to the end of a sentence, if they can be a passphrase."""
+    """Return the words from `start` to the end of a sentence, if they can be a passphrase."""
     limit = start + PHRASE_CHARS_MAX
     match = _WORDS.match(text, start, limit)
     if match is None or match.end() == limit < len(text):
@@ -304,7 +304,7 @@ def _strong_or_none(value: SecretCandidate | None) -> SecretCandidate | None:
 
 
 def _passphrase_at(name: SecretName, link: ValueLink) -> SecretCandidate | None:
-    """Return the passphrase at a link: after a colon, or after a name that announces one."""
+    """Return the passphrase at a link: after a colon, or after "passphrase"."""
     named = name.label is SecretLabel.PHRASE
     announced = link.sign != "" if named else link.sign == ":"
     if announced and name.label is not SecretLabel.PASS:
@@ -315,7 +315,7 @@ def _passphrase_at(name: SecretName, link: ValueLink) -> SecretCandidate | None:
 def _is_password(
     text: str, value: SecretCandidate, link: ValueLink, *, short: bool
 ) -> bool:
-    """Tell whether the value after "password:" or "the password is" is one, and no plain word."""
+    """Tell whether the value after "password:" or "the password is" is a password, not a plain word."""
     words, quoted = value.text, value.quoted
     if not is_possible(words.replace(" ", "") if quoted else words):
         return False
@@ -329,7 +329,7 @@ def _is_password(
 
 
 def _is_bare_password(text: str, value: SecretCandidate, link: ValueLink) -> bool:
-    """Tell whether a number or a word alone is where a password should be."""
+    """Tell whether a number or a plain word stands where a password should be."""
     words = value.text
     after_colon = link.sign == ":"
     following = text[value.stop : value.stop + 2]
@@ -453,7 +453,7 @@ def _find_bearer_tokens(name: SecretName) -> Iterator[Secret]:
 
 
 def _key_at(text: str, start: int, chars: int | None) -> SecretCandidate:
-    """Return the characters from here on that keys consist of."""
+    """Return the run of characters of a key at `start`."""
     run = _KEY_VALUE.match(text, start, len(text) if chars is None else start + chars)
     words = run[0].rstrip(".") if run else ""
     return SecretCandidate(words, start, start + len(words), quoted=False)
