@@ -25,7 +25,7 @@ from mnemosyned.conversation.messages import (
 from mnemosyned.conversation.summary_message import VALUE_SEPARATOR, VALUES
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.values import MemoryRecord
-from mnemosyned.text.details import TELLING_KINDS
+from mnemosyned.text.details import SELF_EXPLANATORY_KINDS
 from mnemosyned.text.exact_values import extract_details
 from mnemosyned.text.frames import neutralize_line
 
@@ -233,7 +233,7 @@ def _values_line(result: str, *, shown: str) -> str:
     values: list[str] = []
     room = VALUES_CHARS
     for detail in extract_details(result):
-        telling = detail.kind in TELLING_KINDS and not detail.sensitive
+        telling = detail.kind in SELF_EXPLANATORY_KINDS and not detail.sensitive
         if not telling or detail.value in shown:
             continue
         room -= len(detail.value) + len(VALUE_SEPARATOR)

@@ -59,7 +59,7 @@ from mnemosyned.text.dates.formatting import (
     annotate_relative_dates,
     may_have_relative_dates,
 )
-from mnemosyned.text.details import TELLING_KINDS, Detail
+from mnemosyned.text.details import SELF_EXPLANATORY_KINDS, Detail
 from mnemosyned.text.exact_values import extract_details
 from mnemosyned.text.frames import neutralize
 from mnemosyned.text.secrets.masking import KnownSecrets
@@ -288,7 +288,9 @@ def _exact_values(messages: Iterable[Message]) -> list[Detail]:
 
 def _is_self_explanatory(value: str) -> bool:
     """Whether an exact value says something without its sentence."""
-    return any(detail.kind in TELLING_KINDS for detail in extract_details(value))
+    return any(
+        detail.kind in SELF_EXPLANATORY_KINDS for detail in extract_details(value)
+    )
 
 
 def _values_of_message(message: Message) -> Iterator[Detail]:

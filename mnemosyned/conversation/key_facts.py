@@ -17,9 +17,14 @@ from mnemosyned.conversation.messages import (
     strip_stub_mark,
     tool_names,
 )
-from mnemosyned.text.frames import neutralize, neutralize_tags, origin
-from mnemosyned.text.sentences import sentences
-from mnemosyned.text.tokens import EXACT_KINDS, UNTELLING_KINDS, emphasis, tokens
+from mnemosyned.text.frames import format_origin, neutralize, neutralize_tags
+from mnemosyned.text.sentences import split_sentences
+from mnemosyned.text.tokens import (
+    COMMONPLACE_KINDS,
+    EXACT_KINDS,
+    emphasis_factor,
+    tokenize,
+)
 
 RESULT_CHARS = 200
 CLEANED_CHARS = 2_000
@@ -255,7 +260,7 @@ def _result_facts(
         if part.kind is not PartKind.RESULT:
             continue
         if shown := excerpt(strip_stub_mark(part.text)):
-            name = origin(part.name or names.get(part.id) or NAMELESS)
+            name = format_origin(part.name or names.get(part.id) or NAMELESS)
             yield f"[{name}] {shown}"
 
 
@@ -284,7 +289,7 @@ def _is_spoken(message: Message) -> bool:
 
 def last_sentences(words: str) -> str:
     """Return the last sentences of a text, neutralized: two, or one where two are too long."""
-    spoken = [sentence for sentence, _ in sentences(neutralize(words))]
+    spoken = [sentence for sentence, _ in split_sentences(neutralize(words))]
     spoken = [sentence for sentence in spoken if any(map(str.isalpha, sentence))]
     closing = spoken[-CONCLUSION_SENTENCES:]
     while len(closing) > 1 and len(" ".join(closing)) > CONCLUSION_CHARS:
@@ -294,7 +299,9 @@ def last_sentences(words: str) -> str:
 
 def _has_content(closing: str) -> bool:
     """Whether a closing has enough telling words; "I read it." has not."""
-    stems = {word.stem for word in tokens(closing) if word.kind not in UNTELLING_KINDS}
+    stems = {
+        word.stem for word in tokenize(closing) if word.kind not in COMMONPLACE_KINDS
+    }
     return len(stems) >= CONCLUSION_WORDS_MIN
 
 
@@ -324,14 +331,14 @@ def select_facts(
 
 def fact_score(fact: str) -> float:
     """Score a fact by its content for its length: decisions and exact values first."""
-    words = tokens(" ".join(fact.split()))
+    words = tokenize(" ".join(fact.split()))
     content = sum(
         EXACT_WORTH if word.kind in EXACT_KINDS else 1.0
         for word in {word.stem: word for word in words}.values()
-        if word.kind not in UNTELLING_KINDS
+        if word.kind not in COMMONPLACE_KINDS
     )
     factor = RESULT_SHARE if fact.startswith("[") else 1.0
     if fact.startswith(CONCLUSION):
         factor = CONCLUSION_FACTOR
     length = float((len(fact) + COST_CHARS) ** LENGTH_POWER)
-    return factor * emphasis(words) * content / length
+    return factor * emphasis_factor(words) * content / length

@@ -13,14 +13,19 @@ from mnemosyned.conversation.key_facts import to_bullets
 from mnemosyned.conversation.messages import MessageCounter
 from mnemosyned.search.hits import Hit
 from mnemosyned.text.dates.questions import QuestionTimes
-from mnemosyned.text.frames import neutralize, neutralize_line, neutralize_tags, origin
+from mnemosyned.text.frames import (
+    format_origin,
+    neutralize,
+    neutralize_line,
+    neutralize_tags,
+)
 from mnemosyned.text.languages.tables import LANGUAGES
 from mnemosyned.text.secrets.masking import mask_secrets
-from mnemosyned.text.sentences import sentences
-from mnemosyned.text.stems import fold_case, other_forms
-from mnemosyned.text.terms import grams, has_unspaced_script
+from mnemosyned.text.sentences import split_sentences
+from mnemosyned.text.stems import fold_case, irregular_forms
+from mnemosyned.text.terms import gram_text, has_unspaced_script
 from mnemosyned.text.token_counts import CHARS_PER_TOKEN
-from mnemosyned.text.tokens import EXACT_KINDS, UNTELLING_KINDS, Token, tokens
+from mnemosyned.text.tokens import COMMONPLACE_KINDS, EXACT_KINDS, Token, tokenize
 
 MEMORY_HEADING = "## Relevant Memory"
 LEARNINGS_HEADING = "## Past Learnings"
@@ -42,7 +47,7 @@ class Quoted:
     def shown(self) -> str:
         """Render as a quotation, every line marked, so that no line looks like our own words."""
         day = self.said.date().isoformat() if self.said else ""
-        whence = origin(day, self.speaker, self.source)
+        whence = format_origin(day, self.speaker, self.source)
         words = mask_secrets(neutralize(self.text)).split("\n")
         first = f"[{whence}] {words[0]}" if whence else words[0]
         lines = (neutralize_tags(first), *words[1:])
@@ -168,7 +173,7 @@ WEIGHTS = RelevanceWeights()
 
 _WORDS = " ".join(language.continuations for language in LANGUAGES)
 _CONTINUATIONS = frozenset(
-    token.stem for word in _WORDS.split() for token in tokens(word)
+    token.stem for word in _WORDS.split() for token in tokenize(word)
 )
 _UNSPACED_CONTINUATIONS = re.compile(
     "続けて|つづけて|ください|下さい|お願いします|次|进行|継続|继续|繼續|下一步|接下来|接下來|请|請"
@@ -181,12 +186,14 @@ class Relevance:
 
     def __init__(self, message: str, times: QuestionTimes) -> None:
         bare = _UNSPACED_CONTINUATIONS.sub(" ", message)
-        telling = [token for token in tokens(bare) if _is_keyword(token)]
+        telling = [token for token in tokenize(bare) if _is_keyword(token)]
         stems = {token.stem for token in telling}
         self._stems = stems.union(*(_irregular_stems(token) for token in telling))
         self._count = len(stems)
         self._names = _name_stems(bare)
-        self._pairs = set(grams(bare).split()) if has_unspaced_script(bare) else set()
+        self._pairs = (
+            set(gram_text(bare).split()) if has_unspaced_script(bare) else set()
+        )
         self._names_a_time = bool(times.spans)
 
     @property
@@ -210,26 +217,26 @@ class Relevance:
 
     def _shares(self, text: str) -> bool:
         """Whether a text has enough of the message's telling words."""
-        stems = {token.stem for token in tokens(text)}
+        stems = {token.stem for token in tokenize(text)}
         shared = self._stems & stems
         few = self._count <= WEIGHTS.words_min
         if len(shared) >= WEIGHTS.words_min or (shared and few):
             return True
         if shared & self._names:
             return True
-        pairs = self._pairs & set(grams(text).split())
+        pairs = self._pairs & set(gram_text(text).split())
         return len(pairs) >= WEIGHTS.pairs_min
 
 
 def _is_keyword(token: Token) -> bool:
-    return token.kind not in UNTELLING_KINDS and token.stem not in _CONTINUATIONS
+    return token.kind not in COMMONPLACE_KINDS and token.stem not in _CONTINUATIONS
 
 
 def _name_stems(message: str) -> set[str]:
     """Return the stems of exact values, and of names: capitalized words within a sentence."""
     names: set[str] = set()
-    for sentence, _ in sentences(message):
-        for position, token in enumerate(tokens(sentence)):
+    for sentence, _ in split_sentences(message):
+        for position, token in enumerate(tokenize(sentence)):
             named = token.kind in EXACT_KINDS or (token.capital and position > 0)
             if named and _is_keyword(token):
                 names.add(token.stem)
@@ -238,5 +245,5 @@ def _name_stems(message: str) -> set[str]:
 
 def _irregular_stems(token: Token) -> set[str]:
     """Return the stems of a word's irregular forms: of "bought" for "buy"."""
-    forms = other_forms(fold_case(token.surface))
-    return {form.stem for word in forms for form in tokens(word)}
+    forms = irregular_forms(fold_case(token.surface))
+    return {form.stem for word in forms for form in tokenize(word)}

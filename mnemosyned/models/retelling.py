@@ -28,8 +28,8 @@ from mnemosyned.summary.grounding.claims import (
 )
 from mnemosyned.summary.statements import leans_back, without_opener
 from mnemosyned.text.dates import formatting
-from mnemosyned.text.sentences import sentences
-from mnemosyned.text.tokens import UNTELLING_KINDS, tokens
+from mnemosyned.text.sentences import split_sentences
+from mnemosyned.text.tokens import COMMONPLACE_KINDS, tokenize
 
 WORDS_MIN = 5
 """A shorter sentence is not worth a question."""
@@ -74,7 +74,7 @@ def split_passages(
     originals: dict[str, tuple[MemoryRecord, str]] = {}
     for memory in memories:
         moment = in_zone(memory.created_at, zone)
-        for sentence, _ in sentences(memory.content):
+        for sentence, _ in split_sentences(memory.content):
             dated = formatting.annotate_relative_dates(sentence, moment)
             short = without_opener(dated)
             originals.setdefault(dated, (memory, sentence))
@@ -84,7 +84,7 @@ def split_passages(
     for number, line in enumerate(lines):
         named = next((role for role in roles if line.startswith(f"{role}: ")), "")
         text = line.removeprefix(f"{named}: ") if named else line
-        for sentence, _ in sentences(text):
+        for sentence, _ in split_sentences(text):
             source, original = originals.get(sentence, (None, ""))
             role = source.role if source else named
             result.append(
@@ -177,7 +177,9 @@ def _resolve_dates(text: str, part: Passage, zone: tzinfo) -> str:
 
 def _stems(text: str) -> set[str]:
     """Return the stems by which a search finds a text."""
-    return {token.stem for token in tokens(text) if token.kind not in UNTELLING_KINDS}
+    return {
+        token.stem for token in tokenize(text) if token.kind not in COMMONPLACE_KINDS
+    }
 
 
 def _render(

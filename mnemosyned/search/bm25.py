@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from mnemosyned.search.query import Corpus
 from mnemosyned.search.weights import BM25_WEIGHTS, Bm25Weights
-from mnemosyned.text.stems import WORD, fold_case, other_forms, stem, stem_prefix
+from mnemosyned.text.stems import WORD, fold_case, irregular_forms, stem, stem_prefix
 from mnemosyned.text.terms import Terms, with_words_apart
 
 READ_CHARS_MAX = 4_000
@@ -201,7 +201,8 @@ def _forms_of(
     forms = [_Form(number, tokens, tuple(map(stem, tokens)), other)]
     if len(tokens) == 1:
         forms += [
-            _Form(number, (kin,), (stem(kin),), other) for kin in other_forms(tokens[0])
+            _Form(number, (kin,), (stem(kin),), other)
+            for kin in irregular_forms(tokens[0])
         ]
     for compound in compounds:
         parts = tuple(WORD.findall(fold_case(compound)))

@@ -23,7 +23,7 @@ from mnemosyned.search.query import (
 )
 from mnemosyned.search.scoring import add_similarity, candidate_scores
 from mnemosyned.search.weights import WEIGHTS, RankingWeights
-from mnemosyned.text.terms import snippet
+from mnemosyned.text.terms import cut_snippet
 
 
 class _ScoredLine(NamedTuple):
@@ -166,7 +166,7 @@ def _hit(
             id=shown.id,
             tier=shown.tier,
             score=result.score,
-            snippet=snippet(shown.content, query.terms),
+            snippet=cut_snippet(shown.content, query.terms),
             content=shown.content,
             created_at=shown.created_at,
             session=shown.session,
@@ -183,7 +183,7 @@ def _hit(
         id=shown.id,
         tier=Tier.EPISODIC,
         score=result.score,
-        snippet=snippet(best, query.terms),
+        snippet=cut_snippet(best, query.terms),
         content=shown.content,
         created_at=shown.covers_until,
         session=shown.session,

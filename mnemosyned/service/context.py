@@ -28,7 +28,7 @@ from mnemosyned.memory.learning import Learning
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.search.hits import Hit
 from mnemosyned.text.dates.questions import QuestionTimes, parse_times
-from mnemosyned.text.terms import snippet, terms
+from mnemosyned.text.terms import cut_snippet, parse_terms
 from mnemosyned.text.token_counts import TokenEstimator, WithMargin
 from mnemosyned.verbs.conversation import Assembled, Context
 from mnemosyned.verbs.memories import Recall, Recalled
@@ -256,7 +256,7 @@ def _quotable_lines(
 
     Texts in `seen` and memories in `known` are left out.
     """
-    asked = terms(question)
+    asked = parse_terms(question)
     for hit in hits:
         for line in hit.lines or (hit,):
             words = _normalize(line.content)
@@ -264,7 +264,7 @@ def _quotable_lines(
                 continue
             seen.add(words)
             quoted = Quoted(
-                text=snippet(line.content, asked, width=QUOTED_CHARS_MAX),
+                text=cut_snippet(line.content, asked, width=QUOTED_CHARS_MAX),
                 said=line.created_at,
                 speaker=line.role,
                 source=hit.source or hit.session,

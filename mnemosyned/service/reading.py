@@ -25,7 +25,7 @@ from mnemosyned.service.intake import to_utc
 from mnemosyned.text.dates.formatting import format_period
 from mnemosyned.text.dates.questions import QuestionTimes, parse_times
 from mnemosyned.text.languages.tables import TimeOrder
-from mnemosyned.text.terms import Terms, content_terms, terms
+from mnemosyned.text.terms import Terms, parse_content_terms, parse_terms
 from mnemosyned.verbs.listing import (
     LEVELS,
     Listed,
@@ -83,12 +83,12 @@ def query_of(request: Recall, *, now: datetime) -> Query:
 def _terms(question: str, times: QuestionTimes, asked: AskedSource) -> Terms:
     """Return the words to search for; the word of an order is none of them."""
     if times.only_time:
-        return content_terms(times.remaining_text)
+        return parse_content_terms(times.remaining_text)
     text = times.remaining_text
     is_order_alone = times.order is TimeOrder.CURRENT or bool(asked)
     if times.order and is_order_alone and not times.spans:
         text = times.subject_text
-    return terms(text) or terms(question)
+    return parse_terms(text) or parse_terms(question)
 
 
 def missing_time_note(query: Query, *, has_hits: bool) -> str:

@@ -13,7 +13,7 @@ from mnemosyned.memory.masking import mask_memory
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import Episode, MemoryRecord, PreviewLine, tag_names
 from mnemosyned.service.intake import CHUNK, chunks, to_utc
-from mnemosyned.text.terms import Terms, snippet, terms
+from mnemosyned.text.terms import Terms, cut_snippet, parse_terms
 from mnemosyned.verbs.memories import Filtered
 from mnemosyned.verbs.request import Names, names
 
@@ -144,7 +144,7 @@ class Selector:
 def _forget_filter(
     request: Filtered[Any], newest: Newest, *, session: Names, source: Names
 ) -> ForgetFilter:
-    words = terms(request.query) if request.query else None
+    words = parse_terms(request.query) if request.query else None
     if words is not None and not words:
         raise InvalidRequest("query has no word to search for", field="query")
     if request.person is not None and not request.person.strip():
@@ -178,5 +178,5 @@ def _preview_line(memory: MemoryRecord) -> PreviewLine:
         created_at=memory.created_at,
         session=memory.session,
         role=memory.role,
-        snippet=snippet(text, Terms((), ()), width=SNIPPET_CHARS),
+        snippet=cut_snippet(text, Terms((), ()), width=SNIPPET_CHARS),
     )

@@ -39,7 +39,7 @@ from mnemosyned.service.reading import ListService, missing_time_note, query_of
 from mnemosyned.service.undo import CycleUndo
 from mnemosyned.sleep.context import CycleRequest, CycleStopper
 from mnemosyned.sleep.sleeper import Sleeper
-from mnemosyned.text.terms import beginnings
+from mnemosyned.text.terms import match_beginnings
 from mnemosyned.verbs.conversation import (
     Compact,
     Context,
@@ -439,7 +439,7 @@ class MemoryService:
         if query.spans and misses_time(query, places, candidates):
             missing = missing_time_note(query, has_hits=bool(answer))
             note = f"{note}; {missing}" if note else missing
-        return Recalled(answer, note, beginnings(query.terms))
+        return Recalled(answer, note, match_beginnings(query.terms))
 
     def get(self, request: Get) -> Got:
         record = self._store.memories.get(request.id)

@@ -21,8 +21,8 @@ from mnemosyned.summary.keywords import (
 from mnemosyned.summary.records.lines import RecordLine, RecordSummary
 from mnemosyned.summary.statements import Statement, StatementReader, shorten_at_clause
 from mnemosyned.text.dates import formatting
-from mnemosyned.text.sentences import UNSPACED_ENDS, sentences
-from mnemosyned.text.tokens import Token, TokenKind, tokens
+from mnemosyned.text.sentences import UNSPACED_ENDS, split_sentences
+from mnemosyned.text.tokens import Token, TokenKind, tokenize
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +150,7 @@ class StatementSelection:
         text = shorten_at_clause(statement.text, self.room - frame)
         if not text:
             return None
-        left = {token.stem for token in tokens(text)}
+        left = {token.stem for token in tokenize(text)}
         return statement._replace(
             text=text,
             stems=tuple([stem for stem in statement.stems if stem in left]),
@@ -224,7 +224,7 @@ def extract(
     kept = _select_statements(reader.statements, reader.known, chars_max=room + 1)
     days = _days(memories, zone) if size > room else ""
     covered = {stem for statement in kept for stem in statement.stems}
-    covered.update([token.stem for token in tokens(days)])
+    covered.update([token.stem for token in tokenize(days)])
     room = terms_room(memories) - len(days)
     of_records = _terms_of_records(records, chars_max=room // 2)
     room -= sum(len(term) + len(SEPARATOR) for term in of_records)
@@ -424,8 +424,8 @@ def _vocabulary(memories: Iterable[MemoryRecord], zone: tzinfo) -> Vocabulary:
     roles: dict[str, None] = {}
     for memory in memories:
         said = in_zone(memory.created_at, zone)
-        for sentence, _ in sentences(memory.content):
-            known.add(tokens(formatting.annotate_relative_dates(sentence, said)))
+        for sentence, _ in split_sentences(memory.content):
+            known.add(tokenize(formatting.annotate_relative_dates(sentence, said)))
         roles[memory.role] = None
     known.discount(roles)
     return known
@@ -436,7 +436,7 @@ def _stems(text: str) -> set[str]:
 
 
 def _tokens(text: str) -> tuple[Token, ...]:
-    return tokens(" ".join(text.split()))
+    return tokenize(" ".join(text.split()))
 
 
 def _worth(known: Vocabulary, stems: Iterable[str]) -> float:

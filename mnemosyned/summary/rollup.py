@@ -23,7 +23,7 @@ from mnemosyned.summary.statements import (
 )
 from mnemosyned.text.dates.formatting import format_period
 from mnemosyned.text.languages.tables import MONTH_NAMES, WEEKDAY_ABBREVIATIONS
-from mnemosyned.text.tokens import tokens
+from mnemosyned.text.tokens import tokenize
 
 SPEAKERS = frozenset(
     "user assistant system tool agent human ai bot ci calendar notes note mail shell ops".split()
@@ -99,7 +99,7 @@ def _speakers(texts: Iterable[str]) -> frozenset[str]:
     for text in texts:
         for speaker in _SPEAKER.finditer(text):
             words = text[speaker.end() :].split(maxsplit=FIRST_WORDS)[:FIRST_WORDS]
-            own = speaker[1] in SPEAKERS or is_first_person(tokens(" ".join(words)))
+            own = speaker[1] in SPEAKERS or is_first_person(tokenize(" ".join(words)))
             begun[speaker[1]] += 2 if own else 1
     return frozenset(name for name, count in begun.items() if count > 1)
 
@@ -278,7 +278,7 @@ class _Composer:
             named = (
                 speaker != ""
                 or statement.role not in SPEAKERS
-                or is_first_person(tokens(statement.text))
+                or is_first_person(tokenize(statement.text))
             )
             if named and statement.role and statement.role != speaker:
                 text += f"{statement.role}: "
@@ -305,7 +305,7 @@ class _Composer:
         covered = {stem for statement in kept for stem in statement.stems}
         begins = [in_zone(source.begins, UTC).date() for source in self._sources]
         days = format_period(begins[0], begins[-1])
-        covered.update(token.stem for token in tokens(days))
+        covered.update(token.stem for token in tokenize(days))
         room = int(min(self._size * weights.terms_share, weights.terms_chars_max))
         words = select_keywords(self._known, covered=covered, chars_max=room // 2)
         terms = dict.fromkeys((days, *words))

@@ -14,14 +14,14 @@ from mnemosyned.summary.keywords import Vocabulary
 from mnemosyned.summary.records.lines import RecordLine
 from mnemosyned.text.dates import formatting
 from mnemosyned.text.languages.tables import LANGUAGES, WEEKDAYS
-from mnemosyned.text.sentences import SPACED_ENDS, UNSPACED_ENDS, sentences
+from mnemosyned.text.sentences import SPACED_ENDS, UNSPACED_ENDS, split_sentences
 from mnemosyned.text.tokens import (
     CALENDAR,
     EXACT_KINDS,
     Token,
     TokenKind,
-    emphasis,
-    tokens,
+    emphasis_factor,
+    tokenize,
 )
 
 COURTESY_WORDS_MAX = 7
@@ -280,7 +280,7 @@ class StatementReader:
 
     def read_record(self, line: RecordLine) -> None:
         """Add the line of a record as one statement."""
-        words = tokens(line.text)
+        words = tokenize(line.text)
         statement = Statement(
             len(self.statements),
             line.position,
@@ -303,7 +303,7 @@ class StatementReader:
         weights = self._weights
         stamp = _STAMP.match(text) if starts_line else None
         bare = text[stamp.end() :] if stamp else text
-        words = tokens(bare)
+        words = tokenize(bare)
         stems = self.known.add(words)
         early = _lower(words[:EARLY_WORDS])
         kinds = [word.kind for word in words]
@@ -353,7 +353,7 @@ def _sentences(content: str) -> Iterator[tuple[str, bool, bool]]:
 
     Code is no prose, nor is a part of a sentence that was cut for its length.
     """
-    parts = sentences(content)
+    parts = split_sentences(content)
     if len(parts) == 1:
         yield *parts[0], not content.startswith(_FENCE)
         return
@@ -390,7 +390,7 @@ def with_speaker(memory: MemoryRecord) -> str:
     content, role = memory.content, " ".join(memory.role.split())
     if not role or content.startswith(f"{role}: "):
         return content
-    words = tokens(" ".join(content.split()))
+    words = tokenize(" ".join(content.split()))
     return f"{role}: {content}" if is_first_person(words) else content
 
 
@@ -448,7 +448,7 @@ def _form_factor(
     weights: StatementWeights,
 ) -> float:
     """Return the factor of a sentence for its form: emphasis, listing, plain, question."""
-    factor = emphasis(words)
+    factor = emphasis_factor(words)
     if _is_listing(sentence, kinds, weights):
         factor *= weights.eventful_listing if factor > 1 else weights.listing
     elif factor == 1 and EXACT_KINDS.isdisjoint(kinds):

@@ -56,7 +56,7 @@ SECRET_KINDS = frozenset(DetailKind) - {
     DetailKind.HASH,
     DetailKind.IDENTIFIER,
 }
-TELLING_KINDS = frozenset(
+SELF_EXPLANATORY_KINDS = frozenset(
     {DetailKind.EMAIL, DetailKind.URL, DetailKind.PATH, DetailKind.IDENTIFIER}
 )
 """Kinds of exact values that can be understood without their sentence; a bare number cannot."""

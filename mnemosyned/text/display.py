@@ -127,7 +127,7 @@ def chars_that_fit(text: str, cells: int) -> int:
     return len(text)
 
 
-def wrap(text: str, first: int, further: int) -> list[str]:
+def wrap_cells(text: str, first: int, further: int) -> list[str]:
     """Return the lines of a paragraph, `first`, then `further` cells wide, broken at blanks if possible.
 
     A word longer than a line, and a run of East Asian characters, is broken where the line ends.

@@ -87,7 +87,7 @@ def neutralize_line(text: str) -> str:
     return neutralize_tags(" ".join(strip_invisible(" ".join(text.split())).split()))
 
 
-def origin(*parts: str) -> str:
+def format_origin(*parts: str) -> str:
     """Write date, source and speaker of a quotation, or a tool, as they stand in brackets."""
     lines = (neutralize_line(part).translate(_ROUND) for part in parts)
     return ", ".join(filter(None, lines))

@@ -65,7 +65,7 @@ ABBREVIATION_LETTERS_MAX = 6
 _BREAK = re.compile(r"[;,、，；]\s*|\s+|(?<=[}\])])")
 
 
-def sentences(text: str) -> list[tuple[str, bool]]:
+def split_sentences(text: str) -> list[tuple[str, bool]]:
     """Return the sentences of a text, white space collapsed, and whether each begins a line.
 
     A line without sentence ends (a log line, a row, a giant JSON value) is one sentence; longer

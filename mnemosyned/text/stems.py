@@ -248,7 +248,7 @@ _IRREGULAR_FORMS = """
 
 
 @lru_cache(maxsize=1)
-def _other_forms_by_stem() -> dict[str, tuple[str, ...]]:
+def _irregular_forms_by_stem() -> dict[str, tuple[str, ...]]:
     """Return, for each stem, a word of every other stem in its family."""
     others: dict[str, tuple[str, ...]] = {}
     for family in _IRREGULAR_FORMS.split(","):
@@ -260,9 +260,9 @@ def _other_forms_by_stem() -> dict[str, tuple[str, ...]]:
     return others
 
 
-def other_forms(word: str) -> tuple[str, ...]:
+def irregular_forms(word: str) -> tuple[str, ...]:
     """Return the irregular forms of a folded word: `bought` for `buying`."""
-    return _other_forms_by_stem().get(stem(word), ())
+    return _irregular_forms_by_stem().get(stem(word), ())
 
 
 SPELLINGS_MAX = 32

@@ -18,8 +18,8 @@ from mnemosyned.text.stems import (
     WORD,
     accent_variants,
     fold_case,
+    irregular_forms,
     match_prefix,
-    other_forms,
 )
 from mnemosyned.text.word_cache import clear_on_forget
 from mnemosyned.text.words import (
@@ -119,13 +119,13 @@ class Terms:
 
     def forms(self, word: str) -> tuple[str, ...]:
         """Return the forms of a word to search for, such as `bought` for `buy`."""
-        return (word, *other_forms(fold_case(word)), *accent_variants(word))
+        return (word, *irregular_forms(fold_case(word)), *accent_variants(word))
 
     def __bool__(self) -> bool:
         return bool(self.words or self.grams)
 
 
-def terms(text: str) -> Terms:
+def parse_terms(text: str) -> Terms:
     """Parse a question; stop words are dropped unless there is nothing else."""
     words: dict[str, str] = {}
     for raw in _UNSPACED_RUN.sub(" ", text).split():
@@ -140,9 +140,9 @@ def terms(text: str) -> Terms:
     return Terms(tuple(content[:TERMS_MAX]), grams, join_compounds(text, content))
 
 
-def content_terms(text: str) -> Terms:
+def parse_content_terms(text: str) -> Terms:
     """Parse a question without any stop word, even if there is nothing else."""
-    parsed = terms(text)
+    parsed = parse_terms(text)
     return Terms(
         tuple(word for word in parsed.words if word.lower() not in STOP_WORDS),
         parsed.grams,
@@ -150,7 +150,7 @@ def content_terms(text: str) -> Terms:
     )
 
 
-def grams(text: str) -> str:
+def gram_text(text: str) -> str:
     """Return the content of the second index: character pairs, and the parts of camelCase names.
 
     It is empty for most texts. A change here needs a migration that rebuilds that index.
@@ -248,7 +248,7 @@ def _beginnings_pattern(terms: Terms) -> re.Pattern[str] | None:
     return re.compile("|".join(prefixes)) if prefixes else None
 
 
-def beginnings(terms: Terms) -> tuple[str, ...]:
+def match_beginnings(terms: Terms) -> tuple[str, ...]:
     """Return the beginnings of matching words, in lower case and the longest first."""
     forms = (form for word in terms.words for form in terms.forms(word))
     words = {match_prefix(form).lower() for form in forms}
@@ -256,7 +256,7 @@ def beginnings(terms: Terms) -> tuple[str, ...]:
     return tuple(sorted(words, key=lambda word: (-len(word), word)))
 
 
-def snippet(content: str, terms: Terms, *, width: int = SNIPPET_CHARS) -> str:
+def cut_snippet(content: str, terms: Terms, *, width: int = SNIPPET_CHARS) -> str:
     """Return the part of a text with the most distinct matches, cut at word boundaries."""
     if len(content) <= width:
         return content

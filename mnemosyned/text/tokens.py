@@ -239,7 +239,7 @@ PATTERNS: dict[TokenKind, str] = {
 """The form of an exact value between spaces; the first pattern that matches gives its kind."""
 
 EXACT_KINDS = frozenset(PATTERNS)
-UNTELLING_KINDS = (TokenKind.STOP, TokenKind.COMMON)
+COMMONPLACE_KINDS = (TokenKind.STOP, TokenKind.COMMON)
 """Kinds of words that identify no text."""
 
 _EXACT = re.compile(
@@ -301,12 +301,12 @@ class Token:
     """Whether it has a cue, or makes a ruling at the start of a clause or in a pair of words."""
 
 
-def tokens(sentence: str) -> tuple[Token, ...]:
+def tokenize(sentence: str) -> tuple[Token, ...]:
     """Return the words and exact values of a sentence, in order."""
     return tuple(chain.from_iterable(map(_ANALYZED.__getitem__, sentence.split(" "))))
 
 
-def emphasis(words: Sequence[Token]) -> float:
+def emphasis_factor(words: Sequence[Token]) -> float:
     """Return the factor of the importance of a sentence by its cue words."""
     notable = [word for word in words if word.notable]
     if notable and _is_ruling(words):

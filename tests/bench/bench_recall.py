@@ -37,7 +37,7 @@ from bench.report import OUTPUT, Report
 
 from mnemosyned.assembly.embedded import Memory
 from mnemosyned.storage.sqlite.fulltext import any_of
-from mnemosyned.text.terms import terms
+from mnemosyned.text.terms import parse_terms
 
 SIZES_USUAL = (10_000, 100_000)
 MILLION = 1_000_000
@@ -171,7 +171,7 @@ def ask_bare(bare: Bare, questions: Sequence[Question]) -> Asked:
     """As `ask`; the time taken is the query's alone, with the terms the product asks for."""
     asked = Asked()
     for question in questions:
-        match = " OR ".join(f'"{word}"' for word in terms(question.text).words)
+        match = " OR ".join(f'"{word}"' for word in parse_terms(question.text).words)
         seconds, rows = timed(bare.rows, match)
         asked.seconds.append(seconds)
         asked.right.append(right(question, bare.texts(rows), first=RESULTS))
@@ -214,7 +214,7 @@ def _in_turns(
                 limit=RESULTS,
                 asked_at=question.asked_at,
             )
-            match = any_of(terms(question.text).words)
+            match = any_of(parse_terms(question.text).words)
             ours, plain = timed(recall)[0], timed(bare.rows, match)[0]
             best = quickest_each[index]
             quickest_each[index] = (min(best[0], ours), min(best[1], plain))

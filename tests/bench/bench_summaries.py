@@ -35,7 +35,7 @@ from bench.summary_levels import (
 )
 
 from mnemosyned.summary.extract import RATIO, ExtractiveSummarizer
-from mnemosyned.text.sentences import sentences
+from mnemosyned.text.sentences import split_sentences
 from mnemosyned.verbs.memories import Remember
 
 SEEDS = 20
@@ -54,7 +54,7 @@ def lead(session: Session) -> str:
 def at_random(seed: int) -> Render:
     def render(session: Session) -> str:
         dice = random.Random(f"{seed}{session[0].id}{len(session)}")
-        pool = [text for one in session for text, _ in sentences(one.content)]
+        pool = [text for one in session for text, _ in split_sentences(one.content)]
         dice.shuffle(pool)
         text = ""
         for sentence in pool:

@@ -22,14 +22,14 @@ from mnemosyned.memory.ports import Draft, MemoryStore
 from mnemosyned.memory.values import Acknowledged, MemoryRecord, Tier
 from mnemosyned.search.query import Query
 from mnemosyned.search.ranking import make_hits, rank
-from mnemosyned.text.terms import terms
+from mnemosyned.text.terms import parse_terms
 
 MANY = 237
 """More than any store may take at once, and no round number."""
 
 
 def found(store: MemoryStore, text: str) -> list[str]:
-    query = Query(terms=terms(text), limit=10)
+    query = Query(terms=parse_terms(text), limit=10)
     places = rank(query, store.search.candidates(query))
     return [hit.id for hit in make_hits(query, places, store.search.documents(places))]
 

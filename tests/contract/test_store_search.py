@@ -13,7 +13,7 @@ from mnemosyned.search.hits import Hit
 from mnemosyned.search.query import Query
 from mnemosyned.search.ranking import make_hits, rank
 from mnemosyned.search.weights import WEIGHTS
-from mnemosyned.text.terms import terms
+from mnemosyned.text.terms import parse_terms
 
 
 def recall(
@@ -23,7 +23,7 @@ def recall(
     limit: int = 10,
     **where: Any,  # noqa: ANN401
 ) -> list[Hit]:
-    query = Query(terms=terms(question), limit=limit, **where)
+    query = Query(terms=parse_terms(question), limit=limit, **where)
     places = rank(query, store.search.candidates(query))
     return make_hits(query, places, store.search.documents(places))
 
@@ -269,4 +269,4 @@ def test_whatever_has_words_is_found_by_itself(store: MemoryStore, text: str) ->
 
     # What says the same shares one place.
     said = {hit.content.strip().casefold() for hit in answer}
-    assert not terms(text) or text.strip().casefold() in said
+    assert not parse_terms(text) or text.strip().casefold() in said

@@ -7,7 +7,7 @@ from support.fakes import NOON, consolidate, memory, promotion, remember_batch
 
 from mnemosyned.search.query import Query
 from mnemosyned.storage.sqlite.store import SqliteStore
-from mnemosyned.text.terms import terms
+from mnemosyned.text.terms import parse_terms
 
 TRIO = tuple(
     memory(str(n), f"note {n}", role="user", source="chat") for n in range(1, 4)
@@ -111,7 +111,7 @@ def test_a_pruned_memory_is_no_candidate_and_gets_no_vector_again(
 
     store.archive.retention.prune([TRIO[0].id], now=NOON)
 
-    query = Query(terms=terms("anything"), limit=10)
+    query = Query(terms=parse_terms("anything"), limit=10)
     found = store.vectors.candidates(query, [1, 2])
     assert [match.position for match in found] == [2]
     assert embed(store, model, 1) == []
@@ -121,7 +121,7 @@ def test_a_pruned_memory_is_no_candidate_and_gets_no_vector_again(
 def test_candidates_are_held_to_the_filters(store: SqliteStore) -> None:
     remember_batch(store, *TRIO, replace(TRIO[0], id="4", source="mail"))
     consolidate(store, promotion("e", *TRIO))
-    query = Query(terms=terms("anything"), limit=10)
+    query = Query(terms=parse_terms("anything"), limit=10)
 
     def positions(query: Query) -> list[int]:
         found = store.vectors.candidates(query, [1, 2, 4, 99])

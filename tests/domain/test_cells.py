@@ -7,7 +7,7 @@ import textwrap
 import pytest
 from hypothesis import given, strategies as st
 
-from mnemosyned.text.display import cell_count, chars_that_fit, wrap
+from mnemosyned.text.display import cell_count, chars_that_fit, wrap_cells
 
 TEXTS = st.text(alphabet="ab -é日本語한\u0301👍", max_size=60)
 
@@ -39,7 +39,7 @@ def test_what_fits_is_the_longest_beginning(text: str, cells: int) -> None:
 
 @given(TEXTS, st.integers(2, 30))
 def test_wrapped_lines_fit_and_lose_nothing(text: str, cells: int) -> None:
-    lines = wrap(text, cells, cells)
+    lines = wrap_cells(text, cells, cells)
 
     assert max(map(cell_count, lines)) <= cells
     assert "".join("".join(lines).split()) == "".join(text.split())
@@ -50,11 +50,13 @@ def test_latin_text_is_wrapped_as_textwrap_does(text: str, cells: int) -> None:
     expected = textwrap.wrap(text.strip(), cells) or [""]
 
     # After a word that it broke, textwrap leaves a space.
-    assert wrap(text.strip(), cells, cells) == [line.rstrip() for line in expected]
+    assert wrap_cells(text.strip(), cells, cells) == [
+        line.rstrip() for line in expected
+    ]
 
 
 def test_japanese_is_broken_where_a_line_ends() -> None:
-    assert wrap("橋は火曜日まで通行止めです", 10, 10) == [
+    assert wrap_cells("橋は火曜日まで通行止めです", 10, 10) == [
         "橋は火曜日",
         "まで通行止",
         "めです",

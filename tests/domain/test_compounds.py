@@ -2,7 +2,7 @@
 
 import pytest
 
-from mnemosyned.text.terms import JOINS_MAX, join_compounds, split_compound, terms
+from mnemosyned.text.terms import JOINS_MAX, join_compounds, parse_terms, split_compound
 
 
 @pytest.mark.parametrize(
@@ -34,18 +34,18 @@ def test_a_split_has_no_function_word() -> None:
     ],
 )
 def test_neighbors_may_be_one_word(question: str, joined: str) -> None:
-    assert joined in [form for _, form in terms(question).joins]
+    assert joined in [form for _, form in parse_terms(question).joins]
 
 
 def test_a_join_belongs_to_a_word_that_is_searched_for() -> None:
-    question = terms("who is on call for the file server")
+    question = parse_terms("who is on call for the file server")
 
     assert {word for word, _ in question.joins} <= set(question.words)
 
 
 @pytest.mark.parametrize("question", ["the call", "QX-48213", "call 42"])
 def test_articles_and_numbers_are_joined_with_nothing(question: str) -> None:
-    assert terms(question).joins == ()
+    assert parse_terms(question).joins == ()
 
 
 def test_the_joins_of_a_question_are_few() -> None:

@@ -17,7 +17,7 @@ from mnemosyned.search.words import (
     Having,
     WordRows,
 )
-from mnemosyned.text.terms import terms
+from mnemosyned.text.terms import parse_terms
 
 QUESTIONS = 100
 THREADS = 4
@@ -77,11 +77,11 @@ def _let_others_run(phase: str, info: object) -> None:
 def test_words_are_dropped_while_other_threads_add_some() -> None:
     frequencies = Frequencies()
     for number in range(KEPT):
-        frequencies.of(SameRows(1), terms(f"oak{number}"), 1_000)
+        frequencies.of(SameRows(1), parse_terms(f"oak{number}"), 1_000)
 
     def ask(thread: int) -> None:
         for number in range(QUESTIONS):
-            words = terms(f"lamp{thread} bell{number} mill{thread}x{number}")
+            words = parse_terms(f"lamp{thread} bell{number} mill{thread}x{number}")
             version = f"{thread}-{number}"
             corpus, _ = frequencies.of(SameRows(), words, 1_000, version=version)
             assert set(corpus.frequencies.values()) == {0}
@@ -93,12 +93,12 @@ def test_words_are_dropped_while_other_threads_add_some() -> None:
 def test_words_that_are_found_and_missing_share_one_limit() -> None:
     frequencies = Frequencies()
     found, missing = SameRows(1), SameRows()
-    frequencies.of(found, terms("lamp"), 1_000)
+    frequencies.of(found, parse_terms("lamp"), 1_000)
     for number in range(FREQUENCIES_KEPT_MAX // 2):
-        frequencies.of(found, terms(f"oak{number}"), 1_000)
-        frequencies.of(missing, terms(f"elm{number}"), 1_000)
+        frequencies.of(found, parse_terms(f"oak{number}"), 1_000)
+        frequencies.of(missing, parse_terms(f"elm{number}"), 1_000)
     asked = found.asked
 
-    frequencies.of(found, terms("lamp"), 1_000)
+    frequencies.of(found, parse_terms("lamp"), 1_000)
 
     assert found.asked > asked

@@ -11,7 +11,7 @@ from mnemosyned.memory.values import MemoryRecord, Tier
 from mnemosyned.search.hits import Hit
 from mnemosyned.search.query import Documents, Query, RankedResult, ScoreBreakdown
 from mnemosyned.search.ranking import make_hits
-from mnemosyned.text.terms import SNIPPET_CHARS, Terms, snippet, terms
+from mnemosyned.text.terms import SNIPPET_CHARS, Terms, cut_snippet, parse_terms
 
 EPISODE = make_episode(
     [memory("1"), memory("2")],
@@ -23,7 +23,7 @@ EPISODE = make_episode(
 
 
 def query(text: str = "bike", *, explain: bool = False) -> Query:
-    return Query(terms=terms(text), limit=10, explain=explain)
+    return Query(terms=parse_terms(text), limit=10, explain=explain)
 
 
 # ---------------------------------------------------------------------- hits
@@ -113,12 +113,12 @@ def test_a_snippet_finds_a_word_in_its_other_forms(word: str) -> None:
 def test_a_snippet_shows_a_word_that_touches_another_script() -> None:
     text = "bananas " * 60 + "サーバーはnginxです" + " and so on" * 60
 
-    assert "nginx" in snippet(text, Terms(("nginx",), ()))
-    assert "nginx" in snippet(text, Terms(("nginx", "nana"), ()))
+    assert "nginx" in cut_snippet(text, Terms(("nginx",), ()))
+    assert "nginx" in cut_snippet(text, Terms(("nginx", "nana"), ()))
 
 
 def test_a_short_text_is_its_own_snippet() -> None:
-    assert snippet("short", Terms((), ())) == "short"
+    assert cut_snippet("short", Terms((), ())) == "short"
 
 
 @given(st.text(min_size=1, max_size=1_000), st.text(max_size=30))

@@ -20,13 +20,13 @@ from mnemosyned.search.query import (
 from mnemosyned.search.ranking import rank
 from mnemosyned.search.scoring import question_share
 from mnemosyned.text.dates.spans import TimeSpan
-from mnemosyned.text.terms import terms
+from mnemosyned.text.terms import parse_terms
 
 COUNT = 10_000
 
 
 def query(text: str = "bike", *, limit: int = 10, tier: Tier | None = None) -> Query:
-    return Query(terms=terms(text), limit=limit, tier=tier)
+    return Query(terms=parse_terms(text), limit=limit, tier=tier)
 
 
 def match(position: int, content: str = "a bike", **changes: Any) -> Match:  # noqa: ANN401
@@ -289,7 +289,7 @@ def test_the_line_after_a_question_gains_more_than_the_line_before_it() -> None:
 )
 def test_the_user_or_the_assistant_ranks_first_as_asked(text: str, first: str) -> None:
     expected = expected_answer(text)
-    asked = Query(terms=terms("bike"), limit=10, expected=expected)
+    asked = Query(terms=parse_terms("bike"), limit=10, expected=expected)
     said = [far(1, role="user"), far(2, role="assistant")]
 
     roles = [said[(place.memory or 0) - 1].role for place in ranked(asked, *said)]
@@ -299,7 +299,7 @@ def test_the_user_or_the_assistant_ranks_first_as_asked(text: str, first: str) -
 
 def test_a_line_with_a_time_ranks_first_for_when() -> None:
     expected = expected_answer("when was the bike stolen")
-    asked = Query(terms=terms("bike stolen"), limit=10, expected=expected)
+    asked = Query(terms=parse_terms("bike stolen"), limit=10, expected=expected)
     plain = far(2, "the bike was stolen in a very bad way")
     dated = far(1, "the bike was stolen there last Friday")
 
@@ -356,7 +356,7 @@ def test_many_that_differ_in_figures_alone_leave_no_room_to_others() -> None:
 
 def test_the_time_named_in_the_question_ranks_first() -> None:
     span = TimeSpan(NOON - timedelta(days=9), NOON - timedelta(days=8))
-    asked = Query(terms=terms("bike"), limit=10, spans=(span,), now=NOON)
+    asked = Query(terms=parse_terms("bike"), limit=10, spans=(span,), now=NOON)
     before, then, after, late = (
         dated(at, NOON - timedelta(days=days), f"bike {at * 'x'}")
         for at, days in enumerate((30, 8.5, 7.5, 0), 1)
@@ -368,7 +368,7 @@ def test_the_time_named_in_the_question_ranks_first() -> None:
 
 
 def test_the_recent_comes_first_among_equals_and_never_before_a_better_match() -> None:
-    asked = Query(terms=terms("stolen bike"), limit=10, now=NOON)
+    asked = Query(terms=parse_terms("stolen bike"), limit=10, now=NOON)
     old, new = dated(2, NOON - timedelta(days=300), "my bike"), dated(1, NOON)
     better = dated(3, NOON - timedelta(days=300), "the stolen bike")
 
@@ -389,7 +389,9 @@ def test_the_parts_of_a_score_add_up_to_it(
     contents: list[str], episodes: list[int | None]
 ) -> None:
     span = TimeSpan(NOON, NOON + timedelta(seconds=5))
-    asked = Query(terms=terms("stolen red bike"), limit=10, spans=(span,), now=NOON)
+    asked = Query(
+        terms=parse_terms("stolen red bike"), limit=10, spans=(span,), now=NOON
+    )
     matches = [
         match(at, content, episode=episode, importance=0.9)
         for at, (content, episode) in enumerate(zip(contents, episodes, strict=False))

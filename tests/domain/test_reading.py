@@ -7,11 +7,11 @@ import pytest
 from mnemosyned.search import bm25 as reading
 from mnemosyned.search.bm25 import PLACES_MAX, TermReader
 from mnemosyned.search.query import Corpus
-from mnemosyned.text.terms import terms
+from mnemosyned.text.terms import parse_terms
 
 
 def reader(question: str) -> TermReader:
-    asked = terms(question)
+    asked = parse_terms(question)
     return TermReader(
         asked,
         Corpus(count=10, average_chars=200, frequencies=dict.fromkeys(asked.words, 2)),

@@ -9,9 +9,9 @@ from mnemosyned.text.terms import (
     TERMS_MAX,
     Terms,
     glued_words,
-    grams,
+    gram_text,
     has_unspaced_script,
-    terms,
+    parse_terms,
     with_words_apart,
     without_unspaced,
 )
@@ -31,31 +31,31 @@ from mnemosyned.text.terms import (
     ],
 )
 def test_a_question_is_read_as_its_words(question: str, words: tuple[str, ...]) -> None:
-    assert terms(question).words == words
+    assert parse_terms(question).words == words
 
 
 def test_stop_words_go_unless_there_is_nothing_else() -> None:
-    assert terms("what is the plan").words == ("plan",)
-    assert terms("to be or not to be").words
+    assert parse_terms("what is the plan").words == ("plan",)
+    assert parse_terms("to be or not to be").words
 
 
 def test_a_text_without_spaces_is_read_as_pairs() -> None:
-    assert terms("東京都").grams == ("東京", "京都")
-    assert terms("猫").grams == ("猫",)
+    assert parse_terms("東京都").grams == ("東京", "京都")
+    assert parse_terms("猫").grams == ("猫",)
 
 
 def test_words_and_pairs_stand_side_by_side() -> None:
-    assert terms("Anna 東京") == Terms(("Anna",), ("東京",))
+    assert parse_terms("Anna 東京") == Terms(("Anna",), ("東京",))
 
 
 def test_no_words_and_no_pairs_is_no_question() -> None:
-    assert not terms(" ?! ")
-    assert terms("x")
+    assert not parse_terms(" ?! ")
+    assert parse_terms("x")
 
 
 @given(st.text(max_size=3_000))
 def test_any_question_gives_a_bounded_number_of_terms(question: str) -> None:
-    found = terms(question)
+    found = parse_terms(question)
 
     assert len(found.words) <= TERMS_MAX
     assert len(found.grams) <= TERMS_MAX
@@ -63,7 +63,7 @@ def test_any_question_gives_a_bounded_number_of_terms(question: str) -> None:
 
 
 def test_plain_prose_needs_no_second_index() -> None:
-    assert grams("We met Anna at noon, 12 March 2026.") == ""
+    assert gram_text("We met Anna at noon, 12 March 2026.") == ""
 
 
 @pytest.mark.parametrize(
@@ -75,12 +75,12 @@ def test_plain_prose_needs_no_second_index() -> None:
     ],
 )
 def test_the_second_index_holds_pairs_and_parts_of_names(text: str, parts: str) -> None:
-    assert grams(text) == parts
+    assert gram_text(text) == parts
 
 
 @given(st.text(), st.text())
 def test_a_name_is_parted_wherever_it_stands(before: str, behind: str) -> None:
-    assert "get User Profile" in grams(f"{before} getUserProfile {behind}")
+    assert "get User Profile" in gram_text(f"{before} getUserProfile {behind}")
 
 
 @given(
@@ -88,7 +88,7 @@ def test_a_name_is_parted_wherever_it_stands(before: str, behind: str) -> None:
     | st.text(alphabet=st.sampled_from("AÉ東 _1"))
 )
 def test_only_a_capital_after_a_small_letter_parts_a_name(text: str) -> None:
-    assert set(grams(text)) <= set("東 ")
+    assert set(gram_text(text)) <= set("東 ")
 
 
 @pytest.mark.parametrize(
@@ -104,12 +104,12 @@ def test_only_a_capital_after_a_small_letter_parts_a_name(text: str) -> None:
 def test_other_languages_have_words_that_a_question_can_do_without(
     question: str, words: tuple[str, ...]
 ) -> None:
-    assert terms(question).words == words
+    assert parse_terms(question).words == words
 
 
 @pytest.mark.parametrize("code", ["1%" * 2000, "0," * 2000, "a_1" * 1300, "a/b" * 900])
 def test_a_long_code_is_looked_for_by_its_beginning(code: str) -> None:
-    (word, *_) = terms(code).words
+    (word, *_) = parse_terms(code).words
 
     assert code.startswith(word)
     assert len(WORD.findall(word)) == PHRASE_TOKENS_MAX
@@ -118,7 +118,7 @@ def test_a_long_code_is_looked_for_by_its_beginning(code: str) -> None:
 def test_a_code_of_usual_length_is_looked_for_whole() -> None:
     code = "3f2504e0-4f89-11d3-9a0c-0305e82c3301/2026-03-09T14"
 
-    assert terms(code).words == (code,)
+    assert parse_terms(code).words == (code,)
 
 
 @pytest.mark.parametrize(

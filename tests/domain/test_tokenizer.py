@@ -4,22 +4,22 @@ import pytest
 from hypothesis import given, strategies as st
 
 from mnemosyned.text.dates import formatting as dates
-from mnemosyned.text.sentences import SENTENCE_CHARS_MAX, sentences
+from mnemosyned.text.sentences import SENTENCE_CHARS_MAX, split_sentences
 from mnemosyned.text.stems import light_stem
 from mnemosyned.text.tokens import (
     AMOUNT_CHARS_MAX,
     CODE_PARTS_MAX,
     RULING,
     TokenKind,
-    emphasis,
-    tokens,
+    emphasis_factor,
+    tokenize,
 )
 
 SAID = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
 
 
 def split(text: str) -> list[str]:
-    return [sentence for sentence, _ in sentences(text)]
+    return [sentence for sentence, _ in split_sentences(text)]
 
 
 def test_a_text_splits_at_its_sentence_ends() -> None:
@@ -67,7 +67,7 @@ def test_chinese_and_japanese_need_no_spaces_between_sentences() -> None:
 
 
 def test_lines_are_sentences_and_know_that_they_begin_a_line() -> None:
-    assert list(sentences("a  b\n\n \t\nCat. Dog")) == [
+    assert list(split_sentences("a  b\n\n \t\nCat. Dog")) == [
         ("a b", True),
         ("Cat.", True),
         ("Dog", False),
@@ -122,14 +122,15 @@ def test_splitting_loses_nothing_but_white_space(text: str) -> None:
     ],
 )
 def test_a_word_or_value_is_named_for_what_it_is(text: str, kind: TokenKind) -> None:
-    assert [(token.surface, token.kind) for token in tokens(f"({text}),")] == [
+    assert [(token.surface, token.kind) for token in tokenize(f"({text}),")] == [
         (text, kind)
     ]
 
 
 def test_json_without_spaces_falls_apart_into_its_words_and_values() -> None:
     surfaces = [
-        token.surface for token in tokens('{"duration_ms":93122,"image":"shop:4.12.0"}')
+        token.surface
+        for token in tokenize('{"duration_ms":93122,"image":"shop:4.12.0"}')
     ]
 
     assert surfaces == ["duration_ms", "93122", "image", "shop", "4.12.0"]
@@ -137,7 +138,7 @@ def test_json_without_spaces_falls_apart_into_its_words_and_values() -> None:
 
 @pytest.mark.parametrize("ending", ["abcdefg", ".\ntool", "-", "°"])
 def test_many_digits_before_another_text_are_read_once(ending: str) -> None:
-    found = tokens("9" * 200 + ending)
+    found = tokenize("9" * 200 + ending)
     assert "9" * 200 in "".join(token.surface for token in found)
 
 
@@ -165,18 +166,18 @@ def test_endings_do_not_hide_a_repetition() -> None:
     ],
 )
 def test_instructions_decisions_and_preferences_matter_most(text: str) -> None:
-    assert emphasis(tokens(text)) == RULING
+    assert emphasis_factor(tokenize(text)) == RULING
 
 
 def test_an_order_binds_where_a_clause_opens_too() -> None:
-    assert emphasis(tokens("For the record: always ask first.")) == RULING
+    assert emphasis_factor(tokenize("For the record: always ask first.")) == RULING
 
 
 @pytest.mark.parametrize(
     "text", ["Noted, we go on.", "Danke, bis bald.", "It rained in Rome."]
 )
 def test_an_answer_or_a_sentence_without_its_subject_matters_less(text: str) -> None:
-    assert emphasis(tokens(text)) < 1
+    assert emphasis_factor(tokenize(text)) < 1
 
 
 @pytest.mark.parametrize(
@@ -192,13 +193,13 @@ def test_an_answer_or_a_sentence_without_its_subject_matters_less(text: str) -> 
 def test_a_word_of_another_script_is_parted_from_what_clings_to_it(
     text: str, words: list[str]
 ) -> None:
-    assert [token.surface for token in tokens(text)] == words
+    assert [token.surface for token in tokenize(text)] == words
 
 
 def test_japanese_values_are_found_between_the_words() -> None:
     kinds = {
         token.surface: token.kind
-        for token in tokens("予約番号はKR-77-Aで、4月12日、48,000円です。")
+        for token in tokenize("予約番号はKR-77-Aで、4月12日、48,000円です。")
     }
 
     assert kinds["KR-77-A"] is TokenKind.IDENTIFIER
@@ -207,13 +208,13 @@ def test_japanese_values_are_found_between_the_words() -> None:
 
 
 def test_telling_that_something_never_ran_is_no_instruction() -> None:
-    assert emphasis(tokens("The script never ran.")) < RULING
+    assert emphasis_factor(tokenize("The script never ran.")) < RULING
 
 
 @given(st.text())
 def test_tokens_of_any_text_stand_in_it(text: str) -> None:
     for sentence in split(text):
-        assert all(token.surface in sentence for token in tokens(sentence))
+        assert all(token.surface in sentence for token in tokenize(sentence))
 
 
 @pytest.mark.parametrize(
@@ -248,12 +249,12 @@ def test_a_period_names_its_day_or_its_two_ends() -> None:
 def test_a_code_in_a_run_of_text_has_so_many_parts_before_its_number() -> None:
     whole = "ab-" * CODE_PARTS_MAX + "7-c"
 
-    assert [token.surface for token in tokens(f"x/{whole}")] == ["x", whole]
-    assert [token.surface for token in tokens(f"x/ab-{whole}")] == ["x", "ab", whole]
+    assert [token.surface for token in tokenize(f"x/{whole}")] == ["x", whole]
+    assert [token.surface for token in tokenize(f"x/ab-{whole}")] == ["x", "ab", whole]
 
 
 def test_an_amount_has_so_many_digits_and_points_before_its_unit() -> None:
     amount = "1," * (AMOUNT_CHARS_MAX // 2 - 1) + "10円"
 
-    assert [token.surface for token in tokens(f"x/{amount}")] == ["x", amount]
-    assert [token.surface for token in tokens(f"x/1,{amount}")] == ["x", "1", amount]
+    assert [token.surface for token in tokenize(f"x/{amount}")] == ["x", amount]
+    assert [token.surface for token in tokenize(f"x/1,{amount}")] == ["x", "1", amount]

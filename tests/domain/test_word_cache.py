@@ -1,9 +1,9 @@
 import gc
 
 from mnemosyned.text.stems import stem
-from mnemosyned.text.terms import Terms, snippet
+from mnemosyned.text.terms import Terms, cut_snippet
 from mnemosyned.text.token_counts import TokenEstimator
-from mnemosyned.text.tokens import tokens
+from mnemosyned.text.tokens import tokenize
 from mnemosyned.text.word_cache import WORD_CHARS_MAX, WordCache, clear_word_caches
 
 WORD = "zqxjvkw"
@@ -42,7 +42,7 @@ def test_a_long_word_read_by_the_domain_stays_in_no_cache() -> None:
     long = WORD * 1_000
 
     assert stem(long) == long
-    assert tokens(long)
+    assert tokenize(long)
     assert TokenEstimator().count(long)
 
     assert not cached(long)
@@ -50,9 +50,9 @@ def test_a_long_word_read_by_the_domain_stays_in_no_cache() -> None:
 
 def test_after_emptying_no_cache_has_a_word_that_was_read() -> None:
     stem(WORD)
-    tokens(f"the {WORD} of the yard")
+    tokenize(f"the {WORD} of the yard")
     TokenEstimator().count(f"a {WORD} b")
-    shown = snippet(f"{'a ' * 200}{WORD}{' b' * 200}", Terms((WORD,), ()))
+    shown = cut_snippet(f"{'a ' * 200}{WORD}{' b' * 200}", Terms((WORD,), ()))
     assert WORD in shown
     assert cached(WORD)
 

@@ -17,7 +17,7 @@ from mnemosyned.search.words import WEIGHTS
 from mnemosyned.storage.sqlite import filters
 from mnemosyned.storage.sqlite.search import GAP_MIN, STRETCHES_MAX, stretches
 from mnemosyned.storage.sqlite.store import SqliteStore
-from mnemosyned.text.terms import terms
+from mnemosyned.text.terms import parse_terms
 
 COMMON = {"amber": 0.005, "birch": 0.03, "cobalt": 0.1, "delta": 0.4, "ember": 0.7}
 """Words, and the share of all texts that have each."""
@@ -59,7 +59,7 @@ def found(
     **where: Any,  # noqa: ANN401
 ) -> SearchCandidates:
     return store.search.candidates(
-        Query(terms=terms(" ".join(words)), limit=limit, **where)
+        Query(terms=parse_terms(" ".join(words)), limit=limit, **where)
     )
 
 

@@ -28,7 +28,7 @@ from mnemosyned.search.query import Query
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite.store import SqliteStore
-from mnemosyned.text.terms import terms
+from mnemosyned.text.terms import parse_terms
 
 
 def sleep(cycle: SleepCycle, trigger: Trigger = Trigger.EXPLICIT) -> CycleReport:
@@ -202,7 +202,7 @@ def test_what_slept_is_still_found(store: SqliteStore, cycle: SleepCycle) -> Non
     remember_batch(store, *trio("a"), memory("bike", "my bike is blue", hours_ago=19.5))
     sleep(cycle)
 
-    found = store.search.candidates(Query(terms=terms("blue bike"), limit=1))
+    found = store.search.candidates(Query(terms=parse_terms("blue bike"), limit=1))
 
     assert len(found.memories) == 1
     assert len(found.episodes) == 1

@@ -20,7 +20,7 @@ from mnemosyned.storage.postgres.fulltext import (
     phrase_hashes,
     word_hashes,
 )
-from mnemosyned.text.terms import grams
+from mnemosyned.text.terms import gram_text
 
 OWNER = 7
 STEMMED = "porter unicode61 remove_diacritics 2"
@@ -156,7 +156,7 @@ def test_texts_of_a_row_are_apart_and_keep_their_order_and_repeats() -> None:
 def test_the_second_index_has_pairs_and_parts_of_names() -> None:
     assert gram_hashes(OWNER, "plain words") is None
     text = "東京都 by myCamelCase"
-    assert gram_hashes(OWNER, text) == gram_term_hashes(OWNER, grams(text))
+    assert gram_hashes(OWNER, text) == gram_term_hashes(OWNER, gram_text(text))
     assert gram_hashes(OWNER, text) == [
         number
         for part in ("東京", "京都", "my", "Camel", "Case")

@@ -18,7 +18,7 @@ from mnemosyned.config import load_config
 from mnemosyned.memory.values import Tier
 from mnemosyned.search.hits import Hit
 from mnemosyned.service.service import MemoryService
-from mnemosyned.text.terms import content_terms
+from mnemosyned.text.terms import parse_content_terms
 from mnemosyned.verbs.memories import Recall, Remember, RememberMany
 from mnemosyned.verbs.upkeep import Sleep
 
@@ -113,7 +113,9 @@ def plain(past: WrittenYear) -> Callable[[str], Shown]:
     database.executemany("INSERT INTO f VALUES (?, ?)", rows)
 
     def search(text: str) -> Shown:
-        match = " OR ".join(f'"{word}"' for word in content_terms(text).words) or '""'
+        match = (
+            " OR ".join(f'"{word}"' for word in parse_content_terms(text).words) or '""'
+        )
         select = "SELECT id FROM f WHERE f MATCH ? ORDER BY rank LIMIT ?"
         return [frozenset(row) for row in database.execute(select, (match, PLACES))]
 

@@ -20,7 +20,7 @@ from mnemosyned.search.ranking import rank
 from mnemosyned.search.weights import BM25_WEIGHTS, WEIGHTS, RankingWeights
 from mnemosyned.storage.sqlite.store import open_store
 from mnemosyned.text.dates.questions import parse_times
-from mnemosyned.text.terms import terms
+from mnemosyned.text.terms import parse_terms
 
 pytestmark = pytest.mark.thorough
 
@@ -86,7 +86,9 @@ def cases(
 
 def case(store: MemoryStore, past: MixedYear, asked: Question) -> Case:
     said = parse_times(asked.text, NOW)
-    query = Query(terms=terms(said.remaining_text), limit=10, spans=said.spans, now=NOW)
+    query = Query(
+        terms=parse_terms(said.remaining_text), limit=10, spans=said.spans, now=NOW
+    )
     found = store.search.candidates(query)
     content = next(
         record.content for record in past.records if record.id == asked.answer
@@ -120,7 +122,7 @@ def plain_shares(past: MixedYear) -> tuple[float, float]:
     database.executemany("INSERT INTO f VALUES (?, ?, ?)", rows)
     places = []
     for asked in past.questions:
-        match = " OR ".join(f'"{word}"' for word in terms(asked.text).words)
+        match = " OR ".join(f'"{word}"' for word in parse_terms(asked.text).words)
         cursor = database.execute(
             "SELECT id FROM f WHERE f MATCH ? ORDER BY rank LIMIT 10", (match,)
         )

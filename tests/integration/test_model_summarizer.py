@@ -8,7 +8,7 @@ from support.datasets.meeting import EPISODE, memories
 from mnemosyned.errors import SummarizerFailed
 from mnemosyned.models.summarizer import ModelSummarizer
 from mnemosyned.summary.extract import extract
-from mnemosyned.text.tokens import EXACT_KINDS, TokenKind, tokens
+from mnemosyned.text.tokens import EXACT_KINDS, TokenKind, tokenize
 
 RATIO = 1 / 3
 GOOD = (
@@ -80,7 +80,7 @@ def values(text: str) -> set[str]:
     """The exact values and telling words of a text."""
     return {
         token.stem
-        for token in tokens(" ".join(text.split()))
+        for token in tokenize(" ".join(text.split()))
         if token.kind in EXACT_KINDS or token.kind is TokenKind.WORD
     }
 

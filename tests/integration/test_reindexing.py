@@ -14,7 +14,7 @@ from mnemosyned.memory.forgetting import ForgetFilter
 from mnemosyned.paths import shipped
 from mnemosyned.storage.sqlite.fulltext import TEXTS
 from mnemosyned.storage.sqlite.store import open_store
-from mnemosyned.text.terms import grams, terms
+from mnemosyned.text.terms import gram_text, parse_terms
 
 PLAIN = [
     memory("plain", "nginx is not touched", hours_ago=30),
@@ -56,7 +56,7 @@ def make_old(database: Path) -> None:
                 [
                     (seq, parts)
                     for seq, text in connection.execute(texts)
-                    if (parts := grams(text))
+                    if (parts := gram_text(text))
                 ],
             )
         connection.execute("DROP TABLE reindexing")
@@ -79,7 +79,7 @@ def old(database: Path) -> Path:
 
 def selected(database: Path, word: str) -> list[str]:
     with open_store(database, migrations=MIGRATIONS) as store:
-        return sorted(store.deletion.select(ForgetFilter(terms=terms(word))))
+        return sorted(store.deletion.select(ForgetFilter(terms=parse_terms(word))))
 
 
 def entries(database: Path, index: str) -> list[tuple[int, str]]:

@@ -23,12 +23,12 @@ from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.paths import shipped
 from mnemosyned.search.query import Query
 from mnemosyned.storage.sqlite.store import SqliteStore, open_store
-from mnemosyned.text.terms import terms
+from mnemosyned.text.terms import parse_terms
 
 pytestmark = pytest.mark.sqlite
 
 TRIO = (memory("1", "one 東京"), memory("2", "two getUserName"), memory("3", "three"))
-BIKE = Query(terms=terms("bike"), limit=10)
+BIKE = Query(terms=parse_terms("bike"), limit=10)
 
 
 @pytest.fixture

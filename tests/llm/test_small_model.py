@@ -18,7 +18,7 @@ from mnemosyned.models.llama import LlamaModel, LlamaOptions
 from mnemosyned.models.retelling import is_small
 from mnemosyned.models.summarizer import ModelSummarizer
 from mnemosyned.summary.extract import ExtractiveSummarizer
-from mnemosyned.text.tokens import TokenKind, tokens
+from mnemosyned.text.tokens import TokenKind, tokenize
 
 FILE = Path(
     os.environ.get(
@@ -83,7 +83,7 @@ def summary(model: RecordingModel) -> str:
 
 
 def stems(text: str) -> set[str]:
-    words = tokens(" ".join(text.split()))
+    words = tokenize(" ".join(text.split()))
     return {word.stem for word in words if word.kind is not TokenKind.STOP}
 
 

@@ -33,7 +33,7 @@ from mnemosyned.storage.postgres.roles import request_role
 from mnemosyned.storage.postgres.schema import distribute, upgrade
 from mnemosyned.storage.postgres.session import Session
 from mnemosyned.storage.postgres.store import open_owners, open_server, open_store
-from mnemosyned.text.terms import terms
+from mnemosyned.text.terms import parse_terms
 
 needs_citus = pytest.mark.skipif(
     not has_citus(),
@@ -98,7 +98,9 @@ def test_owners_come_and_go_and_see_nothing_of_each_other() -> None:
                 dsn, migrations=MIGRATIONS, owner=owner.number, guarded=True
             ) as store:
                 remember_batch(cast("MemoryStore", store), memory("same", words))
-                found = store.deletion.select(ForgetFilter(terms=terms("kettle blue")))
+                found = store.deletion.select(
+                    ForgetFilter(terms=parse_terms("kettle blue"))
+                )
                 assert found == (["same"] if owner is anna else [])
 
         listed = {owner.name: owner for owner in owners.owners(measured=True)}
@@ -183,7 +185,7 @@ def test_the_rows_of_an_owner_move_to_another_node_while_they_are_written() -> N
             there,
         )
         remember_batch(told, memory("after", "the kettle is cold"))
-        found = store.deletion.select(ForgetFilter(terms=terms("kettle")))
+        found = store.deletion.select(ForgetFilter(terms=parse_terms("kettle")))
 
     assert sorted(found) == ["after", "before"]
 
@@ -218,7 +220,7 @@ def test_a_cluster_of_the_version_before_is_upgraded(tmp_path: Path) -> None:
     with open_store(dsn, migrations=MIGRATIONS, owner=1, guarded=True) as store:
         episode = store.memories.get("e1")
         remember_batch(cast("MemoryStore", store), memory("new", "Dora has 5 keys"))
-        found = store.deletion.select(ForgetFilter(terms=terms("keys")))
+        found = store.deletion.select(ForgetFilter(terms=parse_terms("keys")))
     spread(dsn)
 
     assert isinstance(episode, Episode)

@@ -22,7 +22,7 @@ from mnemosyned.storage.postgres import purge
 from mnemosyned.storage.postgres.fulltext import phrase_hashes
 from mnemosyned.storage.postgres.session import Session
 from mnemosyned.storage.postgres.store import PostgresStore, open_store
-from mnemosyned.text.terms import terms
+from mnemosyned.text.terms import parse_terms
 from mnemosyned.verbs.memories import Remember
 from mnemosyned.verbs.retention import Forget
 
@@ -52,7 +52,7 @@ def told(store: PostgresStore, *texts: str) -> None:
 
 
 def chosen(store: PostgresStore, question: str) -> list[str]:
-    return store.deletion.select(ForgetFilter(terms=terms(question)))
+    return store.deletion.select(ForgetFilter(terms=parse_terms(question)))
 
 
 def in_pages(dsn: str) -> int:

@@ -15,14 +15,14 @@ from mnemosyned.search.query import Query
 from mnemosyned.search.vectors import indexer
 from mnemosyned.search.vectors.indexer import VectorIndexer
 from mnemosyned.storage.postgres.store import PostgresStore, open_store
-from mnemosyned.text.terms import terms
+from mnemosyned.text.terms import parse_terms
 
 pytestmark = [pytest.mark.postgres, pytest.mark.usefixtures("pgvector")]
 MIGRATIONS = shipped("migrations") / "postgres"
 
 
 def found(store: PostgresStore, vectors: VectorIndexer, text: str) -> list[int]:
-    query = Query(terms=terms(text), limit=10)
+    query = Query(terms=parse_terms(text), limit=10)
     candidates = store.search.candidates(query)
     near, note = vectors.near(vectors.ask(text), query, candidates)
     assert note == ""
@@ -47,7 +47,7 @@ def test_a_question_waits_for_no_slow_comparison(
         remember_batch(store, memory("a", "The tesla came"))
         vectors.remembered()
         wait_until(lambda: vectors.status().embedded == 1)
-        query = Query(terms=terms("tesla"), limit=10)
+        query = Query(terms=parse_terms("tesla"), limit=10)
         candidates = store.search.candidates(query)
         other.execute("LOCK TABLE embedding IN ACCESS EXCLUSIVE MODE")
 

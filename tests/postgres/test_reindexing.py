@@ -15,7 +15,7 @@ from mnemosyned.memory.forgetting import ForgetFilter
 from mnemosyned.paths import shipped
 from mnemosyned.storage.postgres.fulltext import word_hashes
 from mnemosyned.storage.postgres.store import open_store
-from mnemosyned.text.terms import terms
+from mnemosyned.text.terms import parse_terms
 
 pytestmark = pytest.mark.postgres
 
@@ -64,7 +64,7 @@ def due(dsn: str) -> list[tuple[Any, ...]]:
 
 def selected(dsn: str, word: str) -> list[str]:
     with open_store(dsn, migrations=MIGRATIONS) as store:
-        return sorted(store.deletion.select(ForgetFilter(terms=terms(word))))
+        return sorted(store.deletion.select(ForgetFilter(terms=parse_terms(word))))
 
 
 @pytest.fixture

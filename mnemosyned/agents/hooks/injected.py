@@ -18,11 +18,11 @@ from mnemosyned.search.hits import Hit
 from mnemosyned.service.service import MemoryService
 from mnemosyned.summary.extract import extract
 from mnemosyned.text.dates.questions import parse_times
-from mnemosyned.text.frames import OWN_TAG, neutralize_line, origin
+from mnemosyned.text.frames import OWN_TAG, format_origin, neutralize_line
 from mnemosyned.text.secrets.masking import mask_secrets
-from mnemosyned.text.sentences import sentences
-from mnemosyned.text.terms import snippet, terms
-from mnemosyned.text.tokens import RULING, UNTELLING_KINDS, emphasis, tokens
+from mnemosyned.text.sentences import split_sentences
+from mnemosyned.text.terms import cut_snippet, parse_terms
+from mnemosyned.text.tokens import COMMONPLACE_KINDS, RULING, emphasis_factor, tokenize
 from mnemosyned.verbs.memories import Recall
 from mnemosyned.verbs.times import local_zone
 
@@ -49,7 +49,7 @@ class InjectedQuote:
 
     def line(self, chars_max: int) -> str:
         """Return the line with its origin, cut between words."""
-        source = origin(self.said.date().isoformat(), self.source, self.speaker)
+        source = format_origin(self.said.date().isoformat(), self.source, self.speaker)
         words = _cut_at_space(mask_secrets(neutralize_line(self.text)), chars_max)
         return f"- [{source}] {neutralize_line(words)}"  # a cut can end a tag's name
 
@@ -229,7 +229,7 @@ def _find_decisions(memories: Sequence[MemoryRecord]) -> Iterator[InjectedQuote]
         if memory.superseded_at or len(known) >= DECISIONS_MAX:
             continue
         for sentence in _ruling_sentences(memory.content[:MEMORY_CHARS_READ_MAX]):
-            stems = {token.stem for token in tokens(sentence)}
+            stems = {token.stem for token in tokenize(sentence)}
             if any(
                 len(stems & other) >= SAME_SHARE * max(1, min(len(stems), len(other)))
                 for other in known
@@ -247,11 +247,11 @@ def _find_decisions(memories: Sequence[MemoryRecord]) -> Iterator[InjectedQuote]
 
 
 def _ruling_sentences(text: str) -> Iterator[str]:
-    for sentence, _ in sentences(text):
+    for sentence, _ in split_sentences(text):
         is_statement = not sentence.rstrip().endswith(("?", ":", "？"))
         if not (is_statement and len(sentence) in DECISION_CHARS):
             continue
-        if _OPEN.search(sentence) or emphasis(tokens(sentence)) >= RULING:
+        if _OPEN.search(sentence) or emphasis_factor(tokenize(sentence)) >= RULING:
             yield sentence
 
 
@@ -325,7 +325,7 @@ def _choose_quotes(
     session: AgentSession, query: str, hits: Iterable[Hit]
 ) -> list[InjectedQuote]:
     """Return the lines of hits that bear on the prompt and were not shown in the session."""
-    asked = terms(query)
+    asked = parse_terms(query)
     keywords = _keywords(query)
     shown = set(session.shown)
     quotes: list[InjectedQuote] = []
@@ -334,7 +334,7 @@ def _choose_quotes(
             is_new = line.id not in shown and hit.session != session.session
             if is_new and _bears_on(keywords, line.content, line.role):
                 shown.add(line.id)
-                text = snippet(line.content, asked, width=REMINDER_LINE_CHARS_MAX)
+                text = cut_snippet(line.content, asked, width=REMINDER_LINE_CHARS_MAX)
                 quotes.append(
                     InjectedQuote(
                         id=line.id,
@@ -363,5 +363,5 @@ def _bears_on(asked: frozenset[str], text: str, role: str) -> bool:
 
 def _keywords(text: str) -> frozenset[str]:
     return frozenset(
-        token.stem for token in tokens(text) if token.kind not in UNTELLING_KINDS
+        token.stem for token in tokenize(text) if token.kind not in COMMONPLACE_KINDS
     )

@@ -21,7 +21,7 @@ from mnemosyned.text.display import (
     chars_that_fit,
     escape_invisible,
     escape_invisible_json,
-    wrap,
+    wrap_cells,
 )
 
 WIDTH_MAX = 120
@@ -208,7 +208,7 @@ def _fold_line(line: str, columns: int) -> str:
         return line
     lead = inner[: len(inner) - len(inner.lstrip())][: columns // 2]
     room = columns - len(lead)
-    parts = wrap(inner, room, room)
+    parts = wrap_cells(inner, room, room)
     return "\n".join(f"{before}{lead}{part}{after}" for part in parts)
 
 
@@ -234,7 +234,7 @@ def hanging_text(head: str, text: str, indent: int) -> str:
     is_one_word = inner.isascii() and " " not in inner.strip()  # a path stays whole
     if cell_count(inner) <= room or is_one_word:
         return head + text
-    lines = [f"{before}{line}{after}" for line in wrap(inner, room, room)]
+    lines = [f"{before}{line}{after}" for line in wrap_cells(inner, room, room)]
     return head + f"\n{' ' * indent}".join(lines)
 
 
@@ -283,7 +283,7 @@ def cut_line(line: str, room: int) -> str:
 def wrap_paragraph(text: str) -> str:
     """Return a text as an indented paragraph."""
     room = max(prose_width() - len(INDENT), CELLS_MIN)
-    return "\n".join(f"{INDENT}{line}" for line in wrap(text, room, room))
+    return "\n".join(f"{INDENT}{line}" for line in wrap_cells(text, room, room))
 
 
 def wrap_lines(text: str) -> str:
@@ -296,7 +296,7 @@ def wrap_lines(text: str) -> str:
             lines.append(line.rstrip())
             continue
         space = room - len(lead)
-        lines += [lead + part for part in wrap(line, space, space)]
+        lines += [lead + part for part in wrap_cells(line, space, space)]
     return "\n".join(f"{INDENT}{line}".rstrip() for line in lines)
 
 
@@ -306,7 +306,7 @@ def wrap_prose(text: str) -> str:
     lines: list[str] = []
     for line in text.splitlines():
         is_prose = cell_count(line) > room and not line[:1].isspace()
-        lines += wrap(line, room, room) if is_prose else [line]
+        lines += wrap_cells(line, room, room) if is_prose else [line]
     return "\n".join(lines)
 
 

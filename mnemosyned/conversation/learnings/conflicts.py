@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import chain
 
 from mnemosyned.memory.learning import Learning, LearningKind
-from mnemosyned.text.terms import Terms, terms
+from mnemosyned.text.terms import Terms, parse_terms
 from mnemosyned.text.words import FUNCTION_WORDS
 
 MEANINGS_CACHED_MAX = 2_000
@@ -99,7 +99,7 @@ def without_cues(text: str) -> str:
 
 
 def _parse_subject(text: str) -> frozenset[str]:
-    return content_words(terms(without_cues(text)))
+    return content_words(parse_terms(without_cues(text)))
 
 
 def _alternatives(*alternatives: str) -> tuple[re.Pattern[str], ...]:

@@ -10,8 +10,8 @@ from functools import lru_cache
 
 from mnemosyned.conversation.learnings.conflicts import without_cues
 from mnemosyned.memory.learning import Learning, LearningKind
-from mnemosyned.text.terms import grams
-from mnemosyned.text.tokens import UNTELLING_KINDS, tokens
+from mnemosyned.text.terms import gram_text
+from mnemosyned.text.tokens import COMMONPLACE_KINDS, tokenize
 
 FIELDS_CACHED_MAX = 2_000
 
@@ -179,7 +179,7 @@ class _MessageTerms:
 
     def __init__(self, text: str) -> None:
         self._stems = _keyword_stems(text)
-        self._pairs = frozenset(grams(text).split())
+        self._pairs = frozenset(gram_text(text).split())
         self._fields = fields_of(text) - ALWAYS
 
     def concerns(self, learning: Learning, shared: int) -> bool:
@@ -201,7 +201,9 @@ class _MessageTerms:
         """Return what the words and fields in common are worth."""
         bare = without_cues(learning.text)
         shared = len(self._stems & _keyword_stems(bare))
-        shared += len(self._pairs & frozenset(grams(bare).split())) // WEIGHTS.pairs_min
+        shared += (
+            len(self._pairs & frozenset(gram_text(bare).split())) // WEIGHTS.pairs_min
+        )
         in_field = bool(self._fields & fields_of(learning.text))
         words = WEIGHTS.word * min(shared, WEIGHTS.words_max)
         return words + (WEIGHTS.field if in_field else 0)
@@ -209,5 +211,5 @@ class _MessageTerms:
 
 def _keyword_stems(text: str) -> frozenset[str]:
     return frozenset(
-        token.stem for token in tokens(text) if token.kind not in UNTELLING_KINDS
+        token.stem for token in tokenize(text) if token.kind not in COMMONPLACE_KINDS
     )

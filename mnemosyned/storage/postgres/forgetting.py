@@ -37,7 +37,7 @@ from mnemosyned.storage.postgres.pool import PostgresPart
 from mnemosyned.storage.postgres.rows import OF_IDS
 from mnemosyned.storage.postgres.session import Session
 from mnemosyned.text.stems import accent_variants
-from mnemosyned.text.terms import Terms, glued_words, grams
+from mnemosyned.text.terms import Terms, glued_words, gram_text
 
 _MEMORIES = (
     "memory AS m LEFT JOIN fresh AS f ON f.owner = m.owner AND f.seq = m.seq "
@@ -205,7 +205,7 @@ def _term_matcher(terms: Terms) -> Callable[[Sequence[str]], bool]:
 
     def holds(texts: Sequence[str]) -> bool:
         stems = [index_words(text) for text in (*texts, *glued_words(texts[0]))]
-        parts = gram_words(grams(texts[0]))
+        parts = gram_words(gram_text(texts[0]))
         return all(forms.occur(stems, parts) for forms in wanted)
 
     return holds

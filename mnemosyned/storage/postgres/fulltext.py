@@ -16,7 +16,7 @@ import hashlib
 from collections.abc import Iterable, Iterator
 
 from mnemosyned.text.stems import stem, stem_bytes
-from mnemosyned.text.terms import grams
+from mnemosyned.text.terms import gram_text
 from mnemosyned.text.word_cache import WordCache
 
 _SEPARATORS = """
@@ -212,7 +212,7 @@ def phrase_hashes(owner: int, text: str) -> list[int]:
 
 def gram_hashes(owner: int, text: str) -> list[int] | None:
     """Hash the character pairs of a text and the parts of its names; None for most texts."""
-    parts = grams(text)
+    parts = gram_text(text)
     return gram_term_hashes(owner, parts) if parts else None
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from mnemosyned.logs import logger
 from mnemosyned.search.words import Having
 from mnemosyned.text.stems import WORD, fold_case, stem
-from mnemosyned.text.terms import glued_words, grams
+from mnemosyned.text.terms import glued_words, gram_text
 
 GLUED = "\ue000"
 """Begins the stem of a word that touches a script without spaces; before each of them it is alone.
@@ -70,7 +70,7 @@ def unindex_grams(
 
 def second_terms(content: str) -> str:
     """Return the text for the second index: its grams, and the words that the first one misses."""
-    parts = grams(content)
+    parts = gram_text(content)
     if parts and (glued := glued_words(content)):
         return " ".join([parts, *(f"{GLUED} {glued_terms(word)}" for word in glued)])
     return parts
@@ -306,7 +306,7 @@ def _reindex(
         if glued_words(content):
             connection.execute(
                 f"INSERT INTO {index} ({index}, rowid, grams) VALUES ('delete', ?, ?)",
-                (seq, grams(content)),
+                (seq, gram_text(content)),
             )
             index_grams(connection, index, seq, content)
             changed += 1

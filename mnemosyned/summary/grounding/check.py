@@ -21,8 +21,8 @@ from mnemosyned.summary.grounding.values import (
     numbers,
 )
 from mnemosyned.text.languages.detection import foreign_language, foreign_script
-from mnemosyned.text.sentences import sentences
-from mnemosyned.text.tokens import PATTERNS, UNTELLING_KINDS, TokenKind, tokens
+from mnemosyned.text.sentences import split_sentences
+from mnemosyned.text.tokens import COMMONPLACE_KINDS, PATTERNS, TokenKind, tokenize
 
 RUNAWAY = 4
 SAME_SENTENCES_MAX = 2
@@ -310,7 +310,7 @@ def is_repetitive(text: str, source: str = "") -> bool:
 
 def _repeats_sentence(text: str) -> bool:
     counts = Counter(
-        sentence.casefold().strip(" .!?-*•") for sentence, _ in sentences(text)
+        sentence.casefold().strip(" .!?-*•") for sentence, _ in split_sentences(text)
     )
     return any(
         count > SAME_SENTENCES_MAX
@@ -379,7 +379,7 @@ def grounded_sentences(
     seen: set[str] = set()
     kept: list[str] = []
     dropped = False
-    for sentence, starts_line in sentences(answer):
+    for sentence, starts_line in split_sentences(answer):
         key = sentence.casefold()
         if key in seen:
             dropped = True
@@ -403,7 +403,7 @@ def is_confirmed(sentence: str, sources: Sequence[Piece]) -> bool:
     texts = [piece.text for piece in sources if piece.role in speakers]
     if not wanted or not wanted <= _stems(texts):
         return False
-    lines = [line for text in texts for line, _ in sentences(text)]
+    lines = [line for text in texts for line, _ in split_sentences(text)]
     closest = max(lines, key=lambda line: len(wanted & _stems([line])))
     if len(wanted & _stems([closest])) < SHARED_MIN * len(wanted):
         return False
@@ -414,6 +414,6 @@ def _stems(texts: Iterable[str]) -> set[str]:
     return {
         token.stem
         for text in texts
-        for token in tokens(" ".join(text.split()))
-        if token.kind not in UNTELLING_KINDS
+        for token in tokenize(" ".join(text.split()))
+        if token.kind not in COMMONPLACE_KINDS
     }

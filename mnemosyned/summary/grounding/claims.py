@@ -15,8 +15,8 @@ from functools import lru_cache
 
 from mnemosyned.summary.statements import QUESTION_MARKS
 from mnemosyned.text.languages.tables import WEEKDAYS
-from mnemosyned.text.sentences import sentences
-from mnemosyned.text.stems import light_stem, other_forms
+from mnemosyned.text.sentences import split_sentences
+from mnemosyned.text.stems import irregular_forms, light_stem
 from mnemosyned.text.words import STOP_WORDS
 
 SPEAKER = "@speaker"
@@ -252,7 +252,7 @@ def _is_form(said: str, claimed: str, *, is_verb: bool) -> bool:
     """
     if not (said.isalpha() and claimed.isalpha()):
         return False
-    if claimed in other_forms(said):
+    if claimed in irregular_forms(said):
         return is_verb and not said.endswith(("ed", "en"))
     if _changes_meaning(said, claimed, is_verb=is_verb):
         return False
@@ -338,7 +338,7 @@ def salvage(
 def sentences_until_repeated(answer: str) -> Iterator[str]:
     """Yield the sentences of an answer up to one that repeats or continues the transcript."""
     seen: set[str] = set()
-    for sentence, _ in sentences(answer.replace('"', "")):
+    for sentence, _ in split_sentences(answer.replace('"', "")):
         words = _texts(words_of(sentence))
         key = " ".join(words)
         continues_transcript = _DIALOGUE.match(sentence) or not _PERSONS.isdisjoint(

@@ -12,8 +12,8 @@ from mnemosyned.instants import in_zone
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.text.dates.formatting import format_period
 from mnemosyned.text.languages.tables import LANGUAGES
-from mnemosyned.text.sentences import sentences
-from mnemosyned.text.tokens import TokenKind, tokens
+from mnemosyned.text.sentences import split_sentences
+from mnemosyned.text.tokens import TokenKind, tokenize
 from mnemosyned.text.words import FOREIGN_STOP_WORDS, FUNCTION_WORDS
 
 TERMS_MAX = 24
@@ -193,7 +193,7 @@ def shorten(text: str, chars_max: int) -> str:
 def first_sentences(text: str, chars_max: int) -> str:
     """Return as many whole sentences from the beginning as fit; at least part of the first."""
     result = ""
-    for sentence, _ in sentences(text[: chars_max * 4]):
+    for sentence, _ in split_sentences(text[: chars_max * 4]):
         longer = f"{result} {sentence}".strip()
         if result and len(longer) > chars_max:
             return without_hashes(result)
@@ -242,9 +242,9 @@ def index_terms(source: str, text: str) -> tuple[str, ...]:
     clean = without_hashes(source[:TERM_SOURCE_CHARS_MAX])
     if len(clean) <= len(text) and clean in text:
         return ()
-    seen = {token.stem for token in tokens(text)}
+    seen = {token.stem for token in tokenize(text)}
     terms: list[str] = []
-    for token in tokens(clean):
+    for token in tokenize(clean):
         if token.kind not in _TERM_KINDS or token.stem in seen:
             continue
         seen.add(token.stem)

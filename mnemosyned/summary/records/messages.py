@@ -41,8 +41,8 @@ from mnemosyned.summary.records.lines import (
     without_hashes,
     write_sentences,
 )
-from mnemosyned.text.sentences import sentences
-from mnemosyned.text.tokens import EXACT_KINDS, tokens
+from mnemosyned.text.sentences import split_sentences
+from mnemosyned.text.tokens import EXACT_KINDS, tokenize
 
 LINES_PER_MEMORY_MAX = 60
 MESSAGE_BODY_CHARS_MAX = 240
@@ -350,7 +350,7 @@ def _mail_gist(body: str) -> str:
     """Return the first sentence, and others with exact values while there is room."""
     informative = _informative_sentences(body)
     exact = [
-        sum(token.kind in EXACT_KINDS for token in tokens(sentence))
+        sum(token.kind in EXACT_KINDS for token in tokenize(sentence))
         for sentence in informative
     ]
     room = MAIL_BODY_CHARS_MAX
@@ -381,7 +381,7 @@ def _informative_sentences(body: str) -> list[str]:
         is_wrapped = len(text) > 50
     bare = [
         _GREETING_HEAD.sub("", sentence, count=1).strip()
-        for sentence, _ in sentences("\n".join(paragraphs))[:SENTENCES_READ_MAX]
+        for sentence, _ in split_sentences("\n".join(paragraphs))[:SENTENCES_READ_MAX]
     ]
     return [
         without_hashes(sentence[0].upper() + sentence[1:])

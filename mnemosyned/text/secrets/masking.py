@@ -53,7 +53,7 @@ def mask_secrets(text: str, known: Iterable[Detail] = ()) -> str:
         values |= {text[start:stop]: kind for kind, start, stop in secrets[:KNOWN_MAX]}
         parts, end = [], 0
         for kind, start, stop in secrets:
-            parts += [text[end:start], placeholder(kind)]
+            parts += [text[end:start], secret_placeholder(kind)]
             end = stop
         text = "".join([*parts, text[end:]])
     return _mask_values(text, values) if values else text
@@ -64,11 +64,11 @@ def _mask_values(text: str, values: dict[str, DetailKind]) -> str:
     values |= {value.rstrip("!?"): kind for value, kind in values.items()}
     for value in sorted(values, key=len, reverse=True):
         if len(value) >= KNOWN_CHARS_MIN and value in text:
-            text = text.replace(value, placeholder(values[value]))
+            text = text.replace(value, secret_placeholder(values[value]))
     return text
 
 
-def placeholder(kind: DetailKind) -> str:
+def secret_placeholder(kind: DetailKind) -> str:
     """Return the text that replaces a secret."""
     return f"[secret:{kind.value}]"
 
