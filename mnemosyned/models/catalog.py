@@ -1,4 +1,4 @@
-"""Models installed on this machine, in one folder, and their download: resumed and verified."""
+"""Installed models in one folder, and downloads: resumed and verified."""
 
 from __future__ import annotations
 

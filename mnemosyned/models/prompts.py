@@ -238,7 +238,7 @@ def clean_answer(output: str) -> str:
 
 
 def trim_to_sentence(text: str) -> str:
-    """Trim a truncated text to its last whole sentence, unless that loses half of it."""
+    """Trim a truncated text to its last whole sentence, unless half of the text would go."""
     ends = [match.end() for match in _SENTENCE_END.finditer(text)]
     return text[: ends[-1]].rstrip() if ends and ends[-1] > len(text) // 2 else text
 

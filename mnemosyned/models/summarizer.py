@@ -37,7 +37,7 @@ from mnemosyned.summary.grounding.check import (
     check_grounding,
     grounded_sentences,
 )
-from mnemosyned.summary.keywords import joined_terms
+from mnemosyned.summary.keywords import join_terms
 
 TEMPERATURE = 0.1
 RETRY_TEMPERATURE = 0.0
@@ -151,7 +151,7 @@ class ModelSummarizer(Summarizer):
         self.accepted += 1
         return Summary(
             text="\n".join(retold.lines),
-            index_terms=joined_terms(kept.index_terms),
+            index_terms=join_terms(kept.index_terms),
             summarizer=self.name,
             model_share=retold.model_share,
         )
@@ -159,7 +159,7 @@ class ModelSummarizer(Summarizer):
     def ask(
         self, messages: Sequence[Message], judge: Judge, sources: Sequence[Piece]
     ) -> str:
-        """Return an answer that passes the check, with one retry, or its grounded sentences."""
+        """Return an accepted answer, after one retry if needed, or its grounded sentences."""
         text = self._answer(messages, TEMPERATURE)
         problems = judge(text)
         if not problems:

@@ -1,4 +1,4 @@
-"""Splitting of groups larger than a model's context window into parts that fit, in order and complete."""
+"""Splitting of groups larger than a context window into parts that fit, in order and complete."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from mnemosyned.text.sentences import (
 )
 
 CHARS_PER_TOKEN_MAX = 16
-"""Characters per token of the window beyond which a text is not even counted."""
+"""Characters per token of the window above which a text is too long to be counted."""
 EARLY = 4
-"""Fraction of the text that fits, 1/4, in which no cut is made."""
+"""Divisor of the fitting text: no cut is made in the first quarter."""
 
 _SENTENCE = re.compile(
     rf"[{SPACED_ENDS}]+[{CLOSING_QUOTES}\]]*\s+"
@@ -32,10 +32,10 @@ _JOINERS = "\u200d\ufe0e\ufe0f"
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Memory as shown to a model: whole, or a part of one too long for the window."""
+    """Memory, or a part of a memory, for the prompt of a model."""
 
     memory: str
-    """Id of its memory."""
+    """Id of the memory."""
     text: str
     created_at: datetime
     role: str = ""
@@ -54,8 +54,8 @@ def split_to_fit(
 ) -> list[list[Piece]]:
     """Split memories, in order, into parts of similar size with at most `tokens_max` tokens.
 
-    `count_tokens` counts a piece as it will be shown. A memory is split only where it alone
-    exceeds a part; where not even one character fits, it is split into single characters.
+    `count_tokens` counts a piece as in the prompt. A memory is split only if it alone exceeds a
+    part; if not even one character fits, it is split into single characters.
     """
     originals = [whole_piece(memory) for memory in memories]
     sized = [
@@ -64,27 +64,23 @@ def split_to_fit(
         for piece, size in _split_piece(original, count_tokens, max(tokens_max, 1))
     ]
     parts = _pack(sized, max(tokens_max, 1))
-    if not all_covered(originals, parts):
+    if not is_complete(originals, parts):
         raise AssertionError("A part of the group would be left out of its summary.")
     return parts
 
 
-def all_covered(originals: Iterable[Piece], parts: Iterable[Sequence[Piece]]) -> bool:
-    """Whether the parts hold every memory with all its text, in order."""
+def is_complete(originals: Iterable[Piece], parts: Iterable[Sequence[Piece]]) -> bool:
+    """Tell whether the parts hold all text of every memory, in order."""
     texts: dict[str, list[str]] = {}
     for part in parts:
         for piece in part:
             texts.setdefault(piece.memory, []).append(piece.text)
     return all(
         original.memory in texts
-        and _without_space("".join(texts[original.memory]))
-        == _without_space(original.text)
+        and "".join("".join(texts[original.memory]).split())
+        == "".join(original.text.split())
         for original in originals
     )
-
-
-def _without_space(text: str) -> str:
-    return "".join(text.split())
 
 
 def _pack(sized: Sequence[tuple[Piece, int]], tokens_max: int) -> list[list[Piece]]:
@@ -105,24 +101,20 @@ def _pack(sized: Sequence[tuple[Piece, int]], tokens_max: int) -> list[list[Piec
 def _split_piece(
     piece: Piece, count_tokens: Callable[[Piece], int], tokens_max: int
 ) -> Iterator[tuple[Piece, int]]:
-    """Yield the piece with its size, or the parts of it that fit."""
-    size = (
-        count_tokens(piece)
-        if len(piece.text) <= tokens_max * CHARS_PER_TOKEN_MAX
-        else None
-    )
-    if size is not None and size <= tokens_max:
-        yield piece, size
-        return
+    """Yield the piece, or fitting parts of the piece, with the sizes."""
+    if len(piece.text) <= tokens_max * CHARS_PER_TOKEN_MAX:
+        size = count_tokens(piece)
+        if size <= tokens_max:
+            yield piece, size
+            return
     rest = piece.text.strip()
     if not rest:
         blank = replace(piece, text="")
         yield blank, count_tokens(blank)
     while rest:
         head = rest[: tokens_max * CHARS_PER_TOKEN_MAX]
-        stop = _cut_position(
-            rest, _longest_prefix(piece, head, count_tokens, tokens_max)
-        )
+        fitting = _longest_prefix(piece, head, count_tokens, tokens_max)
+        stop = _cut_position(rest, fitting)
         part = replace(piece, text=rest[:stop].strip())
         yield part, count_tokens(part)
         rest = rest[stop:].lstrip()

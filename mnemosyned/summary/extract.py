@@ -15,7 +15,7 @@ from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.summary.keywords import (
     SEPARATOR,
     Vocabulary,
-    joined_terms,
+    join_terms,
     select_keywords,
 )
 from mnemosyned.summary.records.lines import RecordLine, RecordSummary
@@ -109,7 +109,7 @@ class StatementSelection:
             heappush(heap, (-self.value(head), statement.at))
 
     def value(self, statement: Statement) -> float:
-        """Return the worth per length that a statement, with its needed ones, would add."""
+        """Return the added worth per length of a statement with its needed ones."""
         worth, weights = self._worth, self._weights
         if statement.needs is None:
             fresh = sum(map(worth.__getitem__, statement.stems))
@@ -388,7 +388,7 @@ def compose_episode(
     rule_worth = _worth(known, _stems(extract.text))
     return ComposedEpisode(
         text,
-        joined_terms(terms),
+        join_terms(terms),
         informative=_worth(known, _stems(text)) >= PROSE_WORTH_MIN * rule_worth,
     )
 
@@ -471,6 +471,6 @@ class ExtractiveSummarizer(Summarizer):
             )
         return Summary(
             text=kept.text,
-            index_terms=joined_terms(kept.index_terms),
+            index_terms=join_terms(kept.index_terms),
             summarizer=self.name,
         )

@@ -1,4 +1,4 @@
-"""Worth of the words of a group of sentences, and keywords for the words that its extract lacks."""
+"""Worth of the words of a group of sentences, and keywords for words that its extract lacks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NUMBER = 1.2
 TIME = 1.2
 MEASURE = 1.5
 CODE_NAME = 1.4
-"""An identifier without a digit: the name of a function or module."""
+"""Worth of an identifier without a digit, such as the name of a function."""
 AMOUNT = 2.5
 LABELLED = 3.5
 SECRET = 5.0
@@ -40,7 +40,7 @@ BY_KIND = {
 } | dict.fromkeys(EXACT_KINDS - {TokenKind.NUMBER, TokenKind.TIME}, EXACT)
 
 WORTH_MIN = 1.2
-"""Minimum worth of a keyword where room is short: names and values."""
+"""Minimum worth of a keyword in little room: names and values."""
 ROOMY_CHARS = 120
 """Room below which ordinary words are no keywords."""
 ROOM_MIN = 6
@@ -48,8 +48,7 @@ ROOM_MIN = 6
 
 SHORT_CHARS = 4
 WEAK = 0.7
-"""Ordinary words of at most so many characters ("fit", "run", "pick") say little alone, and so
-do times and numbers without a unit."""
+"""Factor of ordinary words of up to `SHORT_CHARS` ("fit", "run"), times and bare numbers."""
 
 SURFACE_CHARS_MAX = 80
 WORD_POWER = 0.5
@@ -63,10 +62,10 @@ NEVER_KEYWORDS = frozenset(
     {TokenKind.STOP, TokenKind.COMMON, TokenKind.UNIT, TokenKind.TITLE}
 )
 BESIDE = frozenset({TokenKind.UNIT, TokenKind.CALENDAR})
-"""Kinds that make one value with the number next to them."""
+"""Kinds that form one value with an adjacent number."""
 
 SEPARATOR = "\n"
-"""Between the terms of a summary; no term holds it, as it is white space."""
+"""Separator of the terms of a summary; no term contains white space like this."""
 
 
 _DIGIT = re.compile(r"\d")
@@ -84,11 +83,11 @@ _WORD = TokenKind.WORD
 
 class _Candidate(NamedTuple):
     rank: float
-    """Worth for its size, negated: the best sorts first."""
+    """Negated worth for its size: the best sorts first."""
     sentence: int
     place: int
     tokens: tuple[Token, ...]
-    """Tokens of the word or value, with its label and its unit."""
+    """Tokens of the word or value, with label and unit."""
     size: int
 
 
@@ -97,13 +96,13 @@ class Vocabulary:
 
     def __init__(self) -> None:
         self.worth: dict[str, float] = {}
-        """Worth of each stem but stop words: exact values and names most, everyday words least."""
+        """Worth of each stem except stop words, from exact values down to everyday words."""
         self.first: dict[str, tuple[Sequence[Token], int, int]] = {}
-        """First occurrence of each stem that may be a keyword: sentence, its number, and the place."""
+        """First occurrence of each possible keyword by stem: sentence, its number, and place."""
         self._sentences = 0
 
     def add(self, words: Sequence[Token]) -> tuple[str, ...]:
-        """Add a sentence; return its stems, each once and in order."""
+        """Add a sentence; return its stems in order, each once."""
         worth, first = self.worth, self.first
         stems: list[str] = []
         labelled = secret = False
@@ -117,40 +116,32 @@ class Vocabulary:
             root = token.stem
             stems.append(root)
             if kind is _WORD:
-                value = _word_worth(words, place, secret=secret)
+                if secret and _is_secret(words, place):
+                    value = SECRET
+                else:
+                    value = NAME if place and token.capital else ORDINARY
             elif kind in EXACT_KINDS:
                 value = _exact_worth(words, place, BY_KIND[kind], labelled=labelled)
             else:
                 value = BY_KIND[kind]
             if value > worth.get(root, 0.0):
                 worth[root] = value
-            if root not in first and _may_be_keyword(kind):
+            if root not in first and (kind is _WORD or kind not in NEVER_KEYWORDS):
                 first[root] = words, self._sentences, place
         self._sentences += 1
         return tuple(dict.fromkeys(stems))
 
     def discount(self, names: Iterable[str]) -> None:
-        """Set the worth of names that the reader sees anyway, such as speakers, to 0."""
+        """Set the worth of visible names, such as speakers, to 0."""
         self.worth.update(
             [(light_stem(part), 0.0) for name in names for part in name.split()]
         )
 
 
-def _may_be_keyword(kind: TokenKind) -> bool:
-    return kind is _WORD or kind not in NEVER_KEYWORDS
-
-
-def _word_worth(words: Sequence[Token], place: int, *, secret: bool) -> float:
-    """Return the worth of an ordinary word; `secret` where a label of secrets precedes it."""
-    if secret and _is_secret(words, place):
-        return SECRET
-    return NAME if place and words[place].capital else ORDINARY
-
-
 def _exact_worth(
     words: Sequence[Token], place: int, value: float, *, labelled: bool
 ) -> float:
-    """Return the worth of an exact value in its place; `value` is that of its kind."""
+    """Return the worth of an exact value in its place; `value` is the worth of its kind."""
     label = _label_position(words, place) if labelled else None
     if label is not None:
         return SECRET if words[label].surface.lower() in SECRETS else LABELLED
@@ -163,7 +154,7 @@ def _exact_worth(
 
 
 def _measured_worth(words: Sequence[Token], place: int) -> float:
-    """Return the worth of a number for the unit or month next to it, the better of two."""
+    """Return the worth of a number with an adjacent unit or month, 0 without."""
     measured = 0.0
     for beside in words[place - 1 if place else 0 : place + 2]:
         if beside.kind in BESIDE:
@@ -189,25 +180,24 @@ def _label_position(words: Sequence[Token], place: int) -> int | None:
 
 
 def _is_secret(words: Sequence[Token], place: int) -> bool:
-    """Whether an ordinary word is the value of a label: "password: marigold"."""
+    """Tell whether an ordinary word is the value of a label: "password: marigold"."""
     at = _label_position(words, place)
     if at is None or words[at].surface.lower() not in SECRETS:
         return False
     return at < place - 1 or words[at].closes or words[place].capital
 
 
-def joined_terms(terms: Iterable[str]) -> str:
-    """Return terms as they are stored: one a line."""
+def join_terms(terms: Iterable[str]) -> str:
+    """Return terms in stored form: one a line."""
     return SEPARATOR.join(terms)
 
 
 def select_keywords(
     known: Vocabulary, *, covered: AbstractSet[str], chars_max: int
 ) -> tuple[str, ...]:
-    """Select the most valuable words not yet covered, as written: exact values, then the rest.
+    """Return the most valuable words not yet covered, as written: exact values, then others.
 
-    A value includes its label and unit. Neighbors become one phrase ("support group"), which
-    reads better and costs no more.
+    A value includes its label and unit. Adjacent words become one phrase ("support group").
     """
     if chars_max <= 0:
         return ()
@@ -227,7 +217,7 @@ def select_keywords(
 
 
 def _select_fitting(candidates: list[_Candidate], room: int) -> list[_Candidate]:
-    """Select the best that fit, in the order of the source."""
+    """Return the best candidates that fit, in the order of the source."""
     chosen: list[_Candidate] = []
     candidates.sort()
     for candidate in candidates:
@@ -237,12 +227,12 @@ def _select_fitting(candidates: list[_Candidate], room: int) -> list[_Candidate]
             room -= cost
             if room < ROOM_MIN:
                 break
-    chosen.sort(key=_source_order)
+    chosen.sort(key=lambda candidate: (candidate.sentence, candidate.place))
     return chosen
 
 
 def _value_candidates(known: Vocabulary, seen: set[str]) -> list[_Candidate]:
-    """Return candidates for exact values, and for ordinary words that a label makes values."""
+    """Return candidates for exact values, and for ordinary words after a label."""
     candidates: list[_Candidate] = []
     for root, value in known.worth.items():
         if value < MEASURE or root in seen or root not in known.first:
@@ -263,7 +253,7 @@ def _value_candidates(known: Vocabulary, seen: set[str]) -> list[_Candidate]:
 
 
 def _is_weak(kind: TokenKind, span: Sequence[Token]) -> bool:
-    """Whether it is a time, or a number without a unit, which says little alone."""
+    """Tell whether a value is a time or a bare number, which says little alone."""
     return kind is _TIME or (kind is _NUMBER and len(span) == 1)
 
 
@@ -277,7 +267,8 @@ def _word_candidates(
         if root in seen or value < worth_min or value <= 0:
             continue
         word = words[place]
-        span = _name_span(words, place)
+        titled = place > 0 and word.capital and words[place - 1].kind is _TITLE
+        span = tuple(words[place - titled : place + 1])
         size = _size(span)
         if size > chars_max or not _is_informative(span, size):
             continue
@@ -292,35 +283,21 @@ def _word_candidates(
 def _value_span(
     words: Sequence[Token], place: int, *, labelled: bool
 ) -> tuple[Token, ...]:
-    """Return a value with its label and the months and units next to it: "2 h 50 min"."""
+    """Return a value with its label and adjacent months and units: "2 h 50 min"."""
     label = _label_position(words, place) if labelled else None
     before = [words[label]] if label is not None else []
-    if (
-        place
-        and label != place - 1
-        and words[place - 1].kind in BESIDE
-        and _precedes_value(words, place - 1)
-    ):
-        before.append(words[place - 1])
+    unit = place - 1
+    if place and label != unit and words[unit].kind in BESIDE:
+        # "EUR 20", "May 4", but not the unit of "3 h 20".
+        follows_number = unit > 0 and words[unit - 1].kind is _NUMBER
+        if not words[unit].closes and not follows_number:
+            before.append(words[unit])
     stop = place + 1
     while (
         stop < len(words) and not words[stop - 1].closes and _extends_value(words, stop)
     ):
         stop += 1
     return (*before, *words[place:stop])
-
-
-def _name_span(words: Sequence[Token], place: int) -> tuple[Token, ...]:
-    """Return a word, with the title before it if it is a name."""
-    titled = place > 0 and words[place].capital and words[place - 1].kind is _TITLE
-    return tuple(words[place - titled : place + 1])
-
-
-def _precedes_value(words: Sequence[Token], place: int) -> bool:
-    """Whether a unit or month belongs to the number after it: "EUR 20", "May 4", not "3 h 20"."""
-    if words[place].closes:
-        return False
-    return place == 0 or words[place - 1].kind is not _NUMBER
 
 
 def _extends_value(words: Sequence[Token], place: int) -> bool:
@@ -333,7 +310,7 @@ def _extends_value(words: Sequence[Token], place: int) -> bool:
 
 
 def _is_informative(span: Sequence[Token], size: int) -> bool:
-    """Whether it says something by itself: no small number, and no blob."""
+    """Tell whether a value makes sense alone: no small number, and not too long."""
     return size <= SURFACE_CHARS_MAX and (
         len(span) > 1 or span[0].kind is not _NUMBER or size > 2
     )
@@ -347,10 +324,6 @@ def _size(span: Sequence[Token]) -> int:
 
 def _surface(span: Sequence[Token]) -> str:
     return " ".join(token.surface for token in span)
-
-
-def _source_order(candidate: _Candidate) -> tuple[int, int]:
-    return candidate.sentence, candidate.place
 
 
 def _phrases(chosen: Iterable[_Candidate]) -> list[str]:

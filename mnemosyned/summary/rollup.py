@@ -13,7 +13,7 @@ from mnemosyned.instants import in_zone, shift
 from mnemosyned.memory.periods import Level
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.summary.extract import StatementSelection
-from mnemosyned.summary.keywords import SEPARATOR, joined_terms, select_keywords
+from mnemosyned.summary.keywords import SEPARATOR, join_terms, select_keywords
 from mnemosyned.summary.statements import (
     SENTENCE_ENDINGS,
     Statement,
@@ -316,7 +316,7 @@ class _Composer:
             if room < 0:
                 break
             terms[term] = None
-        return joined_terms(terms)
+        return join_terms(terms)
 
     def _informative_lines(self) -> list[_RollupLine]:
         """Return the lines except trivial ones, the most informative first."""

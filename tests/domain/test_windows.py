@@ -3,7 +3,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given, strategies as st
 
 from mnemosyned.memory.values import MemoryRecord
-from mnemosyned.summary.chunking import Piece, all_covered, split_to_fit, whole_piece
+from mnemosyned.summary.chunking import Piece, is_complete, split_to_fit, whole_piece
 
 NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
 
@@ -100,7 +100,7 @@ def test_a_piece_keeps_the_time_and_role_of_its_memory() -> None:
 def test_a_window_too_small_for_anything_still_drops_nothing() -> None:
     memories = group("abc", "")
 
-    assert all_covered(
+    assert is_complete(
         map(whole_piece, memories),
         split_to_fit(memories, count_tokens=characters, tokens_max=0),
     )
@@ -113,7 +113,7 @@ def test_no_memories_make_no_parts() -> None:
 def test_a_part_left_out_is_noticed() -> None:
     first, second = map(whole_piece, group("one", "two"))
 
-    assert not all_covered([first, second], [[first]])
+    assert not is_complete([first, second], [[first]])
 
 
 @given(
@@ -127,7 +127,7 @@ def test_every_memory_is_covered_in_order_and_every_part_fits(
 
     found = split_to_fit(memories, count_tokens=characters, tokens_max=tokens_max)
 
-    assert all_covered(map(whole_piece, memories), found)
+    assert is_complete(map(whole_piece, memories), found)
     order = [int(piece.memory) for part in found for piece in part]
     assert order == sorted(order)
     assert set(order) == set(range(len(contents)))
