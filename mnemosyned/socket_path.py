@@ -26,9 +26,9 @@ def usual_socket_path() -> str:
 
 
 def directory(systemd: str, xdg: str, default: str) -> str:
-    """The directory that systemd names, or `mnemosyned` in the one that XDG names.
+    """Return the directory named by systemd, or `mnemosyned` in the directory named by XDG.
 
-    It is empty where neither names one and there is no default.
+    Returns an empty string if neither is set and there is no default.
     """
     if given := os.environ.get(systemd):
         return given.split(":")[0]

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> object:
-    """Load the client with its methods at its first use: the shell carries requests without them."""
+    """Load `Client` at its first use: the shell sends requests without its methods."""
     if name != "Client":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from mnemosyned.client.blocking import Client  # noqa: PLC0415 see the docstring

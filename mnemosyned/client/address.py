@@ -8,7 +8,7 @@ import socket
 import struct
 from collections import deque
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from mnemosyned.client.http import foreign_listener
 from mnemosyned.errors import ForeignDaemon, InvalidRequest
@@ -31,13 +31,13 @@ class LocalAddress:
     explanation = "see `mnem logs`"
     """Where to look why a daemon does not answer as it should."""
     reset_is_unread = True
-    """Whether a reset proves that the daemon had not read all that was sent: the kernel does it then."""
+    """True if a reset proves that the daemon had not read the whole request, as the kernel resets then."""
     identity = ""
-    """What tells its memory from those behind other URLs and tokens."""
+    """A mark of the memory there, different for each URL and token."""
     file = ""
     """The path of its socket."""
     headers: bytes
-    """The headers that requests need there."""
+    """The headers of each request, each with its line break."""
     target: str | tuple[str, int]
     """The argument of `connect`."""
 
@@ -67,7 +67,7 @@ class LocalAddress:
         """Check who answers, where that can be known. Raises `ForeignDaemon`."""
 
     def refusal(self, words: str) -> str:
-        """The advice where the daemon refuses the caller with these words."""
+        """Return the advice for a caller whom the daemon refused with these words."""
         return words
 
 
@@ -98,7 +98,7 @@ class SocketAddress(LocalAddress):
 
 
 class TcpAddress(LocalAddress):
-    """A daemon's port on this machine, for those with its token."""
+    """The address of a daemon's TCP port on this machine."""
 
     explanation = "see `mnem logs`, or write https:// if it has a certificate"
 
@@ -147,11 +147,11 @@ class TlsAddress:
         return self.remote.url
 
     def refusal(self, words: str) -> str:
-        """The advice where the daemon refuses the token with these words."""
+        """Return the advice for a token that the daemon refused with these words."""
         return self.remote.refusal(words)
 
     def connect(self, timeout_s: float) -> socket.socket:
-        """Return a connection to whom the certificate proves. Raises `RemoteFault`."""
+        """Return a connection to the host of the certificate. Raises `RemoteFault`."""
         return self._connect(self.remote, self.context, timeout_s)
 
 
@@ -164,7 +164,7 @@ def address_of(
     token: str | None = None,
     ca: str | os.PathLike[str] | None = None,
 ) -> Address:
-    """The address given, or that of the environment: its URL, its socket, or the usual one.
+    """Return the given address, or else the environment's URL, its socket, or the usual socket.
 
     Raises `ValueError` for arguments that do not belong together, and `InvalidRequest` for a path
     that can be none.
@@ -174,7 +174,13 @@ def address_of(
     if url is None:
         if token is not None or ca is not None:
             raise ValueError("a token and an authority go with a url")
-        return _socket_address(socket_path(os.fspath(path) if path else None))
+        named = socket_path(os.fspath(path) if path else None)
+        if fault := form_fault(named):
+            raise InvalidRequest(
+                f"the socket {shown_path(named)} cannot be used: {fault}",
+                field="socket",
+            )
+        return SocketAddress(Path(named))
     if path is not None:
         raise ValueError("give a socket, or a url and a token")
     # Loaded here: most clients ask the socket.
@@ -184,22 +190,13 @@ def address_of(
     return remote_address(remote_daemon(url, token=token, ca=authority))
 
 
-def _socket_address(named: str) -> SocketAddress:
-    if fault := form_fault(named):
-        raise InvalidRequest(
-            f"the socket {shown_path(named)} cannot be used: {fault}",
-            field="socket",
-        )
-    return SocketAddress(Path(named))
-
-
 def remote_address(remote: RemoteDaemon) -> Address:
-    """The address of a daemon behind a URL. Raises `ValueError` for an unusable authority."""
+    """Return the address of a daemon behind a URL. Raises `ValueError` for an unusable authority."""
     return TlsAddress(remote) if remote.tls else TcpAddress(remote)
 
 
-class Idle(Protocol):
-    """A connection that can be kept."""
+class IdleConnection(Protocol):
+    """A connection that can be kept for another call."""
 
     def fileno(self) -> int:
         """The descriptor of its socket."""
@@ -210,7 +207,7 @@ class Idle(Protocol):
         ...
 
 
-C = TypeVar("C", bound=Idle)
+C = TypeVar("C", bound=IdleConnection)
 
 
 class IdleConnections(Generic[C]):
@@ -220,15 +217,20 @@ class IdleConnections(Generic[C]):
         self._connections: deque[C] = deque()
 
     def take(self) -> C | None:
-        """A connection that the daemon has not closed since, or None."""
+        """Return a connection that is still open, or None."""
         while True:  # ends with the last idle one
             try:
                 connection = self._connections.pop()
             except IndexError:
                 return None
-            if _is_quiet(connection):
+            pending = getattr(
+                connection, "pending", None
+            )  # of TLS: what is read already
+            arrivals = select.poll()
+            arrivals.register(connection.fileno(), select.POLLIN)
+            if not arrivals.poll(0) and not (pending and pending()):
                 return connection
-            connection.close()
+            connection.close()  # the daemon closed it, or sent unexpected bytes
 
     def put(self, connection: C) -> None:
         """Keep a connection for the next call; close it where enough are kept."""
@@ -241,11 +243,3 @@ class IdleConnections(Generic[C]):
         """Close them all."""
         while self._connections:
             self._connections.pop().close()
-
-
-def _is_quiet(connection: Idle) -> bool:
-    """Tell whether the daemon has neither closed it nor sent unexpected bytes."""
-    pending: Any = getattr(connection, "pending", None)  # of TLS: what is read already
-    arrivals = select.poll()
-    arrivals.register(connection.fileno(), select.POLLIN)
-    return not arrivals.poll(0) and not (pending and pending())

@@ -102,7 +102,7 @@ class TlsChannel:
 
     async def handshake(self) -> None:
         """Begin TLS. Raises `OSError`."""
-        await self._driven(self._tls.do_handshake)
+        await self._run_step(self._tls.do_handshake)
 
     async def send(self, data: bytes) -> None:
         view = memoryview(data)
@@ -111,11 +111,11 @@ class TlsChannel:
                 self._tls.write(view[begin : begin + RECORD_BYTES])
             except self._failures as error:
                 raise ConnectionResetError(str(error)) from error
-            await self._flush()
+            await self._send_encrypted()
 
     async def receive(self, count: int) -> bytes:
         try:
-            return await self._driven(lambda: self._tls.read(count))
+            return await self._run_step(lambda: self._tls.read(count))
         except self._cut_off:  # as of a plain connection that ends
             return b""
         except self._failures as error:
@@ -125,13 +125,13 @@ class TlsChannel:
         """Bytes that have come and were not received yet."""
         return self._tls.pending() + self._incoming.pending
 
-    async def _driven(self, step: Callable[[], T]) -> T:
+    async def _run_step(self, step: Callable[[], T]) -> T:
         """The result of a step, with the bytes that it waits for."""
         while True:  # ends with the connection, or the caller's limit
             try:
                 result = step()
             except self._wants_read:
-                await self._flush()
+                await self._send_encrypted()
                 data = await self._plain.receive(RECORD_BYTES)
                 if data:
                     self._incoming.write(data)
@@ -140,11 +140,11 @@ class TlsChannel:
                 else:
                     self._incoming.write_eof()
             else:
-                await self._flush()
+                await self._send_encrypted()
                 return result
 
-    async def _flush(self) -> None:
-        """Send what is sealed; where that fails, nothing of it is sent again: the answer tells why."""
+    async def _send_encrypted(self) -> None:
+        """Send the encrypted bytes; drop the rest after a failure, as the daemon's answer says why."""
         while data := self._outgoing.read(RECORD_BYTES):
             try:
                 await self._plain.send(data)
@@ -160,7 +160,7 @@ async def open_channel(address: Address) -> Channel:
     connection = address.open()
     try:
         connection.settimeout(0)
-        await _connect(connection, address)
+        await _connect_local(connection, address)
         address.check(connection)
     except BaseException:
         connection.close()
@@ -168,7 +168,7 @@ async def open_channel(address: Address) -> Channel:
     return PlainChannel(connection)
 
 
-async def _connect(connection: socket.socket, address: LocalAddress) -> None:
+async def _connect_local(connection: socket.socket, address: LocalAddress) -> None:
     """Connect, as soon as there is room in the daemon's backlog.
 
     A Unix socket with a full backlog is no connection in progress that asyncio could wait for.
@@ -189,7 +189,7 @@ async def _open_tls(remote: RemoteDaemon, context: ssl.SSLContext) -> Channel:
         tls as connecting,
     )
 
-    connection = await _connected(remote)
+    connection = await _connect_remote(remote)
     channel = TlsChannel(connection, context, remote.host)
     try:
         async with asyncio.timeout(connecting.HANDSHAKE_S):
@@ -203,7 +203,7 @@ async def _open_tls(remote: RemoteDaemon, context: ssl.SSLContext) -> Channel:
     return channel
 
 
-async def _connected(remote: RemoteDaemon) -> socket.socket:
+async def _connect_remote(remote: RemoteDaemon) -> socket.socket:
     """Connect to the first address that answers; each gets its share of the time."""
     from mnemosyned.client import tls as connecting  # noqa: PLC0415 the same
 
@@ -287,7 +287,11 @@ class AsyncClient(AsyncVerbs):
             request, timeout_s=self._timeout_s, headers=self._address.headers
         )
         try:
-            async with asyncio.timeout(call.timeout_s), self._turn():
+            # Each loop has its own limit on connections.
+            turn = self._turns.setdefault(
+                asyncio.get_running_loop(), asyncio.Semaphore(self._connections)
+            )
+            async with asyncio.timeout(call.timeout_s), turn:
                 answer = await self._send_call(call)
         except OSError as error:
             raise unreachable(error, self._address) from error
@@ -300,30 +304,27 @@ class AsyncClient(AsyncVerbs):
             not reader.ended_for_good
         ):  # a stream has a time limit; the next takes over
             reader = EventReader()
-            async with contextlib.aclosing(self._stream(reader, after)) as stream:
+            async with contextlib.aclosing(
+                self._stream_events(reader, after)
+            ) as stream:
                 async for event in stream:
                     yield event
             after = reader.last_id or after
 
-    async def _stream(
+    async def _stream_events(
         self, reader: EventReader, after: int | None
     ) -> AsyncGenerator[Event, None]:
         """Yield the events of one connection, to its end."""
         try:
             with contextlib.closing(await open_channel(self._address)) as channel:
                 await channel.send(events_request(after, self._address.headers))
-                while not reader.ended:
+                while not reader.is_at_end:
                     async with asyncio.timeout(SILENCE_S):
                         data = await channel.receive(RECEIVED_BYTES)
                     for event in reader.feed(data):
                         yield event
         except OSError as error:
             raise unreachable(error, self._address) from error
-
-    def _turn(self) -> asyncio.Semaphore:
-        """The running loop's limit on connections."""
-        loop = asyncio.get_running_loop()
-        return self._turns.setdefault(loop, asyncio.Semaphore(self._connections))
 
     async def _send_call(self, call: PreparedCall) -> HttpResponse:
         """Send a call over an idle connection, or over a new one where that fails."""

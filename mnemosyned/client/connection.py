@@ -117,7 +117,7 @@ def text_of(answer: HttpResponse, address: Address) -> str:
 
 
 def refusal_of(status: int, answer: bytes, address: Address) -> MnemosynedError:
-    """Return the error of an answer; one about the token says which, and where it was sent."""
+    """Return the error of a response; an error about the token names the token and its address."""
     error = error_of(status, answer)
     if isinstance(error, Unauthorized):
         return Unauthorized(address.refusal(error.message))
@@ -135,7 +135,7 @@ def error_of(status: int, answer: bytes) -> MnemosynedError:
 
 
 def unreachable(error: OSError, address: Address) -> MnemosynedError:
-    """Say of an address what failed there, and what to do."""
+    """Return the error for a failed connection to an address, with the next step."""
     if isinstance(error, RemoteFault):
         kind = ForeignDaemon if error.is_foreign else DaemonUnreachable
         return kind(error.words)
@@ -181,16 +181,16 @@ class Connection:
         it the authorities that this machine knows count. Raises `ValueError` for arguments that do
         not belong together.
         """
-        self._use(address_of(socket, url, token, ca), timeout_s)
+        self._set_up(address_of(socket, url, token, ca), timeout_s)
 
     @classmethod
     def to(cls, address: Address, *, timeout_s: float = TIMEOUT_S) -> Self:
         """Make a client of an address."""
         client = cls.__new__(cls)
-        client._use(address, timeout_s)  # noqa: SLF001 it is this class
+        client._set_up(address, timeout_s)  # noqa: SLF001 it is this class
         return client
 
-    def _use(self, address: Address, timeout_s: float) -> None:
+    def _set_up(self, address: Address, timeout_s: float) -> None:
         self._address = address
         self._timeout_s = timeout_s
         self._idle: IdleConnections[socket.socket] = IdleConnections()
@@ -203,7 +203,7 @@ class Connection:
 
     @property
     def identity(self) -> str:
-        """A mark that tells this memory from those behind other URLs and tokens; not to be shown."""
+        """A secret mark of this memory, different for each URL and token."""
         return self._address.identity
 
     def close(self) -> None:
@@ -230,10 +230,10 @@ class Connection:
         return Transfers(self._address)
 
     def events(self, *, after: int | None = None) -> Iterator[Event]:
-        """Yield what happens in the daemon, as it happens, until it stops.
+        """Yield the daemon's events as they happen, until it stops.
 
-        `after` is the id of an event: those that followed it and are still kept come first. Raises
-        `DaemonUnreachable` where the connection is lost, and `DaemonBusy` for too many readers.
+        `after` is the id of an event: later events that are still kept come first. Raises
+        `DaemonUnreachable` if the connection is lost, and `DaemonBusy` for too many readers.
         """
         # Loaded here: most programs only call.
         from mnemosyned.client.streams import EventReader  # noqa: PLC0415
@@ -243,10 +243,10 @@ class Connection:
             not reader.ended_for_good
         ):  # a stream has a time limit; the next takes over
             reader = EventReader()
-            yield from self._stream(reader, after)
+            yield from self._stream_events(reader, after)
             after = reader.last_id or after
 
-    def _stream(self, reader: EventReader, after: int | None) -> Iterator[Event]:
+    def _stream_events(self, reader: EventReader, after: int | None) -> Iterator[Event]:
         """Yield the events of one connection, to its end."""
         from mnemosyned.client.streams import (  # noqa: PLC0415 the same
             SILENCE_S,
@@ -257,7 +257,7 @@ class Connection:
             with self._address.connect(self._timeout_s) as connection:
                 connection.settimeout(SILENCE_S)
                 connection.sendall(events_request(after, self._address.headers))
-                while not reader.ended:
+                while not reader.is_at_end:
                     yield from reader.feed(connection.recv(RECEIVED_BYTES))
         except OSError as error:
             raise unreachable(error, self._address) from error

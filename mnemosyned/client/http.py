@@ -25,7 +25,7 @@ TLS_ALERT = b"\x15\x03"
 
 
 class Unread(ConnectionError):
-    """The daemon hung up before it had read the whole request: it has done nothing of it."""
+    """The daemon hung up before it had read the whole request, so nothing was done."""
 
 
 class NoAnswer(ConnectionError):
@@ -37,7 +37,7 @@ class SpeaksTls(NoAnswer):
 
 
 class HttpResponse:
-    """One response, put together from bytes that its caller receives."""
+    """A response, put together from bytes that the caller receives."""
 
     def __init__(self) -> None:
         self.status = 0
@@ -217,7 +217,7 @@ def receive_parts(connection: socket.socket, response: HttpResponse) -> Iterator
 
 
 def foreign_listener(connection: socket.socket, path: str) -> int | None:
-    """Return the user who listens on a Unix socket, or None if this user may trust them.
+    """Return the user who listens on a Unix socket, or None for a trusted user.
 
     Root may also ask the daemon of another user, if only that user can write to its directory.
     """

@@ -42,7 +42,7 @@ class RemoteDaemon(NamedTuple):
 
     @property
     def identity(self) -> str:
-        """A mark that tells its memory from those behind other URLs and tokens; not to be shown."""
+        """A secret mark of the memory there, different for each URL and token."""
         return f"{self.url} {self.token}"
 
     def refusal(self, words: str) -> str:
@@ -69,17 +69,18 @@ def remote_daemon(
     Raises `ValueError` for a URL over which the token would cross a network in the clear, for a
     missing token, and for a token file that others may read.
     """
-    scheme, host, port = _parsed(url)
+    scheme, host, port = _parse_url(url)
     tls = scheme == "https"
     number = port or HTTPS_PORT
     authority = f"{host}:{number}" if port else host
-    chosen, origin = _token(url, token, token_file)
+    chosen, origin = _find_token(url, token, token_file)
     if not re.fullmatch(r"[!-~]+", chosen):
         raise ValueError(
             f"a token is printable ASCII without blanks, and that {origin} is not"
         )
     if ca and not tls:
         raise ValueError(f"ca is for https://; {url} has no certificate")
+    ca_file = ca or os.environ.get(CA_VARIABLE)
     return RemoteDaemon(
         url=url.rstrip("/"),
         host="127.0.0.1" if host == "localhost" and not tls else host.strip("[]"),
@@ -88,17 +89,11 @@ def remote_daemon(
         tls=tls,
         token=chosen,
         token_origin=origin,
-        ca=_authority(ca) if tls else None,
+        ca=os.path.expanduser(ca_file) if tls and ca_file else None,  # noqa: PTH111 no such user: as it is
     )
 
 
-def _authority(ca: str | None) -> str | None:
-    """The file of the authority: the one given, or that of the environment."""
-    named = ca or os.environ.get(CA_VARIABLE)
-    return os.path.expanduser(named) if named else None  # noqa: PTH111 no such user: as it is
-
-
-def _parsed(url: str) -> tuple[str, str, int | None]:
+def _parse_url(url: str) -> tuple[str, str, int | None]:
     """Return scheme, host and port in lower case. Raises `ValueError`."""
     if "@" in url:  # not quoted: it may have a password
         raise ValueError(
@@ -119,7 +114,7 @@ def _parsed(url: str) -> tuple[str, str, int | None]:
     return scheme, host, port
 
 
-def _token(url: str, token: str | None, token_file: str | None) -> tuple[str, str]:
+def _find_token(url: str, token: str | None, token_file: str | None) -> tuple[str, str]:
     """Return the token, and where it is from. Raises `ValueError`."""
     if token is not None:
         return token, "given by the program"
@@ -136,7 +131,7 @@ def _token(url: str, token: str | None, token_file: str | None) -> tuple[str, st
 
 
 def read_token(file: str) -> str:
-    """Return the token in a file. Raises `ValueError` for one that others may read.
+    """Return the token in a file. Raises `ValueError` if other users may read the file.
 
     A group may read a file of root: service managers hand secrets over like that.
     """

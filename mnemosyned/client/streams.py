@@ -46,7 +46,7 @@ def events_request(after: int | None, headers: bytes) -> bytes:
 
 
 class EventReader:
-    """The events of one stream, decoded from bytes that its caller receives."""
+    """Events of a stream, decoded from bytes that the caller receives."""
 
     def __init__(self) -> None:
         self.ended_for_good = False
@@ -56,7 +56,7 @@ class EventReader:
         self._blocks = EventBlocks(bytes_max=EVENT_BYTES_MAX)
 
     @property
-    def ended(self) -> bool:
+    def is_at_end(self) -> bool:
         """True if the stream came to its end, and was not cut off."""
         return self._response.is_complete
 

@@ -39,7 +39,7 @@ Target = tuple[socket.AddressFamily, Any]
 
 
 class TlsSocket(ssl.SSLSocket):
-    """A TLS connection whose failures are those of a connection, as its users know them."""
+    """A TLS socket that raises `ConnectionError` where `ssl` raises `SSLError`."""
 
     def sendall(self, data: Any, flags: int = 0) -> None:  # noqa: ANN401 as its parent
         """Send all. Raises `ConnectionResetError` where the connection is gone."""
@@ -83,7 +83,7 @@ def connect(
         )
     except (OSError, UnicodeError) as error:
         raise unknown_host(remote, error) from error
-    plain = _connected(targets(addresses), min(timeout_s, CONNECT_S), remote)
+    plain = _connect_to_any(targets(addresses), min(timeout_s, CONNECT_S), remote)
     try:
         plain.settimeout(min(timeout_s, HANDSHAKE_S))
         sealed = context.wrap_socket(
@@ -108,7 +108,7 @@ def targets(addresses: Iterable[Any]) -> list[Target]:
     return [(family, place) for family, *_, place in addresses][:ADDRESSES_MAX]
 
 
-def _connected(
+def _connect_to_any(
     tried: Sequence[Target], limit_s: float, remote: RemoteDaemon
 ) -> socket.socket:
     """Connect to the first address that answers; each gets its share of the time."""
@@ -132,7 +132,7 @@ def _connected(
 
 
 def tcp_socket(family: int) -> socket.socket:
-    """A socket for one address, which notices a machine that vanished."""
+    """Return a socket with keepalive, so that a machine that vanished is noticed."""
     plain = socket.socket(family, socket.SOCK_STREAM)
     for level, option, value in _KEEPALIVE:
         plain.setsockopt(level, option, value)
@@ -162,7 +162,7 @@ def connect_fault(remote: RemoteDaemon, error: OSError) -> RemoteFault:
 def handshake_fault(remote: RemoteDaemon, error: OSError) -> RemoteFault:
     """The fault of a connection on which TLS did not begin."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        return RemoteFault(_certificate_words(remote, error), is_foreign=True)
+        return RemoteFault(_describe_certificate_fault(remote, error), is_foreign=True)
     if isinstance(error, TimeoutError):
         return RemoteFault(
             f"{remote} took the connection, but began no TLS in time; check that this port is the "
@@ -181,7 +181,7 @@ def handshake_fault(remote: RemoteDaemon, error: OSError) -> RemoteFault:
     )
 
 
-def _certificate_words(
+def _describe_certificate_fault(
     remote: RemoteDaemon, error: ssl.SSLCertVerificationError
 ) -> str:
     code = error.verify_code
