@@ -34,26 +34,23 @@ log = logger()
 
 
 def metrics_route(collectors: Sequence[Collector]) -> Route:
-    """The page of all collectors' figures; a collector that fails leaves the others."""
+    """Return the route of all collectors' figures; it leaves out a collector that fails."""
 
     def metrics(_: HttpRequest) -> Response:
-        families = [family for collect in collectors for family in _collected(collect)]
+        families: list[Family] = []
+        for collect in collectors:
+            try:
+                families += collect()
+            except MnemosynedError as error:
+                log.warning("metrics_missing", code=error.code)
         body = render(families).encode()
         return Response(HTTPStatus.OK, body, content_type=CONTENT_TYPE)
 
     return metrics
 
 
-def _collected(collect: Collector) -> list[Family]:
-    try:
-        return list(collect())
-    except MnemosynedError as error:
-        log.warning("metrics_missing", code=error.code)
-        return []
-
-
 def server_collector(activity: ServerActivity) -> Collector:
-    """Requests, connections and the process."""
+    """Return the collector of requests, connections and the process."""
 
     def collect() -> Iterator[Family]:
         refused = dict(activity.refused)
@@ -88,13 +85,13 @@ def server_collector(activity: ServerActivity) -> Collector:
             activity.connections_max,
         )
         yield gauge("mnemosyned_streams", "Streams being sent.", activity.streams)
-        yield from _process(activity.started_at)
+        yield from _process_families(activity.started_at)
 
     return collect
 
 
-def _process(started_at: float) -> Iterator[Family]:
-    """The process, under the names that every Prometheus client uses."""
+def _process_families(started_at: float) -> Iterator[Family]:
+    """Yield the figures of the process, under the names that every Prometheus client uses."""
     yield gauge(
         "process_start_time_seconds",
         "Start time of the process since unix epoch in seconds.",
@@ -113,13 +110,13 @@ def _process(started_at: float) -> Iterator[Family]:
 
 
 def memory_collector(memory: OpenMemory) -> Collector:
-    """Tiers, cycles and the summarizer."""
+    """Return the collector of tiers, cycles and the summarizer."""
 
     def collect() -> Iterator[Family]:
         stats = memory.service.call(Status())
         outcomes = dict(memory.sleeper.cycle.outcomes)
-        yield from _store(stats)
-        yield from _sleep(stats.sleep)
+        yield from _store_families(stats)
+        yield from _sleep_families(stats.sleep)
         yield Family(
             "mnemosyned_cycles_total",
             "counter",
@@ -129,13 +126,13 @@ def memory_collector(memory: OpenMemory) -> Collector:
                 for (trigger, outcome), count in sorted(outcomes.items())
             ],
         )
-        yield from _summarizer(stats.summarizer)
-        yield from _hooks(stats.agents[:HOOK_ROWS_MAX])
+        yield from _summarizer_families(stats.summarizer)
+        yield from _hook_families(stats.agents[:HOOK_ROWS_MAX])
 
     return collect
 
 
-def _store(stats: Stats) -> Iterator[Family]:
+def _store_families(stats: Stats) -> Iterator[Family]:
     tiers = {tier.value: totals for tier, totals in stats.tiers.items()}
     yield gauge(
         "mnemosyned_build_info",
@@ -181,7 +178,7 @@ def _store(stats: Stats) -> Iterator[Family]:
         )
 
 
-def _sleep(sleep: SleepStatus) -> Iterator[Family]:
+def _sleep_families(sleep: SleepStatus) -> Iterator[Family]:
     yield gauge(
         "mnemosyned_working_memory_due",
         "Memories that wait for the next cycle.",
@@ -198,7 +195,7 @@ def _sleep(sleep: SleepStatus) -> Iterator[Family]:
         )
 
 
-def _summarizer(status: SummarizerStatus) -> Iterator[Family]:
+def _summarizer_families(status: SummarizerStatus) -> Iterator[Family]:
     yield gauge(
         "mnemosyned_summarizer_info",
         "The summarizer in force, and who writes the next summary.",
@@ -219,8 +216,8 @@ def _summarizer(status: SummarizerStatus) -> Iterator[Family]:
     )
 
 
-def _hooks(activities: Sequence[AgentActivity]) -> Iterator[Family]:
-    """Counts of what agents' hooks did, which the database keeps."""
+def _hook_families(activities: Sequence[AgentActivity]) -> Iterator[Family]:
+    """Yield the counts of agents' hooks, which the database keeps."""
     figures = (
         ("calls", "Calls of agents' hooks.", [each.calls for each in activities]),
         ("stored", "Memories that hooks stored.", [each.stored for each in activities]),

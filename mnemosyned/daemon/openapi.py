@@ -10,7 +10,7 @@ import inspect
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
@@ -109,7 +109,7 @@ def openapi() -> Schema:
         "security": [{}, {"token": []}],
         "paths": {**_verb_paths(schemas), **_other_paths()},
         "components": {
-            "schemas": {**_described(schemas), "Error": _error_schema()},
+            "schemas": {**_with_descriptions(schemas), "Error": _error_schema()},
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
     }
@@ -121,7 +121,7 @@ def errors_of(verb: type[Request[Any]]) -> set[type[MnemosynedError]]:
     if verb.writes:
         errors.add(ShuttingDown)
     named = _RAISES.search(verb.__doc__ or "")
-    known = {each.__name__: each for each in _tree(MnemosynedError)}
+    known = {each.__name__: each for each in _error_tree(MnemosynedError)}
     for name in re.findall(r"`(\w+)`", named[1] if named else ""):
         if name in known:
             errors.add(known[name])
@@ -130,7 +130,7 @@ def errors_of(verb: type[Request[Any]]) -> set[type[MnemosynedError]]:
     return errors
 
 
-def _tree(error: type[MnemosynedError]) -> list[type[MnemosynedError]]:
+def _error_tree(error: type[MnemosynedError]) -> list[type[MnemosynedError]]:
     tree = [error]
     for each in tree:
         tree.extend(each.__subclasses__())
@@ -151,14 +151,14 @@ def _verb_paths(schemas: Mapping[str, Schema]) -> dict[str, Schema]:
     paths: dict[str, Schema] = {}
     for name in (*VERBS, *ALIASES):
         verb = VERBS[ALIASES.get(name, name)]
-        path = {"post": _post(name, verb)}
+        path = {"post": _post_operation(name, verb)}
         if not verb.writes:
-            path["get"] = _get(name, verb, schemas)
+            path["get"] = _get_operation(name, verb, schemas)
         paths[VERB_PREFIX + name] = path
     return paths
 
 
-def _post(name: str, verb: type[Request[Any]]) -> Schema:
+def _post_operation(name: str, verb: type[Request[Any]]) -> Schema:
     required = any(field.required for field in msgspec.structs.fields(verb))
     body = {
         "required": required,
@@ -167,7 +167,9 @@ def _post(name: str, verb: type[Request[Any]]) -> Schema:
     return {**_operation(name, verb), "operationId": name, "requestBody": body}
 
 
-def _get(name: str, verb: type[Request[Any]], schemas: Mapping[str, Schema]) -> Schema:
+def _get_operation(
+    name: str, verb: type[Request[Any]], schemas: Mapping[str, Schema]
+) -> Schema:
     schema = schemas[verb.__name__]
     required = schema.get("required", [])
     parameters = [
@@ -189,7 +191,7 @@ def _operation(name: str, verb: type[Request[Any]]) -> Schema:
         "description": description,
         "responses": {
             "200": _response("Done.", _reference(result)),
-            **_refusals(errors_of(verb), body=True),
+            **_error_responses(errors_of(verb), body=True),
         },
     }
 
@@ -197,15 +199,17 @@ def _operation(name: str, verb: type[Request[Any]]) -> Schema:
 def _other_paths() -> dict[str, Schema]:
     """The routes that describe the daemon."""
     return {
-        "/v1/events": _page("events", "Show what happens, as it happens", EVENT_STREAM),
-        "/v1/health": _page("health", "Tell that the daemon answers", JSON),
-        "/metrics": _page("metrics", "Show figures for Prometheus", CONTENT_TYPE),
-        "/openapi.json": _page("openapi", "Show this description", JSON),
-        "/docs": _page("docs", "Show this description to people", "text/html"),
+        "/v1/events": _page_path(
+            "events", "Show what happens, as it happens", EVENT_STREAM
+        ),
+        "/v1/health": _page_path("health", "Tell that the daemon answers", JSON),
+        "/metrics": _page_path("metrics", "Show figures for Prometheus", CONTENT_TYPE),
+        "/openapi.json": _page_path("openapi", "Show this description", JSON),
+        "/docs": _page_path("docs", "Show this description to people", "text/html"),
     }
 
 
-def _page(name: str, summary: str, content_type: str) -> Schema:
+def _page_path(name: str, summary: str, content_type: str) -> Schema:
     kind = "object" if content_type == JSON else "string"
     content = {content_type: {"schema": {"type": kind}}}
     return {
@@ -214,7 +218,7 @@ def _page(name: str, summary: str, content_type: str) -> Schema:
             "summary": summary,
             "responses": {
                 "200": {"description": "Done.", "content": content},
-                **_refusals(OF_EVERY_ROUTE, body=False),
+                **_error_responses(OF_EVERY_ROUTE, body=False),
             },
         }
     }
@@ -246,13 +250,18 @@ def _fits_a_url(schema: Schema) -> bool:
 # ---------------------------------------------------------------- responses
 
 
-def _refusals(errors: Errors, *, body: bool) -> dict[str, Schema]:
+def _error_responses(errors: Errors, *, body: bool) -> dict[str, Schema]:
     """The responses of errors, by status, with the codes of each."""
     by_status: dict[str, list[type[MnemosynedError]]] = defaultdict(list)
     for error in sorted(errors, key=lambda each: each.code):
         by_status[str(STATUS_OF_KIND[error.kind].value)].append(error)
+    sentences = {
+        error: inspect.cleandoc(error.__doc__ or "").partition("\n")[0]
+        for error in errors
+    }
+    sentences[MnemosynedError] = UNEXPECTED
     texts = {
-        status: "\n".join(f"- `{each.code}`: {_sentence(each)}" for each in members)
+        status: "\n".join(f"- `{each.code}`: {sentences[each]}" for each in members)
         for status, members in by_status.items()
     }
     texts |= {
@@ -269,12 +278,6 @@ def _refusals(errors: Errors, *, body: bool) -> dict[str, Schema]:
     return refusals
 
 
-def _sentence(error: type[MnemosynedError]) -> str:
-    if error is MnemosynedError:
-        return UNEXPECTED
-    return inspect.cleandoc(error.__doc__ or "").partition("\n")[0]
-
-
 def _response(description: str, schema: Schema) -> Schema:
     return {"description": description, "content": {JSON: {"schema": schema}}}
 
@@ -287,7 +290,7 @@ def _reference(name: str) -> Schema:
 
 
 def _error_schema() -> Schema:
-    codes = sorted(error.code for error in _tree(MnemosynedError))
+    codes = sorted(error.code for error in _error_tree(MnemosynedError))
     error = {
         "type": "object",
         "required": ["code", "message", "field"],
@@ -309,13 +312,20 @@ def _error_schema() -> Schema:
     }
 
 
-def _described(schemas: Mapping[str, Schema]) -> dict[str, Schema]:
-    """The schemas with their docstrings as text of one paragraph each, without errors."""
-    return {name: _with_items(_with_text(schemas[name])) for name in sorted(schemas)}
+def _with_descriptions(schemas: Mapping[str, Schema]) -> dict[str, Schema]:
+    """Return the schemas, with their docstrings without errors as descriptions."""
+    described = {}
+    for name in sorted(schemas):
+        schema = dict(schemas[name])
+        if "description" in schema:
+            text = inspect.cleandoc(schema["description"]) + "\n"
+            schema["description"] = _RAISES.sub("", text).strip()
+        described[name] = _with_items(schema)
+    return described
 
 
 def _with_items(schema: Any) -> Any:  # noqa: ANN401 any part of a schema
-    """A schema in which each list says what it holds, and each time that it may be in words."""
+    """Return a schema whose lists have `items`, and whose times may be given in words."""
     if isinstance(schema, list):
         return [_with_items(each) for each in schema]
     if not isinstance(schema, dict):
@@ -326,13 +336,6 @@ def _with_items(schema: Any) -> Any:  # noqa: ANN401 any part of a schema
     if whole.get("type") == "array" and not {"items", "prefixItems"} & whole.keys():
         whole["items"] = {}
     return whole
-
-
-def _with_text(schema: Schema) -> Schema:
-    if "description" not in schema:
-        return schema
-    text = inspect.cleandoc(schema["description"]) + "\n"
-    return {**schema, "description": _RAISES.sub("", text).strip()}
 
 
 STYLE = """
@@ -377,17 +380,19 @@ def docs_page() -> str:
     bodies = {_body_of(path) for path in paths.values()}
     parts = set(re.findall(r'schemas/(\w+)"', json.dumps(schemas)))
     results = [name for name in schemas if name in parts or name not in bodies]
+    links = "".join(f'<a href="#{_anchor(path)}">{_escape(path)}</a>' for path in paths)
+    objects = "".join(f'<a href="#{name}">{name}</a>' for name in results)
     body = "".join(
         [
-            _navigation(paths, results),
+            f"<nav><h2>Routes</h2>{links}<h2>Objects</h2>{objects}</nav>",
             "<main>",
-            f"<h1>{_text(description['info']['title'])}</h1>",
-            f"<p>Version {_text(description['info']['version'])}. ",
+            f"<h1>{_escape(description['info']['title'])}</h1>",
+            f"<p>Version {_escape(description['info']['version'])}. ",
             'Also as <a href="/openapi.json">OpenAPI 3.1</a>.</p>',
-            _prose(description["info"]["description"]),
-            *(_path(path, paths[path], schemas) for path in paths),
+            _paragraphs_html(description["info"]["description"]),
+            *(_path_html(path, paths[path], schemas) for path in paths),
             "<h2>Objects</h2>",
-            *(_schema(name, schemas[name]) for name in results),
+            *(_schema_html(name, schemas[name]) for name in results),
             "</main>",
         ]
     )
@@ -402,33 +407,37 @@ def docs_page() -> str:
 def _body_of(path: Schema) -> str:
     """The name of the object that a path takes; empty where it takes none."""
     body = path.get("post", {}).get("requestBody")
-    return _name(body["content"]["application/json"]["schema"]) if body else ""
-
-
-def _navigation(paths: Mapping[str, Schema], results: list[str]) -> str:
-    links = [f'<a href="#{_anchor(path)}">{_text(path)}</a>' for path in paths]
-    objects = [f'<a href="#{name}">{name}</a>' for name in results]
     return (
-        f"<nav><h2>Routes</h2>{''.join(links)}<h2>Objects</h2>{''.join(objects)}</nav>"
+        _reference_name(body["content"]["application/json"]["schema"]) if body else ""
     )
 
 
-def _path(path: str, methods: Schema, schemas: Mapping[str, Schema]) -> str:
+def _path_html(path: str, methods: Schema, schemas: Mapping[str, Schema]) -> str:
     operation = methods.get("post") or methods["get"]
     badges = "".join(f'<span class="method">{name.upper()}</span>' for name in methods)
     parts = [
-        f'<h2 id="{_anchor(path)}">{badges}{_text(path)}</h2>',
-        f"<p>{_inline(operation['summary'])}.</p>",
-        _prose(operation.get("description", "")),
+        f'<h2 id="{_anchor(path)}">{badges}{_escape(path)}</h2>',
+        f"<p>{_inline_html(operation['summary'])}.</p>",
+        _paragraphs_html(operation.get("description", "")),
     ]
     if body := _body_of(methods):
-        parts += [_example(path, schemas[body]), _fields(schemas[body])]
-    parts.append(_result(operation))
-    parts.append(_errors(operation))
+        parts += [_example_html(path, schemas[body]), _field_table(schemas[body])]
+    ((kind, media),) = operation["responses"]["200"]["content"].items()
+    schema = media["schema"]
+    result = _type_html(schema) if "$ref" in schema else f"<code>{_escape(kind)}</code>"
+    rows = "".join(
+        f"<tr><td>{status}<td>{_list_html(response['description'])}</tr>"
+        for status, response in operation["responses"].items()
+        if status != "200"
+    )
+    parts += [
+        f"<p>Result: {result}</p>",
+        f"<details><summary>Errors</summary><table>{rows}</table></details>",
+    ]
     return "".join(parts)
 
 
-def _example(path: str, schema: Schema) -> str:
+def _example_html(path: str, schema: Schema) -> str:
     """A call with the fields that are required."""
     properties = schema.get("properties", {})
     values = {
@@ -437,90 +446,71 @@ def _example(path: str, schema: Schema) -> str:
     }
     data = json.dumps(values, ensure_ascii=False)
     call = f"curl --unix-socket \"{SOCKET}\" \\\n  http://localhost{path} -d '{data}'"
-    return f"<pre><code>{_text(call)}</code></pre>"
+    return f"<pre><code>{_escape(call)}</code></pre>"
 
 
-def _fields(schema: Schema) -> str:
-    rows = "".join(_rows(schema))
-    if not rows:
-        return "<p>It takes no fields.</p>"
-    head = "<tr><th>field<th>type<th>default<th></tr>"
-    return f"<table>{head}{rows}</table>"
-
-
-def _rows(schema: Schema) -> Iterator[str]:
+def _field_table(schema: Schema) -> str:
     required = schema.get("required", [])
+    rows = "<tr><th>field<th>type<th>default<th></tr>"
     for name, field in schema.get("properties", {}).items():
-        default = "required" if name in required else _default(field)
-        meaning = _inline(field.get("description", ""))
-        yield (
-            f"<tr><td><code>{_text(name)}</code><td>{_type(field)}"
+        default = ""
+        if name in required:
+            default = "required"
+        elif "default" in field:
+            default = f"<code>{_escape(json.dumps(field['default']))}</code>"
+        meaning = _inline_html(field.get("description", ""))
+        rows += (
+            f"<tr><td><code>{_escape(name)}</code><td>{_type_html(field)}"
             f"<td>{default}<td>{meaning}</tr>"
         )
+    if not schema.get("properties"):
+        return "<p>It takes no fields.</p>"
+    return f"<table>{rows}</table>"
 
 
-def _default(field: Schema) -> str:
-    if "default" not in field:
-        return ""
-    return f"<code>{_text(json.dumps(field['default']))}</code>"
-
-
-def _result(operation: Schema) -> str:
-    content = operation["responses"]["200"]["content"]
-    ((kind, media),) = content.items()
-    schema = media["schema"]
-    shown = _type(schema) if "$ref" in schema else f"<code>{_text(kind)}</code>"
-    return f"<p>Result: {shown}</p>"
-
-
-def _errors(operation: Schema) -> str:
-    rows = "".join(
-        f"<tr><td>{status}<td>{_list(response['description'])}</tr>"
-        for status, response in operation["responses"].items()
-        if status != "200"
+def _schema_html(name: str, schema: Schema) -> str:
+    heading = (
+        f'<h3 id="{name}">{name}</h3>{_paragraphs_html(schema.get("description", ""))}'
     )
-    return f"<details><summary>Errors</summary><table>{rows}</table></details>"
-
-
-def _schema(name: str, schema: Schema) -> str:
-    heading = f'<h3 id="{name}">{name}</h3>{_prose(schema.get("description", ""))}'
     if "enum" in schema:
         values = ", ".join(
-            f"<code>{_text(str(each))}</code>" for each in schema["enum"]
+            f"<code>{_escape(str(each))}</code>" for each in schema["enum"]
         )
         return f"{heading}<p>One of {values}.</p>"
-    return heading + _fields(schema)
+    return heading + _field_table(schema)
 
 
-def _type(schema: Schema) -> str:
+def _type_html(schema: Schema) -> str:
     """A type in words, with links to the objects it names."""
     if "$ref" in schema:
-        name = _name(schema)
+        name = _reference_name(schema)
         return f'<a href="#{name}">{name}</a>'
     if "anyOf" in schema:
-        return " or ".join(map(_type, schema["anyOf"]))
+        return " or ".join(map(_type_html, schema["anyOf"]))
     if "enum" in schema:
         return " or ".join(
-            f"<code>{_text(str(each))}</code>" for each in schema["enum"]
+            f"<code>{_escape(str(each))}</code>" for each in schema["enum"]
         )
-    return _plain_type(schema)
+    return _plain_type_html(schema)
 
 
-def _plain_type(schema: Schema) -> str:
+def _plain_type_html(schema: Schema) -> str:
     kind = schema.get("type", "any")
     if kind == "array":
-        return f"list of {_type(schema.get('items') or {})}"
+        return f"list of {_type_html(schema.get('items') or {})}"
     members = schema.get("additionalProperties")
     if kind == "object" and isinstance(members, dict) and members:
-        return f"object of {_type(members)}"
+        return f"object of {_type_html(members)}"
     if schema.get("format") == "date-time":
         return "time"
     if schema == IN_WORDS:
         return "time in words"
-    return " or ".join(kind) if isinstance(kind, list) else str(kind) + _range(schema)
+    return (
+        " or ".join(kind) if isinstance(kind, list) else str(kind) + _range_text(schema)
+    )
 
 
-def _range(schema: Schema) -> str:
+def _range_text(schema: Schema) -> str:
     low, high = schema.get("minimum"), schema.get("maximum")
     if low is None and high is None:
         return ""
@@ -529,7 +519,7 @@ def _range(schema: Schema) -> str:
     return f", {low if low is not None else '…'} to {high}"
 
 
-def _name(schema: Schema) -> str:
+def _reference_name(schema: Schema) -> str:
     return str(schema["$ref"]).rpartition("/")[2]
 
 
@@ -537,23 +527,23 @@ def _anchor(path: str) -> str:
     return re.sub(r"\W+", "-", path).strip("-")
 
 
-def _list(text: str) -> str:
+def _list_html(text: str) -> str:
     """Lines that begin with a hyphen as a list."""
     lines = text.split("\n")
     if not lines[0].startswith("- "):
-        return _inline(text)
-    items = "".join(f"<li>{_inline(line[2:])}" for line in lines)
+        return _inline_html(text)
+    items = "".join(f"<li>{_inline_html(line[2:])}" for line in lines)
     return f"<ul>{items}</ul>"
 
 
-def _prose(text: str) -> str:
+def _paragraphs_html(text: str) -> str:
     paragraphs = [part for part in re.split(r"\n\s*\n", text) if part.strip()]
-    return "".join(f"<p>{_inline(part)}</p>" for part in paragraphs)
+    return "".join(f"<p>{_inline_html(part)}</p>" for part in paragraphs)
 
 
-def _inline(text: str) -> str:
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", _text(text))
+def _inline_html(text: str) -> str:
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", _escape(text))
 
 
-def _text(text: Any) -> str:  # noqa: ANN401 a value of the description
+def _escape(text: Any) -> str:  # noqa: ANN401 a value of the description
     return html.escape(str(text))

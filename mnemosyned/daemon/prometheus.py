@@ -103,15 +103,15 @@ class Histogram:
         samples = [
             sample
             for values in sorted(counts)
-            for sample in self._samples(values, counts[values], sums[values])
+            for sample in self._histogram_samples(values, counts[values], sums[values])
         ]
         return Family(self._name, "histogram", self._help, samples)
 
-    def _samples(
+    def _histogram_samples(
         self, values: tuple[str, ...], counts: Sequence[int], total: float
     ) -> Iterator[Sample]:
         labels = dict(zip(self._labels, values, strict=True))
-        limits = [*(_number(bound) for bound in self._bounds), "+Inf"]
+        limits = [*(_format_number(bound) for bound in self._bounds), "+Inf"]
         for limit, count in zip(limits, accumulate(counts), strict=True):
             yield Sample(count, {**labels, "le": limit}, "_bucket")
         yield Sample(total, labels, "_sum")
@@ -122,27 +122,27 @@ def render(families: Iterable[Family]) -> str:
     """Write families as text."""
     lines: list[str] = []
     for family in families:
-        lines.append(f"# HELP {family.name} {_escaped(family.help)}")
+        lines.append(f"# HELP {family.name} {_escape(family.help)}")
         lines.append(f"# TYPE {family.name} {family.kind}")
-        lines.extend(_line(family.name, sample) for sample in family.samples)
+        lines.extend(_format_sample(family.name, sample) for sample in family.samples)
     return "\n".join(lines) + "\n"
 
 
-def _line(name: str, sample: Sample) -> str:
+def _format_sample(name: str, sample: Sample) -> str:
     pairs = ",".join(
-        f'{label}="{_escaped(value, quote=True)}"'
+        f'{label}="{_escape(value, quote=True)}"'
         for label, value in sample.labels.items()
     )
     braces = f"{{{pairs}}}" if pairs else ""
-    return f"{name}{sample.suffix}{braces} {_number(sample.value)}"
+    return f"{name}{sample.suffix}{braces} {_format_number(sample.value)}"
 
 
-def _escaped(text: str, *, quote: bool = False) -> str:
+def _escape(text: str, *, quote: bool = False) -> str:
     text = text.replace("\\", "\\\\").replace("\n", "\\n")
     return text.replace('"', '\\"') if quote else text
 
 
-def _number(value: float) -> str:
+def _format_number(value: float) -> str:
     return repr(int(value)) if value == int(value) else repr(float(value))
 
 

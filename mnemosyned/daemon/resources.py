@@ -49,7 +49,7 @@ def events_route(bus: EventBus, progress: Progresses) -> Route:
     """The route of live events; `progress` tells how far a running cycle is."""
 
     def events(request: HttpRequest) -> Response:
-        after = _after(request)
+        after = _last_seen_id(request)
         if request.method == "HEAD":
             return Response(HTTPStatus.OK, content_type=EVENT_STREAM, headers=HEADERS)
         stream = EventStream(bus, bus.subscribe(after), progress)
@@ -60,7 +60,7 @@ def events_route(bus: EventBus, progress: Progresses) -> Route:
     return events
 
 
-def _after(request: HttpRequest) -> int | None:
+def _last_seen_id(request: HttpRequest) -> int | None:
     """The id that the client saw last. Raises `InvalidRequest`."""
     asked = parse_qs(request.query).get("after", [""])[-1]
     last = asked or request.headers.get("last-event-id", "")
@@ -74,27 +74,27 @@ def _after(request: HttpRequest) -> int | None:
 
 
 class EventStream:
-    """The events of one reader as they are sent; the reader is forgotten when it is closed."""
+    """One reader's events as bytes; `close` ends the subscription."""
 
     def __init__(
         self, bus: EventBus, subscription: Subscription, progress: Progresses
     ) -> None:
         self._bus = bus
         self._subscription = subscription
-        self._chunks = _chunks(bus, subscription, progress)
+        self._event_chunks = _event_chunks(bus, subscription, progress)
 
     def __iter__(self) -> Iterator[bytes]:
         return self
 
     def __next__(self) -> bytes:
-        return next(self._chunks)
+        return next(self._event_chunks)
 
     def close(self) -> None:
         """Stop reading events."""
         self._bus.unsubscribe(self._subscription)
 
 
-def _chunks(
+def _event_chunks(
     bus: EventBus, subscription: Subscription, progress: Progresses
 ) -> Iterator[bytes]:
     """Yield events as they come, and an empty chunk now and then."""
@@ -176,16 +176,15 @@ JSON_LINES = "application/jsonl"
 def exchange_resources(
     service: MemoryService, *, scopes: Collection[Scope] | None = None
 ) -> dict[str, Resource]:
-    """The two paths. For who has no `scopes` they are local: they read and write all there is."""
+    """Return the resources of export and import, for local callers alone if `scopes` is None.
+
+    They read and write all there is.
+    """
     local_only = scopes is None
 
     def export(request: HttpRequest) -> Response:
-        query = parse_qs(request.query, keep_blank_values=True)
-        fields = {k: v[0] if len(v) == 1 else v for k, v in query.items()}
-        asked = parse_text(Export, fields)
-        return Response(
-            HTTPStatus.OK, content_type=JSON_LINES, stream=service.export(asked)
-        )
+        stream = service.export(parse_text(Export, _query_fields(request)))
+        return Response(HTTPStatus.OK, content_type=JSON_LINES, stream=stream)
 
     def restore(request: HttpRequest) -> Response:
         require_scope(Scope.WRITE, scopes, "import")
@@ -204,16 +203,16 @@ _encode = msgspec.json.Encoder().encode
 
 
 def hook_resources(hooks: HookService) -> dict[str, Resource]:
-    """The one path that `mnem-hook` posts to."""
+    """Return the resource of agents' hooks: the path that `mnem-hook` posts to."""
 
-    def call(request: HttpRequest) -> Response:
+    def handle_hook(request: HttpRequest) -> Response:
         try:
             envelope = _decode(request.body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise MalformedJson(f"a hook's call cannot be read: {error}") from error
         return Response(HTTPStatus.OK, _encode(hooks.handle(envelope)))
 
-    return {HOOKS_PATH: Resource(call, methods=("POST",), local_only=True)}
+    return {HOOKS_PATH: Resource(handle_hook, methods=("POST",), local_only=True)}
 
 
 MCP_PATH = "/mcp"
@@ -222,18 +221,18 @@ MCP_PATH = "/mcp"
 def mcp_resource(
     caller: Caller, agents: AgentStore, *, scopes: Collection[Scope] | None = None
 ) -> Resource:
-    """The resource of the protocol; `scopes` are those of a token, if there are any."""
+    """Return the resource of the Model Context Protocol; `scopes` are a token's, or None."""
     routes: list[Route] = []
 
     def route(request: HttpRequest) -> Response:
         if not routes:
-            routes.append(_route(caller, agents, scopes))
+            routes.append(_make_mcp_route(caller, agents, scopes))
         return routes[0](request)
 
     return Resource(route, methods=("POST",))
 
 
-def _route(
+def _make_mcp_route(
     caller: Caller, agents: AgentStore, scopes: Collection[Scope] | None
 ) -> Route:
     # Loaded here: a start does not wait for it, and without agents nobody does.
@@ -245,28 +244,29 @@ def _route(
 
 
 def verb_resources(caller: Caller) -> dict[str, Resource]:
-    """Every verb by its path."""
+    """Return the resource of every verb, by path."""
     return {
-        VERB_PREFIX + name: _resource(caller, VERBS[ALIASES.get(name, name)])
+        VERB_PREFIX + name: _verb_resource(caller, VERBS[ALIASES.get(name, name)])
         for name in (*VERBS, *ALIASES)
     }
 
 
-def _resource(caller: Caller, verb: type[Request[Any]]) -> Resource:
-    def call(request: HttpRequest) -> Response:
-        result = caller.call(_parsed(verb, request))
-        return Response(HTTPStatus.OK, msgspec.json.encode(result))
+def _verb_resource(caller: Caller, verb: type[Request[Any]]) -> Resource:
+    def route(request: HttpRequest) -> Response:
+        if request.method == "POST":
+            call = parse(verb, request.body or b"{}")
+        else:
+            call = parse_text(verb, _query_fields(request))
+        return Response(HTTPStatus.OK, msgspec.json.encode(caller.call(call)))
 
-    route: Route = call
     methods = ("POST",) if verb.writes else ("GET", "POST")
     return Resource(route, methods=methods, local_only=verb.local_only)
 
 
-def _parsed(verb: type[Request[Any]], request: HttpRequest) -> Request[Any]:
-    if request.method == "POST":
-        return parse(verb, request.body or b"{}")
+def _query_fields(request: HttpRequest) -> dict[str, str | list[str]]:
+    """Return the fields of a query; a repeated field has a list of values."""
     query = parse_qs(request.query, keep_blank_values=True)
-    return parse_text(verb, {k: v[0] if len(v) == 1 else v for k, v in query.items()})
+    return {k: v[0] if len(v) == 1 else v for k, v in query.items()}
 
 
 HTML = "text/html; charset=utf-8"
@@ -277,12 +277,14 @@ PAGE_HEADERS = (
 
 
 def resources(memory: OpenMemory, activity: ServerActivity) -> dict[str, Resource]:
-    """The resources of an open memory."""
+    """Return the resources of an open memory, by path."""
+    cycle = memory.sleeper.cycle
+    events = events_route(memory.service.events, lambda: cycle.progress)
     collectors = [server_collector(activity), memory_collector(memory)]
     return {
         **verb_resources(memory.service),
         **exchange_resources(memory.service),
-        EVENTS_PATH: Resource(_events_route(memory)),
+        EVENTS_PATH: Resource(events),
         MCP_PATH: mcp_resource(memory.service, memory.agents),
         **(hook_resources(memory.hooks) if memory.hooks else {}),
         **descriptions(),
@@ -291,25 +293,19 @@ def resources(memory: OpenMemory, activity: ServerActivity) -> dict[str, Resourc
 
 
 def descriptions() -> dict[str, Resource]:
-    """Resources that describe the API, the same for all who ask."""
-    return {"/openapi.json": Resource(_openapi), "/docs": Resource(_docs)}
+    """Return the resources that describe the API, the same for all callers."""
 
+    def openapi(_: HttpRequest) -> Response:
+        # Loaded here: a start need not wait for it.
+        from mnemosyned.daemon.openapi import openapi_json  # noqa: PLC0415
 
-def _events_route(memory: OpenMemory) -> Route:
-    cycle = memory.sleeper.cycle
-    return events_route(memory.service.events, lambda: cycle.progress)
+        return Response(HTTPStatus.OK, openapi_json())
 
+    def docs(_: HttpRequest) -> Response:
+        # Loaded here: a start need not wait for it.
+        from mnemosyned.daemon.openapi import docs_page  # noqa: PLC0415
 
-def _openapi(_: HttpRequest) -> Response:
-    # Loaded here: a start need not wait for it.
-    from mnemosyned.daemon.openapi import openapi_json  # noqa: PLC0415
+        body = docs_page().encode()
+        return Response(HTTPStatus.OK, body, content_type=HTML, headers=PAGE_HEADERS)
 
-    return Response(HTTPStatus.OK, openapi_json())
-
-
-def _docs(_: HttpRequest) -> Response:
-    # Loaded here: a start need not wait for it.
-    from mnemosyned.daemon.openapi import docs_page  # noqa: PLC0415
-
-    body = docs_page().encode()
-    return Response(HTTPStatus.OK, body, content_type=HTML, headers=PAGE_HEADERS)
+    return {"/openapi.json": Resource(openapi), "/docs": Resource(docs)}
