@@ -64,7 +64,7 @@ def answers_health_check(path: Path) -> bool:
             return False
 
 
-BYTES_MAX = 5_000_000
+LOG_FILE_BYTES_MAX = 5_000_000
 """Size from which a new file is begun; one older file is kept."""
 
 
@@ -74,7 +74,7 @@ class LogFile:
     Raises `ConfigInvalid` where the file cannot be written to.
     """
 
-    def __init__(self, path: Path, *, bytes_max: int = BYTES_MAX) -> None:
+    def __init__(self, path: Path, *, bytes_max: int = LOG_FILE_BYTES_MAX) -> None:
         self._path = path
         self._bytes_max = bytes_max
         try:
@@ -84,8 +84,8 @@ class LogFile:
                 f"--log-file: {path} cannot be written to: {error.strerror}"
             ) from error
 
-    def turn_over(self) -> None:
-        """Begin a new file if this one is full; on a disk that fails the old one goes on."""
+    def rotate(self) -> None:
+        """Begin a new file if the present one is full; keep the present one if the disk fails."""
         with suppress(OSError):
             if self._path.stat().st_size >= self._bytes_max:
                 self._path.replace(self._path.with_name(f"{self._path.name}.1"))
@@ -193,7 +193,7 @@ def main(
         configure_logs(level=config.log.level, form=config.log.format)
         if check:
             check_settings(config)
-            _certificate(config)
+            _load_certificate(config)
             say("the settings are valid")
             return
         Daemon(config, file=file, overrides=overrides, log_file=kept_log).run()
@@ -220,7 +220,7 @@ class Daemon:
         self._file = file
         self._overrides = overrides
         self._extended = -1.0
-        self._certificate = _certificate(config)
+        self._certificate = _load_certificate(config)
         self._growth = process_memory.Growth()
         self._owners: OwnerMemories | None = None
 
@@ -232,7 +232,7 @@ class Daemon:
         config = self._config
         path = self._socket
         with ExitStack() as stack:
-            memory = self._opened(stack)
+            memory = self._open_memories(stack)
             if memory is None:
                 return
             listeners = [Listener(stack.enter_context(listening(path)), SocketAccess())]
@@ -258,17 +258,17 @@ class Daemon:
                 database=str(config.location),
                 start_s=round(time.monotonic() - started, 3),
             )
-            self._wait(memory, loop)
+            self._wait_for_stop(memory, loop)
             notify("STOPPING=1", "STATUS=final consolidation")
             memory.service.stop_writes()
             if self._owners:
                 self._owners.stop_writes()
             memory.sleeper.cycle.lease.interrupt()  # a model stops writing now
             if self._config.sleep.on_shutdown and not memory.store.read_only:
-                self._consolidate(memory)
+                self._consolidate_finally(memory)
         log.info("stopped", uptime_s=round(time.monotonic() - started, 3))
 
-    def _opened(self, stack: ExitStack) -> OpenMemory | None:
+    def _open_memories(self, stack: ExitStack) -> OpenMemory | None:
         """Open the memories; None where a signal ends the wait for a server that is away.
 
         A server starts later than its clients after a power cut, and an upgrade of the tables may
@@ -291,7 +291,7 @@ class Daemon:
             if reason != former or now - told >= AWAIT_TOLD_S:
                 log.warning("database_awaited", reason=reason)
                 told = now
-            self._extend()
+            self._ask_for_time()
             notify(f"STATUS=waiting for the database: {reason}")
             received = signal.sigtimedwait(STOP_SIGNALS, pause_s)
             if received:
@@ -299,7 +299,7 @@ class Daemon:
                 return None
             pause_s = min(2 * pause_s, AWAIT_MAX_S)
 
-    def _wait(self, memory: OpenMemory, loop: EventLoop) -> None:
+    def _wait_for_stop(self, memory: OpenMemory, loop: EventLoop) -> None:
         """Sleep until a stop signal, with signs of life for systemd and the scheduler."""
         watchdog = watchdog_s()
         beat = min(HEARTBEAT_S, watchdog / 2) if watchdog else HEARTBEAT_S
@@ -311,11 +311,11 @@ class Daemon:
                 return
             if received:
                 self._reload(memory)
-            safe = self._looked_after(memory)
-            self._release(memory)
+            safe = self._check_file(memory)
+            self._give_memory_back(memory)
             if self._log_file:
-                self._log_file.turn_over()
-            if watchdog and safe and self._healthy(memory, loop):
+                self._log_file.rotate()
+            if watchdog and safe and self._is_healthy(memory, loop):
                 notify("WATCHDOG=1")
             elapsed, now = time.monotonic() - waited, _wall_s()
             if abs(now - wall - elapsed) > CLOCK_JUMP_S:
@@ -326,10 +326,10 @@ class Daemon:
             waited, wall = time.monotonic(), now
 
     @staticmethod
-    def _looked_after(memory: OpenMemory) -> bool:
-        """Whether the daemon should go on: not where a restart opens a file that it cannot.
+    def _check_file(memory: OpenMemory) -> bool:
+        """Check the database file; return False if a restart would open the file that replaced it.
 
-        What is not saved yet would be lost with the process, so that one goes on trying.
+        With unsaved memories the daemon goes on: they would be lost with the process.
         """
         if memory.store.read_only:
             return True
@@ -341,10 +341,10 @@ class Daemon:
             log.warning("upkeep_failed", reason=error.reason)
         return True
 
-    def _healthy(self, memory: OpenMemory, loop: EventLoop) -> bool:
-        """Whether socket and store still answer; a daemon that cannot wants to be restarted.
+    def _is_healthy(self, memory: OpenMemory, loop: EventLoop) -> bool:
+        """Return True if socket and store still answer; otherwise a restart helps.
 
-        One whose clients all wait for answers lets nobody in, and is busy, not dead.
+        A daemon whose clients all wait for answers lets nobody in; it is busy, not dead.
         """
         if not answers_health_check(self._socket) and not loop.full:
             log.error("socket_silent", socket=str(self._socket))
@@ -361,7 +361,7 @@ class Daemon:
             log.error("unhealthy", problems=problems)
         return not problems
 
-    def _release(self, memory: OpenMemory) -> None:
+    def _give_memory_back(self, memory: OpenMemory) -> None:
         """Give memory back to the system that a cycle or a large request took."""
         cycle = memory.sleeper.cycle
         idle = cycle.gate.quiet_s >= QUIET_S and not cycle.lease.lent
@@ -390,16 +390,16 @@ class Daemon:
         if pending := memory.settings.restart_needed:
             log.warning("restart_needed", settings=list(pending))
 
-    def _consolidate(self, memory: OpenMemory) -> None:
+    def _consolidate_finally(self, memory: OpenMemory) -> None:
         memory.service.release()  # the last cycle needs the room, and nobody asks any more
         clear_word_caches()
         process_memory.trim(collect=True)
-        self._extend()
+        self._ask_for_time()
         try:
             final_consolidation(
                 memory.sleeper.cycle,
                 deadline_s=self._config.sleep.shutdown_deadline_s,
-                keep_going=self._progressed,
+                keep_going=self._may_go_on,
             )
         except (
             SleepInProgress
@@ -408,12 +408,12 @@ class Daemon:
         except MnemosynedError as error:
             log_failure("final_consolidation_failed", error)
 
-    def _progressed(self) -> bool:
-        """After each group: a second signal ends the consolidation."""
-        self._extend()
+    def _may_go_on(self) -> bool:
+        """Ask for more time after a group; return False once a second signal has come."""
+        self._ask_for_time()
         return not signal.sigpending() & STOP_SIGNALS
 
-    def _extend(self) -> None:
+    def _ask_for_time(self) -> None:
         """Ask systemd for more time, once a second at most."""
         now = time.monotonic()
         if now - self._extended >= 1:
@@ -435,7 +435,7 @@ def _listening_tcp(
 
 
 def _owner_memories(memory: OpenMemory) -> AbstractContextManager[OwnerMemories | None]:
-    """The memories of owners, where they are served."""
+    """Open the memories of owners, or give None if no owners are served."""
     if not memory.config.owners.serve:
         return nullcontext()
     # Loaded here: a memory with one owner need not wait for it.
@@ -447,7 +447,7 @@ def _owner_memories(memory: OpenMemory) -> AbstractContextManager[OwnerMemories 
 def _resources_of_owners(
     owners: OwnerMemories | None, memory: OpenMemory
 ) -> ResourcesOf | None:
-    """The finder of the resources of a request over TCP, where owners are served."""
+    """Return the finder of resources for requests over TCP, or None if no owners are served."""
     if owners is None:
         return None
     # Loaded here, as above.
@@ -465,13 +465,13 @@ def _resources_of_owners(
 
 
 def _owner_of_request(request: HttpRequest) -> int:
-    """Whose a request is, by the form of its token: it is not looked up yet."""
+    """Return the owner's number from the form of a request's token, without a look-up."""
     token = None if request.local else bearer_token(request.headers)
     return (token and owner_of(token)) or LOCAL_OWNER
 
 
-def _certificate(config: Config) -> Certificate | None:
-    """The certificate for clients over TCP, if there is one. Raises `ConfigInvalid`."""
+def _load_certificate(config: Config) -> Certificate | None:
+    """Return the certificate for clients over TCP, or None. Raises `ConfigInvalid`."""
     _ = config.listen_address
     if config.tls_files is None:
         return None
@@ -482,5 +482,5 @@ def _certificate(config: Config) -> Certificate | None:
 
 
 def _wall_s() -> float:
-    """The machine's clock in seconds, also past 2262, which `time.time()` cannot tell."""
+    """Return the wall clock in seconds, also past 2262, which `time.time()` cannot."""
     return time.clock_gettime(time.CLOCK_REALTIME)

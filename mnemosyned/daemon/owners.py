@@ -9,30 +9,29 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import msgspec
 
+from mnemosyned.assembly.build import OpenMemory
+from mnemosyned.assembly.owners import OwnerMemory
 from mnemosyned.daemon.http.protocol import RequestRefused, bearer_token, token_refused
 from mnemosyned.daemon.resources import (
     EVENTS_PATH,
     MCP_PATH,
     POLL_S,
     ScopedCaller,
+    encode_server_event,
     events_route,
     exchange_resources,
     mcp_resource,
     require_scope,
     verb_resources,
-    written,
 )
 from mnemosyned.errors import MnemosynedError, ScopeMissing, StorageFailed, Unauthorized
 from mnemosyned.http_messages import HttpRequest, Resource, Response, Route
-from mnemosyned.memory.capture import AgentStore
 from mnemosyned.memory.engine_ports import OwnerStore, Scope, TokenHolder, owner_of
-from mnemosyned.service.service import MemoryService
-from mnemosyned.sleep.sleeper import Sleeper
 from mnemosyned.verbs.exchange import EXPORT_PATH, CutOff
 from mnemosyned.verbs.upkeep import EventKind
 
@@ -44,7 +43,7 @@ UNKNOWN_MAX = 1_000
 
 
 class OwnerTokens:
-    """The form of owners' tokens: whose one is, a thread that answers looks up."""
+    """The form of owners' tokens; a worker thread looks up the owner."""
 
     file: Path | None = None
     advice = "send a token of an owner: Authorization: Bearer mnt_…"
@@ -54,7 +53,7 @@ class OwnerTokens:
         return owner_of(token) is not None
 
 
-class _Kept(NamedTuple):
+class _CachedHolder(NamedTuple):
     holder: TokenHolder | None
     until: float
 
@@ -68,8 +67,8 @@ class TokenCache:
         self._owners = owners
         self._now = now
         self._lock = threading.Lock()
-        self._known: OrderedDict[bytes, _Kept] = OrderedDict()
-        self._unknown: OrderedDict[bytes, _Kept] = OrderedDict()
+        self._known: OrderedDict[bytes, _CachedHolder] = OrderedDict()
+        self._unknown: OrderedDict[bytes, _CachedHolder] = OrderedDict()
 
     def holder(self, secret: str) -> TokenHolder | None:
         """Whose a token is; None where it is none, or is valid no more. Raises `StorageFailed`."""
@@ -81,10 +80,10 @@ class TokenCache:
             return kept.holder
         holder = self._owners.holder(secret)
         # From when it was asked: the answer may be older than its arrival.
-        self._keep(digest, _Kept(holder, asked + KEPT_S))
+        self._remember_holder(digest, _CachedHolder(holder, asked + KEPT_S))
         return holder
 
-    def _keep(self, digest: bytes, kept: _Kept) -> None:
+    def _remember_holder(self, digest: bytes, kept: _CachedHolder) -> None:
         with self._lock:
             self._known.pop(digest, None)
             self._unknown.pop(digest, None)
@@ -98,27 +97,12 @@ Table = Mapping[str, Resource]
 REFUSED = "this token is none, has expired or was revoked; ask who runs the server for another"
 
 
-class ServedMemory(Protocol):
-    """A memory, as it is served."""
-
-    @property
-    def service(self) -> MemoryService:
-        """The verbs."""
-        ...
-
-    @property
-    def sleeper(self) -> Sleeper:
-        """The runner of its cycles."""
-        ...
-
-    @property
-    def agents(self) -> AgentStore:
-        """The sessions of its agents."""
-        ...
+ServedMemory = OpenMemory | OwnerMemory
+"""A memory whose resources are served."""
 
 
 class OwnerResources:
-    """Finds whose a request is, and the resources that its token allows. Safe from any thread."""
+    """Finder of a request's owner and of the resources that its token allows; safe from any thread."""
 
     def __init__(
         self,
@@ -137,18 +121,18 @@ class OwnerResources:
 
     def __call__(self, request: HttpRequest) -> Table:
         """Return the resources of a request, by path. Raises `RequestRefused`."""
-        holder = self._holder(request)
+        holder = self._find_holder(request)
         memory = self._memory_of(holder.owner)
         tables = self._tables.setdefault(memory, {})
         table = tables.get(holder.scopes)
         if table is None:
             table = tables[holder.scopes] = {
                 **self._common,
-                **self._resources(memory, holder.scopes),
+                **self._make_resources(memory, holder.scopes),
             }
         return table
 
-    def _holder(self, request: HttpRequest) -> TokenHolder:
+    def _find_holder(self, request: HttpRequest) -> TokenHolder:
         given = bearer_token(request.headers)
         holder = self._tokens.holder(given) if given else None
         if holder is None:
@@ -157,7 +141,7 @@ class OwnerResources:
             )
         return holder
 
-    def _resources(
+    def _make_resources(
         self, memory: ServedMemory, scopes: frozenset[Scope]
     ) -> dict[str, Resource]:
         """Return the resources of one memory, as far as scopes allow."""
@@ -166,7 +150,7 @@ class OwnerResources:
         exchange = exchange_resources(memory.service, scopes=scopes)
 
         def last_event(error: MnemosynedError) -> bytes:
-            return written(
+            return encode_server_event(
                 bus.event(EventKind.DROPPED, code=error.code, message=error.message)
             )
 
@@ -176,10 +160,10 @@ class OwnerResources:
         return {
             **verb_resources(caller),
             **exchange,
-            EXPORT_PATH: self._reading(
+            EXPORT_PATH: self._checked_stream_resource(
                 exchange[EXPORT_PATH].route, "export", last_line
             ),
-            EVENTS_PATH: self._reading(
+            EVENTS_PATH: self._checked_stream_resource(
                 events_route(bus, lambda: progress.progress),
                 "reading events",
                 last_event,
@@ -187,13 +171,13 @@ class OwnerResources:
             MCP_PATH: mcp_resource(caller, memory.agents, scopes=scopes),
         }
 
-    def _reading(
+    def _checked_stream_resource(
         self, route: Route, what: str, last: Callable[[MnemosynedError], bytes]
     ) -> Resource:
         """Return a stream as a resource, which ends with `last` when its token may not read any more."""
 
         def check(request: HttpRequest) -> None:
-            require_scope(Scope.READ, self._holder(request).scopes, what)
+            require_scope(Scope.READ, self._find_holder(request).scopes, what)
 
         def answer(request: HttpRequest) -> Response:
             check(request)

@@ -114,7 +114,7 @@ def _event_chunks(
         last = present
         if subscription.dropped:
             events.append(bus.event(EventKind.DROPPED, message=DROPPED))
-        chunk = b"".join(map(written, events))
+        chunk = b"".join(map(encode_server_event, events))
         now = time.monotonic()
         if not chunk and now >= beats:
             chunk = b": \n\n"
@@ -125,7 +125,7 @@ def _event_chunks(
             return
 
 
-def written(event: Event) -> bytes:
+def encode_server_event(event: Event) -> bytes:
     """An event as it is sent."""
     numbered = b"id: %d\n" % event.id if event.id else b""
     data = encode_event(event)

@@ -19,7 +19,7 @@ from e2e.scripted_daemon import scripted
 
 from mnemosyned import AsyncClient, Client, DaemonUnreachable, Event, EventKind
 from mnemosyned.client.http import RECEIVED_BYTES
-from mnemosyned.daemon.resources import written
+from mnemosyned.daemon.resources import encode_server_event
 
 GAUGE = "mnemosyned_streams "
 pytestmark = pytest.mark.e2e
@@ -75,7 +75,7 @@ def test_a_client_sees_what_others_do_until_the_daemon_stops(daemon: Daemon) -> 
 
 
 def chunk(*events: Event) -> bytes:
-    data = b"".join(map(written, events))
+    data = b"".join(map(encode_server_event, events))
     return b"%x\r\n%s\r\n" % (len(data), data)
 
 

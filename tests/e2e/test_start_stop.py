@@ -225,7 +225,7 @@ def test_a_full_log_is_begun_anew_and_one_older_is_kept(tmp_path: Path) -> None:
         log = LogFile(tmp_path / "d.log", bytes_max=10)
         for text in (b"first line\n", b"second line\n", b"third\n"):
             os.write(2, text)
-            log.turn_over()
+            log.rotate()
     finally:
         for number, descriptor in enumerate(standard, 1):
             os.dup2(descriptor, number)

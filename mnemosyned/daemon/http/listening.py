@@ -39,13 +39,13 @@ log = logger()
 
 @contextmanager
 def listening(path: Path) -> Iterator[socket.socket]:
-    """A listening socket that only its owner can reach; one left by a crash is replaced.
+    """Give a listening socket that only its owner can reach; replace a socket left by a crash.
 
     A lock on a file next to it makes the claim atomic: whoever holds the lock may remove, bind and
     unlink. Raises `DatabaseInUse` where another daemon has the path, and `InvalidRequest`.
     """
     usable_path(str(path), field="socket", bytes_max=SOCKET_PATH_BYTES_MAX)
-    with _claimed(path):
+    with _claim(path):
         _remove_stale(path)
         with socket.socket(
             socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC
@@ -65,7 +65,7 @@ def listening(path: Path) -> Iterator[socket.socket]:
 
 
 def refused_peer(connection: socket.socket) -> int | None:
-    """The user of a client that is neither of this user nor root; None for one that may come in."""
+    """Return the user of a client that is to be refused: neither this user nor root; else None."""
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
     _, uid, _ = struct.unpack("3i", credentials)
     return None if uid in (0, os.geteuid()) else int(uid)
@@ -93,12 +93,12 @@ def connections_allowed(wanted: int) -> int:
 
 
 @contextmanager
-def _claimed(path: Path) -> Iterator[None]:
+def _claim(path: Path) -> Iterator[None]:
     """Hold the lock of a socket's path; the kernel drops it with the process."""
     lock = path.with_name(path.name + ".lock")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = _lock(lock, path)
+        descriptor = _lock_file(lock, path)
     except OSError as error:
         raise InvalidRequest(
             f"no socket can be made in {path.parent}: {error.strerror}; choose another place",
@@ -111,7 +111,7 @@ def _claimed(path: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _lock(lock: Path, path: Path) -> int:
+def _lock_file(lock: Path, path: Path) -> int:
     while True:  # ends: each turn means that a daemon has ended in between
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         descriptor = os.open(lock, flags, 0o600)
@@ -121,7 +121,7 @@ def _lock(lock: Path, path: Path) -> int:
                 return descriptor
         except BlockingIOError:
             os.close(descriptor)
-            raise _taken(path) from None
+            raise _in_use_error(path) from None
         except FileNotFoundError:  # its owner unlinked it after it was opened here
             pass
         except BaseException:
@@ -130,7 +130,7 @@ def _lock(lock: Path, path: Path) -> int:
         os.close(descriptor)
 
 
-def _taken(path: Path) -> DatabaseInUse:
+def _in_use_error(path: Path) -> DatabaseInUse:
     return DatabaseInUse(
         f"another daemon listens on {path}; stop it or choose another socket"
     )
@@ -159,7 +159,7 @@ def _remove_stale(path: Path) -> None:
                     f"{path} cannot be used: {error.strerror}; choose another socket path",
                     field="socket",
                 ) from error
-    raise _taken(path)
+    raise _in_use_error(path)
 
 
 def _unlink_own(path: Path, bound: os.stat_result) -> None:
@@ -253,7 +253,7 @@ class Acceptor:
             return
         if not self._full() or self._make_room():
             self.accepting = True
-            self._listen(select.EPOLLIN)
+            self._set_events(select.EPOLLIN)
 
     def _let_in(self, sock: socket.socket, listener: Listener) -> None:
         if listener.access.local:
@@ -281,8 +281,8 @@ class Acceptor:
         self._accept_at = until
         if self.accepting:
             self.accepting = False
-            self._listen(0)
+            self._set_events(0)
 
-    def _listen(self, event: int) -> None:
+    def _set_events(self, event: int) -> None:
         for fd in self._listeners:
             self._epoll.modify(fd, event)

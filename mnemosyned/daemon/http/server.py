@@ -111,7 +111,7 @@ class EventLoop:
             full=lambda: len(self._connections) >= connections_max,
             # Hang up on the client that has been idle longest, or else on one that stalls.
             make_room=lambda: any(self._drop_stalled(state) for state in GRACE_S),
-            admit=self._admit,
+            admit=self._add_client,
         )
         self._workers = Workers(
             answer,
@@ -120,7 +120,9 @@ class EventLoop:
             activity=activity,
             owner_of=owner_of,
         )
-        self._thread = threading.Thread(target=self._run, name="http", daemon=True)
+        self._thread = threading.Thread(
+            target=self._serve_clients, name="http", daemon=True
+        )
 
     @property
     def full(self) -> bool:
@@ -139,21 +141,21 @@ class EventLoop:
         deadline = time.monotonic() + DRAIN_S
         self._stop_at = deadline
         self._workers.drain()
-        self._wake()
+        self._wake_up()
         self._thread.join(DRAIN_S + 1)
         self._workers.stop(deadline)
 
     def _take_back(self, connection: ClientConnection) -> None:
         """Take a connection back from its thread."""
         self._answered.append(connection)
-        self._wake()
+        self._wake_up()
 
-    def _wake(self) -> None:
+    def _wake_up(self) -> None:
         os.eventfd_write(self._wake_fd, 1)
 
     # ---------------------------------------------------------------- loop
 
-    def _run(self) -> None:
+    def _serve_clients(self) -> None:
         try:
             while not self._has_stopped():
                 timeout_s = SWEEP_S if self._busy else IDLE_SWEEP_S
@@ -165,13 +167,13 @@ class EventLoop:
                     self._take_step(self._go_on_after_answer, self._answered.popleft())
                 if self._budget.freed:
                     self._admit_queued()
-                self._sweep()
+                self._check_deadlines()
         except Exception:
             log.exception("server_failed")
             raise
         finally:
             for connection in list(self._connections.values()):
-                self._close(connection)
+                self._close_connection(connection)
             self._epoll.close()
 
     def _has_stopped(self) -> bool:
@@ -185,7 +187,7 @@ class EventLoop:
                 ConnectionState.WORKING,
                 ConnectionState.WRITING,
             ):
-                self._close(connection)
+                self._close_connection(connection)
         return not self._connections or time.monotonic() > self._stop_at
 
     def _handle_event(self, fd: int) -> None:
@@ -195,13 +197,13 @@ class EventLoop:
         elif connection is None:
             self._acceptor.accept(fd)
         elif connection.state is ConnectionState.WRITING:
-            self._take_step(self._write, connection)
+            self._take_step(self._write_output, connection)
         elif connection.state in (
             ConnectionState.IDLE,
             ConnectionState.HEAD,
             ConnectionState.BODY,
         ):
-            self._take_step(self._read, connection)
+            self._take_step(self._read_input, connection)
 
     def _take_step(
         self, step: Callable[[ClientConnection], None], connection: ClientConnection
@@ -212,11 +214,11 @@ class EventLoop:
         except Exception:
             log.exception("connection_failed")
             if connection.state is not ConnectionState.CLOSED:
-                self._close(connection)
+                self._close_connection(connection)
 
     # -------------------------------------------------------------- accept
 
-    def _admit(self, sock: socket.socket, listener: Listener) -> None:
+    def _add_client(self, sock: socket.socket, listener: Listener) -> None:
         protocol = HttpProtocol(
             body_bytes_max=self._body_bytes_max, access=listener.access
         )
@@ -250,12 +252,12 @@ class EventLoop:
 
     # ---------------------------------------------------------------- read
 
-    def _read(self, connection: ClientConnection) -> None:
+    def _read_input(self, connection: ClientConnection) -> None:
         data = connection.receive()
         if data is None:
-            self._await(connection, select.EPOLLIN)
+            self._wait_for(connection, select.EPOLLIN)
         elif not data:
-            self._close(connection)
+            self._close_connection(connection)
         else:
             connection.progress = time.monotonic()
             connection.protocol.feed(data)
@@ -267,10 +269,10 @@ class EventLoop:
         try:
             request = protocol.next_request()
         except RequestRefused as refused:
-            self._refuse(connection, refused.response)
+            self._refuse_request(connection, refused.response)
             return
         if request:
-            self._begin(connection, ConnectionState.WORKING)
+            self._set_state(connection, ConnectionState.WORKING)
             if request.path in HEALTH_PATHS and request.method in ("GET", "HEAD"):
                 connection.respond(HEALTHY)
                 self._answered.append(connection)
@@ -284,20 +286,20 @@ class EventLoop:
                 self._answered.append(connection)
         elif self._budget.reserve(connection):
             if protocol.in_body:
-                self._begin(connection, ConnectionState.BODY)
+                self._set_state(connection, ConnectionState.BODY)
             else:
-                self._begin(
+                self._set_state(
                     connection,
                     ConnectionState.HEAD
                     if protocol.has_input
                     else ConnectionState.IDLE,
                 )
             connection.invite_body()
-            self._await(connection, select.EPOLLIN)
+            self._wait_for(connection, select.EPOLLIN)
         else:
-            self._begin(connection, ConnectionState.QUEUED)
+            self._set_state(connection, ConnectionState.QUEUED)
 
-    def _begin(self, connection: ClientConnection, state: ConnectionState) -> None:
+    def _set_state(self, connection: ClientConnection, state: ConnectionState) -> None:
         if connection.state is not state:
             self._busy += (state is not ConnectionState.IDLE) - (
                 connection.state is not ConnectionState.IDLE
@@ -307,7 +309,7 @@ class EventLoop:
             size = connection.protocol.body_bytes + connection.output_bytes
             connection.grace_s = GRACE_S.get(state, 0.0) + size / BYTES_PER_S
 
-    def _await(self, connection: ClientConnection, event: int) -> None:
+    def _wait_for(self, connection: ClientConnection, event: int) -> None:
         self._epoll.modify(connection.fd, event | select.EPOLLONESHOT)
 
     # -------------------------------------------------------------- bodies
@@ -332,24 +334,24 @@ class EventLoop:
         self._budget.release(connection)
         connection.progress = time.monotonic()
         if connection.broken:
-            self._close(connection)
+            self._close_connection(connection)
         elif connection.output_bytes:
-            self._begin(connection, ConnectionState.WRITING)
-            self._await(connection, select.EPOLLOUT)
+            self._set_state(connection, ConnectionState.WRITING)
+            self._wait_for(connection, select.EPOLLOUT)
             self._limit_output()
         elif connection.protocol.reusable:
-            self._begin(connection, ConnectionState.IDLE)
+            self._set_state(connection, ConnectionState.IDLE)
             self._start_request(connection)
         else:
-            self._close(connection)
+            self._close_connection(connection)
 
-    def _write(self, connection: ClientConnection) -> None:
+    def _write_output(self, connection: ClientConnection) -> None:
         if connection.send():
             connection.progress = time.monotonic()
         if connection.broken or not connection.output_bytes:
             self._go_on_after_answer(connection)
         else:
-            self._await(connection, select.EPOLLOUT)
+            self._wait_for(connection, select.EPOLLOUT)
 
     def _limit_output(self) -> None:
         while (
@@ -364,7 +366,7 @@ class EventLoop:
 
     # ----------------------------------------------------------------- end
 
-    def _sweep(self) -> None:
+    def _check_deadlines(self) -> None:
         """Hang up on connections past their deadlines, at most every `FULL_SWEEP_S`."""
         now = time.monotonic()
         if now - self._swept < FULL_SWEEP_S:
@@ -388,22 +390,22 @@ class EventLoop:
             busy = DaemonBusy(
                 "too many large requests at once; send this again in a moment"
             )
-            self._refuse(connection, refusal(busy))
+            self._refuse_request(connection, refusal(busy))
         elif connection.state in (ConnectionState.HEAD, ConnectionState.BODY):
             slow = MalformedRequest(
                 "the request did not arrive completely in time; send it again"
             )
-            self._refuse(connection, refusal(slow, HTTPStatus.REQUEST_TIMEOUT))
+            self._refuse_request(connection, refusal(slow, HTTPStatus.REQUEST_TIMEOUT))
         else:
-            self._close(connection)
+            self._close_connection(connection)
 
-    def _refuse(self, connection: ClientConnection, response: Response) -> None:
+    def _refuse_request(self, connection: ClientConnection, response: Response) -> None:
         """Send an error response, as far as the client takes it at once, and hang up."""
         self._activity.refuse(response.status)
         connection.respond(response, last=True)
-        self._close(connection)
+        self._close_connection(connection)
 
-    def _close(self, connection: ClientConnection) -> None:
+    def _close_connection(self, connection: ClientConnection) -> None:
         self._budget.release(connection)
         self._busy -= connection.state is not ConnectionState.IDLE
         del self._connections[connection.fd]

@@ -35,7 +35,7 @@ log = logger()
 def listening_tcp(
     setting: str, *, tokens: TokenCheck, certificate: Certificate | None = None
 ) -> Iterator[Listener]:
-    """A listener on the address that `listen` names, for those who have a token.
+    """Give a listener on the address of the setting `listen`, for clients with a token.
 
     With a certificate its clients speak TLS, and any address may be named.
 
@@ -95,9 +95,6 @@ class TcpAccess:
             )
         if "origin" in headers:
             check_origin(headers["origin"])
-        self._check_token(headers)
-
-    def _check_token(self, headers: Mapping[str, str]) -> None:
         given = bearer_token(headers)
         if given is None or not self._tokens.may_be(given):
             raise token_refused(self._tokens.advice, given=given is not None)
@@ -195,11 +192,15 @@ class Certificate:
 
     def read(self) -> None:
         """Read the files again: new clients get what they hold now. Raises `ConfigInvalid`."""
+
+        def refuse_password() -> str:  # nobody is there to type it
+            raise OSError("the key is encrypted; decrypt it, and protect the file")
+
         certificate, key = self._files
         try:
             if key.stat().st_mode & stat.S_IRWXO:
                 _refuse(f"others may read {key}; take that right from them", "tls.key")
-            self._context.load_cert_chain(certificate, key, password=_no_password)
+            self._context.load_cert_chain(certificate, key, password=refuse_password)
         except OSError as error:  # which a mistake in a file is, too
             reason = error.strerror or str(error)
             _refuse(
@@ -212,16 +213,16 @@ class Certificate:
 
 
 class ServerTlsChannel:
-    """One client's bytes, opened and sealed; it moves none of them itself."""
+    """Decryption and encryption of one client's bytes, without sending or receiving."""
 
     def __init__(self, context: ssl.SSLContext) -> None:
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
 
     def open(self, data: bytes) -> bytes | None:
-        """The client's words in these bytes; None where it is no word yet.
+        """Decrypt received bytes; return None if they are no complete record yet.
 
-        Empty where it said that it leaves, or broke the rules. `unsent` may have an answer then.
+        Returns nothing if the client closed TLS or broke its rules; `unsent` may have an alert then.
         """
         self._incoming.write(data)
         parts: list[bytes] = []
@@ -235,18 +236,13 @@ class ServerTlsChannel:
         return b"".join(parts)
 
     def seal(self, data: bytes) -> bytes:
-        """The bytes that say this to the client. Raises `OSError` where it cannot be said."""
+        """Encrypt bytes for the client. Raises `OSError` if TLS has ended."""
         self._tls.write(data)
         return self.unsent()
 
     def unsent(self) -> bytes:
-        """Bytes that the protocol itself has for the client."""
+        """Return the bytes of TLS itself that are to be sent."""
         return self._outgoing.read()
-
-
-def _no_password() -> str:
-    """Refuse a key that only a password opens: nobody is there to type it."""
-    raise OSError("the key is encrypted; decrypt it, and protect the file")
 
 
 def _refuse(reason: str, field: str) -> NoReturn:

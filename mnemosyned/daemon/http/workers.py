@@ -1,4 +1,4 @@
-"""Threads that answer requests, and send the responses that are made while they are sent."""
+"""Threads that answer requests, and threads that send streamed responses."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ STREAM_END_S = 1.0
 """Time for a stream to end by itself when the server stops, as one does that tells of the stop."""
 
 OwnerOf = Callable[[HttpRequest], int]
-"""Tells the number of the owner whose a request is."""
+"""Returns the number of a request's owner."""
 
 log = logger()
 
@@ -62,7 +62,7 @@ class Workers:
         activity: ServerActivity,
         owner_of: OwnerOf | None = None,
     ) -> None:
-        """`owner_of` tells whose a request is; None where all are one owner's."""
+        """Create the threads; `owner_of` is None if all requests are of one owner."""
         self._activity = activity
         self._answer = answer
         self._done = done
@@ -80,7 +80,9 @@ class Workers:
         self._streams_end = inf
         """When streams are cut off, by the monotonic clock."""
         self._threads = [
-            threading.Thread(target=self._work, name=f"http-{number}", daemon=True)
+            threading.Thread(
+                target=self._answer_requests, name=f"http-{number}", daemon=True
+            )
             for number in range(threads)
         ]
 
@@ -90,9 +92,9 @@ class Workers:
             thread.start()
 
     def put(self, connection: ClientConnection, request: HttpRequest) -> bool:
-        """Have a request answered; the connection belongs to its thread until `done`.
+        """Queue a request; the connection belongs to its thread until `done`.
 
-        False where its owner has as many that wait as one may have.
+        Returns False if `WAITING_MAX` requests of its owner wait.
         """
         owner = self._owner_of(request) if self._owner_of else 0
         with self._changing:
@@ -137,16 +139,16 @@ class Workers:
                     self._waiting[owner] = waiting
         self._running += Counter()  # without those that have none
 
-    def _work(self) -> None:
+    def _answer_requests(self) -> None:
         while (task := self._tasks.get()) is not None:
             try:
-                with self._turn(task.owner):
+                with self._fair_turn(task.owner):
                     response = self._answer(task.request)
                 if response.stream is None:
                     task.connection.respond(response)
                     is_answered = True
                 else:
-                    is_answered = not self._began_stream(
+                    is_answered = not self._begin_stream(
                         task, response, response.stream
                     )
             except Exception:
@@ -158,17 +160,17 @@ class Workers:
             if is_answered:
                 self._done(task.connection)
 
-    def _turn(
+    def _fair_turn(
         self, owner: int, *, is_awaited: bool = True
     ) -> AbstractContextManager[None]:
         if self._owner_of is None:
             return nullcontext()
         return self._turns.working(owner, is_awaited=is_awaited)
 
-    def _began_stream(
+    def _begin_stream(
         self, task: QueuedRequest, response: Response, stream: Iterator[bytes]
     ) -> bool:
-        """Begin to send a stream in a thread of its own; False where there may be no other one."""
+        """Begin to send a stream in its own thread; return False if there are too many streams."""
         with self._changing:
             is_last = self._streams[task.owner] >= self._owner_streams_max
             is_free = not is_last and self._streams.total() < STREAMS_MAX
@@ -184,7 +186,7 @@ class Workers:
                 self._stream_threads.add(thread)
             thread.start()
             return True
-        _close(stream)
+        _close_stream(stream)
         busy = DaemonBusy(
             f"this memory has {self._owner_streams_max} streams (live events, exports), as many "
             "as it may; end one of them"
@@ -199,37 +201,40 @@ class Workers:
     ) -> None:
         try:
             # Most of the time a stream waits: nobody rests for it.
-            with self._activity.streaming(), self._turn(task.owner, is_awaited=False):
-                self._stream(task.connection, response, stream)
+            with (
+                self._activity.streaming(),
+                self._fair_turn(task.owner, is_awaited=False),
+            ):
+                self._send_chunks(task.connection, response, stream)
         except Exception:
             log.exception("connection_failed")
             task.connection.broken = True
         finally:
-            _close(stream)
+            _close_stream(stream)
             with self._changing:
                 self._streams[task.owner] -= 1
                 self._streams += Counter()
                 self._stream_threads.discard(threading.current_thread())
             self._done(task.connection)
 
-    def _stream(
+    def _send_chunks(
         self, connection: ClientConnection, response: Response, stream: Iterator[bytes]
     ) -> None:
         """Send chunk after chunk, each once the client has taken the one before."""
         deadline = time.monotonic() + STREAM_S
         if connection.begin_stream(response):
-            goes_on = self._flushed(connection, deadline)
+            goes_on = self._flush_output(connection, deadline)
             while goes_on and (chunk := next(stream, None)) is not None:
                 if chunk:
                     connection.send_chunk(chunk)
-                goes_on = self._flushed(connection, deadline)
+                goes_on = self._flush_output(connection, deadline)
             if not goes_on:  # its end is missing, so that the client can tell
                 connection.broken = True
                 return
         connection.end_stream()
 
-    def _flushed(self, connection: ClientConnection, deadline: float) -> bool:
-        """Wait until the client has taken all; False where the stream has to end instead."""
+    def _flush_output(self, connection: ClientConnection, deadline: float) -> bool:
+        """Wait until the client has taken all output; return False if the stream has to end."""
         progress = time.monotonic()
         ready = select.poll()
         ready.register(connection.fd, select.POLLOUT)
@@ -247,6 +252,6 @@ class Workers:
         return False
 
 
-def _close(stream: Iterator[bytes]) -> None:
+def _close_stream(stream: Iterator[bytes]) -> None:
     if close := getattr(stream, "close", None):
         close()
