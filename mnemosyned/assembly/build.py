@@ -78,7 +78,7 @@ class SharedParts:
     """Judges the clock for what cannot be undone; None where it is always believed."""
 
     def replace_turns(self, turns: ModelTurns | None) -> None:
-        """Put other language models in force; those that are asked still end with their answer."""
+        """Replace the language models; models that still write end after their answer."""
         former, self.turns = self.turns, turns
         if former:
             former.close()
@@ -153,7 +153,7 @@ def make_sleeper(
     in_background: bool,
     host: SleepHost | None = None,
 ) -> Sleeper:
-    """Build what runs cycles, and after them what is due; `host` starts them for it."""
+    """Build the sleeper, which runs cycles and chores; `host` starts its cycles if given."""
     return Sleeper(
         store=store,
         cycle=cycle,
@@ -331,7 +331,10 @@ def open_memory(
     shared, lease = _make_shared(config, clock)
     location = config.location
     if socket and location.file:  # an embedding program sets its own limits
-        _bound_caches()
+        # Loaded here: on a server there are no page caches.
+        from mnemosyned.storage.sqlite.connections import bound_caches  # noqa: PLC0415
+
+        bound_caches(CACHE_BYTES_MAX)
     embeds = shared.embedder is not None
     with (
         open_store(location, socket=socket, embeds=embeds) as store,
@@ -464,14 +467,6 @@ def _make_watcher(
     return WatcherHost(
         service=service, store=store, capture=hooks.capture, gate=gate, config=config
     )
-
-
-def _bound_caches() -> None:
-    """Bound the page caches of SQLite."""
-    # Loaded here: on a server there are none.
-    from mnemosyned.storage.sqlite.connections import bound_caches  # noqa: PLC0415
-
-    bound_caches(CACHE_BYTES_MAX)
 
 
 def _counter_of(config: Config, summarizer: Summarizer) -> MessageCounter:

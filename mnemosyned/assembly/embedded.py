@@ -23,6 +23,9 @@ from mnemosyned.storage.sqlite.ownership import owner_of
 from mnemosyned.verbs.facade import AsyncVerbs, Caller, Verbs
 from mnemosyned.verbs.request import Request, validate
 
+R = TypeVar("R")
+
+THREADS = 4
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 each directory in it is private, by `mkdtemp`
 """A file system in memory, on Linux."""
 _PRIVATE = "mnemosyned-memory-"
@@ -62,9 +65,6 @@ def _delete_abandoned(parent: Path) -> None:
                 shutil.rmtree(directory, ignore_errors=True)
             finally:
                 os.close(descriptor)
-
-
-R = TypeVar("R")
 
 
 class Memory(Verbs):
@@ -128,9 +128,6 @@ class Memory(Verbs):
         self._stack.close()
 
 
-THREADS = 4
-
-
 class AsyncMemory(AsyncVerbs):
     """Every verb of a `Memory` as a coroutine: `async with AsyncMemory(path) as memory`.
 
@@ -157,11 +154,20 @@ class AsyncMemory(AsyncVerbs):
         self._memory: Memory | None = None
 
     async def __aenter__(self) -> Self:
-        opening = self._threads.submit(self._open)
+
+        def close_opened(
+            opening: Future[Memory],
+        ) -> None:  # nobody waits for it anymore
+            if not opening.cancelled() and opening.exception() is None:
+                opening.result().close()
+
+        opening = self._threads.submit(
+            Memory, self._database, clock=self._clock, **self._settings
+        )
         try:
             self._memory = await asyncio.shield(asyncio.wrap_future(opening))
         except BaseException:
-            opening.add_done_callback(_close_opened)
+            opening.add_done_callback(close_opened)
             self._threads.shutdown(wait=False)
             raise
         return self
@@ -171,7 +177,13 @@ class AsyncMemory(AsyncVerbs):
 
     async def close(self) -> None:
         """Let running calls finish, and close the file."""
-        await asyncio.to_thread(self._close)
+
+        def wait_and_close() -> None:
+            self._threads.shutdown()
+            if self._memory is not None:
+                self._memory.close()
+
+        await asyncio.to_thread(wait_and_close)
 
     async def call(self, request: Request[R]) -> R:
         """Run one verb. Raises an error of the domain, never half of the work."""
@@ -180,17 +192,3 @@ class AsyncMemory(AsyncVerbs):
         loop = asyncio.get_running_loop()
         async with self._turns:
             return await loop.run_in_executor(self._threads, self._memory.call, request)
-
-    def _open(self) -> Memory:
-        return Memory(self._database, clock=self._clock, **self._settings)
-
-    def _close(self) -> None:
-        self._threads.shutdown()
-        if self._memory is not None:
-            self._memory.close()
-
-
-def _close_opened(opening: Future[Memory]) -> None:
-    """Close a database that nobody waits for anymore."""
-    if not opening.cancelled() and opening.exception() is None:
-        opening.result().close()

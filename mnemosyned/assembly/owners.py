@@ -1,4 +1,4 @@
-"""The memories of many owners, each opened when one asks for it, and their sleep.
+"""The memories of many owners, each opened at its first request, and their sleep cycles.
 
 In rounds by the schedule, by triggers, and at once on request.
 """
@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from mnemosyned.assembly.build import (
@@ -60,25 +60,6 @@ ASKED_MAX = 100_000
 log = logger()
 
 
-class SleepingMemory(Protocol):
-    """An owner's memory, as a round needs it."""
-
-    @property
-    def owner(self) -> int:
-        """The owner's number."""
-        ...
-
-    @property
-    def sleeper(self) -> Sleeper:
-        """The runner of its cycles."""
-        ...
-
-    @property
-    def retention(self) -> RetentionService:
-        """The service that forgets and purges."""
-        ...
-
-
 class OwnerRounds:
     """Cycles of all owners. Each daemon of a database makes its own rounds.
 
@@ -88,8 +69,8 @@ class OwnerRounds:
     def __init__(
         self,
         *,
-        memory_of: Callable[[int], SleepingMemory],
-        opened: Callable[[], Sequence[SleepingMemory]],
+        memory_of: Callable[[int], OwnerMemory],
+        opened: Callable[[], Sequence[OwnerMemory]],
         owners: OwnerStore,
         shared: SharedParts,
     ) -> None:
@@ -106,7 +87,7 @@ class OwnerRounds:
         self._workers = ThreadPoolExecutor(workers, "owners")
         self._scheduler = SleepScheduler(
             sleep=self.run,
-            enforce_cap=self._see_to_asked,
+            enforce_cap=self._serve_asked,
             check_triggers=self._check_triggers,
             tick_s=shared.settings.config.sleep.tick_s,
         )
@@ -154,40 +135,42 @@ class OwnerRounds:
         if time.monotonic() >= self._purge_not_before:
             self.ask(owner)
 
-    def _see_to_asked(self) -> None:
-        while self._asked and not self._stopped.is_set():
-            self._guarded(self._asked.pop(), self._look_after)
+    def _serve_asked(self) -> None:
+        """Purge and enforce the capacity for owners that asked for it."""
 
-    def _look_after(self, memory: SleepingMemory) -> None:
-        is_time = time.monotonic() >= self._purge_not_before
-        if is_time and not memory.retention.purger.run_due():
-            self._purge_not_before = time.monotonic() + RETRY_S
-        memory.sleeper.enforce_cap_in_background()
+        def purge_and_enforce(memory: OwnerMemory) -> None:
+            is_time = time.monotonic() >= self._purge_not_before
+            if is_time and not memory.retention.purger.run_due():
+                self._purge_not_before = time.monotonic() + RETRY_S
+            memory.sleeper.enforce_cap_in_background()
+
+        while self._asked and not self._stopped.is_set():
+            self._work_for(self._asked.pop(), purge_and_enforce)
 
     def _check_triggers(self) -> None:
-        """Check the triggers of those that are open: the others wait for the next round."""
+        """Check the triggers of open memories; other owners wait for the next round."""
         for memory in self._opened():
             if self._stopped.is_set():
                 return
-            self._guarded(memory.owner, lambda known: known.sleeper.check_triggers())
+            self._work_for(memory.owner, lambda known: known.sleeper.check_triggers())
 
     def run(self, trigger: Trigger) -> None:
         """Run a cycle of each owner that has something to consolidate."""
 
         def sleep(owner: int) -> None:
-            self._guarded(
+            self._work_for(
                 owner, lambda memory: memory.sleeper.sleep_in_background(trigger)
             )
 
         done = 0
-        for page in self._pages():
+        for page in self._pages_of_owners():
             for _ in self._workers.map(sleep, page):
                 done += 1
         if done:
             log.info("round_finished", owners=done)
 
-    def _pages(self) -> Iterator[Sequence[int]]:
-        """Yield the owners with work, but for the local one, which has a schedule of its own."""
+    def _pages_of_owners(self) -> Iterator[Sequence[int]]:
+        """Yield pages of owners with work, without the local owner, who has its own schedule."""
         config, now = self._shared.settings.config, self._shared.age_clock.now()
         over = config.sleep.rollup_cutoff(now)
         listed = partial(
@@ -202,8 +185,8 @@ class OwnerRounds:
             yield page
             page = listed(after=page[-1])
 
-    def _guarded(self, owner: int, work: Callable[[SleepingMemory], object]) -> None:
-        """Work for one owner; what fails for it fails for no other.
+    def _work_for(self, owner: int, work: Callable[[OwnerMemory], object]) -> None:
+        """Work for one owner; log its errors, so that other owners go on.
 
         Raises `DatabaseUnreachable`, which concerns all.
         """
@@ -272,7 +255,7 @@ class OwnerMemories:
     ) -> None:
         self.rounds = OwnerRounds(
             memory_of=self.visit,
-            opened=self.opened,
+            opened=self.open_memories,
             owners=stores.owners,
             shared=shared,
         )
@@ -301,32 +284,32 @@ class OwnerMemories:
             opening = self._opening.setdefault(owner, threading.Lock())
         try:
             with opening:
-                return self._opened(owner)
+                return self._open_once(owner)
         finally:
             with self._lock:
                 self._opening.pop(owner, None)
 
     def visit(self, owner: int) -> OwnerMemory:
-        """Return the memory of an owner, for a moment: it takes no place from one that is used."""
+        """Return the memory of an owner for a moment, without taking the place of a used one."""
         with self._lock:
             memory = self._open.get(owner)
-        return memory or self._make(owner)
+        return memory or self._make_memory(owner)
 
-    def opened(self) -> list[OwnerMemory]:
-        """Return those that are open."""
+    def open_memories(self) -> list[OwnerMemory]:
+        """Return the open memories."""
         with self._lock:
             return list(self._open.values())
 
     def reconfigure(self, config: Config) -> None:
         """Follow settings that the local memory follows already."""
         self._config = config
-        for memory in self.opened():
-            memory.lease.replace(self._summarizer(memory.owner))
+        for memory in self.open_memories():
+            memory.lease.replace(self._make_summarizer(memory.owner))
         self.rounds.reschedule()
 
     def release(self) -> None:
         """Free what is cached in memory; later requests read it again."""
-        for memory in self.opened():
+        for memory in self.open_memories():
             memory.service.release()
 
     def stop_writes(self) -> None:
@@ -335,21 +318,21 @@ class OwnerMemories:
             self._stopping = True
             in_use = list(self._in_use)
         for memory in in_use:
-            self._stop(memory)
+            self._stop_memory(memory)
 
-    def _opened(self, owner: int) -> OwnerMemory:
+    def _open_once(self, owner: int) -> OwnerMemory:
         """Open a memory, unless another thread has just done so; one at a time for each owner."""
         with self._lock:
             if memory := self._open.get(owner):
                 return memory
-        memory = self._make(owner)
+        memory = self._make_memory(owner)
         with self._lock:
             self._open[owner] = memory
-            self._shrink()
+            self._drop_unused()
         return memory
 
-    def _shrink(self) -> None:
-        """Let those go that were not used for longest, but for those whose events are read."""
+    def _drop_unused(self) -> None:
+        """Drop the least recently used memories beyond the limit, except if their events are read."""
         excess = len(self._open) - self._config.owners.open_max
         unused = [
             each for each in self._open.values() if not each.service.events.listening
@@ -357,9 +340,9 @@ class OwnerMemories:
         for memory in unused[: max(0, excess)]:
             del self._open[memory.owner]
 
-    def _make(self, owner: int) -> OwnerMemory:
+    def _make_memory(self, owner: int) -> OwnerMemory:
         shared, store = self._shared, self._stores.store(owner)
-        lease = SummarizerLease(self._summarizer(owner))
+        lease = SummarizerLease(self._make_summarizer(owner))
         cycle = make_cycle(store, lease, shared, OwnerGate(shared.gate))
         vectors = make_owner_vectors(
             owner, store, self._vectors, self._config.embedding
@@ -401,18 +384,18 @@ class OwnerMemories:
             self._in_use.add(memory)
             stopping = self._stopping
         if stopping:
-            self._stop(memory)
+            self._stop_memory(memory)
         if not self._stores.read_only:
             retention.start()
         return memory
 
-    def _summarizer(self, owner: int) -> Summarizer:
+    def _make_summarizer(self, owner: int) -> Summarizer:
         shared = self._shared
         model = owner_model(shared.turns, owner)
         return make_summarizer(self._config, shared.clock, shared.gate, model=model)
 
     @staticmethod
-    def _stop(memory: OwnerMemory) -> None:
+    def _stop_memory(memory: OwnerMemory) -> None:
         memory.service.stop_writes()
         memory.lease.interrupt()
 

@@ -69,7 +69,7 @@ def open_store(
     `StorageFailed`.
     """
     if location.file is None:
-        with _postgres(location.url, embeds=embeds) as store:
+        with _open_postgres(location.url, embeds=embeds) as store:
             if socket:  # a daemon says it once
                 for exposure in server_exposures(location):
                     log.warning("database_exposed", reason=exposure)
@@ -95,7 +95,7 @@ def open_owners(location: DatabaseLocation) -> Iterator[OwnerStore]:
             "a memory in a file has one owner; for many, set database to postgresql://…",
             field="database",
         )
-    with _driver():
+    with _require_driver():
         from mnemosyned.storage.postgres import (  # noqa: PLC0415 its driver is an extra
             store as opening,
         )
@@ -140,7 +140,7 @@ def open_owned_stores(
 
     Raises what `open_store` raises.
     """
-    with _driver():
+    with _require_driver():
         from mnemosyned.storage.postgres import (  # noqa: PLC0415 its driver is an extra
             store as opening,
         )
@@ -180,7 +180,7 @@ def open_server(location: DatabaseLocation) -> DatabaseServer:
             "database: postgresql://…",
             field="database",
         )
-    with _driver():
+    with _require_driver():
         from mnemosyned.storage.postgres import (  # noqa: PLC0415 its driver is an extra
             store as opening,
         )
@@ -194,7 +194,7 @@ def server_exposures(location: DatabaseLocation) -> list[str]:
 
     Raises what `open_store` raises.
     """
-    with _driver():
+    with _require_driver():
         from mnemosyned.storage.postgres import (  # noqa: PLC0415 its driver is an extra
             store as opening,
         )
@@ -206,7 +206,7 @@ def refuses_writes(location: DatabaseLocation) -> bool:
 
     Raises `ConfigInvalid` where no daemon could use it, and `StorageFailed`.
     """
-    with _driver():
+    with _require_driver():
         from mnemosyned.storage.postgres import (  # noqa: PLC0415 its driver is an extra
             store as opening,
         )
@@ -214,8 +214,8 @@ def refuses_writes(location: DatabaseLocation) -> bool:
 
 
 @contextmanager
-def _postgres(url: str, *, embeds: bool) -> Iterator[PostgresStore]:
-    with _driver():
+def _open_postgres(url: str, *, embeds: bool) -> Iterator[PostgresStore]:
+    with _require_driver():
         from mnemosyned.storage.postgres import (  # noqa: PLC0415 its driver is an extra
             store as opening,
         )
@@ -226,7 +226,7 @@ def _postgres(url: str, *, embeds: bool) -> Iterator[PostgresStore]:
 
 
 @contextmanager
-def _driver() -> Iterator[None]:
+def _require_driver() -> Iterator[None]:
     """Say what to install where the driver is missing. Raises `ConfigInvalid`."""
     try:
         yield
@@ -303,7 +303,7 @@ def model_turns(config: Config) -> ModelTurns | None:
 
 
 def _language_model(llm: LlmConfig) -> TextModel | None:
-    """The model that is configured. Raises `ConfigInvalid` for one that must not be asked."""
+    """Return the configured model, or None. Raises `ConfigInvalid` for a forbidden endpoint."""
     # Loaded here: a start needs one of them, or none.
     if llm.endpoint:
         from mnemosyned.models.endpoint import EndpointModel, api_key  # noqa: PLC0415 see above

@@ -40,7 +40,7 @@ class WatcherHost:
         self._service.provide(Watch, self.watch)
         self._service.watched = self.folders
         if self._config.watch.paths or self._store.surroundings.watches.folders():
-            self._present()
+            self._ensure_watcher()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -53,7 +53,7 @@ class WatcherHost:
         """Follow more folders or fewer, and list them."""
         if not (request.paths or self._watcher):
             return Watching([])
-        return self._present().watch(request)
+        return self._ensure_watcher().watch(request)
 
     def folders(self) -> list[WatchedFolder]:
         """Describe what is followed."""
@@ -66,9 +66,9 @@ class WatcherHost:
         if self._watcher:
             self._watcher.reconfigure(config.watch)
         elif config.watch.paths:
-            self._present()
+            self._ensure_watcher()
 
-    def _present(self) -> Watcher:
+    def _ensure_watcher(self) -> Watcher:
         # Loaded here: where nothing is followed, nobody waits for it, nor keeps it in memory.
         from mnemosyned.importers.watch import (  # noqa: PLC0415
             watched_files,

@@ -96,32 +96,41 @@ class SleepScheduler:
         """Follow the schedule of the settings. Raises `ConfigInvalid`."""
         cron = config.sleep.cron
         interval = timedelta(minutes=config.sleep.interval_minutes)
-        trigger = cron_trigger(cron) if cron else _every(interval)
+        interval_s = interval.total_seconds()
+        trigger = (
+            cron_trigger(cron)
+            if cron
+            else IntervalTrigger(seconds=interval_s, timezone=UTC)
+        )
         if self._scheduler.get_job(JOB):
             self._scheduler.remove_job(JOB)
         if not config.auto_sleep:
             self._description, self._plan = "off", None
             return
         self._plan = trigger
-        self._description = (
-            f"cron {cron} (UTC)" if cron else f"every {_readable(interval)}"
-        )
+        if cron:
+            self._description = f"cron {cron} (UTC)"
+        elif interval_s >= 60:
+            self._description = f"every {interval_s / 60:g} minutes"
+        else:
+            self._description = f"every {interval_s:g} seconds"
+        run = self._log_errors_of(self._sleep_by_schedule)
         first = datetime.now(UTC) + min(interval, FIRST_CYCLE_AFTER)
-        self._scheduler.add_job(self._run, trigger, id=JOB, next_run_time=first)
+        self._scheduler.add_job(run, trigger, id=JOB, next_run_time=first)
 
     def enforce_cap_soon(self) -> None:
         """Run `enforce_cap` in the background, now."""
+
+        def enforce_once() -> None:  # once more if asked meanwhile: that run sees more
+            self._cap_asked.clear()
+            self._enforce_cap()
+
         if not self._cap_asked.is_set():
             self._cap_asked.set()
             with suppress(
                 RuntimeError
             ):  # shut down: the memory was kept, the cap can wait
-                self._cap_executor.submit(self._guarded(self._enforce_cap_once))
-
-    def _enforce_cap_once(self) -> None:
-        """Run once more if asked meanwhile: that run sees what this one did not."""
-        self._cap_asked.clear()
-        self._enforce_cap()
+                self._cap_executor.submit(self._log_errors_of(enforce_once))
 
     def wake(self) -> None:
         """Read the wall clock again: a timed wait is wrong after suspend.
@@ -154,12 +163,9 @@ class SleepScheduler:
         """Check the triggers until the end, one check after the other."""
         if self._check_triggers is None:
             return
-        check = self._guarded(self._check_triggers)
+        check = self._log_errors_of(self._check_triggers)
         while not self._stopped.wait(self._tick_s):
             check()
-
-    def _run(self) -> None:
-        self._guarded(self._sleep_by_schedule)()
 
     def _sleep_by_schedule(self) -> None:
         try:
@@ -176,8 +182,8 @@ class SleepScheduler:
             job.modify(next_run_time=soon)
 
     @staticmethod
-    def _guarded(job: Callable[[], object]) -> Callable[[], None]:
-        """Return the job as a boundary: its errors are logged and the schedule continues."""
+    def _log_errors_of(job: Callable[[], object]) -> Callable[[], None]:
+        """Return the job as a boundary: its errors are logged and the schedule goes on."""
 
         def run() -> None:
             try:
@@ -196,19 +202,6 @@ def cron_trigger(fields: str, *, key: str = "sleep.cron") -> CronTrigger:
         return CronTrigger.from_crontab(fields, timezone=UTC)
     except ValueError as error:
         raise ConfigInvalid(f"{key}: {error}; it says {fields!r}", field=key) from error
-
-
-def _every(interval: timedelta) -> IntervalTrigger:
-    return IntervalTrigger(seconds=interval.total_seconds(), timezone=UTC)
-
-
-def _readable(interval: timedelta) -> str:
-    minutes = interval.total_seconds() / 60
-    return (
-        f"{minutes:g} minutes"
-        if minutes >= 1
-        else f"{interval.total_seconds():g} seconds"
-    )
 
 
 def cron_times(fields: str, *, after: datetime) -> tuple[datetime, datetime]:
