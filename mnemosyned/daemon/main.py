@@ -364,7 +364,7 @@ class Daemon:
     def _give_memory_back(self, memory: OpenMemory) -> None:
         """Give memory back to the system that a cycle or a large request took."""
         cycle = memory.sleeper.cycle
-        idle = cycle.gate.quiet_s >= QUIET_S and not cycle.lease.lent
+        idle = cycle.gate.quiet_s >= QUIET_S and not cycle.lease.is_lent
         if self._growth.worth_a_trim(idle=idle):
             memory.service.release()
             if self._owners:

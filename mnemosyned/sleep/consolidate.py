@@ -39,7 +39,7 @@ from mnemosyned.summary.statements import with_speaker
 from mnemosyned.text.details import Detail
 
 
-def unfinished(
+def unfinished_report(
     batch: Batch, status: GroupStatus, *, error: str | None = None
 ) -> GroupReport:
     """Return the report of a group that is only planned, or that failed."""
@@ -68,15 +68,20 @@ def cycle_report(
     candidates: int,
     problem: str = "",
 ) -> CycleReport:
-    """Return what a cycle did with the memories that it was to consolidate."""
-    tally = _Tally()
+    """Return the report of a cycle from the reports of its groups."""
+    tally = CycleTally()
     for group in groups:
         tally.add(group)
     remaining = max(0, candidates - tally.evicted)
-    status = _status(groups, incomplete=bool(tally.failed or problem or remaining))
+    if context.stop.is_requested:
+        status = CycleStatus.STOPPED
+    elif tally.failed or problem or remaining:
+        status = CycleStatus.PARTIAL
+    else:
+        status = CycleStatus.DONE if groups else CycleStatus.NOTHING_TO_DO
     return CycleReport(
         cycle=context.id,
-        status=CycleStatus.STOPPED if context.stop.asked else status,
+        status=status,
         trigger=context.trigger,
         dry_run=False,
         candidates=candidates,
@@ -94,7 +99,7 @@ def cycle_report(
 
 
 @dataclass(slots=True)
-class _Tally:
+class CycleTally:
     """The sums of a cycle over its groups."""
 
     promoted: int = 0
@@ -117,17 +122,11 @@ class _Tally:
             self.evicted += group.items
 
 
-def _status(groups: Sequence[GroupReport], *, incomplete: bool) -> CycleStatus:
-    if incomplete:
-        return CycleStatus.PARTIAL
-    return CycleStatus.DONE if groups else CycleStatus.NOTHING_TO_DO
-
-
 log = logger()
 
 
 @dataclass(frozen=True, slots=True)
-class _Work:
+class BatchWork:
     """A batch whose memories were read, to be summarized."""
 
     batch: Batch
@@ -138,7 +137,7 @@ class _Work:
 
 
 @dataclass(frozen=True, slots=True)
-class _Finished:
+class FinishedBatch:
     """A batch with its episodes, to be committed."""
 
     batch: Batch
@@ -169,7 +168,7 @@ class ConsolidationRun:
         self._store = context.store
         self._summarizer = context.summarizer
         self._pacing = context.pacing
-        self._finished: list[_Finished] = []
+        self._finished: list[FinishedBatch] = []
         self._since_checkpoint = 0
         self._computed_s = time.thread_time()
         """Processor time of this thread at the end of the last rest."""
@@ -182,17 +181,17 @@ class ConsolidationRun:
         When the cycle may not continue, the groups begun are finished and the rest are left as
         they were.
         """
-        works = ((work, work.originals) for work in self._works(batches))
+        works = ((work, work.originals) for work in self._read_batches(batches))
         for work, outcome in self._summarizer.digest_each(works, expected=len(batches)):
             if isinstance(outcome, Exception):
-                self._fail(work.batch, work.started, outcome)
+                self._record_failed_batch(work.batch, work.started, outcome)
             elif not outcome.summary.text.strip():
                 empty = SummarizerFailed(
                     f"{outcome.summary.summarizer} gave an empty summary"
                 )
-                self._fail(work.batch, work.started, empty)
+                self._record_failed_batch(work.batch, work.started, empty)
             else:
-                self._finish(work, [(work.originals, outcome)])
+                self._finish_batch(work, [(work.originals, outcome)])
         self.commit()
         try:
             self._store.maintenance.flush()
@@ -200,7 +199,7 @@ class ConsolidationRun:
             # What is promoted stays promoted, unless power fails before the next flush.
             log.warning("flush_failed", cycle=self._context.id, reason=error.reason)
 
-    def _works(self, batches: Sequence[Batch]) -> Iterator[_Work]:
+    def _read_batches(self, batches: Sequence[Batch]) -> Iterator[BatchWork]:
         """Read the batches; those too small to summarize are finished word for word."""
         for batch in batches:
             if not self._context.may_continue():
@@ -210,30 +209,33 @@ class ConsolidationRun:
             started = time.monotonic()
             try:
                 revision = self._store.sleep.newest_revision()
-                originals = _unmoved(batch, self._store.memories.working(batch.ids))
+                originals = _members_as_planned(
+                    batch, self._store.memories.working(batch.ids)
+                )
             except DatabaseUnreachable as error:
-                self._lose(error)
+                self._end_for_lost_database(error)
                 return
             except StorageFailed as error:
-                self._fail(batch, started, error)
+                self._record_failed_batch(batch, started, error)
                 continue
-            work = _Work(batch, originals, revision, started)
+            work = BatchWork(batch, originals, revision, started)
             lasting = [memory for memory in originals if memory.lasting]
             chars = sum(len(memory.content) for memory in lasting)
             if self._context.limits.are_summarized(len(lasting), chars):
                 self._context.meter.count_read(lasting)
                 yield work
             elif originals:  # else all were forgotten or moved since the plan was made
-                self._finish(work, _word_for_word(work))
+                self._finish_batch(work, _verbatim_digests(work))
 
-    def _finish(
-        self, work: _Work, digests: Sequence[tuple[Sequence[MemoryRecord], Digest]]
+    def _finish_batch(
+        self, work: BatchWork, digests: Sequence[tuple[Sequence[MemoryRecord], Digest]]
     ) -> None:
         promotions = [
-            self._promotion(work, originals, digest) for originals, digest in digests
+            self._make_promotion(work, originals, digest)
+            for originals, digest in digests
         ]
         self._finished.append(
-            _Finished(work.batch, promotions, work.started, time.monotonic())
+            FinishedBatch(work.batch, promotions, work.started, time.monotonic())
         )
         if self._commit_due():
             self.commit()
@@ -245,7 +247,7 @@ class ConsolidationRun:
         pacing, count = self._pacing, len(self._finished)
         if count >= pacing.groups_max:
             return True
-        if self._context.contended or (count + 1) * self._group_s > pacing.hold_s:
+        if self._context.is_contended or (count + 1) * self._group_s > pacing.hold_s:
             return True
         return time.monotonic() - self._finished[0].finished >= pacing.wait_s
 
@@ -255,7 +257,7 @@ class ConsolidationRun:
         self._context.yield_to_requests()
         began = time.monotonic()
         # A `remember` that came next would wait for the disk to take what was not flushed here.
-        durable = self._context.has_model or self._context.contended
+        durable = self._context.has_model or self._context.is_contended
         outcomes = self._store.sleep.consolidate(
             [group.promotions for group in finished], durable=durable
         )
@@ -264,26 +266,26 @@ class ConsolidationRun:
             self._group_s = (self._group_s + each_s) / 2
         for group, error in zip(finished, outcomes, strict=True):
             if isinstance(error, DatabaseUnreachable):
-                self._lose(error)
+                self._end_for_lost_database(error)
             elif error:
-                self._fail(group.batch, group.started, error)
+                self._record_failed_batch(group.batch, group.started, error)
             else:
                 self.items += len(group.batch.members)
-                self.reports.append(_done(group))
+                self.reports.append(_promoted_report(group))
         self._since_checkpoint += len(finished) + self._pacing.commit_groups
         if self._since_checkpoint >= self._pacing.checkpoint_groups:
-            done = self._checkpoint()
+            done = self._run_checkpoint()
             self._since_checkpoint = 0 if done else self._pacing.checkpoint_groups
         # What was computed since the last rest kept requests waiting, too.
         computed_s = time.thread_time() - self._computed_s
         self._context.rest_after(time.monotonic() - began + computed_s)
         self._computed_s = time.thread_time()
 
-    def _lose(self, error: DatabaseUnreachable) -> None:
+    def _end_for_lost_database(self, error: DatabaseUnreachable) -> None:
         """End the cycle; whoever started it tries again."""
         self.ended, self.lost = True, error
 
-    def _checkpoint(self) -> bool:
+    def _run_checkpoint(self) -> bool:
         try:
             return self._store.maintenance.run_upkeep()
         except StorageFailed as error:  # tried again after the next commit
@@ -292,8 +294,8 @@ class ConsolidationRun:
             )
             return False
 
-    def _promotion(
-        self, work: _Work, originals: Sequence[MemoryRecord], digest: Digest
+    def _make_promotion(
+        self, work: BatchWork, originals: Sequence[MemoryRecord], digest: Digest
     ) -> Promotion:
         now = self._context.clock.now()
         summary = digest.summary
@@ -330,7 +332,9 @@ class ConsolidationRun:
             episode, entry, spoken, summary.index_terms, revision=work.revision
         )
 
-    def _fail(self, batch: Batch, started: float, error: Exception) -> None:
+    def _record_failed_batch(
+        self, batch: Batch, started: float, error: Exception
+    ) -> None:
         """Log a group that stays in working memory, for the next cycle to try again."""
         code = (
             error.code if isinstance(error, MnemosynedError) else type(error).__name__
@@ -363,7 +367,7 @@ class ConsolidationRun:
         )
         self.failed.update(batch.ids)
         self.items += len(batch.members)
-        self.reports.append(unfinished(batch, GroupStatus.FAILED, error=code))
+        self.reports.append(unfinished_report(batch, GroupStatus.FAILED, error=code))
 
 
 def record_failure(store: MemoryStore, entry: LogEntry) -> None:
@@ -374,8 +378,10 @@ def record_failure(store: MemoryStore, entry: LogEntry) -> None:
         log.warning("failure_not_recorded", cycle=entry.cycle, reason=error.reason)
 
 
-def _unmoved(batch: Batch, memories: Sequence[MemoryRecord]) -> list[MemoryRecord]:
-    """The memories that are where the plan has them; an edit moved the others since."""
+def _members_as_planned(
+    batch: Batch, memories: Sequence[MemoryRecord]
+) -> list[MemoryRecord]:
+    """Return the memories that no edit has moved since the plan was made."""
     planned = {
         member.id: (member.session, member.source, member.created_at)
         for member in batch.members
@@ -387,7 +393,7 @@ def _unmoved(batch: Batch, memories: Sequence[MemoryRecord]) -> list[MemoryRecor
     ]
 
 
-def _word_for_word(work: _Work) -> list[tuple[Sequence[MemoryRecord], Digest]]:
+def _verbatim_digests(work: BatchWork) -> list[tuple[Sequence[MemoryRecord], Digest]]:
     """Return a digest for each lasting memory, and one for all that no summary covers."""
     lasting, details = spoken_of(work.originals)
     masked = {memory.id: with_speaker(memory) for memory in lasting}
@@ -398,10 +404,13 @@ def _word_for_word(work: _Work) -> list[tuple[Sequence[MemoryRecord], Digest]]:
     ]
     if unsummarized := [memory for memory in work.originals if not memory.lasting]:
         texts.append((unsummarized, UNSPOKEN))
-    return [(memories, _verbatim(memories, text, details)) for memories, text in texts]
+    return [
+        (memories, _verbatim_digest(memories, text, details))
+        for memories, text in texts
+    ]
 
 
-def _verbatim(
+def _verbatim_digest(
     memories: Sequence[MemoryRecord], text: str, details: Sequence[Detail]
 ) -> Digest:
     ids = {memory.id for memory in memories}
@@ -411,7 +420,7 @@ def _verbatim(
     )
 
 
-def _done(group: _Finished) -> GroupReport:
+def _promoted_report(group: FinishedBatch) -> GroupReport:
     entries = [promotion.entry for promotion in group.promotions]
     return GroupReport(
         session=group.batch.session,

@@ -33,7 +33,7 @@ HOLD = timedelta(minutes=15)
 
 
 class CycleStop:
-    """A request that one cycle end, and its report for those who asked; safe from any thread."""
+    """A request to end one cycle early, and the cycle's report; safe from any thread."""
 
     def __init__(self) -> None:
         self.report: CycleReport | None = None
@@ -42,16 +42,16 @@ class CycleStop:
         self._over = threading.Event()
 
     @property
-    def asked(self) -> bool:
+    def is_requested(self) -> bool:
         """Whether the cycle is to end after its present groups."""
         return self._asked.is_set()
 
     @property
-    def over(self) -> bool:
+    def has_ended(self) -> bool:
         """Whether the cycle has ended, by itself or because it was asked to."""
         return self._over.is_set()
 
-    def ask(self) -> None:
+    def request_end(self) -> None:
         """Let the cycle begin no further group."""
         self._asked.set()
 
@@ -80,9 +80,9 @@ class CycleStopper:
         return self._current
 
     @property
-    def asked(self) -> bool:
+    def is_requested(self) -> bool:
         """Whether the running cycle, or the last one, was asked to end."""
-        return self._current.asked
+        return self._current.is_requested
 
     def stop(self, timeout_s: float) -> CycleReport:
         """Stop the running cycle and return its report, when its present groups are done.
@@ -91,22 +91,22 @@ class CycleStopper:
         all the same.
         """
         current = self._current
-        if current.over:
-            return not_running()
+        if current.has_ended:
+            return not_running_report()
         self._hold_for(HOLD)
-        current.ask()
+        current.request_end()
         if not current.wait(timeout_s):
             raise SleepInProgress(
                 "the sleep cycle still works on its present batch; it ends after that"
             )
-        return current.report or not_running("it failed; mnem log says why")
+        return current.report or not_running_report("it failed; mnem log says why")
 
     def pause(self, hold: timedelta) -> CycleReport:
         """Start no cycle in the background for so long; for no time, end a pause."""
         self._held_from = None
         if hold:
             self._hold_for(hold)
-        return _empty(CycleStatus.PAUSED, held_until=self.held_until())
+        return _empty_report(CycleStatus.PAUSED, held_until=self.held_until())
 
     def _hold_for(self, hold: timedelta) -> None:
         """Hold cycles back for so long, or until a hold in force ends, if that is later."""
@@ -122,12 +122,12 @@ class CycleStopper:
         return until if self._held_from <= self._clock.now() < until else None
 
 
-def not_running(problem: str = "") -> CycleReport:
+def not_running_report(problem: str = "") -> CycleReport:
     """Return the report to somebody who stops a cycle where none runs."""
-    return _empty(CycleStatus.NOT_RUNNING, problem=problem)
+    return _empty_report(CycleStatus.NOT_RUNNING, problem=problem)
 
 
-def _empty(
+def _empty_report(
     status: CycleStatus, *, problem: str = "", held_until: datetime | None = None
 ) -> CycleReport:
     return CycleReport(
@@ -150,10 +150,6 @@ def _empty(
 
 CANDIDATES_MAX = 200_000
 """Memories that one cycle looks at; the rest waits for the next."""
-
-
-def _always() -> bool:
-    return True
 
 
 class CycleObserver(Protocol):
@@ -189,7 +185,7 @@ class CycleRequest:
     """Ask no model, because a caller waits."""
     deadline_s: float | None = None
     """End the cycle between two groups after this time."""
-    keep_going: Callable[[], bool] = _always
+    keep_going: Callable[[], bool] = lambda: True
     """Asked before each group; the cycle ends when it returns False."""
 
     @property
@@ -212,8 +208,8 @@ class CycleRequest:
         keep_going = self.keep_going
         return replace(self, keep_going=lambda: keep_going() and condition())
 
-    def selected(self, *, cutoff: datetime, now: datetime) -> Selection:
-        """Return which memories it takes, those created before `cutoff` unless it says else."""
+    def select(self, *, cutoff: datetime, now: datetime) -> Selection:
+        """Return the memories to consolidate; by default all created before `cutoff`."""
         if self.force:
             selection = self.selection or Selection(session=self.session)
             return replace(selection, now=None)
@@ -274,8 +270,8 @@ class Meter:
         self._chars += sum(len(memory.content) for memory in memories)
 
     @property
-    def left(self) -> bool:
-        """Whether another group may begin."""
+    def has_budget(self) -> bool:
+        """True if another group may begin."""
         return time.monotonic() < self._ends and self._chars < self.chars_max
 
 
@@ -325,16 +321,16 @@ class CycleContext:
         return not self.request.urgent and not self.request.rules_only
 
     @property
-    def contended(self) -> bool:
+    def is_contended(self) -> bool:
         """Whether requests are in flight that it lets go first."""
         return self.yields and self.gate.active
 
     def may_continue(self) -> bool:
         """Return whether another group may begin."""
-        ended = self.lease.interrupted or self.stop.asked
+        ended = self.lease.is_interrupted or self.stop.is_requested
         if ended and not self.request.final:
             return False
-        return self.meter.left and self.request.keep_going()
+        return self.meter.has_budget and self.request.keep_going()
 
     def yield_to_requests(self) -> None:
         """Wait a moment while requests are in flight."""

@@ -33,7 +33,11 @@ from mnemosyned.memory.engine_ports import Summarizer
 from mnemosyned.memory.periods import Child, Level, Period, begin_of, closed_before
 from mnemosyned.memory.ports import MemoryStore, PendingRollups
 from mnemosyned.memory.values import SummarizerState, SummarizerStatus
-from mnemosyned.sleep.consolidate import ConsolidationRun, cycle_report, unfinished
+from mnemosyned.sleep.consolidate import (
+    ConsolidationRun,
+    cycle_report,
+    unfinished_report,
+)
 from mnemosyned.sleep.context import (
     CommitPacing,
     CycleContext,
@@ -69,10 +73,10 @@ def preview_report(context: CycleContext, *, rollup_cutoff: datetime) -> CycleRe
     """
     pending = context.pending(limit=context.candidates_max)
     batches = _plan_all(pending, context)
-    begun = list(_within_budget(batches, context))
-    groups = [unfinished(batch, GroupStatus.PLANNED) for batch in begun]
+    begun = list(_batches_within_budget(batches, context))
+    groups = [unfinished_report(batch, GroupStatus.PLANNED) for batch in begun]
     if context.rolls_up and len(begun) == len(batches):
-        groups.extend(_rollups(batches, context, cutoff=rollup_cutoff))
+        groups.extend(_planned_rollups(batches, context, cutoff=rollup_cutoff))
     report = cycle_report(groups, context=context, candidates=len(pending))
     return replace(
         report,
@@ -80,7 +84,7 @@ def preview_report(context: CycleContext, *, rollup_cutoff: datetime) -> CycleRe
         dry_run=True,
         evicted=0,
         remaining=len(pending),
-        model_s=_model_s(groups, context),
+        model_s=_estimate_model_s(groups, context),
     )
 
 
@@ -101,7 +105,9 @@ def _plan_all(pending: Sequence[Pending], context: CycleContext) -> list[Batch]:
     return planned
 
 
-def _within_budget(batches: Sequence[Batch], context: CycleContext) -> Iterator[Batch]:
+def _batches_within_budget(
+    batches: Sequence[Batch], context: CycleContext
+) -> Iterator[Batch]:
     """Yield the groups that the cycle begins before a model has read its share."""
     chars_left = context.meter.chars_max
     for batch in batches:
@@ -112,10 +118,10 @@ def _within_budget(batches: Sequence[Batch], context: CycleContext) -> Iterator[
             chars_left -= batch.chars
 
 
-def _children(
+def _planned_children(
     batch: Batch, excluded: AbstractSet[str], limits: GroupLimits
 ) -> Iterator[Child]:
-    """Yield the episodes that a group becomes: one, or one for each memory of a small group.
+    """Yield the episodes of a planned group: a single one, or one per memory of a small group.
 
     Memories that are `excluded` from summaries share one.
     """
@@ -126,15 +132,15 @@ def _children(
         members.append(memory)
     chars = sum(memory.chars for memory in lasting)
     if limits.are_summarized(len(lasting), chars):
-        yield _child(batch.members, int(chars * SUMMARY_SHARE))
+        yield _planned_child(batch.members, int(chars * SUMMARY_SHARE))
         return
     for memory in lasting:
-        yield _child([memory], memory.chars)
+        yield _planned_child([memory], memory.chars)
     if unsummarized:
-        yield _child(unsummarized, len(UNSPOKEN))
+        yield _planned_child(unsummarized, len(UNSPOKEN))
 
 
-def _child(members: Sequence[Pending], chars: int) -> Child:
+def _planned_child(members: Sequence[Pending], chars: int) -> Child:
     return Child(
         id=members[0].id,
         covers_from=members[0].created_at,
@@ -143,7 +149,7 @@ def _child(members: Sequence[Pending], chars: int) -> Child:
     )
 
 
-def _rollups(
+def _planned_rollups(
     batches: Sequence[Batch], context: CycleContext, *, cutoff: datetime
 ) -> Iterator[GroupReport]:
     """Yield the periods that are rolled up after the episodes of these groups."""
@@ -151,7 +157,7 @@ def _rollups(
     limits, minimum = context.limits, context.sleep.rollup_min_items
     coming: list[Child] = []
     for batch in batches:
-        coming.extend(_children(batch, excluded, limits))
+        coming.extend(_planned_children(batch, excluded, limits))
     reopened: set[datetime] = set()
     for level in UPPER_LEVELS:
         limit = closed_before(level, cutoff)
@@ -176,23 +182,20 @@ def _rollups(
 
 
 def _as_child(period: Period, minimum: int) -> Child:
+    """Return the summary of a period as a child of the next level, its length estimated."""
+    few = len(period.members) < minimum and period.level is Level.DAY
+    is_whole = few and period.chars <= WEIGHTS.small_chars
     return Child(
         id=period.key,
         covers_from=period.begins,
         item_count=period.item_count,
-        chars=_rolled_up_chars(period, minimum),
+        chars=period.chars if is_whole else int(period.chars * WEIGHTS.share),
     )
 
 
-def _rolled_up_chars(period: Period, minimum: int) -> int:
-    """Estimate the characters of a period's summary."""
-    few = len(period.members) < minimum and period.level is Level.DAY
-    if few and period.chars <= WEIGHTS.small_chars:
-        return period.chars
-    return int(period.chars * WEIGHTS.share)
-
-
-def _model_s(groups: Sequence[GroupReport], context: CycleContext) -> float | None:
+def _estimate_model_s(
+    groups: Sequence[GroupReport], context: CycleContext
+) -> float | None:
     """Estimate how long a model would write; None when rules do."""
     status = context.summarizer.status()
     if status.state is not SummarizerState.MODEL:
@@ -283,7 +286,7 @@ class SleepCycle:
     ) -> CycleReport:
         now = self.now()
         before = summarizer.status()
-        context = self._context(
+        context = self._make_context(
             request,
             summarizer.rule_based() if request.rules_only else summarizer,
             now=now,
@@ -292,7 +295,7 @@ class SleepCycle:
         if self.observer:
             self.observer.cycle_begun(context.id, request.trigger)
         try:
-            report = self._work(
+            report = self._consolidate_and_roll_up(
                 context, rollup_cutoff=self.config.sleep.rollup_cutoff(now)
             )
         except Exception:
@@ -311,12 +314,14 @@ class SleepCycle:
     def preview(self, request: CycleRequest) -> CycleReport:
         """Return what `run` would do, without writing anything or asking a model."""
         now = self.now()
-        context = self._context(request, self.lease.current, now=now, stop=CycleStop())
+        context = self._make_context(
+            request, self.lease.current, now=now, stop=CycleStop()
+        )
         return preview_report(
             context, rollup_cutoff=self.config.sleep.rollup_cutoff(now)
         )
 
-    def _context(
+    def _make_context(
         self,
         request: CycleRequest,
         summarizer: Summarizer,
@@ -329,7 +334,7 @@ class SleepCycle:
         return CycleContext(
             id=new_id(self.clock.now()),
             request=request,
-            selection=request.selected(cutoff=sleep.cutoff(now), now=now),
+            selection=request.select(cutoff=sleep.cutoff(now), now=now),
             store=self._store,
             summarizer=summarizer,
             has_model=has_model,
@@ -349,7 +354,9 @@ class SleepCycle:
             ),
         )
 
-    def _work(self, context: CycleContext, *, rollup_cutoff: datetime) -> CycleReport:
+    def _consolidate_and_roll_up(
+        self, context: CycleContext, *, rollup_cutoff: datetime
+    ) -> CycleReport:
         self._store.surroundings.clock.note_future(now=self.now())
         total = self._store.sleep.count_due(
             context.selection, limit=context.candidates_max

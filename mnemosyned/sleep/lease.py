@@ -49,17 +49,17 @@ class SummarizerLease:
         return self.status().state is not SummarizerState.RULES
 
     @property
-    def lent(self) -> bool:
+    def is_lent(self) -> bool:
         """Whether somebody has the summarizer."""
         return self._lock.locked()
 
     @property
-    def in_cycle(self) -> bool:
+    def is_in_cycle(self) -> bool:
         """Whether a cycle has the summarizer."""
-        return self.lent and self._purpose == A_CYCLE
+        return self.is_lent and self._purpose == A_CYCLE
 
     @property
-    def interrupted(self) -> bool:
+    def is_interrupted(self) -> bool:
         """Whether cycles are to end after their present group."""
         return self._interrupted.is_set()
 
@@ -84,7 +84,7 @@ class SummarizerLease:
         try:
             yield summarizer
         finally:
-            self._return(summarizer)
+            self._return_summarizer(summarizer)
 
     def summarize(
         self, memories: Sequence[MemoryRecord], *, time_limit_s: float
@@ -106,7 +106,7 @@ class SummarizerLease:
             try:
                 answers.put(summarizer.outcome(memories))
             finally:
-                self._return(summarizer)
+                self._return_summarizer(summarizer)
 
         threading.Thread(target=work, name="retelling", daemon=True).start()
         try:
@@ -120,7 +120,7 @@ class SummarizerLease:
         return outcome
 
     def replace(self, summarizer: Summarizer) -> None:
-        """Put another summarizer in force; a running cycle ends with the one it has."""
+        """Put another summarizer in force; a running cycle keeps its present summarizer."""
         former, self._current = self._current, summarizer
         if self._lock.acquire(blocking=False):
             self._lock.release()
@@ -145,7 +145,7 @@ class SummarizerLease:
         """End the processes of the summarizer in force."""
         self._current.close()
 
-    def _return(self, summarizer: Summarizer) -> None:
+    def _return_summarizer(self, summarizer: Summarizer) -> None:
         self._lock.release()
         if summarizer is not self._current:
             summarizer.close()
@@ -188,11 +188,11 @@ class ForegroundGate:
         with self._lock:
             self._in_flight -= 1
             self._last = time.monotonic()
-            self._count(int(self._last))
+            self._begin_second(int(self._last))
             self._answers += 1
 
-    def _count(self, second: int) -> None:
-        """Begin to count another second, if it is another."""
+    def _begin_second(self, second: int) -> None:
+        """Begin a new count if `second` is not the counted second."""
         if second != self._second:
             self._answers_before = self._answers if second == self._second + 1 else 0
             self._answers = 0
@@ -202,7 +202,7 @@ class ForegroundGate:
     def busy(self) -> bool:
         """Whether many requests are answered, not merely one now and then."""
         with self._lock:
-            self._count(int(time.monotonic()))
+            self._begin_second(int(time.monotonic()))
             return self._answers + self._answers_before >= BUSY_ANSWERS
 
     @property
@@ -228,7 +228,7 @@ class ForegroundGate:
 
 
 class OwnerGate(ForegroundGate):
-    """The requests of one owner: cycles yield to those of all owners, as they share the machine."""
+    """Counter of one owner's requests; cycles yield to the requests of all owners of the machine."""
 
     def __init__(self, shared: ForegroundGate) -> None:
         super().__init__()

@@ -45,7 +45,7 @@ UPPER_LEVELS = (Level.DAY, Level.WEEK, Level.MONTH)
 
 
 @dataclass(frozen=True, slots=True)
-class _Work:
+class PeriodWork:
     """A period whose summaries were read, to be rolled up."""
 
     period: Period
@@ -71,12 +71,12 @@ class RollupRun:
             for _ in range(ROUNDS_MAX):
                 if not self._context.may_continue():
                     return
-                due, existing = self._due(level, before)
+                due, existing = self._due_periods(level, before)
                 if not due:
                     break
                 self._roll_up(due, existing)
 
-    def _due(
+    def _due_periods(
         self, level: Level, before: datetime
     ) -> tuple[list[Period], Mapping[datetime, str]]:
         """Return the periods to roll up, and the summaries that some of them have already.
@@ -103,13 +103,13 @@ class RollupRun:
             self._context.yield_to_requests()
             started = time.monotonic()
             members = self._store.memories.summaries(period.ids)
-            work = _Work(period, existing.get(period.begins), members, started)
+            work = PeriodWork(period, existing.get(period.begins), members, started)
             try:
-                self._finish(work, self._composed(work))
+                self._write_period(work, self._compose_period(work))
             except Exception as error:  # noqa: BLE001 one period must not end the others
-                self._fail(work, error)
+                self._record_failed_period(work, error)
 
-    def _composed(self, work: _Work) -> RollupText:
+    def _compose_period(self, work: PeriodWork) -> RollupText:
         terms = self._store.rollups.index_terms(work.period.ids)
         minimum = self._context.sleep.rollup_min_items
         text = compose(work.members, terms, work.period.level, minimum=minimum)
@@ -117,8 +117,8 @@ class RollupRun:
             raise SummarizerFailed("the summaries of this period say nothing")
         return text
 
-    def _finish(self, work: _Work, rolled_up: RollupText) -> None:
-        episode = self._episode(work, rolled_up)
+    def _write_period(self, work: PeriodWork, rolled_up: RollupText) -> None:
+        episode = self._make_period_episode(work, rolled_up)
         entry = LogEntry(
             cycle=self._context.id,
             created_at=episode.created_at,
@@ -148,7 +148,7 @@ class RollupRun:
             )
         )
 
-    def _episode(self, work: _Work, rolled_up: RollupText) -> Episode:
+    def _make_period_episode(self, work: PeriodWork, rolled_up: RollupText) -> Episode:
         now = self._context.clock.now()
         members, period = work.members, work.period
         sessions = {member.session for member in members}
@@ -168,7 +168,7 @@ class RollupRun:
             period_from=period.begins,
         )
 
-    def _fail(self, work: _Work, error: Exception) -> None:
+    def _record_failed_period(self, work: PeriodWork, error: Exception) -> None:
         """Log a period that stays as it is, for the next cycle to try again."""
         code = (
             error.code if isinstance(error, MnemosynedError) else type(error).__name__
@@ -293,9 +293,7 @@ def rewrite_stale(
             if stale is None:
                 break
             try:
-                episode, index_terms = _rewritten(
-                    stale, lease.rule_based, minimum, store
-                )
+                episode, index_terms = _rewrite(stale, lease.rule_based, minimum, store)
                 store.rollups.rewrite(stale.token, episode, index_terms=index_terms)
             except BatchChanged:  # it lost more of its sources: read it again
                 tries_left -= 1
@@ -308,7 +306,7 @@ def rewrite_stale(
     return rewritten
 
 
-def _rewritten(
+def _rewrite(
     stale: StaleSummary,
     summarizer: Summarizer,
     minimum: int,
@@ -316,11 +314,11 @@ def _rewritten(
 ) -> tuple[Episode, str]:
     """Return the summary as it reads after the loss, and its index terms."""
     if stale.children:
-        return _rewritten_rollup(stale, minimum, store)
-    return _rewritten_episode(stale, summarizer)
+        return _rewrite_rollup(stale, minimum, store)
+    return _rewrite_episode(stale, summarizer)
 
 
-def _rewritten_rollup(
+def _rewrite_rollup(
     stale: StaleSummary, minimum: int, store: MemoryStore
 ) -> tuple[Episode, str]:
     """Return a day, week or month composed anew from the summaries below it."""
@@ -333,8 +331,8 @@ def _rewritten_rollup(
         stale.episode,
         content=rolled_up.text or UNSPOKEN,
         summarizer=BY_RULE,
-        session=_only(sessions) or "",
-        source=_only(sources),
+        session=_common_value(sessions) or "",
+        source=_common_value(sources),
         item_count=sum(child.item_count for child in children) or len(children),
         covers_from=min(child.covers_from for child in children),
         covers_until=max(child.covers_until for child in children),
@@ -342,17 +340,23 @@ def _rewritten_rollup(
     return episode, rolled_up.index_terms
 
 
-def _only(values: set[T]) -> T | None:
+def _common_value(values: set[T]) -> T | None:
     """Return the value that all have, or None where they differ."""
     return next(iter(values)) if len(values) == 1 else None
 
 
-def _rewritten_episode(
+def _rewrite_episode(
     stale: StaleSummary, summarizer: Summarizer
 ) -> tuple[Episode, str]:
     """Return an episode rewritten from the originals that are left of it."""
     originals = stale.originals
-    summary = _summarize(_speaking(originals, stale), stale, summarizer)
+    # A summary may cover lasting memories that have any text left.
+    details = stale.episode.details
+    readable = [
+        _with_exact_values(memory, details) for memory in originals if memory.lasting
+    ]
+    readable = [memory for memory in readable if memory.content]
+    summary = _summarize_by_rule(readable, stale, summarizer)
     episode = replace(
         _with_summary(stale.episode, originals, summary),
         item_count=len(originals),
@@ -369,22 +373,15 @@ def _with_summary(
     sources = {memory.source for memory in parts}
     return replace(
         episode,
-        session=_only(sessions) or "",
-        source=_only(sources),
+        session=_common_value(sessions) or "",
+        source=_common_value(sources),
         content=summary.text,
         summarizer=summary.summarizer,
         covers_from=min(memory.created_at for memory in parts),
     )
 
 
-def _speaking(parts: Sequence[MemoryRecord], stale: StaleSummary) -> list[MemoryRecord]:
-    """Return the parts that a summary may cover and that have any text left."""
-    details = stale.episode.details
-    readable = [_with_values(memory, details) for memory in parts if memory.lasting]
-    return [memory for memory in readable if memory.content]
-
-
-def _summarize(
+def _summarize_by_rule(
     memories: Sequence[MemoryRecord], stale: StaleSummary, summarizer: Summarizer
 ) -> Summary:
     """Return a summary by rule; word for word if that fails, because forgetting must not."""
@@ -401,8 +398,8 @@ def _summarize(
     return summary if summary.text.strip() else verbatim
 
 
-def _with_values(memory: MemoryRecord, details: Sequence[Detail]) -> MemoryRecord:
-    """Return a pruned memory with the exact values that are left of it as its text."""
+def _with_exact_values(memory: MemoryRecord, details: Sequence[Detail]) -> MemoryRecord:
+    """Return a pruned memory with its remaining exact values as its text."""
     if memory.content:
         return memory
     values = (

@@ -30,7 +30,7 @@ from mnemosyned.sleep.lease import SummarizerLease
 from mnemosyned.sleep.scheduler import SleepScheduler
 from mnemosyned.sleep.triggers import (
     HEADROOM,
-    Machine,
+    MachineState,
     TriggerWatch,
     machine_now,
     make_triggers,
@@ -76,7 +76,7 @@ def final_consolidation(
 
 def _affordable(cycle: SleepCycle, model_s: float) -> bool:
     """Return whether a model can write all that is due in `model_s`, with a margin."""
-    if model_s <= 0 or cycle.lease.lent:
+    if model_s <= 0 or cycle.lease.is_lent:
         return False
     cycle.lease.current.resume()
     expected_s = cycle.preview(CycleRequest(trigger=Trigger.SHUTDOWN)).model_s
@@ -121,7 +121,7 @@ class BackgroundCycles:
         store: MemoryStore,
         cycle: SleepCycle,
         zone: tzinfo,
-        machine: Callable[[], Machine] = machine_now,
+        machine: Callable[[], MachineState] = machine_now,
     ) -> None:
         """Judge quiet hours in `zone`, and the load and power supply by `machine`."""
         self.waits_for = ""
@@ -350,7 +350,9 @@ class Sleeper:
                 try:
                     report = self.cycle.run(request)
                 except SleepInProgress:
-                    if not self.cycle.lease.lent:  # it is another process that sleeps
+                    if (
+                        not self.cycle.lease.is_lent
+                    ):  # it is another process that sleeps
                         self._raise_capacity(capacity)
                     raise
                 if report.evicted < excess:
@@ -385,7 +387,7 @@ class Sleeper:
             last_cycle=cycle.last_finished
             or (newest[0].created_at if newest else None),
             next_cycle=self.next_cycle,
-            running=cycle.lease.in_cycle,
+            running=cycle.lease.is_in_cycle,
             due=self._store.sleep.count_due(due, limit=DUE_COUNTED_MAX),
             progress=cycle.progress,
             waits_for=self._background.waits_for,

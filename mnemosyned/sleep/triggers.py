@@ -6,13 +6,12 @@ And the state of the host that they look at: power supply, load, time.
 from __future__ import annotations
 
 import os
-import time as time_time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from math import ceil
 from pathlib import Path
-from time import monotonic as since_boot
+from time import CLOCK_BOOTTIME, clock_gettime, monotonic as since_boot
 from typing import Protocol
 
 from mnemosyned.config import Config, SleepConfig
@@ -31,7 +30,7 @@ SESSION_KEPT = 0.5
 
 
 class SleepTrigger(Protocol):
-    """A rule that says when a cycle is due, and what it takes."""
+    """A rule for the start of a cycle and its selection of memories."""
 
     @property
     def name(self) -> Trigger:
@@ -48,7 +47,7 @@ class SleepTrigger(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Age:
+class AgeTrigger:
     """The oldest memory is older than the age from which memories are consolidated.
 
     `slack` is how far beyond that it may get, so that a cycle finds more than one memory.
@@ -67,7 +66,7 @@ class Age:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Count:
+class CountTrigger:
     """Trigger on the number of new memories from one source, the newest minutes aside.
 
     Source: the consolidation tutorial, N new memories in a category.
@@ -87,7 +86,7 @@ class Count:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Size:
+class SizeTrigger:
     """Working memory holds more rows or bytes than it may."""
 
     rows_max: int
@@ -95,12 +94,12 @@ class Size:
     name: Trigger = Trigger.SIZE
 
     def due(self, activity: Activity, now: datetime) -> bool:  # noqa: ARG002
-        return self._excess(activity, margin=0.0) > 0
+        return self._excess_rows(activity, margin=0.0) > 0
 
     def takes(self, activity: Activity, now: datetime) -> Selection:  # noqa: ARG002
-        return Selection(oldest=self._excess(activity, margin=HEADROOM))
+        return Selection(oldest=self._excess_rows(activity, margin=HEADROOM))
 
-    def _excess(self, activity: Activity, *, margin: float) -> int:
+    def _excess_rows(self, activity: Activity, *, margin: float) -> int:
         """Count the memories beyond the limits; excess bytes count as memories of average size."""
         excess = activity.rows - int(self.rows_max * (1 - margin))
         if self.bytes_max is not None and activity.bytes:
@@ -111,7 +110,7 @@ class Size:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Idle:
+class IdleTrigger:
     """Nothing was remembered for a while, and there is enough to be worth a cycle."""
 
     quiet: timedelta
@@ -128,7 +127,7 @@ class Idle:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tokens:
+class TokensTrigger:
     """A session's working memory takes most of the tokens that it may."""
 
     budget: int
@@ -136,17 +135,17 @@ class Tokens:
     name: Trigger = Trigger.TOKENS
 
     def due(self, activity: Activity, now: datetime) -> bool:  # noqa: ARG002
-        return self._fullest(activity) is not None
+        return self._fullest_session(activity) is not None
 
     def takes(self, activity: Activity, now: datetime) -> Selection:  # noqa: ARG002
-        name = self._fullest(activity)
+        name = self._fullest_session(activity)
         if name is None:
             return Selection(oldest=0)
         rows, chars = activity.by_session[name]
         kept = SESSION_KEPT * self.budget * CHARS_PER_TOKEN / chars
         return Selection(session=name, oldest=max(1, ceil(rows * (1 - min(kept, 1)))))
 
-    def _fullest(self, activity: Activity) -> str | None:
+    def _fullest_session(self, activity: Activity) -> str | None:
         sizes = {name: chars for name, (_, chars) in activity.by_session.items()}
         if not sizes:
             return None
@@ -159,7 +158,7 @@ class Tokens:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
+class MachineState:
     """State of the host."""
 
     on_battery: bool
@@ -172,7 +171,7 @@ IDLE_AFTER = timedelta(minutes=5)
 
 
 def model_refusal(
-    sleep: SleepConfig, machine: Machine, activity: Activity, local: time
+    sleep: SleepConfig, machine: MachineState, activity: Activity, local: time
 ) -> str:
     """Return why a model may not write for a cycle that nobody waits for; empty if it may.
 
@@ -202,17 +201,21 @@ def make_triggers(config: Config) -> list[SleepTrigger]:
         return []
     sleep = config.sleep
     fresh = timedelta(minutes=sleep.min_age_minutes)
-    found: list[SleepTrigger] = [Size(rows_max=config.wm_max, bytes_max=sleep.on_bytes)]
+    found: list[SleepTrigger] = [
+        SizeTrigger(rows_max=config.wm_max, bytes_max=sleep.on_bytes)
+    ]
     if sleep.on_age:
         slack = timedelta(minutes=sleep.age_slack_minutes)
-        found.append(Age(age=sleep.consolidation_age, slack=slack))
+        found.append(AgeTrigger(age=sleep.consolidation_age, slack=slack))
     if sleep.on_session_tokens:
-        found.append(Tokens(budget=sleep.on_session_tokens))
+        found.append(TokensTrigger(budget=sleep.on_session_tokens))
     if sleep.on_count:
-        found.append(Count(entries=sleep.on_count, fresh=fresh))
+        found.append(CountTrigger(entries=sleep.on_count, fresh=fresh))
     if sleep.on_idle_minutes:
         quiet = timedelta(minutes=sleep.on_idle_minutes)
-        found.append(Idle(quiet=quiet, gain_min=sleep.idle_min_entries, fresh=fresh))
+        found.append(
+            IdleTrigger(quiet=quiet, gain_min=sleep.idle_min_entries, fresh=fresh)
+        )
     return found
 
 
@@ -269,12 +272,12 @@ class TriggerWatch:
                 return None
             ended = self._monotonic()
             self._quiet_until = ended + REST_S
-            self._settle(trigger.name, rest, report, ended)
+            self._suspend_if_useless(trigger.name, rest, report, ended)
             return trigger.name
         return None
 
     @staticmethod
-    def _settle(
+    def _suspend_if_useless(
         name: Trigger, rest: _Rest, report: CycleReport | None, ended: float
     ) -> None:
         """Suspend a trigger whose cycle gained nothing or was put off.
@@ -295,34 +298,39 @@ JUMP = timedelta(minutes=1)
 """Smaller steps of the clock are corrections that hurt nobody's age."""
 
 
-def machine_now(power: Path = POWER) -> Machine:
-    """The machine as it is; one that does not tell runs on mains, without load."""
+def machine_now(power: Path = POWER) -> MachineState:
+    """Return the state of the machine; by default on mains and without load."""
     try:
         load = os.getloadavg()[0] / (os.cpu_count() or 1)
     except OSError:
         load = 0.0
-    return Machine(on_battery=on_battery(power), load=load)
+    return MachineState(on_battery=on_battery(power), load=load)
 
 
 def on_battery(power: Path = POWER) -> bool:
     """Whether a battery is being drained: a charger that is plugged in says no."""
-    states = [_read(supply / "status") for supply in _supplies(power, "Battery")]
-    mains = [_read(supply / "online") for supply in _supplies(power, "Mains")]
+    states = [
+        _read_text(supply / "status") for supply in _power_supplies(power, "Battery")
+    ]
+    mains = [
+        _read_text(supply / "online") for supply in _power_supplies(power, "Mains")
+    ]
     return "Discharging" in states and "1" not in mains
 
 
-def _supplies(power: Path, kind: str) -> list[Path]:
+def _power_supplies(power: Path, kind: str) -> list[Path]:
     """The machine's own supplies of a kind; a mouse's battery is not the machine's."""
     if not power.is_dir():
         return []
     return [
         supply
         for supply in sorted(power.iterdir())
-        if _read(supply / "type") == kind and _read(supply / "scope") != "Device"
+        if _read_text(supply / "type") == kind
+        and _read_text(supply / "scope") != "Device"
     ]
 
 
-def _read(file: Path) -> str:
+def _read_text(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8").strip()
     except OSError:  # not every supply tells everything
@@ -331,12 +339,12 @@ def _read(file: Path) -> str:
 
 def uptime_s() -> float:
     """Seconds since the machine started, time asleep included; nobody sets this clock."""
-    return time_time.clock_gettime(time_time.CLOCK_BOOTTIME)
+    return clock_gettime(CLOCK_BOOTTIME)
 
 
 def boot_id() -> str:
     """Which start of the machine this is; empty where the system does not tell."""
-    return _read(BOOT_ID)
+    return _read_text(BOOT_ID)
 
 
 class JumpTolerantClock:

@@ -8,13 +8,13 @@ import pytest
 from mnemosyned.config import SleepConfig
 from mnemosyned.memory.consolidation import Activity, Selection
 from mnemosyned.sleep.triggers import (
-    Age,
-    Count,
-    Idle,
-    Machine,
-    Size,
+    AgeTrigger,
+    CountTrigger,
+    IdleTrigger,
+    MachineState,
+    SizeTrigger,
     SleepTrigger,
-    Tokens,
+    TokensTrigger,
     model_refusal,
 )
 
@@ -23,11 +23,11 @@ HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
 STILL = Activity(rows=0, movable=0, bytes=0, oldest=None, by_source={}, by_session={})
 EVERY: list[SleepTrigger] = [
-    Age(age=12 * HOUR),
-    Count(entries=20, fresh=10 * MINUTE),
-    Size(rows_max=100, bytes_max=10_000),
-    Idle(quiet=15 * MINUTE, gain_min=10, fresh=10 * MINUTE),
-    Tokens(budget=1_000),
+    AgeTrigger(age=12 * HOUR),
+    CountTrigger(entries=20, fresh=10 * MINUTE),
+    SizeTrigger(rows_max=100, bytes_max=10_000),
+    IdleTrigger(quiet=15 * MINUTE, gain_min=10, fresh=10 * MINUTE),
+    TokensTrigger(budget=1_000),
 ]
 
 
@@ -46,7 +46,7 @@ def test_the_names_in_the_log_differ() -> None:
 
 
 def test_age_waits_for_half_the_time_to_live_and_its_slack() -> None:
-    age = Age(age=12 * HOUR, slack=HOUR)
+    age = AgeTrigger(age=12 * HOUR, slack=HOUR)
 
     assert not age.due(seen(oldest=NOW - 13 * HOUR), NOW)
     assert age.due(seen(oldest=NOW - 13 * HOUR - MINUTE), NOW)
@@ -54,7 +54,7 @@ def test_age_waits_for_half_the_time_to_live_and_its_slack() -> None:
 
 
 def test_after_its_cycle_age_rests_for_its_slack() -> None:
-    age = Age(age=12 * HOUR, slack=HOUR)
+    age = AgeTrigger(age=12 * HOUR, slack=HOUR)
     left = seen(oldest=age.takes(STILL, NOW).before)
 
     assert not age.due(left, NOW + HOUR)
@@ -62,11 +62,11 @@ def test_after_its_cycle_age_rests_for_its_slack() -> None:
 
 
 def test_a_clock_set_back_makes_nothing_due() -> None:
-    assert not Age(age=12 * HOUR).due(seen(oldest=NOW), NOW - 1_000 * HOUR)
+    assert not AgeTrigger(age=12 * HOUR).due(seen(oldest=NOW), NOW - 1_000 * HOUR)
 
 
 def test_counted_is_each_source_by_itself() -> None:
-    count = Count(entries=20, fresh=10 * MINUTE)
+    count = CountTrigger(entries=20, fresh=10 * MINUTE)
 
     assert not count.due(seen(by_source={"chat": 19, None: 19}), NOW)
     busy = seen(by_source={"chat": 19, None: 20, "mail": 33})
@@ -80,7 +80,7 @@ def test_counted_is_each_source_by_itself() -> None:
 def test_rows_beyond_the_limit_go_with_a_tenth_more(
     rows: int, taken: int | None
 ) -> None:
-    size = Size(rows_max=100)
+    size = SizeTrigger(rows_max=100)
     activity = seen(rows=rows, movable=rows)
 
     assert size.due(activity, NOW) is (taken is not None)
@@ -89,7 +89,7 @@ def test_rows_beyond_the_limit_go_with_a_tenth_more(
 
 
 def test_bytes_are_counted_in_memories_of_middling_size() -> None:
-    size = Size(rows_max=1_000, bytes_max=10_000)
+    size = SizeTrigger(rows_max=1_000, bytes_max=10_000)
     activity = seen(rows=200, movable=200, bytes=20_000)
 
     assert size.due(activity, NOW)
@@ -98,11 +98,11 @@ def test_bytes_are_counted_in_memories_of_middling_size() -> None:
 
 
 def test_pinned_memories_make_no_cycle_due() -> None:
-    assert not Size(rows_max=100).due(seen(rows=500, movable=0), NOW)
+    assert not SizeTrigger(rows_max=100).due(seen(rows=500, movable=0), NOW)
 
 
 def test_idle_needs_quiet_and_something_to_gain() -> None:
-    idle = Idle(quiet=15 * MINUTE, gain_min=10, fresh=10 * MINUTE)
+    idle = IdleTrigger(quiet=15 * MINUTE, gain_min=10, fresh=10 * MINUTE)
 
     assert not idle.due(seen(quiet=15 * MINUTE, by_source={"chat": 9}), NOW)
     assert not idle.due(seen(quiet=14 * MINUTE, by_source={"chat": 10}), NOW)
@@ -112,7 +112,7 @@ def test_idle_needs_quiet_and_something_to_gain() -> None:
 
 
 def test_a_session_at_four_fifths_of_its_tokens_gives_up_its_older_part() -> None:
-    tokens = Tokens(budget=1_000)
+    tokens = TokensTrigger(budget=1_000)
 
     assert not tokens.due(seen(by_session={"a": (40, 3_199), "b": (9, 100)}), NOW)
     full = seen(by_session={"a": (40, 3_200), "b": (10, 4_000)})
@@ -122,17 +122,17 @@ def test_a_session_at_four_fifths_of_its_tokens_gives_up_its_older_part() -> Non
 
 # -------------------------------------------------------------- model work
 
-QUIET = Machine(on_battery=False, load=0.0)
+QUIET = MachineState(on_battery=False, load=0.0)
 
 
 def refuses(
-    sleep: SleepConfig, machine: Machine = QUIET, *, quiet: timedelta = HOUR
+    sleep: SleepConfig, machine: MachineState = QUIET, *, quiet: timedelta = HOUR
 ) -> str:
     return model_refusal(sleep, machine, seen(quiet=quiet), NOW.time())
 
 
 def test_by_default_a_model_may_always_write() -> None:
-    busy = Machine(on_battery=True, load=99)
+    busy = MachineState(on_battery=True, load=99)
 
     assert refuses(SleepConfig(), busy, quiet=timedelta()) == ""
 
@@ -140,7 +140,7 @@ def test_by_default_a_model_may_always_write() -> None:
 def test_on_its_battery_the_machine_may_refuse() -> None:
     sleep = SleepConfig(model_policy="ac_power")
 
-    assert "battery" in refuses(sleep, Machine(on_battery=True, load=0))
+    assert "battery" in refuses(sleep, MachineState(on_battery=True, load=0))
     assert refuses(sleep) == ""
 
 
@@ -154,8 +154,8 @@ def test_in_use_the_machine_may_refuse() -> None:
 def test_under_load_the_machine_may_refuse() -> None:
     sleep = SleepConfig(load_max=1.0)
 
-    assert "1.5" in refuses(sleep, Machine(on_battery=False, load=1.5))
-    assert refuses(sleep, Machine(on_battery=False, load=1.0)) == ""
+    assert "1.5" in refuses(sleep, MachineState(on_battery=False, load=1.5))
+    assert refuses(sleep, MachineState(on_battery=False, load=1.0)) == ""
 
 
 @pytest.mark.parametrize(

@@ -212,7 +212,7 @@ def test_there_are_never_two_cycles_at_once(
     refused: list[bool] = []
 
     def try_again(_: Sequence[MemoryRecord]) -> None:
-        assert cycle.lease.in_cycle
+        assert cycle.lease.is_in_cycle
         with pytest.raises(SleepInProgress):
             sleep(cycle)
         refused.append(True)
@@ -221,7 +221,7 @@ def test_there_are_never_two_cycles_at_once(
 
     assert sleep(cycle).failed == 0
     assert refused == [True]
-    assert not cycle.lease.in_cycle
+    assert not cycle.lease.is_in_cycle
 
 
 def test_the_last_cycle_waits_for_the_running_one(

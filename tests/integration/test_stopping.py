@@ -24,7 +24,7 @@ from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import HOLD, CycleRequest, CycleStop, CycleStopper
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.sleeper import BackgroundCycles
-from mnemosyned.sleep.triggers import Machine
+from mnemosyned.sleep.triggers import MachineState
 from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.verbs.upkeep import Sleep, Status
 
@@ -33,7 +33,7 @@ WAIT_S = 10.0
 
 def wait_until_asked(stop: CycleStop | CycleStopper) -> None:
     deadline = time.monotonic() + WAIT_S
-    while not stop.asked and time.monotonic() < deadline:
+    while not stop.is_requested and time.monotonic() < deadline:
         time.sleep(0.001)
 
 
@@ -84,7 +84,7 @@ def test_the_present_group_is_finished_and_no_other_begun(
     assert (report.evicted, report.promoted, report.remaining) == (3, 1, 3)
     assert reader.answer() == report
     assert working_ids(store) == ["b0", "b1", "b2"]
-    assert not cycle.lease.in_cycle
+    assert not cycle.lease.is_in_cycle
 
 
 def test_the_next_cycle_takes_the_rest(
@@ -173,7 +173,7 @@ def test_nothing_starts_in_the_background_for_a_while(
         store=store,
         cycle=cycle,
         zone=UTC,
-        machine=lambda: Machine(on_battery=False, load=0),
+        machine=lambda: MachineState(on_battery=False, load=0),
     )
     reader = StoppingReader(service, cycle)
     summarizer.meanwhile = reader

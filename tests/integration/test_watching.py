@@ -36,11 +36,11 @@ from mnemosyned.sleep.sleeper import BackgroundCycles
 from mnemosyned.sleep.triggers import (
     BACK_OFF_MAX_S,
     REST_S,
-    Age,
-    Count,
-    Idle,
+    AgeTrigger,
+    CountTrigger,
+    IdleTrigger,
     JumpTolerantClock,
-    Machine,
+    MachineState,
     SleepTrigger,
     TriggerWatch,
     machine_now,
@@ -103,8 +103,8 @@ def report(*, evicted: int) -> CycleReport:
     )
 
 
-AGE = Age(age=12 * HOUR)
-COUNT = Count(entries=20, fresh=FRESH)
+AGE = AgeTrigger(age=12 * HOUR)
+COUNT = CountTrigger(entries=20, fresh=FRESH)
 
 
 # ---------------------------------------------------------------------- calm
@@ -309,7 +309,7 @@ def background(
         store=store,
         cycle=cycle,
         zone=UTC,
-        machine=lambda: Machine(on_battery=True, load=0),
+        machine=lambda: MachineState(on_battery=True, load=0),
     )
 
 
@@ -360,8 +360,8 @@ def test_the_counted_source_alone_is_consolidated_and_its_trigger_logged(
     )
     watch = TriggerWatch(
         triggers=lambda: [
-            Count(entries=4, fresh=FRESH),
-            Idle(quiet=HOUR, gain_min=1, fresh=FRESH),
+            CountTrigger(entries=4, fresh=FRESH),
+            IdleTrigger(quiet=HOUR, gain_min=1, fresh=FRESH),
         ],
         activity=background.activity,
         now=clock.now,
