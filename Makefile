@@ -132,7 +132,7 @@ test-sqlite: $(COMPILED) ## the store on a newer SQLite than this machine's, whi
 	PYTHONPATH=build/sqlite $(PYTEST) -p support.newer_sqlite -n 2 tests/contract tests/integration \
 		-m "not ($(SLOW))"
 
-test-pythons: $(COMPILED) ## the fast suite on every Python of this machine, as root and not; SHORT=1 leaves out this one
+test-pythons: $(COMPILED) ## the fast suite on every Python of this machine, as root and not; SHORT=1: the oldest and the newest besides this one
 	$(BIN)/python tests/support/pythons.py $(if $(SHORT),--short) "not ($(SLOW) or thorough)"
 
 test-lowest: $(COMPILED) ## the fast suite with the oldest and the newest packages that pyproject.toml allows

@@ -4,7 +4,7 @@
 
 As root it runs once more as an ordinary user, in a copy of the checkout. A version that is not here
 is named at the end: its row says NOT RUN. `--short` leaves out the Python of this environment, and
-runs the oldest as an ordinary user alone.
+runs the oldest of the others, as an ordinary user alone, and the newest.
 """
 
 from __future__ import annotations
@@ -185,9 +185,8 @@ def main() -> None:
     (ROOT / "build/pythons").mkdir(parents=True, exist_ok=True)
     here = pythons()
     rows, was_ordinary = [], os.geteuid() != 0
-    for python in here:
-        if given.short and python.version == python_version():
-            continue
+    others = [each for each in here if each.version != python_version()]
+    for python in (*others[:1], *others[1:][-1:]) if given.short else here:
         reached = [*showing(python), *NOBODY, str(python.path), "-c", ""]
         is_root = os.geteuid() == 0
         is_open = is_root and not subprocess.run(reached, check=False).returncode
