@@ -126,8 +126,8 @@ def make_retention(
         purge_soon=purge_soon,
     )
     if vectors:
-        retention.on_removal = vectors.forgot
-        retention.grace.on_put_back = vectors.reworded
+        retention.on_removal = vectors.note_deletions
+        retention.grace.on_put_back = vectors.note_edits
     return retention
 
 

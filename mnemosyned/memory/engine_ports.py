@@ -386,15 +386,15 @@ class MemoryVectors(Protocol):
         """Return how far it is, and whether it can be asked."""
         ...
 
-    def remembered(self) -> None:
+    def note_new_memories(self) -> None:
         """Note that there are new memories; returns at once."""
         ...
 
-    def forgot(self) -> None:
+    def note_deletions(self) -> None:
         """Note that memories were deleted."""
         ...
 
-    def reworded(self, positions: Sequence[int]) -> None:
+    def note_edits(self, positions: Sequence[int]) -> None:
         """Note that memories have other words: their vectors are made again, soon."""
         ...
 

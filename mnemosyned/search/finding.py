@@ -86,13 +86,13 @@ class SearchIndex(Protocol):
         """Return the best of the newest summaries by the second index, with their bm25."""
         ...
 
-    def listed(
+    def memories_of_time(
         self, query: Query, span: TimeSpan, *, limit: int
     ) -> Mapping[int, float]:
         """Return the memories of a time, with scores."""
         ...
 
-    def ordered(self, query: Query) -> Collection[int]:
+    def first_in_order(self, query: Query) -> Collection[int]:
         """Return the newest or the oldest memories of the sources that a question asks for."""
         ...
 
@@ -219,7 +219,7 @@ def _find_matches(
         scores[seq] = scores.get(seq, 0.0) + score
     if query.only_then or (not scores and _may_list_by_time(query)):
         for span in query.spans:
-            listed = index.listed(query, span, limit=limits.total)
+            listed = index.memories_of_time(query, span, limit=limits.total)
             scores = {**listed, **scores}
             grams |= listed
     ranked = sorted(scores, key=scores.__getitem__, reverse=True)
@@ -256,9 +256,11 @@ def _find_by_time(
     if query.asked:
         of_source = replace(query, source_names=query.asked.names)
         for span in query.spans:
-            scores |= index.listed(of_source, span, limit=WEIGHTS.per_time_span)
+            scores |= index.memories_of_time(
+                of_source, span, limit=WEIGHTS.per_time_span
+            )
         if query.order and not query.spans:
-            scores |= dict.fromkeys(index.ordered(of_source), FIRST_SCORE)
+            scores |= dict.fromkeys(index.first_in_order(of_source), FIRST_SCORE)
     known = {match.position for match in matches}
     missing = {seq: score for seq, score in scores.items() if seq not in known}
     if not missing:
@@ -292,7 +294,7 @@ def _find_neighbors(
 def _find_episodes(
     index: SearchIndex, query: Query, corpus: Corpus, limit: int
 ) -> dict[int, float]:
-    """Return the summaries that match in their own words, with their scores."""
+    """Return summaries with matching words, and their scores."""
     words = query.terms.words
     forms = [form for word in words for form in corpus.forms(query.terms, word)]
     found = dict(index.episodes(forms, query, limit=limit)) if forms else {}

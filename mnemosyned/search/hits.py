@@ -11,7 +11,7 @@ from mnemosyned.memory.values import Tier
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """An original that matched, shown under its episode, or a repeat under its memory."""
+    """A matching original under its episode, or a repeat under its memory."""
 
     id: str
     created_at: datetime
@@ -24,7 +24,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """One place in the answer: a memory, or an episode with the originals that matched."""
+    """A memory in the answer, or an episode with its matching originals."""
 
     id: str
     tier: Tier
@@ -39,13 +39,13 @@ class Hit:
     summary_of: tuple[str, ...] = ()
     """Provenance: the ids of all originals of an episode, oldest first."""
     lines: tuple[Line, ...] = ()
-    """An episode's originals that matched, or a memory's repeats, best first."""
+    """Matching originals of an episode, or repeats of a memory, best first."""
     duplicates: int = 0
-    """How many further places would say the same, or differ in figures alone."""
+    """Number of further places that repeat this one, or differ in figures alone."""
     explanation: Mapping[str, float] | None = None
-    """On request the parts that add up to the score."""
+    """Parts that add up to the score; only on request."""
     superseded_at: datetime | None = None
-    """When a newer memory took its place; only where that was asked for."""
+    """Time at which a newer memory superseded it; only on request."""
     history: tuple[Line, ...] = ()
-    """What it, or a line of it, took the place of, the newest first; only where asked for."""
+    """Memories superseded by it or its lines, the newest first; only on request."""
     tags: tuple[str, ...] = ()

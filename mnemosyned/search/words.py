@@ -99,17 +99,17 @@ class Frequencies:
         unknown: list[tuple[Forms, int]] = [
             ((join,), 1)
             for _, join in terms.joins
-            if not self._known(f"+{join.lower()}", count)
+            if not self._kept_word(f"+{join.lower()}", count)
         ]
         unknown += [
             (terms.forms(word), SAMPLE)
             for word in terms.words
-            if not self._known(word.lower(), count)
+            if not self._kept_word(word.lower(), count)
         ]
         index.expect(unknown)
         joins: dict[str, list[str]] = {}
         for word, join in terms.joins:
-            known = self._known(f"+{join.lower()}", count)
+            known = self._kept_word(f"+{join.lower()}", count)
             if known is None:
                 exists = bool(index.newest([[(join,)]], limit=1))
                 known = _KnownWord(int(exists), count)
@@ -120,7 +120,7 @@ class Frequencies:
         compounds: dict[str, tuple[str, ...]] = {}
         rows: dict[str, Sequence[int]] = {}
         for word in terms.words:
-            known = self._known(word.lower(), count)
+            known = self._kept_word(word.lower(), count)
             if known is None:
                 known, found = _look_up(index, terms, word, count)
                 self._keep(word.lower(), known)
@@ -137,7 +137,7 @@ class Frequencies:
         self._found.clear()
         self._missing.clear()
 
-    def _known(self, word: str, count: int) -> _KnownWord | None:
+    def _kept_word(self, word: str, count: int) -> _KnownWord | None:
         """Return a kept word if still true: a missing word may be in the next memory."""
         known = self._found.get(word)
         if known and known.memories <= count <= known.memories * GROWTH:

@@ -289,7 +289,7 @@ class ChangeService:
             edits, now=self._clock.now(), drop_history=drop_history
         )
         if edition.positions and self._vectors:
-            self._vectors.reworded(edition.positions)
+            self._vectors.note_edits(edition.positions)
         return edition
 
     def _edit_receipt(

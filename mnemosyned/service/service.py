@@ -372,7 +372,7 @@ class MemoryService:
 
     def _after_restoring(self) -> None:
         if self._vectors:
-            self._vectors.remembered()
+            self._vectors.note_new_memories()
         self.sleeper.enforce_cap()
 
     # ----------------------------------------------------------------- ends
@@ -407,7 +407,7 @@ class MemoryService:
     def _keep(self, drafts: Sequence[Draft]) -> RememberedMany:
         kept = self._store.memories.remember(drafts)
         if self._vectors:
-            self._vectors.remembered()
+            self._vectors.note_new_memories()
         if any(draft.supersedes for draft in drafts):
             self._retention.rewrite_stale_or_log()
         self.sleeper.enforce_cap(kept.working)

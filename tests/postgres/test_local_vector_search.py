@@ -45,7 +45,7 @@ def test_a_question_waits_for_no_slow_comparison(
         psycopg.connect(dsn) as other,
     ):
         remember_batch(store, memory("a", "The tesla came"))
-        vectors.remembered()
+        vectors.note_new_memories()
         wait_until(lambda: vectors.status().embedded == 1)
         query = Query(terms=parse_terms("tesla"), limit=10)
         candidates = store.search.candidates(query)
@@ -85,7 +85,7 @@ def test_a_daemon_finds_what_it_and_others_embedded_without_holding_it(
         assert found(store, vectors, "car") == [1]
 
         remember_batch(store, memory("b", "A tooth hurts"))
-        vectors.remembered()
+        vectors.note_new_memories()
         wait_until(lambda: vectors.status().embedded == 2)
         assert vectors.status().searched == 2  # what was there before counts once
         assert found(store, vectors, "dentist") == [2]

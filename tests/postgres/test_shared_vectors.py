@@ -98,11 +98,11 @@ def test_the_index_of_one_follows_what_the_other_embeds_and_forgets(
         )
         wait_until(lambda: first.status().searched == second.status().searched == 1)
         remember_batch(here, *(memory(id, f"note {id}") for id in "bcd"))
-        first.remembered()
+        first.note_new_memories()
         wait_until(lambda: second.status().searched == 4)
 
         there.deletion.forget(["b", "c"])
-        second.forgot()
+        second.note_deletions()
         wait_until(lambda: first.status().searched == 2)
 
     assert first.status().embedded == second.status().embedded == 2

@@ -52,7 +52,7 @@ def open_service(
             **{"rows_max": 1_000, **options},
         )
         stack.enter_context(vectors)
-        retention.on_removal = vectors.forgot
+        retention.on_removal = vectors.note_deletions
         return make_service(store, cycle, retention, settings, vectors=vectors)
 
     with closing(stack):

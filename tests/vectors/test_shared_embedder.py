@@ -85,7 +85,7 @@ def test_owners_ask_in_turn_within_limits() -> None:
     assert turns.ask(2, QuestionVector("b", until=0.0))
 
     taken = []
-    while question := turns.question():
+    while question := turns.next_question():
         taken.append(question.text)
     assert taken[:3] == ["a0", "b", "a1"]
     assert len(taken) == OWN_QUESTIONS_MAX + 1
@@ -99,5 +99,5 @@ def test_owners_with_new_memories_wait_once_and_until_more_may_have_come() -> No
     turns.add(2)
 
     assert turns.next_s() == 0.0
-    assert [turns.owner(), turns.owner()] == [2, None]
+    assert [turns.next_owner(), turns.next_owner()] == [2, None]
     assert 0 < (turns.next_s() or 0.0) <= WAIT_S

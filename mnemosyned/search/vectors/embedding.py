@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from mnemosyned.errors import EmbedderFailed, MnemosynedError, ModelUnavailable
-from mnemosyned.logs import log_failure
+from mnemosyned.logs import log_failure, logger
 from mnemosyned.memory.engine_ports import (
     ComparisonTooSlow,
     Embedder,
@@ -20,32 +20,34 @@ from mnemosyned.search.query import Match, Nearness, Query, SearchCandidates
 from mnemosyned.search.scoring import embedding_text
 
 BATCH_TEXTS_MAX, BATCH_CHARS_MAX = 4, 1_200
-"""So many texts are asked for at once, fewer if they are long."""
+"""Limits of the texts for one call of the model."""
 
-Refused = Callable[[EmbeddingInput, EmbedderFailed], None]
+log = logger()
+
+OnRefusal = Callable[[EmbeddingInput, EmbedderFailed], None]
 
 
 def embedding_batches(
     rows: Sequence[EmbeddingInput],
 ) -> Iterator[Sequence[EmbeddingInput]]:
-    """Divide memories into what is embedded at once."""
-    piece: list[EmbeddingInput] = []
+    """Split memories into batches for one embedding call, by count and characters."""
+    batch: list[EmbeddingInput] = []
     chars = 0
     for row in rows:
         chars += len(row.content)
-        too_large = len(piece) == BATCH_TEXTS_MAX or chars > BATCH_CHARS_MAX
-        if piece and too_large:
-            yield piece
-            piece, chars = [], len(row.content)
-        piece.append(row)
-    if piece:
-        yield piece
+        is_full = len(batch) == BATCH_TEXTS_MAX or chars > BATCH_CHARS_MAX
+        if batch and is_full:
+            yield batch
+            batch, chars = [], len(row.content)
+        batch.append(row)
+    if batch:
+        yield batch
 
 
 def embed_memories(
-    embedder: Embedder, rows: Sequence[EmbeddingInput], refused: Refused
+    embedder: Embedder, rows: Sequence[EmbeddingInput], on_refusal: OnRefusal
 ) -> list[tuple[EmbeddingInput, bytes]]:
-    """Return memories with their vectors; one that fails takes no other along.
+    """Return memories with their vectors, without the memories that the model refuses.
 
     Raises `ModelUnavailable`.
     """
@@ -53,10 +55,10 @@ def embed_memories(
         made = embedder.embed([embedding_text(row.role, row.content) for row in rows])
     except EmbedderFailed as error:
         if len(rows) == 1:
-            refused(rows[0], error)
+            on_refusal(rows[0], error)
             return []
         return [
-            pair for row in rows for pair in embed_memories(embedder, [row], refused)
+            pair for row in rows for pair in embed_memories(embedder, [row], on_refusal)
         ]
     return list(zip(rows, made, strict=True))
 
@@ -71,47 +73,59 @@ class QuestionVector:
         self._vector: bytes | None = None
 
     def answer(self, vector: bytes | None) -> None:
-        """Hand the vector over, or that there will be none."""
+        """Hand over the vector, or None if there will be no vector."""
         self._vector = vector
         self._answered.set()
 
     def vector(self) -> bytes | None:
-        """The vector, if it comes in time."""
+        """Wait for the vector until the deadline, and return None if it does not come in time."""
         self._answered.wait(max(0.0, self.until - time.monotonic()))
         return self._vector
 
 
+def answer_question(embedder: Embedder, question: QuestionVector) -> None:
+    """Embed a question, unless its deadline has passed. Raises `ModelUnavailable`."""
+    vector = None
+    if time.monotonic() < question.until:
+        try:
+            vector = embedder.embed_question(question.text)
+        except EmbedderFailed as error:
+            log.warning("question_refused", reason=error.message)
+        finally:
+            question.answer(vector)
+
+
 RETRY_S = 300.0
-"""After so long a model that cannot be run is tried again."""
+"""Pause before a model that cannot be run is tried again."""
 
 
 def work_with_retries(
     work: Callable[[], None],
     *,
     closing: threading.Event,
-    failed: Callable[[str], None],
+    on_failure: Callable[[str], None],
     retry_s: float,
 ) -> None:
-    """Work until `closing` is set; tell `failed` why it cannot go on for now.
+    """Work until `closing` is set; after a failure call `on_failure` with the reason.
 
-    A boundary: what is raised is logged, and all of it begins again after `retry_s` seconds.
+    A boundary: errors are logged, and the work begins again after `retry_s` seconds.
     """
     while not closing.is_set():
         try:
             work()
         except ModelUnavailable as error:
-            failed(error.message)
+            on_failure(error.message)
         except Exception as error:  # noqa: BLE001 a boundary: it is logged
-            if closing.is_set():  # what it was working on was ended
+            if closing.is_set():  # the end of the embedder ended its call
                 return
             log_failure("embedding_failed", error)
             ours = isinstance(error, MnemosynedError)
-            failed(str(error) if ours else "it failed; the log says how")
+            on_failure(str(error) if ours else "it failed; the log says how")
         closing.wait(retry_s)
 
 
 NEAREST = 200
-"""Before the question's filters, which may leave few of them."""
+"""Nearest vectors before the question's filters, which may leave few of them."""
 NEAREST_SHOWN = 20
 BUSY = "found by words alone: the embedding model was not ready in time"
 NOT_READY = "found by words alone: the embedding model is {state}"
@@ -127,10 +141,10 @@ def add_nearness(
     store: VectorStore,
     least: float,
 ) -> tuple[SearchCandidates, str]:
-    """Add similarities to candidates, and the nearest that the words did not find.
+    """Add similarities to candidates, and the nearest memories without a word in common.
 
-    `least` is the similarity from which a memory without a word in common is a candidate. Where
-    vectors were not compared in time, the candidates stay as they are, and a note says so.
+    These have at least the similarity `least`. If the vectors were not compared in time, return
+    the candidates unchanged, with a note.
     """
     positions = [match.position for match in candidates.memories]
     try:
@@ -139,19 +153,13 @@ def add_nearness(
     except ComparisonTooSlow:
         return candidates, TOO_SLOW
     unseen = [position for position in nearest if position not in cosines]
-    more = _filter_nearest(store, query, unseen)
+    more: list[Match] = []
+    if unseen:
+        order = {position: rank for rank, position in enumerate(unseen)}
+        more = sorted(
+            store.candidates(query, unseen), key=lambda match: order[match.position]
+        )[:NEAREST_SHOWN]
     cosines |= {match.position: nearest[match.position] for match in more}
     nearness = Nearness(cosines, vector_only_min=least)
     memories = [*candidates.memories, *more]
     return replace(candidates, memories=memories, nearness=nearness), ""
-
-
-def _filter_nearest(
-    store: VectorStore, query: Query, nearest: Sequence[int]
-) -> list[Match]:
-    """The nearest, in their order, as far as the question's filters let them through."""
-    if not nearest:
-        return []
-    order = {position: rank for rank, position in enumerate(nearest)}
-    within = store.candidates(query, nearest)
-    return sorted(within, key=lambda match: order[match.position])[:NEAREST_SHOWN]

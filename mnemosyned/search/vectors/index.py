@@ -16,19 +16,19 @@ from mnemosyned.memory.engine_ports import StorageSearch, VectorSearch, VectorSt
 
 CODE_ROWS_MIN, CODE_ROWS_MAX = 1_024, 1 << 20
 SIFTED_MAX = 8_000
-"""So many are taken by the count of bits that differ, then weighed by the question's numbers: where
-those are small, a bit that differs says little. An eighth of them is then as good as all."""
+"""Rows taken by the count of different bits, then weighed by the question's numbers: a different bit
+of a small number says little. An eighth of the rows is then as good as all."""
 CODES_AT_ONCE = 16_384
-"""Rows at once: what is worked on stays in the processor's cache."""
+"""Rows compared at once, which fit into the processor's cache."""
 NO_POSITIONS = (1 << 63) - 1
-"""The position of a row that holds none, beyond every other."""
+"""Position of an empty row, beyond every other position."""
 
 
 class VectorCodes:
-    """Signs of vectors by position, over a span of so many positions up to the newest.
+    """Signs of vectors by position, over a span of `rows_max` positions up to the newest.
 
-    A position has its place by its remainder, so that one is put, found and forgotten without a
-    search, from either end, and the newer overwrites. Safe from any thread.
+    The row of a position is its remainder, so that vectors are put, found and removed without a
+    search, from either end, and newer ones overwrite older ones. Safe from any thread.
     """
 
     def __init__(self, *, rows_max: int = CODE_ROWS_MAX) -> None:
@@ -46,19 +46,19 @@ class VectorCodes:
         """Words of 64 bits by row: the first of all rows, then the second of all, and so on."""
 
     def count(self, *, until: int) -> int:
-        """How many positions are held, up to and including one."""
+        """Return the number of held positions up to and including `until`."""
         with self._lock:
             return int(self._np.count_nonzero(self._positions <= until))
 
     def put(self, vectors: Mapping[int, bytes]) -> bool:
-        """Take these in, unless all are too old. All have as many numbers as the first ever."""
+        """Store vectors of one length, and return False if all are too old."""
         np = self._np
         with self._lock:
             newest = max(self._high, *vectors) if vectors else 0
             taken = sorted(seq for seq in vectors if seq > newest - self._rows_max)
             if not taken:
                 return False
-            codes = self._coded([vectors[position] for position in taken])
+            codes = self._encode([vectors[position] for position in taken])
             self._make_room(taken[0], newest, codes.shape[1])
             positions = np.array(taken, dtype=np.int64)
             rows = positions % len(self._positions)
@@ -67,7 +67,7 @@ class VectorCodes:
         return True
 
     def keep_only(self, positions: Sequence[int], *, after: int, until: int) -> None:
-        """Let go of all others after one position and up to another, and overwrite them."""
+        """Overwrite all other positions after `after` and up to `until`."""
         np = self._np
         with self._lock:
             within = np.flatnonzero(
@@ -80,12 +80,12 @@ class VectorCodes:
                 self._codes[:, gone] = 0
 
     def alike(self, question: bytes, count: int, *, until: int) -> list[int]:
-        """Positions up to one that are likely to be the nearest; in no order."""
+        """Return the positions up to `until` that are likely to be the nearest, in no order."""
         np = self._np
         with self._lock:
             if self._codes is None:
                 return []
-            rows = self._sifted(self._coded([question])[0], until)
+            rows = self._sift_rows(self._encode([question])[0], until)
             positions = self._positions[rows]
             packed = np.ascontiguousarray(self._codes[:, rows].T).view(np.uint8)
         if len(rows) > count:
@@ -95,8 +95,8 @@ class VectorCodes:
             positions = positions[np.argpartition(-near, count - 1)[:count]]
         return list(positions.tolist())
 
-    def _sifted(self, code: Any, until: int) -> Any:  # noqa: ANN401 numpy is optional
-        """The rows with the fewest bits that differ, no more than `SIFTED_MAX`."""
+    def _sift_rows(self, code: Any, until: int) -> Any:  # noqa: ANN401 numpy is optional
+        """Return the rows with the fewest different bits, no more than `SIFTED_MAX`."""
         np = self._np
         differ = np.empty(len(self._positions), dtype=np.uint16)
         for start in range(0, len(differ), CODES_AT_ONCE):
@@ -111,8 +111,8 @@ class VectorCodes:
         rows = np.flatnonzero(differ <= reach)
         return rows[np.argsort(differ[rows], kind="stable")[:SIFTED_MAX]]
 
-    def _coded(self, vectors: Sequence[bytes]) -> Any:  # noqa: ANN401 numpy is optional
-        """A row of words for each; half precision has its sign where an integer has it."""
+    def _encode(self, vectors: Sequence[bytes]) -> Any:  # noqa: ANN401 numpy is optional
+        """Return a row of words per vector; half precision has its sign where an integer has it."""
         np = self._np
         numbers = np.frombuffer(b"".join(vectors), dtype="<i2").reshape(
             len(vectors), -1
@@ -123,7 +123,7 @@ class VectorCodes:
         return np.pad(bits, ((0, 0), (0, padding))).view(np.uint64)
 
     def _make_room(self, low: int, high: int, words: int) -> None:
-        """For the span of all that ever came, as far as it may grow."""
+        """Grow for the span of all positions so far, up to `rows_max`."""
         np = self._np
         self._low, self._high = min(self._low, low), max(self._high, high)
         span = self._high - self._low + 1
@@ -145,7 +145,7 @@ ROWS_MIN = 1_024
 
 
 class ExactVectors:
-    """Vectors by position, up to a number of rows; the newest stay. Safe from any thread."""
+    """The newest vectors by position, up to `rows_max` rows. Safe from any thread."""
 
     def __init__(self, *, rows_max: int) -> None:
         # Loaded here: only a memory with an embedding model pays for it.
@@ -159,28 +159,25 @@ class ExactVectors:
         """By row."""
         self._vectors: Any = None
         self.floor = 0
-        """The newest position that there was no room for: all that came and are newer are held."""
+        """The newest position without room: all newer vectors are held."""
 
     def __len__(self) -> int:
         return len(self._row)
 
     def put(self, vectors: Mapping[int, bytes]) -> bool:
-        """Take these in, unless all are too old; where all rows are taken, for the oldest.
-
-        All have as many numbers as the first that ever came.
-        """
+        """Store vectors of one length in place of the oldest; return False if all are too old."""
         taken = False
         with self._lock:
             for position, vector in sorted(vectors.items(), reverse=True):
                 row = self._row_for(position, len(vector) // 2)
-                if row is None:  # and so it is with all the others, which are older
+                if row is None:  # all further vectors are older
                     break
                 self._vectors[row] = self._np.frombuffer(vector, dtype="<f2")
                 taken = True
         return taken
 
     def keep_only(self, positions: Sequence[int], *, after: int, until: int) -> None:
-        """Let go of all others after one position and up to another, and overwrite them."""
+        """Overwrite all other positions after `after` and up to `until`."""
         with self._lock:
             held = self._positions[: len(self._row)]
             within = held[(held > after) & (held <= until)]
@@ -190,7 +187,7 @@ class ExactVectors:
                 self._remove(position)
 
     def cosines(self, question: bytes, positions: Iterable[int]) -> dict[int, float]:
-        """How near those of these positions are that are held here."""
+        """Return the cosines of the given positions that are held."""
         with self._lock:
             known = [position for position in positions if position in self._row]
             if not known:
@@ -200,7 +197,7 @@ class ExactVectors:
         return dict(zip(known, near.tolist(), strict=True))
 
     def nearest(self, question: bytes, count: int, *, least: float) -> dict[int, float]:
-        """The nearest, at least so near, nearest first."""
+        """Return the nearest positions with a cosine of at least `least`, nearest first."""
         with self._lock:
             held = len(self._row)
             if not held:
@@ -214,7 +211,7 @@ class ExactVectors:
         return {position: cosine for position, cosine in pairs if cosine >= least}
 
     def _row_for(self, position: int, width: int) -> int | None:
-        """Its own row, the next free one, or the oldest memory's."""
+        """Return the row of a position, a free row, or the row of the oldest memory."""
         if position <= self.floor:
             return None
         row = self._row.get(position)
@@ -249,7 +246,7 @@ class ExactVectors:
         self._vectors, self._positions = vectors, positions
 
     def _remove(self, position: int) -> None:
-        """The last row takes its place, so that those in use stay together."""
+        """Remove a vector; the last row moves to its row, so that used rows stay together."""
         row, last = self._row.pop(position), len(self._row)
         if row != last:
             moved = int(self._positions[last])
@@ -260,7 +257,7 @@ class ExactVectors:
 
 
 def cosines(vectors: Mapping[int, bytes], question: bytes) -> dict[int, float]:
-    """How near each of these vectors is."""
+    """Return the cosine of each vector with the question."""
     import numpy  # noqa: PLC0415, ICN001
 
     if not vectors:
@@ -273,7 +270,7 @@ def cosines(vectors: Mapping[int, bytes], question: bytes) -> dict[int, float]:
 
 
 def dot_products(vectors: Any, question: bytes) -> Any:  # noqa: ANN401 numpy is optional
-    """Each row times the question; not by `@`, whose threads spin on after a short job."""
+    """Multiply each row by the question; not by `@`, whose threads spin on after a short job."""
     import numpy  # noqa: PLC0415, ICN001
 
     numbers = numpy.frombuffer(question, dtype="<f2").astype(numpy.float32)
@@ -281,58 +278,57 @@ def dot_products(vectors: Any, question: bytes) -> Any:  # noqa: ANN401 numpy is
 
 
 READ = 500
-"""So many of the older, by their codes the most likely, are read and scored exactly: some 3 ms, far
-more from a disk that the system holds nothing of. Among 30,000 real vectors 200 were enough."""
+"""Older vectors that are read and scored exactly, the most likely by their codes: some 3 ms, far more
+from a disk without cache. Among 30,000 real vectors 200 were enough."""
 
 
 class VectorIndex:
-    """The newest vectors in memory, and a code of each that leads to the older ones in the table.
+    """The newest vectors in memory, and codes that lead to the older ones in the table.
 
-    It holds nothing that the table does not: it is filled anew at each start. Safe from any thread.
+    It is filled from the table at each start. Safe from any thread.
     """
 
     def __init__(
         self, *, rows_max: int, read: Callable[[Sequence[int]], Mapping[int, bytes]]
     ) -> None:
-        """`read` gives the vectors at these positions, of those that are still there."""
-        self._matrix = ExactVectors(rows_max=rows_max)
+        """`read` returns the stored vectors at some positions."""
+        self._exact = ExactVectors(rows_max=rows_max)
         self._codes = VectorCodes()
         self._read = read
 
     def __len__(self) -> int:
-        """How many vectors a question is held against."""
-        return len(self._matrix) + self._codes.count(until=self._matrix.floor)
+        """Return the number of vectors that a question is compared with."""
+        return len(self._exact) + self._codes.count(until=self._exact.floor)
 
     @property
     def full(self) -> bool:
         """Whether memory holds as many vectors as it may."""
-        return self._matrix.floor > 0
+        return self._exact.floor > 0
 
     def put(self, vectors: Mapping[int, bytes]) -> bool:
-        """Take these in, unless all are too old to be found by what is held."""
-        coded = self._codes.put(
-            vectors
-        )  # first: what leaves the matrix must be found here
-        return self._matrix.put(vectors) or coded
+        """Store vectors, and return False if all are too old."""
+        # First the codes: a vector that leaves the exact ones must be found there.
+        has_codes = self._codes.put(vectors)
+        return self._exact.put(vectors) or has_codes
 
     def keep_only(self, positions: Sequence[int], *, after: int, until: int) -> None:
-        """Let go of all others after one position and up to another, and overwrite them."""
+        """Overwrite all other positions after `after` and up to `until`."""
         self._codes.keep_only(positions, after=after, until=until)
-        self._matrix.keep_only(positions, after=after, until=until)
+        self._exact.keep_only(positions, after=after, until=until)
 
     def cosines(self, question: bytes, positions: Iterable[int]) -> dict[int, float]:
-        """How near these are, of all that have a vector; the older are read."""
+        """Return the cosines of positions with a vector; older vectors are read."""
         wanted = list(positions)
-        cosines = self._matrix.cosines(question, wanted)
-        floor = self._matrix.floor
+        cosines = self._exact.cosines(question, wanted)
+        floor = self._exact.floor
         older = [seq for seq in wanted if seq <= floor and seq not in cosines]
         return cosines | self._older(question, older)
 
     def nearest(self, question: bytes, count: int, *, least: float) -> dict[int, float]:
-        """The nearest, at least so near, nearest first."""
-        nearest = self._matrix.nearest(question, count, least=least)
-        # Read afterwards: what left meanwhile is found on either side.
-        floor = self._matrix.floor
+        """Return the nearest positions with a cosine of at least `least`, nearest first."""
+        nearest = self._exact.nearest(question, count, least=least)
+        # Read afterwards: a vector that moved meanwhile is found on either side.
+        floor = self._exact.floor
         older = self._codes.alike(question, READ, until=floor) if floor else []
         exact = self._older(question, older)
         for position, cosine in exact.items():
@@ -347,14 +343,14 @@ class VectorIndex:
 
 READ_AT_ONCE = 5_000
 READ_MAX = 20_000
-"""So many vectors, the newest, are read and compared for a question: about 0.2 s."""
+"""Newest vectors that are read and compared for a question: about 0.2 s."""
 
 
 class NewestVectors(VectorSearch):
-    """Compares a question with the newest vectors of a store, which it reads each time.
+    """Search in the newest vectors of a store, which are read for each question.
 
-    It holds nothing: a memory of many that costs no room while nobody asks, and what any other
-    daemon did to its vectors is seen at once.
+    It holds nothing in memory: a memory among many costs no room while nobody asks, and changes by
+    other daemons are seen at once.
     """
 
     def __init__(
@@ -365,14 +361,12 @@ class NewestVectors(VectorSearch):
         self._rows_max = rows_max
 
     def cosines(self, question: bytes, positions: Iterable[int]) -> dict[int, float]:
-        return _cosines_of_rows(
-            self._store.vectors_of(self._model, list(positions)), question
-        )
+        return cosines(self._store.vectors_of(self._model, list(positions)), question)
 
     def nearest(self, question: bytes, count: int, *, least: float) -> dict[int, float]:
         near: dict[int, float] = {}
         for page in self._pages():
-            compared = near | _cosines_of_rows(page, question)
+            compared = near | cosines(page, question)
             first = sorted(compared.items(), key=lambda pair: -pair[1])[:count]
             near = {seq: cosine for seq, cosine in first if cosine >= least}
         return near
@@ -391,7 +385,7 @@ class NewestVectors(VectorSearch):
 
 
 class StorageIndex:
-    """A `StorageSearch` in the place of a `VectorIndex`: there is nothing to load or to follow."""
+    """`StorageSearch` in the place of a `VectorIndex`: there is nothing to load or to follow."""
 
     full = True
 
@@ -401,20 +395,14 @@ class StorageIndex:
         self._count = 0
 
     def __len__(self) -> int:
-        """How many vectors a question is compared with, as far as it was counted."""
+        """Return the number of vectors that a question is compared with, as last counted."""
         return self._count
 
     def put(self, vectors: Mapping[int, bytes]) -> bool:
-        """Count vectors that were just stored; there is none to load."""
+        """Count vectors that were just stored."""
         self._count += len(vectors)
         return False
 
     def keep_only(self, positions: Sequence[int], *, after: int, until: int) -> None:  # noqa: ARG002
-        """Count those that are stored, part by part from the first."""
+        """Count stored vectors, part by part from the first."""
         self._count = len(positions) + (self._count if after else 0)
-
-
-def _cosines_of_rows(vectors: Mapping[int, bytes], question: bytes) -> dict[int, float]:
-    # Loaded here: where the storage searches, numpy is not needed.
-
-    return cosines(vectors, question)

@@ -34,6 +34,7 @@ from mnemosyned.search.vectors.embedding import (
     RETRY_S,
     QuestionVector,
     add_nearness,
+    answer_question,
     embed_memories,
     embedding_batches,
     work_with_retries,
@@ -41,16 +42,16 @@ from mnemosyned.search.vectors.embedding import (
 from mnemosyned.search.vectors.index import StorageIndex, VectorIndex
 
 BATCH = 32
-"""So many memories share a commit."""
+"""Memories that share a commit."""
 GATHER_S = 0.5
 SPANS_MAX = 50
 LOADED_AT_ONCE = 5_000
 COUNTED_AT_ONCE = 50_000
 QUESTIONS_MAX = 16
 START_AFTER_S = 0.5
-"""A daemon serves before this begins, and a program that is done by then never pays for it."""
+"""Delay of the start: a daemon serves before, and a short program never pays for the model."""
 LOOK_S = 30.0
-"""So often the index looks for what other daemons embedded, forgot or worded anew."""
+"""Seconds between looks for vectors that other daemons stored or dropped."""
 NEWS_AT_ONCE = 500
 STOP_S = 10.0
 PREPARED_AT_ONCE = 500
@@ -59,7 +60,7 @@ log = logger()
 
 
 class VectorIndexer(MemoryVectors):
-    """The vectors of one store by one embedding model, from `with` to its end."""
+    """Thread that keeps the vectors of a store up to date, within `with`."""
 
     def __init__(
         self,
@@ -80,7 +81,7 @@ class VectorIndexer(MemoryVectors):
         self._index: VectorIndex | StorageIndex | None = None
         self._model = 0
         self._seen: VectorNews | None = None
-        """What was known at the last look; None where no other daemon stores vectors."""
+        """State at the last look; None if no other daemon stores vectors."""
         self._look_at = 0.0
         self._status = EmbedderStatus(state=EmbedderState.LOADING, name=embedder.name)
         self._counting = threading.Lock()
@@ -100,32 +101,32 @@ class VectorIndexer(MemoryVectors):
     def __exit__(self, *_: object) -> None:
         self._closing.set()
         self._wake.set()
-        self._embedder.close()  # what it is working on ends here
+        self._embedder.close()  # ends its call, too
         self._thread.join(STOP_S)
         self._embedder.close()  # unless it was started once more meanwhile
 
     # -------------------------------------------------------------- from outside
 
     def status(self) -> EmbedderStatus:
-        """How far it is, and whether it can be asked."""
+        """Return the progress of the vectors, and the state of the model."""
         return self._status
 
-    def remembered(self) -> None:
-        """There are new memories; returns at once."""
+    def note_new_memories(self) -> None:
+        """Wake the thread for new memories; return at once."""
         self._wake.set()
 
-    def forgot(self) -> None:
-        """Memories were deleted: their vectors are dropped from memory too, soon."""
+    def note_deletions(self) -> None:
+        """Have the vectors of deleted memories dropped, soon."""
         self._forgot.set()
         self._wake.set()
 
-    def reworded(self, positions: Sequence[int]) -> None:
-        """Memories have other words: their vectors are made again, soon."""
+    def note_edits(self, positions: Sequence[int]) -> None:
+        """Have the vectors of edited memories made again, soon."""
         self._reworded.extend(positions)
-        self.forgot()
+        self.note_deletions()
 
     def ask(self, text: str) -> QuestionVector | None:
-        """Have a question made into a vector; None where the model cannot be asked now."""
+        """Queue a question for the model; return None if the model is not ready."""
         if self._status.state is not EmbedderState.READY:
             return None
         question = QuestionVector(text, until=time.monotonic() + self._wait_s)
@@ -142,7 +143,7 @@ class VectorIndexer(MemoryVectors):
         query: Query,
         candidates: SearchCandidates,
     ) -> tuple[SearchCandidates, str]:
-        """Add similarities to candidates, or a note why words alone decide."""
+        """Add similarities to candidates, or a note why only words count."""
         vector = question.vector() if question else None
         index = self._index
         if vector is None or index is None:
@@ -165,7 +166,7 @@ class VectorIndexer(MemoryVectors):
         work_with_retries(
             self._work,
             closing=self._closing,
-            failed=self._unavailable,
+            on_failure=self._set_unavailable,
             retry_s=self._retry_s,
         )
 
@@ -178,15 +179,17 @@ class VectorIndexer(MemoryVectors):
         self._seen = self._store.news(self._model, since=None, limit=1)
         self._look_at = time.monotonic() + LOOK_S
         index = self._index = self._new_index()
-        older = self._load_all(index)
+        older = self._store.newest_position() + 1
+        while older and not index.full and not self._closing.is_set():
+            older = self._load(index, before=older)
         self._recount(index)
-        self._change(state=EmbedderState.READY, reason="", searched=len(index))
+        self._change_status(state=EmbedderState.READY, reason="", searched=len(index))
         log.info("embedding_ready", model=model, embedded=self._status.embedded)
         spans: list[tuple[int, int]] = []
         top = 0
         while not self._closing.is_set():
             self._wake.clear()
-            self._answer()
+            self._answer_questions()
             if self._forgot.is_set():
                 self._forgot.clear()
                 spans = _merge_spans([*self._drop_reworded(), *spans])
@@ -195,7 +198,7 @@ class VectorIndexer(MemoryVectors):
                 self._look(index, self._seen)
             if older:
                 older = self._load(index, before=older)
-                self._change(searched=len(index))
+                self._change_status(searched=len(index))
                 continue
             newest = self._newest_position(top, gather=not spans)
             if newest > top:
@@ -210,7 +213,7 @@ class VectorIndexer(MemoryVectors):
                 )
 
     def _look(self, index: VectorIndex | StorageIndex, seen: VectorNews) -> None:
-        """Take in what other daemons stored since the last look, and drop what is gone."""
+        """Index the vectors that other daemons stored since the last look, and drop deleted ones."""
         before = seen
         while not self._closing.is_set():
             news = self._store.news(self._model, since=seen.version, limit=NEWS_AT_ONCE)
@@ -218,14 +221,14 @@ class VectorIndexer(MemoryVectors):
                 break
             index.put(news.vectors)
             seen = news
-            self._answer()
+            self._answer_questions()
         self._seen = news or seen
         if self._seen[1:] != before[1:]:
             self._recount(index)
         self._look_at = time.monotonic() + LOOK_S
 
     def _drop_reworded(self) -> list[tuple[int, int]]:
-        """Drop the vectors of earlier words, also one made meanwhile; the spans to be embedded."""
+        """Drop the vectors of edited memories, and return the spans to be embedded."""
         positions = []
         while self._reworded:
             positions.append(self._reworded.popleft())
@@ -234,37 +237,29 @@ class VectorIndexer(MemoryVectors):
         return [(position - 1, position + 1) for position in sorted(positions)]
 
     def _newest_position(self, top: int, *, gather: bool) -> int:
-        """The newest position; if it is beyond `top`, after waiting for more to come."""
+        """Return the newest position, after a pause if it is beyond `top`.
+
+        In the pause further memories arrive that share the commit, and questions are answered.
+        """
         newest = self._store.newest_position()
-        if gather and newest > top > 0:
-            self._gather()
-            newest = self._store.newest_position()
-        return newest
-
-    def _embed_span(
-        self, index: VectorIndex | StorageIndex, spans: list[tuple[int, int]]
-    ) -> None:
-        """Embed a batch of the newest span, and put back what is left of it."""
-        after, before = spans.pop()
-        if left := self._embed(index, after=after, before=before):
-            spans.append((after, left))
-        elif not spans:
-            log.info("embedding_complete", embedded=self._status.embedded)
-
-    def _load_all(self, index: VectorIndex | StorageIndex) -> int:
-        """Load until the index is full; where to go on, 0 at the end."""
-        older = self._store.newest_position() + 1
-        while older and not index.full and not self._closing.is_set():
-            older = self._load(index, before=older)
-        return older
-
-    def _gather(self) -> None:
-        """Let what comes in one by one share a commit; questions are answered meanwhile."""
+        if not gather or not newest > top > 0:
+            return newest
         until = time.monotonic() + GATHER_S
         while (left_s := until - time.monotonic()) > 0 and not self._closing.is_set():
             self._wake.wait(left_s)
             self._wake.clear()
-            self._answer()
+            self._answer_questions()
+        return self._store.newest_position()
+
+    def _embed_span(
+        self, index: VectorIndex | StorageIndex, spans: list[tuple[int, int]]
+    ) -> None:
+        """Embed a batch of the newest span, and put back the rest of the span."""
+        after, before = spans.pop()
+        if left := self._embed_batch(index, after=after, before=before):
+            spans.append((after, left))
+        elif not spans:
+            log.info("embedding_complete", embedded=self._status.embedded)
 
     def _new_index(self) -> VectorIndex | StorageIndex:
         model = self._model
@@ -278,14 +273,14 @@ class VectorIndexer(MemoryVectors):
         )
 
     def _load(self, index: VectorIndex | StorageIndex, *, before: int) -> int:
-        """Some of what was made in an earlier life, newest first; where to go on, 0 at the end."""
+        """Load stored vectors, newest first; return the position to go on before, 0 at the end."""
         if isinstance(index, StorageIndex):
-            return 0  # it stays where it is, and is counted already
+            return 0  # the storage searches, and has counted them
         vectors = self._store.vectors(self._model, before=before, limit=LOADED_AT_ONCE)
         return min(vectors) if index.put(vectors) else 0
 
     def _recount(self, index: VectorIndex | StorageIndex) -> None:
-        """See what is still there, in parts: no question waits for all of it."""
+        """Count the stored vectors and drop deleted ones, in parts, so that no question waits."""
         after = embedded = 0
         while after < sys.maxsize:
             if self._closing.is_set():
@@ -297,62 +292,49 @@ class VectorIndexer(MemoryVectors):
             index.keep_only(known, after=after, until=until)
             embedded += len(known)
             after = until
-            self._answer()
-        self._change(embedded=embedded, searched=len(index))
+            self._answer_questions()
+        self._change_status(embedded=embedded, searched=len(index))
 
-    def _embed(
+    def _embed_batch(
         self, index: VectorIndex | StorageIndex, *, after: int, before: int
     ) -> int | None:
-        """Give the newest that have none their vectors; how far it came, None where all have."""
+        """Embed the newest memories without a vector; return the last position, None at the end."""
         rows = self._store.without_vector(
             self._model, after=after, before=before, limit=BATCH
         )
         vectors: dict[int, bytes] = {}
-        for piece in embedding_batches(
-            rows
-        ):  # when closing, the rest comes back empty at once
-            vectors |= self._piece(piece)
-            self._answer()
+        for batch in embedding_batches(rows):
+            if self._closing.is_set():
+                break
+            made = embed_memories(self._embedder, batch, self._count_refusal)
+            vectors |= {row.position: vector for row, vector in made}
+            self._answer_questions()
         kept = self._store.keep_vectors(self._model, vectors) if vectors else []
         index.put({position: vectors[position] for position in kept})
         embedded = self._status.embedded + len(kept)
-        self._change(embedded=embedded, searched=len(index))
+        self._change_status(embedded=embedded, searched=len(index))
         return rows[-1].position if rows else None
 
-    def _piece(self, rows: Sequence[EmbeddingInput]) -> dict[int, bytes]:
-        """The vectors of a few memories; one that fails takes no other along."""
-        if self._closing.is_set():
-            return {}
-        made = embed_memories(self._embedder, rows, self._refused)
-        return {row.position: vector for row, vector in made}
-
-    def _refused(self, row: EmbeddingInput, error: EmbedderFailed) -> None:
+    def _count_refusal(self, row: EmbeddingInput, error: EmbedderFailed) -> None:
         log.warning("embedding_refused", position=row.position, reason=error.message)
         self._count(failed=1)
 
-    def _answer(self) -> None:
-        """All questions that wait and are still worth an answer."""
+    def _answer_questions(self) -> None:
+        """Answer all questions that wait."""
         while not self._closing.is_set():
             try:
                 question = self._questions.get_nowait()
             except queue.Empty:
                 return
-            vector = None
-            if time.monotonic() < question.until:
-                try:
-                    vector = self._embedder.embed_question(question.text)
-                except EmbedderFailed as error:
-                    log.warning("question_refused", reason=error.message)
-                finally:
-                    question.answer(vector)
+            answer_question(self._embedder, question)
 
-    def _unavailable(self, reason: str) -> None:
+    def _set_unavailable(self, reason: str) -> None:
         if self._closing.is_set():
             return
-        self._change(state=EmbedderState.UNAVAILABLE, reason=reason)
+        self._change_status(state=EmbedderState.UNAVAILABLE, reason=reason)
         log.warning("embedding_unavailable", model=self._embedder.name, reason=reason)
 
-    def _change(self, **values: object) -> None:
+    def _change_status(self, **values: object) -> None:
         with self._counting:
             self._status = replace(self._status, **values)  # type: ignore[arg-type]
 

@@ -12,6 +12,7 @@ import time
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple, Self
 
 from mnemosyned.errors import (
@@ -38,6 +39,7 @@ from mnemosyned.search.vectors.embedding import (
     RETRY_S,
     QuestionVector,
     add_nearness,
+    answer_question,
     embed_memories,
     embedding_batches,
     work_with_retries,
@@ -47,11 +49,11 @@ from mnemosyned.search.vectors.index import READ_MAX, NewestVectors
 QUESTIONS_MAX = 256
 OWN_QUESTIONS_MAX = 16
 OWNERS_MAX = 100_000
-"""Owners whose memories may wait; others are found by the next round."""
+"""Owners whose memories may wait; the next round finds the others."""
 
 
 class OwnerTurns:
-    """Queues in which each owner has one turn after another's. Safe from any thread."""
+    """Queues of owners in turn: their questions, then their memories. Safe from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -63,7 +65,7 @@ class OwnerTurns:
         self._ready: OrderedDict[int, None] = OrderedDict()
 
     def ask(self, owner: int, question: QuestionVector) -> bool:
-        """Have a question wait; whether there was room for it."""
+        """Queue a question; return False if there is no room."""
         with self._lock:
             own = self._questions.get(owner, ())
             if self._asked >= QUESTIONS_MAX or len(own) >= OWN_QUESTIONS_MAX:
@@ -72,8 +74,8 @@ class OwnerTurns:
             self._asked += 1
         return True
 
-    def question(self) -> QuestionVector | None:
-        """Take the question whose turn it is; its owner comes last then."""
+    def next_question(self) -> QuestionVector | None:
+        """Take the next question, and put its owner last in turn."""
         with self._lock:
             if not self._questions:
                 return None
@@ -85,7 +87,7 @@ class OwnerTurns:
         return question
 
     def add(self, owner: int, *, after_s: float = 0.0) -> None:
-        """Have an owner's memories wait for their turn, which comes after so long at the earliest."""
+        """Queue an owner's memories for a turn in `after_s` seconds or later."""
         with self._lock:
             waiting = len(self._ready) + len(self._gathering)
             if owner in self._ready or owner in self._gathering or waiting > OWNERS_MAX:
@@ -95,8 +97,8 @@ class OwnerTurns:
             else:
                 self._ready[owner] = None
 
-    def owner(self) -> int | None:
-        """Take the owner whose memories come next; None where nobody's turn has come."""
+    def next_owner(self) -> int | None:
+        """Take the owner whose memories come next, or return None if no turn has come."""
         now = time.monotonic()
         with self._lock:
             while self._gathering and next(iter(self._gathering.values())) <= now:
@@ -104,7 +106,7 @@ class OwnerTurns:
             return self._ready.popitem(last=False)[0] if self._ready else None
 
     def next_s(self) -> float | None:
-        """Return the seconds until the next owner's turn; None where no owner waits."""
+        """Return the seconds until the next owner's turn, or None if no owner waits."""
         with self._lock:
             if self._ready:
                 return 0.0
@@ -115,13 +117,13 @@ class OwnerTurns:
 BATCH = 32
 """Memories of a turn, which share a commit."""
 GATHER_S = 0.5
-"""New memories wait so long for others that share their turn."""
+"""Wait of new memories for further ones that share their turn."""
 ROUND_S = 60.0
-"""Seconds between rounds, which find the owners that no request of this daemon named."""
+"""Seconds between rounds, which find owners without a request to this daemon."""
 ROUND_PAGE = 200
 CLAIM_S = 300.0
 FAILED_AGAIN_S = 10.0
-"""After so long an owner's turn comes again that failed, as with the database."""
+"""Pause after a failed turn of an owner, as with the database."""
 STOP_S = 10.0
 PREPARED_AT_ONCE = 500
 
@@ -146,14 +148,14 @@ class _IndexingProgress(NamedTuple):
 
 
 class SharedVectors:
-    """The embedding model of many owners, from `with` to its end. Safe from any thread."""
+    """Thread with the embedding model of many owners, within `with`. Safe from any thread."""
 
     def __init__(
         self, *, owners: OwnersWithVectors, embedder: Embedder, retry_s: float = RETRY_S
     ) -> None:
         self.turns = OwnerTurns()
         self.failed: Counter[int] = Counter()
-        """Memories that the model made no vector of since the start, by owner."""
+        """Memories refused by the model since the start, by owner."""
         self.identity = ""
         self._owners = owners
         self._embedder = embedder
@@ -172,7 +174,7 @@ class SharedVectors:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Wait for the piece that is being made; whoever made the embedder closes it."""
+        """Wait for the current batch; the creator of the embedder closes it."""
         self._closing.set()
         self._wake.set()
         self._thread.join(STOP_S)
@@ -183,7 +185,7 @@ class SharedVectors:
         return self._status
 
     def ask(self, owner: int, text: str, *, wait_s: float) -> QuestionVector | None:
-        """Have a question made into a vector; None where the model cannot be asked now."""
+        """Queue a question for the model; return None if the model is not ready."""
         if self._status.state is not EmbedderState.READY:
             return None
         question = QuestionVector(text, until=time.monotonic() + wait_s)
@@ -192,8 +194,8 @@ class SharedVectors:
         self._wake.set()
         return question
 
-    def remembered(self, owner: int) -> None:
-        """An owner has new memories; returns at once."""
+    def note_new_memories(self, owner: int) -> None:
+        """Queue the new memories of an owner; return at once."""
         self.turns.add(owner, after_s=GATHER_S)
         self._wake.set()
 
@@ -203,7 +205,7 @@ class SharedVectors:
         work_with_retries(
             self._work,
             closing=self._closing,
-            failed=self._unavailable,
+            on_failure=self._set_unavailable,
             retry_s=self._retry_s,
         )
 
@@ -215,10 +217,10 @@ class SharedVectors:
         log.info("embedding_of_owners_ready", model=self._embedder.name)
         while not self._closing.is_set():
             self._wake.clear()
-            self._answer()
-            owner = self.turns.owner()
+            self._answer_questions()
+            owner = self.turns.next_owner()
             if owner is not None:
-                self._guarded(owner)
+                self._index_owner(owner)
             elif time.monotonic() >= self._round_at:
                 self._find_owners()
             else:
@@ -227,7 +229,7 @@ class SharedVectors:
                 self._wake.wait(soonest if next_s is None else min(soonest, next_s))
 
     def _find_owners(self) -> None:
-        """Have the next owners of the round wait for their turn; the round ends without any."""
+        """Queue the next owners of the round; without any the round ends."""
         try:
             page = self._owners.lacking(self.identity, self._round_after, ROUND_PAGE)
         except MnemosynedError as error:
@@ -239,13 +241,13 @@ class SharedVectors:
         if not page:
             self._round_at = time.monotonic() + ROUND_S
 
-    def _guarded(self, owner: int) -> None:
-        """Give one owner its turn; what fails for it fails for no other.
+    def _index_owner(self, owner: int) -> None:
+        """Index a batch of an owner, and log errors, so that other owners go on.
 
         Raises `ModelUnavailable`, which concerns all.
         """
         try:
-            goes_on = self._turn(owner)
+            goes_on = self._embed_batch(owner)
         except ModelUnavailable:
             self.turns.add(owner)
             raise
@@ -263,8 +265,8 @@ class SharedVectors:
             if goes_on:
                 self.turns.add(owner)
 
-    def _turn(self, owner: int) -> bool:
-        """Embed a batch of an owner's memories; whether there may be more."""
+    def _embed_batch(self, owner: int) -> bool:
+        """Embed a batch of an owner's memories; return whether there may be more."""
         store = self._owners.store(owner)
         progress = store.claim(
             self._embedder.name,
@@ -286,60 +288,45 @@ class SharedVectors:
             before=descent.before,
             limit=BATCH,
         )
-        made = self._made(owner, rows)
+        made: list[tuple[EmbeddingInput, bytes]] = []
+        for batch in embedding_batches(rows):
+            if self._closing.is_set():
+                break
+            on_refusal = partial(self._count_refusal, owner)
+            made += embed_memories(self._embedder, batch, on_refusal)
+            self._answer_questions()
         if made:
             store.keep_made(progress.model, made)
         if self._closing.is_set():
             return False
         if len(rows) == BATCH:
-            self._remember_descent(owner, descent._replace(before=rows[-1].position))
+            self._descents[owner] = descent._replace(before=rows[-1].position)
+            if len(self._descents) > OWNERS_MAX:
+                self._descents.popitem(last=False)
             return True
         return not store.finish(descent.progress)
 
-    def _remember_descent(self, owner: int, descent: _IndexingProgress) -> None:
-        self._descents[owner] = descent
-        if len(self._descents) > OWNERS_MAX:
-            self._descents.popitem(last=False)
+    def _count_refusal(
+        self, owner: int, row: EmbeddingInput, error: EmbedderFailed
+    ) -> None:
+        log.warning(
+            "embedding_refused",
+            owner=owner,
+            position=row.position,
+            reason=error.message,
+        )
+        if owner in self.failed or len(self.failed) < OWNERS_MAX:
+            self.failed[owner] += 1
 
-    def _made(
-        self, owner: int, rows: Sequence[EmbeddingInput]
-    ) -> list[tuple[EmbeddingInput, bytes]]:
-        """Make vectors, and answer the questions that come meanwhile."""
-
-        def refused(row: EmbeddingInput, error: EmbedderFailed) -> None:
-            log.warning(
-                "embedding_refused",
-                owner=owner,
-                position=row.position,
-                reason=error.message,
-            )
-            if owner in self.failed or len(self.failed) < OWNERS_MAX:
-                self.failed[owner] += 1
-
-        made = []
-        for piece in embedding_batches(rows):
-            if self._closing.is_set():
-                break
-            made += embed_memories(self._embedder, piece, refused)
-            self._answer()
-        return made
-
-    def _answer(self) -> None:
-        """All questions that wait and are still worth an answer, one of each owner in turn."""
+    def _answer_questions(self) -> None:
+        """Answer all questions that wait, one of each owner in turn."""
         while not self._closing.is_set():
-            question = self.turns.question()
+            question = self.turns.next_question()
             if question is None:
                 return
-            vector = None
-            if time.monotonic() < question.until:
-                try:
-                    vector = self._embedder.embed_question(question.text)
-                except EmbedderFailed as error:
-                    log.warning("question_refused", reason=error.message)
-                finally:
-                    question.answer(vector)
+            answer_question(self._embedder, question)
 
-    def _unavailable(self, reason: str) -> None:
+    def _set_unavailable(self, reason: str) -> None:
         if self._closing.is_set():
             return
         state = EmbedderState.UNAVAILABLE
@@ -348,7 +335,7 @@ class SharedVectors:
 
 
 class OwnerVectors(MemoryVectors):
-    """The `MemoryVectors` of one owner; they hold no vector."""
+    """`MemoryVectors` of one owner; no vector is held in memory."""
 
     def __init__(
         self,
@@ -366,7 +353,7 @@ class OwnerVectors(MemoryVectors):
         self._least = similarity_min
         self._missed = 0
         self._known = ("", 0)
-        """The model's identity and number, once the owner has vectors of it."""
+        """Identity and number of the model, once the owner has its vectors."""
 
     def status(self) -> EmbedderStatus:
         shared = self._shared
@@ -381,15 +368,15 @@ class OwnerVectors(MemoryVectors):
             missed=self._missed,
         )
 
-    def remembered(self) -> None:
-        self._shared.remembered(self._owner)
+    def note_new_memories(self) -> None:
+        self._shared.note_new_memories(self._owner)
 
-    def forgot(self) -> None:
-        """Do nothing: what the database has deleted no search finds."""
+    def note_deletions(self) -> None:
+        """Do nothing: no search finds vectors that the database has deleted."""
 
-    def reworded(self, positions: Sequence[int]) -> None:
+    def note_edits(self, positions: Sequence[int]) -> None:
         self._store.drop_vectors(positions)
-        self._shared.remembered(self._owner)
+        self._shared.note_new_memories(self._owner)
 
     def ask(self, text: str) -> PendingVector | None:
         return self._shared.ask(self._owner, text, wait_s=self._wait_s)
@@ -421,7 +408,7 @@ class OwnerVectors(MemoryVectors):
         return self._store.search(model, limit_s=self._wait_s)
 
     def _model(self) -> int:
-        """The number of the model that is asked; 0 where the owner has no vector of it."""
+        """Return the number of the model, or 0 if the owner has no vector by the model."""
         identity = self._shared.identity
         if identity and self._known[0] != identity:
             number = self._store.known_model(identity)

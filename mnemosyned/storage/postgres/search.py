@@ -385,12 +385,12 @@ class PostgresIndex(SearchIndex):
         owner = self._session.owner
         return [tuple(gram_term_hashes(owner, term)) for term in terms]
 
-    def listed(
+    def memories_of_time(
         self, query: Query, span: TimeSpan, *, limit: int
     ) -> Mapping[int, float]:
         return rows_of_span(self._session, query, span, limit=limit)
 
-    def ordered(self, query: Query) -> Collection[int]:
+    def first_in_order(self, query: Query) -> Collection[int]:
         return rows_in_time_order(self._session, query)
 
     def mentioning(self, query: Query) -> Collection[int]:

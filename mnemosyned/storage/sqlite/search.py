@@ -455,12 +455,12 @@ class SqliteIndex(SearchIndex):
             limit=limit,
         )
 
-    def listed(
+    def memories_of_time(
         self, query: Query, span: TimeSpan, *, limit: int
     ) -> Mapping[int, float]:
         return rows_of_span(self._session, query, span, limit=limit)
 
-    def ordered(self, query: Query) -> Collection[int]:
+    def first_in_order(self, query: Query) -> Collection[int]:
         return rows_in_time_order(self._session, query)
 
     def mentioning(self, query: Query) -> Collection[int]:
