@@ -40,11 +40,11 @@ class ImportItem:
     """A memory to store."""
 
     memory: Remember
-    """With an id that is the same whenever this record is read again, as `stable_id` makes one."""
+    """The memory with an id from `stable_id`: the same whenever this record is read again."""
     place: str
-    """Where it is, for error messages: `notes/a.md:12`, `export.zip/conversations.json, message 3`."""
+    """Place for error messages: `notes/a.md:12`, `export.zip/conversations.json, message 3`."""
     position: str = START
-    """What `read` is given to go on after it; `START` where a format begins again."""
+    """The position for `read` to go on after it; `START` if the format begins again."""
     size: int = 0
     """Bytes of the source read since the item before."""
 
@@ -55,14 +55,14 @@ class Bad:
 
     place: str
     reason: str
-    """What is wrong, as a clause: `the line is not JSON`."""
+    """The fault as a clause: `the line is not JSON`."""
     position: str = START
     size: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Lines of an export that are stored together."""
+    """Lines of an export to be stored together."""
 
     data: bytes
     lines: int
@@ -72,7 +72,7 @@ class Group:
 
 
 Record = ImportItem | Bad | Group
-"""What reading a source yields; `Group` of our own exports alone."""
+"""A result of reading a source; `Group` only for our own exports."""
 
 
 @dataclass(frozen=True)
@@ -80,42 +80,47 @@ class Source:
     """A file, a folder, or a stream: standard input or a pipe."""
 
     path: Path
-    """As it was typed, or below a folder that was typed."""
+    """Path as typed, or below a typed folder."""
     root: Path
-    """The path that was typed: this one, or a folder above it."""
+    """The typed path: `path`, or a folder above it."""
     stream: BinaryIO | None = field(default=None, compare=False)
-    """What can be read once, from its beginning to its end."""
+    """A stream, which can be read only once."""
 
     @classmethod
-    def named(cls, path: Path) -> Source:
-        """Return the source that a path names."""
+    def of_path(cls, path: Path) -> Source:
+        """Return the source at a path."""
         return cls(path, path)
 
     @classmethod
     def of_stream(cls, stream: BinaryIO, path: Path = STANDARD_INPUT) -> Source:
-        """Return the source that reads standard input, or a pipe at a path."""
+        """Return the source of standard input, or of a pipe at a path."""
         return cls(path, path, stream)
 
     @property
     def name(self) -> str:
         """Its name in error messages."""
-        return "standard input" if self.path == STANDARD_INPUT else str(self.shown)
+        return "standard input" if self.path == STANDARD_INPUT else str(self.text_path)
 
     @property
-    def shown(self) -> Path:
-        """Its path as text, which names no file where a name on it is not UTF-8."""
+    def text_path(self) -> Path:
+        """Path for people: names on it that are not UTF-8 are replaced."""
         return Path(printable_path(self.path))
 
     @property
     def is_folder(self) -> bool:
-        """Whether it is a folder, or a link that was typed to one."""
+        """Whether the source is a folder, or a typed link to a folder."""
         return self.stream is None and self.path.is_dir()
 
     @cached_property
     def head(self) -> bytes:
-        """The first bytes; none of a folder. Raises `OSError`."""
+        """The first bytes; empty for a folder. Raises `OSError`."""
         if self.stream:
-            return _read_head(self.stream)
+            head = b""
+            while len(head) < HEAD_BYTES and (
+                data := _read_available(self.stream, HEAD_BYTES - len(head))
+            ):
+                head += data
+            return head
         if self.is_folder:
             return b""
         with self.path.open("rb") as opened:
@@ -124,29 +129,35 @@ class Source:
     def open(self) -> BinaryIO:
         """Open the file, or the stream from its beginning. Raises `OSError`."""
         if self.stream:
-            return io.BufferedReader(_Chained(self.head, self.stream))
+            return io.BufferedReader(_ChainedStream(self.head, self.stream))
         return self.path.open("rb")
 
     def size(self) -> int:
-        """Return the bytes of the file or of the files in the folder; 0 where unknown."""
+        """Return the bytes of the file, or of the files in the folder; 0 if unknown."""
         if self.stream:
             return 0
         if not self.is_folder:
             return self.path.stat().st_size
-        return sum(islice(_sizes(self.path), FILES_MAX))
+        files = (
+            Path(directory, name)
+            for directory, _, names in os.walk(self.path)
+            for name in names
+        )
+        regular = (file for file in files if not file.is_symlink() and file.is_file())
+        return sum(file.stat().st_size for file in islice(regular, FILES_MAX))
 
 
 class Format(ABC):
     """A format that can be imported."""
 
     name: str
-    """What `--format` calls it."""
+    """Name for `--format`."""
     needs_file: bool = False
-    """Whether it cannot be read of a stream, as its path, time or middle is needed."""
+    """Whether a stream cannot be read, because path, time or middle of a file is needed."""
 
     @abstractmethod
     def recognizes(self, source: Source) -> bool:
-        """Tell by the content whether a source has this format; by its name only in addition.
+        """Return whether a source has this format, by its content and only then by its name.
 
         A format that reads a whole folder recognizes it. Of other folders each file is a source.
         """
@@ -155,23 +166,23 @@ class Format(ABC):
     def read(self, source: Source, position: str) -> Iterator[Record]:
         """Yield the records after a position, in the order of each conversation.
 
-        Holds one record in memory at a time, or a bounded number. Raises `OSError` where the
-        source cannot be read; whatever else is wrong in it is a `Bad`.
+        Holds one record in memory at a time, or a bounded number. Raises `OSError` if the source
+        cannot be read; any other fault is a `Bad`.
         """
 
     def size(self, source: Source) -> int:
-        """Return how many bytes reading the source takes, to show progress; 0 where unknown."""
+        """Return the bytes to read, for showing progress; 0 if unknown."""
         return source.size()
 
 
 def stable_id(*parts: str) -> str:
-    """Make the id of a record from what identifies it: the format, its own id, or its words."""
+    """Return the id of a record made of its identity: the format, its own id, or its words."""
     text = "\0".join(parts).encode("utf-8", "replace")
     return IMPORTED_PREFIX + hashlib.sha256(text).hexdigest()[:ID_CHARS]
 
 
-class _Chained(io.RawIOBase):
-    """Bytes that were read already, and the stream they came from."""
+class _ChainedStream(io.RawIOBase):
+    """The head of a stream that was read already, followed by the rest."""
 
     def __init__(self, head: bytes, stream: BinaryIO) -> None:
         self._head = memoryview(head)
@@ -185,36 +196,16 @@ class _Chained(io.RawIOBase):
         data: bytes | memoryview = self._head[: len(room)]
         self._head = self._head[len(data) :]
         if not data:
-            data = _available(self._stream, len(room))
+            data = _read_available(self._stream, len(room))
         room[: len(data)] = data
         return len(data)
 
 
-def _read_head(stream: BinaryIO) -> bytes:
-    """Read the beginning, however slowly it comes."""
-    head = b""
-    while len(head) < HEAD_BYTES:
-        data = _available(stream, HEAD_BYTES - len(head))
-        if not data:
-            break
-        head += data
-    return head
-
-
-def _available(stream: BinaryIO, count: int) -> bytes:
-    """Read what has come, without waiting for more."""
+def _read_available(stream: BinaryIO, count: int) -> bytes:
+    """Read the bytes that have arrived, without waiting for more."""
     if isinstance(stream, io.BufferedReader):
         return stream.read1(count)
     return stream.read(count)
-
-
-def _sizes(folder: Path) -> Iterator[int]:
-    """Yield the sizes of the regular files in a folder; links are not followed."""
-    for directory, _, names in os.walk(folder):
-        for name in names:
-            path = Path(directory, name)
-            if not path.is_symlink() and path.is_file():
-                yield path.stat().st_size
 
 
 PARSE_ERRORS = (
@@ -228,14 +219,14 @@ PARSE_ERRORS = (
     TypeError,
     ValueError,
 )
-"""What random changes of mails, calendars and vCards make their parsers raise: also `OSError`, as a
-time zone may be named like a folder, and `StopIteration`, as a list may be empty."""
+"""Errors of the parsers for randomly changed mails, calendars and vCards: also `OSError`, as a time
+zone may be named like a folder, and `StopIteration`, as a list may be empty."""
 
 
-def parsed(
+def parse_record(
     parse: Callable[[], Remember | None], place: str, position: str, size: int
 ) -> ImportItem | Bad | None:
-    """Return the record of what is parsed; None where that is no memory."""
+    """Return the record of a parsed memory, or of its fault; None without a memory."""
     try:
         memory = parse()
     except PARSE_ERRORS as error:
@@ -245,13 +236,13 @@ def parsed(
 
 
 TAGS_MAX = 50
-"""Tags kept of one record."""
+"""Tags taken from one record."""
 
 
 def sendable(memory: Remember) -> Remember:
-    """The memory with text, names and metadata that the daemon takes.
+    """Return the memory with text, names and metadata in the daemon's limits.
 
-    Names are cut to their limit, and empty metadata is left out.
+    Names are cut, and empty metadata is left out.
     """
     metadata = {key: value for key, value in memory.metadata.items() if value}
     return msgspec.structs.replace(
@@ -266,7 +257,7 @@ def sendable(memory: Remember) -> Remember:
 
 
 def _as_json(metadata: dict[str, Any]) -> dict[str, Any]:
-    """Return metadata that can be sent: where a value cannot be written as JSON, all as words."""
+    """Return metadata as is, or with all values as text if one is not JSON."""
     try:
         msgspec.json.encode(metadata)
     except (TypeError, ValueError, OverflowError, RecursionError):
@@ -277,7 +268,7 @@ def _as_json(metadata: dict[str, Any]) -> dict[str, Any]:
 
 
 def clean_text(text: str) -> str:
-    """Return text without NUL and without halves of characters."""
+    """Return text without NUL characters and lone surrogates."""
     if text.isascii():
         return text.replace("\0", "").strip()
     return text.replace("\0", "").encode("utf-8", "replace").decode().strip()
@@ -289,12 +280,12 @@ def clean_name(name: str) -> str:
 
 
 def text_in(value: object) -> str:
-    """Return text; empty where the value is none."""
+    """Return a value that is text, or an empty text."""
     return value if isinstance(value, str) else ""
 
 
 def tags_in(value: object) -> list[str]:
-    """Return tags that are a list, or words in a text with commas or spaces between them."""
+    """Return the tags in a list, or in a text separated by commas or spaces."""
     if isinstance(value, str):
         value = value.split(",") if "," in value else value.split()
     if not isinstance(value, list):
@@ -309,13 +300,13 @@ def tags_in(value: object) -> list[str]:
 
 
 _MILLISECONDS_FROM = 100_000_000_000
-"""A larger number counts milliseconds; as seconds it would be the year 5138."""
+"""A larger number counts milliseconds; in seconds it would be the year 5138."""
 _MICROSECONDS_FROM = 100_000_000_000_000
 _NUMBER = re.compile(r"-?\d{1,20}(?:\.\d+)?")
 
 
 def moment_from(value: object, *, zone: tzinfo | None = None) -> datetime | None:
-    """Return a time with its zone; None for what is none.
+    """Return a time with its zone; None for anything else.
 
     A time without a zone is local, or of `zone`; a number counts seconds or milliseconds.
     """
@@ -327,23 +318,20 @@ def moment_from(value: object, *, zone: tzinfo | None = None) -> datetime | None
 
 def _parse_moment(value: object, zone: tzinfo | None) -> datetime | None:
     if isinstance(value, datetime):
-        return _zoned(value, zone)
+        return _with_zone(value, zone)
     if isinstance(value, date):
-        return _zoned(datetime.combine(value, time()), zone)
+        return _with_zone(datetime.combine(value, time()), zone)
     if isinstance(value, str):
-        return _from_text(value.strip(), zone)
+        text = value.strip()
+        if _NUMBER.fullmatch(text) and len(text) > 8:
+            return _moment_of_number(float(text))
+        return _with_zone(datetime.fromisoformat(text), zone)
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return _from_number(value)
+        return _moment_of_number(value)
     return None
 
 
-def _from_text(text: str, zone: tzinfo | None) -> datetime | None:
-    if _NUMBER.fullmatch(text) and len(text) > 8:
-        return _from_number(float(text))
-    return _zoned(datetime.fromisoformat(text), zone)
-
-
-def _from_number(value: float) -> datetime | None:
+def _moment_of_number(value: float) -> datetime | None:
     if value <= 0:
         return None
     if value >= _MICROSECONDS_FROM:
@@ -353,7 +341,7 @@ def _from_number(value: float) -> datetime | None:
     return datetime.fromtimestamp(value, tz=UTC)
 
 
-def _zoned(moment: datetime, zone: tzinfo | None) -> datetime:
+def _with_zone(moment: datetime, zone: tzinfo | None) -> datetime:
     if moment.tzinfo:
         return moment
     return moment.replace(tzinfo=zone) if zone else in_zone(moment, None)

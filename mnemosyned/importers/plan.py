@@ -21,11 +21,11 @@ from mnemosyned.verbs.request import instant
 
 @dataclass(frozen=True, slots=True)
 class FormatEntry:
-    """A format by its name; its module is loaded when it is needed."""
+    """A format by its name; its module is loaded on demand."""
 
     name: str
     summary: str
-    """What it is, for help: `memories as JSON lines`."""
+    """Description for help: `memories as JSON lines`."""
     target: str
     """`module:class`, in `mnemosyned.importers.formats`."""
 
@@ -60,7 +60,7 @@ FORMATS = (
     FormatEntry("shell", "a history of bash, zsh or fish", "shell:ShellHistory"),
     FormatEntry("notes", "notes in Markdown", "notes:Notes"),
 )  # fmt: skip
-"""In the order in which they are asked whether they recognize a source: the strictest first."""
+"""Formats in the order of recognizing a source: the strictest first."""
 
 
 def format_named(name: str) -> Format:
@@ -79,7 +79,7 @@ def format_names() -> str:
 
 
 def recognize_format(source: Source) -> Format | None:
-    """Return the format of a source; None for one that no format recognizes."""
+    """Return the first format that recognizes a source, or None."""
     formats = (entry.load() for entry in FORMATS)
     return next((format for format in formats if format.recognizes(source)), None)
 
@@ -99,7 +99,7 @@ class PlannedPart:
 
 @dataclass(slots=True)
 class Plan:
-    """The files that an import reads."""
+    """The sources of an import."""
 
     parts: list[PlannedPart] = field(default_factory=list)
     unknown_files: int = 0
@@ -113,16 +113,16 @@ class Plan:
 
 
 def plan_import(sources: list[Source], format: str | None) -> Plan:
-    """Find the formats of the sources, in order of the time of their first records.
+    """Find the formats of the sources; order the sources by the time of their first records.
 
     A folder that no format recognizes stands for its files; links in it are not followed.
-    Raises `InvalidRequest` for a source without a format or that cannot be read.
+    Raises `InvalidRequest` for a source that has no format or cannot be read.
     """
     plan = Plan()
     given = format_named(format) if format else None
     for source in sources:
         try:
-            _add(plan, source, given)
+            _add_source(plan, source, given)
         except OSError as error:
             reason = f"{source.name} cannot be read: {error.strerror or error}"
             raise InvalidRequest(reason, field="path") from error
@@ -131,27 +131,22 @@ def plan_import(sources: list[Source], format: str | None) -> Plan:
     return plan
 
 
-def _add(plan: Plan, source: Source, given: Format | None) -> None:
+def _add_source(plan: Plan, source: Source, given: Format | None) -> None:
     if source.stream and (problem := _unfit_for_stream(source, given)):
         raise InvalidRequest(problem, field="path")
-    format = _format_of(source, given)
+    format = given or recognize_format(source)
+    if given and source.is_folder and not given.recognizes(source):
+        format = None
     if format:
         plan.parts.append(PlannedPart(source, format, format.size(source)))
     elif source.is_folder:
-        _add_files(plan, source, given)
+        _add_files_of_folder(plan, source, given)
     else:
-        raise InvalidRequest(_unknown(source), field="path")
-
-
-def _format_of(source: Source, given: Format | None) -> Format | None:
-    """The format of a source: the one given, which a folder has to have, or the one it shows."""
-    if given is None:
-        return recognize_format(source)
-    return given if not source.is_folder or given.recognizes(source) else None
+        raise InvalidRequest(_describe_unknown(source), field="path")
 
 
 def _unfit_for_stream(source: Source, given: Format | None) -> str:
-    """Return why a stream has to be saved to a file first; empty if it can be read."""
+    """Return the reason for saving a stream to a file first; empty if it can be read."""
     if source.head.startswith((SQLITE, ARCHIVE)):
         kind = "a database or an archive"
     elif given and given.needs_file:
@@ -161,8 +156,8 @@ def _unfit_for_stream(source: Source, given: Format | None) -> str:
     return f"{source.name} is {kind}, which is read from a file: save it to one first"
 
 
-def _unknown(source: Source) -> str:
-    """Say of a source without a format what to do with it."""
+def _describe_unknown(source: Source) -> str:
+    """Return the error for a source without a format, with the next step."""
     if not source.head:
         return f"{source.name} is empty"
     if source.head.startswith(SQLITE):
@@ -176,7 +171,7 @@ def _unknown(source: Source) -> str:
     )
 
 
-def _add_files(plan: Plan, folder: Source, given: Format | None) -> None:
+def _add_files_of_folder(plan: Plan, folder: Source, given: Format | None) -> None:
     for path in _files_below(folder.path):
         source = Source(path, folder.root)
         try:
@@ -203,9 +198,9 @@ def _files_below(folder: Path) -> Iterator[Path]:
 
 
 def _first_time(part: PlannedPart) -> datetime:
-    """Return the time of the first record; sources without one come last, by name.
+    """Return the time of the first record; sources without a time come last, by name.
 
-    Streams are among them, as what is read of them here could not be read again.
+    Streams come last too, as they can be read only once.
     """
     if part.source.stream:
         return _LAST

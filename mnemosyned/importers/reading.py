@@ -22,20 +22,20 @@ from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO, cast
 from urllib.parse import quote
 
-from mnemosyned.importers.importer import Source
+from mnemosyned.importers.importer import HEAD_BYTES, Source
 
 DIFFERENT_MAX = 200_000
-"""Different records of which repetitions are counted; later ones count as the first."""
+"""Different records whose repetitions are counted; a repetition of later ones counts as the first."""
 
 
-class Occurrences:
+class OccurrenceCounter:
     """Counts equal texts, in bounded memory."""
 
     def __init__(self) -> None:
         self._seen: Counter[bytes] = Counter()
 
     def next(self, text: str) -> int:
-        """Return how often this text has come, this time included."""
+        """Return the number of occurrences of a text so far, with this one."""
         key = hashlib.sha256(text.encode("utf-8", "replace")).digest()[:8]
         if key not in self._seen and len(self._seen) >= DIFFERENT_MAX:
             return 1
@@ -60,11 +60,11 @@ ARCHIVE_ERRORS = (
     ValueError,
     OSError,
 )
-"""What broken, cut off and encrypted archives raise, at their opening and while they are read."""
+"""Errors of broken, cut off and encrypted archives, at opening and while reading."""
 
 
 class ArchiveRefused(Exception):
-    """The archive is broken, or unpacks to more than any of its kind."""
+    """The archive is broken, or unpacks to more than any export does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def members_of(path: Path, names: re.Pattern[str]) -> list[Member]:
         with zipfile.ZipFile(path) as archive:
             listed = archive.infolist()
     except ARCHIVE_ERRORS as error:
-        raise _refused(error) from error
+        raise _broken_archive(error) from error
     if len(listed) > MEMBERS_MAX:
         raise ArchiveRefused(f"the archive has more than {MEMBERS_MAX:,} members")
     return sorted(
@@ -97,7 +97,7 @@ def members_of(path: Path, names: re.Pattern[str]) -> list[Member]:
 
 @contextmanager
 def open_member(path: Path, member: Member) -> Iterator[BinaryIO]:
-    """Open a member. Raises `ArchiveRefused`, also where its content turns out to be broken."""
+    """Open a member. Raises `ArchiveRefused`, also while reading broken content."""
     largest = max(RATIO_FROM_BYTES, RATIO_MAX * max(member.packed, 1))
     if member.size > min(largest, ARCHIVE_BYTES_MAX):
         raise ArchiveRefused(
@@ -111,16 +111,24 @@ def open_member(path: Path, member: Member) -> Iterator[BinaryIO]:
         ):
             yield cast("BinaryIO", stream)
     except ARCHIVE_ERRORS as error:
-        raise _refused(error) from error
+        raise _broken_archive(error) from error
 
 
-def _refused(error: Exception) -> ArchiveRefused:
+def _broken_archive(error: Exception) -> ArchiveRefused:
     reason = str(error) or type(error).__name__
     return ArchiveRefused(f"the archive cannot be read: {reason}")
 
 
+def member_head(path: Path, names: re.Pattern[str]) -> bytes:
+    """Return the first bytes of the first matching member, or none. Raises `ArchiveRefused`."""
+    for member in members_of(path, names)[:1]:
+        with open_member(path, member) as opened:
+            return opened.read(HEAD_BYTES)
+    return b""
+
+
 LINE_BYTES_MAX = 16 << 20
-"""A longer line is passed over, and said to be too long."""
+"""A longer line is skipped, and reported as too long."""
 CHUNK_BYTES = 1 << 18
 BEGINNING_BYTES = 8_192
 _WIDE = {
@@ -128,21 +136,21 @@ _WIDE = {
     codecs.BOM_UTF16_BE: "utf-16-be",
 }
 LENIENT = "mnemosyned-latin"
-"""The error handler that reads bytes which are no UTF-8 as Latin-1."""
+"""The error handler that decodes invalid UTF-8 as Latin-1."""
 
 
-def _as_latin(error: UnicodeError) -> tuple[str, int]:
+def _decode_as_latin(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeDecodeError):
         raise error
     return error.object[error.start : error.end].decode("cp1252", "replace"), error.end
 
 
-codecs.register_error(LENIENT, _as_latin)
+codecs.register_error(LENIENT, _decode_as_latin)
 
 
 @dataclass(frozen=True, slots=True)
 class TextLine:
-    """A line, with where it begins and where the next one does, in bytes of UTF-8."""
+    """A line with its range in the file, in bytes of UTF-8."""
 
     number: int
     offset: int
@@ -153,11 +161,11 @@ class TextLine:
     @property
     def text(self) -> str:
         """The line without its end."""
-        return decoded(self.data).rstrip("\r\n")
+        return decode_text(self.data).rstrip("\r\n")
 
 
 class _Transcoded(io.RawIOBase):
-    """UTF-16 read as UTF-8."""
+    """A stream of UTF-16 transcoded to UTF-8."""
 
     def __init__(self, source: BinaryIO, encoding: str) -> None:
         super().__init__()
@@ -200,13 +208,13 @@ def as_utf8(stream: BinaryIO) -> BinaryIO:
 
 
 def is_binary(head: bytes) -> bool:
-    """Whether the first bytes of a file are no text."""
+    """True if the first bytes of a file are not text."""
     beginning = head[:BEGINNING_BYTES]
     return b"\0" in beginning and not beginning.startswith(tuple(_WIDE))
 
 
-def decoded(data: bytes) -> str:
-    """Return UTF-8 as text, and what is none as Latin-1."""
+def decode_text(data: bytes) -> str:
+    """Decode UTF-8, and bytes that are not UTF-8 as Latin-1."""
     return data.decode("utf-8", LENIENT)
 
 
@@ -227,7 +235,7 @@ def lines_of(stream: BinaryIO, *, offset: int = 0) -> Iterator[TextLine]:
 
 
 def skip(stream: BinaryIO, size: int) -> None:
-    """Read past so many bytes."""
+    """Read past a number of bytes."""
     while size > 0 and (data := stream.read(min(size, CHUNK_BYTES))):
         size -= len(data)
 
@@ -237,7 +245,7 @@ KEYS_MAX = 1_000
 VALUE_CHARS_MAX = 64 << 20
 """The longest single value."""
 _NEAR_END = 1_024
-"""Where an error lies this close to the end of what was read, more text may mend it."""
+"""An error this close to the end of the text read may be solved by more text."""
 _SPACE = re.compile(r"[ \t\r\n]*")
 _scan = json.JSONDecoder().raw_decode
 
@@ -248,13 +256,15 @@ class JsonBroken(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """A member of the document: of its list, or of the list or object under a key."""
+    """An element of the document's list, or of a list or object under one of its keys."""
 
     key: str
-    """The key at the top; empty where the document is a list."""
+    """The key at the top; empty if the document is a list."""
     index: int
     """The number of the element within its list, from 0."""
     value: Any
+    size: int
+    """Bytes of the document read since the element before."""
 
 
 class JsonReader:
@@ -268,64 +278,72 @@ class JsonReader:
         self._consumed = 0
         self._ended = False
         self.keys: list[str] = []
-        """The keys at the top, as far as it was read."""
-        self.bytes_read = 0
+        """The keys at the top read so far."""
+        self._uncounted = 0
+        """Bytes read since the last element."""
 
     def elements(self) -> Iterator[Element]:
-        """Yield the elements of a list; of an object, its values, and the elements of its lists.
+        """Yield the elements of a list; of an object its values and the elements of its lists.
 
         Raises `JsonBroken`.
         """
-        opening = self._next()
+        opening = self._next_char()
         if opening == "[":
-            yield from self._list("")
+            yield from self._read_list("")
         elif opening == "{":
-            yield from self._object()
+            yield from self._read_object()
         else:
-            raise self._broken("neither a list nor an object begins")
-        if self._next():
-            raise self._broken("more text follows the end of the document")
+            raise self._broken_here("neither a list nor an object begins")
+        if self._next_char():
+            raise self._broken_here("more text follows the end of the document")
 
-    def _object(self) -> Iterator[Element]:
-        self._take()
-        if self._next() == "}":
-            self._take()
+    def _read_object(self) -> Iterator[Element]:
+        self._place += 1
+        if self._next_char() == "}":
+            self._place += 1
             return
         while True:
-            key = self._value()
-            if not isinstance(key, str) or self._next() != ":":
-                raise self._broken("a key is expected")
-            self._take()
+            key = self._read_value()
+            if not isinstance(key, str) or self._next_char() != ":":
+                raise self._broken_here("a key is expected")
+            self._place += 1
             self.keys.append(key)
-            if self._next() == "[":
-                yield from self._list(key)
+            if self._next_char() == "[":
+                yield from self._read_list(key)
             else:
-                yield Element(key, 0, self._value())
-            if self._ends("}"):
+                yield self._read_element(key, 0)
+            if self._read_end("}"):
                 return
 
-    def _list(self, key: str) -> Iterator[Element]:
-        self._take()
-        if self._next() == "]":
-            self._take()
+    def _read_list(self, key: str) -> Iterator[Element]:
+        self._place += 1
+        if self._next_char() == "]":
+            self._place += 1
             return
         index = 0
         while True:
-            yield Element(key, index, self._value())
+            yield self._read_element(key, index)
             index += 1
-            if self._ends("]"):
+            if self._read_end("]"):
                 return
 
-    def _ends(self, closing: str) -> bool:
-        """Whether the container ends here; else a comma leads to the next member."""
-        mark = self._next()
+    def _read_element(self, key: str, index: int) -> Element:
+        value = self._read_value()
+        size, self._uncounted = self._uncounted, 0
+        return Element(key, index, value, size)
+
+    def _read_end(self, closing: str) -> bool:
+        """Read the mark after a member; return True if it closes the container."""
+        mark = self._next_char()
         if mark not in (closing, ","):
-            raise self._broken("the document is cut off" if not mark else "not JSON")
-        self._take()
+            raise self._broken_here(
+                "the document is cut off" if not mark else "not JSON"
+            )
+        self._place += 1
         return mark == closing
 
-    def _next(self) -> str:
-        """Return the next character that is no space; empty at the end."""
+    def _next_char(self) -> str:
+        """Return the next character after spaces; empty at the end."""
         while True:
             match = _SPACE.match(self._text, self._place)
             self._place = match.end() if match else self._place
@@ -333,25 +351,24 @@ class JsonReader:
                 return self._text[self._place]
             if self._ended:
                 return ""
-            self._read(JSON_CHUNK_BYTES)
+            self._read_more(JSON_CHUNK_BYTES)
 
-    def _take(self) -> None:
-        self._place += 1
-
-    def _value(self) -> Any:  # noqa: ANN401 any JSON
-        if not self._next():
-            raise self._broken("the document is cut off")
+    def _read_value(self) -> Any:  # noqa: ANN401 any JSON
+        if not self._next_char():
+            raise self._broken_here("the document is cut off")
         while True:
             waiting = len(self._text) - self._place
-            if scanned := self._scanned():
+            if scanned := self._scan_value():
                 value, self._place = scanned
                 return value
             if waiting > VALUE_CHARS_MAX:
-                raise self._broken(f"a value exceeds {VALUE_CHARS_MAX:,} characters")
-            self._read(max(JSON_CHUNK_BYTES, waiting))
+                raise self._broken_here(
+                    f"a value exceeds {VALUE_CHARS_MAX:,} characters"
+                )
+            self._read_more(max(JSON_CHUNK_BYTES, waiting))
 
-    def _scanned(self) -> tuple[Any, int] | None:
-        """The value that begins here and its end; None where more has to be read for it."""
+    def _scan_value(self) -> tuple[Any, int] | None:
+        """Return the value at the present place and its end; None if more has to be read."""
         try:
             value, end = _scan(self._text, self._place)
         except json.JSONDecodeError as error:
@@ -361,22 +378,22 @@ class JsonReader:
             if is_cut and not self._ended:
                 return None
             reason = "the document is cut off" if is_cut else f"not JSON: {error.msg}"
-            raise self._broken(reason) from error
+            raise self._broken_here(reason) from error
         except (RecursionError, ValueError) as error:
-            raise self._broken(f"it cannot be read: {error}") from error
+            raise self._broken_here(f"it cannot be read: {error}") from error
         # A number at the end of the text may go on.
         return (value, end) if end < len(self._text) or self._ended else None
 
-    def _read(self, size: int) -> None:
+    def _read_more(self, size: int) -> None:
         data = self._stream.read(size)
         self._ended = not data
-        self.bytes_read += len(data)
+        self._uncounted += len(data)
         self._consumed += self._place
         text = self._decoder.decode(data, final=self._ended)
         self._text = self._text[self._place :] + text
         self._place = 0
 
-    def _broken(self, reason: str) -> JsonBroken:
+    def _broken_here(self, reason: str) -> JsonBroken:
         place = self._consumed + self._place
         return JsonBroken(f"{reason}, at character {place + 1:,}")
 
@@ -391,8 +408,8 @@ class Outline:
 
 
 @lru_cache(maxsize=4)
-def outline_of(head: bytes) -> Outline | None:
-    """Describe a document by its first bytes; None where it is no JSON list or object."""
+def outline_document(head: bytes) -> Outline | None:
+    """Describe a document by its first bytes; None if it is no JSON list or object."""
     with as_utf8(io.BytesIO(head)) as stream:
         text = stream.read().lstrip()
     is_list = text.startswith(b"[")
@@ -410,14 +427,14 @@ def outline_of(head: bytes) -> Outline | None:
 
 @dataclass(frozen=True, slots=True)
 class RecordPosition:
-    """The byte to go on from, and the records before it, which go on being counted."""
+    """The byte to go on from, and the number of records before it."""
 
     offset: int = 0
     number: int = 0
 
     @classmethod
     def read(cls, position: str) -> RecordPosition:
-        """Return what a position says; that of the beginning is empty."""
+        """Parse a position; the position of the beginning is empty."""
         return cls(*map(int, position.split("/"))) if position else cls()
 
     def __str__(self) -> str:
@@ -429,7 +446,7 @@ SQLITE_SIGNATURE = b"SQLite format 3\0"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SqliteLimits:
-    """Limits of one reading, beyond which a broken or hostile file is given up."""
+    """Limits of one reading; a file beyond them counts as broken or hostile."""
 
     value_bytes: int = 64 << 20
     steps: int = 2_000_000_000
@@ -445,13 +462,13 @@ class SqliteRefused(Exception):
 
 
 @contextmanager
-def reading(
+def open_database(
     path: Path, limits: SqliteLimits = SQLITE_LIMITS
 ) -> Iterator[sqlite3.Connection]:
-    """Open a database read-only. Raises `SqliteRefused`, also for what is broken in it.
+    """Open a database read-only. Raises `SqliteRefused`, also while reading broken content.
 
     A file without a write-ahead log is opened as one that never changes, which needs no lock and
-    writes nothing next to it. With one, SQLite reads the log too, in a copy if no program has both open.
+    writes nothing next to it. With a log SQLite reads both, in a copy if no program has them open.
     """
     log, index = Path(f"{path}-wal"), Path(f"{path}-shm")
     has_log = log.exists() and log.stat().st_size > 0
@@ -472,7 +489,7 @@ def reading(
 def _open_read_only(
     path: Path, mode: str, limits: SqliteLimits
 ) -> Iterator[sqlite3.Connection]:
-    """Open a database. Raises `SqliteRefused`, also for what is broken in it."""
+    """Open a database with limits. Raises `SqliteRefused`."""
     steps = 0
 
     def count() -> bool:
@@ -486,7 +503,7 @@ def _open_read_only(
             database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, limits.value_bytes)
             database.execute("PRAGMA query_only = ON")
             database.execute("PRAGMA trusted_schema = OFF")
-            database.text_factory = _decode_text
+            database.text_factory = lambda data: data.decode("utf-8", "replace")
             database.set_progress_handler(count, limits.steps_at_a_time)
             yield database
     except (sqlite3.Error, UnicodeDecodeError) as error:  # names may be no text
@@ -494,7 +511,7 @@ def _open_read_only(
 
 
 def tables_of(source: Source) -> frozenset[str]:
-    """Return the names of a database's tables; none for another file."""
+    """Return the names of a database's tables; none for other files."""
     if (
         source.stream
         or source.is_folder
@@ -502,7 +519,7 @@ def tables_of(source: Source) -> frozenset[str]:
     ):
         return frozenset()
     try:
-        with reading(source.path) as database:
+        with open_database(source.path) as database:
             rows = database.execute(
                 "SELECT name FROM sqlite_master WHERE type = 'table' LIMIT 10000"
             )
@@ -515,7 +532,3 @@ def columns_of(database: sqlite3.Connection, table: str) -> frozenset[str]:
     """Return the names of a table's columns."""
     rows = database.execute("SELECT name FROM pragma_table_info(?)", (table,))
     return frozenset(name for (name,) in rows)
-
-
-def _decode_text(data: bytes) -> str:
-    return data.decode("utf-8", "replace")

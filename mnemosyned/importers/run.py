@@ -45,7 +45,7 @@ class Delivery:
     ) -> None:
         """Make a delivery; with `check_only` the daemon checks every item and stores none.
 
-        `on_answer` gets the items of an acknowledged batch, refused ones left out.
+        `on_answer` gets the items of an acknowledged batch without refused items.
         """
         self._caller = caller
         self._on_answer = on_answer
@@ -65,7 +65,7 @@ class Delivery:
             self.flush()
 
     def flush(self) -> None:
-        """Send what is left."""
+        """Send the last batch."""
         batch, self._batch, self._chars = self._batch, [], 0
         while batch:
             request = RememberMany(
@@ -74,15 +74,18 @@ class Delivery:
             try:
                 answer = self._caller.call(request)
             except MnemosynedError as error:
-                refused = batch.pop(_index_at_fault(error, len(batch)))
-                self._on_refusal(_refusal(refused, error))
+                item = batch.pop(_index_at_fault(error, len(batch)))
+                reason = _MEMORY_PLACE.sub("", error.message)
+                self._on_refusal(
+                    Bad(item.place, f"{reason} ({error.code})", item.position)
+                )
             else:
                 self._on_answer(batch, answer)
                 return
 
 
 def _index_at_fault(error: MnemosynedError, count: int) -> int:
-    """Return which of some items an error is about. Raises the error if it is about none."""
+    """Return the index of the item in an error. Raises the error if it names none."""
     place = _MEMORY_PLACE.match(error.field or "")
     if isinstance(error, MalformedJson):
         raise error
@@ -91,11 +94,6 @@ def _index_at_fault(error: MnemosynedError, count: int) -> int:
     if count == 1 and error.kind in (Kind.INVALID, Kind.CONFLICT) and error.field:
         return 0  # a batch of one is named without its number
     raise error
-
-
-def _refusal(item: ImportItem, error: MnemosynedError) -> Bad:
-    reason = _MEMORY_PLACE.sub("", error.message)
-    return Bad(item.place, f"{reason} ({error.code})", item.position)
 
 
 BATCH_LINES = 1_000
@@ -139,7 +137,7 @@ class ExactDelivery:
         self._bytes += len(group.data)
 
     def flush(self) -> None:
-        """Send what is left; a group with a line that the daemon refuses is left out."""
+        """Send the last batch; a group with a refused line is left out."""
         batch, self._batch = self._batch, []
         self._lines = self._bytes = 0
         while batch:
@@ -148,7 +146,7 @@ class ExactDelivery:
                     b"".join(group.data for group in batch)
                 )
             except (InvalidRequest, MalformedJson) as error:
-                refused = batch.pop(_at_fault(batch, error))
+                refused = batch.pop(_group_at_fault(batch, error))
                 reason = f"{error.message} ({error.code})"
                 self._on_refusal(Bad(refused.place, reason, refused.position))
             else:
@@ -156,8 +154,8 @@ class ExactDelivery:
                 return
 
 
-def _at_fault(batch: Sequence[Group], error: MnemosynedError) -> int:
-    """Return which group has the line that an error names. Raises the error if it names none."""
+def _group_at_fault(batch: Sequence[Group], error: MnemosynedError) -> int:
+    """Return the index of the group with the line in an error. Raises the error without one."""
     place = _EXACT_PLACE.match(error.field or "")
     if place is None:
         raise error
@@ -175,7 +173,7 @@ KEPT_S = 90 * 86_400
 
 
 class ImportEntry(msgspec.Struct, frozen=True):
-    """How far one source was stored."""
+    """The position up to which one source was stored."""
 
     path: str
     file: str
@@ -188,16 +186,15 @@ class ImportEntry(msgspec.Struct, frozen=True):
 
 
 class ImportJournal:
-    """The positions of one import; each is written once its batch was acknowledged.
+    """The positions of one import, each written after its batch was acknowledged.
 
-    A position that was not written costs nothing but time: ids keep the records from being
-    stored twice.
+    A missing position costs only time: by their ids no record is stored twice.
     """
 
     def __init__(self, path: Path | None) -> None:
         """Read the journal, if there is one; without a path nothing is kept."""
         self._path = path
-        self._entries = _read(path) if path else {}
+        self._entries = _read_entries(path) if path else {}
         self.found = bool(self._entries)
 
     @classmethod
@@ -209,24 +206,32 @@ class ImportJournal:
         folder = state_dir() / "imports"
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _delete_old(folder)
+            oldest = time.time() - KEPT_S
+            for path in folder.glob("*.jsonl"):
+                if path.stat().st_mtime < oldest:
+                    path.unlink(missing_ok=True)
         except OSError:
             return cls(None)
-        parts = (database, _file_number(database), str(root.absolute()), format)
+        try:
+            status = os.stat(database)  # noqa: PTH116
+            number = f"{status.st_dev}:{status.st_ino}"
+        except OSError:
+            number = ""
+        parts = (database, number, str(root.absolute()), format)
         identity = "\0".join(parts)
         name = hashlib.sha256(identity.encode("utf-8", "replace")).hexdigest()[:32]
         return cls(folder / f"{name}.jsonl")
 
     def entry(self, source: Source) -> ImportEntry | None:
-        """Return how far a source was stored, unless it is another file now, or was cut.
+        """Return the entry of a source; None if it is another file now, or was cut.
 
-        A file that grew since it was done is read on; of a folder nothing tells.
+        A file that grew since it was done is read on; for a folder growth is unknown.
         """
-        entry = self._entries.get(str(source.shown.absolute()))
+        entry = self._entries.get(str(source.text_path.absolute()))
         if entry is None:
             return None
         try:
-            file, size = _identity(source)
+            file, size = _file_identity(source)
         except OSError:
             return None  # reported when it is read
         if file != entry.file or size < entry.size:
@@ -237,13 +242,16 @@ class ImportJournal:
     def write(
         self, source: Source, position: str, bytes: int, *, done: bool = False
     ) -> None:
-        """Note that all up to a position is stored; a full disk stops the notes, no more."""
+        """Note that all up to a position is stored; on a full disk only the notes stop."""
         if self._path is None or (position == START and not done):
             return
         try:
-            file, size = _identity(source)
-            path = str(source.shown.absolute())
-            _append(self._path, ImportEntry(path, file, position, bytes, done, size))
+            file, size = _file_identity(source)
+            path = str(source.text_path.absolute())
+            entry = ImportEntry(path, file, position, bytes, done, size)
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+            with os.fdopen(os.open(self._path, flags, 0o600), "ab") as journal:
+                journal.write(msgspec.json.encode(entry) + b"\n")
         except OSError:
             self._path = None
 
@@ -257,22 +265,7 @@ class ImportJournal:
 _decode = msgspec.json.Decoder(ImportEntry).decode
 
 
-def _append(path: Path, entry: ImportEntry) -> None:
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
-    with os.fdopen(os.open(path, flags, 0o600), "ab") as file:
-        file.write(msgspec.json.encode(entry) + b"\n")
-
-
-def _file_number(path: str) -> str:
-    """Return what tells a file from another one at the same path, if it can be seen."""
-    try:
-        status = os.stat(path)  # noqa: PTH116
-    except OSError:
-        return ""
-    return f"{status.st_dev}:{status.st_ino}"
-
-
-def _read(path: Path) -> dict[str, ImportEntry]:
+def _read_entries(path: Path) -> dict[str, ImportEntry]:
     entries: dict[str, ImportEntry] = {}
     try:
         opened = path.open("rb")
@@ -288,19 +281,12 @@ def _read(path: Path) -> dict[str, ImportEntry]:
     return entries
 
 
-def _identity(source: Source) -> tuple[str, int]:
-    """Return what tells a file from others at its path, and its size. Raises `OSError`."""
+def _file_identity(source: Source) -> tuple[str, int]:
+    """Return device, inode and hash of a file's beginning, and its size. Raises `OSError`."""
     status = source.path.stat()
     head = hashlib.sha256(source.head[:HEAD_HASHED_BYTES]).hexdigest()[:16]
     size = 0 if source.is_folder else status.st_size
     return f"{status.st_dev}:{status.st_ino}:{head}", size
-
-
-def _delete_old(folder: Path) -> None:
-    oldest = time.time() - KEPT_S
-    for path in folder.glob("*.jsonl"):
-        if path.stat().st_mtime < oldest:
-            path.unlink(missing_ok=True)
 
 
 PROBLEMS_SHOWN_MAX = 20
@@ -354,7 +340,7 @@ class ImportReport:
 
 @dataclass(slots=True)
 class Preview:
-    """The preview of an import: what it would store."""
+    """The preview of an import: counts of the records to be stored."""
 
     memories: int = 0
     formats: Counter[str] = field(default_factory=Counter)
@@ -374,9 +360,9 @@ class Preview:
         self.memories += len(items)
         self.formats[format] += len(items)
         for item in items:
-            self._count(item.memory)
+            self._count_memory(item.memory)
 
-    def _count(self, memory: Remember | ExportedMemory) -> None:
+    def _count_memory(self, memory: Remember | ExportedMemory) -> None:
         self.roles[memory.role] += 1
         self.sources[memory.source or ""] += 1
         if memory.session in self.sessions or len(self.sessions) < SESSIONS_MAX:
@@ -397,7 +383,7 @@ class Preview:
             if isinstance(record, ExportedMemory):
                 self.memories += 1
                 self.formats[format] += 1
-                self._count(record)
+                self._count_memory(record)
             elif isinstance(record, Learning):
                 self._count_learning(record)
 
@@ -437,21 +423,17 @@ class ImportRun:
         for problem in self.plan.unreadable:
             self.report.add_problem(problem)
         for part in self.plan.parts:
-            self._run_part(part)
+            journal = self.journals.get(str(part.source.root))
+            entry = journal.entry(part.source) if journal else None
+            PartReader(self, part, journal, entry).read()
+            self.report.files += 1
         for journal in self.journals.values():
             journal.delete()
         return self.report
 
-    def _run_part(self, part: PlannedPart) -> None:
-        journal = self.journals.get(str(part.source.root))
-        entry = journal.entry(part.source) if journal else None
-        reader = PartReader(self, part, journal, entry)
-        reader.read()
-        self.report.files += 1
-
 
 class PartReader:
-    """Reads one part, from where an earlier import stopped."""
+    """Reads one part, from the position of an earlier import on."""
 
     def __init__(
         self,
@@ -479,7 +461,7 @@ class PartReader:
         )
 
     def read(self) -> None:
-        """Read and send all records that are left."""
+        """Read and send all remaining records."""
         run, source = self._run, self._part.source
         if self._entry:
             run.report.continued = True
@@ -487,14 +469,14 @@ class PartReader:
             if self._entry.done:
                 return
         position = self._entry.position if self._entry else START
-        for record in self._records(position):
-            self._take(record)
+        for record in self._read_records(position):
+            self._deliver(record)
         self._delivery.flush()
         self._exact.flush()
         if self._journal:
             self._journal.write(source, position, self._bytes, done=True)
 
-    def _records(self, position: str) -> Iterator[Record]:
+    def _read_records(self, position: str) -> Iterator[Record]:
         """Yield the records; a source that cannot be read further ends with a bad one."""
         source = self._part.source
         try:
@@ -502,7 +484,7 @@ class PartReader:
         except OSError as error:
             yield Bad(source.name, f"cannot be read: {error.strerror or error}")
 
-    def _take(self, record: Record) -> None:
+    def _deliver(self, record: Record) -> None:
         run = self._run
         self._bytes += record.size
         if isinstance(record, Bad):

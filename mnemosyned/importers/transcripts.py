@@ -242,9 +242,9 @@ def _read_lines(
         room *= 4
     texts = [text for text in data[:end].split(b"\n") if text.strip()]
     lines = [line for line in map(_decode_object, texts) if line is not None]
-    parsed = list(map(parse_line, lines))
+    parse_record = list(map(parse_line, lines))
     return TranscriptReading(
-        messages=_collect_messages(parsed),
+        messages=_collect_messages(parse_record),
         position=position + end,
         complete=is_last,
         conversation=head.conversation,
@@ -272,11 +272,13 @@ def _decode_object(text: bytes) -> dict[str, Any] | None:
         return None
 
 
-def _collect_messages(parsed: Sequence[ParsedLine]) -> tuple[TranscriptMessage, ...]:
+def _collect_messages(
+    parse_record: Sequence[ParsedLine],
+) -> tuple[TranscriptMessage, ...]:
     """Return the messages in order, each marked if a tool call follows; copies only if need be."""
-    has_events = any(each.messages and not each.is_copy for each in parsed)
+    has_events = any(each.messages and not each.is_copy for each in parse_record)
     messages: list[TranscriptMessage] = []
-    for each in parsed:
+    for each in parse_record:
         if not (each.is_copy and has_events):
             messages += each.messages
         if each.calls_tool and messages:

@@ -195,7 +195,7 @@ def test_files_of_a_folder_are_imported_in_order_of_time(
     (folder / "picture.png").write_bytes(b"\x89PNG")
     (folder / "loop").symlink_to(folder)
 
-    plan = plan_import([Source.named(folder)], None)
+    plan = plan_import([Source.of_path(folder)], None)
     done = importing(daemon, folder)
 
     assert [part.source.path.name[0] for part in plan.parts] == ["b", "c", "a"]

@@ -60,7 +60,7 @@ def test_an_import_after_capture_stores_nothing_twice(
     agent(hooks, path).call(hook_event_name="Stop")
     write_lines(path, lines[-1:])
 
-    source = Source.named(path)
+    source = Source.of_path(path)
     format = recognize_format(source)
     assert format
     items = [

@@ -35,7 +35,7 @@ def written(file: Path, *records: dict[str, Any], whole: bool = True) -> Source:
         }
         lines.append(json.dumps(footer).encode() + b"\n")
     file.write_bytes(b"".join(lines))
-    return Source.named(file)
+    return Source.of_path(file)
 
 
 def read(source: Source, position: str = "") -> tuple[list[list[str]], list[str]]:

@@ -162,7 +162,7 @@ def test_a_stream_next_to_a_file_is_read_whole(tmp_path: Path) -> None:
     file.write_text('{"content": "a", "created_at": "2026-03-16T09:00:00Z"}')
     stream = Source.of_stream(BytesIO("\n".join(lines).encode()))
 
-    plan = plan_import([stream, Source.named(file)], None)
+    plan = plan_import([stream, Source.of_path(file)], None)
     counts = [len(list(part.format.read(part.source, START))) for part in plan.parts]
 
     assert counts == [1, 20_000]
@@ -213,6 +213,6 @@ def test_a_vault_that_is_kept_in_git_is_read_as_notes(tmp_path: Path) -> None:
     note(tmp_path)
     (tmp_path / "Vault" / ".git").mkdir()
 
-    plan = plan_import([Source.named(tmp_path / "Vault")], None)
+    plan = plan_import([Source.of_path(tmp_path / "Vault")], None)
 
     assert [part.format.name for part in plan.parts] == ["notes"]

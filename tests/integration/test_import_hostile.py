@@ -23,7 +23,7 @@ from support.import_stores import mem0_history
 from mnemosyned.importers.formats.chat_exports import ChatGptExport
 from mnemosyned.importers.importer import START, Bad, ImportItem, Source
 from mnemosyned.importers.plan import plan_import, recognize_format
-from mnemosyned.importers.reading import SqliteLimits, SqliteRefused, reading
+from mnemosyned.importers.reading import SqliteLimits, SqliteRefused, open_database
 
 
 def damages(data: bytes) -> dict[str, bytes]:
@@ -62,11 +62,11 @@ def test_broken_files_are_reported_and_never_a_crash(
         for name, damaged in damages(data).items():
             file.chmod(0o644)
             file.write_bytes(damaged)
-            for record in format.read(Source.named(path), START):
+            for record in format.read(Source.of_path(path), START):
                 assert isinstance(record, ImportItem | Bad)
                 assert record.place
                 ends.add(name)
-            recognize_format(Source.named(path))
+            recognize_format(Source.of_path(path))
         file.write_bytes(data)
     assert ends, "nothing was read of any of them"
 
@@ -112,7 +112,7 @@ def test_an_archive_that_unpacks_to_gigabytes_is_refused(tmp_path: Path) -> None
         for _ in range(70):
             member.write(b" " * (1 << 20))
 
-    records = list(ChatGptExport().read(Source.named(path), START))
+    records = list(ChatGptExport().read(Source.of_path(path), START))
 
     (refused,) = records
     assert isinstance(refused, Bad)
@@ -123,7 +123,7 @@ def test_an_archive_that_is_cut_off_gives_no_items_and_a_reason(tmp_path: Path) 
     path = chatgpt_zip(tmp_path)
     path.write_bytes(path.read_bytes()[:-30])
 
-    records = list(ChatGptExport().read(Source.named(path), START))
+    records = list(ChatGptExport().read(Source.of_path(path), START))
 
     assert [type(record) for record in records] == [Bad]
 
@@ -220,7 +220,7 @@ def test_a_folder_with_loops_and_devices_is_read_as_far_as_it_has_files(
     deleted.parent.mkdir()
     deleted.write_text("Old")
 
-    plan = plan_import([Source.named(tmp_path)], None)
+    plan = plan_import([Source.of_path(tmp_path)], None)
 
     assert [part.source.path.name for part in plan.parts] == ["Ferry.md"]
 
@@ -248,7 +248,7 @@ def test_a_query_without_end_in_a_database_is_given_up(tmp_path: Path) -> None:
     limits = SqliteLimits(steps=100_000, steps_at_a_time=1_000)
     with (
         pytest.raises(SqliteRefused, match="interrupted"),
-        reading(path, limits) as database,
+        open_database(path, limits) as database,
     ):
         database.execute("SELECT max(i) FROM numbers").fetchall()
 
@@ -296,8 +296,8 @@ def test_values_of_another_kind_are_reported_and_never_a_crash(
     values = [json.loads(line) for line in lines if line.endswith(("}", "]"))]
     for _ in range(40):
         path.write_text("\n".join(json.dumps(odd(each, random)) for each in values))
-        recognize_format(Source.named(path))
-        records = list(format.read(Source.named(path), START))
+        recognize_format(Source.of_path(path))
+        records = list(format.read(Source.of_path(path), START))
         items = [record for record in records if isinstance(record, ImportItem)]
         assert all(isinstance(record, ImportItem | Bad) for record in records)
         assert all(msgspec.json.encode(item.memory) for item in items)

@@ -52,7 +52,7 @@ class StoppingDaemon:
 
 
 def run_of(daemon: StoppingDaemon, path: Path, journal: Path) -> ImportRun:
-    plan = plan_import([Source.named(path)], None)
+    plan = plan_import([Source.of_path(path)], None)
     journals = {str(path): ImportJournal(journal)}
     return ImportRun(cast("Caller", daemon), cast("Restorer", None), plan, journals)
 

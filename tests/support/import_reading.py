@@ -24,13 +24,13 @@ EVERY_SAMPLE = pytest.mark.parametrize("sample", ALL, ids=name_of)
 
 
 def format_of(path: Path) -> Format:
-    format = recognize_format(Source.named(path))
+    format = recognize_format(Source.of_path(path))
     assert format, f"{path} is not recognized"
     return format
 
 
 def read(path: Path, position: str = START) -> tuple[list[ImportItem], list[Bad]]:
-    records = list(format_of(path).read(Source.named(path), position))
+    records = list(format_of(path).read(Source.of_path(path), position))
     return (
         [record for record in records if isinstance(record, ImportItem)],
         [record for record in records if isinstance(record, Bad)],

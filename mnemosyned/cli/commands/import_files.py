@@ -129,7 +129,7 @@ def _open_source(path: str) -> Source:
         return Source.of_stream(sys.stdin.buffer)
     named = Path(path)
     if named.is_file() or named.is_dir():
-        return Source.named(named)
+        return Source.of_path(named)
     try:
         return Source.of_stream(named.open("rb"), named)
     except OSError as error:

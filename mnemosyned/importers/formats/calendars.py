@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import partial
@@ -18,11 +18,11 @@ from mnemosyned.importers.importer import (
     ImportItem,
     Source,
     moment_from,
-    parsed,
+    parse_record,
     sendable,
     stable_id,
 )
-from mnemosyned.importers.reading import LINE_BYTES_MAX, as_utf8, decoded, lines_of
+from mnemosyned.importers.reading import LINE_BYTES_MAX, as_utf8, decode_text, lines_of
 from mnemosyned.verbs.memories import Remember
 from mnemosyned.version import install_command
 
@@ -32,7 +32,7 @@ EXTRA = "personal"
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """One block."""
+    """One block of a file: its kind, number and text, and the position after it."""
 
     kind: str
     number: int
@@ -42,16 +42,16 @@ class Component:
 
 
 class ComponentFile(Format):
-    """A file of blocks that a library of the extra parses one by one."""
+    """A file of blocks, parsed one by one with a library of the extra `personal`."""
 
     outermost: str
-    """The kind of block that the file begins with."""
+    """Kind of the file's first block."""
     kinds: frozenset[str]
-    """The kinds of blocks that are records, or are needed to read records."""
+    """Kinds of blocks that are records, or are needed to read records."""
     definitions: frozenset[str] = frozenset()
-    """Those that are needed: they are parsed again when reading goes on after them."""
+    """Kinds needed for records: they are parsed again when reading goes on after them."""
     noun: str
-    """What the place of a record calls it."""
+    """Noun for a record in error messages."""
     library: str
 
     @abstractmethod
@@ -61,45 +61,39 @@ class ComponentFile(Format):
         """Make the memory of a block; None of a definition. Raises `PARSE_ERRORS`."""
 
     def recognizes(self, source: Source) -> bool:
-        return not source.is_folder and _begins_with(source, self.outermost)
+        if source.is_folder:
+            return False
+        with as_utf8(io.BytesIO(source.head)) as head:
+            first = decode_text(head.read(512)).lstrip().upper()
+        return first.startswith(f"BEGIN:{self.outermost}")
 
     def read(self, source: Source, position: str) -> Iterator[ImportItem | Bad]:
-        library = _loaded(self.library)
-        if isinstance(library, str):
-            yield Bad(source.name, library)
+        try:
+            library = import_module(self.library)
+        except ImportError:
+            command = install_command(EXTRA)
+            yield Bad(
+                source.name, f"it needs {self.library}; install it with: {command}"
+            )
             return
         done = int(position or 0)
         end = 0
         with source.open() as opened, as_utf8(opened) as text:
             for component in components(text, self.kinds):
                 size, end = component.end - end, component.end
-                is_definition = component.kind in self.definitions
-                if end > done or is_definition:
-                    parse = partial(self.memory_of, library, component, source)
-                    place = f"{source.name}, {self.noun} {component.number}"
-                    record = _record(component, parse, place, size)
-                    if record:
-                        yield record
-
-
-def _record(
-    component: Component, parse: Callable[[], Remember | None], place: str, size: int
-) -> ImportItem | Bad | None:
-    position = str(component.end)
-    if component.problem:
-        return Bad(place, component.problem, position, size)
-    return parsed(parse, place, position, size)
-
-
-def _begins_with(source: Source, kind: str) -> bool:
-    """Whether a file begins with a block of this kind."""
-    with as_utf8(io.BytesIO(source.head)) as head:
-        first = decoded(head.read(512)).lstrip().upper()
-    return first.startswith(f"BEGIN:{kind}")
+                if end <= done and component.kind not in self.definitions:
+                    continue
+                place = f"{source.name}, {self.noun} {component.number}"
+                if component.problem:
+                    yield Bad(place, component.problem, str(end), size)
+                    continue
+                parse = partial(self.memory_of, library, component, source)
+                if record := parse_record(parse, place, str(end), size):
+                    yield record
 
 
 def components(stream: BinaryIO, kinds: frozenset[str]) -> Iterator[Component]:
-    """Yield the blocks of some kinds; those within them are parts of their text."""
+    """Yield the blocks of some kinds; their inner blocks are parts of the text."""
     kind, lines, size, number = "", list[str](), 0, 0
     end = 0
     for line in lines_of(stream):
@@ -121,18 +115,10 @@ def components(stream: BinaryIO, kinds: frozenset[str]) -> Iterator[Component]:
         yield Component(kind, number, "", end, f"it has no END:{kind}")
 
 
-def _loaded(name: str) -> ModuleType | str:
-    """Return a library of the extra, or what to do as it is missing."""
-    try:
-        return import_module(name)
-    except ImportError:
-        return f"it needs {name}; install it with: {install_command(EXTRA)}"
-
-
 ZONE = "VTIMEZONE"
 ATTENDEES_MAX = 20
 CalendarEntry = Mapping[str, object]
-"""Properties by name, as the library has them; a list where one is repeated."""
+"""Properties by name, in the library's form; a list for a repeated property."""
 _WHEN = "%Y-%m-%d %H:%M"
 
 
@@ -149,56 +135,61 @@ class Calendar(ComponentFile):
     def memory_of(
         self, library: ModuleType, component: Component, source: Source
     ) -> Remember | None:
-        if component.kind == ZONE:
-            _learn_zone(library, component)
+        if component.kind == ZONE:  # from now on the library knows the zone
+            text = f"BEGIN:VCALENDAR\r\n{component.text}END:VCALENDAR\r\n"
+            library.Calendar.from_ical(text)
             return None
         entry = library.Component.from_ical(component.text)
-        return _entry_memory(entry, f"calendar:{source.shown.stem}")
-
-
-def _learn_zone(icalendar: ModuleType, component: Component) -> None:
-    """Have the library know a zone that the calendar defines. Raises `PARSE_ERRORS`."""
-    text = f"BEGIN:VCALENDAR\r\n{component.text}END:VCALENDAR\r\n"
-    icalendar.Calendar.from_ical(text)
+        return _entry_memory(entry, f"calendar:{source.text_path.stem}")
 
 
 def _entry_memory(entry: CalendarEntry, session: str) -> Remember:
     """Make the memory of an entry. Raises `PARSE_ERRORS`."""
-    begin = _time(entry, "DTSTART") or _time(entry, "DUE")
-    end = _time(entry, "DTEND")
-    title = _text(entry, "SUMMARY") or "Without title"
+    begin = _property_time(entry, "DTSTART") or _property_time(entry, "DUE")
+    end = _property_time(entry, "DTEND")
+    title = _property_text(entry, "SUMMARY") or "Without title"
     lines = [title]
     if begin:
-        lines.append(_span(begin, end))
+        lines.append(_time_span(begin, end))
     rule = entry.get("RRULE")
+    attendees = entry.get("ATTENDEE") or []
+    people = [
+        str((hasattr(person, "params") and person.params.get("CN")) or person)
+        for person in (
+            attendees[:ATTENDEES_MAX] if isinstance(attendees, list) else [attendees]
+        )
+    ]
+    names = ", ".join(person.removeprefix("mailto:") for person in people)
     lines += [
         f"{name}: {value}"
         for name, value in (
-            ("Place", _text(entry, "LOCATION")),
-            ("With", ", ".join(_people(entry))),
+            ("Place", _property_text(entry, "LOCATION")),
+            ("With", names),
             ("Repeats", rule.to_ical().decode() if hasattr(rule, "to_ical") else ""),
-            ("Status", _text(entry, "STATUS")),
+            ("Status", _property_text(entry, "STATUS")),
         )
         if value
     ]
-    lines += ["", _text(entry, "DESCRIPTION")]
+    lines += ["", _property_text(entry, "DESCRIPTION")]
     text = "\n".join(lines).strip()
     return sendable(
         Remember(
             text,
-            id=stable_id("calendar", _text(entry, "UID"), text),
+            id=stable_id("calendar", _property_text(entry, "UID"), text),
             session=session,
             source="calendar",
-            created_at=_happened(entry, begin),
-            metadata={"uid": _text(entry, "UID"), "begins": str(begin or "")},
+            created_at=_past_moment(entry, begin),
+            metadata={"uid": _property_text(entry, "UID"), "begins": str(begin or "")},
         )
     )
 
 
-def _happened(entry: CalendarEntry, begin: date | None) -> datetime | None:
+def _past_moment(entry: CalendarEntry, begin: date | None) -> datetime | None:
     """Return when a past entry began; of a coming one, when it was written down."""
     now = datetime.now(UTC)
-    written = [_time(entry, name) for name in ("CREATED", "LAST-MODIFIED", "DTSTAMP")]
+    written = [
+        _property_time(entry, name) for name in ("CREATED", "LAST-MODIFIED", "DTSTAMP")
+    ]
     for value in (begin, *written):
         moment = moment_from(value)
         if moment and moment <= now:
@@ -206,7 +197,7 @@ def _happened(entry: CalendarEntry, begin: date | None) -> datetime | None:
     return None
 
 
-def _span(begin: date, end: date | None) -> str:
+def _time_span(begin: date, end: date | None) -> str:
     if not isinstance(begin, datetime):
         return f"{begin:%Y-%m-%d}"
     zone = getattr(begin.tzinfo, "key", "") or begin.tzname() or ""
@@ -217,19 +208,12 @@ def _span(begin: date, end: date | None) -> str:
     return f"{text} {zone}".strip()
 
 
-def _time(entry: CalendarEntry, name: str) -> date | None:
+def _property_time(entry: CalendarEntry, name: str) -> date | None:
     value = getattr(entry.get(name), "dt", None)
     return value if isinstance(value, date) else None
 
 
-def _people(entry: CalendarEntry) -> Iterator[str]:
-    value = entry.get("ATTENDEE") or []
-    for person in (value if isinstance(value, list) else [value])[:ATTENDEES_MAX]:
-        name = person.params.get("CN") if hasattr(person, "params") else ""
-        yield str(name or person).removeprefix("mailto:")
-
-
-def _text(entry: CalendarEntry, name: str) -> str:
+def _property_text(entry: CalendarEntry, name: str) -> str:
     value = entry.get(name)
     value = value[0] if isinstance(value, list) and value else value
     return "" if value is None else str(value).strip()
@@ -248,16 +232,16 @@ _LINES = (
 )
 
 
-class _Content(Protocol):
-    """A line of a card, as the library has it."""
+class _CardLine(Protocol):
+    """A line of a card, in the library's form."""
 
     value: object
 
 
 class _Card(Protocol):
-    """A card, as the library has it."""
+    """A card, in the library's form."""
 
-    contents: Mapping[str, Sequence[_Content]]
+    contents: Mapping[str, Sequence[_CardLine]]
 
 
 class Contacts(ComponentFile):
@@ -284,21 +268,21 @@ class Contacts(ComponentFile):
 
 def _contact_memory(card: _Card) -> Remember:
     """Make the memory of a person. Raises `PARSE_ERRORS`."""
-    name = next(_values(card, "fn"), "") or next(_values(card, "n"), "")
+    name = next(_field_values(card, "fn"), "") or next(_field_values(card, "n"), "")
     if not name:
         raise ValueError("it has no name")
     lines = [name]
     for field, title in _LINES:
-        values = list(dict.fromkeys(_values(card, field)))
+        values = list(dict.fromkeys(_field_values(card, field)))
         if values:
             lines.append(f"{title}: {', '.join(values)}")
     text = "\n".join(lines)
-    revised = moment_from(next(_values(card, "rev"), None))
+    revised = moment_from(next(_field_values(card, "rev"), None))
     now = datetime.now(UTC)
     return sendable(
         Remember(
             text,
-            id=stable_id("contacts", next(_values(card, "uid"), ""), text),
+            id=stable_id("contacts", next(_field_values(card, "uid"), ""), text),
             session="contacts",
             source="contacts",
             created_at=revised if revised and revised <= now else None,
@@ -307,7 +291,7 @@ def _contact_memory(card: _Card) -> Remember:
     )
 
 
-def _values(card: _Card, field: str) -> Iterator[str]:
+def _field_values(card: _Card, field: str) -> Iterator[str]:
     """Yield the values of a field, each on one line."""
     for content in card.contents.get(field, [])[:VALUES_MAX]:
         value = content.value

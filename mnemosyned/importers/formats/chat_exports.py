@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, BinaryIO
 
 from mnemosyned.importers.importer import (
-    HEAD_BYTES,
     Bad,
     Format,
     ImportItem,
@@ -25,12 +24,12 @@ from mnemosyned.importers.reading import (
     ArchiveRefused,
     JsonBroken,
     JsonReader,
-    Member,
     Outline,
     as_utf8,
+    member_head,
     members_of,
     open_member,
-    outline_of,
+    outline_document,
 )
 from mnemosyned.verbs.memories import Remember
 
@@ -60,7 +59,7 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """How far an import has come: archive member, conversation, message."""
+    """The position of an import: archive member, conversation, message."""
 
     member: int = 0
     conversation: int = 0
@@ -79,7 +78,7 @@ class ChatExport(Format):
 
     @abstractmethod
     def has_form(self, outline: Outline) -> bool:
-        """Whether conversations of this service have these keys."""
+        """True if conversations of this service have these keys."""
 
     @abstractmethod
     def conversation(self, value: Json) -> Conversation:
@@ -87,7 +86,10 @@ class ChatExport(Format):
 
     def recognizes(self, source: Source) -> bool:
         try:
-            outline = outline_of(_archive_head(source))
+            head = source.head
+            if head.startswith(ZIP_SIGNATURE) and not source.stream:
+                head = member_head(source.path, CONVERSATIONS)
+            outline = outline_document(head)
         except ArchiveRefused:
             return False
         return outline is not None and outline.is_list and self.has_form(outline)
@@ -96,7 +98,8 @@ class ChatExport(Format):
         if not source.head.startswith(ZIP_SIGNATURE):
             return source.size()
         try:
-            return sum(member.size for member in _members(source))
+            members = members_of(source.path, CONVERSATIONS)
+            return sum(member.size for member in members)
         except ArchiveRefused:
             return source.size()
 
@@ -104,41 +107,40 @@ class ChatExport(Format):
         start = _Place.read(position)
         if not source.head.startswith(ZIP_SIGNATURE):
             with source.open() as opened, as_utf8(opened) as text:
-                yield from self._document(source.name, text, start, 0)
+                yield from self._read_document(source.name, text, start, 0)
             return
         try:
-            for number, member in enumerate(_members(source)):
+            members = members_of(source.path, CONVERSATIONS)
+            for number, member in enumerate(members):
                 if number >= start.member:
                     name = f"{source.name}/{member.name}"
                     with (
                         open_member(source.path, member) as opened,
                         as_utf8(opened) as text,
                     ):
-                        yield from self._document(name, text, start, number)
+                        yield from self._read_document(name, text, start, number)
                     start = _Place()
         except ArchiveRefused as refused:
             yield Bad(source.name, str(refused))
 
-    def _document(
+    def _read_document(
         self, name: str, opened: BinaryIO, start: _Place, member: int
     ) -> Iterator[ImportItem | Bad]:
-        reader = JsonReader(opened)
-        read = 0
         try:
-            for element in reader.elements():
-                size, read = reader.bytes_read - read, reader.bytes_read
+            for element in JsonReader(opened).elements():
                 if element.index < start.conversation:
                     continue
                 done = start.message if element.index == start.conversation else 0
                 place = f"{name}, conversation {element.index + 1}"
                 position = _Place(member, element.index, done)
-                for record in self._records(element.value, place, position):
-                    yield _sized(record, size)
+                size = element.size
+                for record in self._read_conversation(element.value, place, position):
+                    yield replace(record, size=size)
                     size = 0
         except JsonBroken as broken:
             yield Bad(name, str(broken))
 
-    def _records(
+    def _read_conversation(
         self,
         value: Any,  # noqa: ANN401 any JSON
         name: str,
@@ -153,55 +155,29 @@ class ChatExport(Format):
                 if number > start.message:
                     position = _Place(start.member, start.conversation, number)
                     place = f"{name}, message {number}"
-                    yield ImportItem(
-                        self._memory(conversation, said), place, str(position)
+                    memory = Remember(
+                        said.text,
+                        id=stable_id(self.name, conversation.id, said.id),
+                        session=f"{self.name}:{conversation.id}",
+                        source=self.name,
+                        role=said.role,
+                        created_at=said.created_at,
+                        metadata={"title": conversation.title, **said.metadata},
                     )
+                    yield ImportItem(sendable(memory), place, str(position))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             yield Bad(name, f"it has not the form of a conversation: {error!r}")
-
-    def _memory(self, conversation: Conversation, said: Said) -> Remember:
-        return sendable(
-            Remember(
-                said.text,
-                id=stable_id(self.name, conversation.id, said.id),
-                session=f"{self.name}:{conversation.id}",
-                source=self.name,
-                role=said.role,
-                created_at=said.created_at,
-                metadata={"title": conversation.title, **said.metadata},
-            )
-        )
-
-
-def _members(source: Source) -> list[Member]:
-    return members_of(source.path, CONVERSATIONS)
-
-
-def _archive_head(source: Source) -> bytes:
-    """The first bytes of the conversations. Raises `ArchiveRefused`."""
-    if source.stream or not source.head.startswith(ZIP_SIGNATURE):
-        return source.head
-    for member in _members(source)[:1]:
-        with open_member(source.path, member) as opened:
-            return opened.read(HEAD_BYTES)
-    return b""
-
-
-def _sized(record: ImportItem | Bad, size: int) -> ImportItem | Bad:
-    if isinstance(record, Bad):
-        return Bad(record.place, record.reason, record.position, size)
-    return ImportItem(record.memory, record.place, record.position, size)
 
 
 CHATGPT_ROLES = frozenset({"user", "assistant"})
 CHATGPT_TEXT_KINDS = frozenset({"text", "multimodal_text"})
-"""Kinds of content that were said; others are a tool's, a plan, or instructions."""
+"""Kinds of content of a message; other kinds are a tool's, a plan, or instructions."""
 _PART_NAMES: Mapping[str, str] = {
     "image_asset_pointer": "[image]",
     "audio_asset_pointer": "",
     "real_time_user_audio_video_asset_pointer": "",
 }
-"""Parts without words; what was spoken is a part of its own."""
+"""Parts without words; spoken words are a part of their own."""
 
 
 class ChatGptExport(ChatExport):
@@ -229,7 +205,9 @@ def _chatgpt_messages(conversation: Json, mapping: Json) -> Iterator[Said]:
         message = mapping[node].get("message")
         if not isinstance(message, Mapping) or not _was_said(message):
             continue
-        text = _chatgpt_text(message["content"])
+        content = message["content"]
+        parts = content.get("parts") or [content.get("text")]
+        text = "\n".join(filter(None, map(_part_text, parts)))
         if text.strip():
             yield Said(
                 id=text_in(message.get("id")) or node,
@@ -241,10 +219,11 @@ def _chatgpt_messages(conversation: Json, mapping: Json) -> Iterator[Said]:
 
 
 def _branch(conversation: Json, mapping: Json) -> list[str]:
-    """Return the nodes from the root to the one that was shown last."""
+    """Return the nodes from the root to the last shown node."""
     node = conversation.get("current_node")
     if node not in mapping:
-        node = _last_leaf(mapping)
+        leaves = [name for name, each in mapping.items() if not each.get("children")]
+        node = leaves[-1] if leaves else None
     branch: dict[str, None] = {}
     while isinstance(node, str) and node in mapping and node not in branch:
         branch[node] = None
@@ -252,13 +231,8 @@ def _branch(conversation: Json, mapping: Json) -> list[str]:
     return list(reversed(branch))
 
 
-def _last_leaf(mapping: Json) -> str | None:
-    leaves = [name for name, node in mapping.items() if not node.get("children")]
-    return leaves[-1] if leaves else None
-
-
 def _was_said(message: Json) -> bool:
-    """Whether a person or the model said it to the other, and it was shown."""
+    """True for a shown message of a person or the model, not to a tool."""
     content, author = message.get("content"), message.get("author") or {}
     if not isinstance(content, Mapping) or author.get("role") not in CHATGPT_ROLES:
         return False
@@ -274,12 +248,7 @@ def _was_said(message: Json) -> bool:
     )
 
 
-def _chatgpt_text(content: Json) -> str:
-    parts = content.get("parts") or [content.get("text")]
-    return "\n".join(filter(None, map(_part, parts)))
-
-
-def _part(part: Any) -> str:  # noqa: ANN401 any JSON
+def _part_text(part: Any) -> str:  # noqa: ANN401 any JSON
     if isinstance(part, str):
         return part
     if not isinstance(part, Mapping):
@@ -324,20 +293,17 @@ def _claude_messages(conversation: Json) -> Iterator[Said]:
 
 
 def _claude_text(message: Json) -> str:
-    """Return what was said, and the files that came with it; not thoughts and tools' results."""
+    """Return a message's words and attached files, without thoughts and results of tools."""
     parts = message.get("content")
     texts = [
         text_in(part.get("text"))
         for part in (parts if isinstance(parts, list) else ())
         if isinstance(part, Mapping) and part.get("type") == "text"
     ]
-    said = "\n".join(filter(None, texts)) or text_in(message.get("text"))
-    return "\n\n".join(filter(None, [said, *_attached_files(message)]))
-
-
-def _attached_files(message: Json) -> Iterator[str]:
+    said = ["\n".join(filter(None, texts)) or text_in(message.get("text"))]
     attached = [*(message.get("attachments") or ()), *(message.get("files") or ())]
     for file in attached:
         name = text_in(file.get("file_name")) or "a file"
         extract = text_in(file.get("extracted_content"))[:EXTRACT_CHARS_MAX]
-        yield f"[{name}]\n{extract}".strip()
+        said.append(f"[{name}]\n{extract}".strip())
+    return "\n\n".join(filter(None, said))

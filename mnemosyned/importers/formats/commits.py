@@ -22,7 +22,7 @@ from mnemosyned.importers.importer import (
     sendable,
     stable_id,
 )
-from mnemosyned.importers.reading import TextLine, as_utf8, decoded, lines_of
+from mnemosyned.importers.reading import TextLine, as_utf8, decode_text, lines_of
 from mnemosyned.projects import project_of
 from mnemosyned.verbs.memories import Remember
 
@@ -32,7 +32,7 @@ COMMITS_MAX = 5_000_000
 VAULT_FOLDER = ".obsidian"
 """A vault of notes that is kept in git is read as notes."""
 _FORM = "%x1e%H%x1f%an%x1f%ae%x1f%aI%x1f%B"
-"""What git prints of a commit; the marks are no part of text."""
+"""The output of git for a commit; its separators never occur in text."""
 _RECORD, _FIELD = b"\x1e", "\x1f"
 _SAFE = (
     "--no-pager",
@@ -41,7 +41,7 @@ _SAFE = (
     "-c", "protocol.allow=never",
     "-c", "log.showSignature=false",
 )  # fmt: skip
-"""A repository's own configuration names programs; with these git starts none and fetches nothing."""
+"""Options against programs and fetches that a repository's own configuration may name."""
 _ENVIRONMENT = {
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_TERMINAL_PROMPT": "0",
@@ -91,13 +91,13 @@ class GitRepository(Format):
         project = project_of(source.path).key
         try:
             with TemporaryFile() as errors, _git_log(source.path, errors) as process:
-                for number, text in enumerate(_records(process), 1):
+                for number, text in enumerate(_git_records(process), 1):
                     if number > done:
                         place = f"{source.name}, commit {number}"
                         yield _from_git(text, place, project, str(number))
                 if process.wait():
                     errors.seek(0)
-                    reason = decoded(errors.read(4_096)).strip().splitlines()
+                    reason = decode_text(errors.read(4_096)).strip().splitlines()
                     yield Bad(source.name, f"git says: {[*reason, 'nothing'][0]}")
         except FileNotFoundError:
             yield Bad(source.name, "git is not installed")
@@ -106,8 +106,13 @@ class GitRepository(Format):
 @contextmanager
 def _git_log(path: Path, errors: BinaryIO) -> Iterator[subprocess.Popen[bytes]]:
     """Run `git log`, and end it with the block. Raises `FileNotFoundError` without git."""
+    arguments = [
+        "git", "-C", str(path.absolute()), *_SAFE, "log", "--reverse", "--topo-order",
+        "--no-color", "--no-show-signature", "--no-notes", "--no-mailmap", "--encoding=UTF-8",
+        "--no-patch", f"--max-count={COMMITS_MAX}", f"--format={_FORM}", "HEAD", "--",
+    ]  # fmt: skip
     with subprocess.Popen(  # noqa: S603 fixed arguments
-        _arguments(path),
+        arguments,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=errors,  # a pipe that nobody reads would hold git up
@@ -119,27 +124,19 @@ def _git_log(path: Path, errors: BinaryIO) -> Iterator[subprocess.Popen[bytes]]:
             process.kill()
 
 
-def _arguments(path: Path) -> list[str]:
-    return [
-        "git", "-C", str(path.absolute()), *_SAFE, "log", "--reverse", "--topo-order",
-        "--no-color", "--no-show-signature", "--no-notes", "--no-mailmap", "--encoding=UTF-8",
-        "--no-patch", f"--max-count={COMMITS_MAX}", f"--format={_FORM}", "HEAD", "--",
-    ]  # fmt: skip
-
-
-def _records(process: subprocess.Popen[bytes]) -> Iterator[str]:
-    """Yield what git prints of each commit, cut to a limit."""
+def _git_records(process: subprocess.Popen[bytes]) -> Iterator[str]:
+    """Yield git's output for each commit, cut at a limit."""
     waiting = b""
     output = process.stdout
     while output and (data := output.read(1 << 16)):
         *complete, waiting = (waiting + data).split(_RECORD)
         for record in complete:
             if record.strip():
-                yield decoded(record[:COMMIT_BYTES_MAX])
+                yield decode_text(record[:COMMIT_BYTES_MAX])
         if len(waiting) > COMMIT_BYTES_MAX:
             waiting = waiting[:COMMIT_BYTES_MAX]
     if waiting.strip():
-        yield decoded(waiting[:COMMIT_BYTES_MAX])
+        yield decode_text(waiting[:COMMIT_BYTES_MAX])
 
 
 def _from_git(text: str, place: str, project: str, position: str) -> ImportItem | Bad:
@@ -148,7 +145,7 @@ def _from_git(text: str, place: str, project: str, position: str) -> ImportItem 
         return Bad(place, "git printed no commit", position)
     hash, author, address, date, message = fields
     commit = _Commit(hash.strip(), author, address, date, [message])
-    return _item(commit, place, project, position, len(text))
+    return _commit_item(commit, place, project, position, len(text))
 
 
 class SavedLog(Format):
@@ -157,7 +154,7 @@ class SavedLog(Format):
     name = "git-log"
 
     def recognizes(self, source: Source) -> bool:
-        lines = decoded(source.head[:8_192]).lstrip("\ufeff").splitlines()
+        lines = decode_text(source.head[:8_192]).lstrip("\ufeff").splitlines()
         return bool(lines) and bool(
             _SAVED_HASH.match(lines[0])
             and any(_SAVED_FIELD.match(line) for line in lines[1:6])
@@ -165,15 +162,15 @@ class SavedLog(Format):
 
     def read(self, source: Source, position: str) -> Iterator[ImportItem | Bad]:
         offset = int(position or 0)
-        project = source.shown.stem
+        project = source.text_path.stem
         with source.open() as opened, as_utf8(opened) as text:
-            for commit in _saved(lines_of(text, offset=offset)):
+            for commit in _saved_commits(lines_of(text, offset=offset)):
                 size, offset = commit.end - offset, commit.end
                 place = f"{source.name}, commit {commit.hash[:12]}"
-                yield _item(commit, place, project, str(offset), size)
+                yield _commit_item(commit, place, project, str(offset), size)
 
 
-def _saved(lines: Iterator[TextLine]) -> Iterator[_Commit]:
+def _saved_commits(lines: Iterator[TextLine]) -> Iterator[_Commit]:
     commit: _Commit | None = None
     for line in lines:
         if begins := _SAVED_HASH.match(line.text):
@@ -191,53 +188,44 @@ def _saved(lines: Iterator[TextLine]) -> Iterator[_Commit]:
 def _note_line(commit: _Commit, text: str) -> None:
     """Note a line of a commit: a field above its message, or the message, which is indented."""
     if not commit.lines and (named := _SAVED_FIELD.match(text)):
-        _note_field(commit, named[1], named[2])
+        if named[1] == "Author":
+            author, _, address = named[2].partition(" <")
+            commit.author, commit.address = author.strip(), address.rstrip("> ")
+        else:
+            commit.date = named[2].strip()
     elif text.startswith("    "):
         commit.lines.append(text[4:])
     elif commit.lines and not text:
         commit.lines.append("")
 
 
-def _note_field(commit: _Commit, name: str, value: str) -> None:
-    if name == "Author":
-        author, _, address = value.partition(" <")
-        commit.author, commit.address = author.strip(), address.rstrip("> ")
-    else:
-        commit.date = value.strip()
-
-
-def _item(
+def _commit_item(
     commit: _Commit, place: str, project: str, position: str, size: int
 ) -> ImportItem | Bad:
     text = "\n".join(commit.lines).strip()[:BODY_CHARS_MAX]
-    moment = _moment(commit.date)
+    moment = _parse_date(commit.date)
     if not text:
         return Bad(place, "the commit has no message", position, size)
     if moment is None:
         return Bad(place, f"its date {commit.date!r} cannot be read", position, size)
-    return ImportItem(_memory(commit, text, moment, project), place, position, size)
-
-
-def _memory(commit: _Commit, text: str, moment: datetime, project: str) -> Remember:
-    return sendable(
-        Remember(
-            text,
-            id=stable_id("git", commit.hash),
-            session=f"git:{project}",
-            source="git",
-            role=commit.author,
-            created_at=moment,
-            metadata={
-                "commit": commit.hash,
-                "address": commit.address,
-                "project": project,
-            },
-        )
+    memory = Remember(
+        text,
+        id=stable_id("git", commit.hash),
+        session=f"git:{project}",
+        source="git",
+        role=commit.author,
+        created_at=moment,
+        metadata={
+            "commit": commit.hash,
+            "address": commit.address,
+            "project": project,
+        },
     )
+    return ImportItem(sendable(memory), place, position, size)
 
 
-def _moment(text: str) -> datetime | None:
-    """Return a date in one of the forms that git prints."""
+def _parse_date(text: str) -> datetime | None:
+    """Parse a date in one of git's forms."""
     if moment := moment_from(text):
         return moment
     for form in _DATE_FORMS:

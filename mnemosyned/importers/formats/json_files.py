@@ -26,12 +26,12 @@ from mnemosyned.importers.reading import (
     LINE_BYTES_MAX,
     JsonBroken,
     JsonReader,
-    Occurrences,
+    OccurrenceCounter,
     TextLine,
     as_utf8,
-    decoded,
+    decode_text,
     lines_of,
-    outline_of,
+    outline_document,
 )
 from mnemosyned.verbs.exchange import (
     CUT_OFF,
@@ -48,14 +48,14 @@ from mnemosyned.verbs.request import decoder_of, parse
 
 
 class _Identity(msgspec.Struct):
-    """The fields that tell a line from others with the same words."""
+    """The fields that distinguish a line from others with the same words."""
 
     content: object = None
     id: object = None
     created_at: object = None
 
 
-_identity = msgspec.json.Decoder(_Identity)
+_IDENTITY_DECODER = msgspec.json.Decoder(_Identity)
 
 
 class JsonLines(Format):
@@ -64,66 +64,66 @@ class JsonLines(Format):
     name = "jsonl"
 
     def recognizes(self, source: Source) -> bool:
-        head = as_utf8(io.BytesIO(source.head)).read()
-        lines = head.split(b"\n")
-        return any(map(_is_memory, lines)) or _begins_memory(lines[0])
+        lines = as_utf8(io.BytesIO(source.head)).read().split(b"\n")
+        if any(isinstance(_identify(line).content, str) for line in lines):
+            return True
+        # A first line longer than the head may be a memory.
+        is_cut = len(lines[0]) >= HEAD_BYTES - 3
+        return is_cut and lines[0].startswith(b"{") and b'"content"' in lines[0]
 
     def read(self, source: Source, position: str) -> Iterator[ImportItem | Bad]:
         # Ids depend on the lines before: these are read again, without storing them.
         start = int(position or 0)
-        occurrences = Occurrences()
+        occurrences = OccurrenceCounter()
         with source.open() as opened, as_utf8(opened) as text:
-            for line in _filled_lines(text):
-                identity = _identity_of(line)
-                id = _id_of(line, identity, occurrences)
-                if line.end > start:
-                    yield _parse_line(line, source, id)
+            for line in lines_of(text):
+                if not (line.data.strip() or line.too_long):
+                    continue
+                id = _id_of(line, occurrences)
+                if line.end <= start:
+                    continue
+                place, position = f"{source.name}:{line.number}", str(line.end)
+                size = line.end - line.offset
+                if line.too_long:
+                    reason = f"the line is longer than {LINE_BYTES_MAX:,} bytes"
+                    yield Bad(place, reason, position, size)
+                else:
+                    yield _parse_memory(
+                        line.data,
+                        "the line",
+                        id=id,
+                        place=place,
+                        position=position,
+                        size=size,
+                    )
 
 
-def _filled_lines(text: BinaryIO) -> Iterator[TextLine]:
-    return (line for line in lines_of(text) if line.data.strip() or line.too_long)
-
-
-def _identity_of(line: TextLine) -> _Identity:
+def _identify(line: bytes) -> _Identity:
     try:
-        return _identity.decode(line.data)
+        return _IDENTITY_DECODER.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _Identity()
 
 
-def _is_memory(line: bytes) -> bool:
-    try:
-        return isinstance(_identity.decode(line).content, str)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return False
-
-
-def _begins_memory(line: bytes) -> bool:
-    """Tell whether the beginning of a line that is longer than a head may be a memory."""
-    is_cut = len(line) >= HEAD_BYTES - 3
-    return is_cut and line.startswith(b"{") and b'"content"' in line
-
-
-def _id_of(line: TextLine, identity: _Identity, occurrences: Occurrences) -> str:
-    """Return the id of a line without one; equal lines without a time are different memories."""
+def _id_of(line: TextLine, occurrences: OccurrenceCounter) -> str:
+    """Return an id for a line without one; equal lines without a time are different memories."""
+    identity = _identify(line.data)
     if identity.id or identity.content is None:
         return ""
-    text = decoded(line.data.strip())
+    text = decode_text(line.data.strip())
     if identity.created_at:
         return stable_id("jsonl", text)
     return stable_id("jsonl", text, str(occurrences.next(text)))
 
 
-def _parse_line(line: TextLine, source: Source, id: str) -> ImportItem | Bad:
-    place, position = f"{source.name}:{line.number}", str(line.end)
-    size = line.end - line.offset
-    if line.too_long:
-        reason = f"the line is longer than {LINE_BYTES_MAX:,} bytes"
-        return Bad(place, reason, position, size)
+def _parse_memory(
+    data: bytes, noun: str, *, id: str, place: str, position: str, size: int
+) -> ImportItem | Bad:
+    """Parse a memory; `id` is for a memory without one, `noun` names it in errors."""
     try:
-        memory = parse(Remember, line.data)
+        memory = parse(Remember, data)
     except MnemosynedError as error:
-        reason = error.message.replace("the body", "the line")
+        reason = error.message.replace("the body", noun)
         return Bad(place, f"{reason} ({error.code})", position, size)
     identified = msgspec.structs.replace(memory, id=memory.id or id)
     return ImportItem(identified, place, position, size)
@@ -135,41 +135,29 @@ class JsonArray(Format):
     name = "json"
 
     def recognizes(self, source: Source) -> bool:
-        outline = outline_of(source.head)
+        outline = outline_document(source.head)
         return outline is not None and outline.is_list and "content" in outline.keys
 
     def read(self, source: Source, position: str) -> Iterator[ImportItem | Bad]:
         done = int(position or 0)
-        occurrences = Occurrences()
+        occurrences = OccurrenceCounter()
         with source.open() as opened, as_utf8(opened) as text:
-            reader = JsonReader(text)
-            read = 0
             try:
-                for element in reader.elements():
-                    size, read = reader.bytes_read - read, reader.bytes_read
+                for element in JsonReader(text).elements():
                     written = json.dumps(element.value)
                     number = occurrences.next(written)
                     if element.index < done:
                         continue
-                    place = f"{source.name}, entry {element.index + 1}"
-                    id = stable_id("json", written, str(number))
-                    yield _parse_element(
-                        written, id, place, str(element.index + 1), size
+                    yield _parse_memory(
+                        written.encode(),
+                        "the entry",
+                        id=stable_id("json", written, str(number)),
+                        place=f"{source.name}, entry {element.index + 1}",
+                        position=str(element.index + 1),
+                        size=element.size,
                     )
             except JsonBroken as broken:
                 yield Bad(source.name, str(broken))
-
-
-def _parse_element(
-    text: str, id: str, place: str, position: str, size: int
-) -> ImportItem | Bad:
-    try:
-        memory = parse(Remember, text.encode())
-    except MnemosynedError as error:
-        reason = error.message.replace("the body", "the entry")
-        return Bad(place, f"{reason} ({error.code})", position, size)
-    identified = msgspec.structs.replace(memory, id=memory.id or id)
-    return ImportItem(identified, place, position, size)
 
 
 EXPORT_LINE_BYTES_MAX = 64 << 20
@@ -180,25 +168,25 @@ GROUP_BYTES_MAX = 16 << 20
 
 
 @dataclass(slots=True)
-class _Line:
+class _ExportLine:
     number: int
     data: bytes
     end: int
 
 
 @dataclass(slots=True)
-class _Seen:
-    """The sums of the lines so far, to be compared with the footer."""
+class _ExportSums:
+    """Hash and counts of the lines so far, to be compared with the footer."""
 
     digest: Any = field(default_factory=hashlib.sha256)
     counts: Counter[str] = field(default_factory=Counter)
 
-    def add(self, line: _Line, kind: str) -> None:
+    def add(self, line: _ExportLine, kind: str) -> None:
         self.digest.update(line.data)
         self.counts[kind] += 1
 
     def problem_of(self, footer: bytes) -> str:
-        """Return what a footer says against the lines before it."""
+        """Return how the lines before a footer differ from it; empty if they do not."""
         try:
             expected = decoder_of(Footer).decode(footer)
         except msgspec.DecodeError as error:
@@ -228,49 +216,53 @@ class ExportFile(Format):
 
         The lines before the position are read again, for the hash in the last line.
         """
-        reader = _Reader(source, start=int(position or 0))
+        reader = _ExportReader(source, start=int(position or 0))
         with source.open() as opened:
             yield from reader.read(opened)
 
 
-class _Reader:
+class _ExportReader:
     """Reads the lines of one export, and puts them into groups."""
 
     def __init__(self, source: Source, *, start: int) -> None:
         self._source = source
         self._start = start
-        self._seen = _Seen()
-        self._group: list[_Line] = []
+        self._sums = _ExportSums()
+        self._group: list[_ExportLine] = []
         self._group_bytes = 0
         self._begins_with_episode = False
         self._missing = 0
-        """Originals that the group still lacks."""
+        """Originals still missing in the group."""
 
     def read(self, file: BinaryIO) -> Iterator[Group | Bad]:
-        """Yield the groups, and what is wrong with the file."""
+        """Yield the groups, and the faults of the file."""
         ended = ""
-        for line in _lines(file):
+        number = end = 0
+        while data := file.readline(EXPORT_LINE_BYTES_MAX):
+            number += 1
+            end += len(data)
+            line = _ExportLine(number, data, end)
             try:
                 kind = line_kind(line.data)
             except MnemosynedError as error:
-                yield self._bad(line, error.message)
+                yield self._bad_line(line, error.message)
                 continue
             if kind.record in (FOOTER, CUT_OFF):
                 ended = kind.record
-                yield from self._end(line, kind)
+                yield from self._end_export(line, kind)
                 continue
-            self._seen.add(line, kind.record)
+            self._sums.add(line, kind.record)
             if problem := _problem_of_header(line.data, kind):
-                yield self._bad(line, problem)
+                yield self._bad_line(line, problem)
                 return
             if kind.record != HEADER and line.end > self._start:
-                yield from self._grouped(line, kind)
+                yield from self._group_line(line, kind)
         if ended != FOOTER:
             yield from self._cut_group()
             reason = "the export was cut off here: it has no last line"
             yield Bad(self._source.name, reason)
 
-    def _grouped(self, line: _Line, kind: LineKind) -> Iterator[Group | Bad]:
+    def _group_line(self, line: _ExportLine, kind: LineKind) -> Iterator[Group | Bad]:
         """Add a line to the group, and yield the group if it is complete."""
         if self._missing and kind.record != "memory":
             yield from self._cut_group()
@@ -285,9 +277,9 @@ class _Reader:
             len(self._group) >= GROUP_LINES_MAX or self._group_bytes >= GROUP_BYTES_MAX
         )
         if is_full or not self._missing:
-            yield self._take()
+            yield self._take_group()
 
-    def _take(self) -> Group:
+    def _take_group(self) -> Group:
         group, self._group = self._group, []
         self._group_bytes, self._begins_with_episode = 0, False
         data = b"".join(line.data.rstrip(b"\n") + b"\n" for line in group)
@@ -297,27 +289,27 @@ class _Reader:
         return Group(data, len(group), place, str(end), size)
 
     def _cut_group(self) -> Iterator[Group | Bad]:
-        """Yield the originals of an episode that lacks others, without the episode."""
+        """Yield the originals of an incomplete episode, without the episode."""
         self._missing = 0
         if self._begins_with_episode:
-            yield self._bad(
+            yield self._bad_line(
                 self._group.pop(0), "the summary lacks originals and is left out"
             )
         if self._group:
-            yield self._take()
+            yield self._take_group()
         self._begins_with_episode = False
 
-    def _end(self, line: _Line, kind: LineKind) -> Iterator[Group | Bad]:
+    def _end_export(self, line: _ExportLine, kind: LineKind) -> Iterator[Group | Bad]:
         yield from self._cut_group()
         if kind.record == CUT_OFF:
-            yield self._bad(line, "the export was ended early by the daemon")
+            yield self._bad_line(line, "the export was ended early by the daemon")
             return
-        if problem := self._seen.problem_of(line.data):
-            yield self._bad(line, problem)
+        if problem := self._sums.problem_of(line.data):
+            yield self._bad_line(line, problem)
         self._group = [line]
-        yield self._take()
+        yield self._take_group()
 
-    def _bad(self, line: _Line, reason: str) -> Bad:
+    def _bad_line(self, line: _ExportLine, reason: str) -> Bad:
         return Bad(f"{self._source.name}:{line.number}", reason)
 
 
@@ -329,11 +321,3 @@ def _problem_of_header(line: bytes, kind: LineKind) -> str:
     if version == VERSION:
         return ""
     return f"the export is of version {version}; this program reads {VERSION}"
-
-
-def _lines(file: BinaryIO) -> Iterator[_Line]:
-    number = end = 0
-    while data := file.readline(EXPORT_LINE_BYTES_MAX):
-        number += 1
-        end += len(data)
-        yield _Line(number, data, end)

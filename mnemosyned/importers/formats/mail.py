@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
 from email import message_from_bytes, policy
 from email.message import EmailMessage
 from email.utils import parseaddr, parsedate_to_datetime
@@ -21,15 +20,15 @@ from mnemosyned.importers.importer import (
     Source,
     clean_name,
     moment_from,
-    parsed,
+    parse_record,
     sendable,
     stable_id,
 )
-from mnemosyned.importers.reading import RecordPosition, TextLine, lines_of
+from mnemosyned.importers.reading import RecordPosition, lines_of
 from mnemosyned.verbs.memories import Remember
 
 MAIL_BYTES_MAX = 8 << 20
-"""Bytes read of one mail; what follows is attached."""
+"""Bytes read of one mail; the rest are attachments."""
 TEXT_CHARS_MAX = 50_000
 _BEGIN = re.compile(rb"From \S+ .*\d{4}|From - ")
 _QUOTED_BEGIN = re.compile(rb"^>(>*From )", re.MULTILINE)
@@ -63,7 +62,8 @@ class Mailbox(Format):
                 size, end = mail.end - end, mail.end
                 place = f"{source.name}, mail {mail.number}"
                 after = str(RecordPosition(end, mail.number))
-                record = parsed(partial(_read_mail, mail.data), place, after, size)
+                parse = partial(_memory_of_mail, mail.data)
+                record = parse_record(parse, place, after, size)
                 if record:
                     yield record
 
@@ -79,7 +79,7 @@ def _mails(opened: BinaryIO, start: RecordPosition) -> Iterator[_Mail]:
             number += 1
             mail = _Mail(number)
         elif mail and len(mail.data) < MAIL_BYTES_MAX:
-            mail.data += _kept(line)
+            mail.data += b"\n" if line.too_long else line.data[:MAIL_BYTES_MAX]
         if mail:
             mail.end = line.end
         after_empty = not line.data.strip()
@@ -87,23 +87,18 @@ def _mails(opened: BinaryIO, start: RecordPosition) -> Iterator[_Mail]:
         yield mail
 
 
-def _kept(line: TextLine) -> bytes:
-    return b"\n" if line.too_long else line.data[:MAIL_BYTES_MAX]
-
-
-def _read_mail(written: bytes | bytearray) -> Remember:
-    """Make the memory of a mail as it is written. Raises `PARSE_ERRORS`."""
-    data = _QUOTED_BEGIN.sub(rb"\1", bytes(written))
-    return _memory(message_from_bytes(data, policy=policy.default))
-
-
-def _memory(message: EmailMessage) -> Remember:
+def _memory_of_mail(written: bytes | bytearray) -> Remember:
     """Make the memory of a mail. Raises `PARSE_ERRORS`."""
+    data = _QUOTED_BEGIN.sub(rb"\1", bytes(written))
+    message = message_from_bytes(data, policy=policy.default)
     subject = clean_name(_header(message, "subject"))
     name, address = parseaddr(_header(message, "from"))
     topic = _REPLY.sub("", subject) or "without subject"
-    date = _date(message)
-    text = _text(message)
+    try:
+        date = moment_from(parsedate_to_datetime(_header(message, "date")))
+    except (ValueError, TypeError, IndexError):
+        date = None
+    text = _own_text(message)
     if not (subject or text):
         raise ValueError("it has neither subject nor text")
     own_id = _header(message, "message-id") or f"{date}\n{address}\n{subject}\n{text}"
@@ -126,22 +121,15 @@ def _memory(message: EmailMessage) -> Remember:
 
 
 def _header(message: EmailMessage, name: str) -> str:
-    """Return a header, decoded; empty where it is missing or broken."""
+    """Return a header, decoded; empty if it is missing or broken."""
     try:
         return str(message.get(name) or "")
     except PARSE_ERRORS:
         return ""
 
 
-def _date(message: EmailMessage) -> datetime | None:
-    try:
-        return moment_from(parsedate_to_datetime(_header(message, "date")))
-    except (ValueError, TypeError, IndexError):
-        return None
-
-
-def _text(message: EmailMessage) -> str:
-    """Return what the mail says itself, without what it quotes at its end."""
+def _own_text(message: EmailMessage) -> str:
+    """Return the text of a mail without quoted lines at its end."""
     part = message.get_body(preferencelist=("plain", "html"))
     if part is None:
         return ""
@@ -153,7 +141,11 @@ def _text(message: EmailMessage) -> str:
     if not isinstance(content, str):
         return ""
     if part.get_content_type() == "text/html":
-        content = _words(content[: 4 * TEXT_CHARS_MAX])
+        page = _PageText()
+        page.feed(content[: 4 * TEXT_CHARS_MAX])
+        page.close()
+        stripped = (line.strip() for line in "".join(page.parts).split("\n"))
+        content = "\n".join(filter(None, stripped))
     text = content.replace("\r\n", "\n").strip()
     lines = text.split("\n")
     while lines and (lines[-1].startswith(">") or not lines[-1].strip()):
@@ -161,8 +153,8 @@ def _text(message: EmailMessage) -> str:
     return ("\n".join(lines).strip() or text)[:TEXT_CHARS_MAX]
 
 
-class _Words(HTMLParser):
-    """The words of a page."""
+class _PageText(HTMLParser):
+    """The text of a page."""
 
     HIDDEN = frozenset({"script", "style", "head", "title"})
     BREAKS = frozenset({"p", "br", "div", "tr", "li", "h1", "h2", "h3"})
@@ -183,11 +175,3 @@ class _Words(HTMLParser):
     def handle_data(self, data: str) -> None:
         if not self._hidden:
             self.parts.append(" ".join(data.split()) + " " if data.strip() else "")
-
-
-def _words(page: str) -> str:
-    words = _Words()
-    words.feed(page)
-    words.close()
-    lines = (line.strip() for line in "".join(words.parts).split("\n"))
-    return "\n".join(filter(None, lines))

@@ -28,51 +28,50 @@ from mnemosyned.importers.reading import (
     SqliteRefused,
     as_utf8,
     columns_of,
+    member_head,
     members_of,
+    open_database,
     open_member,
-    outline_of,
-    reading,
+    outline_document,
     tables_of,
 )
 from mnemosyned.verbs.memories import Remember
 
 Row = Mapping[str, Any]
 Convert = Callable[[Row], Remember | None]
-"""Makes a memory of a row; None for one that was deleted. Raises `TypeError` or `ValueError`."""
-ROWS_AT_A_TIME = 200
+"""Makes a memory of a row; None for a deleted row. Raises `TypeError` or `ValueError`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
-    """Rows that are memories."""
+class StoreTable:
+    """A table whose rows are memories."""
 
     name: str
     columns: tuple[str, ...]
-    """Those that are read, as far as the table has them; the first ones must be there."""
+    """Columns to read, if the table has them; the first `required` ones must exist."""
     required: int
     convert: Convert
     select: str = ""
-    """A query with the columns of a row after its number, in place of all rows of the table; it
-    takes the number of the last row."""
+    """A query in place of all rows: its columns follow the rowid, its parameter is the last rowid."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Export:
+class StoreExport:
     """A JSON document that the program writes."""
 
     keys: frozenset[str]
-    """Keys of the document, or of the objects in its list, by which it is known."""
+    """Keys that identify the document, its own or of the objects in its list."""
     lists: Mapping[str, Convert]
-    """What each list under a key has; under "" the document's own."""
+    """The converter of each list by its key; "" is the document's own list."""
     member: re.Pattern[str] | None = None
-    """The document's name where it is in an archive."""
+    """The document's name in an archive."""
 
 
-class Store(Format):
+class StoreFormat(Format):
     """A database or an export of another memory program."""
 
-    tables: tuple[Table, ...] = ()
-    exports: tuple[Export, ...] = ()
+    tables: tuple[StoreTable, ...] = ()
+    exports: tuple[StoreExport, ...] = ()
 
     def recognizes(self, source: Source) -> bool:
         if source.is_folder:
@@ -83,26 +82,26 @@ class Store(Format):
 
     def read(self, source: Source, position: str) -> Iterator[ImportItem | Bad]:
         if self._tables_in(source):
-            yield from self._rows(source, position)
+            yield from self._read_rows(source, position)
             return
         export = self._export_of(source)
         if export is None:
             yield Bad(source.name, "it has not the form of a store that can be read")
             return
         try:
-            yield from self._document(source, export, int(position or 0))
+            yield from self._read_document(source, export, int(position or 0))
         except (ArchiveRefused, JsonBroken) as refused:
             yield Bad(source.name, str(refused))
 
     # ------------------------------------------------------------- database
 
-    def _tables_in(self, source: Source) -> list[Table]:
+    def _tables_in(self, source: Source) -> list[StoreTable]:
         present = tables_of(source)
         named = [table for table in self.tables if table.name in present]
         if not named:
             return []
         try:
-            with reading(source.path) as database:
+            with open_database(source.path) as database:
                 return [
                     table
                     for table in named
@@ -113,10 +112,10 @@ class Store(Format):
         except SqliteRefused:
             return []
 
-    def _rows(self, source: Source, position: str) -> Iterator[ImportItem | Bad]:
+    def _read_rows(self, source: Source, position: str) -> Iterator[ImportItem | Bad]:
         begun, _, row = position.partition("/")
         try:
-            with reading(source.path) as database:
+            with open_database(source.path) as database:
                 for number, table in enumerate(self._tables_in(source)):
                     if number < int(begun or 0):
                         continue
@@ -131,34 +130,38 @@ class Store(Format):
                     row = ""
                     names = [each[0] for each in rows.description[1:]]
                     for rowid, *values in rows:
-                        place = f"{source.name}, {table.name} {rowid}"
-                        fields = dict(zip(names, values, strict=True))
-                        record = _stored_record(table.convert, fields, place)
+                        record = _convert_row(
+                            table.convert,
+                            dict(zip(names, values, strict=True)),
+                            f"{source.name}, {table.name} {rowid}",
+                            f"{number}/{rowid}",
+                        )
                         if record:
-                            yield _placed(record, f"{number}/{rowid}")
+                            yield record
         except SqliteRefused as refused:
             yield Bad(source.name, str(refused))
 
     # --------------------------------------------------------------- export
 
-    def _export_of(self, source: Source) -> Export | None:
+    def _export_of(self, source: Source) -> StoreExport | None:
         is_archive = source.head.startswith(ZIP_SIGNATURE) and not source.stream
         for export in self.exports:
-            try:
-                head = source.head
-                if is_archive:
-                    head = _member_head(source, export)
-            except ArchiveRefused:
-                continue
-            outline = outline_of(head)
+            head = source.head
+            if is_archive:
+                try:
+                    pattern = export.member
+                    head = member_head(source.path, pattern) if pattern else b""
+                except ArchiveRefused:
+                    continue
+            outline = outline_document(head)
             if outline is None or not export.keys <= outline.keys:
                 continue
             if not (outline.is_list and "" not in export.lists):
                 return export
         return None
 
-    def _document(
-        self, source: Source, export: Export, done: int
+    def _read_document(
+        self, source: Source, export: StoreExport, done: int
     ) -> Iterator[ImportItem | Bad]:
         if export.member and source.head.startswith(ZIP_SIGNATURE):
             for member in members_of(source.path, export.member)[:1]:
@@ -166,57 +169,44 @@ class Store(Format):
                     open_member(source.path, member) as opened,
                     as_utf8(opened) as text,
                 ):
-                    yield from _elements(text, source.name, export, done)
+                    yield from _convert_elements(text, source.name, export, done)
             return
         with source.open() as opened, as_utf8(opened) as text:
-            yield from _elements(text, source.name, export, done)
+            yield from _convert_elements(text, source.name, export, done)
 
 
-def _member_head(source: Source, export: Export) -> bytes:
-    if export.member is None:
-        return b""
-    for member in members_of(source.path, export.member)[:1]:
-        with open_member(source.path, member) as opened:
-            return opened.read(65_536)
-    return b""
-
-
-def _elements(
-    text: BinaryIO, name: str, export: Export, done: int
+def _convert_elements(
+    text: BinaryIO, name: str, export: StoreExport, done: int
 ) -> Iterator[ImportItem | Bad]:
-    reader = JsonReader(text)
-    read = 0
-    for number, element in enumerate(reader.elements(), 1):
-        size, read = reader.bytes_read - read, reader.bytes_read
+    for number, element in enumerate(JsonReader(text).elements(), 1):
+        value, size = element.value, element.size
         convert = export.lists.get(element.key)
         if convert is None or number <= done:
             continue
         place = f"{name}, {element.key or 'entry'} {element.index + 1}"
-        if not isinstance(element.value, Mapping):
+        if not isinstance(value, Mapping):
             yield Bad(place, "it is not an object", str(number), size)
-        elif record := _stored_record(convert, element.value, place):
-            yield _placed(record, str(number), size)
+        elif record := _convert_row(convert, value, place, str(number), size):
+            yield record
 
 
-def _stored_record(convert: Convert, row: Row, place: str) -> ImportItem | Bad | None:
+def _convert_row(
+    convert: Convert, row: Row, place: str, position: str, size: int = 0
+) -> ImportItem | Bad | None:
     try:
         memory = convert(row)
     except ValueError as error:
-        return Bad(place, str(error))
+        return Bad(place, str(error), position, size)
     except (TypeError, KeyError, AttributeError) as error:
-        return Bad(place, f"it has not the form of a memory: {error!r}")
-    return ImportItem(memory, place) if memory else None
-
-
-def _placed(record: ImportItem | Bad, position: str, size: int = 0) -> ImportItem | Bad:
-    if isinstance(record, Bad):
-        return Bad(record.place, record.reason, position, size)
-    size = size or len(record.memory.content)
-    return ImportItem(record.memory, record.place, position, size)
+        reason = f"it has not the form of a memory: {error!r}"
+        return Bad(place, reason, position, size)
+    if memory is None:
+        return None
+    return ImportItem(memory, place, position, size or len(memory.content))
 
 
 def content_in(row: Row, *keys: str) -> str:
-    """Return the first text under these keys. Raises `ValueError` where there is none."""
+    """Return the first text under these keys. Raises `ValueError` if there is none."""
     for key in keys:
         if text := text_in(row.get(key)).strip():
             return text
@@ -224,7 +214,7 @@ def content_in(row: Row, *keys: str) -> str:
 
 
 def object_in(value: object) -> dict[str, Any]:
-    """Return an object, also one that is written as JSON; an empty one for anything else."""
+    """Return an object, decoded from JSON if need be; an empty one for anything else."""
     if isinstance(value, str):
         try:
             value = json.loads(value)
@@ -279,12 +269,12 @@ _ENTITIES = (
 )
 
 
-class BasicMemory(Store):
+class BasicMemory(StoreFormat):
     """`memory.db` of basic-memory."""
 
     name = BASIC_MEMORY_NAME
     tables = (
-        Table(
+        StoreTable(
             name="entity",
             columns=(
                 "id", "title", "permalink", "file_path", "entity_metadata", "created_at",
@@ -322,12 +312,12 @@ def _mcp_service_memory(row: Row) -> Remember | None:
     )
 
 
-class McpMemoryService(Store):
+class McpMemoryService(StoreFormat):
     """A database or an export of `mcp-memory-service`."""
 
     name = MCP_SERVICE_NAME
     tables = (
-        Table(
+        StoreTable(
             name="memories",
             columns=(
                 "content_hash", "content", "tags", "memory_type", "metadata", "created_at",
@@ -338,7 +328,7 @@ class McpMemoryService(Store):
         ),
     )  # fmt: skip
     exports = (
-        Export(
+        StoreExport(
             keys=frozenset({"export_metadata", "memories"}),
             lists={"memories": _mcp_service_memory},
         ),
@@ -393,12 +383,12 @@ _WITH_NAMES = (
 )
 
 
-class Mem0(Store):
+class Mem0(StoreFormat):
     """A store of mem0 or OpenMemory."""
 
     name = MEM0_NAME
     tables = (
-        Table(
+        StoreTable(
             name="history",
             columns=(
                 "memory_id", "new_memory", "event", "created_at", "updated_at", "is_deleted",
@@ -408,7 +398,7 @@ class Mem0(Store):
             convert=_mem0_memory,
             select=_LAST_STATES,
         ),
-        Table(
+        StoreTable(
             name="memories",
             columns=("id", "content", "app_id", "state", "user_id"),
             required=5,
@@ -417,13 +407,13 @@ class Mem0(Store):
         ),
     )  # fmt: skip
     exports = (
-        Export(
+        StoreExport(
             keys=frozenset({"user", "apps", "memories"}),
             lists={"memories": _mem0_memory},
             member=re.compile(r"memories\.json"),
         ),
-        Export(keys=frozenset({"results"}), lists={"results": _mem0_memory}),
-        Export(keys=frozenset({"id", "memory"}), lists={"": _mem0_memory}),
+        StoreExport(keys=frozenset({"results"}), lists={"results": _mem0_memory}),
+        StoreExport(keys=frozenset({"id", "memory"}), lists={"": _mem0_memory}),
     )
 
 
@@ -467,18 +457,18 @@ _OF_GONE_ORIGINALS = (
 """Its summaries, where the memories that they are made of were deleted."""
 
 
-class MnemosyneMemory(Store):
+class MnemosyneMemory(StoreFormat):
     """A database or an export of `mnemosyne-memory`."""
 
     name = "mnemosyne-memory"
     tables = (
-        Table(
+        StoreTable(
             name="working_memory",
             columns=_COLUMNS,
             required=8,
             convert=_mnemosyne_memory,
         ),
-        Table(
+        StoreTable(
             name="episodic_memory",
             columns=("id", "content", "session_id", "timestamp", "summary_of"),
             required=5,
@@ -487,7 +477,7 @@ class MnemosyneMemory(Store):
         ),
     )
     exports = (
-        Export(
+        StoreExport(
             keys=frozenset({"mnemosyne_export"}),
             lists={
                 "working_memory": _mnemosyne_memory,

@@ -22,7 +22,7 @@ from mnemosyned.importers.importer import (
     tags_in,
     text_in,
 )
-from mnemosyned.importers.reading import as_utf8, decoded, is_binary
+from mnemosyned.importers.reading import as_utf8, decode_text, is_binary
 from mnemosyned.paths import printable_path
 from mnemosyned.verbs.memories import Remember
 
@@ -38,13 +38,13 @@ class Note:
 
     body: str
     fields: Mapping[str, Any] = field(default_factory=dict)
-    """By their names in lower case."""
+    """Front matter by names in lower case."""
     problem: str = ""
-    """Why the front matter could not be read; the body then begins with it."""
+    """Reason why the front matter cannot be read; the body then begins with it."""
 
 
 class _LoaderWithoutAliases(yaml.SafeLoader):
-    """A loader that refuses aliases, of which a few lines make gigabytes."""
+    """A loader that refuses aliases: a few lines with them make gigabytes."""
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
@@ -56,7 +56,7 @@ class _LoaderWithoutAliases(yaml.SafeLoader):
 
 
 def split_note(text: str) -> Note:
-    """Part a note into fields and text."""
+    """Split a note into fields and text."""
     text = text.replace("\r\n", "\n")
     block = _BLOCK.match(text[:FRONT_MATTER_CHARS_MAX])
     if block is None:
@@ -73,19 +73,19 @@ def split_note(text: str) -> Note:
 
 
 SECTION_CHARS_MAX = 4_000
-"""A longer note is parted, as is a longer section."""
+"""A longer note is split, and so is a longer section."""
 _HEADING = re.compile(r"(#{1,6})[ \t]+(\S.*)")
 _FENCE = re.compile(r"^[ \t]{0,3}(```|~~~)")
 
 
 @dataclass(frozen=True, slots=True)
 class NoteSection:
-    """A part of a note, with the headings it stands under."""
+    """A part of a note, with the headings above it."""
 
     text: str
     headings: tuple[str, ...] = ()
     line: int = 1
-    """The line of the body on which it begins."""
+    """The number of its first line in the body."""
 
 
 def sections_of(body: str) -> list[NoteSection]:
@@ -93,7 +93,7 @@ def sections_of(body: str) -> list[NoteSection]:
     if len(body) <= SECTION_CHARS_MAX:
         return [NoteSection(body.strip())] if body.strip() else []
     parts: list[NoteSection] = []
-    for section in _at_headings(body):
+    for section in _split_at_headings(body):
         last = parts[-1] if parts else section
         is_near = section.headings[: len(last.headings) - 1] == last.headings[:-1]
         has_room = len(last.text) + len(section.text) < SECTION_CHARS_MAX
@@ -101,12 +101,12 @@ def sections_of(body: str) -> list[NoteSection]:
             text = f"{last.text}\n\n{section.text}"
             parts[-1] = NoteSection(text, last.headings, last.line)
         else:
-            parts += _cut(section)
+            parts += _cut_section(section)
     return parts
 
 
 def heading_of(line: str) -> tuple[int, str] | None:
-    """Return a heading's level and title; None for another line."""
+    """Return a heading's level and title; None for other lines."""
     match = _HEADING.match(line)
     if match is None:
         return None
@@ -114,7 +114,7 @@ def heading_of(line: str) -> tuple[int, str] | None:
     return len(match[1]), title.rstrip("#").rstrip() or title
 
 
-def _at_headings(body: str) -> Iterator[NoteSection]:
+def _split_at_headings(body: str) -> Iterator[NoteSection]:
     """Yield the text from each heading to the next; headings in code do not count."""
     path: dict[int, str] = {}
     lines: list[str] = []
@@ -125,16 +125,16 @@ def _at_headings(body: str) -> Iterator[NoteSection]:
             fence = "" if fence == mark[1] else fence or mark[1]
         heading = None if fence else heading_of(line)
         if heading:
-            yield from _section(lines, path, begin)
+            yield from _section_of(lines, path, begin)
             level, title = heading
             path = {each: name for each, name in path.items() if each < level}
             path[level] = title
             lines, begin = [], number
         lines.append(line)
-    yield from _section(lines, path, begin)
+    yield from _section_of(lines, path, begin)
 
 
-def _section(
+def _section_of(
     lines: list[str], path: dict[int, str], begin: int
 ) -> Iterator[NoteSection]:
     text = "\n".join(lines).strip()
@@ -142,24 +142,21 @@ def _section(
         yield NoteSection(text, tuple(path[level] for level in sorted(path)), begin)
 
 
-def _cut(section: NoteSection) -> Iterator[NoteSection]:
-    """Yield a section, or pieces of it that end between paragraphs, lines or words."""
+def _cut_section(section: NoteSection) -> Iterator[NoteSection]:
+    """Yield a section, or its pieces, cut between paragraphs, lines or words."""
     text, line = section.text, section.line
     while len(text) > SECTION_CHARS_MAX:
-        end = _cut_place(text)
+        end = SECTION_CHARS_MAX
+        for mark in ("\n\n", "\n", " "):
+            place = text.rfind(mark, SECTION_CHARS_MAX // 2, SECTION_CHARS_MAX)
+            if place > 0:
+                end = place + len(mark)
+                break
         piece, text = text[:end], text[end:]
         yield NoteSection(piece.strip(), section.headings, line)
         line += piece.count("\n")
     if text.strip():
         yield NoteSection(text.strip(), section.headings, line)
-
-
-def _cut_place(text: str) -> int:
-    for mark in ("\n\n", "\n", " "):
-        place = text.rfind(mark, SECTION_CHARS_MAX // 2, SECTION_CHARS_MAX)
-        if place > 0:
-            return place + len(mark)
-    return SECTION_CHARS_MAX
 
 
 NOTE_SUFFIXES = (".md", ".markdown", ".mdown")
@@ -176,7 +173,7 @@ _INLINE_TAG = re.compile(r"(?<![\w#/&])#([^\W\d_][\w/-]*)")
 
 
 @dataclass(frozen=True, slots=True)
-class _About:
+class _NoteFacts:
     """The fields that all sections of a note share."""
 
     session: str
@@ -207,18 +204,20 @@ class Notes(Format):
             yield Bad(source.name, "it is not text")
             return
         with source.open() as opened, as_utf8(opened) as text:
-            note = split_note(decoded(text.read()))
+            note = split_note(decode_text(text.read()))
         if note.problem:
             yield Bad(source.name, note.problem)
         sections = sections_of(note.body)
-        about = _about(source, note)
+        about = _note_facts(source, note)
         for number, section in enumerate(sections, 1):
             position = "end" if number == len(sections) else ""
-            yield _item(source, about, section, position, size if number == 1 else 0)
+            yield _section_item(
+                source, about, section, position, size if number == 1 else 0
+            )
 
 
 def session_of(path: Path) -> str:
-    """Return the session of a note: its vault, or else its folder, whatever link leads there."""
+    """Return the session of a note: its vault or else its folder, with links resolved."""
     folder = path.resolve().parent
     for parent in [folder, *folder.parents][:PARENTS_MAX]:
         if (parent / VAULT_FOLDER).is_dir():
@@ -226,18 +225,18 @@ def session_of(path: Path) -> str:
     return f"notes:{printable_path(folder.name)}"
 
 
-def _about(source: Source, note: Note) -> _About:
+def _note_facts(source: Source, note: Note) -> _NoteFacts:
     path = source.path
-    title = text_in(note.fields.get("title")).strip() or source.shown.stem
+    title = text_in(note.fields.get("title")).strip() or source.text_path.stem
     tags = [*tags_in(note.fields.get("tags")), *tags_in(note.fields.get("tag"))]
     tags += _INLINE_TAG.findall(note.body[:NOTE_BYTES_MAX])
-    return _About(
+    return _NoteFacts(
         session=session_of(path),
         title=title,
         created_at=_created_at(path, note),
         metadata={
             "title": title,
-            "file": str(source.shown.absolute()),
+            "file": str(source.text_path.absolute()),
             "permalink": text_in(note.fields.get("permalink")),
             "type": text_in(note.fields.get("type")),
         },
@@ -246,7 +245,7 @@ def _about(source: Source, note: Note) -> _About:
 
 
 def _created_at(path: Path, note: Note) -> datetime:
-    """Return the date in the front matter, else in the file's name, else of the file."""
+    """Return the date in the front matter, else in the file's name, else of its last change."""
     now = datetime.now(UTC)
     named = _DATE_IN_NAME.search(path.stem)
     in_name = "-".join(named.groups()) if named else None
@@ -258,8 +257,8 @@ def _created_at(path: Path, note: Note) -> datetime:
     return min(modified, now)
 
 
-def _item(
-    source: Source, about: _About, section: NoteSection, position: str, size: int
+def _section_item(
+    source: Source, about: _NoteFacts, section: NoteSection, position: str, size: int
 ) -> ImportItem:
     text = _with_title(about.title, section)
     stored = sendable(
@@ -277,7 +276,7 @@ def _item(
 
 
 def _with_title(title: str, section: NoteSection) -> str:
-    """Return a section under the note's title and the headings above it, where it lacks them."""
+    """Return a section with the note's title and the missing headings above it."""
     first = heading_of(section.text.partition("\n")[0])
     own = first[1] if first else ""
     above = [title, *section.headings]

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import BinaryIO
 
 from mnemosyned.importers.importer import (
     Bad,
@@ -36,7 +35,7 @@ _EXTENDED = re.compile(rb": (\d{9,11}):\d+;(.*)", re.DOTALL)
 _FISH_COMMAND = b"- cmd: "
 _FISH_TIME = re.compile(rb"\s+when: (\d{9,11})\s*\Z")
 _META, _META_SHIFT = 0x83, 0x20
-"""zsh writes a byte above 0x82 as this one and itself turned by 32."""
+"""zsh writes a byte above 0x82 as `_META` and the byte XOR `_META_SHIFT`."""
 
 
 @dataclass(slots=True)
@@ -63,9 +62,11 @@ class ShellHistory(Format):
         modified = datetime.fromtimestamp(source.path.stat().st_mtime, tz=UTC)
         start = RecordPosition.read(position)
         end = start.offset
-        with source.open() as opened, _text(opened, shell) as stream:
+        with source.open() as opened:
+            # zsh has an encoding of its own.
+            stream = opened if shell == "zsh" else as_utf8(opened)
             long_lines: list[TextLine] = []
-            lines = _short(lines_of(stream, offset=start.offset), long_lines)
+            lines = _readable_lines(lines_of(stream, offset=start.offset), long_lines)
             for command in _READERS[shell](lines, start.number):
                 size, end = command.end - end, command.end
                 place = f"{source.name}, command {command.number}"
@@ -75,14 +76,16 @@ class ShellHistory(Format):
                 if "\0" in command.text:
                     yield Bad(place, "it is not text", after, size)
                     continue
-                yield ImportItem(_memory(shell, command, modified), place, after, size)
+                yield ImportItem(
+                    _memory_of_command(shell, command, modified), place, after, size
+                )
             for line in long_lines:
                 reason = f"the line is longer than {LINE_BYTES_MAX:,} bytes"
                 yield Bad(f"{source.name}, byte {line.offset:,}", reason)
 
 
 def shell_of(source: Source) -> str:
-    """Tell a history by its form, else by its name; empty for another file."""
+    """Return the shell of a history by its form, else by its name; empty for other files."""
     lines = source.head.split(b"\n")[:50]
     if lines[0].startswith(_FISH_COMMAND):
         return "fish"
@@ -96,8 +99,8 @@ def shell_of(source: Source) -> str:
     return "zsh" if "zsh" in name or name == ".zhistory" else "bash"
 
 
-def _memory(shell: str, command: _Command, modified: datetime) -> Remember:
-    """Make the memory of a command; without a time each command is kept once."""
+def _memory_of_command(shell: str, command: _Command, modified: datetime) -> Remember:
+    """Make the memory of a command; without a time, equal commands have one id."""
     text = command.text.strip()
     moment = datetime.fromtimestamp(command.time, tz=UTC) if command.time else modified
     return sendable(
@@ -113,13 +116,10 @@ def _memory(shell: str, command: _Command, modified: datetime) -> Remember:
     )
 
 
-def _text(opened: BinaryIO, shell: str) -> BinaryIO:
-    """Return a history as UTF-8; zsh's has an encoding of its own."""
-    return opened if shell == "zsh" else as_utf8(opened)
-
-
-def _short(lines: Iterable[TextLine], long_lines: list[TextLine]) -> Iterator[TextLine]:
-    """Yield the lines that can be read; the others are added to a list."""
+def _readable_lines(
+    lines: Iterable[TextLine], long_lines: list[TextLine]
+) -> Iterator[TextLine]:
+    """Yield the lines that can be read; add the others to a list."""
     for line in lines:
         if line.too_long:
             long_lines.append(line)
@@ -127,7 +127,7 @@ def _short(lines: Iterable[TextLine], long_lines: list[TextLine]) -> Iterator[Te
             yield line
 
 
-def _bash(lines: Iterator[TextLine], number: int) -> Iterator[_Command]:
+def _bash_commands(lines: Iterator[TextLine], number: int) -> Iterator[_Command]:
     """Yield commands; with times, all lines up to the next time are one."""
     time = 0
     command: _Command | None = None
@@ -150,11 +150,11 @@ def _bash(lines: Iterator[TextLine], number: int) -> Iterator[_Command]:
         yield command
 
 
-def _zsh(lines: Iterator[TextLine], number: int) -> Iterator[_Command]:
+def _zsh_commands(lines: Iterator[TextLine], number: int) -> Iterator[_Command]:
     """Yield commands; a backslash before the end of a line goes on with the next."""
     command: _Command | None = None
     for line in lines:
-        data = _unmetafied(line.data)
+        data = _decode_meta(line.data)
         text = data.decode("utf-8", "replace").rstrip("\r\n")
         if command is None:
             number += 1
@@ -174,7 +174,7 @@ def _zsh(lines: Iterator[TextLine], number: int) -> Iterator[_Command]:
         yield command
 
 
-def _fish(lines: Iterator[TextLine], number: int) -> Iterator[_Command]:
+def _fish_commands(lines: Iterator[TextLine], number: int) -> Iterator[_Command]:
     """Yield commands, in which line ends are written as a backslash and an n."""
     command: _Command | None = None
     for line in lines:
@@ -194,8 +194,8 @@ def _fish(lines: Iterator[TextLine], number: int) -> Iterator[_Command]:
         yield command
 
 
-def _unmetafied(data: bytes) -> bytes:
-    """Return zsh's bytes as they were typed."""
+def _decode_meta(data: bytes) -> bytes:
+    """Return the bytes as typed, without zsh's encoding."""
     if _META not in data:
         return data
     kept = bytearray()
@@ -209,4 +209,4 @@ def _unmetafied(data: bytes) -> bytes:
     return bytes(kept)
 
 
-_READERS = {"bash": _bash, "zsh": _zsh, "fish": _fish}
+_READERS = {"bash": _bash_commands, "zsh": _zsh_commands, "fish": _fish_commands}

@@ -20,7 +20,7 @@ from mnemosyned.importers.importer import (
     sendable,
     text_in,
 )
-from mnemosyned.importers.reading import SqliteRefused, reading, tables_of
+from mnemosyned.importers.reading import SqliteRefused, open_database, tables_of
 from mnemosyned.importers.transcript_formats import (
     ROLES,
     TranscriptIdentity,
@@ -49,10 +49,10 @@ class Transcript(Format):
     needs_file = True
 
     def recognizes(self, source: Source) -> bool:
-        return _identity(source) is not None
+        return _identity_of(source) is not None
 
     def read(self, source: Source, position: str) -> Iterator[ImportItem | Bad]:
-        identity = _identity(source)
+        identity = _identity_of(source)
         if identity is None:
             yield Bad(source.name, "it is not a transcript of a known tool")
             return
@@ -63,7 +63,7 @@ class Transcript(Format):
             except TranscriptRefused as refused:
                 yield Bad(source.name, str(refused))
                 return
-            yield from _records(source, identity, reading, begin)
+            yield from _transcript_items(source, identity, reading, begin)
             if reading.complete or reading.position == begin:
                 return
             begin = reading.position
@@ -81,8 +81,11 @@ def _read_on(source: Source, begin: int) -> TranscriptReading:
     )
 
 
-def _records(
-    source: Source, identity: TranscriptIdentity, reading: TranscriptReading, begin: int
+def _transcript_items(
+    source: Source,
+    identity: TranscriptIdentity,
+    reading: TranscriptReading,
+    begin: int,
 ) -> Iterator[ImportItem | Bad]:
     conversation = reading.conversation or identity.conversation
     size = reading.position - begin
@@ -113,7 +116,7 @@ def captured_memory(
             role=message.role,
             created_at=min(said, datetime.now(UTC)) if said else None,
             metadata={
-                "project": _project(identity.directory),
+                "project": _project_key(identity.directory),
                 "cwd": identity.directory,
                 "message": message.unique_id,
             },
@@ -123,12 +126,12 @@ def captured_memory(
 
 
 @lru_cache(maxsize=256)
-def _project(directory: str) -> str:
+def _project_key(directory: str) -> str:
     return project_of(directory).key
 
 
-def _identity(source: Source) -> TranscriptIdentity | None:
-    path = str(source.shown.absolute())
+def _identity_of(source: Source) -> TranscriptIdentity | None:
+    path = str(source.text_path.absolute())
     if source.stream or source.is_folder or not path.endswith(SUFFIXES):
         return None
     return identify_transcript(path, source.head)
@@ -143,7 +146,7 @@ Json = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class _Written:
+class _OpenCodeMessage:
     """A message with its parts."""
 
     place: str
@@ -164,7 +167,7 @@ class OpenCodeDatabase(Format):
 
     def read(self, source: Source, position: str) -> Iterator[ImportItem | Bad]:
         try:
-            with reading(source.path) as database:
+            with open_database(source.path) as database:
                 rows = database.execute(
                     "SELECT m.rowid, m.id, m.session_id, s.directory, m.time_created, m.data "
                     "FROM message AS m JOIN session AS s ON s.id = m.session_id "
@@ -184,8 +187,8 @@ class OpenCodeDatabase(Format):
                     except (ValueError, TypeError, RecursionError):
                         yield Bad(place, "it is not JSON", str(row))
                         continue
-                    written = _Written(place, session, directory, info, texts)
-                    if item := _item(written, str(row)):
+                    written = _OpenCodeMessage(place, session, directory, info, texts)
+                    if item := _opencode_item(written, str(row)):
                         yield item
         except SqliteRefused as refused:
             yield Bad(source.name, str(refused))
@@ -202,46 +205,48 @@ class OpenCodeFolder(Format):
         return (
             source.is_folder
             and not (source.path / DATABASE).exists()
-            and all((_storage(source.path) / name).is_dir() for name in TABLES)
+            and all((_storage_folder(source.path) / name).is_dir() for name in TABLES)
         )
 
     def read(self, source: Source, position: str) -> Iterator[ImportItem | Bad]:
-        storage = _storage(source.path)
+        storage = _storage_folder(source.path)
         for number, path in enumerate(sorted(storage.glob("session/*/*.json")), 1):
             if number > OPENCODE_FILES_MAX or number <= int(position or 0):
                 continue
-            session = _document(path)
+            session = _read_object(path)
             if isinstance(session, str):
                 yield Bad(str(path), session, str(number))
             elif not session.get("parentID"):
-                yield from _messages(storage, session, number)
+                yield from _session_messages(storage, session, number)
 
 
-def _storage(folder: Path) -> Path:
+def _storage_folder(folder: Path) -> Path:
     return folder / "storage" if (folder / "storage").is_dir() else folder
 
 
-def _messages(storage: Path, session: Json, number: int) -> Iterator[ImportItem | Bad]:
+def _session_messages(
+    storage: Path, session: Json, number: int
+) -> Iterator[ImportItem | Bad]:
     id = text_in(session.get("id"))
     for path in sorted((storage / "message" / id).glob("*.json")):
-        info = _document(path)
+        info = _read_object(path)
         if isinstance(info, str):
             yield Bad(str(path), info)
             continue
         folder = storage / "part" / text_in(info.get("id"))
-        parts = [_document(each) for each in sorted(folder.glob("*.json"))]
+        parts = [_read_object(each) for each in sorted(folder.glob("*.json"))]
         read = [part for part in parts if not isinstance(part, str)]
         if len(read) < len(parts):
             yield Bad(str(folder), "a part of the message cannot be read")
         directory = text_in(session.get("directory"))
-        written = _Written(str(path), id, directory, info, read)
+        written = _OpenCodeMessage(str(path), id, directory, info, read)
         # An import goes on with the session, whose ids keep messages from coming twice.
-        if item := _item(written, str(number - 1)):
+        if item := _opencode_item(written, str(number - 1)):
             yield item
 
 
-def _document(path: Path) -> Json | str:
-    """Return a file's object, or why there is none."""
+def _read_object(path: Path) -> Json | str:
+    """Return a file's JSON object, or the reason why there is none."""
     try:
         if path.stat().st_size > FILE_BYTES_MAX:
             return f"it exceeds {FILE_BYTES_MAX:,} bytes"
@@ -253,11 +258,17 @@ def _document(path: Path) -> Json | str:
     return document if isinstance(document, dict) else "it is not a JSON object"
 
 
-def _item(written: _Written, position: str) -> ImportItem | None:
-    """Make the memory of a message, as OpenCode's plugin sends it; None without words."""
+def _opencode_item(written: _OpenCodeMessage, position: str) -> ImportItem | None:
+    """Make the memory of a message, as for OpenCode's plugin; None without words."""
     info = written.info
     role = ROLES.get(text_in(info.get("role")))
-    text = clean("\n".join(filter(None, map(_part_text, written.parts))))
+    texts = [
+        text_in(part.get("text"))
+        for part in written.parts
+        if isinstance(part, Mapping) and part.get("type") == "text"
+        if not (part.get("synthetic") or part.get("ignored"))
+    ]
+    text = clean("\n".join(filter(None, texts)))
     if not (role and text):
         return None
     times = info.get("time")
@@ -273,10 +284,3 @@ def _item(written: _Written, position: str) -> ImportItem | None:
     )
     stored = captured_memory(message, identity, written.session)
     return ImportItem(stored, written.place, position, len(text))
-
-
-def _part_text(part: object) -> str:
-    if not isinstance(part, Mapping) or part.get("type") != "text":
-        return ""
-    is_hidden = part.get("synthetic") or part.get("ignored")
-    return "" if is_hidden else text_in(part.get("text"))

@@ -236,7 +236,7 @@ class FileReader:
         if present is None:
             return 0
         before = self._saved_state(present)
-        source = Source.named(Path(path))
+        source = Source.of_path(Path(path))
         identity = identify_transcript(printable_path(path), source.head)
         if identity:
             return self._read_transcript(present, before, identity, rest)
