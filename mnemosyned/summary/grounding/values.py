@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import date, datetime
 
-from mnemosyned.instants import day_at
+from mnemosyned.instants import day_at, in_zone
+from mnemosyned.text.dates.questions import mentioned_spans
 from mnemosyned.text.languages.tables import COUNTS, MONTHS, WEEKDAYS
 
 NUMBER_WORDS = {
@@ -109,6 +110,7 @@ def number_words(text: str) -> Iterator[tuple[str, str]]:
 
 
 SPAN_DAYS_MAX = 62
+"""Longest span whose days count as mentioned; of a longer one only the years do."""
 LEAP_YEAR = 2024
 
 _AMBIGUOUS = frozenset(
@@ -139,86 +141,36 @@ _DAY_SHORT = re.compile(r"(?<![\d.])(\d{1,2})\.(\d{1,2})\.(?!\d)")
 _ALONE = re.compile(rf"(?<!\w)({_NAMES})(?!\w)", re.IGNORECASE)
 _WEEKDAY = re.compile(rf"(?<!\w)({'|'.join(WEEKDAYS)})s?(?!\w)", re.IGNORECASE)
 
-_COUNT = (
-    rf"(?P<n>\d{{1,3}}|{'|'.join(sorted(COUNTS, key=len, reverse=True))})(?:\s+of)?"
-)
-_UNIT_DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
-_UNITS = (
-    ("day", "days? tage?n? días? jours? дней день дня 日".split()),
-    ("week", "weeks? wochen? semanas? semaines? недел[юиь] 週間".split()),
-    ("month", "months? monate?n? mes(?:es)? mois месяц(?:а|ев)? か月 ヶ月".split()),
-    ("year", "years? jahre?n? años? ans? год(?:а|ов)? лет 年".split()),
-)
-_U, _U2 = (
-    "|".join(f"(?P<{name}{mark}>{'|'.join(words)})" for name, words in _UNITS)
-    for mark in ("", "2")
-)
-_COUNT2 = _COUNT.replace("<n>", "<n2>")
-_AGO = re.compile(
-    rf"\b{_COUNT}\s+(?:{_U})\s+(?:ago|back|earlier|назад)\b"
-    rf"|\b(?:vor|hace|il y a)\s+{_COUNT2}\s+"
-    rf"(?:{_U2})\b",
-    re.IGNORECASE,
-)
-_AHEAD = re.compile(
-    rf"\b(?:in|en|dans|через|within)\s+{_COUNT}\s+(?:{_U})(?!\w)"
-    rf"|\b{_COUNT2}\s+"
-    rf"(?:{_U2})\s+from\s+now\b",
-    re.IGNORECASE,
-)
-_NEARBY = {
-    (first, last): re.compile(shape, re.IGNORECASE)
-    for first, last, shape in (
-        (-1, -1, (
-            r"\b(?:yesterday|last night|gestern|ayer|anoche|hier|ieri|ontem|вчера)\b|昨日|昨天|어제"
-        )),
-        (-2, -2, (
-            r"\b(?:day before yesterday|vorgestern|anteayer|avant-hier|позавчера)\b"
-            r"|一昨日|前天|그저께"
-        )),
-        (1, 1, (
-            r"\b(?:tomorrow|morgen|mañana|demain|domani|amanhã|завтра)\b|明日|明天|내일"
-        )),
-        (2, 2, (
-            r"\b(?:day after tomorrow|übermorgen|pasado mañana|après-demain|послезавтра)\b"
-            r"|明後日|后天|모레"
-        )),
-        (-14, -1, (
-            r"\b(?:last|past|the other) (?:week(?:end)?|day|few days)\b"
-            r"|\b(?:letzte|vorige) Woche\b|\bsemana pasada\b|\bsemaine dernière\b"
-            r"|прошлой неделе|先週|上周|지난주"
-        )),
-        (-7, 7, (
-            r"\b(?:this|the) week(?:end)?\b|\bdiese(?:s)? Woche(?:nende)?\b|\besta semana\b"
-            r"|\bcette semaine\b|этой неделе|今週|这周|이번 주"
-        )),
-        (1, 14, (
-            r"\bnext (?:week(?:end)?|few days)\b|\b(?:nächste|kommende) Woche\b"
-            r"|\bpróxima semana\b|\bsemaine prochaine\b|следующей неделе|来週|下周|다음 주"
-        )),
+_DAYS_NEARBY = {
+    (first, last): re.compile(words, re.IGNORECASE)
+    for first, last, words in (
+        (-1, -1, r"\b(?:вчера|ontem)\b|昨日|昨天|어제"),
+        (-2, -2, r"\b(?:позавчера|anteontem)\b|一昨日|前天|그저께"),
+        (1, 1, r"\b(?:завтра|amanhã)\b|明日|明天|내일"),
+        (2, 2, r"\bпослезавтра\b|明後日|后天|모레"),
+        (
+            -14,
+            -1,
+            r"\b(?:the other|last few|past few) days?\b|прошлой неделе|先週|上周|지난주",
+        ),
+        (-7, 7, "этой неделе|今週|这周|이번 주"),
+        (1, 14, r"\bnext few days\b|следующей неделе|来週|下周|다음 주"),
+        (-62, -1, "прошлом месяце|先月|上个月"),
+        (1, 62, "следующем месяце|来月|下个月"),
     )
+}
+"""Relative days that `mentioned_spans` does not read, as first and last day from today."""
+_YEARS_NEARBY = {
+    -1: re.compile("прошлом году|去年", re.IGNORECASE),
+    1: re.compile("следующем году|来年|明年", re.IGNORECASE),
+}
+_AGO = re.compile(r"\b(?:back|earlier)\b", re.IGNORECASE)
+_RUSSIAN_AGO = re.compile(r"\b(\w+) (дн|недел|месяц|год|лет)\w* назад\b", re.IGNORECASE)
+_RUSSIAN_UNITS = {
+    "дн": "days", "недел": "weeks", "месяц": "months", "год": "years", "лет": "years",
 }  # fmt: skip
-"""Patterns of relative days, with their first and last day from the day of the text."""
-_LAST_MONTH = re.compile(
-    r"\b(?:last|past|previous) month\b|(?:letzten|vorigen) Monat|mes pasado|mois dernier"
-    r"|прошлом месяце|先月|上个月",
-    re.IGNORECASE,
-)
-_NEXT_MONTH = re.compile(
-    r"\b(?:next|upcoming|coming) month\b|nächsten Monat|próximo mes|mes que viene|mois prochain"
-    r"|следующем месяце|来月|下个月",
-    re.IGNORECASE,
-)
-_LAST_YEAR = re.compile(
-    r"\b(?:last|past|previous) (?:year|summer|winter|fall|autumn|spring)\b|letztes Jahr|año pasado"
-    r"|l'an dernier|année dernière|прошлом году|去年",
-    re.IGNORECASE,
-)
-_NEXT_YEAR = re.compile(
-    r"\bnext (?:year|summer|winter|fall|autumn|spring)\b|nächstes Jahr|próximo año"
-    r"|année prochaine|следующем году|来年|明年",
-    re.IGNORECASE,
-)
+_SLACK_DAYS = 6
+"""Days before and after a relative week or month that count as mentioned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +211,7 @@ class SourceDates:
                 self._add_days(today, -13, 13, only=mention.weekday)
             for reading in mention.readings:
                 self._add_date(*reading)
-        self._add_relative(text, today)
+        self._add_relative(text, said)
 
     def has_date(self, mention: DateMention) -> bool:
         """Tell whether the sources mention a date at least as exactly."""
@@ -307,35 +259,31 @@ class SourceDates:
         self.years.add(year)
         self.yearless.add((month, None))
 
-    def _add_relative(self, text: str, today: date) -> None:
-        for (first, last), shape in _NEARBY.items():
-            if shape.search(text):
+    def _add_relative(self, text: str, said: datetime) -> None:
+        """Add relative dates such as "yesterday" or "three weeks ago", longer ones with slack."""
+        today = said.date()
+        english = _RUSSIAN_AGO.sub(_translate_russian, _AGO.sub("ago", text))
+        for span in mentioned_spans(english, said):
+            first = (in_zone(span.since, said.tzinfo).date() - today).days
+            last = (in_zone(span.until, said.tzinfo).date() - today).days - 1
+            slack = _SLACK_DAYS if last > first else 0
+            if last - first > SPAN_DAYS_MAX:
+                ends = (day_at(today, first), day_at(today, last))
+                self.years.update(day.year for day in ends if day)
+            else:
+                self._add_days(today, first - slack, last + slack)
+        for (first, last), words in _DAYS_NEARBY.items():
+            if words.search(text):
                 self._add_days(today, first, last)
-        for shape, sign in ((_AGO, -1), (_AHEAD, 1)):
-            for match in shape.finditer(text):
-                self._add_distance(today, match, sign)
-        for shape, sign in ((_LAST_MONTH, -1), (_NEXT_MONTH, 1)):
-            if shape.search(text):
-                self._add_month(*_months_on(today, sign))
-        for shape, sign in ((_LAST_YEAR, -1), (_NEXT_YEAR, 1)):
-            if shape.search(text):
-                self.years.add(today.year + sign)
+        for step, words in _YEARS_NEARBY.items():
+            if words.search(text):
+                self.years.add(today.year + step)
 
-    def _add_distance(self, today: date, match: re.Match[str], sign: int) -> None:
-        """Add "three weeks ago" with a slack of six days; months and years as a whole."""
-        groups = match.groupdict()
-        written = (groups["n"] or groups["n2"]).lower()
-        amount = sign * (int(written) if written.isdigit() else COUNTS[written])
-        unit = next(name for name in _UNIT_DAYS if groups[name] or groups[f"{name}2"])
-        if unit == "year":
-            self.years.add(today.year + amount)
-            self.months.add((today.year + amount, today.month))
-        elif unit == "month":
-            self._add_month(*_months_on(today, amount))
-        else:
-            slack = 0 if unit == "day" else 6
-            middle = amount * _UNIT_DAYS[unit]
-            self._add_days(today, middle - slack, middle + slack)
+
+def _translate_russian(match: re.Match[str]) -> str:
+    """Return "3 weeks ago" for "три недели назад"."""
+    count = COUNTS.get(match[1].lower(), match[1])
+    return f"{count} {_RUSSIAN_UNITS[match[2].lower()]} ago"
 
 
 def _valid_date(year: int, month: int, day: int) -> date | None:
@@ -343,11 +291,6 @@ def _valid_date(year: int, month: int, day: int) -> date | None:
         return date(year, month, day)
     except ValueError:
         return None
-
-
-def _months_on(today: date, amount: int) -> tuple[int, int]:
-    months = today.year * 12 + today.month - 1 + amount
-    return months // 12, months % 12 + 1
 
 
 def find_mentions(text: str) -> list[DateMention]:
