@@ -153,7 +153,7 @@ def mnem(context: click.Context) -> int:
     """
     if context.invoked_subcommand is not None:
         return 0
-    from mnemosyned.cli.commands.look import run_glance  # noqa: PLC0415 a command needs none of it
+    from mnemosyned.cli.commands.now import run_glance  # noqa: PLC0415 a command needs none of it
 
     return run_glance(context)
 

@@ -47,7 +47,7 @@ month = mnemosyned.cli.commands.look:month
 show = mnemosyned.verbs.memories:Get
     Show one memory or episode in full.
     mnem show 3
-tail = mnemosyned.cli.commands.tail:tail
+tail = mnemosyned.cli.commands.now:tail
     Show the newest memories, and with -f what happens next.
     mnem tail -f
 sessions = mnemosyned.verbs.listing:Sessions

@@ -25,15 +25,6 @@ class Grace:
 
 
 @dataclass(frozen=True, slots=True)
-class Recoverable:
-    """Memories that are forgotten and can still be put back."""
-
-    memories: int = 0
-    final_at: datetime | None = None
-    """When the first of them is final."""
-
-
-@dataclass(frozen=True, slots=True)
 class Newest:
     """The last memory and the last learning, as the store numbers them."""
 

@@ -275,3 +275,12 @@ class AgentActivity:
     failed_at: datetime | None = None
     failure: str = ""
     """Why it last failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recoverable:
+    """Forgotten memories that can still be restored."""
+
+    memories: int = 0
+    final_at: datetime | None = None
+    """When the first of them is final."""

@@ -11,10 +11,10 @@ import msgspec
 from msgspec import Meta
 
 from mnemosyned.memory.consolidation import CycleReport, LogEntry, Progress
-from mnemosyned.memory.forgetting import Recoverable
 from mnemosyned.memory.values import (
     AgentActivity,
     EmbedderStatus,
+    Recoverable,
     SummarizerStatus,
     Tier,
     TierTotals,

@@ -18,8 +18,8 @@ import click
 import msgspec
 import pytest
 
-from mnemosyned.cli.commands.look import Glance, PeriodPart, PeriodView
-from mnemosyned.cli.commands.tail import event_lines
+from mnemosyned.cli.commands.look import PeriodPart, PeriodView
+from mnemosyned.cli.commands.now import Glance, event_lines
 from mnemosyned.cli.output.show import show
 from mnemosyned.cli.output.terminal import say
 from mnemosyned.memory.listing import SessionTotals, SourceTotals

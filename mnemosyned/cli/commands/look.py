@@ -1,8 +1,7 @@
-"""`mnem` alone, `mnem list`, `today`, `day`, `week` and `month`: a look without a question."""
+"""`mnem list`, `today`, `day`, `week` and `month`: memories without a question."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, Literal
@@ -14,152 +13,35 @@ from mnemosyned.cli.arguments import fields_typed, in_order, parameter
 from mnemosyned.cli.calls import call_daemon, client_of
 from mnemosyned.cli.options import (
     EXIT_NOTHING,
-    EXIT_OF_KIND,
     AnswerCommand,
     chosen_format,
-    url_of,
 )
 from mnemosyned.cli.output.listing import (
     day_title,
-    origin_of,
     period_name,
     rows_by_origin,
 )
-from mnemosyned.cli.output.show import open_printer, register, register_list, show
+from mnemosyned.cli.output.show import open_printer, register_list, show
 from mnemosyned.cli.output.terminal import (
     count_of,
     cut_line,
-    duration_text,
     has_reader_left,
     indent_lines,
-    key_lines,
-    local_time,
-    say,
     width,
     wrap_lines,
 )
-from mnemosyned.cli.output.upkeep import BY_THE_SERVER, size_on_disk
 from mnemosyned.client.connection import Connection
-from mnemosyned.errors import DaemonUnreachable, InvalidRequest
+from mnemosyned.errors import InvalidRequest
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.listing import ListOrder
-from mnemosyned.memory.values import Episode, MemoryRecord, Tier
+from mnemosyned.memory.values import Episode, MemoryRecord
 from mnemosyned.verbs.listing import Listed, ListMemories
 from mnemosyned.verbs.request import fields_of, parse_text
-from mnemosyned.verbs.times import local_now, read_period
-from mnemosyned.verbs.upkeep import Stats, Status
-
-NEXT = "mnem recall WORDS · mnem today · mnem list · mnem --help"
-NO_DAEMON = """mnem: no daemon answers on its socket
-mnem start starts it; mnem doctor finds out why it does not run"""
-
-
-class Glance(msgspec.Struct, frozen=True):
-    """The state of the daemon, and the newest memory."""
-
-    status: Stats
-    newest: MemoryRecord | None = None
-
-
-def run_glance(context: click.Context) -> int:
-    """Print health, tiers, today and the next sleep; without a daemon, how to start it."""
-    try:
-        with client_of(context) as client:
-            stats = client.call(Status())
-            newest = _read_page(client, ListMemories(), limit=1).memories
-    except DaemonUnreachable as error:
-        if url_of(context):  # the error says what to do there
-            raise
-        say(NO_DAEMON, err=True)
-        return EXIT_OF_KIND[error.kind]
-    show(Glance(stats, newest[0] if newest else None))
-    return 0
 
 
 def _read_page(client: Connection, request: ListMemories, **changes: Any) -> Listed:  # noqa: ANN401
     """Read one page of a list, with some fields of the request changed."""
     return call_daemon(client, msgspec.structs.replace(request, **changes))
-
-
-def _glance_text(state: Glance) -> str:
-    """Return health, today, tiers, sleep, agents, backups and faults."""
-    stats = state.status
-    faults = list(_faults_of(stats))
-    health = "needs attention" if faults else "is well"
-    head = click.style(f"mnemosyned {health}", bold=True)
-    up = click.style(f"  {stats.version}, up {duration_text(stats.uptime_s)}", dim=True)
-    tiers = stats.tiers
-    size = f"; {known}" if (known := size_on_disk(stats)) else ""
-    memories = (
-        f"{tiers[Tier.WORKING].count:,} working, {tiers[Tier.ARCHIVE].count:,} archived, "
-        f"{count_of(tiers[Tier.EPISODIC].count, 'summary')}{size}"
-    )
-    stored: Counter[str] = Counter()
-    for activity in stats.agents:
-        stored[activity.client] += activity.stored
-    agents = ", ".join(f"{name} ({count:,} captured)" for name, count in stored.items())
-    rows = [
-        ("today", _today_row(state)),
-        ("memories", memories),
-        ("sleep", _sleep_row(stats)),
-        ("agents", agents or "none captured anything yet: mnem setup"),
-        ("backups", _backups_row(stats)),
-        *(("attention", click.style(fault, fg="red")) for fault in faults),
-    ]
-    return f"{head}{up}\n\n{key_lines(rows)}\n\n{click.style(NEXT, dim=True)}"
-
-
-def _today_row(state: Glance) -> str:
-    newest = state.newest
-    if newest is None:
-        return "nothing is remembered yet: mnem remember WORDS"
-    moment = local_time(newest.created_at)
-    stamp = f"at {moment[11:]}" if state.status.today else moment
-    origin = origin_of(newest.session, newest.source)
-    return f"{count_of(state.status.today, 'memory')}; the last {stamp}, {origin}"
-
-
-def _sleep_row(stats: Stats) -> str:
-    sleep = stats.sleep
-    last = f"; the last {local_time(sleep.last_cycle)}" if sleep.last_cycle else ""
-    if sleep.running:
-        progress = sleep.progress
-        done = f", {progress.done:,} of {progress.total:,}" if progress else ""
-        return f"a cycle is running{done}: mnem tail -f shows its end"
-    if sleep.paused_until:
-        until = local_time(sleep.paused_until)
-        return f"paused until {until}: mnem sleep --pause-minutes 0 ends it{last}"
-    if not sleep.next_cycle:
-        return f"no cycle is scheduled (auto_sleep is off): mnem sleep{last}"
-    due = f", {count_of(sleep.due, 'memory')} due" if sleep.due else ""
-    return f"next {local_time(sleep.next_cycle)}{due}{last}"
-
-
-def _backups_row(stats: Stats) -> str:
-    if stats.on_server:
-        return BY_THE_SERVER
-    if stats.backup.last:
-        return f"the last {local_time(stats.backup.last)}"
-    return "scheduled, none yet" if stats.backup.scheduled else "none: mnem backup"
-
-
-def _faults_of(stats: Stats) -> Iterator[str]:
-    """Yield faults with their remedies."""
-    yield from stats.problems
-    yield from stats.warnings
-    if stats.restart_needed:
-        yield f"{', '.join(stats.restart_needed)} changed: mnem restart"
-    if stats.clock:
-        yield stats.clock
-    for activity in stats.agents:
-        if activity.failure and activity.failed_at == activity.called_at:
-            yield (
-                f"the last {activity.event} hook of {activity.client} failed "
-                f"({activity.failure}): mnem setup --check"
-            )
-
-
-register(Glance, _glance_text)
 
 
 # ------------------------------------------------------------------ mnem list
@@ -297,6 +179,9 @@ class PeriodReader:
 
     def read_period(self, typed: str, unit: Unit) -> PeriodView:
         """Return the period in which a typed time lies. Raises `InvalidTime`."""
+        # Loaded here: a list reads no dates, and their languages take long to load.
+        from mnemosyned.verbs.times import local_now, read_period  # noqa: PLC0415
+
         now = local_now()
         period = read_period(typed or "today", unit, now=now)
         first = in_zone(period.since, now.tzinfo).date()

@@ -36,8 +36,9 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
+VERBS = "mnemosyned.verbs"
 MODULES = ("memories", "listing", "upkeep", "conversation", "retention")
-"""The modules of this package that register renderers, those that are needed most first."""
+"""The modules of this package that register renderers, each for the verbs of the same name."""
 DEPTH_MAX = 50
 """Values nested deeper are shown as JSON."""
 TEXTS = frozenset({"content", "snippet", "text", "system"})
@@ -117,12 +118,11 @@ def register_record(
 def renderer_of(result: object) -> Renderer:
     """Return the renderer of a result's type; without one, a renderer of the fields."""
     kind = type(result)
-    own = kind.__module__.rpartition(".")[2]
-    for name in (own, *MODULES):
+    # A result comes from a verb, whose module is loaded.
+    for name in sorted(MODULES, key=lambda name: f"{VERBS}.{name}" not in sys.modules):
         if kind in _RENDERERS:
             break
-        if name in MODULES:
-            import_module(f"{__package__}.{name}")
+        import_module(f"{__package__}.{name}")
     return _RENDERERS.get(kind, _DEFAULT)
 
 

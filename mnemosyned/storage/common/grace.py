@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from mnemosyned.memory.forgetting import Recoverable
 from mnemosyned.memory.ports import GraceStore
+from mnemosyned.memory.values import Recoverable
 from mnemosyned.storage.common.rows import optional_instant
 from mnemosyned.storage.common.session import Session, Transactional, reads, writes
 from mnemosyned.storage.common.state import request_purge

@@ -1,42 +1,170 @@
-"""`mnem tail`: the newest memories, and with -f each event as it happens."""
+"""`mnem` alone and `mnem tail`: the present state, and each event as it happens."""
 
 from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime
 from typing import Any
 
 import click
+import msgspec
 
 from mnemosyned.cli.arguments import parameter
 from mnemosyned.cli.calls import client_of
 from mnemosyned.cli.options import (
     EXIT_INTERRUPTED,
     EXIT_NOTHING,
+    EXIT_OF_KIND,
     AnswerCommand,
     chosen_format,
+    url_of,
 )
-from mnemosyned.cli.output.listing import day_title, local_day, origin_of, room_after
-from mnemosyned.cli.output.show import cells_of, say_cells, zoned_time
+from mnemosyned.cli.output.listing import (
+    day_title,
+    local_day,
+    origin_of,
+    room_after,
+)
+from mnemosyned.cli.output.show import (
+    cells_of,
+    register,
+    say_cells,
+    show,
+    zoned_time,
+)
 from mnemosyned.cli.output.terminal import (
     count_of,
     cut_text,
     duration_text,
     has_reader_left,
     is_terminal,
+    key_lines,
+    local_time,
     say,
     say_json,
 )
+from mnemosyned.cli.output.upkeep import BY_THE_SERVER, size_on_disk
 from mnemosyned.client.connection import Connection
 from mnemosyned.errors import DaemonUnreachable
 from mnemosyned.instants import in_zone
-from mnemosyned.memory.values import MemoryRecord
+from mnemosyned.memory.values import MemoryRecord, Tier
 from mnemosyned.text.display import escape_invisible
 from mnemosyned.verbs.listing import ListMemories
 from mnemosyned.verbs.request import fields_of
-from mnemosyned.verbs.upkeep import Event, EventKind, EventMemory, Status
+from mnemosyned.verbs.upkeep import Event, EventKind, EventMemory, Stats, Status
+
+NEXT = "mnem recall WORDS · mnem today · mnem list · mnem --help"
+NO_DAEMON = """mnem: no daemon answers on its socket
+mnem start starts it; mnem doctor finds out why it does not run"""
+
+
+class Glance(msgspec.Struct, frozen=True):
+    """The state of the daemon, and the newest memory."""
+
+    status: Stats
+    newest: MemoryRecord | None = None
+
+
+def run_glance(context: click.Context) -> int:
+    """Print health, tiers, today and the next sleep; without a daemon, how to start it."""
+    try:
+        with client_of(context) as client:
+            stats = client.call(Status())
+            newest = client.call(ListMemories(limit=1)).memories
+    except DaemonUnreachable as error:
+        if url_of(context):  # the error says what to do there
+            raise
+        say(NO_DAEMON, err=True)
+        return EXIT_OF_KIND[error.kind]
+    show(Glance(stats, newest[0] if newest else None))
+    return 0
+
+
+def _glance_text(state: Glance) -> str:
+    """Return health, today, tiers, sleep, agents, backups and faults."""
+    stats = state.status
+    faults = list(_faults_of(stats))
+    health = "needs attention" if faults else "is well"
+    head = click.style(f"mnemosyned {health}", bold=True)
+    up = click.style(f"  {stats.version}, up {duration_text(stats.uptime_s)}", dim=True)
+    tiers = stats.tiers
+    size = f"; {known}" if (known := size_on_disk(stats)) else ""
+    memories = (
+        f"{tiers[Tier.WORKING].count:,} working, {tiers[Tier.ARCHIVE].count:,} archived, "
+        f"{count_of(tiers[Tier.EPISODIC].count, 'summary')}{size}"
+    )
+    stored: Counter[str] = Counter()
+    for activity in stats.agents:
+        stored[activity.client] += activity.stored
+    agents = ", ".join(f"{name} ({count:,} captured)" for name, count in stored.items())
+    rows = [
+        ("today", _today_row(state)),
+        ("memories", memories),
+        ("sleep", _sleep_row(stats)),
+        ("agents", agents or "none captured anything yet: mnem setup"),
+        ("backups", _backups_row(stats)),
+        *(("attention", click.style(fault, fg="red")) for fault in faults),
+    ]
+    return f"{head}{up}\n\n{key_lines(rows)}\n\n{click.style(NEXT, dim=True)}"
+
+
+def _today_row(state: Glance) -> str:
+    newest = state.newest
+    if newest is None:
+        return "nothing is remembered yet: mnem remember WORDS"
+    moment = local_time(newest.created_at)
+    stamp = f"at {moment[11:]}" if state.status.today else moment
+    origin = origin_of(newest.session, newest.source)
+    return f"{count_of(state.status.today, 'memory')}; the last {stamp}, {origin}"
+
+
+def _sleep_row(stats: Stats) -> str:
+    sleep = stats.sleep
+    last = f"; the last {local_time(sleep.last_cycle)}" if sleep.last_cycle else ""
+    if sleep.running:
+        progress = sleep.progress
+        done = f", {progress.done:,} of {progress.total:,}" if progress else ""
+        return f"a cycle is running{done}: mnem tail -f shows its end"
+    if sleep.paused_until:
+        until = local_time(sleep.paused_until)
+        return f"paused until {until}: mnem sleep --pause-minutes 0 ends it{last}"
+    if not sleep.next_cycle:
+        return f"no cycle is scheduled (auto_sleep is off): mnem sleep{last}"
+    due = f", {count_of(sleep.due, 'memory')} due" if sleep.due else ""
+    return f"next {local_time(sleep.next_cycle)}{due}{last}"
+
+
+def _backups_row(stats: Stats) -> str:
+    if stats.on_server:
+        return BY_THE_SERVER
+    if stats.backup.last:
+        return f"the last {local_time(stats.backup.last)}"
+    return "scheduled, none yet" if stats.backup.scheduled else "none: mnem backup"
+
+
+def _faults_of(stats: Stats) -> Iterator[str]:
+    """Yield faults with their remedies."""
+    yield from stats.problems
+    yield from stats.warnings
+    if stats.restart_needed:
+        yield f"{', '.join(stats.restart_needed)} changed: mnem restart"
+    if stats.clock:
+        yield stats.clock
+    for activity in stats.agents:
+        if activity.failure and activity.failed_at == activity.called_at:
+            yield (
+                f"the last {activity.event} hook of {activity.client} failed "
+                f"({activity.failure}): mnem setup --check"
+            )
+
+
+register(Glance, _glance_text)
+
+
+# ------------------------------------------------------------------ mnem tail
 
 SECONDS_MAX = 60
 """From then on, a time is said in minutes."""
