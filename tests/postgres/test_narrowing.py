@@ -20,7 +20,8 @@ from support.fakes import memory, remember_batch
 
 from mnemosyned.memory.forgetting import ForgetFilter
 from mnemosyned.memory.values import Episode
-from mnemosyned.storage.postgres.memories import Values, values_of, written
+from mnemosyned.storage.postgres.memories import written
+from mnemosyned.storage.postgres.rows import Values, values_of
 from mnemosyned.storage.postgres.schema import upgrade
 from mnemosyned.storage.postgres.store import PostgresStore, open_store
 from mnemosyned.text.details import Detail, DetailKind

@@ -126,14 +126,8 @@ class CommonCompactions(Transactional, CompactionStore):
         for compaction, part in session.execute(self._parts_below, id=id):
             parts.setdefault(compaction, []).append(part)
         ids = list(dict.fromkeys(archived_memory_ids(parts, id)))
-        memories = self._memories(session, ids)
+        memories = session.memories(ids)
         return record, [memories[id] for id in ids if id in memories]
-
-    @abstractmethod
-    def _memories(
-        self, session: EngineSession, ids: Sequence[str]
-    ) -> dict[str, MemoryRecord]:
-        """Return memories by their ids."""
 
     def find_by_summary(
         self, text: str, *, session: str, source: str | None

@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
+from typing import Literal
 
 from mnemosyned.memory.edit import Standing, invalidate_upward
+from mnemosyned.memory.periods import distinct
+from mnemosyned.memory.values import Episode
+from mnemosyned.storage.common.rows import EPISODE_COLUMNS, episode_from
 from mnemosyned.storage.common.session import Session
-
-BELOW = """
-    WITH RECURSIVE below (id, seq) AS (
-        SELECT id, seq FROM episode WHERE owner = %(owner)s AND id = %(summary)s
-        UNION ALL
-        SELECT e.id, e.seq FROM below
-        JOIN episode AS e ON e.owner = %(owner)s AND e.parent_id = below.id
-    )
-"""
-"""A summary and all summaries under it; `summary` is its id.
-
-SQLite takes the summaries of a recursion to be many: its statements CROSS JOIN the originals to them,
-which keeps it from reading a whole table first.
-"""
 
 _ABOVE = """
     WITH RECURSIVE above (id, seq, parent_id) AS (
@@ -30,6 +21,40 @@ _ABOVE = """
         JOIN episode AS e ON e.owner = %(owner)s AND e.id = above.parent_id
     ) SELECT id, seq FROM above
 """
+
+
+def episode_at(
+    session: Session,
+    key: Literal["id", "seq"],
+    value: str | int,
+    *,
+    details: bool = False,
+) -> Episode | None:
+    """Return an episode with its provenance, and on request the exact values of its originals."""
+    row = session.execute(
+        f"SELECT seq, {EPISODE_COLUMNS} FROM episode "
+        f"WHERE owner = %(owner)s AND {key} = %(value)s",
+        value=value,
+    ).fetchone()
+    if row is None:
+        return None
+    episode = episode_from(row[1:])
+    if episode.level:
+        children = session.execute(
+            "SELECT id FROM episode WHERE owner = %(owner)s AND parent_id = %(id)s "
+            "ORDER BY covers_from, seq",
+            id=episode.id,
+        )
+        made_of = [id for (id,) in children]
+    else:
+        made_of = session.original_ids(row[0])
+    values = tuple(session.details_under(episode.id)) if details else ()
+    return replace(
+        episode,
+        summary_of=tuple(made_of),
+        # Above an episode each value stands once.
+        details=distinct(values) if episode.level else values,
+    )
 
 
 def chain_above(session: Session, summary: str | None) -> dict[str, int]:
@@ -48,8 +73,8 @@ def ancestors(session: Session, seqs: Iterable[int]) -> dict[int, int]:
         "WITH RECURSIVE above (below, seq, parent_id) AS ("
         "SELECT NULL::bigint, e.seq, e.parent_id FROM episode AS e "
         "WHERE e.owner = %(owner)s AND e.seq = ANY(%(seqs)s::bigint[]) "
-        "UNION SELECT a.seq::bigint, p.seq, p.parent_id FROM above AS a "
-        "JOIN episode AS p ON p.owner = %(owner)s AND p.id = a.parent_id) "
+        "UNION SELECT above.seq::bigint, p.seq, p.parent_id FROM above "
+        "JOIN episode AS p ON p.owner = %(owner)s AND p.id = above.parent_id) "
         "SELECT below, seq FROM above WHERE below IS NOT NULL",
         seqs=sorted(seqs),
     )

@@ -7,13 +7,14 @@ Common statements are written as PostgreSQL reads them: values by name, and ever
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import wraps
 from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
 
 from mnemosyned.memory.edit import Position
-from mnemosyned.memory.values import Episode, Tier
+from mnemosyned.memory.values import Episode, MemoryRecord, Tier
+from mnemosyned.text.details import Detail
 
 Row = tuple[Any, ...]
 EngineSession: TypeAlias = Any
@@ -23,6 +24,21 @@ RecordNumbers = Literal["record", "log"]
 P = ParamSpec("P")
 R = TypeVar("R")
 S = TypeVar("S", bound="Transactional")
+
+
+BELOW = """
+    WITH RECURSIVE below (id, seq) AS (
+        SELECT id, seq FROM episode WHERE owner = %(owner)s AND id = %(summary)s
+        UNION ALL
+        SELECT e.id, e.seq FROM below
+        JOIN episode AS e ON e.owner = %(owner)s AND e.parent_id = below.id
+    )
+"""
+"""A summary and all summaries under it; `summary` is its id.
+
+SQLite takes the summaries of a recursion to be many: its statements CROSS JOIN the originals to them,
+which keeps it from reading a whole table first.
+"""
 
 
 class Result(Protocol):
@@ -97,6 +113,22 @@ class Session(Protocol):
 
     def has_pruned(self, episode: int) -> bool:
         """Return whether the words of some originals of an episode were pruned."""
+        ...
+
+    def memories(self, ids: Sequence[str]) -> dict[str, MemoryRecord]:
+        """Return the memories with these ids, of either tier, the oldest first in each."""
+        ...
+
+    def memories_at(self, seqs: Collection[int]) -> dict[int, MemoryRecord]:
+        """Return the memories with these numbers, of either tier."""
+        ...
+
+    def original_ids(self, episode: int) -> list[str]:
+        """Return the ids of an episode's originals, the oldest first."""
+        ...
+
+    def details_under(self, summary: str) -> Iterator[Detail]:
+        """Return the exact values of the originals under a summary, the oldest first."""
         ...
 
     def totals(self) -> dict[Tier, tuple[int, int]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
@@ -11,8 +10,8 @@ from mnemosyned.memory.consolidation import LogEntry, preview
 from mnemosyned.memory.forgetting import StaleSummary
 from mnemosyned.memory.periods import Child, Level, begin_of
 from mnemosyned.memory.ports import PendingRollups, Rollup, RollupStore, SleepStore
-from mnemosyned.memory.values import Episode, MemoryRecord
-from mnemosyned.storage.common.episodes import invalidate, name_rollup
+from mnemosyned.memory.values import Episode
+from mnemosyned.storage.common.episodes import episode_at, invalidate, name_rollup
 from mnemosyned.storage.common.rows import (
     EPISODE_COLUMNS,
     LOG_COLUMNS,
@@ -23,7 +22,6 @@ from mnemosyned.storage.common.rows import (
     log_values,
 )
 from mnemosyned.storage.common.session import (
-    EngineSession,
     Session,
     Transactional,
     reads,
@@ -206,7 +204,7 @@ class CommonRollups(Transactional, RollupStore):
         mark, seq, level = row
         # They tell what to mask in originals. What is above an episode is made of summaries, which
         # hold no secrets, and a month has a great many details.
-        episode = self._episode(session, seq, details=not level)
+        episode = episode_at(session, "seq", seq, details=not level)
         if episode is None:
             return None
         children = session.execute(
@@ -217,19 +215,11 @@ class CommonRollups(Transactional, RollupStore):
         return StaleSummary(
             token=mark,
             episode=episode,
-            originals=tuple(self._originals(session, seq)),
+            originals=tuple(session.memories(episode.summary_of).values())
+            if level == 0
+            else (),
             children=tuple(map(episode_from, children)),
         )
-
-    @abstractmethod
-    def _episode(
-        self, session: EngineSession, seq: int, *, details: bool
-    ) -> Episode | None:
-        """Return the summary with this number, on request with exact values."""
-
-    @abstractmethod
-    def _originals(self, session: EngineSession, episode: int) -> list[MemoryRecord]:
-        """Return the originals of an episode, the oldest first."""
 
     @reads
     def index_terms(self, session: Session, ids: Sequence[str]) -> dict[str, str]:

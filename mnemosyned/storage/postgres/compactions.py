@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
 
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.storage.common.compactions import CommonCompactions
 from mnemosyned.storage.postgres.insert import SAID, PostgresIntake
 from mnemosyned.storage.postgres.pool import PostgresPart
-from mnemosyned.storage.postgres.rows import (
-    MEMORY_FIELDS,
-    MEMORY_TABLES,
-    OF_IDS,
-    memory_from,
-)
 from mnemosyned.storage.postgres.session import Session
 
 IDS_PER_QUERY = 5_000
@@ -60,16 +53,3 @@ class PostgresCompactions(PostgresPart, CommonCompactions):
             latest=latest,
         )
         return id
-
-    def _memories(
-        self, session: Session, ids: Sequence[str]
-    ) -> dict[str, MemoryRecord]:
-        memories: dict[str, MemoryRecord] = {}
-        for start in range(0, len(ids), IDS_PER_QUERY):
-            rows = session.execute(
-                f"SELECT {MEMORY_FIELDS} FROM {MEMORY_TABLES} "
-                f"WHERE m.owner = %(owner)s AND {OF_IDS}",
-                ids=list(ids[start : start + IDS_PER_QUERY]),
-            )
-            memories |= {memory.id: memory for memory in map(memory_from, rows)}
-        return memories

@@ -36,7 +36,7 @@ from mnemosyned.storage.postgres.grace import (
     KeptRevision,
     decode_kept,
 )
-from mnemosyned.storage.postgres.memories import values_of
+from mnemosyned.storage.postgres.rows import values_of
 from mnemosyned.storage.postgres.session import Session
 
 _ORIGINALS = "(SELECT count(*) FROM placed AS p WHERE p.owner = %(owner)s AND p.episode_seq = e.seq)"

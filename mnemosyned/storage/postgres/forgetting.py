@@ -12,9 +12,9 @@ from mnemosyned.memory.forgetting import ForgetFilter, Grace, Newest, Removal, n
 from mnemosyned.memory.intake import is_made_of_source, keys_of_forgotten
 from mnemosyned.memory.ports import DeletionStore
 from mnemosyned.memory.values import Tier, content_hash
-from mnemosyned.storage.common.episodes import BELOW, invalidate
+from mnemosyned.storage.common.episodes import invalidate
 from mnemosyned.storage.common.learnings import remove_learnings, remove_learnings_of
-from mnemosyned.storage.common.session import Row, reads, writes
+from mnemosyned.storage.common.session import BELOW, Row, reads, writes
 from mnemosyned.storage.common.state import request_purge
 from mnemosyned.storage.postgres import purge
 from mnemosyned.storage.postgres.filters import (
@@ -32,9 +32,9 @@ from mnemosyned.storage.postgres.fulltext import (
     phrase_hashes,
 )
 from mnemosyned.storage.postgres.grace import keep_learnings, keep_memories
-from mnemosyned.storage.postgres.memories import leave_secrets, values_of
+from mnemosyned.storage.postgres.memories import leave_secrets
 from mnemosyned.storage.postgres.pool import PostgresPart
-from mnemosyned.storage.postgres.rows import OF_IDS
+from mnemosyned.storage.postgres.rows import OF_IDS, values_of
 from mnemosyned.storage.postgres.session import Session
 from mnemosyned.text.stems import accent_variants
 from mnemosyned.text.terms import Terms, glued_words, gram_text

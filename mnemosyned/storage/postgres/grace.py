@@ -18,7 +18,6 @@ from mnemosyned.storage.common.learnings import LearningRows, learnings_where
 from mnemosyned.storage.common.session import writes
 from mnemosyned.storage.common.state import INSERT_REVISION
 from mnemosyned.storage.postgres.insert import insert_again, insert_new, newest_number
-from mnemosyned.storage.postgres.memories import memories_at
 from mnemosyned.storage.postgres.pool import PostgresPart
 from mnemosyned.storage.postgres.session import Session
 
@@ -64,7 +63,7 @@ def keep_memories(session: Session, seqs: Sequence[int], grace: Grace) -> None:
     """Keep all of memories that are about to be deleted; nothing of pruned ones."""
     memories = {
         seq: memory
-        for seq, memory in memories_at(session, seqs).items()
+        for seq, memory in session.memories_at(seqs).items()
         if memory.content
     }
     kept = {

@@ -8,22 +8,16 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Literal
 
-from mnemosyned.errors import NotFound
 from mnemosyned.fairness import give_way
-from mnemosyned.memory.edit import HISTORY_MAX
 from mnemosyned.memory.intake import Intake, Known
-from mnemosyned.memory.ports import Draft, RecordStore, Remembered
-from mnemosyned.memory.values import Episode, MemoryRecord, Tier
-from mnemosyned.storage.common.episodes import BELOW
+from mnemosyned.memory.ports import Draft, Remembered
+from mnemosyned.memory.values import MemoryRecord, Tier
 from mnemosyned.storage.common.learnings import LearningRows
-from mnemosyned.storage.common.rows import EPISODE_COLUMNS, episode_from
-from mnemosyned.storage.common.session import reads
+from mnemosyned.storage.common.records import CommonRecords
+from mnemosyned.storage.common.session import BELOW
 from mnemosyned.storage.common.state import add_tags, set_state, supersede, was_said
 from mnemosyned.storage.postgres.memories import (
     by_memory,
-    episode_at,
-    memories_at,
-    memory_with,
     written,
 )
 from mnemosyned.storage.postgres.pool import PostgresPart
@@ -31,7 +25,6 @@ from mnemosyned.storage.postgres.rows import (
     MEMORY_FIELDS,
     MEMORY_TABLES,
     OF_IDS,
-    WORKING_TABLES,
     memory_from,
     memory_values,
 )
@@ -314,10 +307,7 @@ def _returned(
     return seqs
 
 
-THOSE_WITH_IDS = f"WHERE m.owner = %(owner)s AND {OF_IDS} ORDER BY m.created_at, m.seq"
-
-
-class PostgresRecords(PostgresPart, RecordStore):
+class PostgresRecords(PostgresPart, CommonRecords):
     """A `RecordStore` of one owner in PostgreSQL."""
 
     def remember(self, drafts: Sequence[Draft]) -> Remembered:
@@ -326,73 +316,11 @@ class PostgresRecords(PostgresPart, RecordStore):
             remembered = intake.remember(drafts)
         return replace(remembered, working=intake.working)
 
-    @reads
-    def get(self, session: Session, id: str) -> MemoryRecord | Episode:
-        record = memory_with(session, id) or episode_at(session, "id", id, details=True)
-        if record is None:
-            raise NotFound(
-                f"nothing has the id {id!r}; `recall` shows the ids that exist",
-                field="id",
-            )
-        return record
-
-    @reads
-    def originals(self, session: Session, episode: str) -> list[MemoryRecord]:
+    def _originals(self, session: Session, summary: str) -> list[MemoryRecord]:
         rows = session.execute(
             f"{BELOW} SELECT {MEMORY_FIELDS} FROM {MEMORY_TABLES} "
             "WHERE m.owner = %(owner)s AND p.episode_seq IN (SELECT seq FROM below) "
             "ORDER BY m.created_at, m.seq",
-            summary=episode,
+            summary=summary,
         )
         return list(map(memory_from, rows))
-
-    @reads
-    def summaries(self, session: Session, ids: Sequence[str]) -> list[Episode]:
-        rows = session.execute(
-            f"SELECT {EPISODE_COLUMNS} FROM episode "
-            "WHERE owner = %(owner)s AND id = ANY(%(ids)s)",
-            ids=list(ids),
-        )
-        return sorted(
-            map(episode_from, rows),
-            key=lambda summary: (summary.covers_from, summary.id),
-        )
-
-    @reads
-    def working(self, session: Session, ids: Sequence[str]) -> list[MemoryRecord]:
-        rows = session.execute(
-            f"SELECT {MEMORY_FIELDS} FROM {WORKING_TABLES} {THOSE_WITH_IDS}",
-            ids=list(ids),
-        )
-        return list(map(memory_from, rows))
-
-    @reads
-    def existing(self, session: Session, ids: Sequence[str]) -> list[MemoryRecord]:
-        rows = session.execute(
-            f"SELECT {MEMORY_FIELDS} FROM {MEMORY_TABLES} {THOSE_WITH_IDS}",
-            ids=list(ids),
-        )
-        return list(map(memory_from, rows))
-
-    @reads
-    def working_count(self, session: Session) -> int:
-        count, _ = session.totals()[Tier.WORKING]
-        return count
-
-    @reads
-    def history(self, session: Session, id: str) -> list[MemoryRecord]:
-        position = session.position_of(id)
-        older: list[MemoryRecord] = []
-        waiting: Sequence[int] = [position[0]] if position else []
-        while waiting and len(older) < HISTORY_MAX:
-            rows = session.execute(
-                "SELECT memory_seq FROM memory_state WHERE owner = %(owner)s "
-                "AND superseded_by = ANY(%(seqs)s) ORDER BY superseded_at DESC, memory_seq DESC "
-                "LIMIT %(most)s",
-                seqs=list(waiting),
-                most=HISTORY_MAX,
-            )
-            waiting = [seq for (seq,) in rows]
-            found = memories_at(session, waiting)
-            older += [found[seq] for seq in waiting]
-        return older[:HISTORY_MAX]

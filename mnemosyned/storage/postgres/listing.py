@@ -9,26 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from functools import partial
-from typing import NamedTuple
 
 from mnemosyned.memory.listing import (
     LIST_LIMITS,
     ListFilter,
     ListOrder,
-    ListPage,
-    MemoryGroup,
-    Place,
     RecordKind,
-    SessionTotals,
-    SourceTotals,
-    session_totals,
-    source_totals,
-    spellings,
 )
-from mnemosyned.memory.ports import ListStore
 from mnemosyned.memory.values import Tier
-from mnemosyned.storage.common.session import reads
+from mnemosyned.storage.common.listing import CommonLists, ListKey
 from mnemosyned.storage.postgres.filters import (
     Condition,
     among,
@@ -39,7 +28,6 @@ from mnemosyned.storage.postgres.filters import (
     within,
 )
 from mnemosyned.storage.postgres.fulltext import phrase_hashes
-from mnemosyned.storage.postgres.memories import episode_at, memories_at
 from mnemosyned.storage.postgres.pool import PostgresPart
 from mnemosyned.storage.postgres.rows import utc
 from mnemosyned.storage.postgres.session import Session
@@ -57,7 +45,7 @@ _BEGINNING = (
 )
 
 
-def beginning(session: Session, prefixes: Sequence[str]) -> list[str]:
+def prefixes_of_ids(session: Session, prefixes: Sequence[str]) -> list[str]:
     """Keep the prefixes with which an id begins."""
     lows = list(prefixes)
     highs = [prefix + _LAST for prefix in prefixes]
@@ -88,55 +76,27 @@ _SPOKEN = (
 )
 
 
-class Key(NamedTuple):
-    """A record's key in the order of a list."""
-
-    moment: datetime
-    kind: RecordKind
-    seq: int
-
-    def place(self) -> Place:
-        """Return the key as a place, for a cursor."""
-        return Place(moment=self.moment, kind=self.kind, seq=self.seq)
-
-
-def page_keys(session: Session, wanted: ListFilter) -> list[Key]:
-    """Return the keys of a page in order, and one more if more follow."""
-    prefixes: list[str] = []
-    if wanted.id_prefix:
-        prefixes = spellings(wanted.id_prefix, partial(beginning, session))
-        if not prefixes:
-            return []
-    keys: list[Key] = []
-    if wanted.selects_memories:
-        keys += _memories(session, wanted, prefixes)
-    if wanted.selects_summaries:
-        keys += _summaries(session, wanted, prefixes)
-    keys.sort(reverse=wanted.order is ListOrder.NEWEST)
-    return keys[: wanted.limit + 1]
-
-
 # ------------------------------------------------------------------- memories
 
 
-def _memories(
+def _memory_keys(
     session: Session, wanted: ListFilter, prefixes: Sequence[str]
-) -> list[Key]:
-    conditions = _conditions(wanted, prefixes)
-    rows = _few(session, wanted, prefixes)
+) -> list[ListKey]:
+    conditions = _memory_conditions(wanted, prefixes)
+    rows = _rows_if_few(session, wanted, prefixes)
     if rows is not None:
         held = [_among_rows("m", rows), *in_tier(wanted.tier), *conditions]
-        return _selected(session, "memory AS m", held, wanted)
-    keys: list[Key] = []
+        return _keys_where(session, "memory AS m", held, wanted)
+    keys: list[ListKey] = []
     if wanted.tier is not Tier.ARCHIVE:
-        by_time = _conditions(wanted, prefixes, table="f")
-        keys += _selected(session, _FRESH, by_time, wanted, table="f")
+        by_time = _memory_conditions(wanted, prefixes, table="f")
+        keys += _keys_where(session, _FRESH, by_time, wanted, table="f")
     if wanted.tier is not Tier.WORKING:
-        keys += _archived(session, conditions, wanted)
+        keys += _archive_keys(session, conditions, wanted)
     return keys
 
 
-def _conditions(
+def _memory_conditions(
     wanted: ListFilter, prefixes: Sequence[str], *, table: str = "m"
 ) -> list[Condition]:
     """The conditions on single memories; `table` is the one whose times are in order."""
@@ -157,14 +117,16 @@ def _conditions(
         conditions.append(begins(prefixes))
     if wanted.valid_at:
         conditions += in_force(valid_at=wanted.valid_at)
-    return conditions + _beyond(wanted, RecordKind.MEMORY, moment, f"{table}.seq")
+    return conditions + _beyond_cursor(
+        wanted, RecordKind.MEMORY, moment, f"{table}.seq"
+    )
 
 
 def _among_rows(table: str, rows: Sequence[int]) -> Condition:
     return Condition(f"{table}.seq = ANY(%(rows)s::bigint[])", {"rows": list(rows)})
 
 
-def _beyond(
+def _beyond_cursor(
     wanted: ListFilter, kind: RecordKind, moment: str, seq: str
 ) -> list[Condition]:
     """Hold what comes after the last record of the page before."""
@@ -177,25 +139,25 @@ def _beyond(
     return [Condition(text, values)]
 
 
-def _few(
+def _rows_if_few(
     session: Session, wanted: ListFilter, prefixes: Sequence[str]
 ) -> list[int] | None:
     """Return the rows that the narrowest filter with an index leaves; None if they are many."""
     if prefixes:
-        return _rows(session, "memory", [begins(prefixes)])
+        return _rows_where(session, "memory", [begins(prefixes)])
     if wanted.tags:
         named = Condition("m.name = ANY(%(tags)s::text[])", {"tags": list(wanted.tags)})
-        return _rows(session, "tag", [named], seq="memory_seq")
+        return _rows_where(session, "tag", [named], seq="memory_seq")
     if wanted.pinned:
-        return _rows(session, "memory", [Condition("m.pinned", {})])
+        return _rows_where(session, "memory", [Condition("m.pinned", {})])
     if wanted.sessions:
-        return _rows(session, "memory", among(wanted.sessions, ()))
+        return _rows_where(session, "memory", among(wanted.sessions, ()))
     if wanted.roles:
-        return _spoken(session, wanted.roles)
+        return _rows_of_roles(session, wanted.roles)
     return None
 
 
-def _rows(
+def _rows_where(
     session: Session,
     home: str,
     conditions: Iterable[Condition],
@@ -213,7 +175,7 @@ def _rows(
     )
 
 
-def _spoken(session: Session, roles: Sequence[str]) -> list[int] | None:
+def _rows_of_roles(session: Session, roles: Sequence[str]) -> list[int] | None:
     """Return the rows of roles, by the index of words, and of what was pruned; None if they are many."""
     words = [phrase_hashes(session.owner, role) for role in roles]
     if not all(words):
@@ -232,14 +194,14 @@ def _unless_many(
     return None if len(rows) == most else [seq for (seq,) in rows]
 
 
-def _selected(
+def _keys_where(
     session: Session,
     tables: str,
     conditions: Iterable[Condition],
     wanted: ListFilter,
     *,
     table: str = "m",
-) -> list[Key]:
+) -> list[ListKey]:
     narrow = joined(conditions)
     direction, _ = ORDERS[wanted.order]
     rows = session.execute(
@@ -249,22 +211,22 @@ def _selected(
         **narrow.values,
         most=wanted.limit + 1,
     )
-    return [Key(moment, RecordKind.MEMORY, seq) for moment, seq in rows]
+    return [ListKey(moment, RecordKind.MEMORY, seq) for moment, seq in rows]
 
 
 # -------------------------------------------------------------------- archive
 
 
-def _archived(
+def _archive_keys(
     session: Session, conditions: Sequence[Condition], wanted: ListFilter
-) -> list[Key]:
+) -> list[ListKey]:
     """Read episode after episode until the rest cannot hold a record of the page."""
     newest = wanted.order is ListOrder.NEWEST
-    keys: list[Key] = []
-    for episodes, bound in _episodes(session, wanted):
+    keys: list[ListKey] = []
+    for episodes, bound in _episodes_in_order(session, wanted):
         text = "p.owner = %(owner)s AND p.episode_seq = ANY(%(episodes)s::bigint[])"
         held = Condition(text, {"episodes": episodes})
-        keys += _selected(session, _PLACED, [held, *conditions], wanted)
+        keys += _keys_where(session, _PLACED, [held, *conditions], wanted)
         keys.sort(reverse=newest)
         del keys[wanted.limit + 1 :]
         if bound is None or len(keys) <= wanted.limit:
@@ -275,7 +237,7 @@ def _archived(
     return keys
 
 
-def _episodes(
+def _episodes_in_order(
     session: Session, wanted: ListFilter
 ) -> Iterator[tuple[list[int], datetime | None]]:
     """Yield episodes in the order of a list, and the bound of those that are left."""
@@ -321,9 +283,9 @@ def _episode_conditions(wanted: ListFilter) -> list[Condition]:
 # ------------------------------------------------------------------ summaries
 
 
-def _summaries(
+def _summary_keys(
     session: Session, wanted: ListFilter, prefixes: Sequence[str]
-) -> list[Key]:
+) -> list[ListKey]:
     direction, _ = ORDERS[wanted.order]
     moment = "e.period_from" if wanted.level else "e.covers_from"
     conditions = [
@@ -338,9 +300,9 @@ def _summaries(
         conditions.append(Condition("e.period_from IS NOT NULL", {}))
     if prefixes:
         named = begins(prefixes, table="e")
-        rows = _rows(session, "episode", [named], table="e")
+        rows = _rows_where(session, "episode", [named], table="e")
         conditions.append(named if rows is None else _among_rows("e", rows))
-    conditions += _beyond(wanted, RecordKind.SUMMARY, moment, "e.seq")
+    conditions += _beyond_cursor(wanted, RecordKind.SUMMARY, moment, "e.seq")
     narrow = joined(conditions)
     keys = session.execute(
         f"SELECT {moment}, e.seq FROM episode AS e WHERE e.owner = %(owner)s{narrow.where} "
@@ -348,7 +310,7 @@ def _summaries(
         **narrow.values,
         most=wanted.limit + 1,
     )
-    return [Key(start, RecordKind.SUMMARY, seq) for start, seq in keys]
+    return [ListKey(start, RecordKind.SUMMARY, seq) for start, seq in keys]
 
 
 _GROUPS = (
@@ -373,53 +335,11 @@ _COUNT_SINCE = (
 )
 
 
-class PostgresLists(PostgresPart, ListStore):
+class PostgresLists(PostgresPart, CommonLists):
     """A `ListStore` of one owner in PostgreSQL."""
 
-    @reads
-    def page(self, session: Session, wanted: ListFilter) -> ListPage:
-        keys = page_keys(session, wanted)
-        shown = keys[: wanted.limit]
-        seqs = _seqs(shown, RecordKind.MEMORY)
-        memories = memories_at(session, seqs) if seqs else {}
-        summaries = [
-            episode_at(session, "seq", seq) for seq in _seqs(shown, RecordKind.SUMMARY)
-        ]
-        return ListPage(
-            [memories[seq] for seq in seqs],
-            [summary for summary in summaries if summary],
-            shown[-1].place() if len(keys) > wanted.limit else None,
-        )
-
-    @reads
-    def sessions(self, session: Session) -> list[SessionTotals]:
-        groups = _groups(session)
-        names = list(dict.fromkeys(group.session for group in groups))
-        return session_totals(groups, _projects(session, names))
-
-    @reads
-    def sources(self, session: Session) -> list[SourceTotals]:
-        return source_totals(_groups(session))
-
-    @reads
-    def count_since(self, session: Session, moment: datetime) -> int:
-        count: int = session.scalar(_COUNT_SINCE, since=utc(moment))
-        return count
-
-
-def _seqs(keys: Sequence[Key], kind: RecordKind) -> list[int]:
-    return [key.seq for key in keys if key.kind is kind]
-
-
-def _groups(session: Session) -> list[MemoryGroup]:
-    return list(map(MemoryGroup._make, session.execute(_GROUPS)))
-
-
-def _projects(session: Session, sessions: Sequence[str]) -> dict[str, str]:
-    """The projects of those sessions that agents' hooks reported."""
-    rows = session.execute(
-        "SELECT session_id, project FROM agent_session WHERE owner = %(owner)s "
-        "AND project != '' AND session_id = ANY(%(sessions)s::text[])",
-        sessions=list(sessions),
-    )
-    return dict(rows.fetchall())
+    _groups = _GROUPS
+    _count_since = _COUNT_SINCE
+    _prefixes_of_ids = staticmethod(prefixes_of_ids)
+    _memory_keys = staticmethod(_memory_keys)
+    _summary_keys = staticmethod(_summary_keys)

@@ -27,9 +27,9 @@ from mnemosyned.storage.postgres.insert import (
     columns,
     known_records,
 )
-from mnemosyned.storage.postgres.memories import Values, written
+from mnemosyned.storage.postgres.memories import written
 from mnemosyned.storage.postgres.pool import PostgresPart
-from mnemosyned.storage.postgres.rows import memory_values, utc
+from mnemosyned.storage.postgres.rows import Values, memory_values, utc
 from mnemosyned.storage.postgres.session import Session
 
 

@@ -14,6 +14,7 @@ from mnemosyned.memory.values import Episode, MemoryRecord, Tier
 from mnemosyned.storage.common.rows import episode_values
 from mnemosyned.storage.common.session import Row
 from mnemosyned.storage.postgres.fulltext import COLUMN_END, gram_hashes, word_hashes
+from mnemosyned.text.details import DetailKind
 from mnemosyned.text.terms import glued_words
 
 MEMORY_FIELDS = (
@@ -34,12 +35,11 @@ MEMORY_TABLES = (
 )
 """A memory wherever it is: in working memory there is no `p`, and no `e`."""
 
-WORKING_TABLES = (
-    "memory AS m JOIN fresh AS f ON f.owner = m.owner AND f.seq = m.seq "
-    "LEFT JOIN memory_state AS s ON s.owner = m.owner AND s.memory_seq = m.seq "
-    "LEFT JOIN (SELECT NULL::text AS id) AS e ON false"
+MEMORIES_AT = (
+    f"SELECT m.seq, {MEMORY_FIELDS} FROM {MEMORY_TABLES} "
+    "WHERE m.owner = %(owner)s AND m.seq = ANY(%(seqs)s)"
 )
-"""The same in working memory, where no memory has an episode."""
+"""The memories with some numbers, each after its number."""
 OF_IDS = (
     "m.seq = ANY(ARRAY(SELECT i.seq FROM unnest(%(ids)s::text[]) AS n (id) CROSS JOIN LATERAL "
     "(SELECT o.seq FROM memory AS o WHERE o.owner = %(owner)s AND o.id = n.id LIMIT 1) AS i))"
@@ -148,3 +148,28 @@ def episode_words(owner: int, content: str, index_terms: str) -> dict[str, list[
         "repeated": list(repeats),
         "repeats": list(repeats.values()),
     }
+
+
+_KINDS = tuple(DetailKind)
+"""Stored as their numbers, from 1."""
+KIND_NUMBERS = {str(kind): number for number, kind in enumerate(_KINDS, start=1)}
+Values = dict[tuple[str, str], bool]
+"""Whether each kind and value is a secret."""
+
+
+def values_of(plain: str | None, secret: str | None) -> Values:
+    """The exact values of an original, by kind and value."""
+    found = dict.fromkeys(detail_pairs(plain), False)
+    found |= dict.fromkeys(detail_pairs(secret), True)
+    return dict(sorted(found.items()))
+
+
+def detail_pairs(text: str | None) -> list[tuple[str, str]]:
+    """Return kinds and values from the JSON of a column."""
+    if text is None:
+        return []
+    numbers, values = (items := msgspec.json.decode(text))[::2], items[1::2]
+    return [
+        (str(_KINDS[number - 1]), value)
+        for number, value in zip(numbers, values, strict=True)
+    ]

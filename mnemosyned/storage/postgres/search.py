@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.periods import period_of
 from mnemosyned.memory.ports import SearchStore
-from mnemosyned.memory.values import Tier
+from mnemosyned.memory.values import Episode, Tier
 from mnemosyned.search.bm25 import READ_CHARS_MAX
 from mnemosyned.search.finding import (
     COMPARED_CHARS,
@@ -34,6 +36,7 @@ from mnemosyned.search.query import (
 from mnemosyned.search.scoring import REACH
 from mnemosyned.search.words import Forms, Frequencies
 from mnemosyned.storage.common.episodes import ancestors
+from mnemosyned.storage.common.rows import EPISODE_COLUMNS, episode_from
 from mnemosyned.storage.common.session import Row
 from mnemosyned.storage.postgres.filters import (
     SqlFilter,
@@ -47,12 +50,6 @@ from mnemosyned.storage.postgres.filters import (
     of_source_names,
 )
 from mnemosyned.storage.postgres.fulltext import gram_term_hashes, phrase_hashes
-from mnemosyned.storage.postgres.memories import (
-    episodes_from,
-    episodes_statements,
-    memories_from,
-    memories_statement,
-)
 from mnemosyned.storage.postgres.pool import Pool, PostgresPart
 from mnemosyned.storage.postgres.postings import (
     AnyOf,
@@ -73,8 +70,8 @@ from mnemosyned.storage.postgres.ranking import (
     all_words,
     newest_with_all,
 )
-from mnemosyned.storage.postgres.rows import utc
-from mnemosyned.storage.postgres.session import Session
+from mnemosyned.storage.postgres.rows import MEMORIES_AT, memory_from, utc
+from mnemosyned.storage.postgres.session import Session, Statement
 from mnemosyned.text.dates.mentions import (
     MENTION_CHARS_MAX,
     MENTIONING_MAX,
@@ -475,8 +472,43 @@ class PostgresSearch(PostgresPart, SearchStore):
         asked = {place.memory for place in results if place.memory is not None}
         asked.update(position for place in results for position, _ in place.lines)
         places = [place.episode for place in results if place.episode is not None]
-        statements = [memories_statement(asked)]
+        statements: list[Statement] = [(MEMORIES_AT, {"seqs": list(asked)})]
         if places:
-            statements += episodes_statements(places)
-        memories, *episodes = self._pool.read(self._owner, statements)
-        return Documents(memories_from(memories), episodes_from(episodes))
+            statements += [
+                (sql, {"seqs": places}) for sql in (_EPISODES, _ORIGINALS, _ROLLED_UP)
+            ]
+        rows, *episodes = self._pool.read(self._owner, statements)
+        memories = {row[0]: memory_from(row[1:]) for row in rows}
+        return Documents(memories, _episodes_from(episodes))
+
+
+_EPISODES = (
+    f"SELECT seq, {EPISODE_COLUMNS} FROM episode "
+    "WHERE owner = %(owner)s AND seq = ANY(%(seqs)s)"
+)
+_ORIGINALS = (
+    "SELECT p.episode_seq, m.id FROM placed AS p "
+    "JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
+    "WHERE p.owner = %(owner)s AND p.episode_seq = ANY(%(seqs)s) "
+    "ORDER BY m.created_at, m.seq"
+)
+_ROLLED_UP = (
+    "SELECT e.seq, c.id FROM episode AS e "
+    "JOIN episode AS c ON c.owner = e.owner AND c.parent_id = e.id "
+    "WHERE e.owner = %(owner)s AND e.seq = ANY(%(seqs)s) "
+    "ORDER BY c.covers_from, c.seq"
+)
+
+
+def _episodes_from(answers: Sequence[Iterable[Row]]) -> dict[int, Episode]:
+    """Episodes by the numbers of their rows; none where nothing was asked."""
+    if not answers:
+        return {}
+    rows, *provenance = answers
+    made_of: dict[int, list[str]] = defaultdict(list)
+    for seq, id in chain.from_iterable(provenance):
+        made_of[seq].append(id)
+    return {
+        row[0]: replace(episode_from(row[1:]), summary_of=tuple(made_of[row[0]]))
+        for row in rows
+    }

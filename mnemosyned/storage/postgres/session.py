@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal, cast
 
@@ -13,10 +13,19 @@ from mnemosyned.fairness import give_way
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.edit import Position
 from mnemosyned.memory.engine_ports import LOCAL_NAME, LOCAL_OWNER
-from mnemosyned.memory.values import Episode, Tier
-from mnemosyned.storage.common.rows import EPISODE_COLUMNS
-from mnemosyned.storage.common.session import RecordNumbers, Result, Row
-from mnemosyned.storage.postgres.rows import episode_row
+from mnemosyned.memory.values import Episode, MemoryRecord, Tier
+from mnemosyned.storage.common.rows import EPISODE_COLUMNS, detail_from
+from mnemosyned.storage.common.session import BELOW, RecordNumbers, Result, Row
+from mnemosyned.storage.postgres.rows import (
+    MEMORIES_AT,
+    MEMORY_FIELDS,
+    MEMORY_TABLES,
+    OF_IDS,
+    episode_row,
+    memory_from,
+    values_of,
+)
+from mnemosyned.text.details import Detail
 
 Statement = tuple[str, Mapping[str, object]]
 """A statement and its values by name."""
@@ -33,6 +42,7 @@ The server keeps no statistics of ids. It would take an id for that of one memor
 and twenty ids for those of a tenth of all, and read the other tables from end to end; of numbers it
 knows that they are few.
 """
+IDS_PER_QUERY = 5_000
 ROWS_AT_ONCE = 200
 """Rows of a stream that are fetched together, and held in memory."""
 
@@ -296,6 +306,49 @@ class Session:
         )
         self.note_rewording()
         self.add_to_totals(Tier.EPISODIC, count=-1, characters=-characters)
+
+    def memories(self, ids: Sequence[str]) -> dict[str, MemoryRecord]:
+        """Return the memories with these ids, of either tier, the oldest first in each."""
+        memories: dict[str, MemoryRecord] = {}
+        for start in range(0, len(ids), IDS_PER_QUERY):
+            rows = self.execute(
+                f"SELECT {MEMORY_FIELDS} FROM {MEMORY_TABLES} "
+                f"WHERE m.owner = %(owner)s AND {OF_IDS} ORDER BY m.created_at, m.seq",
+                ids=list(ids[start : start + IDS_PER_QUERY]),
+            )
+            memories |= {memory.id: memory for memory in map(memory_from, rows)}
+        return memories
+
+    def memories_at(self, seqs: Collection[int]) -> dict[int, MemoryRecord]:
+        """Return the memories with these numbers, of either tier."""
+        rows = self.execute(MEMORIES_AT, seqs=list(seqs)) if seqs else ()
+        return {row[0]: memory_from(row[1:]) for row in rows}
+
+    def original_ids(self, episode: int) -> list[str]:
+        """Return the ids of an episode's originals, the oldest first."""
+        rows = self.execute(
+            "SELECT m.id FROM placed AS p "
+            "JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
+            "WHERE p.owner = %(owner)s AND p.episode_seq = %(episode)s "
+            "ORDER BY m.created_at, m.seq",
+            episode=episode,
+        )
+        return [id for (id,) in rows]
+
+    def details_under(self, summary: str) -> Iterator[Detail]:
+        """Return the exact values of the originals under a summary, the oldest first."""
+        rows = self.execute(
+            f"{BELOW} SELECT p.details, p.secrets, m.id, s.superseded_at IS NOT NULL "
+            "FROM below "
+            "JOIN placed AS p ON p.owner = %(owner)s AND p.episode_seq = below.seq "
+            "JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
+            "LEFT JOIN memory_state AS s ON s.owner = p.owner AND s.memory_seq = p.seq "
+            "WHERE coalesce(p.details, p.secrets) IS NOT NULL ORDER BY m.created_at, m.seq",
+            summary=summary,
+        )
+        for plain, secret, id, superseded in rows:
+            for pair, is_secret in values_of(plain, secret).items():
+                yield detail_from((*pair, is_secret, id, superseded))
 
     def ensure_owner(self) -> None:
         """Add the owner's row if there is none."""

@@ -18,18 +18,13 @@ from mnemosyned.memory.consolidation import (
 )
 from mnemosyned.memory.intake import Promoting
 from mnemosyned.memory.ports import Promotion
-from mnemosyned.memory.values import Episode, MemoryRecord
 from mnemosyned.storage.common.rows import pending_from
 from mnemosyned.storage.common.session import reads
-from mnemosyned.storage.common.sleep import CommonRollups, CommonSleep, insert_log
+from mnemosyned.storage.common.sleep import CommonSleep, insert_log
 from mnemosyned.storage.postgres.insert import evict
-from mnemosyned.storage.postgres.memories import episode_at
 from mnemosyned.storage.postgres.pool import PostgresPart
 from mnemosyned.storage.postgres.rows import (
-    MEMORY_FIELDS,
-    MEMORY_TABLES,
     OF_IDS,
-    memory_from,
     utc,
 )
 from mnemosyned.storage.postgres.session import Session
@@ -201,19 +196,3 @@ class _Promoting(Promoting):
 
     def insert_log(self, entry: LogEntry) -> None:
         insert_log(self._session, entry)
-
-
-class PostgresRollups(PostgresPart, CommonRollups):
-    """A `RollupStore` of one owner in PostgreSQL."""
-
-    def _episode(self, session: Session, seq: int, *, details: bool) -> Episode | None:
-        return episode_at(session, "seq", seq, details=details)
-
-    def _originals(self, session: Session, episode: int) -> list[MemoryRecord]:
-        rows = session.execute(
-            f"SELECT {MEMORY_FIELDS} FROM {MEMORY_TABLES} "
-            "WHERE m.owner = %(owner)s AND p.episode_seq = %(episode)s "
-            "ORDER BY m.created_at, m.seq",
-            episode=episode,
-        )
-        return list(map(memory_from, rows))

@@ -18,6 +18,7 @@ from mnemosyned.memory.values import Tier, TierTotals
 from mnemosyned.search.words import Frequencies
 from mnemosyned.storage.common.learnings import CommonLearnings
 from mnemosyned.storage.common.session import reads, writes
+from mnemosyned.storage.common.sleep import CommonRollups
 from mnemosyned.storage.common.surroundings import CommonWatches
 from mnemosyned.storage.postgres import health
 from mnemosyned.storage.postgres.archive import PostgresRetention, PostgresUndo
@@ -48,7 +49,7 @@ from mnemosyned.storage.postgres.schema import (
 )
 from mnemosyned.storage.postgres.search import PostgresSearch
 from mnemosyned.storage.postgres.session import Session
-from mnemosyned.storage.postgres.sleep import PostgresRollups, PostgresSleep
+from mnemosyned.storage.postgres.sleep import PostgresSleep
 from mnemosyned.storage.postgres.surroundings import (
     PostgresAgents,
     PostgresClock,
@@ -133,6 +134,10 @@ class PostgresMaintenance(PostgresPart, MaintenanceStore):
 
 class PostgresLearnings(PostgresPart, CommonLearnings):
     """A `LearningStore` of one owner in PostgreSQL."""
+
+
+class PostgresRollups(PostgresPart, CommonRollups):
+    """A `RollupStore` of one owner in PostgreSQL."""
 
 
 class PostgresWatches(PostgresPart, CommonWatches):

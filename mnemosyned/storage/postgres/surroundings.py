@@ -7,7 +7,6 @@ from mnemosyned.storage.common.surroundings import (
     CommonAgents,
     CommonClock,
 )
-from mnemosyned.storage.postgres.memories import memories_at
 from mnemosyned.storage.postgres.pool import PostgresPart
 from mnemosyned.storage.postgres.session import Session
 
@@ -41,7 +40,7 @@ class PostgresAgents(PostgresPart, CommonAgents):
         for statement in (_LATEST_WORKING, _LATEST_ARCHIVED):
             rows = session.execute(statement, names=names, limit=limit)
             seqs += [seq for (seq,) in rows]
-        found = memories_at(session, seqs)
+        found = session.memories_at(seqs)
         return [found[seq] for seq in seqs]
 
 

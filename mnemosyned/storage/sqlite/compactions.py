@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
 from datetime import datetime
 
-from mnemosyned.memory.values import MemoryRecord, Tier, content_hash
+from mnemosyned.memory.values import MemoryRecord, content_hash
 from mnemosyned.storage.common.compactions import CommonCompactions
 from mnemosyned.storage.sqlite.insert import SqliteIntake
-from mnemosyned.storage.sqlite.rows import ARCHIVE_FIELDS, MEMORY_FIELDS, memory_from
 from mnemosyned.storage.sqlite.session import Session
 from mnemosyned.storage.sqlite.writer import SqlitePart
 
@@ -53,22 +50,3 @@ class SqliteCompactions(SqlitePart, CommonCompactions):
             latest=latest,
         )
         return id
-
-    def _memories(
-        self, session: Session, ids: Sequence[str]
-    ) -> dict[str, MemoryRecord]:
-        among = "id IN (SELECT value FROM json_each(?))"
-        values = (json.dumps(list(ids)),)
-        working = session.execute(
-            f"SELECT {MEMORY_FIELDS} FROM working_memory WHERE {among}", values
-        )
-        memories = [memory_from(row, tier=Tier.WORKING) for row in working]
-        archived = session.execute(
-            f"SELECT e.id, {ARCHIVE_FIELDS} FROM archive AS a "
-            f"JOIN episodic_memory AS e ON e.seq = a.episode_seq WHERE a.{among}",
-            values,
-        )
-        memories += [
-            memory_from(row[1:], tier=Tier.ARCHIVE, episode=row[0]) for row in archived
-        ]
-        return {memory.id: memory for memory in memories}

@@ -18,9 +18,9 @@ from mnemosyned.memory.forgetting import (
 )
 from mnemosyned.memory.intake import is_made_of_source, keys_of_forgotten
 from mnemosyned.memory.ports import DeletionStore
-from mnemosyned.storage.common.episodes import BELOW, invalidate
+from mnemosyned.storage.common.episodes import invalidate
 from mnemosyned.storage.common.learnings import remove_learnings, remove_learnings_of
-from mnemosyned.storage.common.session import reads, writes
+from mnemosyned.storage.common.session import BELOW, reads, writes
 from mnemosyned.storage.common.state import request_purge
 from mnemosyned.storage.sqlite.connections import Readers
 from mnemosyned.storage.sqlite.copies import NAMING

@@ -9,28 +9,17 @@ from functools import partial
 from itertools import chain
 from typing import TypeVar, cast
 
-from mnemosyned.errors import NotFound
-from mnemosyned.memory.edit import HISTORY_MAX
 from mnemosyned.memory.intake import Intake, Known
-from mnemosyned.memory.ports import Draft, RecordStore, Remembered
-from mnemosyned.memory.values import Episode, MemoryRecord, Tier, content_hash
-from mnemosyned.storage.common.episodes import BELOW
+from mnemosyned.memory.ports import Draft, Remembered
+from mnemosyned.memory.values import MemoryRecord, Tier, content_hash
 from mnemosyned.storage.common.learnings import LearningRows
-from mnemosyned.storage.common.rows import EPISODE_COLUMNS, episode_from, instant
-from mnemosyned.storage.common.session import reads, writes
+from mnemosyned.storage.common.records import CommonRecords
+from mnemosyned.storage.common.rows import instant
+from mnemosyned.storage.common.session import BELOW, writes
 from mnemosyned.storage.common.state import add_tags, set_state, supersede, was_said
 from mnemosyned.storage.sqlite.fulltext import index_memories
-from mnemosyned.storage.sqlite.memories import (
-    chunks,
-    episode_at,
-    placeholders,
-    working_count,
-)
 from mnemosyned.storage.sqlite.rows import (
-    ARCHIVE_FIELDS,
     MEMORY_COLUMNS,
-    MEMORY_FIELDS,
-    memory_from,
     memory_row,
 )
 from mnemosyned.storage.sqlite.session import Session
@@ -123,7 +112,7 @@ class SqliteIntake(Intake):
         # out what it has gathered, row by row (twice the time of the batch).
         texts = [(seq, memory.content, memory.role) for seq, memory in self._inserted]
         index_memories(self._session, texts)
-        return working_count(self._session)
+        return self._session.totals()[Tier.WORKING][0]
 
 
 def known_records(session: Session, ids: Sequence[str]) -> dict[str, Known]:
@@ -145,108 +134,22 @@ def _shares(items: Sequence[T]) -> Iterator[Sequence[T]]:
         yield (item,)
 
 
-class SqliteRecords(SqlitePart, RecordStore):
+class SqliteRecords(SqlitePart, CommonRecords):
     """A `RecordStore` on one SQLite file."""
 
     @writes
     def remember(self, session: Session, drafts: Sequence[Draft]) -> Remembered:
         return SqliteIntake(session).remember(drafts)
 
-    @reads
-    def get(self, session: Session, id: str) -> MemoryRecord | Episode:
-        record = _memory(session, id) or episode_at(session, "id", id, details=True)
-        if record is None:
-            raise NotFound(
-                f"nothing has the id {id!r}; `recall` shows the ids that exist",
-                field="id",
+    def _originals(self, session: Session, summary: str) -> list[MemoryRecord]:
+        seqs = [
+            seq
+            for (seq,) in session.execute(
+                f"{BELOW} SELECT a.seq FROM below "
+                "CROSS JOIN archive AS a ON a.episode_seq = below.seq "
+                "ORDER BY a.created_at, a.seq",
+                summary=summary,
             )
-        return record
-
-    @reads
-    def originals(self, session: Session, episode: str) -> list[MemoryRecord]:
-        rows = session.execute(
-            f"{BELOW} SELECT below.id, {ARCHIVE_FIELDS} FROM below "
-            "CROSS JOIN archive AS a ON a.episode_seq = below.seq ORDER BY a.created_at, a.seq",
-            summary=episode,
-        ).fetchall()
-        return [memory_from(row[1:], tier=Tier.ARCHIVE, episode=row[0]) for row in rows]
-
-    @reads
-    def summaries(self, session: Session, ids: Sequence[str]) -> list[Episode]:
-        rows = []
-        for chunk in chunks(ids):
-            rows += session.execute(
-                f"SELECT {EPISODE_COLUMNS} FROM episodic_memory "
-                f"WHERE id IN ({placeholders(chunk)})",
-                chunk,
-            ).fetchall()
-        return sorted(
-            map(episode_from, rows),
-            key=lambda summary: (summary.covers_from, summary.id),
-        )
-
-    @reads
-    def working(self, session: Session, ids: Sequence[str]) -> list[MemoryRecord]:
-        rows = session.execute(
-            f"SELECT {MEMORY_FIELDS} FROM working_memory "
-            f"WHERE id IN ({', '.join('?' * len(ids))}) ORDER BY created_at, seq",
-            ids,
-        ).fetchall()
-        return [memory_from(row, tier=Tier.WORKING) for row in rows]
-
-    @reads
-    def existing(self, session: Session, ids: Sequence[str]) -> list[MemoryRecord]:
-        found = (_memory(session, id) for id in ids)
-        return [memory for memory in found if memory]
-
-    @reads
-    def working_count(self, session: Session) -> int:
-        return working_count(session)
-
-    @reads
-    def history(self, session: Session, id: str) -> list[MemoryRecord]:
-        position = session.position_of(id)
-        older: list[MemoryRecord] = []
-        waiting: Sequence[int] = [position[0]] if position else []
-        while waiting and len(older) < HISTORY_MAX:
-            marks = ", ".join("?" * len(waiting))
-            waiting = [
-                seq
-                for (seq,) in session.execute(
-                    f"SELECT memory_seq FROM memory_state WHERE superseded_by IN ({marks}) "
-                    "ORDER BY superseded_at DESC, memory_seq DESC LIMIT ?",
-                    (*waiting, HISTORY_MAX),
-                )
-            ]
-            for seq in waiting:
-                older += _memory_at(session, seq)
-        return older[:HISTORY_MAX]
-
-
-def _memory(session: Session, id: str) -> MemoryRecord | None:
-    """The memory of this id, wherever it is."""
-    row = session.execute(
-        f"SELECT {MEMORY_FIELDS} FROM working_memory WHERE id = ?", (id,)
-    ).fetchone()
-    if row:
-        return memory_from(row, tier=Tier.WORKING)
-    row = session.execute(
-        f"SELECT e.id, {ARCHIVE_FIELDS} FROM archive AS a "
-        "JOIN episodic_memory AS e ON e.seq = a.episode_seq WHERE a.id = ?",
-        (id,),
-    ).fetchone()
-    return memory_from(row[1:], tier=Tier.ARCHIVE, episode=row[0]) if row else None
-
-
-def _memory_at(session: Session, seq: int) -> list[MemoryRecord]:
-    row = session.execute(
-        f"SELECT {MEMORY_FIELDS} FROM working_memory WHERE seq = ?", (seq,)
-    ).fetchone()
-    if row:
-        return [memory_from(row, tier=Tier.WORKING)]
-    row = session.execute(
-        f"SELECT e.id, {ARCHIVE_FIELDS} FROM archive AS a "
-        "JOIN episodic_memory AS e ON e.seq = a.episode_seq WHERE a.seq = ?",
-        (seq,),
-    ).fetchone()
-    return [memory_from(row[1:], tier=Tier.ARCHIVE, episode=row[0])] if row else []
+        ]
+        memories = session.memories_at(seqs)
+        return [memories[seq] for seq in seqs]

@@ -10,32 +10,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
-from functools import partial
 from typing import Any, NamedTuple
 
 from mnemosyned.memory.listing import (
     LIST_LIMITS,
     ListFilter,
     ListOrder,
-    ListPage,
-    MemoryGroup,
-    Place,
     RecordKind,
-    SessionTotals,
-    SourceTotals,
-    session_totals,
-    source_totals,
-    spellings,
 )
-from mnemosyned.memory.ports import ListStore
 from mnemosyned.memory.values import Tier
-from mnemosyned.storage.common.rows import instant
-from mnemosyned.storage.common.session import reads
-from mnemosyned.storage.common.surroundings import projects_of
+from mnemosyned.storage.common.listing import CommonLists, ListKey
 from mnemosyned.storage.sqlite.filters import among, tagged, within
 from mnemosyned.storage.sqlite.fulltext import any_of
-from mnemosyned.storage.sqlite.memories import episode_at, memories_at
 from mnemosyned.storage.sqlite.rows import SEQ_AMONG, instant_text
 from mnemosyned.storage.sqlite.session import Session
 from mnemosyned.storage.sqlite.writer import SqlitePart
@@ -65,38 +51,11 @@ def prefixes_of_ids(session: Session, prefixes: Sequence[str]) -> list[str]:
 ORDERS = {ListOrder.NEWEST: ("DESC", "<"), ListOrder.OLDEST: ("ASC", ">")}
 
 
-class ListKey(NamedTuple):
-    """A record's key in the order of a list."""
-
-    moment: str
-    kind: RecordKind
-    seq: int
-
-    def place(self) -> Place:
-        """Return the key as a place, for a cursor."""
-        return Place(moment=instant(self.moment), kind=self.kind, seq=self.seq)
-
-
 class ListCondition(NamedTuple):
     """A condition on rows, with its values."""
 
     text: str
     values: Sequence[Any]
-
-
-def page_keys(session: Session, wanted: ListFilter) -> list[ListKey]:
-    """Return the keys of a page in order, and one more if more follow."""
-    begins = partial(prefixes_of_ids, session)
-    prefixes = spellings(wanted.id_prefix, begins) if wanted.id_prefix else []
-    if wanted.id_prefix and not prefixes:
-        return []
-    keys: list[ListKey] = []
-    if wanted.selects_memories:
-        keys += _memory_keys(session, wanted, prefixes)
-    if wanted.selects_summaries:
-        keys += _summary_keys(session, wanted, prefixes)
-    keys.sort(reverse=wanted.order is ListOrder.NEWEST)
-    return keys[: wanted.limit + 1]
 
 
 # ------------------------------------------------------------------- memories
@@ -373,52 +332,19 @@ _GROUPS = (
 )
 
 
-class SqliteLists(SqlitePart, ListStore):
+_COUNT_SINCE = (
+    "SELECT (SELECT count(*) FROM working_memory WHERE created_at >= :since) + "
+    "(SELECT count(*) FROM episodic_memory AS e CROSS JOIN archive AS a "
+    "ON a.episode_seq = e.seq WHERE e.level = 0 AND e.covers_until >= :since "
+    "AND a.created_at >= :since)"
+)
+
+
+class SqliteLists(SqlitePart, CommonLists):
     """A `ListStore` on one SQLite file."""
 
-    @reads
-    def page(self, session: Session, wanted: ListFilter) -> ListPage:
-        keys = page_keys(session, wanted)
-        shown = keys[: wanted.limit]
-        memories = memories_at(session, _seqs(shown, RecordKind.MEMORY))
-        summaries = [
-            episode_at(session, "seq", seq) for seq in _seqs(shown, RecordKind.SUMMARY)
-        ]
-        return ListPage(
-            [memories[seq] for seq in _seqs(shown, RecordKind.MEMORY)],
-            [summary for summary in summaries if summary],
-            shown[-1].place() if len(keys) > wanted.limit else None,
-        )
-
-    @reads
-    def sessions(self, session: Session) -> list[SessionTotals]:
-        groups = _groups(session)
-        names = list(dict.fromkeys(group.session for group in groups))
-        return session_totals(groups, projects_of(session, names))
-
-    @reads
-    def sources(self, session: Session) -> list[SourceTotals]:
-        return source_totals(_groups(session))
-
-    @reads
-    def count_since(self, session: Session, moment: datetime) -> int:
-        since = instant_text(moment)
-        count: int = session.execute(
-            "SELECT (SELECT count(*) FROM working_memory WHERE created_at >= ?) + "
-            "(SELECT count(*) FROM episodic_memory AS e CROSS JOIN archive AS a "
-            "ON a.episode_seq = e.seq WHERE e.level = 0 AND e.covers_until >= ? "
-            "AND a.created_at >= ?)",
-            (since, since, since),
-        ).fetchone()[0]
-        return count
-
-
-def _seqs(keys: Sequence[ListKey], kind: RecordKind) -> list[int]:
-    return [key.seq for key in keys if key.kind is kind]
-
-
-def _groups(session: Session) -> list[MemoryGroup]:
-    return [
-        MemoryGroup(name, source, memories, instant(first), instant(last))
-        for name, source, memories, first, last in session.execute(_GROUPS)
-    ]
+    _groups = _GROUPS
+    _count_since = _COUNT_SINCE
+    _prefixes_of_ids = staticmethod(prefixes_of_ids)
+    _memory_keys = staticmethod(_memory_keys)
+    _summary_keys = staticmethod(_summary_keys)

@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
-from typing import Literal, TypeVar
+from typing import TypeVar
 
-from mnemosyned.memory.periods import distinct
-from mnemosyned.memory.values import Episode, MemoryRecord, Tier
-from mnemosyned.storage.common.episodes import BELOW
-from mnemosyned.storage.common.rows import EPISODE_COLUMNS, detail_from, episode_from
 from mnemosyned.storage.sqlite.rows import (
-    ARCHIVE_FIELDS,
     MEMORY_COLUMNS,
-    MEMORY_FIELDS,
-    SEQ_AMONG,
-    memory_from,
 )
 from mnemosyned.storage.sqlite.session import Session
 from mnemosyned.text.details import Detail
@@ -35,85 +25,6 @@ def chunks(values: Sequence[T]) -> Iterator[Sequence[T]]:
 def placeholders(values: Collection[object]) -> str:
     """Return as many question marks as there are values to bind."""
     return ", ".join("?" * len(values))
-
-
-def working_count(session: Session) -> int:
-    """How many memories the working tier holds."""
-    count: int = session.execute(
-        "SELECT count FROM tier_totals WHERE tier = 'working'"
-    ).fetchone()[0]
-    return count
-
-
-def episode_at(
-    session: Session,
-    key: Literal["id", "seq"],
-    value: str | int,
-    *,
-    details: bool = False,
-) -> Episode | None:
-    """One episode with its provenance, and on request the exact values of its originals."""
-    row = session.execute(
-        f"SELECT seq, {EPISODE_COLUMNS} FROM episodic_memory WHERE {key} = ?", (value,)
-    ).fetchone()
-    if row is None:
-        return None
-    episode = episode_from(row[1:])
-    made_of = session.execute(
-        "SELECT id FROM episodic_memory WHERE parent_id = ? ORDER BY covers_from, seq"
-        if episode.level
-        else "SELECT id FROM archive WHERE episode_seq = ? ORDER BY created_at, seq",
-        (episode.id if episode.level else row[0],),
-    )
-    return replace(
-        episode,
-        summary_of=tuple(id for (id,) in made_of),
-        details=_details(session, episode) if details else (),
-    )
-
-
-def _details(session: Session, episode: Episode) -> tuple[Detail, ...]:
-    """The exact values of the originals under a summary; above an episode each once."""
-    rows = session.execute(
-        f"{BELOW} SELECT k.name, d.value, d.sensitive, a.id, EXISTS ("
-        "SELECT 1 FROM memory_state AS s WHERE s.memory_seq = a.seq "
-        "AND s.superseded_at IS NOT NULL) FROM below "
-        "CROSS JOIN archive AS a ON a.episode_seq = below.seq "
-        "CROSS JOIN detail AS d ON d.memory_seq = a.seq JOIN detail_kind AS k ON k.number = d.kind "
-        "ORDER BY a.created_at, a.seq, k.name, d.value",
-        summary=episode.id,
-    )
-    details = tuple(detail_from(row) for row in rows)
-    return distinct(details) if episode.level else details
-
-
-def memories_at(session: Session, seqs: Collection[int]) -> dict[int, MemoryRecord]:
-    """The memories of these rows, wherever each is."""
-    positions = json.dumps(list(seqs))
-    memories = _working_memories(session, positions)
-    if len(memories) < len(seqs):
-        memories |= _archived_memories(session, positions)
-    return memories
-
-
-def _working_memories(session: Session, positions: str) -> dict[int, MemoryRecord]:
-    rows = session.execute(
-        f"SELECT seq, {MEMORY_FIELDS} FROM working_memory WHERE {SEQ_AMONG}",
-        (positions,),
-    )
-    return {seq: memory_from(row, tier=Tier.WORKING) for seq, *row in rows}
-
-
-def _archived_memories(session: Session, positions: str) -> dict[int, MemoryRecord]:
-    rows = session.execute(
-        f"SELECT a.seq, e.id, {ARCHIVE_FIELDS} FROM archive AS a "
-        f"JOIN episodic_memory AS e ON e.seq = a.episode_seq WHERE a.{SEQ_AMONG}",
-        (positions,),
-    )
-    return {
-        seq: memory_from(row, tier=Tier.ARCHIVE, episode=episode)
-        for seq, episode, *row in rows
-    }
 
 
 def insert_details(

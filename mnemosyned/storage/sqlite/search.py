@@ -38,7 +38,7 @@ from mnemosyned.search.query import (
 )
 from mnemosyned.search.scoring import REACH
 from mnemosyned.search.words import Forms, Frequencies, Having, WordRows
-from mnemosyned.storage.common.episodes import ancestors
+from mnemosyned.storage.common.episodes import ancestors, episode_at
 from mnemosyned.storage.common.rows import instant
 from mnemosyned.storage.common.session import reads
 from mnemosyned.storage.sqlite.connections import Readers
@@ -59,7 +59,6 @@ from mnemosyned.storage.sqlite.fulltext import (
     glued_terms,
     quoted,
 )
-from mnemosyned.storage.sqlite.memories import episode_at, memories_at
 from mnemosyned.storage.sqlite.rows import SEQ_AMONG, instant_text
 from mnemosyned.storage.sqlite.session import Session
 from mnemosyned.storage.sqlite.writer import SqlitePart, Writer
@@ -578,7 +577,7 @@ class SqliteSearch(SqlitePart, SearchStore):
     def documents(self, session: Session, results: Sequence[RankedResult]) -> Documents:
         asked = {place.memory for place in results if place.memory is not None}
         asked.update(position for place in results for position, _ in place.lines)
-        memories = memories_at(session, asked)
+        memories = session.memories_at(asked)
         episodes: dict[int, Episode] = {}
         for place in results:
             if place.episode is not None and (

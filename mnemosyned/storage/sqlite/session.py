@@ -5,20 +5,31 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, cast
 
 from mnemosyned.memory.edit import Position
-from mnemosyned.memory.values import Episode, Tier
-from mnemosyned.storage.common.rows import EPISODE_COLUMNS, episode_values, instant
-from mnemosyned.storage.common.session import RecordNumbers, Row
+from mnemosyned.memory.values import Episode, MemoryRecord, Tier
+from mnemosyned.storage.common.rows import (
+    EPISODE_COLUMNS,
+    detail_from,
+    episode_values,
+    instant,
+)
+from mnemosyned.storage.common.session import BELOW, RecordNumbers, Row
 from mnemosyned.storage.sqlite.fulltext import (
     index_episode_grams,
     unindex_episode_grams,
 )
-from mnemosyned.storage.sqlite.rows import instant_text
+from mnemosyned.storage.sqlite.rows import (
+    ARCHIVE_FIELDS,
+    MEMORY_FIELDS,
+    instant_text,
+    memory_from,
+)
+from mnemosyned.text.details import Detail
 
 _OWNED = r"(?:\w+\.)?owner = (?:%\(owner\)s|\w+\.owner)"
 _TRANSLATIONS = [
@@ -158,6 +169,71 @@ class Session(sqlite3.Connection):
             "SELECT 1 FROM archive WHERE episode_seq = ? AND content = ''", (episode,)
         )
         return found is not None
+
+    def memories(self, ids: Sequence[str]) -> dict[str, MemoryRecord]:
+        """Return the memories with these ids, of either tier, the oldest first in each."""
+        found = self._memories("id", ids, order=" ORDER BY {0}created_at, {0}seq")
+        return {memory.id: memory for memory in found.values()}
+
+    def memories_at(self, seqs: Collection[int]) -> dict[int, MemoryRecord]:
+        """Return the memories with these numbers, of either tier."""
+        return self._memories("seq", seqs)
+
+    def _memories(
+        self, column: str, values: Collection[object], order: str = ""
+    ) -> dict[int, MemoryRecord]:
+        # One text for any number of rows: SQLite prepares a statement once.
+        among = f"{column} IN (SELECT value FROM json_each(?)){order}"
+        listed = (json.dumps(list(values)),)
+        memories = self.working_memories(f"WHERE {among.format('')}", listed)
+        if len(memories) < len(values):
+            memories |= self.archived_memories(f"WHERE a.{among.format('a.')}", listed)
+        return memories
+
+    def working_memories(
+        self, condition: str, values: Sequence[Any]
+    ) -> dict[int, MemoryRecord]:
+        """Return the working memories of a condition, by their numbers."""
+        rows = self.execute(
+            f"SELECT seq, {MEMORY_FIELDS} FROM working_memory {condition}", values
+        )
+        return {seq: memory_from(row, tier=Tier.WORKING) for seq, *row in rows}
+
+    def archived_memories(
+        self, condition: str, values: Sequence[Any]
+    ) -> dict[int, MemoryRecord]:
+        """Return the originals `a` of a condition, of episodes `e`, by their numbers."""
+        rows = self.execute(
+            f"SELECT a.seq, e.id, {ARCHIVE_FIELDS} FROM episodic_memory AS e "
+            f"JOIN archive AS a ON a.episode_seq = e.seq {condition}",
+            values,
+        )
+        return {
+            seq: memory_from(row, tier=Tier.ARCHIVE, episode=episode)
+            for seq, episode, *row in rows
+        }
+
+    def original_ids(self, episode: int) -> list[str]:
+        """Return the ids of an episode's originals, the oldest first."""
+        rows = self.execute(
+            "SELECT id FROM archive WHERE episode_seq = ? ORDER BY created_at, seq",
+            (episode,),
+        )
+        return [id for (id,) in rows]
+
+    def details_under(self, summary: str) -> Iterator[Detail]:
+        """Return the exact values of the originals under a summary, the oldest first."""
+        rows = self.execute(
+            f"{BELOW} SELECT k.name, d.value, d.sensitive, a.id, EXISTS ("
+            "SELECT 1 FROM memory_state AS s WHERE s.memory_seq = a.seq "
+            "AND s.superseded_at IS NOT NULL) FROM below "
+            "CROSS JOIN archive AS a ON a.episode_seq = below.seq "
+            "CROSS JOIN detail AS d ON d.memory_seq = a.seq "
+            "JOIN detail_kind AS k ON k.number = d.kind "
+            "ORDER BY a.created_at, a.seq, k.name, d.value",
+            summary=summary,
+        )
+        return map(detail_from, rows)
 
     def totals(self) -> dict[Tier, tuple[int, int]]:
         """Return the entries and characters of each tier."""

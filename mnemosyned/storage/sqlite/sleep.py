@@ -17,21 +17,17 @@ from mnemosyned.memory.consolidation import (
 )
 from mnemosyned.memory.intake import Promoting
 from mnemosyned.memory.ports import Promotion
-from mnemosyned.memory.values import Episode, MemoryRecord, Tier
 from mnemosyned.storage.common.rows import instant, pending_from
 from mnemosyned.storage.common.session import Row, reads
-from mnemosyned.storage.common.sleep import CommonRollups, CommonSleep, insert_log
+from mnemosyned.storage.common.sleep import CommonSleep, insert_log
 from mnemosyned.storage.sqlite.filters import of_sources
 from mnemosyned.storage.sqlite.memories import (
-    episode_at,
     insert_details,
     placeholders,
 )
 from mnemosyned.storage.sqlite.rows import (
-    ARCHIVE_FIELDS,
     MEMORY_COLUMNS,
     instant_text,
-    memory_from,
 )
 from mnemosyned.storage.sqlite.session import Session
 from mnemosyned.storage.sqlite.writer import SqlitePart
@@ -199,19 +195,3 @@ class SqlitePromoting(Promoting):
 
     def insert_log(self, entry: LogEntry) -> None:
         insert_log(self._session, entry)
-
-
-class SqliteRollups(SqlitePart, CommonRollups):
-    """A `RollupStore` on one SQLite file."""
-
-    def _episode(self, session: Session, seq: int, *, details: bool) -> Episode | None:
-        return episode_at(session, "seq", seq, details=details)
-
-    def _originals(self, session: Session, episode: int) -> list[MemoryRecord]:
-        rows = session.execute(
-            f"SELECT e.id, {ARCHIVE_FIELDS} FROM archive AS a "
-            "JOIN episodic_memory AS e ON e.seq = a.episode_seq WHERE a.episode_seq = ? "
-            "ORDER BY a.created_at, a.seq",
-            (episode,),
-        )
-        return [memory_from(row[1:], tier=Tier.ARCHIVE, episode=row[0]) for row in rows]

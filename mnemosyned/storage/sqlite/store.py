@@ -18,6 +18,7 @@ from mnemosyned.search.words import Frequencies
 from mnemosyned.storage.common.learnings import CommonLearnings
 from mnemosyned.storage.common.rows import optional_instant
 from mnemosyned.storage.common.session import reads, writes
+from mnemosyned.storage.common.sleep import CommonRollups
 from mnemosyned.storage.common.surroundings import CommonWatches
 from mnemosyned.storage.sqlite.archive import SqliteRetention, SqliteUndo
 from mnemosyned.storage.sqlite.compactions import SqliteCompactions
@@ -46,7 +47,7 @@ from mnemosyned.storage.sqlite.restore import SqliteExchange
 from mnemosyned.storage.sqlite.schema import refuse_foreign, schema_version, upgrade
 from mnemosyned.storage.sqlite.search import SqliteSearch
 from mnemosyned.storage.sqlite.session import Session
-from mnemosyned.storage.sqlite.sleep import SqliteRollups, SqliteSleep
+from mnemosyned.storage.sqlite.sleep import SqliteSleep
 from mnemosyned.storage.sqlite.surroundings import (
     SqliteAgents,
     SqliteClock,
@@ -159,6 +160,10 @@ READERS = 4
 
 class SqliteLearnings(SqlitePart, CommonLearnings):
     """A `LearningStore` on one SQLite file."""
+
+
+class SqliteRollups(SqlitePart, CommonRollups):
+    """A `RollupStore` on one SQLite file."""
 
 
 class SqliteWatches(SqlitePart, CommonWatches):

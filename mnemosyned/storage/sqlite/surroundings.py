@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 
-from mnemosyned.memory.values import MemoryRecord, Tier
+from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.storage.common.surroundings import (
     CommonAgents,
     CommonClock,
 )
-from mnemosyned.storage.sqlite.rows import ARCHIVE_FIELDS, MEMORY_FIELDS, memory_from
 from mnemosyned.storage.sqlite.session import Session
 from mnemosyned.storage.sqlite.writer import SqlitePart
 
@@ -28,22 +27,15 @@ class SqliteAgents(SqlitePart, CommonAgents):
     ) -> list[MemoryRecord]:
         values = (json.dumps(names), limit)
         among = "session_id IN (SELECT value FROM json_each(?))"
-        working = session.execute(
-            f"SELECT {MEMORY_FIELDS} FROM working_memory WHERE {among} "
-            "ORDER BY created_at DESC, seq DESC LIMIT ?",
-            values,
+        working = session.working_memories(
+            f"WHERE {among} ORDER BY created_at DESC, seq DESC LIMIT ?", values
         )
-        memories = [memory_from(row, tier=Tier.WORKING) for row in working]
-        archived = session.execute(
-            f"SELECT e.id, {ARCHIVE_FIELDS} FROM episodic_memory AS e "
-            "CROSS JOIN archive AS a ON a.episode_seq = e.seq "
+        archived = session.archived_memories(
             f"WHERE e.{among} AND e.level = 0 "
             "ORDER BY e.covers_from DESC, a.created_at DESC, a.seq DESC LIMIT ?",
             values,
         )
-        return memories + [
-            memory_from(row[1:], tier=Tier.ARCHIVE, episode=row[0]) for row in archived
-        ]
+        return [*working.values(), *archived.values()]
 
 
 _FUTURE = (

@@ -1,0 +1,86 @@
+"""Single memories and episodes, read by their ids."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+
+from mnemosyned.errors import NotFound
+from mnemosyned.memory.edit import HISTORY_MAX
+from mnemosyned.memory.ports import RecordStore
+from mnemosyned.memory.values import Episode, MemoryRecord, Tier
+from mnemosyned.storage.common.episodes import episode_at
+from mnemosyned.storage.common.rows import EPISODE_COLUMNS, episode_from
+from mnemosyned.storage.common.session import (
+    EngineSession,
+    Session,
+    Transactional,
+    reads,
+)
+
+
+class CommonRecords(Transactional, RecordStore):
+    """The reading part of a `RecordStore`, of either engine."""
+
+    @reads
+    def get(self, session: Session, id: str) -> MemoryRecord | Episode:
+        memory = session.memories([id]).get(id)
+        record = memory or episode_at(session, "id", id, details=True)
+        if record is None:
+            raise NotFound(
+                f"nothing has the id {id!r}; `recall` shows the ids that exist",
+                field="id",
+            )
+        return record
+
+    @reads
+    def originals(self, session: Session, episode: str) -> list[MemoryRecord]:
+        return self._originals(session, episode)
+
+    @abstractmethod
+    def _originals(self, session: EngineSession, summary: str) -> list[MemoryRecord]:
+        """Return the originals under a summary, the oldest first."""
+
+    @reads
+    def summaries(self, session: Session, ids: Sequence[str]) -> list[Episode]:
+        rows = session.execute(
+            f"SELECT {EPISODE_COLUMNS} FROM episode "
+            "WHERE owner = %(owner)s AND id = ANY(%(ids)s::text[])",
+            ids=list(ids),
+        )
+        return sorted(
+            map(episode_from, rows),
+            key=lambda summary: (summary.covers_from, summary.id),
+        )
+
+    @reads
+    def working(self, session: Session, ids: Sequence[str]) -> list[MemoryRecord]:
+        memories = session.memories(ids).values()
+        return [memory for memory in memories if memory.tier is Tier.WORKING]
+
+    @reads
+    def existing(self, session: Session, ids: Sequence[str]) -> list[MemoryRecord]:
+        return list(session.memories(ids).values())
+
+    @reads
+    def working_count(self, session: Session) -> int:
+        count, _ = session.totals()[Tier.WORKING]
+        return count
+
+    @reads
+    def history(self, session: Session, id: str) -> list[MemoryRecord]:
+        position = session.position_of(id)
+        older: list[MemoryRecord] = []
+        newer: list[int] = [position[0]] if position else []
+        while newer and len(older) < HISTORY_MAX:
+            rows = session.execute(
+                "SELECT memory_seq FROM memory_state WHERE owner = %(owner)s "
+                "AND superseded_by = ANY(%(seqs)s::bigint[]) "
+                "ORDER BY superseded_at DESC, memory_seq DESC LIMIT %(most)s",
+                seqs=newer,
+                most=HISTORY_MAX,
+            )
+            newer = [seq for (seq,) in rows]
+            memories = session.memories_at(newer)
+            older += [memories[seq] for seq in newer if seq in memories]
+        return older[:HISTORY_MAX]
