@@ -29,7 +29,7 @@ from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.search.hits import Hit
 from mnemosyned.text.dates.questions import QuestionTimes, parse_times
 from mnemosyned.text.terms import cut_snippet, parse_terms
-from mnemosyned.text.token_counts import TokenEstimator, WithMargin
+from mnemosyned.text.token_counts import CounterWithMargin, TokenEstimator
 from mnemosyned.verbs.conversation import Assembled, Context
 from mnemosyned.verbs.memories import Recall, Recalled
 from mnemosyned.verbs.request import QUERY_CHARS_MAX, names
@@ -60,7 +60,7 @@ def token_budget(context: ContextConfig) -> TokenBudget:
 
 def default_counter() -> MessageCounter:
     """Return the counter used without a tokenizer: the estimate, with a margin for budgets."""
-    return FullCounter(WithMargin(TokenEstimator()))
+    return FullCounter(CounterWithMargin(TokenEstimator()))
 
 
 def make_counter(tokenizer: str | None, summarizer: Summarizer) -> MessageCounter:
@@ -81,7 +81,9 @@ def make_counter(tokenizer: str | None, summarizer: Summarizer) -> MessageCounte
                 "tokenizer's file",
                 field="context.tokenizer",
             )
-        return FullCounter(ModelCounter(model, otherwise=WithMargin(TokenEstimator())))
+        return FullCounter(
+            ModelCounter(model, otherwise=CounterWithMargin(TokenEstimator()))
+        )
     try:
         return FullCounter(open_counter(Path(tokenizer).expanduser()))
     except TokenizerUnusable as error:

@@ -47,7 +47,7 @@ def escape_invisible(text: str, *, one_line: bool = False) -> str:
     """
     if text.isascii() and text.isprintable():  # fillers are printable
         return text
-    text = _INVISIBLE_OR_JOINER.sub(_escape, text.replace("\r\n", "\n"))
+    text = _INVISIBLE_OR_JOINER.sub(_python_escape, text.replace("\r\n", "\n"))
     return text.translate(_LINE_FEEDS) if one_line else text
 
 
@@ -70,7 +70,7 @@ def strip_invisible(text: str) -> str:
     return _LONE_JOINERS.sub("", _ANY_UNSEEN.sub("", _ANY_BREAK.sub("\n", text)))
 
 
-def _escape(match: re.Match[str]) -> str:
+def _python_escape(match: re.Match[str]) -> str:
     code = ord(match[0])
     if code < 0x100:
         return f"\\x{code:02x}"

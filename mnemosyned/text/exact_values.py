@@ -140,7 +140,7 @@ def extract_details(text: str, *, memory: str = "") -> tuple[Detail, ...]:
         value = text[start:stop]
         details[kind, value] = Detail(kind, value, sensitive=True, memory=memory)
     starts = [secret.start for secret in secrets]
-    for kind, start, value in _matches(text):
+    for kind, start, value in _value_matches(text):
         if len(details) >= DETAILS_MAX:
             break
         if (kind, value) in details:
@@ -158,7 +158,7 @@ def extract_details(text: str, *, memory: str = "") -> tuple[Detail, ...]:
     return tuple(details.values())
 
 
-def _matches(text: str) -> Iterator[tuple[DetailKind, int, str]]:
+def _value_matches(text: str) -> Iterator[tuple[DetailKind, int, str]]:
     """Yield the values that match the pattern, with their kind and start."""
     for match in _SCAN.finditer(text):
         group = match.lastgroup

@@ -29,64 +29,6 @@ from mnemosyned.text.words import (
     is_vague,
 )
 
-PART_CHARS_MIN = 2
-COMPOUND_CHARS_MIN, COMPOUND_CHARS_MAX = 4, 16
-JOINS_MAX = 8
-"""Joined forms that are looked for in a question."""
-_PARTICLES = frozenset("on in up out off over down back by after under through".split())
-"""Words without content that a compound may begin or end with: `on-call`, `check-in`."""
-_EDGE_MARKS = "\"'“”‘’«»()[]{}<>,.;:!?¿¡…"
-
-
-def split_compound(word: str) -> tuple[str, ...]:
-    """Return the two-part forms of a word that may be a compound: `wi fi` for `wifi`."""
-    if not _may_be_joined([word]) or is_vague(fold_case(word)):
-        return ()
-    last = len(word) - PART_CHARS_MIN
-    halves = [(word[:cut], word[cut:]) for cut in range(PART_CHARS_MIN, last + 1)]
-    return tuple(
-        f"{first} {second}"
-        for first, second in halves
-        if _may_be_part(first) and _may_be_part(second)
-    )
-
-
-def join_compounds(text: str, content: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """Return the joined forms of neighboring words of a question, by a word of each pair.
-
-    `content` are the words to search for.
-    """
-    searched = {word.lower(): word for word in content}
-    words = [raw.strip(_EDGE_MARKS) for raw in text.split()]
-    hyphened, neighboring = [], []
-    for word in words:
-        parts = word.split("-")
-        if len(parts) > 1 and word.lower() in searched and _may_be_joined(parts):
-            hyphened.append((searched[word.lower()], "".join(parts)))
-    for pair in pairwise(words):
-        lower = [word.lower() for word in pair]
-        in_content = [searched[word] for word in lower if word in searched]
-        others = set(lower) - searched.keys() - _PARTICLES
-        if in_content and not others and _may_be_joined(pair):
-            neighboring.append((in_content[-1], "".join(pair)))
-    return tuple(dict.fromkeys(hyphened + neighboring))[:JOINS_MAX]
-
-
-def _may_be_joined(parts: Iterable[str]) -> bool:
-    """Tell whether parts are letters, and together neither too short nor too long."""
-    lengths = [len(part) if part.isalpha() else 0 for part in parts]
-    return (
-        min(lengths) >= PART_CHARS_MIN
-        and COMPOUND_CHARS_MIN <= sum(lengths) <= COMPOUND_CHARS_MAX
-    )
-
-
-def _may_be_part(word: str) -> bool:
-    """Tell whether a word may be part of a compound: `on` may, `of` may not."""
-    lower = word.lower()
-    return lower in _PARTICLES or lower not in FUNCTION_WORDS
-
-
 TERMS_MAX = 48
 """Terms of a question; each further one costs time and adds little."""
 PHRASE_TOKENS_MAX = 12
@@ -231,6 +173,68 @@ def _character_pairs(text: str) -> list[str]:
         pairs.extend(run[i : i + 2] for i in range(max(1, len(run) - 1)))
     return pairs
 
+
+# ----------------------------------------------------------------- compounds
+
+PART_CHARS_MIN = 2
+COMPOUND_CHARS_MIN, COMPOUND_CHARS_MAX = 4, 16
+JOINS_MAX = 8
+"""Joined forms that are looked for in a question."""
+_PARTICLES = frozenset("on in up out off over down back by after under through".split())
+"""Words without content that a compound may begin or end with: `on-call`, `check-in`."""
+_EDGE_MARKS = "\"'“”‘’«»()[]{}<>,.;:!?¿¡…"
+
+
+def split_compound(word: str) -> tuple[str, ...]:
+    """Return the two-part forms of a word that may be a compound: `wi fi` for `wifi`."""
+    if not _may_be_joined([word]) or is_vague(fold_case(word)):
+        return ()
+    last = len(word) - PART_CHARS_MIN
+    halves = [(word[:cut], word[cut:]) for cut in range(PART_CHARS_MIN, last + 1)]
+    return tuple(
+        f"{first} {second}"
+        for first, second in halves
+        if _may_be_part(first) and _may_be_part(second)
+    )
+
+
+def join_compounds(text: str, content: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """Return the joined forms of neighboring words of a question, by a word of each pair.
+
+    `content` are the words to search for.
+    """
+    searched = {word.lower(): word for word in content}
+    words = [raw.strip(_EDGE_MARKS) for raw in text.split()]
+    hyphened, neighboring = [], []
+    for word in words:
+        parts = word.split("-")
+        if len(parts) > 1 and word.lower() in searched and _may_be_joined(parts):
+            hyphened.append((searched[word.lower()], "".join(parts)))
+    for pair in pairwise(words):
+        lower = [word.lower() for word in pair]
+        in_content = [searched[word] for word in lower if word in searched]
+        others = set(lower) - searched.keys() - _PARTICLES
+        if in_content and not others and _may_be_joined(pair):
+            neighboring.append((in_content[-1], "".join(pair)))
+    return tuple(dict.fromkeys(hyphened + neighboring))[:JOINS_MAX]
+
+
+def _may_be_joined(parts: Iterable[str]) -> bool:
+    """Tell whether parts are letters, and together neither too short nor too long."""
+    lengths = [len(part) if part.isalpha() else 0 for part in parts]
+    return (
+        min(lengths) >= PART_CHARS_MIN
+        and COMPOUND_CHARS_MIN <= sum(lengths) <= COMPOUND_CHARS_MAX
+    )
+
+
+def _may_be_part(word: str) -> bool:
+    """Tell whether a word may be part of a compound: `on` may, `of` may not."""
+    lower = word.lower()
+    return lower in _PARTICLES or lower not in FUNCTION_WORDS
+
+
+# ------------------------------------------------------------------ snippets
 
 SNIPPET_CHARS = 200
 MATCHES_MAX = 200

@@ -57,7 +57,7 @@ class Chars4:
 
 
 @dataclass(frozen=True, slots=True)
-class WithMargin:
+class CounterWithMargin:
     """The count of another counter plus its possible shortfall, for budgets."""
 
     counter: TokenCounter

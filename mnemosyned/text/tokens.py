@@ -303,7 +303,9 @@ class Token:
 
 def tokenize(sentence: str) -> tuple[Token, ...]:
     """Return the words and exact values of a sentence, in order."""
-    return tuple(chain.from_iterable(map(_ANALYZED.__getitem__, sentence.split(" "))))
+    return tuple(
+        chain.from_iterable(map(_CHUNK_TOKENS.__getitem__, sentence.split(" ")))
+    )
 
 
 def emphasis_factor(words: Sequence[Token]) -> float:
@@ -362,7 +364,7 @@ _UNITS_AND_TITLES = dict.fromkeys(UNITS, TokenKind.UNIT) | dict.fromkeys(
 _CERTAIN_WORDS = STOP_WORDS | _UNITS_AND_TITLES.keys()
 
 
-def _analyze(chunk: str) -> tuple[Token, ...]:
+def _analyze_chunk(chunk: str) -> tuple[Token, ...]:
     """Return the tokens of the text between two spaces."""
     core = chunk.strip(_EDGE)
     if not core:
@@ -463,5 +465,5 @@ def _word_kind(word: str, lower: str, root: str) -> TokenKind:
     return _WORD
 
 
-_ANALYZED = WordCache(_analyze, entries_max=CHUNKS_KEPT)
+_CHUNK_TOKENS = WordCache(_analyze_chunk, entries_max=CHUNKS_KEPT)
 """Tokens by the text between two spaces."""

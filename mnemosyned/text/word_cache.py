@@ -13,7 +13,7 @@ WORD_CHARS_MAX = 64
 V = TypeVar("V")
 
 
-class Cached(Protocol):
+class ClearableCache(Protocol):
     """A function behind `lru_cache`."""
 
     def cache_clear(self) -> None:
@@ -21,7 +21,7 @@ class Cached(Protocol):
         ...
 
 
-F = TypeVar("F", bound=Cached)
+F = TypeVar("F", bound=ClearableCache)
 
 
 class WordCache(dict[str, V], Generic[V]):
@@ -36,7 +36,7 @@ class WordCache(dict[str, V], Generic[V]):
         super().__init__()
         self._compute = compute
         self._entries_max = entries_max
-        _register(self)
+        _register_cache(self)
 
     def __missing__(self, word: str) -> V:
         value = self._compute(word)
@@ -53,7 +53,7 @@ class WordCache(dict[str, V], Generic[V]):
 
 def clear_on_forget(function: F) -> F:
     """Register the cache of a function to be cleared when memories are forgotten."""
-    _register(function)
+    _register_cache(function)
     return function
 
 
@@ -66,9 +66,9 @@ def clear_word_caches() -> None:
     re.purge()  # its cache has patterns made of names and of words of questions
 
 
-_caches: list[weakref.ReferenceType[Cached]] = []
+_caches: list[weakref.ReferenceType[ClearableCache]] = []
 
 
-def _register(cache: Cached) -> None:
+def _register_cache(cache: ClearableCache) -> None:
     _caches[:] = [known for known in _caches if known() is not None]
     _caches.append(weakref.ref(cache))

@@ -10,8 +10,8 @@ from mnemosyned.text.token_counts import (
     MARGIN,
     WEIGHTS,
     Chars4,
+    CounterWithMargin,
     TokenEstimator,
-    WithMargin,
     measure_units,
 )
 
@@ -84,7 +84,7 @@ def test_an_endless_run_is_estimated_in_no_time(unit: str) -> None:
 
 
 def test_a_margin_goes_on_top_and_into_the_name() -> None:
-    counter = WithMargin(Chars4())
+    counter = CounterWithMargin(Chars4())
 
     assert counter.count("a" * 400) == round(100 * (1 + MARGIN))
     assert counter.name == "chars4+20%"

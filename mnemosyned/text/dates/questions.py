@@ -40,200 +40,6 @@ from mnemosyned.text.stems import WORD, fold_case
 from mnemosyned.text.terms import with_words_apart
 from mnemosyned.text.words import is_vague
 
-_ORDERS = [language.order for language in LANGUAGES if language.order]
-_NO_TIME = re.compile(
-    r"(?i)\b(?:first|last) (?:names?|aid|floor|class|grade|person|hand|leg|ones?|thing|step"
-    r"|round|place|prize|chapter|row|line|page)\b|\b(?:at|come|went|go) (?:first|last)\b"
-    r"|\bfirst (?:of|and|or)\b|\blast but\b|\b(?:long|battery|food) last\b|\bnow and then\b|\bby now\b"
-    r"|\b(?:how long|does|did|do|will|would|to|not) .{0,30}\blast\b(?! \w)"
-)
-"""Phrases in which words of an order name no time: "first floor", "how long does it last"."""
-_GERMAN_WAS = re.compile(
-    r"(?i)\bwas (?=ist|sind|steht|kommt|wird|muss|müssen|soll|gibt|liegt|passiert|machen?)"
-)
-"""The German word for "what", which is a past tense in English."""
-_FROM = r"(?i)\b(?:from|of|since|vom|seit|del|du|depuis|dal|desde)\b"
-
-
-@cache
-def _order_pattern(*fields: str) -> re.Pattern[str]:
-    """Compile the words of all languages in fields of `OrderWords`, each field a group."""
-    groups = (
-        f"(?P<{field}>{'|'.join(getattr(order, field) for order in _ORDERS)})"
-        for field in fields
-    )
-    return re.compile(rf"(?i)(?<![\w-])(?:{'|'.join(groups)})(?![\w'’-])")
-
-
-def time_order(text: str) -> tuple[TimeOrder | None, str]:
-    """Return the order that a question asks for, and the question without its word.
-
-    `text` has no time expression left: "last week" is a time, "last note" an order.
-    """
-    match = _order_pattern(*(order.value for order in TimeOrder)).search(text)
-    if match is None or match.lastgroup is None or _NO_TIME.search(text):
-        return None, text
-    order = TimeOrder(match.lastgroup)
-    return order, f"{text[: match.start()]} {text[match.end() :]}"
-
-
-def asks_ahead(text: str) -> bool:
-    """Tell whether a weekday or date in a question is the coming one, by the tense of its verbs."""
-    text = _GERMAN_WAS.sub("", text)
-    return (
-        _order_pattern("ahead").search(text) is not None
-        and _order_pattern("past").search(text) is None
-        and re.search(_FROM, text) is None
-    )
-
-
-WEEKDAY_CHARS_MIN = 5
-"""Shorter weekdays are abbreviations, and words such as "sat" and "sun"."""
-_PHRASE_WORD = re.compile(r"[^\W\d_]{3,}")
-_UNITS = ("day", "week", "month", "year")
-_OF = r"(?:de |del |di |of )?"
-_ORDINAL_MARK = (
-    r"(?:\.?[ºª°oa]|st|nd|rd|th|s?ten|er|e|[sd]te|de|:[ae]|-?(?:e?go|о?го|е|а))"
-)
-"""The end of an ordinal in figures: 22nd, 22ten, 1er, 1.º, 22ste, 22:a, 22-go, 22-го."""
-_YEAR = rf"(?: {_OF}(?P<year>\d{{4}}))?"
-
-Translation = str | Callable[[re.Match[str]], str]
-
-
-class _TranslationRules(NamedTuple):
-    """Rules of translation, in the order in which they are applied."""
-
-    hints: frozenset[str]
-    """Words, at least one of which every expression of the rules has."""
-    rules: Sequence[tuple[re.Pattern[str], Translation]]
-
-
-def translate_times(text: str) -> str:
-    """Return a question with its time expressions in English."""
-    words = set(WORD.findall(text.lower()))
-    for group in rule_groups():
-        if not group.hints.isdisjoint(words):
-            for pattern, translation in group.rules:
-                text = pattern.sub(translation, text)
-    return text
-
-
-@lru_cache(maxsize=1)
-def rule_groups() -> list[_TranslationRules]:
-    """Compile the rules in the order in which they are applied."""
-    phrases, ago = set[str](), set[str]()
-    for grammar in GRAMMARS:
-        ago.update(grammar.ago_before.split()[:1], grammar.ago_after.split()[:1])
-        phrases.update(_PHRASE_WORD.findall(" ".join(grammar.phrases.values())))
-    phrase_rules = [
-        (alternatives(grammar.phrases.get(phrase, "") for grammar in GRAMMARS), phrase)
-        for phrase in PHRASES
-    ]
-    return [
-        _compile_rules(phrases, phrase_rules),
-        _compile_rules(ago, _ago_rules()),
-        _compile_rules(MONTHS, _date_rules()),
-        _compile_rules(_DAYS_IN_FIGURES, [_DATE_IN_FIGURES]),
-        _compile_rules(("am", "zum"), [_DAY_ALONE]),
-        _compile_rules(WEEKDAYS, _weekday_rules()),
-    ]
-
-
-def _compile_rules(
-    hints: Iterable[str], rules: Iterable[tuple[str, Translation]]
-) -> _TranslationRules:
-    compiled = [
-        (re.compile(rf"(?<!\w)(?:{pattern})(?!\w)", re.IGNORECASE), translation)
-        for pattern, translation in rules
-    ]
-    return _TranslationRules(frozenset(hints), compiled)
-
-
-def _ago_rules() -> Iterator[tuple[str, Translation]]:
-    """Yield the rules of "vor drei Wochen" and "tre settimane fa"."""
-    number = rf"(?P<count>\d{{1,3}}|{alternatives(map(re.escape, COUNTS))})"
-    units = alternatives(
-        f"(?P<{unit}>{alternatives(grammar.units[unit] for grammar in GRAMMARS)})"
-        for unit in _UNITS
-    )
-    before = alternatives(grammar.ago_before for grammar in GRAMMARS)
-    after = alternatives(grammar.ago_after for grammar in GRAMMARS)
-    yield rf"(?:{before}) {number} (?:{units})", _translate_ago
-    yield rf"{number} (?:{units}) (?:{after})", _translate_ago
-
-
-def _date_rules() -> Iterator[tuple[str, Translation]]:
-    """Yield the rules of "am 5. Mai 2023", "1º de mayo", "5-го мая" and "im Mai"."""
-    month = rf"(?P<month>{alternatives(map(re.escape, MONTHS))}){_YEAR}"
-    on_day = alternatives(grammar.on_day for grammar in GRAMMARS)
-    in_month = alternatives(grammar.in_month for grammar in GRAMMARS)
-    number = rf"(?<![\d.,:])(?P<day>\d{{1,2}})(?:\. ?|{_ORDINAL_MARK}? )"
-    yield rf"(?:(?:{on_day}) )?{number}{_OF}{month}", _translate_date
-    yield rf"(?:{in_month}) {month}", _translate_date
-    named = alternatives(map(re.escape, MONTHS))
-    yield (
-        rf"(?<!\d )(?<!\d\. )(?<!in )(?P<month>{named}) {_OF}(?P<year>\d{{4}})",
-        _translate_date,
-    )
-
-
-def _weekday_rules() -> Iterator[tuple[str, Translation]]:
-    """Yield the rules of "letzten Montag", "lundi dernier" and "nächsten Freitag"."""
-    days = [name for name in WEEKDAYS if len(name) >= WEEKDAY_CHARS_MIN]
-    weekday = rf"(?P<weekday>{alternatives(map(re.escape, days))})"
-    last = alternatives(grammar.last_before for grammar in GRAMMARS)
-    following = alternatives(grammar.next_before for grammar in GRAMMARS)
-    article = alternatives(grammar.weekday_article for grammar in GRAMMARS)
-    last_after = alternatives(grammar.last_after for grammar in GRAMMARS)
-    next_after = alternatives(grammar.next_after for grammar in GRAMMARS)
-    on_weekday = alternatives(grammar.on_weekday for grammar in GRAMMARS)
-    yield rf"(?:{on_weekday})?(?:{last}){weekday}", _weekday_translation("last")
-    yield rf"(?:{article})?{weekday} (?:{last_after})", _weekday_translation("last")
-    yield rf"(?:{on_weekday})?(?:{following}){weekday}", _weekday_translation("next")
-    yield rf"(?:{article})?{weekday} (?:{next_after})", _weekday_translation("next")
-    yield rf"(?:{on_weekday}){weekday}", _weekday_translation("on")
-
-
-def _translate_date(match: re.Match[str]) -> str:
-    day = match.groupdict().get("day") or "in"
-    month = MONTH_NAMES[MONTHS[match["month"].lower()] - 1]
-    return " ".join(filter(None, (day, month, match["year"])))
-
-
-def _translate_ago(match: re.Match[str]) -> str:
-    number = match["count"]
-    count = number if number.isdigit() else str(COUNTS[number.lower()])
-    unit = next(unit for unit in _UNITS if match[unit])
-    return f"{count} {unit}s ago"
-
-
-def _weekday_translation(step: str) -> Translation:
-    return lambda match: f"{step} {WEEKDAY_NAMES[WEEKDAYS[match['weekday'].lower()]]}"
-
-
-def _translate_figures(match: re.Match[str]) -> str:
-    year = match["year"] or ""
-    full_year = f"20{year}" if len(year) == 2 else year
-    return f"{int(match['day'])} {MONTH_NAMES[int(match['month']) - 1]} {full_year}".strip()
-
-
-_DAYS_IN_FIGURES = {f"{day:{form}}" for day in range(1, 32) for form in ("", "02")}
-_DATE_IN_FIGURES = (
-    (
-        r"(?:am|vom|zum|de[nm]|bis|seit|ab) (?P<day>0?[1-9]|[12][0-9]|3[01])\. ?"
-        r"(?P<month>0?[1-9]|1[0-2])(?:\. ?(?P<year>[0-9]{4}|[0-9]{2})(?![\w.:])|\.|(?= ?\?))"
-    ),
-    _translate_figures,
-)
-"""The rule of "am 22.11." and "am 22.11.26"; without a preposition it may be a version."""
-_DAY_ALONE = (
-    r"(?:am|zum) (?P<day>\d{1,2})\.(?! ?(?:\d|[^\W\d_]+ \d{4}))",
-    r"on the \g<day>th",
-)
-"""The rule of "am 5." without a month."""
-
-
 SPANS_MAX = 4
 YEAR_CHARS = 4
 MENTIONS_MAX = 12
@@ -401,14 +207,14 @@ class _TimeReader:
         self._remaining = text
         present = set(WORD.findall(text.casefold()))
         for rule in time_rules(present):
-            self._apply(rule)
+            self._apply_rule(rule)
 
     @property
     def spans(self) -> tuple[TimeSpan, ...]:
         """The spans collected, at most `spans_max`."""
         return tuple(self._spans[: self._spans_max])
 
-    def _apply(self, rule: re.Pattern[str]) -> None:
+    def _apply_rule(self, rule: re.Pattern[str]) -> None:
         """Add the spans that a rule finds in the text that no rule has matched yet."""
         for match in rule.finditer(self._unmatched):
             groups = {
@@ -483,3 +289,201 @@ def _date_as_terms(groups: Mapping[str, str]) -> str:
     if "day" in groups:
         return f"{groups['day']}-{month} {month}-{groups['day']}"
     return f"{month}-{groups['year']}" if "year" in groups else month
+
+
+# --------------------------------------------------------------- translation
+
+WEEKDAY_CHARS_MIN = 5
+"""Shorter weekdays are abbreviations, and words such as "sat" and "sun"."""
+_PHRASE_WORD = re.compile(r"[^\W\d_]{3,}")
+_UNITS = ("day", "week", "month", "year")
+_OF = r"(?:de |del |di |of )?"
+_ORDINAL_MARK = (
+    r"(?:\.?[ºª°oa]|st|nd|rd|th|s?ten|er|e|[sd]te|de|:[ae]|-?(?:e?go|о?го|е|а))"
+)
+"""The end of an ordinal in figures: 22nd, 22ten, 1er, 1.º, 22ste, 22:a, 22-go, 22-го."""
+_YEAR = rf"(?: {_OF}(?P<year>\d{{4}}))?"
+
+Translation = str | Callable[[re.Match[str]], str]
+
+
+class _TranslationRules(NamedTuple):
+    """Rules of translation, in the order in which they are applied."""
+
+    hints: frozenset[str]
+    """Words, at least one of which every expression of the rules has."""
+    rules: Sequence[tuple[re.Pattern[str], Translation]]
+
+
+def translate_times(text: str) -> str:
+    """Return a question with its time expressions in English."""
+    words = set(WORD.findall(text.lower()))
+    for group in rule_groups():
+        if not group.hints.isdisjoint(words):
+            for pattern, translation in group.rules:
+                text = pattern.sub(translation, text)
+    return text
+
+
+@lru_cache(maxsize=1)
+def rule_groups() -> list[_TranslationRules]:
+    """Compile the rules in the order in which they are applied."""
+    phrases, ago = set[str](), set[str]()
+    for grammar in GRAMMARS:
+        ago.update(grammar.ago_before.split()[:1], grammar.ago_after.split()[:1])
+        phrases.update(_PHRASE_WORD.findall(" ".join(grammar.phrases.values())))
+    phrase_rules = [
+        (alternatives(grammar.phrases.get(phrase, "") for grammar in GRAMMARS), phrase)
+        for phrase in PHRASES
+    ]
+    return [
+        _compile_rules(phrases, phrase_rules),
+        _compile_rules(ago, _ago_rules()),
+        _compile_rules(MONTHS, _date_rules()),
+        _compile_rules(_DAYS_IN_FIGURES, [_DATE_IN_FIGURES]),
+        _compile_rules(("am", "zum"), [_DAY_ALONE]),
+        _compile_rules(WEEKDAYS, _weekday_rules()),
+    ]
+
+
+def _compile_rules(
+    hints: Iterable[str], rules: Iterable[tuple[str, Translation]]
+) -> _TranslationRules:
+    compiled = [
+        (re.compile(rf"(?<!\w)(?:{pattern})(?!\w)", re.IGNORECASE), translation)
+        for pattern, translation in rules
+    ]
+    return _TranslationRules(frozenset(hints), compiled)
+
+
+def _ago_rules() -> Iterator[tuple[str, Translation]]:
+    """Yield the rules of "vor drei Wochen" and "tre settimane fa"."""
+    number = rf"(?P<count>\d{{1,3}}|{alternatives(map(re.escape, COUNTS))})"
+    units = alternatives(
+        f"(?P<{unit}>{alternatives(grammar.units[unit] for grammar in GRAMMARS)})"
+        for unit in _UNITS
+    )
+    before = alternatives(grammar.ago_before for grammar in GRAMMARS)
+    after = alternatives(grammar.ago_after for grammar in GRAMMARS)
+    yield rf"(?:{before}) {number} (?:{units})", _translate_ago
+    yield rf"{number} (?:{units}) (?:{after})", _translate_ago
+
+
+def _date_rules() -> Iterator[tuple[str, Translation]]:
+    """Yield the rules of "am 5. Mai 2023", "1º de mayo", "5-го мая" and "im Mai"."""
+    month = rf"(?P<month>{alternatives(map(re.escape, MONTHS))}){_YEAR}"
+    on_day = alternatives(grammar.on_day for grammar in GRAMMARS)
+    in_month = alternatives(grammar.in_month for grammar in GRAMMARS)
+    number = rf"(?<![\d.,:])(?P<day>\d{{1,2}})(?:\. ?|{_ORDINAL_MARK}? )"
+    yield rf"(?:(?:{on_day}) )?{number}{_OF}{month}", _translate_date
+    yield rf"(?:{in_month}) {month}", _translate_date
+    named = alternatives(map(re.escape, MONTHS))
+    yield (
+        rf"(?<!\d )(?<!\d\. )(?<!in )(?P<month>{named}) {_OF}(?P<year>\d{{4}})",
+        _translate_date,
+    )
+
+
+def _weekday_rules() -> Iterator[tuple[str, Translation]]:
+    """Yield the rules of "letzten Montag", "lundi dernier" and "nächsten Freitag"."""
+    days = [name for name in WEEKDAYS if len(name) >= WEEKDAY_CHARS_MIN]
+    weekday = rf"(?P<weekday>{alternatives(map(re.escape, days))})"
+    last = alternatives(grammar.last_before for grammar in GRAMMARS)
+    following = alternatives(grammar.next_before for grammar in GRAMMARS)
+    article = alternatives(grammar.weekday_article for grammar in GRAMMARS)
+    last_after = alternatives(grammar.last_after for grammar in GRAMMARS)
+    next_after = alternatives(grammar.next_after for grammar in GRAMMARS)
+    on_weekday = alternatives(grammar.on_weekday for grammar in GRAMMARS)
+    yield rf"(?:{on_weekday})?(?:{last}){weekday}", _weekday_translation("last")
+    yield rf"(?:{article})?{weekday} (?:{last_after})", _weekday_translation("last")
+    yield rf"(?:{on_weekday})?(?:{following}){weekday}", _weekday_translation("next")
+    yield rf"(?:{article})?{weekday} (?:{next_after})", _weekday_translation("next")
+    yield rf"(?:{on_weekday}){weekday}", _weekday_translation("on")
+
+
+def _translate_date(match: re.Match[str]) -> str:
+    day = match.groupdict().get("day") or "in"
+    month = MONTH_NAMES[MONTHS[match["month"].lower()] - 1]
+    return " ".join(filter(None, (day, month, match["year"])))
+
+
+def _translate_ago(match: re.Match[str]) -> str:
+    number = match["count"]
+    count = number if number.isdigit() else str(COUNTS[number.lower()])
+    unit = next(unit for unit in _UNITS if match[unit])
+    return f"{count} {unit}s ago"
+
+
+def _weekday_translation(step: str) -> Translation:
+    return lambda match: f"{step} {WEEKDAY_NAMES[WEEKDAYS[match['weekday'].lower()]]}"
+
+
+def _translate_figures(match: re.Match[str]) -> str:
+    year = match["year"] or ""
+    full_year = f"20{year}" if len(year) == 2 else year
+    return f"{int(match['day'])} {MONTH_NAMES[int(match['month']) - 1]} {full_year}".strip()
+
+
+_DAYS_IN_FIGURES = {f"{day:{form}}" for day in range(1, 32) for form in ("", "02")}
+_DATE_IN_FIGURES = (
+    (
+        r"(?:am|vom|zum|de[nm]|bis|seit|ab) (?P<day>0?[1-9]|[12][0-9]|3[01])\. ?"
+        r"(?P<month>0?[1-9]|1[0-2])(?:\. ?(?P<year>[0-9]{4}|[0-9]{2})(?![\w.:])|\.|(?= ?\?))"
+    ),
+    _translate_figures,
+)
+"""The rule of "am 22.11." and "am 22.11.26"; without a preposition it may be a version."""
+_DAY_ALONE = (
+    r"(?:am|zum) (?P<day>\d{1,2})\.(?! ?(?:\d|[^\W\d_]+ \d{4}))",
+    r"on the \g<day>th",
+)
+"""The rule of "am 5." without a month."""
+
+
+# ----------------------------------------------------------- order and tense
+
+_ORDERS = [language.order for language in LANGUAGES if language.order]
+_NO_TIME = re.compile(
+    r"(?i)\b(?:first|last) (?:names?|aid|floor|class|grade|person|hand|leg|ones?|thing|step"
+    r"|round|place|prize|chapter|row|line|page)\b|\b(?:at|come|went|go) (?:first|last)\b"
+    r"|\bfirst (?:of|and|or)\b|\blast but\b|\b(?:long|battery|food) last\b|\bnow and then\b|\bby now\b"
+    r"|\b(?:how long|does|did|do|will|would|to|not) .{0,30}\blast\b(?! \w)"
+)
+"""Phrases in which words of an order name no time: "first floor", "how long does it last"."""
+_GERMAN_WAS = re.compile(
+    r"(?i)\bwas (?=ist|sind|steht|kommt|wird|muss|müssen|soll|gibt|liegt|passiert|machen?)"
+)
+"""The German word for "what", which is a past tense in English."""
+_FROM = r"(?i)\b(?:from|of|since|vom|seit|del|du|depuis|dal|desde)\b"
+
+
+@cache
+def _order_pattern(*fields: str) -> re.Pattern[str]:
+    """Compile the words of all languages in fields of `OrderWords`, each field a group."""
+    groups = (
+        f"(?P<{field}>{'|'.join(getattr(order, field) for order in _ORDERS)})"
+        for field in fields
+    )
+    return re.compile(rf"(?i)(?<![\w-])(?:{'|'.join(groups)})(?![\w'’-])")
+
+
+def time_order(text: str) -> tuple[TimeOrder | None, str]:
+    """Return the order that a question asks for, and the question without its word.
+
+    `text` has no time expression left: "last week" is a time, "last note" an order.
+    """
+    match = _order_pattern(*(order.value for order in TimeOrder)).search(text)
+    if match is None or match.lastgroup is None or _NO_TIME.search(text):
+        return None, text
+    order = TimeOrder(match.lastgroup)
+    return order, f"{text[: match.start()]} {text[match.end() :]}"
+
+
+def asks_ahead(text: str) -> bool:
+    """Tell whether a weekday or date in a question is the coming one, by the tense of its verbs."""
+    text = _GERMAN_WAS.sub("", text)
+    return (
+        _order_pattern("ahead").search(text) is not None
+        and _order_pattern("past").search(text) is None
+        and re.search(_FROM, text) is None
+    )

@@ -31,319 +31,6 @@ from mnemosyned.text.languages.tables import (
 )
 from mnemosyned.text.stems import WORD
 
-_LONG_WORD = re.compile(r"[^\W\d_]{3,}")
-_UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss"})
-
-
-def with_accents(words: str) -> str:
-    """Return words in lower case with accents on the words for times."""
-    pattern, accented = _accent_table()
-    return pattern.sub(lambda match: accented[match[0]], words)
-
-
-@lru_cache(maxsize=1)
-def _accent_table() -> tuple[re.Pattern[str], dict[str, str]]:
-    """Return the words with accents by their plain spelling, and a pattern of these spellings."""
-    accented: dict[str, str] = {}
-    for language in LANGUAGES:
-        for word in _LONG_WORD.findall(" ".join(_time_words(language))):
-            if not word.isascii():
-                accented.setdefault(_without_accents(word), word)
-                accented.setdefault(_without_accents(word.translate(_UMLAUTS)), word)
-    longest_first = sorted(filter(str.isascii, accented), key=len, reverse=True)
-    return re.compile(rf"\b(?:{'|'.join(longest_first)})"), accented
-
-
-def _time_words(language: Language) -> Iterator[str]:
-    """Yield the texts of a language that have words for times."""
-    yield from (*language.months, *language.weekdays, *language.counts)
-    if grammar := language.times:
-        yield from (*grammar.phrases.values(), *grammar.units.values())
-        yield from (grammar.last_before, grammar.last_after)
-        yield from (grammar.next_before, grammar.next_after)
-
-
-def _without_accents(word: str) -> str:
-    decomposed = unicodedata.normalize("NFD", word)
-    return "".join(char for char in decomposed if not unicodedata.combining(char))
-
-
-_NUMBERS = {**COUNTS, "few": 3, "half a": 0.5, "half an": 0.5}
-_DIGIT = re.compile(r"\d")
-_ENGLISH_UNITS = {
-    "second": "s|secs?|seconds?",
-    "minute": "m|mins?|minutes?",
-    "hour": "h|hrs?|hours?",
-    "day": "d|days?",
-    "week": "w|wks?|weeks?",
-    "month": "mo|mths?|months?",
-    "year": "y|yrs?|years?",
-}
-_UNIT_LENGTHS = {
-    "second": timedelta(seconds=1),
-    "minute": timedelta(minutes=1),
-    "hour": timedelta(hours=1),
-    "day": timedelta(days=1),
-    "week": timedelta(weeks=1),
-}
-_UNIT_MONTHS = {"month": 1, "year": 12}
-_OF_THE_CALENDAR = ("day", "week")
-"""Units that keep the clock's reading over a change of the clock."""
-_DIGITS_MAX = 6
-
-
-def read_duration(text: str, now: datetime, *, ahead: bool) -> datetime | None:
-    """Return the instant to which a duration in lower case counts, or None for another text.
-
-    It counts back from `now`, or with `ahead` forward, unless "ago", "in" or a sign decide.
-    """
-    if not (_DIGIT.search(text) or _NUMBERS.keys() & text.split()):
-        return None  # the patterns are compiled for those that may match
-    match = _duration_pattern().fullmatch(text)
-    if match is None or (match["on"] and match["ago"]):
-        return None
-    is_back = match["back"] or match["ago"]
-    is_ahead = not is_back and (ahead or match["on"] or match["later"])
-    moment = now
-    for part in _amount_pattern().finditer(match["parts"]):
-        moment = _add_amount(moment, part, 1 if is_ahead else -1)
-    return moment
-
-
-@lru_cache(maxsize=1)
-def _duration_pattern() -> re.Pattern[str]:
-    back = alternatives(["-", *(grammar.ago_before for grammar in GRAMMARS)])
-    on = alternatives([r"\+", "in", *(grammar.ahead_before for grammar in GRAMMARS)])
-    ago = alternatives(["ago", *(grammar.ago_after for grammar in GRAMMARS)])
-    one = _amount_pattern().pattern
-    # A bound on the parts: nobody writes more, and each costs a search.
-    unnamed = re.sub(r"\?P<\w+>", "?:", one)
-    return re.compile(
-        rf"(?:(?P<back>{back}) ?|(?P<on>{on}) ?)?"
-        rf"(?P<parts>{unnamed}(?:(?:,? and |, ?| )?{unnamed}){{0,5}})"
-        rf"(?: (?:(?P<ago>{ago})|(?P<later>from now|later)))?"
-    )
-
-
-@lru_cache(maxsize=1)
-def _amount_pattern() -> re.Pattern[str]:
-    """Compile the pattern of a number and its unit."""
-    numbers = alternatives(sorted(map(re.escape, _NUMBERS), key=len, reverse=True))
-    unit_patterns = {
-        unit: alternatives(
-            [english, *(grammar.units.get(unit, "") for grammar in GRAMMARS)]
-        )
-        for unit, english in _ENGLISH_UNITS.items()
-    }
-    units = "|".join(f"(?P<{unit}>{unit_patterns[unit]})" for unit in UNITS)
-    number = rf"(?P<figures>\d{{1,{_DIGITS_MAX}}}(?:\.\d{{1,3}})?) ?|(?:a )?(?P<word>{numbers})(?: of)? "
-    return re.compile(rf"(?:{number})(?:{units})(?![^\W\d_])")
-
-
-def _add_amount(moment: datetime, part: re.Match[str], sign: int) -> datetime:
-    """Move an instant by a number of units, forward or back. Raises `ValueError` for half a month."""
-    unit = next(unit for unit in UNITS if part[unit])
-    number = float(part["figures"] or _NUMBERS[part["word"]])
-    if unit in _UNIT_MONTHS:
-        if number % 1:
-            raise ValueError(part[0])
-        return shift_months(moment, sign * int(number) * _UNIT_MONTHS[unit])
-    step = sign * number * _UNIT_LENGTHS[unit]
-    if unit in _OF_THE_CALENDAR and not number % 1:
-        return shift(moment, step)
-    return in_zone(shift(in_zone(moment, UTC), step), moment.tzinfo)
-
-
-LEAP_YEARS = 8
-"""Years within which there is a 29 February."""
-_CENTURY = 2000
-_MONTHS_OF_A_YEAR = 12
-_DAY = timedelta(days=1)
-_FEBRUARY = 2
-_WORD = re.compile(r"[^\W\d_]+")
-_STOP = re.compile(r"\.(?= |\Z)")
-_IN_MONTH = re.compile(r"\Ain (?=\S+ \d{4}\Z)")
-"""The "in" that a translation has before a month with its year; no rule expects it."""
-_FILLERS = re.compile(
-    r"(?:(?:on|the|at|since|from|until|till|by|am|den|dem|der|vom|bis|seit|ab|le|la|el|il|du"
-    r"|au|al|dal|depuis|desde|hasta|om|op|på|em|zum|de|d[ií]a|no|с|до|з|od|do) )+"
-)
-"""Words without meaning before a time."""
-_ARTICLES = ("the ", "in ", "on the ", "le ", "la ", "el ", "il ", "l'")
-"""Words of a rule that people may leave out: `day before yesterday`, `semaine dernière`."""
-
-
-@dataclass(frozen=True, slots=True)
-class TypedTime:
-    """A typed time: an instant, with both ends equal, or a span such as a day."""
-
-    since: datetime
-    until: datetime
-    recurs: bool = False
-    """Whether no year, week or day is named, so that another time of its kind may be meant."""
-
-
-class AmbiguousDate(ValueError):
-    """A date in figures that means different days in different countries."""
-
-    def __init__(self, *readings: str) -> None:
-        super().__init__(" or ".join(readings))
-        self.readings = readings
-
-
-def read_day(words: str, now: datetime, *, ahead: bool) -> TypedTime | None:
-    """Return the day, week, month or year that words in lower case mean, or None.
-
-    Raises `AmbiguousDate`, and `ValueError` for a date that does not exist.
-    """
-    figures = _FIGURES if words[-1:].isdigit() or words.endswith(".") else ()
-    for pattern, reader in figures:
-        if match := re.fullmatch(pattern, words, re.ASCII):
-            return reader(match, now, ahead)
-    return _read_words(words, now, ahead=ahead)
-
-
-# ------------------------------------------------------------ dates in figures
-
-
-def _read_year(match: re.Match[str], now: datetime, _: bool) -> TypedTime:  # noqa: FBT001
-    first = _midnight(now).replace(year=int(match["year"]), month=1, day=1)
-    return TypedTime(first, shift_months(first, _MONTHS_OF_A_YEAR))
-
-
-def _read_month(match: re.Match[str], now: datetime, _: bool) -> TypedTime:  # noqa: FBT001
-    year, month = int(match["year"]), int(match["month"])
-    first = _midnight(now).replace(year=year, month=month, day=1)
-    return TypedTime(first, shift_months(first, 1))
-
-
-def _read_week(match: re.Match[str], now: datetime, _: bool) -> TypedTime:  # noqa: FBT001
-    monday = datetime.fromisocalendar(int(match["year"]), int(match["week"]), 1)
-    first = monday.replace(tzinfo=now.tzinfo)
-    return TypedTime(first, shift(first, 7 * _DAY))
-
-
-def _read_date(match: re.Match[str], now: datetime, ahead: bool) -> TypedTime:  # noqa: FBT001
-    """Read a date whose order of day and month is certain, with or without a year."""
-    day, month = int(match["day"]), int(match["month"])
-    if year := match["year"]:
-        return _one_day(now, _full_year(year), month, day)
-    if not 1 <= month <= _MONTHS_OF_A_YEAR:
-        raise ValueError(match[0])
-    named = _read_english(f"{day} {MONTH_NAMES[month - 1].lower()}", now, ahead=ahead)
-    if named is None:
-        raise ValueError(match[0])
-    return named
-
-
-def _read_slashed(match: re.Match[str], now: datetime, _: bool) -> TypedTime:  # noqa: FBT001
-    """Read `18/11/2026` and `11/18/2026`, of which only one can be a date."""
-    first, second, year = int(match[1]), int(match[2]), _full_year(match[3])
-    if first == second or second > _MONTHS_OF_A_YEAR:
-        return _one_day(now, year, first, second)
-    if first > _MONTHS_OF_A_YEAR:
-        return _one_day(now, year, second, first)
-    raise AmbiguousDate(
-        f"{year:04}-{first:02}-{second:02}", f"{year:04}-{second:02}-{first:02}"
-    )
-
-
-def _full_year(figures: str) -> int:
-    return int(figures) + (_CENTURY if len(figures) == 2 else 0)
-
-
-def _one_day(now: datetime, year: int, month: int, day: int) -> TypedTime:
-    first = _midnight(now).replace(year=year, month=month, day=day)
-    return TypedTime(first, shift(first, _DAY))
-
-
-def _midnight(now: datetime) -> datetime:
-    return now.replace(hour=0, minute=0, second=0, microsecond=0)
-
-
-FigureReader = Callable[[re.Match[str], datetime, bool], TypedTime]
-_D = r"(?P<day>\d{1,2})"
-_M = r"(?P<month>\d{1,2})"
-_FIGURES: tuple[tuple[str, FigureReader], ...] = (
-    (rf"(?P<year>\d{{4}})([-/.]){_M}\2{_D}", _read_date),
-    (rf"(?P<year>\d{{4}})[-/.]{_M}", _read_month),
-    (r"(?P<year>(?:1[6-9]|2\d)\d\d)", _read_year),
-    (r"(?P<year>\d{4})-?w(?P<week>\d{1,2})", _read_week),
-    (r"(?P<year>\d{4})(?P<month>\d\d)(?P<day>\d\d)", _read_date),
-    (rf"{_D}\. ?{_M}\.(?: ?(?P<year>\d{{4}}|\d\d))?", _read_date),
-    (r"(\d{1,2})/(\d{1,2})/(\d{4}|\d\d)", _read_slashed),
-    (r"(\d{1,2})-(\d{1,2})-(\d{4})", _read_slashed),
-)
-"""Forms of dates in figures, each with its reader."""
-
-
-# ------------------------------------------------------------- dates in words
-
-
-def _read_words(words: str, now: datetime, *, ahead: bool) -> TypedTime | None:
-    """Read words of any language, with or without an article, a preposition or a weekday."""
-    bare = _FILLERS.sub("", words)
-    # Most are English, or names and numbers alone: the translation is compiled for the others.
-    for form in (words, bare):
-        if day := _read_english(_with_english_names(form), now, ahead=ahead):
-            return day
-    for form in (words, bare, *(f"{article}{bare}" for article in _ARTICLES)):
-        english = _with_english_names(translate_times(form).lower())
-        if day := _read_english(_IN_MONTH.sub("", english), now, ahead=ahead):
-            return day
-    weekday, _, date = bare.partition(" ")
-    number = WEEKDAYS.get(weekday.rstrip(",."))
-    if number is None or not date:
-        return None
-    day = read_day(date, now, ahead=ahead)
-    if day and in_zone(day.since, now.tzinfo).weekday() == number:
-        return day
-    return None
-
-
-def _with_english_names(words: str) -> str:
-    return _STOP.sub("", _WORD.sub(_english_name, words))
-
-
-def _english_name(match: re.Match[str]) -> str:
-    """Return the English name of a month or weekday, or any other word unchanged."""
-    word = match[0]
-    if word in ENGLISH_MONTHS:
-        return word
-    if word in MONTHS:
-        return MONTH_NAMES[MONTHS[word] - 1].lower()
-    return WEEKDAY_NAMES[WEEKDAYS[word]].lower() if word in WEEKDAYS else word
-
-
-def _read_english(words: str, now: datetime, *, ahead: bool) -> TypedTime | None:
-    """Read words in English, by the rules that read questions."""
-    for rule in time_rules(set(WORD.findall(words))):
-        match = rule.fullmatch(words)
-        if match is None:
-            continue
-        groups = {name: text for name, text in match.groupdict().items() if text}
-        if not groups.get("day", "1").strip("0"):
-            return None  # the rules read a day 0 as none
-        month = ENGLISH_MONTHS.get(groups.get("name", ""))
-        dated = month is not None and "year" not in groups
-        if dated and month == _FEBRUARY and groups.get("day") == "29":
-            return _nearest_leap_day(words, now, ahead=ahead)
-        if spans := matched_spans(groups, now, ahead=ahead):
-            on_weekday = "weekday" in groups and groups.get("step", "on") == "on"
-            return TypedTime(spans[0].since, spans[0].until, dated or on_weekday)
-    return None
-
-
-def _nearest_leap_day(words: str, now: datetime, *, ahead: bool) -> TypedTime | None:
-    """Read 29 February without a year: the nearest leap day."""
-    for years in range(LEAP_YEARS + 1):
-        year = now.year + (years if ahead else -years)
-        day = _read_english(f"{words} {year}", now, ahead=ahead)
-        if day and (day.until > now if ahead else day.since <= now):
-            return replace(day, recurs=True)
-    return None
-
-
 CHARS_MAX = 100
 
 _ZONE = r"(?: ?(?P<zone>z|utc|gmt|(?:utc|gmt)?[+-]\d\d?(?::?\d\d)?))?"
@@ -369,13 +56,31 @@ _INSTANT = timedelta(microseconds=1)
 _CALENDAR_ENDS = (datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC))
 
 
+@dataclass(frozen=True, slots=True)
+class TypedTime:
+    """A typed time: an instant, with both ends equal, or a span such as a day."""
+
+    since: datetime
+    until: datetime
+    recurs: bool = False
+    """Whether no year, week or day is named, so that another time of its kind may be meant."""
+
+
+class AmbiguousDate(ValueError):
+    """A date in figures that means different days in different countries."""
+
+    def __init__(self, *readings: str) -> None:
+        super().__init__(" or ".join(readings))
+        self.readings = readings
+
+
 def read_time(text: str, now: datetime, *, ahead: bool = False) -> TypedTime | None:
     """Return the time that a text means at `now`, in UTC; None for a text that is no time.
 
     `now` is aware, and its zone decides where a day begins. With `ahead`, a time that may be past or
     to come is to come: `friday`, `18 Nov`, `7d`. Raises `AmbiguousDate`.
     """
-    words = _normalize(text)
+    words = _normalize_text(text)
     if not words:
         return None
     meant = _read_typed(words, now, ahead=ahead)
@@ -431,7 +136,7 @@ def _utc_span(first: datetime, last: datetime) -> TimeSpan:
     return TimeSpan(in_zone(first, UTC), in_zone(last, UTC))
 
 
-def _normalize(text: str) -> str:
+def _normalize_text(text: str) -> str:
     """Return a text in lower case with single spaces, or an empty one if it is too long."""
     if len(text) > CHARS_MAX:
         return ""
@@ -519,3 +224,304 @@ def _offset_zone(name: str) -> tzinfo:
         hours, minutes = hours[:-2], hours[-2:]
     by = timedelta(hours=int(hours), minutes=int(minutes))
     return timezone(-by if offset[0] == "-" else by)
+
+
+# ---------------------------------------------------------------------- days
+
+LEAP_YEARS = 8
+"""Years within which there is a 29 February."""
+_CENTURY = 2000
+_MONTHS_OF_A_YEAR = 12
+_DAY = timedelta(days=1)
+_FEBRUARY = 2
+_WORD = re.compile(r"[^\W\d_]+")
+_STOP = re.compile(r"\.(?= |\Z)")
+_IN_MONTH = re.compile(r"\Ain (?=\S+ \d{4}\Z)")
+"""The "in" that a translation has before a month with its year; no rule expects it."""
+_FILLERS = re.compile(
+    r"(?:(?:on|the|at|since|from|until|till|by|am|den|dem|der|vom|bis|seit|ab|le|la|el|il|du"
+    r"|au|al|dal|depuis|desde|hasta|om|op|på|em|zum|de|d[ií]a|no|с|до|з|od|do) )+"
+)
+"""Words without meaning before a time."""
+_ARTICLES = ("the ", "in ", "on the ", "le ", "la ", "el ", "il ", "l'")
+"""Words of a rule that people may leave out: `day before yesterday`, `semaine dernière`."""
+
+
+def read_day(words: str, now: datetime, *, ahead: bool) -> TypedTime | None:
+    """Return the day, week, month or year that words in lower case mean, or None.
+
+    Raises `AmbiguousDate`, and `ValueError` for a date that does not exist.
+    """
+    figures = _FIGURES if words[-1:].isdigit() or words.endswith(".") else ()
+    for pattern, reader in figures:
+        if match := re.fullmatch(pattern, words, re.ASCII):
+            return reader(match, now, ahead)
+    return _read_words(words, now, ahead=ahead)
+
+
+# ------------------------------------------------------------ dates in figures
+
+
+def _read_year(match: re.Match[str], now: datetime, _: bool) -> TypedTime:  # noqa: FBT001
+    first = _midnight_of(now).replace(year=int(match["year"]), month=1, day=1)
+    return TypedTime(first, shift_months(first, _MONTHS_OF_A_YEAR))
+
+
+def _read_month(match: re.Match[str], now: datetime, _: bool) -> TypedTime:  # noqa: FBT001
+    year, month = int(match["year"]), int(match["month"])
+    first = _midnight_of(now).replace(year=year, month=month, day=1)
+    return TypedTime(first, shift_months(first, 1))
+
+
+def _read_week(match: re.Match[str], now: datetime, _: bool) -> TypedTime:  # noqa: FBT001
+    monday = datetime.fromisocalendar(int(match["year"]), int(match["week"]), 1)
+    first = monday.replace(tzinfo=now.tzinfo)
+    return TypedTime(first, shift(first, 7 * _DAY))
+
+
+def _read_date(match: re.Match[str], now: datetime, ahead: bool) -> TypedTime:  # noqa: FBT001
+    """Read a date whose order of day and month is certain, with or without a year."""
+    day, month = int(match["day"]), int(match["month"])
+    if year := match["year"]:
+        return _one_day(now, _full_year(year), month, day)
+    if not 1 <= month <= _MONTHS_OF_A_YEAR:
+        raise ValueError(match[0])
+    named = _read_english(f"{day} {MONTH_NAMES[month - 1].lower()}", now, ahead=ahead)
+    if named is None:
+        raise ValueError(match[0])
+    return named
+
+
+def _read_slashed(match: re.Match[str], now: datetime, _: bool) -> TypedTime:  # noqa: FBT001
+    """Read `18/11/2026` and `11/18/2026`, of which only one can be a date."""
+    first, second, year = int(match[1]), int(match[2]), _full_year(match[3])
+    if first == second or second > _MONTHS_OF_A_YEAR:
+        return _one_day(now, year, first, second)
+    if first > _MONTHS_OF_A_YEAR:
+        return _one_day(now, year, second, first)
+    raise AmbiguousDate(
+        f"{year:04}-{first:02}-{second:02}", f"{year:04}-{second:02}-{first:02}"
+    )
+
+
+def _full_year(figures: str) -> int:
+    return int(figures) + (_CENTURY if len(figures) == 2 else 0)
+
+
+def _one_day(now: datetime, year: int, month: int, day: int) -> TypedTime:
+    first = _midnight_of(now).replace(year=year, month=month, day=day)
+    return TypedTime(first, shift(first, _DAY))
+
+
+def _midnight_of(now: datetime) -> datetime:
+    return now.replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+FigureReader = Callable[[re.Match[str], datetime, bool], TypedTime]
+_D = r"(?P<day>\d{1,2})"
+_M = r"(?P<month>\d{1,2})"
+_FIGURES: tuple[tuple[str, FigureReader], ...] = (
+    (rf"(?P<year>\d{{4}})([-/.]){_M}\2{_D}", _read_date),
+    (rf"(?P<year>\d{{4}})[-/.]{_M}", _read_month),
+    (r"(?P<year>(?:1[6-9]|2\d)\d\d)", _read_year),
+    (r"(?P<year>\d{4})-?w(?P<week>\d{1,2})", _read_week),
+    (r"(?P<year>\d{4})(?P<month>\d\d)(?P<day>\d\d)", _read_date),
+    (rf"{_D}\. ?{_M}\.(?: ?(?P<year>\d{{4}}|\d\d))?", _read_date),
+    (r"(\d{1,2})/(\d{1,2})/(\d{4}|\d\d)", _read_slashed),
+    (r"(\d{1,2})-(\d{1,2})-(\d{4})", _read_slashed),
+)
+"""Forms of dates in figures, each with its reader."""
+
+
+# ------------------------------------------------------------- dates in words
+
+
+def _read_words(words: str, now: datetime, *, ahead: bool) -> TypedTime | None:
+    """Read words of any language, with or without an article, a preposition or a weekday."""
+    bare = _FILLERS.sub("", words)
+    # Most are English, or names and numbers alone: the translation is compiled for the others.
+    for form in (words, bare):
+        if day := _read_english(_with_english_names(form), now, ahead=ahead):
+            return day
+    for form in (words, bare, *(f"{article}{bare}" for article in _ARTICLES)):
+        english = _with_english_names(translate_times(form).lower())
+        if day := _read_english(_IN_MONTH.sub("", english), now, ahead=ahead):
+            return day
+    weekday, _, date = bare.partition(" ")
+    number = WEEKDAYS.get(weekday.rstrip(",."))
+    if number is None or not date:
+        return None
+    day = read_day(date, now, ahead=ahead)
+    if day and in_zone(day.since, now.tzinfo).weekday() == number:
+        return day
+    return None
+
+
+def _with_english_names(words: str) -> str:
+    return _STOP.sub("", _WORD.sub(_english_name, words))
+
+
+def _english_name(match: re.Match[str]) -> str:
+    """Return the English name of a month or weekday, or any other word unchanged."""
+    word = match[0]
+    if word in ENGLISH_MONTHS:
+        return word
+    if word in MONTHS:
+        return MONTH_NAMES[MONTHS[word] - 1].lower()
+    return WEEKDAY_NAMES[WEEKDAYS[word]].lower() if word in WEEKDAYS else word
+
+
+def _read_english(words: str, now: datetime, *, ahead: bool) -> TypedTime | None:
+    """Read words in English, by the rules that read questions."""
+    for rule in time_rules(set(WORD.findall(words))):
+        match = rule.fullmatch(words)
+        if match is None:
+            continue
+        groups = {name: text for name, text in match.groupdict().items() if text}
+        if not groups.get("day", "1").strip("0"):
+            return None  # the rules read a day 0 as none
+        month = ENGLISH_MONTHS.get(groups.get("name", ""))
+        dated = month is not None and "year" not in groups
+        if dated and month == _FEBRUARY and groups.get("day") == "29":
+            return _nearest_leap_day(words, now, ahead=ahead)
+        if spans := matched_spans(groups, now, ahead=ahead):
+            on_weekday = "weekday" in groups and groups.get("step", "on") == "on"
+            return TypedTime(spans[0].since, spans[0].until, dated or on_weekday)
+    return None
+
+
+def _nearest_leap_day(words: str, now: datetime, *, ahead: bool) -> TypedTime | None:
+    """Read 29 February without a year: the nearest leap day."""
+    for years in range(LEAP_YEARS + 1):
+        year = now.year + (years if ahead else -years)
+        day = _read_english(f"{words} {year}", now, ahead=ahead)
+        if day and (day.until > now if ahead else day.since <= now):
+            return replace(day, recurs=True)
+    return None
+
+
+# ----------------------------------------------------------------- durations
+
+_NUMBERS = {**COUNTS, "few": 3, "half a": 0.5, "half an": 0.5}
+_DIGIT = re.compile(r"\d")
+_ENGLISH_UNITS = {
+    "second": "s|secs?|seconds?",
+    "minute": "m|mins?|minutes?",
+    "hour": "h|hrs?|hours?",
+    "day": "d|days?",
+    "week": "w|wks?|weeks?",
+    "month": "mo|mths?|months?",
+    "year": "y|yrs?|years?",
+}
+_UNIT_LENGTHS = {
+    "second": timedelta(seconds=1),
+    "minute": timedelta(minutes=1),
+    "hour": timedelta(hours=1),
+    "day": timedelta(days=1),
+    "week": timedelta(weeks=1),
+}
+_UNIT_MONTHS = {"month": 1, "year": 12}
+_OF_THE_CALENDAR = ("day", "week")
+"""Units that keep the clock's reading over a change of the clock."""
+_DIGITS_MAX = 6
+
+
+def read_duration(text: str, now: datetime, *, ahead: bool) -> datetime | None:
+    """Return the instant to which a duration in lower case counts, or None for another text.
+
+    It counts back from `now`, or with `ahead` forward, unless "ago", "in" or a sign decide.
+    """
+    if not (_DIGIT.search(text) or _NUMBERS.keys() & text.split()):
+        return None  # the patterns are compiled for those that may match
+    match = _duration_pattern().fullmatch(text)
+    if match is None or (match["on"] and match["ago"]):
+        return None
+    is_back = match["back"] or match["ago"]
+    is_ahead = not is_back and (ahead or match["on"] or match["later"])
+    moment = now
+    for part in _amount_pattern().finditer(match["parts"]):
+        moment = _add_amount(moment, part, 1 if is_ahead else -1)
+    return moment
+
+
+@lru_cache(maxsize=1)
+def _duration_pattern() -> re.Pattern[str]:
+    back = alternatives(["-", *(grammar.ago_before for grammar in GRAMMARS)])
+    on = alternatives([r"\+", "in", *(grammar.ahead_before for grammar in GRAMMARS)])
+    ago = alternatives(["ago", *(grammar.ago_after for grammar in GRAMMARS)])
+    one = _amount_pattern().pattern
+    # A bound on the parts: nobody writes more, and each costs a search.
+    unnamed = re.sub(r"\?P<\w+>", "?:", one)
+    return re.compile(
+        rf"(?:(?P<back>{back}) ?|(?P<on>{on}) ?)?"
+        rf"(?P<parts>{unnamed}(?:(?:,? and |, ?| )?{unnamed}){{0,5}})"
+        rf"(?: (?:(?P<ago>{ago})|(?P<later>from now|later)))?"
+    )
+
+
+@lru_cache(maxsize=1)
+def _amount_pattern() -> re.Pattern[str]:
+    """Compile the pattern of a number and its unit."""
+    numbers = alternatives(sorted(map(re.escape, _NUMBERS), key=len, reverse=True))
+    unit_patterns = {
+        unit: alternatives(
+            [english, *(grammar.units.get(unit, "") for grammar in GRAMMARS)]
+        )
+        for unit, english in _ENGLISH_UNITS.items()
+    }
+    units = "|".join(f"(?P<{unit}>{unit_patterns[unit]})" for unit in UNITS)
+    number = rf"(?P<figures>\d{{1,{_DIGITS_MAX}}}(?:\.\d{{1,3}})?) ?|(?:a )?(?P<word>{numbers})(?: of)? "
+    return re.compile(rf"(?:{number})(?:{units})(?![^\W\d_])")
+
+
+def _add_amount(moment: datetime, part: re.Match[str], sign: int) -> datetime:
+    """Move an instant by a number of units, forward or back. Raises `ValueError` for half a month."""
+    unit = next(unit for unit in UNITS if part[unit])
+    number = float(part["figures"] or _NUMBERS[part["word"]])
+    if unit in _UNIT_MONTHS:
+        if number % 1:
+            raise ValueError(part[0])
+        return shift_months(moment, sign * int(number) * _UNIT_MONTHS[unit])
+    step = sign * number * _UNIT_LENGTHS[unit]
+    if unit in _OF_THE_CALENDAR and not number % 1:
+        return shift(moment, step)
+    return in_zone(shift(in_zone(moment, UTC), step), moment.tzinfo)
+
+
+# ------------------------------------------------------------------- accents
+
+_LONG_WORD = re.compile(r"[^\W\d_]{3,}")
+_UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss"})
+
+
+def with_accents(words: str) -> str:
+    """Return words in lower case with accents on the words for times."""
+    pattern, accented = _accent_table()
+    return pattern.sub(lambda match: accented[match[0]], words)
+
+
+@lru_cache(maxsize=1)
+def _accent_table() -> tuple[re.Pattern[str], dict[str, str]]:
+    """Return the words with accents by their plain spelling, and a pattern of these spellings."""
+    accented: dict[str, str] = {}
+    for language in LANGUAGES:
+        for word in _LONG_WORD.findall(" ".join(_time_words(language))):
+            if not word.isascii():
+                accented.setdefault(_without_accents(word), word)
+                accented.setdefault(_without_accents(word.translate(_UMLAUTS)), word)
+    longest_first = sorted(filter(str.isascii, accented), key=len, reverse=True)
+    return re.compile(rf"\b(?:{'|'.join(longest_first)})"), accented
+
+
+def _time_words(language: Language) -> Iterator[str]:
+    """Yield the texts of a language that have words for times."""
+    yield from (*language.months, *language.weekdays, *language.counts)
+    if grammar := language.times:
+        yield from (*grammar.phrases.values(), *grammar.units.values())
+        yield from (grammar.last_before, grammar.last_after)
+        yield from (grammar.next_before, grammar.next_after)
+
+
+def _without_accents(word: str) -> str:
+    decomposed = unicodedata.normalize("NFD", word)
+    return "".join(char for char in decomposed if not unicodedata.combining(char))

@@ -9,14 +9,14 @@ from mnemosyned.text.languages.tables import LANGUAGES
 
 SHARE_MIN = 0.3
 """Share of the letters above which a text is written in a script; names need less."""
-KNOWN_MIN = 0.08
+KNOWN_SHARE_MIN = 0.08
 """Share of the letters of its sources above which a summary may use a script."""
 LETTERS_MIN = 8
 WORDS_MIN = 3
 """Stop words needed to tell a language."""
-CLEAR = 2.0
+CLEAR_FACTOR = 2.0
 """Factor by which the stop words of one language must outnumber those of another."""
-ALSO = 0.25
+ALSO_SHARE_MIN = 0.25
 """Share of the stop words of the main language above which another is used as well."""
 KANA_MIN = 0.05
 """Share of kana among the letters of Japanese; Chinese, in the same Han characters, has none."""
@@ -56,7 +56,7 @@ def foreign_script(summary: str, sources: str) -> str:
         return ""
     known = script_shares(sources)
     for name, share in script_shares(summary).items():
-        if share >= SHARE_MIN and known.get(name, 0) < KNOWN_MIN:
+        if share >= SHARE_MIN and known.get(name, 0) < KNOWN_SHARE_MIN:
             return name
     return ""
 
@@ -79,12 +79,14 @@ def _foreign_by_stop_words(
     most = max(source_counts.values(), default=0)
     if most < WORDS_MIN or not counts:
         return ""
-    allowed = [name for name, count in source_counts.items() if count >= ALSO * most]
+    allowed = [
+        name for name, count in source_counts.items() if count >= ALSO_SHARE_MIN * most
+    ]
     best = max(counts, key=counts.__getitem__)
     if best in allowed:
         return ""
     rival = max(counts.get(name, 0) for name in allowed)
-    least = max(WORDS_MIN, CLEAR * rival, CLEAR)
+    least = max(WORDS_MIN, CLEAR_FACTOR * rival, CLEAR_FACTOR)
     return best if counts[best] >= least else ""
 
 

@@ -138,7 +138,7 @@ class Language:
     """First words of a short sentence that is a greeting, thanks or applause."""
 
 
-def _load(name: str) -> Language:
+def _load_language(name: str) -> Language:
     """Read a language from its file. Raises `TypeError` for a field with an unknown name."""
     path = Path(__file__).with_name(f"{name}.toml")
     tables = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -157,7 +157,7 @@ _FILES = """
     english german french spanish italian portuguese dutch swedish polish turkish russian ukrainian
 """.split()
 """English first; where two languages match equally well, the earlier one is taken."""
-LANGUAGES = tuple(map(_load, _FILES))
+LANGUAGES = tuple(map(_load_language, _FILES))
 ENGLISH = LANGUAGES[0]
 GRAMMARS = [language.times for language in LANGUAGES if language.times]
 

@@ -40,8 +40,6 @@ _TOKENS = re.compile(
         for kind, pattern in _TABLES["tokens"].items()
     ).replace("\n", "")
 )
-_JWT = re.compile(r"\b(?P<jwt>eyJ[\w-]{8,}\.[\w-]{4,}(?:\.[\w-]*)?)|\beyJ[\w-]*")
-"""The second alternative skips other words, so that no character is read twice."""
 _BASIC = re.compile(r"\b[Bb]asic\s{1,3}(?P<token>[A-Za-z0-9+/]{8,512}={0,2})")
 _SIGNED = re.compile(
     r"[?&;](?:(?P<_sig>sig|[Ss]ignature|X-(?:Amz|Goog|Ms)-Signature|X-Amz-Security-Token|hmac)"
@@ -125,15 +123,10 @@ def _may_have_token(text: str) -> bool:
 
 
 def _find_spans(pattern: re.Pattern[str], text: str) -> Iterator[Secret]:
+    """Yield the matches of a pattern, whose groups are named by kinds of secrets."""
     for match in pattern.finditer(text):
-        group = match.lastgroup or ""
-        yield Secret(DetailKind(group), *match.span(group))
-
-
-def _find_jwts(text: str) -> Iterator[Secret]:
-    for match in _JWT.finditer(text):
-        if match["jwt"]:
-            yield Secret(DetailKind.JWT, *match.span())
+        if kind := match.lastgroup:
+            yield Secret(DetailKind(kind), *match.span(kind))
 
 
 def _find_basic_auth(text: str) -> Iterator[Secret]:
@@ -168,7 +161,6 @@ def _find_cookies(text: str) -> Iterator[Secret]:
 
 
 _FINDER_FUNCTIONS = {
-    "jwts": _find_jwts,
     "basic_auth": _find_basic_auth,
     "pgpass": _find_in_pgpass,
     "signatures": _find_signatures,

@@ -98,7 +98,7 @@ class SecretName(NamedTuple):
     end: int
 
     @property
-    def spaced(self) -> bool:
+    def has_spaces(self) -> bool:
         """Whether its script puts spaces between words."""
         return self.word[-1] < FIRST_WITHOUT_SPACES
 
@@ -236,7 +236,7 @@ def find_links(name: SecretName) -> Iterator[ValueLink]:
         return
     mark = text[end : end + 1]
     is_quoted = mark and mark in CLOSING_QUOTES and text[name.start - 1] == mark
-    if name.word not in _COLON_ONLY and name.spaced and not is_quoted:
+    if name.word not in _COLON_ONLY and name.has_spaces and not is_quoted:
         yield from _find_distant_links(name)
 
 

@@ -351,7 +351,7 @@ def _changed_values(name: SecretName) -> tuple[SecretCandidate, SecretCandidate]
     start = skip_words(low, end, min(end + WINDOW_CHARS, len(low)), _CHANGES)
     limit = min(start + WINDOW_CHARS, len(low))
     tokens = list(islice(TOKEN.finditer(low, start, limit), 4))
-    if len(tokens) < 4 or not name.spaced:
+    if len(tokens) < 4 or not name.has_spaces:
         return None
     opening, old, to, new = tokens
     if to[0] not in FROM_TO.get(opening[0], ()):
@@ -385,7 +385,7 @@ def _find_successors(name: SecretName, stop: int) -> Iterator[Secret]:
 
 def _value_before(name: SecretName) -> SecretCandidate | None:
     """Return the value of "use X as the password" or "X is my password"."""
-    if not name.spaced:
+    if not name.has_spaces:
         return None
     window = max(0, name.start - BEFORE_CHARS)
     tokens = list(TOKEN.finditer(name.low, window, name.start))[-4:]
@@ -460,23 +460,18 @@ def _key_at(text: str, start: int, chars: int | None) -> SecretCandidate:
 
 
 def _find_codes(name: SecretName) -> Iterator[Secret]:
-    """Yield a PIN or the code of a door."""
+    """Yield a PIN, the code of a door or the combination of a lock."""
+    patterns: tuple[re.Pattern[str], ...] = (_GROUPS, _CODE)
     of_card = name.word.startswith(("cv", "pr", "cr", "kart"))
-    least = CHECK_DIGITS if of_card else CODE_DIGITS_MIN
+    digits_min = CHECK_DIGITS if of_card else CODE_DIGITS_MIN
+    if name.label is SecretLabel.COMBINATION:
+        patterns, digits_min = (_GROUPS,), 0
     for link in find_links(name):
-        for pattern in (_GROUPS, _CODE):
+        for pattern in patterns:
             value = pattern.match(name.text, link.start)
-            if value and sum(map(str.isdigit, value[0])) >= least:
+            if value and sum(map(str.isdigit, value[0])) >= digits_min:
                 yield Secret(DetailKind.ACCESS_CODE, *value.span())
                 return
-
-
-def _find_combinations(name: SecretName) -> Iterator[Secret]:
-    """Yield the combination of a lock."""
-    for link in find_links(name):
-        if value := _GROUPS.match(name.text, link.start):
-            yield Secret(DetailKind.ACCESS_CODE, *value.span())
-            return
 
 
 def _find_login_codes(name: SecretName) -> Iterator[Secret]:
@@ -535,7 +530,7 @@ _RULES: dict[SecretLabel, Callable[[SecretName], Iterator[Secret]]] = {
     SecretLabel.PHRASE: _find_passwords,
     SecretLabel.PASS: _find_passwords,
     SecretLabel.CODE: _find_codes,
-    SecretLabel.COMBINATION: _find_combinations,
+    SecretLabel.COMBINATION: _find_codes,
     SecretLabel.LOGIN_CODE: _find_login_codes,
     SecretLabel.SEED: _find_seed_phrases,
     SecretLabel.ANSWER: _find_answers,
