@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
@@ -21,12 +21,13 @@ from mnemosyned.config.settings import (
     PATHS,
     Config,
     is_server,
+    tcp_address,
     variable,
 )
 from mnemosyned.errors import ConfigInvalid
 from mnemosyned.paths import config_dir, form_fault, models_dir, shown_path
 from mnemosyned.socket_path import CLIENT_VARIABLES
-from mnemosyned.validation import rephrase
+from mnemosyned.verbs.validation import rephrase
 
 if TYPE_CHECKING:
     from yaml.nodes import Node
@@ -260,81 +261,48 @@ def checked_value(key: str, value: Any, *, where: str, strict: bool) -> Any:  # 
     try:
         converted = msgspec.convert(value, KEYS[key], strict=strict)
     except msgspec.ValidationError as error:
+        kind = KEYS[key]
+        choices = get_args(kind) if get_origin(kind) is Literal else ()
         problem = rephrase(
-            str(error), choices=_choices(KEYS[key]), form=_FORMS.get(key, "")
+            str(error), choices=[*map(str, choices)], form=_FORMS.get(key, "")
         )
-        says = f"it says {_as_yaml(value)}"
-        raise ConfigInvalid(f"{where}: {key} {problem}; {says}", field=key) from error
-    check = _FURTHER_CHECKS.get(key)
-    if check and converted is not None and (problem := check(converted)):
+        # The value as a YAML file has it.
+        says = "null" if value is None else repr(value)
+        says = says.lower() if isinstance(value, bool) else says
+        raise ConfigInvalid(
+            f"{where}: {key} {problem}; it says {says}", field=key
+        ) from error
+    if converted is not None and (problem := _text_problem(key, converted)):
         raise ConfigInvalid(
             f"{where}: {key}: {problem}; it says {converted!r}", field=key
         )
     return converted
 
 
-def _cron_problem(value: str) -> str:
-    return (
-        "" if len(value.split()) == 5 else "expected five fields such as '30 3 * * *'"
-    )
-
-
-def _backup_schedule_problem(value: str) -> str:
-    if value in BACKUP_SCHEDULES or not _cron_problem(value):
-        return ""
-    return f"expected one of {', '.join(BACKUP_SCHEDULES)}, or five cron fields"
-
-
-def _keep_problem(value: str | int) -> str:
-    try:
-        Keep.parse(str(value))
-    except ValueError as error:
-        return str(error)
-    return ""
-
-
-def _listen_problem(value: str) -> str:
-    # Loaded here: most settings name no address.
-    from mnemosyned.config.settings import tcp_address  # noqa: PLC0415
-
-    try:
-        tcp_address(value, tls=True)  # TLS is another setting: see `_check_listen`
-    except ValueError as error:
-        return str(error)
-    return ""
-
-
-def _path_problem(value: str) -> str:
-    if "://" in value:
-        return "expected a path, not a URL"
-    return form_fault(value)
-
-
-def _database_problem(value: str) -> str:
-    if is_server(value):
-        return ""
-    if "://" in value:
+def _text_problem(key: str, value: Any) -> str:  # noqa: ANN401
+    """Return what is wrong with the text of a setting; empty if it is valid."""
+    if key == "database" and not is_server(value) and "://" in value:
         return "expected a file or postgresql://user@host/name"
-    return form_fault(value)
-
-
-def _paths_problem(values: list[str]) -> str:
-    faults = ((path, form_fault(path)) for path in values)
-    return next((f"{shown_path(path)}: {fault}" for path, fault in faults if fault), "")
-
-
-def _choices(kind: object) -> list[str]:
-    """The values a setting is limited to; empty if any is allowed."""
-    if get_origin(kind) is not Literal:
-        return []
-    return [str(choice) for choice in get_args(kind)]
-
-
-def _as_yaml(value: object) -> str:
-    """A value as a file has it."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    return "null" if value is None else repr(value)
+    if key in PATHS and not (key == "database" and is_server(value)):
+        return "expected a path, not a URL" if "://" in value else form_fault(value)
+    if key == "watch.paths":
+        faults = ((path, form_fault(path)) for path in value)
+        return next(
+            (f"{shown_path(path)}: {each}" for path, each in faults if each), ""
+        )
+    has_five_fields = key in _CRONS and len(value.split()) == 5
+    if key == "sleep.cron" and not has_five_fields:
+        return "expected five fields such as '30 3 * * *'"
+    if key == "backup.schedule" and not (value in BACKUP_SCHEDULES or has_five_fields):
+        return f"expected one of {', '.join(BACKUP_SCHEDULES)}, or five cron fields"
+    try:
+        if key == "listen":
+            tcp_address(value, tls=True)  # TLS is another setting: see `_check_listen`
+        elif key == "backup.keep":
+            Keep.parse(str(value))
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def _suggestion(wrong: str) -> str:
@@ -346,16 +314,7 @@ def _suggestion(wrong: str) -> str:
     return f"; did you mean {close[0]}?" if close else ""
 
 
-_FURTHER_CHECKS: dict[str, Callable[[Any], str]] = {
-    **dict.fromkeys(PATHS, _path_problem),
-    "database": _database_problem,
-    "watch.paths": _paths_problem,
-    "listen": _listen_problem,
-    "sleep.cron": _cron_problem,
-    "backup.schedule": _backup_schedule_problem,
-    "backup.keep": _keep_problem,
-}
-"""Checks of the text of a setting: each returns what is wrong, or nothing."""
+_CRONS = {"sleep.cron", "backup.schedule"}
 _LISTS = {"watch.paths"}
 """Settings with several values, which may also be a text with colons between them."""
 _NO_PATHS = {"", "null", NO_MODEL, MODEL_TOKENIZER, IN_MEMORY}

@@ -1,8 +1,7 @@
-"""Every setting with its type, its limits and its default, and the values of `database` and `listen`."""
+"""Every setting with its type, limits and default; parsers of `database` and `listen`."""
 
 from __future__ import annotations
 
-import ipaddress
 import re
 import shlex
 from collections.abc import Iterator
@@ -348,7 +347,7 @@ class Config(_Section, frozen=True):
                 f"mnem config set database {shlex.quote(without_password(url, shown=''))}",
                 field="database",
             )
-        path = _usable(
+        path = _resolve_path(
             self.database or str(state_dir() / "memory.db"),
             key="database",
             suffix=DATABASE_SUFFIX,
@@ -366,7 +365,7 @@ class Config(_Section, frozen=True):
         """The folder of backups, as an absolute path; None: next to the database."""
         if not self.backup.dir:
             return None
-        return _usable(self.backup.dir, key="backup.dir")
+        return _resolve_path(self.backup.dir, key="backup.dir")
 
     @property
     def tls_files(self) -> tuple[Path, Path] | None:
@@ -382,8 +381,8 @@ class Config(_Section, frozen=True):
                 field=f"tls.{missing}",
             )
         return (
-            _usable(certificate, key="tls.certificate"),
-            _usable(key, key="tls.key"),
+            _resolve_path(certificate, key="tls.certificate"),
+            _resolve_path(key, key="tls.key"),
         )
 
     @property
@@ -405,17 +404,17 @@ class Config(_Section, frozen=True):
         """The daemon's socket."""
         if not self.socket:
             return default_socket()
-        return _expanded(self.socket, key="socket")
+        return _expand_path(self.socket, key="socket")
 
 
-def _usable(
+def _resolve_path(
     name: str, *, key: str, suffix: str = "", bytes_max: int = PATH_BYTES_MAX
 ) -> Path:
-    """A path without links in it. Raises `ConfigInvalid` for one that leads nowhere."""
-    return _expanded(name, key=key, suffix=suffix, bytes_max=bytes_max).resolve()
+    """Return a path with `~` and links resolved. Raises `ConfigInvalid`."""
+    return _expand_path(name, key=key, suffix=suffix, bytes_max=bytes_max).resolve()
 
 
-def _expanded(
+def _expand_path(
     name: str, *, key: str, suffix: str = "", bytes_max: int = PATH_BYTES_MAX
 ) -> Path:
     """A path with `~` replaced. Raises `ConfigInvalid`."""
@@ -476,6 +475,9 @@ def tcp_address(setting: str, *, tls: bool = False) -> tuple[str, int]:
         raise ValueError('write it as "127.0.0.1:7464"')
     if name.lower() == LOCALHOST:
         return "127.0.0.1", port
+    # Loaded here: most settings name no address.
+    import ipaddress  # noqa: PLC0415
+
     try:
         address = ipaddress.ip_address(name.removeprefix("[").removesuffix("]"))
     except ValueError:

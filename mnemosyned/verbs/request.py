@@ -369,7 +369,7 @@ def _field_error(
 ) -> MnemosynedError:
     """Turn msgspec's message into an error that names the field at fault."""
     # Loaded here: only a mistake needs it.
-    from mnemosyned.validation import rephrase  # noqa: PLC0415
+    from mnemosyned.verbs.validation import rephrase  # noqa: PLC0415
 
     problem, _, path = str(error).partition(" - at `")
     inside = path.rstrip("`").removeprefix("$").lstrip(".")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mnemosyned.projects import NO_PROJECT, project_of
+from mnemosyned.importers.projects import NO_PROJECT, project_of
 
 
 def repository(root: Path, *, origin: str = "") -> Path:

@@ -9,9 +9,9 @@ import pytest
 
 from mnemosyned.config import keys, load_config
 from mnemosyned.errors import ConfigInvalid, InvalidRequest, InvalidTime
-from mnemosyned.validation import rephrase
 from mnemosyned.verbs.facade import VERBS
 from mnemosyned.verbs.request import parse, parse_text
+from mnemosyned.verbs.validation import rephrase
 
 REQUESTS = [
     ("recall", '{"query": "x", "limit": 101}', "limit must be at most 100"),

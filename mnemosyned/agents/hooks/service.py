@@ -24,12 +24,12 @@ from mnemosyned.agents.hooks.injected import Briefing, Reminder
 from mnemosyned.config import SettingsInForce
 from mnemosyned.errors import MnemosynedError
 from mnemosyned.importers.capture import Capture
+from mnemosyned.importers.projects import project_of
 from mnemosyned.importers.transcripts import NO_TRANSCRIPT, TranscriptRefused, clean
 from mnemosyned.logs import logger
 from mnemosyned.memory.capture import AgentCall, AgentSession, AgentStore
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.ports import LearningStore
-from mnemosyned.projects import project_of
 from mnemosyned.service.service import MemoryService
 
 SEEN_EVERY = timedelta(minutes=1)

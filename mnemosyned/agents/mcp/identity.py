@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import Protocol
 from urllib.parse import parse_qs, quote
 
+from mnemosyned.importers.projects import project_of
 from mnemosyned.memory.capture import AgentSession, AgentStore
-from mnemosyned.projects import project_of
 from mnemosyned.verbs.request import TEXT_MAX
 
 ORIGIN_HEADER = "mnemosyne-origin"

@@ -22,8 +22,8 @@ from mnemosyned.importers.importer import (
     sendable,
     stable_id,
 )
+from mnemosyned.importers.projects import project_of
 from mnemosyned.importers.reading import TextLine, as_utf8, decode_text, lines_of
-from mnemosyned.projects import project_of
 from mnemosyned.verbs.memories import Remember
 
 COMMIT_BYTES_MAX = 1 << 20

@@ -20,6 +20,7 @@ from mnemosyned.importers.importer import (
     sendable,
     text_in,
 )
+from mnemosyned.importers.projects import project_of
 from mnemosyned.importers.reading import SqliteRefused, open_database, tables_of
 from mnemosyned.importers.transcript_formats import (
     ROLES,
@@ -36,7 +37,6 @@ from mnemosyned.importers.transcripts import (
     clean,
     read_transcript,
 )
-from mnemosyned.projects import project_of
 from mnemosyned.verbs.memories import Remember
 
 SUFFIXES = (".json", ".jsonl")

@@ -18,6 +18,7 @@ from mnemosyned.importers.formats.json_files import JsonLines
 from mnemosyned.importers.formats.notes import NOTE_SUFFIXES, Notes
 from mnemosyned.importers.formats.shell import HISTORY_NAMES, ShellHistory
 from mnemosyned.importers.importer import START, Format, ImportItem, Source, stable_id
+from mnemosyned.importers.projects import project_of
 from mnemosyned.importers.transcript_formats import (
     TranscriptIdentity,
     identify_transcript,
@@ -26,7 +27,6 @@ from mnemosyned.importers.transcripts import TranscriptRefused, read_transcript
 from mnemosyned.memory.capture import AgentSession, AgentStore, WatchedFile, WatchStore
 from mnemosyned.memory.clock import Clock
 from mnemosyned.paths import printable_path
-from mnemosyned.projects import project_of
 from mnemosyned.service.service import MemoryService
 from mnemosyned.verbs.memories import Get, Remember
 
