@@ -1,4 +1,4 @@
-"""Backups by date: their names, when the next one is due, and which old ones expire."""
+"""Backups by date: names, schedules, and expiry of old backups."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Keep:
                 periods.append((unit, int(rule[1])))
         return cls(newest, tuple(periods))
 
-    def expired(self, backups: Iterable[DatedBackup]) -> list[DatedBackup]:
+    def select_expired(self, backups: Iterable[DatedBackup]) -> list[DatedBackup]:
         """The scheduled backups that no rule keeps; the newest always stays."""
         scheduled = sorted((each for each in backups if each.scheduled), reverse=True)
         kept = set(scheduled[: max(self.newest, 1)])
@@ -79,7 +79,7 @@ def backup_name(moment: datetime, *, scheduled: bool) -> str:
 
 
 def dated_backup(name: str) -> DatedBackup | None:
-    """The backup that a file's name describes; None for a name that is not one of ours."""
+    """Return the backup described by a file's name, or None for another file."""
     match = _NAME.fullmatch(name)
     if match is None:
         return None

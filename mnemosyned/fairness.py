@@ -1,4 +1,4 @@
-"""Fair turns of owners on the interpreter, which runs one thread at a time: who used more rests."""
+"""Fair turns of owners on the interpreter, which runs one thread at a time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _thread = threading.local()
 
 
 def give_way() -> None:
-    """Rest if this thread works for an owner while another that used less is at work."""
+    """Rest if an owner that used less processor time is at work in another thread."""
     if turns := getattr(_thread, "turns", None):
         turns.rest()
 
@@ -37,7 +37,7 @@ class FairTurns:
 
     @contextmanager
     def working(self, owner: int, *, is_awaited: bool = True) -> Iterator[None]:
-        """Count what this thread uses for an owner; others rest for it where `is_awaited`."""
+        """Count this thread's processor time for an owner; others rest for it if `is_awaited`."""
         with self._changing:
             self._running[owner] += is_awaited
         _thread.turns, _thread.owner = self, owner
@@ -47,7 +47,7 @@ class FairTurns:
         finally:
             _thread.turns = None
             with self._changing:
-                self._count(owner, time.thread_time() - _thread.since)
+                self._count_time(owner, time.thread_time() - _thread.since)
                 self._running[owner] -= is_awaited
                 self._running += Counter()  # without those that have none
 
@@ -58,21 +58,18 @@ class FairTurns:
             return
         owner: int = _thread.owner
         with self._changing:
-            self._count(owner, used_s)
+            self._count_time(owner, used_s)
             threads = max(1, self._running[owner])
         ends = time.monotonic() + min(used_s, 4 * QUANTUM_S) * REST_TIMES * threads
-        while self._others_wait(owner) and time.monotonic() < ends:
+        while time.monotonic() < ends:
+            with self._changing:
+                used = self._used[owner]
+                if not any(self._used[other] < used for other in self._running):
+                    break
             time.sleep(REST_STEP_S)
         _thread.since = time.thread_time()
 
-    def _others_wait(self, owner: int) -> bool:
-        with self._changing:
-            used = self._used[owner]
-            return any(
-                self._used[other] < used for other in self._running if other != owner
-            )
-
-    def _count(self, owner: int, used_s: float) -> None:
+    def _count_time(self, owner: int, used_s: float) -> None:
         now = time.monotonic()
         if now - self._halved > FORGOTTEN_S:
             self._halved = now

@@ -11,7 +11,7 @@ from datetime import MAXYEAR, MINYEAR, UTC, date, datetime, timedelta, tzinfo
 
 
 def shift(moment: datetime, by: timedelta) -> datetime:
-    """The instant that much later; the calendar's first or last one where it ends before."""
+    """Return a shifted instant, at most the first or last instant of the calendar."""
     try:
         return moment + by
     except OverflowError:

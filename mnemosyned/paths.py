@@ -1,4 +1,4 @@
-"""Directories and files on this machine, and what is wrong with a path that somebody named."""
+"""Directories and files on this machine, and checks of paths that users name."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def shipped(folder: str) -> Path:
 
 
 def _directory(systemd: str, xdg: str, default: Path) -> Path:
-    """The directory that systemd names, or `mnemosyned` in the one that XDG names."""
+    """Return the directory named by systemd, or `mnemosyned` in the directory named by XDG."""
     return Path(directory(systemd, xdg, str(default)))
 
 

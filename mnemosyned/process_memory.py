@@ -1,4 +1,4 @@
-"""The process's memory: what the C library keeps of it, and what a core dump would show."""
+"""The process's memory: heaps of the C library, trims, and core dumps."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def resident_bytes() -> int:
 
 
 class Growth:
-    """Tells when so much memory was taken since the last trim that another is worth it."""
+    """Growth of resident memory since the last trim."""
 
     def __init__(self) -> None:
         self._least = resident_bytes()
@@ -101,6 +101,6 @@ class Growth:
         grown = resident > self._least + TRIM_GROWTH_BYTES
         return grown or (became_idle and resident > IDLE_BYTES)
 
-    def trimmed(self) -> None:
+    def note_trim(self) -> None:
         """Note that memory was given back."""
         self._least = resident_bytes()

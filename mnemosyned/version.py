@@ -1,4 +1,4 @@
-"""The version of this package and its extras; at the ground, so that every part may name them."""
+"""The version of this package, and the command that installs an extra."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __version__ = "0.1.0"
 
 
 def install_command(extra: str) -> str:
-    """The command that installs what an extra needs into the environment of this program.
+    """Return the command that installs an extra's packages into this program's environment.
 
     This package itself is on no index, so the command names the packages.
     """

@@ -370,7 +370,7 @@ class Daemon:
             if self._owners:
                 self._owners.release()
             process_memory.trim(collect=True)
-            self._growth.trimmed()
+            self._growth.note_trim()
 
     def _reload(self, memory: OpenMemory) -> None:
         try:

@@ -60,13 +60,13 @@ def project_of(
     excluded = {"/", os.path.realpath(os.fspath(home or Path.home()))}
     if start in excluded:
         return NO_PROJECT
-    for root in _upward(start, excluded):
+    for root in _parents_of(start, excluded):
         if (git := _git_directory(root)) is not None:
-            return _repository(root, git)
+            return _repository_project(root, git)
     return Project(start[:KEY_CHARS_MAX], _last_part(start), start)
 
 
-def _upward(start: str, excluded: set[str]) -> Iterator[str]:
+def _parents_of(start: str, excluded: set[str]) -> Iterator[str]:
     """Yield a directory and its parents, up to the home directory or the root."""
     path = start
     for _ in range(PARENTS_MAX):
@@ -85,22 +85,22 @@ def _git_directory(root: str) -> str | None:
         return None
     if stat.S_ISDIR(mode):
         return place
-    named = _text(place).strip().removeprefix("gitdir:").strip()
+    named = _read_text(place).strip().removeprefix("gitdir:").strip()
     return os.path.normpath(os.path.join(root, named)) if named else None
 
 
-def _repository(root: str, git: str) -> Project:
+def _repository_project(root: str, git: str) -> Project:
     """Return the project of a repository, the same for all its worktrees."""
-    shared = _text(os.path.join(git, "commondir")).strip()
+    shared = _read_text(os.path.join(git, "commondir")).strip()
     common = os.path.realpath(os.path.join(git, shared or "."))
     is_plain = os.path.basename(common) == ".git"
     home = os.path.dirname(common) if is_plain else common
-    url = _origin(_text(os.path.join(common, "config")))
-    key = (_normalized(url, root=home) if url else home)[:KEY_CHARS_MAX]
+    url = _origin_url(_read_text(os.path.join(common, "config")))
+    key = (_normalize_url(url, root=home) if url else home)[:KEY_CHARS_MAX]
     return Project(key, _last_part(key), root)
 
 
-def _origin(config: str) -> str:
+def _origin_url(config: str) -> str:
     """Return the URL of the remote `origin` in a configuration of git; empty without one."""
     inside = False
     for line in config.splitlines():
@@ -112,21 +112,21 @@ def _origin(config: str) -> str:
     return ""
 
 
-def _normalized(url: str, *, root: str) -> str:
+def _normalize_url(url: str, *, root: str) -> str:
     """Return host and path of a remote, without user, password, default port and ".git"."""
     if url.lower().startswith("file://"):
-        return _local(url[len("file://") :], root)
+        return _local_key(url[len("file://") :], root)
     if scheme := _URL.match(url):
         place, _, path = url[scheme.end() :].partition("/")
         host, _, port = place.rpartition("@")[2].partition(":")
         suffix = f":{port}" if port and port not in DEFAULT_PORTS else ""
-        return _remote(host, suffix, path)
+        return _remote_key(host, suffix, path)
     if (short := _SCP.fullmatch(url)) and not url.startswith(("/", ".")):
-        return _remote(short["host"], "", short["path"])
-    return _local(url, root)
+        return _remote_key(short["host"], "", short["path"])
+    return _local_key(url, root)
 
 
-def _remote(host: str, port: str, path: str) -> str:
+def _remote_key(host: str, port: str, path: str) -> str:
     host = host.lower()
     path = re.split(r"[?#]", path)[0].strip("/").removesuffix(".git").strip("/")
     if host in CASELESS_HOSTS:
@@ -134,7 +134,7 @@ def _remote(host: str, port: str, path: str) -> str:
     return f"{host}{port}/{path}"
 
 
-def _local(path: str, root: str) -> str:
+def _local_key(path: str, root: str) -> str:
     """Return the path of an origin on this machine; a clone of it is the same project."""
     place = os.path.realpath(os.path.join(root, path))
     return place.removesuffix("/.git").removesuffix(".git")
@@ -144,7 +144,7 @@ def _last_part(key: str) -> str:
     return key.rstrip("/").rpartition("/")[2] or key
 
 
-def _text(path: str) -> str:
+def _read_text(path: str) -> str:
     """Return the beginning of a regular file; empty where there is none to read."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -210,7 +210,7 @@ class BackupKeeper:
         target = self._dated_target(scheduled=True)
         made = self._back_up_to(target)
         self._problem, self._retry_at = "", 0.0
-        expired = self._rules.keep.expired(dated_backups(self.folder))
+        expired = self._rules.keep.select_expired(dated_backups(self.folder))
         for backup in expired:
             (self.folder / backup.name).unlink(missing_ok=True)
         left = dated_backups(self.folder)

@@ -1,4 +1,4 @@
-"""One sleep cycle's request, what all of its steps share while it runs, and how somebody stops it."""
+"""One sleep cycle's request, the context of its steps, and its early end."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def daily(days: int, *, scheduled: bool = True) -> list[DatedBackup]:
 
 def kept(rule: str, backups: list[DatedBackup]) -> list[int]:
     """How many days old the backups are that stay."""
-    expired = Keep.parse(rule).expired(backups)
+    expired = Keep.parse(rule).select_expired(backups)
     return sorted((NOON - each.made_at).days for each in backups if each not in expired)
 
 
@@ -62,11 +62,11 @@ def test_the_newest_of_a_day_stands_for_it() -> None:
     morning = dated_backup("memory-20260310T060000Z.auto.db")
     assert morning
 
-    assert Keep.parse("9 daily").expired([morning, *daily(2)]) == [morning]
+    assert Keep.parse("9 daily").select_expired([morning, *daily(2)]) == [morning]
 
 
 def test_what_no_schedule_made_is_never_expired() -> None:
-    assert Keep.parse("1").expired(daily(9, scheduled=False)) == []
+    assert Keep.parse("1").select_expired(daily(9, scheduled=False)) == []
 
 
 @pytest.mark.parametrize("rule", ["", "0", "daily", "3 yearly", "2 daily;", "-1"])

@@ -26,7 +26,7 @@ assert growth.worth_a_trim()
 freed.clear()
 untrimmed = heap.resident_bytes()
 heap.trim()
-growth.trimmed()
+growth.note_trim()
 assert not growth.worth_a_trim()
 print(untrimmed - before, heap.resident_bytes() - before)
 """
@@ -55,7 +55,7 @@ IDLE = """
 from mnemosyned import process_memory as heap
 growth = heap.Growth()
 held = bytearray(b"x" * heap.IDLE_BYTES)
-growth.trimmed()  # while it was in use
+growth.note_trim()  # while it was in use
 answers = [growth.worth_a_trim(idle=idle) for idle in (False, True, True, False, True)]
 del held
 answers += [growth.worth_a_trim(idle=idle) for idle in (False, True)]
