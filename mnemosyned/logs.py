@@ -17,29 +17,30 @@ import sys
 import threading
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from copy import copy
 from typing import Any, Literal, TextIO
 
 from mnemosyned.errors import DatabaseUnreachable, MemoryBusy, MnemosynedError
 
-RICH = "rich"
+try:
+    sys.modules.setdefault("rich", None)  # type: ignore[arg-type]  # not to be found: see above
+    import structlog
+    from structlog.stdlib import (
+        BoundLogger,
+        ExtraAdder,
+        ProcessorFormatter,
+        add_log_level,
+    )
+    from structlog.typing import ExcInfo, Processor
+finally:
+    if sys.modules["rich"] is None:
+        del sys.modules["rich"]
 
-
-@contextmanager
-def without_rich() -> Iterator[None]:
-    """Let no module find rich while the block runs, unless it is loaded."""
-    if RICH in sys.modules:
-        yield
-        return
-    sys.modules[RICH] = None  # type: ignore[assignment]  # Python's way to say: not to be found
-    try:
-        yield
-    finally:
-        del sys.modules[RICH]
-
-
+ROOT = "mnemosyned"
+ERRORS_MAX = 10
+"""Errors of a chain or a group that are shown."""
+FRAMES_MAX = 50
 QUEUE_BYTES_MAX = 1 << 20
 WAIT_S = 0.1
 """Time a caller waits for its line to be written, so that a crash right after loses none."""
@@ -49,9 +50,9 @@ FLUSH_S = 1.0
 class LineWriter:
     """Writes lines to a descriptor in a thread of its own.
 
-    While lines go out, `write` returns once its line is out. While the pipe
-    is not read, callers no longer wait, and beyond `queue_bytes_max` lines are dropped and counted;
-    `dropped_line` makes the line that says how many, which is written where they are missing.
+    `write` returns once its line is written. While nobody reads the pipe, callers do not wait, and
+    lines beyond `queue_bytes_max` are dropped and counted; `dropped_line` makes the line with their
+    number, which takes their place.
     """
 
     def __init__(
@@ -71,7 +72,7 @@ class LineWriter:
         self._written = 0
         self._dropped = 0
         self._stalled = False
-        thread = threading.Thread(target=self._run, name="log", daemon=True)
+        thread = threading.Thread(target=self._write_lines, name="log", daemon=True)
         # The thread inherits the mask: signals are for the main thread, which waits for them.
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         try:
@@ -87,44 +88,44 @@ class LineWriter:
                 self._dropped += 1
                 return
             if self._dropped:
-                self._queue(self._dropped_line(self._dropped).encode() + b"\n")
+                self._add_line(self._dropped_line(self._dropped).encode() + b"\n")
                 self._dropped = 0
-            self._queue(data)
+            self._add_line(data)
             if not self._stalled:
-                self._stalled = not self._wait(WAIT_S)
+                self._stalled = not self._wait_written(WAIT_S)
 
     def flush(self) -> None:
         """Wait until all is written, for `FLUSH_S` at most."""
         with self._changed:
             if self._dropped:
-                self._queue(self._dropped_line(self._dropped).encode() + b"\n")
+                self._add_line(self._dropped_line(self._dropped).encode() + b"\n")
                 self._dropped = 0
-            self._wait(FLUSH_S)
+            self._wait_written(FLUSH_S)
 
-    def _queue(self, data: bytes) -> None:
+    def _add_line(self, data: bytes) -> None:
         self._lines.append(data)
         self._bytes += len(data)
         self._queued += 1
         self._changed.notify_all()
 
-    def _wait(self, timeout_s: float) -> bool:
+    def _wait_written(self, timeout_s: float) -> bool:
         """Wait until what is queued now is written; False where that takes longer."""
         number = self._queued
         return self._changed.wait_for(lambda: self._written >= number, timeout_s)
 
-    def _run(self) -> None:
+    def _write_lines(self) -> None:
         while True:  # the thread ends with the process
             with self._changed:
                 self._changed.wait_for(lambda: self._lines)
                 data = self._lines.popleft()
-            self._put(data)
+            self._write_bytes(data)
             with self._changed:
                 self._bytes -= len(data)
                 self._written += 1
                 self._stalled = False
                 self._changed.notify_all()
 
-    def _put(self, data: bytes) -> None:
+    def _write_bytes(self, data: bytes) -> None:
         left = memoryview(data)
         while left:
             try:
@@ -159,23 +160,6 @@ class LineHandler(logging.Handler):
         )
         record.count = count
         return self.format(record)
-
-
-with without_rich():
-    import structlog
-    from structlog.stdlib import (
-        BoundLogger,
-        ExtraAdder,
-        ProcessorFormatter,
-        add_log_level,
-    )
-    from structlog.typing import ExcInfo, Processor
-
-
-ROOT = "mnemosyned"
-ERRORS_MAX = 10
-"""Errors of a chain or a group that are shown."""
-FRAMES_MAX = 50
 
 
 def logger() -> BoundLogger:
@@ -213,57 +197,41 @@ def configure_logs(*, level: str, form: Literal["auto", "json", "console"]) -> N
     ]
     last: list[Processor] = [ProcessorFormatter.remove_processors_meta]
     if on_terminal:
-        last.append(structlog.dev.ConsoleRenderer(exception_formatter=_print_errors))
+        last.append(
+            structlog.dev.ConsoleRenderer(exception_formatter=_print_error_chain)
+        )
     else:
-        last.append(structlog.processors.ExceptionRenderer(_errors))
+        last.append(structlog.processors.ExceptionRenderer(_describe_errors))
         last.append(structlog.processors.JSONRenderer(ensure_ascii=False))
-    handler = _handler()
+    handler = _error_output_handler()
     handler.setFormatter(ProcessorFormatter(processors=last, foreign_pre_chain=shared))
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
-    logging.setLogRecordFactory(_record)
+    logging.setLogRecordFactory(_make_record)
     logging.getLogger(ROOT).setLevel(level.upper())
 
 
 _TEMPLATE = logging.LogRecord(ROOT, logging.INFO, __file__, 0, "", None, None)
 
 
-def _record(  # noqa: PLR0917 the form of `logging`
-    name: str,
-    level: int,
-    pathname: str,
-    lineno: int,
-    message: object,
-    arguments: Any,  # noqa: ANN401 whatever a call of `logging` has
-    exc_info: Any,  # noqa: ANN401
-    function: str | None = None,
-    stack: str | None = None,
-    **_: object,
-) -> logging.LogRecord:
-    """A record also where the clock is past 2262, which `time.time()` cannot tell."""
+def _make_record(*values: Any, **named: Any) -> logging.LogRecord:  # noqa: ANN401
+    """Return a log record, also if the clock is past 2262, which `time.time()` cannot tell."""
     try:
-        return logging.LogRecord(
-            name, level, pathname, lineno, message, arguments, exc_info, function, stack
-        )
+        return logging.LogRecord(*values, **named)
     except OverflowError:  # raised before the record holds anything
+        name, level, path, line, message, arguments, exc_info, *rest = values
+        function, stack, *_ = (*rest, None, None)
         record = copy(_TEMPLATE)
-        record.name, record.levelno, record.levelname = (
-            name,
-            level,
-            logging.getLevelName(level),
-        )
-        record.pathname, record.lineno, record.funcName = (
-            pathname,
-            lineno,
-            function or "",
-        )
+        record.name, record.levelno = name, level
+        record.levelname = logging.getLevelName(level)
+        record.pathname, record.lineno, record.funcName = path, line, function or ""
         record.msg, record.args = str(message), arguments
         record.exc_info, record.stack_info = exc_info, stack
         return record
 
 
-def _handler() -> logging.Handler:
+def _error_output_handler() -> logging.Handler:
     """The handler for standard error: the one in use, or a new one."""
     for handler in logging.getLogger().handlers:
         if isinstance(handler, LineHandler):
@@ -276,29 +244,29 @@ def _handler() -> logging.Handler:
         return logging.StreamHandler(sys.stderr)
 
 
-def _errors(exc_info: ExcInfo) -> list[dict[str, Any]]:
+def _describe_errors(exc_info: ExcInfo) -> list[dict[str, Any]]:
     """An error and what led to it, for JSON."""
     return [
         {
             "exc_type": type(error).__name__,
-            "exc_value": _words(error),
+            "exc_value": _safe_message(error),
             "frames": [
                 {"filename": frame.filename, "lineno": frame.lineno, "name": frame.name}
-                for frame in _frames(error)
+                for frame in _safe_frames(error)
             ],
         }
-        for error in _chain(exc_info[1])
+        for error in _error_chain(exc_info[1])
     ]
 
 
-def _print_errors(out: TextIO, exc_info: ExcInfo) -> None:
+def _print_error_chain(out: TextIO, exc_info: ExcInfo) -> None:
     """Print an error after its causes, for a person."""
-    for error in reversed(_chain(exc_info[1])):
-        out.write("".join(traceback.format_list(_frames(error))))
-        out.write(f"{type(error).__name__}: {_words(error)}\n")
+    for error in reversed(_error_chain(exc_info[1])):
+        out.write("".join(traceback.format_list(_safe_frames(error))))
+        out.write(f"{type(error).__name__}: {_safe_message(error)}\n")
 
 
-def _chain(error: BaseException) -> Sequence[BaseException]:
+def _error_chain(error: BaseException) -> Sequence[BaseException]:
     """The error, its causes and the members of groups."""
     chain = [error]
     for link in chain:
@@ -314,12 +282,12 @@ def _chain(error: BaseException) -> Sequence[BaseException]:
     return chain[:ERRORS_MAX]
 
 
-def _frames(error: BaseException) -> list[traceback.FrameSummary]:
+def _safe_frames(error: BaseException) -> list[traceback.FrameSummary]:
     """The frames of an error, without local variables: they may hold memories."""
     return traceback.extract_tb(error.__traceback__)[-FRAMES_MAX:]
 
 
-def _words(error: BaseException) -> str:
+def _safe_message(error: BaseException) -> str:
     """The message of an error of a kind that never quotes a memory.
 
     Parsers and models often quote what they could not read.
