@@ -1,16 +1,23 @@
-"""What the adapters share: calls without a daemon, records in metadata, context windows."""
+"""Shared parts of the adapters: steps for blocking and async callers, records, memory sections."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from mnemosyned.errors import InvalidRequest, MnemosynedError, NotFound
 from mnemosyned.memory.values import PreviewLine
 from mnemosyned.verbs.conversation import Assembled, Context
 from mnemosyned.verbs.facade import AsyncCaller, Caller
-from mnemosyned.verbs.memories import METADATA_BYTES_MAX, Get, Got, Remember
+from mnemosyned.verbs.memories import (
+    BATCH_MAX,
+    METADATA_BYTES_MAX,
+    Get,
+    Got,
+    Remember,
+    RememberMany,
+)
 from mnemosyned.verbs.request import Request
 from mnemosyned.verbs.retention import Forget, Forgotten
 
@@ -20,56 +27,62 @@ Steps = Generator[Request[Any], Any, R]
 """Yields requests, is sent their results or thrown their errors, and returns an `R`."""
 
 
-def run(steps: Steps[R], caller: Caller) -> R:
-    """Take the steps one after the other."""
-    proceed: Callable[[], Request[Any]] = steps.__next__
+def run_steps(steps: Steps[R], caller: Caller) -> R:
+    """Run steps one after the other."""
+    outcome: object = None
     while True:  # ends with the steps
         try:
-            request = proceed()
+            request = _resume_steps(steps, outcome)
         except StopIteration as end:
             result: R = end.value
             return result
         try:
-            proceed = _sending(steps, caller.call(request))
+            outcome = caller.call(request)
         except MnemosynedError as error:
-            proceed = _throwing(steps, error)
+            outcome = error
 
 
-async def run_async(steps: Steps[R], caller: AsyncCaller) -> R:
-    """Take the steps one after the other, without blocking the event loop."""
-    proceed: Callable[[], Request[Any]] = steps.__next__
+async def run_steps_async(steps: Steps[R], caller: AsyncCaller) -> R:
+    """Run steps one after the other, without blocking the event loop."""
+    outcome: object = None
     while True:  # ends with the steps
         try:
-            request = proceed()
+            request = _resume_steps(steps, outcome)
         except StopIteration as end:
             result: R = end.value
             return result
         try:
-            proceed = _sending(steps, await caller.call(request))
+            outcome = await caller.call(request)
         except MnemosynedError as error:
-            proceed = _throwing(steps, error)
+            outcome = error
 
 
-def _sending(steps: Steps[Any], result: object) -> Callable[[], Request[Any]]:
-    return lambda: steps.send(result)
+def _resume_steps(steps: Steps[Any], outcome: object) -> Request[Any]:
+    """Send the result or the error of the last request; return the next request."""
+    if isinstance(outcome, MnemosynedError):
+        return steps.throw(outcome)
+    return steps.send(outcome)
 
 
-def _throwing(steps: Steps[Any], error: MnemosynedError) -> Callable[[], Request[Any]]:
-    return lambda: steps.throw(error)
+async def remember_all(caller: AsyncCaller, memories: Sequence[Remember]) -> None:
+    """Store memories, all or none of each `BATCH_MAX`."""
+    for begin in range(0, len(memories), BATCH_MAX):
+        batch = list(memories[begin : begin + BATCH_MAX])
+        await caller.call(RememberMany(batch))
 
 
 VALUE = "value"
-"""The key of a memory's metadata that holds the record."""
+"""The metadata key of the record."""
 IN_CONTENT = "value_in_content"
-"""The key that says that the content is the record, as JSON: it is too large for metadata."""
+"""The metadata key of a record that is in the content, as JSON: it is too large for metadata."""
 ENVELOPE_BYTES = 100
 """Bytes of metadata around a value, with a margin."""
 PAGES_MAX = 20
 """Pages of a listing, of 10,000 memories each."""
 
 
-def keep(text: str, value: Mapping[str, Any], **fields: Any) -> Remember:  # noqa: ANN401
-    """Make a memory that is found by its text, or by all of its words where the value is large."""
+def make_record(text: str, value: Mapping[str, Any], **fields: Any) -> Remember:  # noqa: ANN401
+    """Make the memory of a record; a small record is found by `text`, a large one by its JSON."""
     try:
         written = json.dumps(value, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError) as error:
@@ -79,12 +92,12 @@ def keep(text: str, value: Mapping[str, Any], **fields: Any) -> Remember:  # noq
     return Remember(text, metadata={VALUE: value}, **fields)
 
 
-def listed(
+def list_records(
     *,
     session: str | Sequence[str] | None = None,
     source: str | Sequence[str] | None = None,
 ) -> Steps[list[PreviewLine]]:
-    """List memories by session and source, oldest first: the preview of forgetting them.
+    """List memories by session and source, oldest first, by the preview of a forget.
 
     Ids made by a client sort by their time.
     """
@@ -92,7 +105,10 @@ def listed(
     after: str | None = None
     for _ in range(PAGES_MAX):
         page: Forgotten = yield Forget(
-            session=_names(session), source=_names(source), dry_run=True, after=after
+            session=_as_list(session),
+            source=_as_list(source),
+            dry_run=True,
+            after=after,
         )
         lines += page.lines
         if not page.further:
@@ -101,12 +117,12 @@ def listed(
     raise InvalidRequest(f"there are more than {len(lines):,} records; request fewer")
 
 
-def _names(given: str | Sequence[str] | None) -> str | list[str] | None:
+def _as_list(given: str | Sequence[str] | None) -> str | list[str] | None:
     return given if given is None or isinstance(given, str) else list(given)
 
 
 def value_of(id: str) -> Steps[Any]:
-    """The exact value of a record; None where it was forgotten, or its words were pruned."""
+    """Read the exact value of a record; None if it was forgotten or pruned."""
     try:
         got: Got = yield Get(id, reveal=True)
     except NotFound:
@@ -134,9 +150,9 @@ async def memory_section(
     session: str | None = None,
     source: str | None = None,
 ) -> str:
-    """Memories and learnings under their headings; empty where nothing matters to the message.
+    """Return memories and learnings under their headings; empty if none matters to the message.
 
-    Texts of the conversation `before` it, given with their roles, are not shown again.
+    Texts `before` the message, given with their roles, are not shown again.
     """
     share = tokens / WINDOW_TOKENS
     assembled: Assembled = await caller.call(

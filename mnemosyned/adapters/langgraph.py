@@ -23,7 +23,14 @@ from langgraph.store.base import (
     tokenize_path,
 )
 
-from mnemosyned.adapters.common import Steps, keep, listed, run, run_async, value_of
+from mnemosyned.adapters.common import (
+    Steps,
+    list_records,
+    make_record,
+    run_steps,
+    run_steps_async,
+    value_of,
+)
 from mnemosyned.client.asynchronous import AsyncClient
 from mnemosyned.client.blocking import Client
 from mnemosyned.memory.values import PreviewLine
@@ -37,10 +44,10 @@ Namespace = tuple[str, ...]
 SEARCHED_MAX = 100
 """The most hits that `recall` answers, and so the most items a query finds."""
 KEY_MARK = ".."
-"""Parts a namespace from a key: labels of namespaces are not empty and have no period."""
+"""Separates a namespace from a key: labels of namespaces are not empty and have no period."""
 
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
-"""The end of validity of what is no memory to recall."""
+"""The end of validity of entries that are not to be recalled."""
 _EQUALITIES: dict[str, Callable[[Any, Any], Any]] = {"$eq": eq, "$ne": ne}
 _ORDERS: dict[str, Callable[[float, float], bool]] = {
     "$gt": gt,
@@ -51,7 +58,7 @@ _ORDERS: dict[str, Callable[[float, float], bool]] = {
 
 
 class MnemosyneStore(BaseStore):
-    """A store whose items are memories, so that every agent of the daemon can recall them.
+    """A store whose items are memories for every agent of the daemon.
 
     `put` stores a new memory that supersedes the item's last one, in one transaction; `get` answers
     the newest, with its exact value. `search` with a query is `recall`: it answers matches alone.
@@ -73,58 +80,56 @@ class MnemosyneStore(BaseStore):
         self._name = name
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Run operations one after the other: those that read, then the last `put` of each item."""
+        """Run operations one after the other: reads first, then the last `put` of each item."""
         wanted = list(ops)
         results: list[Result] = [None] * len(wanted)
-        for index in _order(wanted):
-            results[index] = run(self._steps(wanted[index]), self._caller)
+        for index in _execution_order(wanted):
+            results[index] = run_steps(self._steps_of(wanted[index]), self._caller)
         return results
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Do what `batch` does, without blocking the event loop."""
         wanted = list(ops)
         results: list[Result] = [None] * len(wanted)
-        for index in _order(wanted):
-            steps = self._steps(wanted[index])
-            results[index] = await run_async(steps, self._async_caller)
+        for index in _execution_order(wanted):
+            steps = self._steps_of(wanted[index])
+            results[index] = await run_steps_async(steps, self._async_caller)
         return results
 
-    def _steps(self, op: Op) -> Steps[Result]:
+    def _steps_of(self, op: Op) -> Steps[Result]:
         match op:
             case GetOp():
-                return self._get(op.namespace, op.key)
+                return self._get_item(op.namespace, op.key)
             case PutOp():
-                return self._put(op)
+                return self._put_item(op)
             case SearchOp():
-                return self._search(op)
+                return self._search_items(op)
             case ListNamespacesOp():
                 return self._list_namespaces(op)
         raise ValueError(f"Unknown operation type: {type(op)}")
 
     # ------------------------------------------------------------ one item
 
-    def _source(self, namespace: Namespace) -> str:
+    def _source_of(self, namespace: Namespace) -> str:
         return f"{self._name}:{'.'.join(namespace)}"
 
-    def _session(self, namespace: Namespace, key: str) -> str:
-        return self._source(namespace) + KEY_MARK + key
+    def _session_of(self, namespace: Namespace, key: str) -> str:
+        return self._source_of(namespace) + KEY_MARK + key
 
-    def _item_of(self, session: str) -> tuple[Namespace, str]:
-        path, _, key = session.removeprefix(f"{self._name}:").partition(KEY_MARK)
-        return tuple(path.split(".")), key
-
-    def _versions(self, namespace: Namespace, key: str) -> Steps[list[PreviewLine]]:
-        return listed(
-            session=self._session(namespace, key), source=self._source(namespace)
+    def _list_versions(
+        self, namespace: Namespace, key: str
+    ) -> Steps[list[PreviewLine]]:
+        return list_records(
+            session=self._session_of(namespace, key), source=self._source_of(namespace)
         )
 
-    def _get(self, namespace: Namespace, key: str) -> Steps[Item | None]:
-        fields = yield from self._read(namespace, key)
+    def _get_item(self, namespace: Namespace, key: str) -> Steps[Item | None]:
+        fields = yield from self._read_fields(namespace, key)
         return Item(**fields) if fields else None
 
-    def _read(self, namespace: Namespace, key: str) -> Steps[dict[str, Any]]:
-        """Read the fields of an item; none where there is no such item."""
-        versions = yield from self._versions(namespace, key)
+    def _read_fields(self, namespace: Namespace, key: str) -> Steps[dict[str, Any]]:
+        """Read the fields of an item; empty if there is no such item."""
+        versions = yield from self._list_versions(namespace, key)
         value = (yield from value_of(versions[-1].id)) if versions else None
         if value is None:
             return {}
@@ -136,46 +141,44 @@ class MnemosyneStore(BaseStore):
             "updated_at": versions[-1].created_at,
         }
 
-    def _put(self, op: PutOp) -> Steps[None]:
-        session, source = (
-            self._session(op.namespace, op.key),
-            self._source(op.namespace),
-        )
-        versions = yield from self._versions(op.namespace, op.key)
+    def _put_item(self, op: PutOp) -> Steps[None]:
+        session = self._session_of(op.namespace, op.key)
+        source = self._source_of(op.namespace)
+        versions = yield from self._list_versions(op.namespace, op.key)
         if op.value is None:
             if versions:
                 yield Forget(session=session, source=source)
             return
         value = dict(op.value)
-        item = keep(
-            _text(op.key, value, [] if op.index is False else op.index),
+        item = make_record(
+            _searchable_text(op.key, value, [] if op.index is False else op.index),
             value,
             session=session,
             source=source,
             supersedes=versions[-1].id if versions else None,
         )
-        yield RememberMany([self._registration(op.namespace), item])
+        yield RememberMany([self._registration_of(op.namespace), item])
 
     # ---------------------------------------------------------- namespaces
 
-    def _registration(self, namespace: Namespace) -> Remember:
-        """The memory that says that a namespace exists; storing it again changes nothing."""
+    def _registration_of(self, namespace: Namespace) -> Remember:
+        """Return the memory that registers a namespace; storing it again changes nothing."""
         return Remember(
             f"namespace {'.'.join(namespace)}",
-            id=self._source(namespace),
+            id=self._source_of(namespace),
             session=self._name,
             source=self._name,
             valid_until=LONG_AGO,
         )
 
-    def _namespaces(self) -> Steps[list[Namespace]]:
-        lines = yield from listed(session=self._name, source=self._name)
+    def _all_namespaces(self) -> Steps[list[Namespace]]:
+        lines = yield from list_records(session=self._name, source=self._name)
         prefix = f"{self._name}:"
         return [tuple(line.id.removeprefix(prefix).split(".")) for line in lines]
 
     def _list_namespaces(self, op: ListNamespacesOp) -> Steps[list[Namespace]]:
         conditions = op.match_conditions or ()
-        namespaces = yield from self._namespaces()
+        namespaces = yield from self._all_namespaces()
         chosen = {
             namespace[: op.max_depth]
             for namespace in namespaces
@@ -185,27 +188,27 @@ class MnemosyneStore(BaseStore):
 
     # -------------------------------------------------------------- search
 
-    def _search(self, op: SearchOp) -> Steps[list[SearchItem]]:
+    def _search_items(self, op: SearchOp) -> Steps[list[SearchItem]]:
         depth = len(op.namespace_prefix)
-        namespaces = yield from self._namespaces()
+        namespaces = yield from self._all_namespaces()
         sources = [
-            self._source(namespace)
+            self._source_of(namespace)
             for namespace in namespaces
             if namespace[:depth] == tuple(op.namespace_prefix)
         ]
         if not sources:
             return []
         if op.query:
-            candidates = yield from self._recalled(op.query, sources)
+            candidates = yield from self._recall_sessions(op.query, sources)
         else:
-            lines = yield from listed(source=sources)
-            candidates = dict.fromkeys(_by_session(lines))
-        return (yield from self._page(op, candidates))
+            lines = yield from list_records(source=sources)
+            candidates = dict.fromkeys(line.session for line in lines)
+        return (yield from self._read_page(op, candidates))
 
-    def _recalled(
+    def _recall_sessions(
         self, query: str, sources: list[str]
     ) -> Steps[dict[str, float | None]]:
-        """The sessions of items that match a query, best first, with their scores."""
+        """Return the sessions of items that match a query, best first, with their scores."""
         recalled: Recalled = yield Recall(
             query[:QUERY_CHARS_MAX], source=sources, limit=SEARCHED_MAX
         )
@@ -218,26 +221,27 @@ class MnemosyneStore(BaseStore):
                     sessions.setdefault(got.memory.session, line.score)
         return sessions
 
-    def _page(
+    def _read_page(
         self, op: SearchOp, candidates: Mapping[str, float | None]
     ) -> Steps[list[SearchItem]]:
         """Read candidates until the page is full."""
         sessions = list(candidates)
         skipped = op.offset
-        if not op.filter:  # what comes before the page need not be read
+        if not op.filter:  # items before the page need not be read
             sessions, skipped = sessions[op.offset :], 0
         items: list[SearchItem] = []
         for session in sessions:
             if len(items) >= skipped + op.limit:
                 break
-            fields = yield from self._read(*self._item_of(session))
+            path, _, key = session.removeprefix(f"{self._name}:").partition(KEY_MARK)
+            fields = yield from self._read_fields(tuple(path.split(".")), key)
             if fields and _passes(fields["value"], op.filter):
                 items.append(SearchItem(**fields, score=candidates[session]))
         return items[skipped:]
 
 
-def _order(ops: list[Op]) -> list[int]:
-    """The operations to run, by position: what an earlier `put` of an item stored is not seen."""
+def _execution_order(ops: list[Op]) -> list[int]:
+    """Return the positions of the operations to run: reads, then the last `put` of each item."""
     reads = [index for index, op in enumerate(ops) if not isinstance(op, PutOp)]
     puts = {
         (op.namespace, op.key): index
@@ -247,26 +251,22 @@ def _order(ops: list[Op]) -> list[int]:
     return reads + sorted(puts.values())
 
 
-def _text(key: str, value: Mapping[str, Any], paths: Iterable[str] | None) -> str:
-    """The text by which `recall` finds an item: the fields at `paths`, or all; never nothing."""
+def _searchable_text(
+    key: str, value: Mapping[str, Any], paths: Iterable[str] | None
+) -> str:
+    """Return an item's text for `recall`: the fields at `paths`, or all; never empty."""
     if paths is None:
-        texts = [_line(name, field) for name, field in value.items()]
+        texts = []
+        for name, field in value.items():
+            is_text = isinstance(field, str)
+            text = (
+                field if is_text else json.dumps(field, ensure_ascii=False, default=str)
+            )
+            texts.append(f"{name}: {text}")
     else:
         fields = [get_text_at_path(value, tokenize_path(path)) for path in paths]
         texts = [text for field in fields for text in field]
     return "\n".join(filter(str.strip, texts)) or key
-
-
-def _line(name: str, field: object) -> str:
-    text = field
-    if not isinstance(field, str):
-        text = json.dumps(field, ensure_ascii=False, default=str)
-    return f"{name}: {text}"
-
-
-def _by_session(lines: Iterable[PreviewLine]) -> list[str]:
-    """The sessions of a listing, in the order of their first memories."""
-    return list(dict.fromkeys(line.session for line in lines))
 
 
 def _matches(namespace: Namespace, condition: MatchCondition) -> bool:
@@ -280,7 +280,7 @@ def _matches(namespace: Namespace, condition: MatchCondition) -> bool:
 
 
 def _passes(value: Mapping[str, Any], conditions: Mapping[str, Any] | None) -> bool:
-    """Tell whether an item's fields are as a search asks."""
+    """Return whether an item's fields meet the conditions of a search."""
     return all(
         _compares(value.get(name), condition)
         for name, condition in (conditions or {}).items()
@@ -293,12 +293,14 @@ def _compares(field: Any, condition: Any) -> bool:  # noqa: ANN401 values of JSO
         return bool(field == condition)
     if not any(name.startswith("$") for name in condition):
         return isinstance(field, dict) and _passes(field, condition)
-    return all(_holds(field, name, given) for name, given in condition.items())
-
-
-def _holds(field: Any, operator: str, given: Any) -> bool:  # noqa: ANN401 values of JSON
-    if operator in _EQUALITIES:
-        return bool(_EQUALITIES[operator](field, given))
-    if operator not in _ORDERS:
-        raise ValueError(f"Unsupported operator: {operator}")
-    return field is not None and _ORDERS[operator](float(field), float(given))
+    for operator, given in condition.items():
+        if operator in _EQUALITIES:
+            holds = bool(_EQUALITIES[operator](field, given))
+        elif operator in _ORDERS:
+            is_given = field is not None
+            holds = is_given and _ORDERS[operator](float(field), float(given))
+        else:
+            raise ValueError(f"Unsupported operator: {operator}")
+        if not holds:
+            return False
+    return True

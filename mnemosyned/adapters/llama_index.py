@@ -8,19 +8,19 @@ from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.bridge.pydantic import Field, PrivateAttr
 from llama_index.core.memory import BaseMemoryBlock
 
-from mnemosyned.adapters.common import memory_section
+from mnemosyned.adapters.common import memory_section, remember_all
 from mnemosyned.client.asynchronous import AsyncClient
 from mnemosyned.memory.values import DEFAULT_SESSION
 from mnemosyned.text.token_counts import TokenEstimator
 from mnemosyned.verbs.facade import AsyncCaller
-from mnemosyned.verbs.memories import BATCH_MAX, Remember, RememberMany
+from mnemosyned.verbs.memories import Remember
 
 SESSION = "session_id"
-"""The key with which LlamaIndex says the conversation, of messages and of questions."""
+"""LlamaIndex's key for the conversation of messages and questions."""
 
 
 class MnemosyneMemoryBlock(BaseMemoryBlock[str]):
-    """Remembers what leaves the short-term memory; shows what matters to the last message.
+    """Remembers messages that leave the short-term memory; shows memories for the last message.
 
     By default all conversations are searched; `this_session` looks at the present one alone.
     """
@@ -28,7 +28,7 @@ class MnemosyneMemoryBlock(BaseMemoryBlock[str]):
     name: str = Field(default="mnemosyne")
     source: str = Field(default="llama-index")
     tokens: int = Field(default=2_000, gt=0, le=10_000)
-    """About how many tokens of memories and learnings are shown at most."""
+    """Approximate limit of the tokens of memories and learnings."""
     this_session: bool = Field(default=False)
     _caller: AsyncCaller = PrivateAttr()
 
@@ -69,11 +69,10 @@ class MnemosyneMemoryBlock(BaseMemoryBlock[str]):
             for message in messages
             if message.content and message.content.strip()
         ]
-        for begin in range(0, len(memories), BATCH_MAX):
-            await self._caller.call(RememberMany(memories[begin : begin + BATCH_MAX]))
+        await remember_all(self._caller, memories)
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
-        """Leave out the last lines until so many tokens are saved; None where none are left."""
+        """Drop last lines until enough tokens are saved; None if no line is left."""
         lines = content.splitlines()
         counter = TokenEstimator()
         wanted = counter.count(content) - tokens_to_truncate

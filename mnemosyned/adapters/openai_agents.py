@@ -13,14 +13,21 @@ from agents.memory.session_settings import (
     resolve_session_limit,
 )
 
-from mnemosyned.adapters.common import Steps, keep, listed, run_async, value_of
+from mnemosyned.adapters.common import (
+    Steps,
+    list_records,
+    make_record,
+    remember_all,
+    run_steps_async,
+    value_of,
+)
 from mnemosyned.client.asynchronous import AsyncClient
 from mnemosyned.verbs.facade import AsyncCaller
-from mnemosyned.verbs.memories import BATCH_MAX, Remember, RememberMany
+from mnemosyned.verbs.memories import Remember
 from mnemosyned.verbs.retention import Forget
 
 TEXT_FIELDS = ("content", "output", "arguments", "summary", "text", "refusal")
-"""Fields of an item, and of the parts of its content, that say something."""
+"""Fields with words, of an item and of the parts of its content."""
 
 
 class MnemosyneSession(SessionABC):
@@ -44,27 +51,26 @@ class MnemosyneSession(SessionABC):
         self._source = source
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
-        """The newest items, oldest first; all without a limit."""
+        """Return the newest items, oldest first; all without a limit."""
         most = resolve_session_limit(limit, self.session_settings)
-        return await run_async(self._newest(most), self._caller)
+        return await run_steps_async(self._newest_items(most), self._caller)
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         """Add items, all or none for each thousand."""
-        memories = [self._memory(cast("Mapping[str, Any]", item)) for item in items]
-        for begin in range(0, len(memories), BATCH_MAX):
-            await self._caller.call(RememberMany(memories[begin : begin + BATCH_MAX]))
+        memories = [self._memory_of(cast("Mapping[str, Any]", item)) for item in items]
+        await remember_all(self._caller, memories)
 
     async def pop_item(self) -> TResponseInputItem | None:
         """Remove the newest item and return it."""
-        return await run_async(self._pop(), self._caller)
+        return await run_steps_async(self._pop_newest(), self._caller)
 
     async def clear_session(self) -> None:
-        """Forget all items, and what was learned from them."""
+        """Forget all items, and the learnings from them."""
         await self._caller.call(Forget(session=self.session_id, source=self._source))
 
-    def _memory(self, item: Mapping[str, Any]) -> Remember:
-        text = "\n".join(_texts(item)) or json.dumps(item, ensure_ascii=False)
-        return keep(
+    def _memory_of(self, item: Mapping[str, Any]) -> Remember:
+        text = "\n".join(_texts_in(item)) or json.dumps(item, ensure_ascii=False)
+        return make_record(
             text,
             item,
             session=self.session_id,
@@ -72,9 +78,9 @@ class MnemosyneSession(SessionABC):
             role=str(item.get("role") or item.get("type") or ""),
         )
 
-    def _newest(self, most: int | None) -> Steps[list[TResponseInputItem]]:
-        """Read the newest items whose words were not pruned."""
-        lines = yield from listed(session=self.session_id, source=self._source)
+    def _newest_items(self, most: int | None) -> Steps[list[TResponseInputItem]]:
+        """Read the newest items that were not pruned."""
+        lines = yield from list_records(session=self.session_id, source=self._source)
         items: list[TResponseInputItem] = []
         for line in reversed(lines):
             if most is not None and len(items) >= most:
@@ -84,8 +90,8 @@ class MnemosyneSession(SessionABC):
                 items.append(item)
         return items[::-1]
 
-    def _pop(self) -> Steps[TResponseInputItem | None]:
-        lines = yield from listed(session=self.session_id, source=self._source)
+    def _pop_newest(self) -> Steps[TResponseInputItem | None]:
+        lines = yield from list_records(session=self.session_id, source=self._source)
         for line in reversed(lines):
             item: TResponseInputItem | None = yield from value_of(line.id)
             yield Forget(line.id)
@@ -94,13 +100,13 @@ class MnemosyneSession(SessionABC):
         return None
 
 
-def _texts(value: object) -> Iterator[str]:
-    """The words of an item, or of its parts."""
+def _texts_in(value: object) -> Iterator[str]:
+    """Yield the texts of an item and of its parts."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
         for name in TEXT_FIELDS:
-            yield from _texts(value.get(name))
+            yield from _texts_in(value.get(name))
     elif isinstance(value, list):
         for part in value:
-            yield from _texts(part)
+            yield from _texts_in(part)

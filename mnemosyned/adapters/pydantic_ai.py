@@ -16,11 +16,11 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from mnemosyned.adapters.common import memory_section
+from mnemosyned.adapters.common import memory_section, remember_all
 from mnemosyned.client.asynchronous import AsyncClient
 from mnemosyned.memory.values import DEFAULT_SESSION
 from mnemosyned.verbs.facade import AsyncCaller
-from mnemosyned.verbs.memories import BATCH_MAX, Remember, RememberMany
+from mnemosyned.verbs.memories import Remember
 
 MARK = "<!-- from memory -->"
 """The first line of what this processor adds, by which it finds it again."""
@@ -60,7 +60,9 @@ class MemoryProcessor:
             shown = await memory_section(
                 self._caller,
                 prompt,
-                before=[pair for message in said[:index] for pair in _texts(message)],
+                before=[
+                    pair for message in said[:index] for pair in _texts_in(message)
+                ],
                 tokens=self._tokens,
                 source=self._source,
             )
@@ -74,18 +76,17 @@ class MemoryProcessor:
         memories = [
             memory
             for message in messages
-            for memory in self._memories(message, conversation)
+            for memory in self._memories_of(message, conversation)
         ]
-        for begin in range(0, len(memories), BATCH_MAX):
-            await self._caller.call(RememberMany(memories[begin : begin + BATCH_MAX]))
+        await remember_all(self._caller, memories)
 
-    def _memories(
+    def _memories_of(
         self, message: ModelMessage, conversation: str | None
     ) -> Iterator[Remember]:
         session = (
             self._session or conversation or message.conversation_id or DEFAULT_SESSION
         )
-        for role, text in _texts(message):
+        for role, text in _texts_in(message):
             said = f"{session}\n{message.timestamp}\n{role}\n{text}"
             yield Remember(
                 text,
@@ -96,8 +97,8 @@ class MemoryProcessor:
             )
 
 
-def _texts(message: ModelMessage) -> Iterator[tuple[str, str]]:
-    """Return the words of the user or the model in a message, with the role."""
+def _texts_in(message: ModelMessage) -> Iterator[tuple[str, str]]:
+    """Yield the texts of the user or the model in a message, with the role."""
     for part in message.parts:
         if isinstance(part, UserPromptPart):
             content = [part.content] if isinstance(part.content, str) else part.content
@@ -112,16 +113,16 @@ def _texts(message: ModelMessage) -> Iterator[tuple[str, str]]:
 
 
 def _last_prompt(messages: Sequence[ModelMessage]) -> tuple[int, str]:
-    """The last message in which the user says something, by its position, and the text."""
+    """Return the position of the user's last message with text, and the text."""
     for index in range(len(messages) - 1, -1, -1):
-        prompts = [text for role, text in _texts(messages[index]) if role == "user"]
+        prompts = [text for role, text in _texts_in(messages[index]) if role == "user"]
         if prompts:
             return index, prompts[-1]
     return 0, ""
 
 
 def _without_section(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
-    """The history as it was before memories were added to it."""
+    """Return the history without sections of memories."""
     return [
         replace(
             message, parts=[part for part in message.parts if not _is_section(part)]

@@ -157,7 +157,7 @@ class Format(ABC):
 
     @abstractmethod
     def recognizes(self, source: Source) -> bool:
-        """Return whether a source has this format, by its content and only then by its name.
+        """True if a source has this format, by the content and only then by the name.
 
         A format that reads a whole folder recognizes it. Of other folders each file is a source.
         """
@@ -176,7 +176,7 @@ class Format(ABC):
 
 
 def stable_id(*parts: str) -> str:
-    """Return the id of a record made of its identity: the format, its own id, or its words."""
+    """Return the id of a record, made of the format and the record's own id or words."""
     text = "\0".join(parts).encode("utf-8", "replace")
     return IMPORTED_PREFIX + hashlib.sha256(text).hexdigest()[:ID_CHARS]
 

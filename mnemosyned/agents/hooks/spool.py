@@ -139,7 +139,7 @@ def _waiting_names(place: str) -> list[str]:
 
 
 def _set_aside(path: str) -> None:
-    """Rename an entry so that it is ignored from now on; it stays if renaming is forbidden."""
+    """Rename an entry so that hooks ignore it; do nothing if renaming is forbidden."""
     place, name = os.path.split(path)
     try:
         os.rename(

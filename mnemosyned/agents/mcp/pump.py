@@ -430,7 +430,7 @@ def lines(
 
 
 def origin_here() -> dict[str, str]:
-    """Return this process's facts about the client that started it."""
+    """Return the facts about the client in the environment of this process."""
     try:
         directory = os.getcwd()  # noqa: PTH109 `pathlib` takes 10 ms to load
     except OSError:

@@ -357,7 +357,7 @@ ALWAYS_LOADED = "anthropic/alwaysLoad"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolEntry:
-    """A tool with its name, its arguments and its function."""
+    """A tool: name, arguments, function and hints for clients."""
 
     name: str
     title: str

@@ -22,7 +22,7 @@ _LISTING = 2
 
 
 def untrusted_events(machine: Machine, folder: Path) -> list[str]:
-    """Return the events of our hooks that Codex skips: it is asked, or else its files are read."""
+    """Return the events of our hooks that Codex skips, from its program or else from its files."""
     program = machine.program("codex")
     listed = None if program is None else listed_hooks(program, machine)
     if listed is not None:

@@ -149,7 +149,7 @@ class _JsonReader:
     position: int = 0
     depth: int = 0
 
-    def expected(self, expected: str) -> Unreadable:
+    def syntax_error(self, expected: str) -> Unreadable:
         before = self.text[: self.position]
         line = before.count("\n") + 1
         column = self.position - (before.rfind("\n") + 1) + 1
@@ -176,12 +176,12 @@ class _JsonReader:
         self.position += 1
         self.depth += 1
         if self.depth > DEPTH_MAX:
-            raise self.expected(f"at most {DEPTH_MAX} levels of nesting")
+            raise self.syntax_error(f"at most {DEPTH_MAX} levels of nesting")
         items: list[JsonMember] = []
         open_ended = True
         while self.peek() != closing:
             if not open_ended:
-                raise self.expected(f'"," or "{closing}"')
+                raise self.syntax_error(f'"," or "{closing}"')
             items.append(self._read_member(named=closing == "}"))
             open_ended = items[-1].comma_end is not None
         self.position += 1
@@ -196,7 +196,7 @@ class _JsonReader:
         if named:
             key = self._read_token(_STRING, "a string")
             if self.peek() != ":":
-                raise self.expected('":"')
+                raise self.syntax_error('":"')
             self.position += 1
         value = self.read_value()
         end = self.position
@@ -209,7 +209,7 @@ class _JsonReader:
     def _read_token(self, pattern: re.Pattern[str], noun: str) -> Json:
         match = pattern.match(self.text, self.position)
         if match is None:
-            raise self.expected(noun)
+            raise self.syntax_error(noun)
         self.position = match.end()
         return json.loads(match[0])
 
@@ -221,7 +221,7 @@ def read_tree(text: str) -> JsonNode | None:
         return None
     root = reader.read_value()
     if reader.peek():
-        raise reader.expected("the end")
+        raise reader.syntax_error("the end")
     return root
 
 
@@ -336,11 +336,14 @@ class _Layout:
         comment_end, own_line = _end_of_comments(self.text, end, container.end - 1)
         first = _indent_before(self.text, container.items[0].start)
         if first is None and not own_line:
-            before, member = " ", self._member(key, value, indent="", one_line=True)
+            before, member = (
+                " ",
+                self._format_member(key, value, indent="", one_line=True),
+            )
         else:
             indent = first or ""
             before = self.newline + indent
-            member = self._member(key, value, indent=indent, one_line=False)
+            member = self._format_member(key, value, indent=indent, one_line=False)
         comma, trailing = ("", ",") if last.comma_end else (",", "")
         return (
             self.text[:end]
@@ -356,15 +359,15 @@ class _Layout:
         close = container.end - 1
         end, own_line = _end_of_comments(self.text, container.start + 1, close)
         if self.one_line and not own_line:
-            member = self._member(key, value, indent="", one_line=True)
+            member = self._format_member(key, value, indent="", one_line=True)
             return self.text[:end] + member + self.text[end:]
         outer = _line_indent(self.text, container.start)
         indent = outer + self.unit
-        member = self._member(key, value, indent=indent, one_line=False)
+        member = self._format_member(key, value, indent=indent, one_line=False)
         rest = self.newline + outer + self.text[close:]
         return self.text[:end] + self.newline + indent + member + rest
 
-    def _member(
+    def _format_member(
         self, key: str | None, value: Json, *, indent: str, one_line: bool
     ) -> str:
         if key is None and not one_line:
@@ -684,11 +687,11 @@ class Document:
         """Read a text in the format of the file's suffix. Raises `Unreadable`."""
         self._format = _FORMATS[file.suffix]
         self.text = text
-        self.data: Json = self._read(text)
+        self.data: Json = self._read_data(text)
         if not isinstance(self.data, dict):
             raise NotEditable("it does not hold an object")
 
-    def _read(self, text: str) -> Json:
+    def _read_data(self, text: str) -> Json:
         try:
             return self._format.read(text)
         except RecursionError as error:
@@ -696,17 +699,17 @@ class Document:
 
     def set_value(self, path: KeyPath, value: Json) -> None:
         """Set the value at a path."""
-        self._change(path, self._format.set_value, with_value, value)
+        self._apply_edit(path, self._format.set_value, with_value, value)
 
     def append(self, path: KeyPath, value: Json) -> None:
         """Add an element at the end of the list at a path, in JSON alone."""
-        self._change(path, append_in_jsonc, with_element, value)
+        self._apply_edit(path, append_in_jsonc, with_element, value)
 
     def remove(self, path: KeyPath) -> None:
         """Remove the value at a path; in TOML with the objects that become empty."""
-        self._change(path, self._format.remove, without_value)
+        self._apply_edit(path, self._format.remove, without_value)
 
-    def _change(
+    def _apply_edit(
         self,
         path: KeyPath,
         edit: Callable[..., str],
@@ -717,7 +720,7 @@ class Document:
         try:
             expected = model(self.data, path, *value)
             text = edit(self.text, path, *value)
-            data = self._read(text)
+            data = self._read_data(text)
         except (LookupError, TypeError, RecursionError, Unreadable) as error:
             raise NotEditable(
                 f"{dotted_path(path)} has an unusual form there"

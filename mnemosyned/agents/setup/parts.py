@@ -369,7 +369,7 @@ def settings_of(file: Path) -> Json:
 
 
 def has_our_hooks(hooks: list[Hook]) -> bool:
-    """True if the first of these hooks is in its file, whatever its program's path."""
+    """True if a file has the first of these hooks, whatever the program's path."""
     document = _document_of(hooks[0].file)
     return document is not None and hooks[0].state(document) in OURS
 

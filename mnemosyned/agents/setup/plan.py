@@ -265,7 +265,7 @@ def _remove_empty_containers(document: Document, part: SettingsPart, kept: int) 
 
 
 def plan_undo(edit: Edit, journal: SetupJournal) -> FileChange:
-    """Plan to take an edit out of its file; parts that another tool needs stay."""
+    """Plan to undo an edit; parts needed by another tool stay in the file."""
     file = Path(edit.file)
     content: bytes | None = None
     try:

@@ -1,4 +1,4 @@
-"""The tools that can be given memory: where their settings are, and how they write server and hooks.
+"""The tools that can be given memory, with the places and forms of their settings.
 
 Each tool has a row in `TARGETS` and a function that lists its parts. Formats and places are those of
 the tools' own documentation.

@@ -299,7 +299,7 @@ def recognized_edits(
 def undo_all(
     edits: list[Edit], journal: SetupJournal, machine: Machine
 ) -> Iterator[tuple[Edit, FileChange, str]]:
-    """Undo edits one after the other; yield each with its change and its failure."""
+    """Undo edits in turn; yield each edit with the change of the file and the failure."""
     for edit in edits:
         change = plan_undo(edit, journal)
         problem = change.problem

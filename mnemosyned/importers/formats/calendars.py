@@ -32,7 +32,7 @@ EXTRA = "personal"
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """One block of a file: its kind, number and text, and the position after it."""
+    """One block of a file: kind, number, text and end position."""
 
     kind: str
     number: int

@@ -53,14 +53,14 @@ class _Wait:
 
 
 class DueFiles:
-    """Paths with the time at which each is to be read; safe from any thread."""
+    """Paths with their due times; safe from any thread."""
 
     def __init__(self, *, files_max: int) -> None:
         self._files_max = files_max
         self._changed = threading.Condition()
         self._waits: dict[str, _Wait] = {}
         self._heap: list[tuple[float, str]] = []
-        """Every time that was ever set and has not come; those in `_waits` are in force."""
+        """All due times ever set, of which only the times in `_waits` are valid."""
         self._stopping = False
         self._woken = False
 
@@ -69,7 +69,7 @@ class DueFiles:
             return len(self._waits)
 
     def put(self, path: str, *, after_s: float, at_most_s: float) -> None:
-        """Read a path once it has been quiet for `after_s`, or at the most `at_most_s` from now."""
+        """Make a path due after `after_s` without a change, or at the latest after `at_most_s`."""
         now = time.monotonic()
         with self._changed:
             wait = self._waits.get(path)
@@ -82,7 +82,7 @@ class DueFiles:
             self._changed.notify()
 
     def next(self, timeout_s: float) -> str:
-        """Return a path that is due, and forget it; empty after the timeout, or when woken."""
+        """Remove and return a due path; empty after the timeout, or when woken."""
         until = time.monotonic() + timeout_s
         with self._changed:
             while not (self._stopping or self._woken):
@@ -99,7 +99,7 @@ class DueFiles:
             return ""
 
     def _first_due(self, otherwise: float) -> float:
-        """Return when the first file is due; drops times that were put off."""
+        """Return the first due time; drop times that are no longer valid."""
         while self._heap:
             due, path = self._heap[0]
             wait = self._waits.get(path)
@@ -114,19 +114,19 @@ class DueFiles:
             self._changed.wait_for(lambda: self._stopping, seconds)
 
     def wake(self) -> None:
-        """Have the thread that waits look at once at what it follows."""
+        """Wake the waiting thread to check its folders at once."""
         with self._changed:
             self._woken = True
             self._changed.notify_all()
 
     @property
     def stopping(self) -> bool:
-        """Whether the thread that reads should end."""
+        """Whether the reading thread should end."""
         with self._changed:
             return self._stopping
 
     def stop(self) -> None:
-        """Wake the thread that waits, for the last time."""
+        """Wake the waiting thread for the last time."""
         with self._changed:
             self._stopping = True
             self._changed.notify_all()
@@ -137,33 +137,33 @@ CHANGES = frozenset(
 )
 CLOSE_S = 5.0
 FOLDERS_MAX = 20_000
-"""Folders below a followed one: each takes a kilobyte here and one in the system."""
+"""Folders below a watched one: each takes a kilobyte here and one in the system."""
 
 
 def check_room(folder: str) -> None:
-    """Refuse events of more folders than the system or we have room for. Raises `OSError`."""
+    """Raise `OSError` if a folder has too many folders below it for events."""
     below = (len(folders) for _, folders, _ in os.walk(folder))
     if sum(islice(below, FOLDERS_MAX)) >= FOLDERS_MAX:
         raise OSError(errno.ENOSPC, f"it has more than {FOLDERS_MAX:,} folders")
 
 
 class Notifications:
-    """Tells which paths changed below some folders."""
+    """Events of files below watched folders."""
 
     def __init__(
         self, on_change: Callable[[str], None], on_loss: Callable[[], None]
     ) -> None:
-        """`on_change` is called with the path of each file, in a thread of its own.
+        """`on_change` is called with the path of each changed file, in a thread of its own.
 
-        `on_loss` is called when a followed folder is deleted: its events end, also where one of
-        the same name is made at once.
+        `on_loss` is called when a watched folder is deleted: its events end, even if a folder of
+        the same name is created at once.
         """
         self._on_change = on_change
         self._on_loss = on_loss
         self._observer: BaseObserver | None = None
 
     def follow(self, folders: list[str]) -> dict[str, str]:
-        """Follow these folders in place of those before; returns why some cannot be followed."""
+        """Watch these folders and no others; return the problems by folder."""
         self.close()
         if not folders:
             return {}
@@ -173,14 +173,16 @@ class Notifications:
         for folder in folders:
             try:
                 check_room(folder)
-                self._schedule(observer, folder)
+                place = event_folder(folder)
+                handler = _EventHandler(self._on_change, self._on_loss, place)
+                observer.schedule(handler, place, recursive=place == folder)
             except OSError as error:
                 problems[folder] = f"no events: {error.strerror or error}"
         self._observer = observer
         return problems
 
     def close(self) -> None:
-        """Stop following."""
+        """Stop watching."""
         observer, self._observer = self._observer, None
         if observer is None:
             return
@@ -188,19 +190,14 @@ class Notifications:
             observer.stop()
             observer.join(CLOSE_S)
 
-    def _schedule(self, observer: BaseObserver, folder: str) -> None:
-        place = place_of(folder)
-        handler = _Handler(self._on_change, self._on_loss, place)
-        observer.schedule(handler, place, recursive=place == folder)
 
-
-def place_of(path: str) -> str:
-    """Return the folder whose events tell of a path: of a file, the one that it is in."""
+def event_folder(path: str) -> str:
+    """Return the folder with the events of a path: the path itself, or a file's folder."""
     return os.path.dirname(path) if os.path.isfile(path) else path  # noqa: PTH113, PTH120
 
 
-class _Handler(FileSystemEventHandler):
-    """Hands the path of each changed file on."""
+class _EventHandler(FileSystemEventHandler):
+    """Reports the path of each changed file, and the loss of the folder."""
 
     def __init__(
         self, on_change: Callable[[str], None], on_loss: Callable[[], None], place: str
@@ -223,7 +220,7 @@ log = logger()
 
 
 class Watcher:
-    """Follows folders; safe from any thread."""
+    """Watches folders; safe from any thread."""
 
     def __init__(
         self,
@@ -247,18 +244,18 @@ class Watcher:
         self._without_events = False
         self._roots: list[str] = []
         self._places: list[str] = []
-        """Device and inode of the folder that tells of each root."""
+        """Device and inode of each root's event folder."""
         self._changed = threading.Event()
         self._scanning = False
         self._rested_at = time.monotonic()
-        """When the last pause ended."""
+        """End of the last pause."""
         self._pauses: dict[str, float] = {}
-        """Seconds that files whose reading takes long wait for the next one."""
+        """Waits, in seconds, of files whose reading takes long."""
         self._thread: threading.Thread | None = None
 
     def __enter__(self) -> Self:
-        if self._folders():
-            self._start()
+        if self._watched_paths():
+            self._start_thread()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -268,48 +265,59 @@ class Watcher:
         self._notifications.close()
 
     def reconfigure(self, settings: WatchConfig) -> None:
-        """Follow what the settings say now."""
+        """Watch the folders of new settings."""
         self._settings = settings
         self._apply()
 
     # ----------------------------------------------------------------- verb
 
     def watch(self, request: Watch) -> Watching:
-        """Follow more folders or fewer, and list them."""
+        """Add or remove folders, and list them."""
         for path in request.paths:
             if request.remove:
-                self._remove(path)
+                self._remove_folder(path)
             else:
-                self._add(path)
+                self._add_folder(path)
         if request.paths:
             self._apply()
         return Watching(self.folders(), len(self._due) + self._scanning)
 
     def folders(self) -> list[WatchedFolder]:
-        """Describe what is followed."""
-        return [
-            self._described(path, by_settings=by_settings)
-            for path, by_settings in self._folders().items()
-        ]
+        """Describe the watched folders."""
+        folders = []
+        for path, by_settings in self._watched_paths().items():
+            totals = self._watches.totals(path)
+            folders.append(
+                WatchedFolder(
+                    path=path,
+                    added_by="settings" if by_settings else "command",
+                    files=totals.files,
+                    stored=totals.stored,
+                    read_at=totals.read_at,
+                    problem=_unfitness_of(path) or self._problems.get(path, ""),
+                )
+            )
+        return folders
 
-    def _add(self, path: str) -> None:
-        problem = _unfit(path)
+    def _add_folder(self, path: str) -> None:
+        problem = _unfitness_of(path)
         if problem:
             raise InvalidRequest(
                 f"{shown_path(path)} cannot be watched: {problem}", field="paths"
             )
-        folders = self._folders()
+        folders = self._watched_paths()
         if len(folders) >= PATHS_MAX and path not in folders:
             raise InvalidRequest(
                 f"{PATHS_MAX} folders are watched already; remove one, or watch one above them",
                 field="paths",
             )
-        self._watches.add_folder(_plain(path), self._clock.now())
+        self._watches.add_folder(os.path.realpath(path), self._clock.now())
 
-    def _remove(self, path: str) -> None:
-        if self._watches.remove_folder(_plain(path)):
+    def _remove_folder(self, path: str) -> None:
+        plain = os.path.realpath(path)
+        if self._watches.remove_folder(plain):
             return
-        if _plain(path) in self._folders():
+        if plain in self._watched_paths():
             raise InvalidRequest(
                 f"{shown_path(path)} is watched by the setting watch.paths; remove it there",
                 field="paths",
@@ -318,35 +326,24 @@ class Watcher:
             f"{shown_path(path)} is not watched; mnem watch --list shows what is"
         )
 
-    def _folders(self) -> dict[str, bool]:
-        """Return what is followed, and whether it is by the settings."""
+    def _watched_paths(self) -> dict[str, bool]:
+        """Return the watched paths, each with whether it is in the settings."""
         named = self._settings.paths
-        configured = [_plain(os.path.expanduser(path)) for path in named]  # noqa: PTH111 no such user: as it is
+        configured = [os.path.realpath(os.path.expanduser(path)) for path in named]  # noqa: PTH111 no such user: as it is
         added = dict.fromkeys(self._watches.folders(), False)
         return {**added, **dict.fromkeys(configured, True)}
-
-    def _described(self, path: str, *, by_settings: bool) -> WatchedFolder:
-        totals = self._watches.totals(path)
-        return WatchedFolder(
-            path=path,
-            added_by="settings" if by_settings else "command",
-            files=totals.files,
-            stored=totals.stored,
-            read_at=totals.read_at,
-            problem=_unfit(path) or self._problems.get(path, ""),
-        )
 
     # --------------------------------------------------------------- thread
 
     def _apply(self) -> None:
-        """Have the thread take up what is followed now."""
+        """Have the thread watch the present folders."""
         if self._thread:
             self._changed.set()
             self._due.wake()
-        elif self._folders():
-            self._start()
+        elif self._watched_paths():
+            self._start_thread()
 
-    def _start(self) -> None:
+    def _start_thread(self) -> None:
         self._changed.set()
         self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
         self._thread.start()
@@ -354,27 +351,27 @@ class Watcher:
     def _run(self) -> None:
         while not self._due.stopping:
             try:
-                self._follow()
+                self._work()
             except Exception:
                 log.exception("watch_failed")
                 self._due.rest(self._limits.retry_s)
 
-    def _follow(self) -> None:
-        """Read what is due, and in between what a scan finds, until it is time to stop."""
+    def _work(self) -> None:
+        """Read due files, and in between the files found by a scan, until it is time to stop."""
         scan: Iterator[str] = iter(())
         rescan_at = look_at = 0.0
         while not self._due.stopping:
             if time.monotonic() >= look_at:
                 look_at = time.monotonic() + self._limits.look_s
-                if _places(self._roots) != self._places:
+                if _folder_identities(self._roots) != self._places:
                     self._changed.set()
             if self._changed.is_set():
                 self._changed.clear()
-                self._begin()
+                self._begin_watching()
                 # From the beginning: what changed before there were events is found.
-                scan, self._scanning = self._scan(), True
+                scan, self._scanning = self._scan_roots(), True
             if not self._scanning and time.monotonic() >= rescan_at:
-                scan, self._scanning = self._scan(), True
+                scan, self._scanning = self._scan_roots(), True
             path = self._due.next(
                 0.0
                 if self._scanning
@@ -389,19 +386,19 @@ class Watcher:
                         pause.poll_s if self._without_events else pause.rescan_s
                     )
             if path:
-                self._read(path)
+                self._read_file(path)
 
-    def _begin(self) -> None:
-        self._roots = list(self._folders())
-        self._places = _places(self._roots)
-        fit = [root for root in self._roots if not _unfit(root)]
+    def _begin_watching(self) -> None:
+        self._roots = list(self._watched_paths())
+        self._places = _folder_identities(self._roots)
+        fit = [root for root in self._roots if not _unfitness_of(root)]
         self._problems = self._notifications.follow(fit)
         self._without_events = bool(self._problems)
         for folder, problem in self._problems.items():
             log.warning("watch_without_events", folder=folder, reason=problem)
 
-    def _scan(self) -> Iterator[str]:
-        """Yield the files that are not as they were when they were last read."""
+    def _scan_roots(self) -> Iterator[str]:
+        """Yield the files that changed since they were last read."""
         room = self._settings.files_max
         for root in self._roots:
             if not os.path.exists(root):  # noqa: PTH110
@@ -423,10 +420,10 @@ class Watcher:
             # Those that moved were found under their new name by now.
             self._watches.drop_files(missing)
 
-    def _read(self, path: str) -> None:
+    def _read_file(self, path: str) -> None:
         began = time.thread_time()
         try:
-            stored = self._reader.read(path, self._rest)
+            stored = self._reader.read(path, self._pause)
         except ShuttingDown:  # the rest is read after the next start
             self._due.rest(self._limits.retry_s)
             return
@@ -442,22 +439,22 @@ class Watcher:
             if stored:
                 log.info("watched_file_read", stored=stored)
             self._note_effort(path, time.thread_time() - began, stored)
-            self._rest()
+            self._pause()
             return
         self._due.put(
             path, after_s=self._limits.retry_s, at_most_s=self._limits.retry_s
         )
 
     def _note_effort(self, path: str, took_s: float, stored: int) -> None:
-        """Have a file that takes long for what is new in it wait for its next reading."""
+        """Delay the next reading of a file if this reading took long for few memories."""
         limits = self._limits
         self._pauses.pop(path, None)
         has_room = len(self._pauses) < limits.slow_files_max
         if took_s > limits.slow_s * max(1, stored) and has_room:
             self._pauses[path] = limits.slow_pause * took_s
 
-    def _rest(self) -> bool:
-        """Leave the processor to others; whether it is time to stop."""
+    def _pause(self) -> bool:
+        """Leave the processor to others; return whether it is time to stop."""
         limits, now = self._limits, time.monotonic()
         self._due.rest(min(limits.rest_max_s, max(0.0, now - self._rested_at)))
         while self._gate.busy and time.monotonic() < now + limits.busy_s:
@@ -468,7 +465,7 @@ class Watcher:
         return self._due.stopping
 
     def _note_change(self, path: str) -> None:
-        """Take up an event; called by another thread."""
+        """Make the file of an event due; called by another thread."""
         if not may_have_format(path) or not self._is_followed(path):
             return
         limits, pause = self._limits, self._pauses.get(path, 0.0)
@@ -481,7 +478,7 @@ class Watcher:
         )
 
     def _is_followed(self, path: str) -> bool:
-        """Whether a path is below what is followed, and not in a hidden folder there."""
+        """True if a path is below a watched folder, and not in a hidden folder there."""
         for root in self._roots:
             if path == root:
                 return True
@@ -491,12 +488,12 @@ class Watcher:
         return False
 
 
-def _places(roots: Iterable[str]) -> list[str]:
-    """Return device and inode of the folder that tells of each path; empty where the path is not."""
+def _folder_identities(roots: Iterable[str]) -> list[str]:
+    """Return device and inode of each path's event folder; empty for a missing path."""
     places = []
     for root in roots:
         try:
-            status = os.stat(place_of(root))  # noqa: PTH116
+            status = os.stat(event_folder(root))  # noqa: PTH116
         except OSError:
             places.append("")
         else:
@@ -504,18 +501,14 @@ def _places(roots: Iterable[str]) -> list[str]:
     return places
 
 
-def _plain(path: str) -> str:
-    return os.path.realpath(path)
-
-
-def _unfit(path: str) -> str:
-    """Return why a path cannot be followed; empty if it can."""
+def _unfitness_of(path: str) -> str:
+    """Return the reason why a path cannot be watched; empty if it can."""
     if not os.path.isabs(path):  # noqa: PTH117
         return "its path is not absolute"
     if fault := path_fault(path):
         return fault
-    plain = _plain(path)
-    if plain in {"/", _plain(str(Path.home()))}:
+    plain = os.path.realpath(path)
+    if plain in {"/", os.path.realpath(Path.home())}:
         return "it holds everything; name folders in it"
     if not os.path.exists(plain):  # noqa: PTH110
         return "there is no such folder or file"
