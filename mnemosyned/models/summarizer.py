@@ -304,9 +304,7 @@ class _GroupSummary:
     def _problems(
         self, text: str, *, sources: Sequence[Piece], chars_max: int
     ) -> Sequence[Problem]:
-        return check_grounding(
-            text, sources, chars_max=chars_max, zone=self._by.zone
-        ).problems
+        return check_grounding(text, sources, chars_max=chars_max, zone=self._by.zone)
 
     def _judge(self, text: str) -> Sequence[Problem]:
         """Return the problems of the final summary, which must also be informative."""

@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from bench.report import Report
 
 from mnemosyned.summary.chunking import Piece
-from mnemosyned.summary.grounding.check import GroundingResult, check_grounding
+from mnemosyned.summary.grounding.check import Problem, check_grounding
 
 TUNED_ON = 5
 REJECTED_MAX = 0.1
@@ -73,16 +73,14 @@ def piece(turn: dict[str, Any], when: datetime) -> Piece:
     return Piece(turn["dia_id"], turn["text"] + seen, when, turn["speaker"])
 
 
-def judged(session: Session, summary: str) -> GroundingResult:
+def judged(session: Session, summary: str) -> Sequence[Problem]:
     return check_grounding(
         summary, session.turns, chars_max=sum(len(turn.text) for turn in session.turns)
     )
 
 
-def told(verdict: GroundingResult) -> str:
-    return ", ".join(
-        f"{problem.kind} {problem.item}".strip() for problem in verdict.problems
-    )
+def told(verdict: Sequence[Problem]) -> str:
+    return ", ".join(f"{problem.kind} {problem.item}".strip() for problem in verdict)
 
 
 def measure(
@@ -92,10 +90,12 @@ def measure(
     started = time.process_time()
     verdicts = [(session, judged(session, session.summary)) for session in every]
     spent = time.process_time() - started
-    refused = [
-        (session, verdict) for session, verdict in verdicts if not verdict.accepted
-    ]
-    kinds = Counter(kind for _, verdict in refused for kind in verdict.kinds)
+    refused = [(session, verdict) for session, verdict in verdicts if verdict]
+    kinds = Counter(
+        kind
+        for _, verdict in refused
+        for kind in {str(problem.kind) for problem in verdict}
+    )
     report.figure(f"summaries, {part}", len(every))
     report.figure(f"ms each, {part}", 1000 * spent / len(every))
     for kind, count in kinds.most_common():
@@ -106,14 +106,13 @@ def measure(
     report.table(f"Refused, {part}", ["session", "problems"], rows)
     report.bar(f"share refused, {part}", len(refused) / len(every), "<=", REJECTED_MAX)
     caught = [
-        not judged(mine, other.summary).accepted
-        for mine, other in strangers(conversations)
+        bool(judged(mine, other.summary)) for mine, other in strangers(conversations)
     ]
     share = sum(caught) / len(caught)
     report.bar(f"share refused of strangers, {part}", share, ">=", FOREIGN_REJECTED_MIN)
     tried: dict[str, list[bool]] = {}
     for kind, session, text in forged(conversations, random.Random(part)):
-        tried.setdefault(kind, []).append(not judged(session, text).accepted)
+        tried.setdefault(kind, []).append(bool(judged(session, text)))
     for kind, outcomes in tried.items():
         share = sum(outcomes) / len(outcomes)
         name = f"share refused with an invented {kind}, {part}"
@@ -131,7 +130,7 @@ def forged(
     for one, own in zip(conversations, people, strict=True):
         others = sorted(set().union(*people) - own)
         for session in one:
-            if not judged(session, session.summary).accepted:
+            if judged(session, session.summary):
                 continue
             for kind, sentences in INVENTED.items():
                 yield (

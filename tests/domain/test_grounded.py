@@ -24,7 +24,7 @@ SOURCES = [
 
 
 def problems(text: str) -> Sequence[Problem]:
-    return check_grounding(text, SOURCES, chars_max=400).problems
+    return check_grounding(text, SOURCES, chars_max=400)
 
 
 salvaged = partial(grounded_sentences, judge=problems, sources=SOURCES)

@@ -407,7 +407,7 @@ def limit(sources: Sequence[Piece]) -> int:
 def test_a_grounded_summary_is_accepted(case: str) -> None:
     sources, summary = GOOD[case]
 
-    assert check_grounding(summary, sources, chars_max=limit(sources)).problems == ()
+    assert check_grounding(summary, sources, chars_max=limit(sources)) == ()
 
 
 @pytest.mark.parametrize("case", BAD)
@@ -416,15 +416,15 @@ def test_an_ungrounded_summary_is_refused(case: str) -> None:
 
     verdict = check_grounding(summary, sources, chars_max=limit(sources))
 
-    assert not verdict.accepted
-    assert kind in [problem.kind for problem in verdict.problems]
+    assert verdict
+    assert kind in [problem.kind for problem in verdict]
 
 
 def test_a_problem_names_the_offending_item() -> None:
     verdict = check_grounding("Peter agreed to 77 printers.", ENGLISH, chars_max=500)
 
-    assert {problem.item for problem in verdict.problems} == {"Peter", "77"}
-    assert verdict.kinds == ("number", "name")
+    assert {problem.item for problem in verdict} == {"Peter", "77"}
+    assert [str(problem.kind) for problem in verdict] == ["number", "name"]
 
 
 def test_yesterday_depends_on_where_it_was_said() -> None:
@@ -434,17 +434,17 @@ def test_yesterday_depends_on_where_it_was_said() -> None:
     )
     summary = "The landlord repaired the boiler on 8 May 2023, and they said so on 9 May 2023."
 
-    assert check_grounding(
-        summary, said, chars_max=500, zone=ZoneInfo("Asia/Tokyo")
-    ).accepted
-    assert not check_grounding(summary, said, chars_max=500).accepted
+    assert (
+        check_grounding(summary, said, chars_max=500, zone=ZoneInfo("Asia/Tokyo")) == ()
+    )
+    assert check_grounding(summary, said, chars_max=500)
 
 
 def test_a_group_in_two_languages_may_be_summed_up_in_either() -> None:
     both = [*ENGLISH, *GERMAN]
     summary = "Das Treffen ist in Hamburg und die Sicherung ist ausgefallen, weil der Speicher voll war."
 
-    assert check_grounding(summary, both, chars_max=500).accepted
+    assert check_grounding(summary, both, chars_max=500) == ()
 
 
 @pytest.mark.parametrize(
@@ -454,6 +454,5 @@ def test_endless_runs_are_read_without_failing(run: str) -> None:
     endless = run * 1_500
 
     check_grounding(endless, ENGLISH, chars_max=20_000)
-    assert check_grounding(
-        "Hello.", pieces(("user", f"Hello. {endless}")), chars_max=50
-    ).accepted
+    sources = pieces(("user", f"Hello. {endless}"))
+    assert check_grounding("Hello.", sources, chars_max=50) == ()

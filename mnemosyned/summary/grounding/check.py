@@ -78,23 +78,6 @@ class Problem:
     """Value at fault, as written; never logged, as it may hold a memory's text."""
 
 
-@dataclass(frozen=True, slots=True)
-class GroundingResult:
-    """Result of the check."""
-
-    problems: tuple[Problem, ...] = ()
-
-    @property
-    def accepted(self) -> bool:
-        """True if the summary may be kept."""
-        return not self.problems
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """Kinds of the problems, each once, for logs and errors."""
-        return tuple(dict.fromkeys(str(problem.kind) for problem in self.problems))
-
-
 _REFUSAL = re.compile(
     r"\A\W*(?:i(?:'m| am|’m) (?:sorry|unable|afraid|not able)|i (?:can(?:no|'|’)t|won(?:'|’)t)\b"
     r"|i apologi[sz]e|as an ai\b|sorry, (?:but )?i\b|there (?:is|are) no (?:memories|text|content)"
@@ -187,13 +170,10 @@ class GroundingSources:
         start = self.folded_text.find(wanted)
         while start >= 0:
             stop = start + len(wanted)
-            before, after = (
-                self.folded_text[start - 1 : start],
-                self.folded_text[stop : stop + 1],
-            )
-            if not _are_joined(before, wanted[0]) and not _are_joined(
-                after, wanted[-1]
-            ):
+            before = self.folded_text[start - 1 : start]
+            after = self.folded_text[stop : stop + 1]
+            is_part = _are_joined(before, wanted[0]) or _are_joined(after, wanted[-1])
+            if not is_part:
                 return True
             start = self.folded_text.find(wanted, start + 1)
         return False
@@ -201,24 +181,24 @@ class GroundingSources:
 
 def check_grounding(
     summary: str, sources: Sequence[Piece], *, chars_max: int, zone: tzinfo = UTC
-) -> GroundingResult:
-    """Check a summary against its sources: shape, language and all exact values.
+) -> tuple[Problem, ...]:
+    """Return the problems of a summary: in its shape, its language and its exact values.
 
     `zone` is the time zone of the sources, which decides the day of "yesterday".
     """
     text = _normalize(summary).strip()
     if not text or not any(char.isalnum() for char in text):
-        return GroundingResult((Problem(GroundingFault.EMPTY, ""),))
+        return (Problem(GroundingFault.EMPTY, ""),)
     too_long = [Problem(GroundingFault.TOO_LONG, f"{len(text)} characters")] * (
         len(text) > chars_max
     )
     if len(text) > RUNAWAY * chars_max:  # not worth the time of a check
-        return GroundingResult(tuple(too_long))
+        return tuple(too_long)
     known = GroundingSources(sources, zone=zone)
     problems = dict.fromkeys(
         [*too_long, *_shape_problems(text, known), *_value_problems(text, known)]
     )
-    return GroundingResult(tuple(problems))
+    return tuple(problems)
 
 
 def _shape_problems(text: str, known: GroundingSources) -> Iterator[Problem]:

@@ -199,22 +199,7 @@ _SHOWN_STATES = {
     "tentative": "tentative",
 }
 _SOURCE_NAMES = ("title", "place", "body", "note")
-_EVENT_LABEL = re.compile(
-    r"^(?:[*-] )?(?:Event|Title|Summary|Subject|Termin|Titel|Betreff|Veranstaltung|Événement"
-    r"|Titre|Evento|Título|Titolo|Meeting|Appointment|Was|What)\s*:",
-    re.IGNORECASE,
-)
-_TIME_LABEL = re.compile(
-    r"\b(?:Start|Starts|When|Begin|Begins|Date|Beginn|Wann|Datum|Début|Quand|Date|Inicio|Fecha"
-    r"|Inizio|Quando|Data)\s*:",
-    re.IGNORECASE,
-)
-_INLINE_LABEL = re.compile(
-    r"(?:(?<=^)|(?<=[\s;,.|]))(?P<label>Event|Title|Summary|Subject|Location|Place|Venue|Where|Start|Starts"
-    r"|Begin|Begins|End|Ends|When|Date|Time|Description|Notes|Status|Termin|Titel|Betreff|Ort|Wo|Beginn"
-    r"|Ende|Wann|Datum|Uhrzeit|Beschreibung|Événement|Titre|Lieu|Début|Fin|Quand|Evento|Título|Lugar"
-    r"|Inicio|Fecha|Titolo|Luogo|Inizio|Fine|Quando)\s*: ?"
-)
+_LABEL = re.compile(r"(?:^|(?<=[\s;,.|*-]))(?P<label>[^\W\d_]{2,14})\s*: ?")
 _FLAT = re.compile(
     rf"(?P<text>\S.{{3,}}?) (?P<start>{STAMP}) (?P<end>{STAMP}) {STAMP}(?: (?P<note>\S.*))?",
     re.DOTALL,
@@ -227,7 +212,9 @@ def read_calendar(memory: MemoryRecord, zone: tzinfo) -> Sentences | None:
     events: Sequence[Fields]
     if content.startswith(("BEGIN:VCALENDAR", "BEGIN:VEVENT", "BEGIN:VTODO")):
         events = _read_ics(content)
-    elif _EVENT_LABEL.match(content) and _TIME_LABEL.search(content):
+    elif (label := _LABEL.match(content.lstrip("*- "))) and (
+        common_name(label["label"]) == "title"
+    ):
         events = _read_labeled(content)
     elif has_stamp_in_first_paragraph(content) and (match := _FLAT.fullmatch(content)):
         # A row "title description start end created note", whose labels are lost.
@@ -294,7 +281,11 @@ def _read_labeled(content: str) -> list[Fields]:
 
 def _read_inline(content: str) -> dict[str, str] | None:
     """Return the fields of "Event: Dentist, Start: 2026-03-10", labels on one line."""
-    labels = list(_INLINE_LABEL.finditer(content))
+    labels = [
+        label
+        for label in _LABEL.finditer(content)
+        if label["label"][0].isupper() and common_name(label["label"])
+    ]
     if len(labels) < 2 or labels[0].start() > 0:
         return None
     fields: dict[str, str] = {}

@@ -386,8 +386,3 @@ def show_clock(moment: Moment | None, zone: tzinfo) -> str:
 def to_zone(moment: datetime, zone: tzinfo) -> datetime:
     """Return a time in the zone; a wall-clock time stays unchanged."""
     return moment if moment.tzinfo is None else in_zone(moment, zone)
-
-
-def previous_day(day: date) -> date:
-    """Return the day before, for ends that a format excludes."""
-    return day - timedelta(1) if day > date.min else day
