@@ -177,32 +177,21 @@ class AnswerCommand(click.Command):
 
 def format_options(*, hidden: bool = False) -> list[click.Parameter]:
     """Return the options for the form of the answer and for the pager."""
+
+    def make_option(name: str, help_text: str, **settings: Any) -> click.Option:  # noqa: ANN401
+        return click.Option(
+            [name],
+            expose_value=False,
+            hidden=hidden,
+            callback=_store_format,
+            help=help_text,
+            **settings,
+        )
+
     return [
-        click.Option(
-            ["--format"],
-            type=click.Choice(FORMATS),
-            expose_value=False,
-            is_eager=True,
-            hidden=hidden,
-            callback=_store_format,
-            help=FORMAT_HELP,
-        ),
-        click.Option(
-            ["--json"],
-            is_flag=True,
-            expose_value=False,
-            hidden=hidden,
-            callback=_store_format,
-            help="The same as --format json.",
-        ),
-        click.Option(
-            ["--no-pager"],
-            is_flag=True,
-            expose_value=False,
-            hidden=hidden,
-            callback=_store_format,
-            help="Start no pager for a long answer.",
-        ),
+        make_option("--format", FORMAT_HELP, type=click.Choice(FORMATS), is_eager=True),
+        make_option("--json", "The same as --format json.", is_flag=True),
+        make_option("--no-pager", "Start no pager for a long answer.", is_flag=True),
     ]
 
 

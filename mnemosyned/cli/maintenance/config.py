@@ -23,7 +23,14 @@ from mnemosyned.cli.maintenance.daemon_process import (
     daemon_environment,
     daemon_options,
 )
-from mnemosyned.cli.output.terminal import ask_user, cut_text, say, say_json, table
+from mnemosyned.cli.output.terminal import (
+    ask_user,
+    cut_text,
+    say,
+    say_json,
+    say_result,
+    table,
+)
 from mnemosyned.cli.settings_file import Value, replace_settings, write_settings
 from mnemosyned.config import (
     CONFIG_VARIABLE,
@@ -197,10 +204,7 @@ def get(key: str, *, as_json: bool) -> None:
     _check_key(key)
     settings = settings_in_force(present_sources())
     setting = next(each for each in settings if each.key == key)
-    if as_json:
-        say_json(asdict(setting))
-    else:
-        say(_yaml_text(setting.value))
+    say_result(asdict(setting), _yaml_text(setting.value), as_json=as_json)
 
 
 @config.command("set", context_settings={"ignore_unknown_options": True})

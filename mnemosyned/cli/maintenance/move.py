@@ -18,7 +18,7 @@ from mnemosyned.cli.maintenance.daemon_process import (
     database_of,
     running_daemon,
 )
-from mnemosyned.cli.output.terminal import count_of, progress_line, say, say_json
+from mnemosyned.cli.output.terminal import count_of, progress_line, say, say_result
 from mnemosyned.config import Config, DatabaseLocation, without_password
 from mnemosyned.config.settings import is_server
 from mnemosyned.errors import DatabaseInUse, InvalidRequest, PartlyDone, StorageFailed
@@ -219,10 +219,7 @@ def move_command(to: str, source: str | None, owner: str, *, as_json: bool) -> i
     except KeyboardInterrupt as error:
         words = "interrupted; repeat the command to go on from there"
         raise Interrupted(words) from error
-    if as_json:
-        say_json(_move_data(done))
-    else:
-        say("\n".join(_move_lines(done)))
+    say_result(_move_data(done), "\n".join(_move_lines(done)), as_json=as_json)
     if done.answers.differing:
         ids = ", ".join(done.answers.differing)
         say(f"recall answers otherwise for the words of {ids}", err=True)

@@ -14,7 +14,7 @@ from mnemosyned.assembly.build import open_memory
 from mnemosyned.cli.maintenance import daemon_process
 from mnemosyned.cli.maintenance.daemon_process import running_daemon
 from mnemosyned.cli.maintenance.service import start_again, stop_daemon
-from mnemosyned.cli.output.terminal import count_of, local_time, say, say_json
+from mnemosyned.cli.output.terminal import count_of, local_time, say_result
 from mnemosyned.config import Config
 from mnemosyned.config.settings import BackupConfig
 from mnemosyned.errors import DatabaseInUse, InvalidRequest
@@ -183,10 +183,7 @@ def restore_db(
     finally:
         if stopped:
             start_again(stopped)
-    if as_json:
-        say_json(restored)
-    else:
-        say(restore_text(restored))
+    say_result(restored, restore_text(restored), as_json=as_json)
 
 
 def restore_text(restored: RestoredDatabase) -> str:

@@ -17,12 +17,12 @@ from mnemosyned.cli.output.terminal import (
     local_time,
     say,
     say_json,
+    say_result,
     table,
 )
 from mnemosyned.config import DatabaseLocation
 from mnemosyned.memory.engine_ports import (
     DatabaseServer,
-    Distribution,
     IssuedToken,
     OwnerStore,
     RemovedOwner,
@@ -51,10 +51,8 @@ def add(name: str, *, as_json: bool) -> None:
     """Add an owner, whose memory no other owner sees."""
     with _open_owners() as owners:
         added = owners.add(name)
-    if as_json:
-        say_json(added)
-    else:
-        say(f"added {added.name}; for a token: mnem owner token add {added.name}")
+    text = f"added {added.name}; for a token: mnem owner token add {added.name}"
+    say_result(added, text, as_json=as_json)
 
 
 @owner.command("list")
@@ -66,18 +64,16 @@ def list_owners(*, measured: bool, as_json: bool) -> None:
     """List all owners with the sizes of their memories and the numbers of valid tokens."""
     with _open_owners() as owners:
         listed = owners.owners(measured=measured)
-    if as_json:
-        say_json(listed)
-    else:
-        rows = [
-            (
-                *(each.name, each.memories, each.summaries, each.characters),
-                *("" if each.bytes is None else each.bytes, each.tokens),
-                local_time(each.created_at),
-            )
-            for each in listed
-        ]
-        say(table(_HEADERS, rows, optional=("added", "summaries")))
+    rows = [
+        (
+            *(each.name, each.memories, each.summaries, each.characters),
+            *("" if each.bytes is None else each.bytes, each.tokens),
+            local_time(each.created_at),
+        )
+        for each in listed
+    ]
+    text = table(_HEADERS, rows, optional=("added", "summaries"))
+    say_result(listed, text, as_json=as_json)
 
 
 @owner.command()
@@ -93,10 +89,7 @@ def remove(name: str, *, yes: bool, as_json: bool) -> None:
         ask_or_exit(f"delete {name} and everything that it keeps?")
     with _open_owners() as owners:
         removed = owners.remove(name)
-    if as_json:
-        say_json(removed)
-    else:
-        say(_removal_text(removed))
+    say_result(removed, _removal_text(removed), as_json=as_json)
 
 
 @owner.group()
@@ -171,10 +164,8 @@ def revoke(owner: str, token: str, *, as_json: bool) -> None:
     """Revoke a token by its id, or all of a name; daemons refuse it within a second."""
     with _open_owners() as owners:
         count = owners.revoke(owner, token)
-    if as_json:
-        say_json({"revoked": count})
-    else:
-        say(f"revoked {count_of(count, 'token')} of {owner}")
+    text = f"revoked {count_of(count, 'token')} of {owner}"
+    say_result({"revoked": count}, text, as_json=as_json)
 
 
 _HEADERS = ("owner", "memories", "summaries", "characters", "bytes", "tokens", "added")
@@ -286,10 +277,7 @@ def purge(*, as_json: bool) -> int:
     until when; the exit code is 1 where a step was not done.
     """
     purged = _open_configured_server().purge()
-    if as_json:
-        say_json(purged)
-    else:
-        say("\n".join(_purged_lines(purged)))
+    say_result(purged, "\n".join(_purge_lines(purged)), as_json=as_json)
     return EXIT_UNDONE if purged.undone else 0
 
 
@@ -308,10 +296,12 @@ def distribute(shards: int, *, as_json: bool) -> None:
     Stop the daemons meanwhile. Run it again after an upgrade: what is distributed stays as it is.
     """
     distributed = _open_configured_server().distribute(shards)
-    if as_json:
-        say_json(distributed)
-    else:
-        say("\n".join(_distributed_lines(distributed)))
+    nodes = count_of(distributed.nodes, "node")
+    text = f"all tables were distributed before, over {nodes}"
+    if distributed.tables:
+        tables = count_of(len(distributed.tables), "table")
+        text = f"distributed {tables} by their owner over {nodes}"
+    say_result(distributed, "\n".join([text, *distributed.advice]), as_json=as_json)
 
 
 def _open_configured_server() -> DatabaseServer:
@@ -319,7 +309,7 @@ def _open_configured_server() -> DatabaseServer:
     return open_server(daemon_process.load_present_config().location)
 
 
-def _purged_lines(purged: ServerPurge) -> Iterator[str]:
+def _purge_lines(purged: ServerPurge) -> Iterator[str]:
     yield (
         f"written anew: {count_of(purged.tables, 'table')} in {duration_text(purged.duration_s)}; "
         f"the longest was locked for {purged.longest_s:.1f} s"
@@ -329,13 +319,3 @@ def _purged_lines(purged: ServerPurge) -> Iterator[str]:
         yield f"write-ahead log: {files} written over"
     yield from (f"not done: {step}" for step in purged.undone)
     yield from (f"words may be left in {place}" for place in purged.left)
-
-
-def _distributed_lines(distributed: Distribution) -> Iterator[str]:
-    nodes = count_of(distributed.nodes, "node")
-    if distributed.tables:
-        tables = count_of(len(distributed.tables), "table")
-        yield f"distributed {tables} by their owner over {nodes}"
-    else:
-        yield f"all tables were distributed before, over {nodes}"
-    yield from distributed.advice

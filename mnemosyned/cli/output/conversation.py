@@ -126,14 +126,9 @@ def _message_lines(result: Assembled | Shortened) -> Iterator[str]:
 
 
 def _learning_cells(learning: Learning) -> list[str]:
-    return [
-        learning.id,
-        zoned_time(learning.created_at),
-        learning.kind.value,
-        learning.session,
-        learning.source or "",
-        learning.text,
-    ]
+    origin = [learning.session, learning.source or ""]
+    time = zoned_time(learning.created_at)
+    return [learning.id, time, learning.kind.value, *origin, learning.text]
 
 
 register(Learned, lambda result: result.learning.id, remark=_learning_remark)

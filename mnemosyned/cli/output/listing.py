@@ -188,27 +188,15 @@ def _first_and_last(first: datetime, last: datetime) -> tuple[str, str]:
 
 
 def _memory_cells(memory: MemoryRecord) -> list[str]:
-    return [
-        memory.id,
-        zoned_time(memory.created_at),
-        memory.tier.value,
-        memory.session,
-        memory.source or "",
-        memory.role,
-        memory.content,
-    ]
+    origin = [memory.session, memory.source or "", memory.role]
+    time = zoned_time(memory.created_at)
+    return [memory.id, time, memory.tier.value, *origin, memory.content]
 
 
 def _episode_cells(episode: Episode) -> list[str]:
-    return [
-        episode.id,
-        zoned_time(episode.covers_until),
-        level_name(episode.level),
-        episode.session,
-        episode.source or "",
-        "",
-        episode.content,
-    ]
+    origin = [episode.session, episode.source or "", ""]
+    time = zoned_time(episode.covers_until)
+    return [episode.id, time, level_name(episode.level), *origin, episode.content]
 
 
 def _session_cells(totals: SessionTotals) -> list[str]:

@@ -1,4 +1,4 @@
-"""Answers as words, lines or JSON: the renderer of each result, the records of lists, and printing.
+"""Answers as words, lines or JSON: renderers, records of lists, printing, and the pager.
 
 A module registers its results by their types when it is imported: those of the verbs in
 `verbs/x.py` in `output/x.py`, which is loaded with the first of them.
@@ -7,12 +7,14 @@ A module registers its results by their types when it is imported: those of the 
 from __future__ import annotations
 
 import dataclasses
+import os
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import Enum
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import click
 import msgspec
@@ -24,6 +26,7 @@ from mnemosyned.cli.output.terminal import (
     fold_lines,
     is_terminal,
     key_lines,
+    print_as_is,
     printing_to,
     say,
     say_json,
@@ -32,10 +35,14 @@ from mnemosyned.instants import in_zone
 from mnemosyned.text.display import escape_invisible
 
 if TYPE_CHECKING:
+    import subprocess
     from datetime import datetime
+    from types import TracebackType
 
 R = TypeVar("R")
 
+LESS = "FRX"
+"""Options of less where the user sets none: end on one screen, show styles, leave the text."""
 VERBS = "mnemosyned.verbs"
 MODULES = ("memories", "listing", "upkeep", "conversation", "retention")
 """The modules of this package that register renderers, each for the verbs of the same name."""
@@ -210,7 +217,12 @@ def _escape_value(value: Any, name: str, depth: int) -> Any:  # noqa: ANN401 any
     if isinstance(value, list | tuple):
         return type(value)([_escape_value(member, name, depth + 1) for member in value])
     changed: dict[str, Any] = {}
-    for field in _field_names(value):
+    names: Iterable[str] = ()
+    if isinstance(value, msgspec.Struct):
+        names = value.__struct_fields__
+    elif dataclasses.is_dataclass(value):
+        names = [field.name for field in dataclasses.fields(value)]
+    for field in names:
         member = getattr(value, field)
         clean = _escape_value(member, field, depth + 1)
         if clean is not member:
@@ -218,14 +230,6 @@ def _escape_value(value: Any, name: str, depth: int) -> Any:  # noqa: ANN401 any
     if isinstance(value, msgspec.Struct):
         return msgspec.structs.replace(value, **changed)
     return dataclasses.replace(value, **changed) if changed else value
-
-
-def _field_names(value: object) -> Iterable[str]:
-    if isinstance(value, msgspec.Struct):
-        return value.__struct_fields__
-    if dataclasses.is_dataclass(value):
-        return [field.name for field in dataclasses.fields(value)]
-    return ()
 
 
 # ------------------------------------------------------------------- printing
@@ -296,22 +300,118 @@ def open_printer() -> Iterator[AnswerPrinter]:
         printer.close()
 
 
+class PagedOutput:
+    """Standard output at a terminal: it is held until a screen is full, then goes to a pager."""
+
+    def __init__(self, pager: str) -> None:
+        self._pager = pager
+        self._waiting: list[str] = []
+        self._lines = 0
+        self._process: subprocess.Popen[str] | None = None
+        self._is_over = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the reader has left the pager."""
+        return self._is_over
+
+    def write(self, text: str) -> None:
+        """Take a piece of text."""
+        if self._process is not None:
+            self._write_to_pager(text)
+            return
+        self._waiting.append(text)
+        self._lines += text.count("\n")
+        if self._lines >= shutil.get_terminal_size().lines:
+            self._start_pager()
+
+    def close(self) -> None:
+        """Print what fits the screen, or wait until the reader leaves the pager."""
+        if self._process is None:
+            self._print_waiting()
+            return
+        with suppress(OSError):
+            if self._process.stdin:
+                self._process.stdin.close()
+        while True:  # ends with the pager: Ctrl-C is its own
+            try:
+                self._process.wait()
+            except KeyboardInterrupt:
+                continue
+            return
+
+    def _start_pager(self) -> None:
+        # Loaded here: most answers fit a screen, or go into a pipe.
+        import subprocess  # noqa: PLC0415
+
+        environment = {"LESS": LESS, "LV": "-c", **os.environ}
+        try:
+            self._process = subprocess.Popen(  # noqa: S602 a command line, as git reads it
+                self._pager,
+                shell=True,
+                stdin=subprocess.PIPE,
+                env=environment,
+                encoding=sys.stdout.encoding,
+                errors="replace",
+            )
+        except OSError:
+            self._print_waiting()
+            self._pager = ""
+            return
+        self._write_to_pager("".join(self._waiting))
+        self._waiting = []
+
+    def _write_to_pager(self, text: str) -> None:
+        try:
+            if self._process and self._process.stdin and not self._is_over:
+                self._process.stdin.write(text)
+                self._process.stdin.flush()
+        except OSError:
+            self._is_over = True
+
+    def _print_waiting(self) -> None:
+        print_as_is("".join(self._waiting))
+        self._waiting, self._lines = [], 0
+
+
+def find_pager() -> str:
+    """Return the pager's command line; empty without a pager or a terminal."""
+    if not is_terminal(sys.stdout):
+        return ""
+    for name in ("MNEM_PAGER", "PAGER"):
+        if name in os.environ:
+            words = os.environ[name].split()
+            is_there = words and words[0] != "cat" and shutil.which(words[0])
+            return os.environ[name] if is_there else ""
+    if os.environ.get("TERM") == "dumb":
+        return ""
+    return next(filter(shutil.which, ("less", "more")), "")
+
+
 @contextmanager
 def page_output(printer: AnswerPrinter | None = None) -> Iterator[None]:
     """Send standard output through a pager once it is longer than the screen."""
     if not (is_terminal(sys.stdout) and may_page()):
         yield
         return
-    # Loaded here: in a pipe there is no pager.
-    from mnemosyned.cli.output.pager import Screen, chosen_pager  # noqa: PLC0415
-
-    pager = chosen_pager()
+    pager = find_pager()
     if not pager:
         yield
         return
-    with Screen(pager) as screen, printing_to(screen):
+    with PagedOutput(pager) as output, printing_to(output.write):
         if printer is not None:
-            printer.is_over = lambda: screen.is_over
+            printer.is_over = lambda: output.is_over
         yield
 
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
-from typing import Protocol, TextIO
+from typing import TextIO
 
 import click
 import msgspec
@@ -61,6 +61,14 @@ def say_json(value: object, *, err: bool = False) -> None:
     )
 
 
+def say_result(value: object, text: str, *, as_json: bool) -> None:
+    """Print the result of a command as JSON or in words."""
+    if as_json:
+        say_json(value)
+    else:
+        say(text)
+
+
 def ask_or_exit(question: str) -> None:
     """Ask on standard error whether to go on; otherwise end with exit code 1."""
     if not ask_user(question, default=False):
@@ -74,21 +82,13 @@ def ask_user(question: str, *, default: bool) -> bool:
     return click.confirm(shown, default=default, err=True)
 
 
-class Sink(Protocol):
-    """A pager, or another receiver of standard output."""
-
-    def write(self, text: str) -> None:
-        """Take a piece of text."""
-        ...
-
-
-_sinks: list[Sink] = []
-"""Receivers of standard output; the last one gets it. See `printing_to`."""
+_sinks: list[Callable[[str], object]] = []
+"""Receivers of standard output, such as a pager; the last one gets it. See `printing_to`."""
 
 
 @contextmanager
-def printing_to(sink: Sink) -> Iterator[None]:
-    """Hand standard output to a sink while the block runs."""
+def printing_to(sink: Callable[[str], object]) -> Iterator[None]:
+    """Hand standard output to a function while the block runs."""
     _sinks.append(sink)
     try:
         yield
@@ -126,7 +126,7 @@ def _print_text(text: str | bytes, *, err: bool) -> None:
     if isinstance(text, str):
         text = _text_for_stream(text if styled else click.unstyle(text), stream)
         if _sinks and not err:
-            _sinks[-1].write(f"{text}\n")
+            _sinks[-1](f"{text}\n")
             return
     _write_stream(text, stream, end=True)
 

@@ -455,17 +455,11 @@ def _embedder_row(stats: Stats) -> str:
 
 
 def _entry_cells(entry: LogEntry) -> list[str]:
-    return [
-        entry.episode or "",
-        entry.cycle,
-        zoned_time(entry.created_at),
-        entry.session,
-        entry.source or "",
-        str(entry.status),
-        str(entry.items_consolidated),
-        entry.summarizer,
-        entry.error or entry.summary_preview,
-    ]
+    time = zoned_time(entry.created_at)
+    origin = [entry.session, entry.source or ""]
+    summary = [str(entry.status), str(entry.items_consolidated), entry.summarizer]
+    text = entry.error or entry.summary_preview
+    return [entry.episode or "", entry.cycle, time, *origin, *summary, text]
 
 
 register(
