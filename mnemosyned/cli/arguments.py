@@ -42,13 +42,13 @@ FIRST = {"tag": "tags", "untag": "tags"}
 """The field of a verb that is the first argument, although it is given by name elsewhere."""
 
 
-def in_order(verb: type[Request[Any]]) -> list[msgspec.inspect.Field]:
+def ordered_fields(verb: type[Request[Any]]) -> list[msgspec.inspect.Field]:
     """Return the fields of a verb, those of its first argument first."""
     first = FIRST.get(verb.verb_name())
     return sorted(fields_of(verb), key=lambda field: field.name != first)
 
 
-def parameter(
+def make_parameter(
     verb: type[Request[Any]], field: msgspec.inspect.Field
 ) -> click.Parameter:
     """Return an argument or option of a field; its value stays text for the verb to parse."""
@@ -164,7 +164,7 @@ _METAVARS_OF_TYPES: dict[type, str] = {
 STDIN_BYTES_MAX = 64 << 20
 
 
-def fields_typed(given: dict[str, Any], command: str = "") -> dict[str, Any]:
+def read_fields(given: dict[str, Any], command: str = "") -> dict[str, Any]:
     """Return the fields of a command as typed, with files and standard input read."""
     fields: dict[str, Any] = {
         name: list(value) if isinstance(value, tuple) else value

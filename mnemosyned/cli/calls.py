@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from mnemosyned.cli.options import remote_of, socket_typed
+from mnemosyned.cli.options import typed_remote, typed_socket
 from mnemosyned.cli.output.terminal import say
 from mnemosyned.client.address import remote_address
 from mnemosyned.client.connection import TIMEOUT_S, Connection
@@ -118,15 +118,17 @@ R = TypeVar("R")
 BAR_EVERY_S = 0.2
 
 
-def client_of(context: click.Context, *, timeout_s: float = TIMEOUT_S) -> Connection:
+def connect_to_daemon(
+    context: click.Context, *, timeout_s: float = TIMEOUT_S
+) -> Connection:
     """Return a connection to the daemon named on the command line, or to the configured one.
 
     Raises `InvalidRequest` for an address that cannot be used.
     """
-    remote = remote_of(context)
+    remote = typed_remote(context)
     if remote is None:
         return Connection(
-            socket_typed(context) or configured_socket() or socket_path(),
+            typed_socket(context) or configured_socket() or socket_path(),
             timeout_s=timeout_s,
         )
     try:

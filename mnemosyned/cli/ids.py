@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mnemosyned.cli.calls import client_of
+from mnemosyned.cli.calls import connect_to_daemon
 from mnemosyned.cli.output.terminal import count_of
 from mnemosyned.client.connection import Connection
 from mnemosyned.errors import InvalidRequest, MnemosynedError, NotFound
@@ -224,7 +224,7 @@ def suggester(parameter: click.Parameter, verb: str) -> Suggest:
         from click.shell_completion import CompletionItem  # noqa: PLC0415
 
         try:
-            with client_of(context, timeout_s=TIMEOUT_S) as client:
+            with connect_to_daemon(context, timeout_s=TIMEOUT_S) as client:
                 if name in ("session", "source"):
                     values = _find_origins(name, word, client)
                 else:

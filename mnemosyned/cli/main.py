@@ -88,9 +88,9 @@ def load_command(entry: Command) -> click.Command:
     target: Any = getattr(import_module(module), attribute)
     if not isinstance(target, click.Command):
         # Loaded here: commands that are no verbs need none of it.
-        from mnemosyned.cli.verb_command import command_of  # noqa: PLC0415
+        from mnemosyned.cli.verb_command import make_verb_command  # noqa: PLC0415
 
-        target = command_of(entry.name, target)
+        target = make_verb_command(entry.name, target)
     command: click.Command = target
     if not command.epilog or "Example" not in command.epilog:
         further = f"\n\n{command.epilog}" if command.epilog else ""

@@ -59,12 +59,12 @@ def _typed_address(context: click.Context) -> dict[str, str]:
     return cast("dict[str, str]", context.meta.setdefault(_TYPED, {}))
 
 
-def socket_typed(context: click.Context) -> str | None:
+def typed_socket(context: click.Context) -> str | None:
     """Return the socket on the command line."""
     return _typed_address(context).get(SOCKET)
 
 
-def url_of(context: click.Context) -> str | None:
+def typed_url(context: click.Context) -> str | None:
     """Return the URL on the command line or in the environment; None for a socket.
 
     Raises `InvalidRequest` for options that do not belong together.
@@ -83,12 +83,12 @@ def url_of(context: click.Context) -> str | None:
     return url
 
 
-def remote_of(context: click.Context) -> RemoteDaemon | None:
+def typed_remote(context: click.Context) -> RemoteDaemon | None:
     """Return the daemon behind the URL of a command line; None for a socket.
 
     Raises `InvalidRequest`.
     """
-    url = url_of(context)
+    url = typed_url(context)
     if url is None:
         return None
     # Loaded here: most commands ask the socket.
@@ -106,7 +106,7 @@ def refuse_url(context: click.Context, form: str = "") -> None:
 
     Raises `InvalidRequest`.
     """
-    url = url_of(context)
+    url = typed_url(context)
     if url is None:
         return
     remedy = (

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
-from mnemosyned.cli.arguments import fields_typed, in_order, parameter
-from mnemosyned.cli.calls import call_daemon, client_of
+from mnemosyned.cli.arguments import make_parameter, ordered_fields, read_fields
+from mnemosyned.cli.calls import call_daemon, connect_to_daemon
 from mnemosyned.cli.ids import with_whole_ids
 from mnemosyned.cli.options import EXIT_NOTHING, AnswerCommand
 from mnemosyned.cli.output.show import page_output, render, renderer_of, show
@@ -151,9 +151,9 @@ def _these_things(count: int, noun: str) -> str:
     return f"this {noun}" if count == 1 else f"these {count_of(count, noun)}"
 
 
-def command_of(name: str, verb: type[Request[Any]]) -> click.Command:
+def make_verb_command(name: str, verb: type[Request[Any]]) -> click.Command:
     """Return a shell command with the verb's fields as arguments and options."""
-    params = [parameter(verb, field) for field in in_order(verb)]
+    params = [make_parameter(verb, field) for field in ordered_fields(verb)]
     if may_ask(verb):
         params.append(
             click.Option(
@@ -178,8 +178,8 @@ def _make_callback(name: str, verb: type[Request[Any]]) -> Callable[..., int]:
         yes: bool = True,
         **given: Any,  # noqa: ANN401
     ) -> int:
-        fields = fields_typed(given, name)
-        with client_of(context) as client:
+        fields = read_fields(given, name)
+        with connect_to_daemon(context) as client:
             fields = with_whole_ids(verb.verb_name(), fields, client)
             request = parse_text(verb, fields)
             call: Callable[..., object] = call_daemon
@@ -189,7 +189,7 @@ def _make_callback(name: str, verb: type[Request[Any]]) -> Callable[..., int]:
             if getattr(request, "dry_run", False) and not given.get("after"):
                 result = join_preview_pages(client, request, result)
         show(result)
-        is_nothing = renderer_of(result).is_nothing
+        is_nothing = renderer_of(type(result)).is_nothing
         return EXIT_NOTHING if is_nothing and is_nothing(result) else 0
 
     return run_verb

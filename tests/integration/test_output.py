@@ -13,12 +13,15 @@ import pytest
 
 from mnemosyned.cli.ids import id_in_last_list, keep_list, number_of
 from mnemosyned.cli.output.memories import highlight
-from mnemosyned.cli.output.show import AnswerPrinter, render
+from mnemosyned.cli.output.show import AnswerPrinter, render, renderer_of
 from mnemosyned.cli.output.terminal import cut_text, say, table, wrap_lines
+from mnemosyned.cli.registry import COMMANDS
 from mnemosyned.errors import InvalidRequest
 from mnemosyned.memory.values import Acknowledged, Tier
 from mnemosyned.search.hits import Hit
+from mnemosyned.verbs.facade import VERBS
 from mnemosyned.verbs.memories import Recalled
+from mnemosyned.verbs.request import result_type
 
 NOON = datetime(2026, 3, 9, 12, tzinfo=UTC)
 HEADERS = ("session", "what", "memories")
@@ -184,3 +187,27 @@ def test_columns_that_matter_less_are_left_out_first(
     shown = table(("id", "session", "summary"), rows, optional=("id",))
 
     assert shown.splitlines()[-1] == "work     a summary of some length"
+
+
+class Unknown(msgspec.Struct):
+    """A result that no module of the output knows."""
+
+    total_count: int
+    name: str
+
+
+def test_a_result_without_a_renderer_shows_its_fields() -> None:
+    lines = click.unstyle(render(Unknown(3, "tea\x07"))).splitlines()
+
+    assert lines == ["total count 3", r"name        tea\x07"]
+
+
+def test_every_result_of_a_verb_in_the_shell_has_a_renderer() -> None:
+    default = renderer_of(Unknown)
+    shown = {
+        result_type(verb)
+        for name, verb in VERBS.items()
+        if name.replace("_", "-") in COMMANDS
+    }
+
+    assert [kind for kind in shown if renderer_of(kind) is default] == []

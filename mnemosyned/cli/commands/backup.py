@@ -40,7 +40,7 @@ def check_target(path: Path, *, force: bool) -> None:
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[BinaryIO]:
+def open_whole_file(path: Path) -> Iterator[BinaryIO]:
     """Give a file next to the path, which takes its name once the block is done."""
     target = path.resolve()
     partial = target.with_name(target.name + PARTIAL)
@@ -135,7 +135,7 @@ def _move_out_of_sandbox(
         made = client.call(Backup())
         source = Path(made.file)
         target = file / source.name if file.is_dir() else file
-        with source.open("rb") as copy, whole_file(target) as moved:
+        with source.open("rb") as copy, open_whole_file(target) as moved:
             shutil.copyfileobj(copy, moved)
         descriptor = os.open(target.resolve().parent, os.O_RDONLY | os.O_CLOEXEC)
         try:

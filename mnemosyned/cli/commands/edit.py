@@ -12,10 +12,10 @@ from typing import Any
 import click
 
 from mnemosyned.cli.arguments import read_standard_input
-from mnemosyned.cli.calls import client_of
+from mnemosyned.cli.calls import connect_to_daemon
 from mnemosyned.cli.ids import with_whole_ids
 from mnemosyned.cli.output.terminal import say
-from mnemosyned.cli.verb_command import command_of
+from mnemosyned.cli.verb_command import make_verb_command
 from mnemosyned.errors import InvalidRequest, MnemosynedError
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.values import MemoryRecord
@@ -30,7 +30,7 @@ FIELDS = {"time": "created_at"} | {
 }
 """The names of fields in the editor, and those of the request."""
 
-edit = command_of("edit", EditMemory)
+edit = make_verb_command("edit", EditMemory)
 _send: Callable[..., object] | None = edit.callback
 
 
@@ -57,7 +57,7 @@ def _send_changes(given: dict[str, Any]) -> object:
 
 def _open_editor(context: click.Context, id: str, given: dict[str, Any]) -> object:
     """Open the editor and send the changes; a text that cannot be sent stays in a file."""
-    with client_of(context) as client:
+    with connect_to_daemon(context) as client:
         (id,) = with_whole_ids("edit", {"id": [id]}, client)["id"]
         memory = client.call(Get(id, reveal=True)).memory
     if memory is None:

@@ -15,9 +15,9 @@ from typing import Any, Self
 import click
 import msgspec
 
-from mnemosyned.cli.arguments import fields_typed, parameter
-from mnemosyned.cli.calls import call_daemon, client_of, on_interrupt
-from mnemosyned.cli.commands.backup import PARTIAL, check_target, whole_file
+from mnemosyned.cli.arguments import make_parameter, read_fields
+from mnemosyned.cli.calls import call_daemon, connect_to_daemon, on_interrupt
+from mnemosyned.cli.commands.backup import PARTIAL, check_target, open_whole_file
 from mnemosyned.cli.options import refuse_url
 from mnemosyned.cli.output.terminal import (
     count_of,
@@ -48,7 +48,7 @@ from mnemosyned.verbs.retention import Backup
 
 NOTHING_WRITTEN = "interrupted; no whole file was written"
 SUFFIXES = {".md": "markdown", ".db": "sqlite", ".sqlite": "sqlite"}
-_FILTERS = [parameter(Export, field) for field in fields_of(Export)]
+_FILTERS = [make_parameter(Export, field) for field in fields_of(Export)]
 
 
 @click.command("export")
@@ -89,7 +89,7 @@ def export_command(
     """
     by_name = SUFFIXES.get(Path(file).suffix, "jsonl")
     format_name = format_name or ("markdown" if Path(file).is_dir() else by_name)
-    request = parse_text(Export, fields_typed(given))
+    request = parse_text(Export, read_fields(given))
     if reveal and format_name != "markdown":
         raise InvalidRequest(
             f"{format_name} has secrets as they are stored; --reveal is for markdown",
@@ -99,7 +99,7 @@ def export_command(
         usable_path(file, field="file", suffix=PARTIAL)
     if file != "-" and not _is_folder_of_days(file, format_name):
         check_target(Path(file), force=force)
-    with on_interrupt(lambda: NOTHING_WRITTEN), client_of(context) as client:
+    with on_interrupt(lambda: NOTHING_WRITTEN), connect_to_daemon(context) as client:
         if format_name == "sqlite":
             refuse_url(context, "export --format sqlite")
             summary = _copy_database(client, request, file)
@@ -161,7 +161,7 @@ def _write_lines(client: Connection, request: Export, file: str) -> dict[str, An
         counts, size = _stream_lines(client, request, sys.stdout.buffer.write)
         sys.stdout.buffer.flush()
     else:
-        with whole_file(Path(file)) as written:
+        with open_whole_file(Path(file)) as written:
             counts, size = _stream_lines(client, request, written.write)
     return {"file": file, "bytes": size, **counts}
 
@@ -173,7 +173,7 @@ def _stream_lines(
     size = 0
     footer = b""
     digest = hashlib.sha256()
-    with exported_lines(client, request) as lines:
+    with open_export(client, request) as lines:
         for line in lines:
             write(line)
             size += len(line)
@@ -199,7 +199,7 @@ def _read_footer(footer: bytes, sha256: str) -> dict[str, int]:
 
 
 @contextmanager
-def exported_lines(client: Connection, request: Export) -> Iterator[Iterable[bytes]]:
+def open_export(client: Connection, request: Export) -> Iterator[Iterable[bytes]]:
     """Give the lines of an export while the block runs, with a bar at a terminal."""
     with (
         closing(client.transfers()) as transfers,
@@ -230,14 +230,14 @@ def _write_markdown(
     # Loaded here: the other formats need nothing of it.
 
     with DaysOfExport(reveal=reveal) as days:
-        with exported_lines(client, request) as lines:
+        with open_export(client, request) as lines:
             days.collect(lines)
         if file == "-":
             for text in days.texts():
                 say(text)
             return {"file": file, "memory": days.count}
         if not _is_folder_of_days(file, "markdown"):
-            with whole_file(Path(file)) as written:
+            with open_whole_file(Path(file)) as written:
                 for text in days.texts():
                     written.write(text.encode())
             return {"file": file, "memory": days.count}
@@ -309,7 +309,7 @@ class DaysOfExport:
             )
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for day in self._sorted_days():
-            with whole_file(folder / f"{day}.md") as file:
+            with open_whole_file(folder / f"{day}.md") as file:
                 file.write(self._day_text(day).encode())
         return len(self._sorted_days())
 

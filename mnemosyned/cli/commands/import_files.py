@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from mnemosyned.cli.calls import NOTHING, Interrupted, client_of
+from mnemosyned.cli.calls import NOTHING, Interrupted, connect_to_daemon
 from mnemosyned.cli.options import EXIT_NOTHING, EXIT_OF_KIND
 from mnemosyned.cli.output.terminal import (
     count_of,
@@ -100,7 +100,7 @@ def import_command(
     """
     sources = [_open_source(path) for path in paths]
     context = click.get_current_context()
-    with client_of(context) as client, closing(client.transfers()) as transfers:
+    with connect_to_daemon(context) as client, closing(client.transfers()) as transfers:
         status = client.call(Status())
         is_empty = not any(tier.count for tier in status.tiers.values())
         plan = plan_import(sources, format_name)

@@ -9,8 +9,8 @@ from typing import Any, Literal
 import click
 import msgspec
 
-from mnemosyned.cli.arguments import fields_typed, in_order, parameter
-from mnemosyned.cli.calls import call_daemon, client_of
+from mnemosyned.cli.arguments import make_parameter, ordered_fields, read_fields
+from mnemosyned.cli.calls import call_daemon, connect_to_daemon
 from mnemosyned.cli.options import (
     EXIT_NOTHING,
     AnswerCommand,
@@ -54,10 +54,10 @@ RECORDS_SHOWN_MAX = 100_000_000
 
 def print_list(context: click.Context, /, *, all_: bool, **given: Any) -> int:  # noqa: ANN401
     """Print as many pages as are asked for."""
-    fields = fields_typed(given)
+    fields = read_fields(given)
     limit = _read_limit(fields.pop("limit", None), everything=all_)
     request = parse_text(ListMemories, fields)
-    with client_of(context) as client, open_printer() as printer:
+    with connect_to_daemon(context) as client, open_printer() as printer:
         pages = _read_pages(client, request, limit)
         if chosen_format() == "json":
             whole = list(pages)
@@ -104,7 +104,10 @@ def _read_pages(
 list_command = AnswerCommand(
     "list",
     params=[
-        *(parameter(ListMemories, field) for field in in_order(ListMemories)),
+        *(
+            make_parameter(ListMemories, field)
+            for field in ordered_fields(ListMemories)
+        ),
         click.Option(
             ["--all", "all_"], is_flag=True, help="List everything that matches."
         ),
@@ -324,7 +327,8 @@ register_list(
 def _period_command(name: str, unit: Unit, help_text: str) -> click.Command:
     fields = {field.name: field for field in fields_of(ListMemories)}
     params: list[click.Parameter] = [
-        parameter(ListMemories, fields[filter_name]) for filter_name in PERIOD_FILTERS
+        make_parameter(ListMemories, fields[filter_name])
+        for filter_name in PERIOD_FILTERS
     ]
     if name != "today":
         words = click.Argument(["when"], nargs=-1, metavar="[WHEN]")
@@ -337,8 +341,8 @@ def _period_command(name: str, unit: Unit, help_text: str) -> click.Command:
         when: tuple[str, ...] = (),
         **given: Any,  # noqa: ANN401
     ) -> int:
-        request = parse_text(ListMemories, fields_typed(given))
-        with client_of(context) as client:
+        request = parse_text(ListMemories, read_fields(given))
+        with connect_to_daemon(context) as client:
             period = PeriodReader(client, request).read_period(" ".join(when), unit)
         show(period)
         return 0 if period.records else EXIT_NOTHING

@@ -12,15 +12,15 @@ from typing import Any
 import click
 import msgspec
 
-from mnemosyned.cli.arguments import parameter
-from mnemosyned.cli.calls import client_of
+from mnemosyned.cli.arguments import make_parameter
+from mnemosyned.cli.calls import connect_to_daemon
 from mnemosyned.cli.options import (
     EXIT_INTERRUPTED,
     EXIT_NOTHING,
     EXIT_OF_KIND,
     AnswerCommand,
     chosen_format,
-    url_of,
+    typed_url,
 )
 from mnemosyned.cli.output.listing import (
     day_title,
@@ -71,11 +71,11 @@ class Glance(msgspec.Struct, frozen=True):
 def run_glance(context: click.Context) -> int:
     """Print health, tiers, today and the next sleep; without a daemon, how to start it."""
     try:
-        with client_of(context) as client:
+        with connect_to_daemon(context) as client:
             stats = client.call(Status())
             newest = client.call(ListMemories(limit=1)).memories
     except DaemonUnreachable as error:
-        if url_of(context):  # the error says what to do there
+        if typed_url(context):  # the error says what to do there
             raise
         say(NO_DAEMON, err=True)
         return EXIT_OF_KIND[error.kind]
@@ -282,7 +282,7 @@ def tail(
     printer = EventPrinter(chosen_format(), session, source)
     shown = 0
     try:
-        with client_of(context) as client:
+        with connect_to_daemon(context) as client:
             if limit:
                 request = ListMemories(
                     limit=limit,
@@ -308,7 +308,7 @@ def tail(
 
 
 _FILTERS = [
-    parameter(ListMemories, field)
+    make_parameter(ListMemories, field)
     for field in fields_of(ListMemories)
     if field.name in ("session", "source")
 ]

@@ -27,7 +27,7 @@ from mnemosyned.agents.setup.tools import (
     summarize_parts,
     undo_all,
 )
-from mnemosyned.cli.calls import client_of
+from mnemosyned.cli.calls import connect_to_daemon
 from mnemosyned.cli.output.show import escape_strings
 from mnemosyned.cli.output.terminal import (
     TAB_CELLS,
@@ -248,7 +248,7 @@ def setup(
         raise click.UsageError(f"no tool {unknown[0]}; there are {', '.join(TARGETS)}")
     machine = Machine.present()
     run = SetupRun(
-        client=client_of(click.get_current_context()),
+        client=connect_to_daemon(click.get_current_context()),
         machine=machine,
         project=_find_project(machine) if scope == "project" else None,
         sure=flags["yes"],

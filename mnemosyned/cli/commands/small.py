@@ -8,12 +8,11 @@ from importlib.util import find_spec
 
 import click
 
-from mnemosyned.agents.mcp.pump import run
-from mnemosyned.cli.calls import client_of
-from mnemosyned.cli.options import remote_of, socket_typed
+from mnemosyned.cli.calls import connect_to_daemon
+from mnemosyned.cli.options import typed_remote, typed_socket
 from mnemosyned.cli.output.show import render
 from mnemosyned.cli.output.terminal import say, say_json
-from mnemosyned.cli.verb_command import command_of
+from mnemosyned.cli.verb_command import make_verb_command
 from mnemosyned.errors import InvalidRequest
 from mnemosyned.verbs.retention import Prune
 from mnemosyned.verbs.upkeep import Watch
@@ -25,7 +24,7 @@ def archive() -> None:
     """Limit what the archive keeps."""
 
 
-archive.add_command(command_of("prune", Prune))
+archive.add_command(make_verb_command("prune", Prune))
 
 
 @click.command()
@@ -35,7 +34,7 @@ def mcp(context: click.Context) -> None:
 
     Agents start it by themselves.
     """
-    run(socket_typed(context), remote_of(context))
+    run(typed_socket(context), typed_remote(context))
 
 
 LOOK_S = 5.0
@@ -59,9 +58,9 @@ def top(context: click.Context) -> None:
             "the live view needs a terminal; mnem status prints the state once"
         )
     # Loaded here: Textual takes longer to load than most commands run.
-    from mnemosyned.cli.commands.top_app import run  # noqa: PLC0415
+    from mnemosyned.cli.commands.top_app import run_top  # noqa: PLC0415
 
-    run(client_of(context, timeout_s=LOOK_S), client_of(context))
+    run_top(connect_to_daemon(context, timeout_s=LOOK_S), connect_to_daemon(context))
 
 
 @click.command("watch")
@@ -91,7 +90,7 @@ def watch(
     if remove and not paths:
         raise click.UsageError("--remove needs PATHS; mnem watch --list shows them")
     absolute = [os.path.realpath(os.path.expanduser(path)) for path in paths]  # noqa: PTH111
-    with client_of(context) as client:
+    with connect_to_daemon(context) as client:
         watching = client.call(Watch(absolute, remove=remove))
     if as_json:
         say_json(watching)

@@ -513,6 +513,6 @@ def _pause_notice(report: CycleReport) -> str:
     return f"no cycle starts by itself until {local_time(report.held_until)}"
 
 
-def run(looks: Connection, calls: Connection) -> None:
+def run_top(looks: Connection, calls: Connection) -> None:
     """Show the live view until `q`."""
     Top(looks, calls).run()

@@ -258,7 +258,7 @@ def activity(rows: Sequence[RequestRow]) -> list[Line]:
     lines = [[Span(head, "dim")]]
     for row in rows:
         shown = (
-            f"{row.per_s:>9.1f}{duration(row.p50_s):>10}{duration(row.p95_s):>10}"
+            f"{row.per_s:>9.1f}{short_duration(row.p50_s):>10}{short_duration(row.p95_s):>10}"
             f"{row.total:>12,}"
         )
         failed = Span(f"{row.failures:>9,}", "red" if row.failures else "")
@@ -266,7 +266,7 @@ def activity(rows: Sequence[RequestRow]) -> list[Line]:
     return lines
 
 
-def duration(seconds: float | None) -> str:
+def short_duration(seconds: float | None) -> str:
     """Return a short time; a dash for None."""
     if seconds is None:
         return "-"

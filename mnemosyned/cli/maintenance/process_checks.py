@@ -195,7 +195,7 @@ def _unit_findings(unit: SystemdUnit) -> Iterator[Finding]:
     if unit.active == "failed":
         text = f"the unit failed ({unit.result}), and systemd does not try again"
         yield problem("unit", text, "mnem logs")
-    elif not unit.running:
+    elif not unit.is_running:
         yield warning("unit", f"the unit is {unit.active}", START)
     if not unit.enabled:
         text = "the unit is not enabled: it does not start at the next login"
@@ -203,7 +203,7 @@ def _unit_findings(unit: SystemdUnit) -> Iterator[Finding]:
     if is_lingering() is False:
         text = "without lingering the daemon ends when you log out"
         yield note("unit", text, "loginctl enable-linger")
-    if unit.running and unit.enabled:
+    if unit.is_running and unit.enabled:
         yield ok("unit", "the unit is enabled and active")
 
 

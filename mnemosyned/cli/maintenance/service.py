@@ -86,7 +86,7 @@ class SystemdUnit:
     result: str
 
     @property
-    def running(self) -> bool:
+    def is_running(self) -> bool:
         """Whether systemd runs the daemon or is about to."""
         return self.active in ("active", "activating", "reloading")
 
@@ -197,7 +197,7 @@ def logs(lines: int, *, follow: bool) -> None:
     file = daemon_process.log_path()
     unit = present_unit()
     journal = shutil.which("journalctl")
-    if journal and unit and unit.loaded and (unit.running or not file.exists()):
+    if journal and unit and unit.loaded and (unit.is_running or not file.exists()):
         words = ["--user", "--no-pager", "--unit", UNIT, "--output=cat", f"-n{lines}"]
         sys.stdout.flush()
         os.execv(journal, [journal, *words, *(["--follow"] if follow else [])])  # noqa: S606
@@ -328,7 +328,7 @@ def _start_unit() -> int:
     """Have systemd start the daemon; its process."""
     answer = systemctl("start", UNIT, timeout_s=CHANGE_TIMEOUT_S)
     unit = present_unit()
-    if answer is None or answer.returncode != 0 or unit is None or not unit.running:
+    if answer is None or answer.returncode != 0 or unit is None or not unit.is_running:
         reason = " ".join((answer.stderr if answer else "").split())
         raise DaemonUnreachable(
             f"systemd did not start {UNIT}: {reason or 'it does not answer'}; mnem logs shows why"

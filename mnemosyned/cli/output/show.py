@@ -122,9 +122,8 @@ def register_record(
     _RECORDS[kind] = RecordForm(cells, id)
 
 
-def renderer_of(result: object) -> Renderer:
-    """Return the renderer of a result's type; without one, a renderer of the fields."""
-    kind = type(result)
+def renderer_of(kind: type) -> Renderer:
+    """Return the renderer of a type of results; without one, a renderer of the fields."""
     # A result comes from a verb, whose module is loaded.
     for name in sorted(MODULES, key=lambda name: f"{VERBS}.{name}" not in sys.modules):
         if kind in _RENDERERS:
@@ -151,18 +150,18 @@ def render(result: object, *, first: int = 1) -> str:
 
     `first` is the number of a list's first entry, if it is a further page.
     """
-    return renderer_of(result).text(escape_strings(result), first)
+    return renderer_of(type(result)).text(escape_strings(result), first)
 
 
 def remarks_on(result: object) -> str:
     """Return remarks on a result for standard error; empty if there are none."""
-    remark = renderer_of(result).remark
+    remark = renderer_of(type(result)).remark
     return remark(result) if remark else ""
 
 
 def records_of(result: object) -> list[object] | None:
     """Return the records of a list; None for an answer of another kind."""
-    records = renderer_of(result).records
+    records = renderer_of(type(result)).records
     return list(records(result)) if records else None
 
 
@@ -250,7 +249,7 @@ class AnswerPrinter:
     def show(self, result: object) -> None:
         """Print a result, or the next page of a list."""
         first = len(self.ids) + 1
-        if renderer_of(result).is_numbered:
+        if renderer_of(type(result)).is_numbered:
             self.ids += map(id_of, records_of(result) or ())
         self._print(result, first)
         if remark := remarks_on(result):
@@ -268,7 +267,7 @@ class AnswerPrinter:
                 say(escape_invisible(id, one_line=True))
         elif self._form == "table" or records is None:
             text = render(result, first=first)
-            if not renderer_of(result).is_as_written:
+            if not renderer_of(type(result)).is_as_written:
                 text = fold_lines(text, columns_of(sys.stdout))
             if text:
                 say(text, styled=True)
