@@ -8,6 +8,7 @@ from importlib.util import find_spec
 
 import click
 
+from mnemosyned.agents.mcp.pump import run as run_pump
 from mnemosyned.cli.calls import connect_to_daemon
 from mnemosyned.cli.options import typed_remote, typed_socket
 from mnemosyned.cli.output.show import render
@@ -34,7 +35,7 @@ def mcp(context: click.Context) -> None:
 
     Agents start it by themselves.
     """
-    run(typed_socket(context), typed_remote(context))
+    run_pump(typed_socket(context), typed_remote(context))
 
 
 LOOK_S = 5.0
