@@ -14,7 +14,6 @@ from mnemosyned.conversation.messages import (
     STUB,
     TOOL_ROLES,
     Message,
-    MessagePart,
     PartKind,
     is_plain,
     message_id,
@@ -44,10 +43,10 @@ def as_memory(
 ) -> MemoryRecord:
     """Return the memory of a message; `as_message` restores the message."""
     role, content = message.get("role"), message.get("content")
-    plain = all(isinstance(one, str) and "\0" not in one for one in (role, content))
+    plain = all(isinstance(text, str) and "\0" not in text for text in (role, content))
     shown = str(content) if plain else readable_text(message)
     wordless = not shown.strip()
-    rest = {key: one for key, one in message.items() if key not in ("role", "content")}
+    rest = {key: message[key] for key in message if key not in ("role", "content")}
     if wordless:
         rest = {"content": content, **rest}
     metadata = {REST: rest} if rest else {}
@@ -57,13 +56,15 @@ def as_memory(
         created_at=said,
         session=session,
         source=source,
-        role=_role_without_nul(role),
+        role=role.replace("\0", "\N{REPLACEMENT CHARACTER}")
+        if isinstance(role, str)
+        else "",
         metadata=metadata if plain else {WHOLE: dict(message)},
     )
 
 
 def as_message(memory: MemoryRecord) -> dict[str, Any]:
-    """Return the message a memory was made of; for any other memory, its role and content."""
+    """Return the original message of a memory; for any other memory, its role and content."""
     whole, rest = memory.metadata.get(WHOLE), memory.metadata.get(REST)
     if isinstance(whole, Mapping):
         return dict(whole)
@@ -81,9 +82,15 @@ def as_original(memory: MemoryRecord) -> MemoryRecord:
 
 def readable_text(message: Message) -> str:
     """Return all readable text of a message, without NUL."""
-    return "\n".join(_readable_lines(message)).replace(
-        "\0", "\N{REPLACEMENT CHARACTER}"
-    )
+    lines: list[str] = []
+    for part in message_parts(message):
+        if part.kind is PartKind.CALL:
+            lines.append(f"calls {part.name or NAMELESS_CALL} {part.text}".rstrip())
+        elif part.kind is PartKind.MEDIA:
+            lines.append("[media]")
+        elif part.text:
+            lines.append(part.text)
+    return "\n".join(lines).replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
 def message_times(messages: Sequence[Message], *, now: datetime) -> list[datetime]:
@@ -91,7 +98,12 @@ def message_times(messages: Sequence[Message], *, now: datetime) -> list[datetim
 
     A time in the future, by another clock, becomes `now`.
     """
-    timestamps = [_instant_of(message) for message in messages]
+    timestamps = [
+        in_zone(said, UTC) if (said := message_time(message)) else None
+        for message in messages
+    ]
+    # Go's unset time is in year 1.
+    timestamps = [said if said and said.year > 1 else None for said in timestamps]
     last = next(filter(None, timestamps), now)
     times: list[datetime] = []
     for timestamp in timestamps:
@@ -100,37 +112,12 @@ def message_times(messages: Sequence[Message], *, now: datetime) -> list[datetim
     return times
 
 
-def _role_without_nul(role: object) -> str:
-    """Return the role without NUL."""
-    return (
-        role.replace("\0", "\N{REPLACEMENT CHARACTER}") if isinstance(role, str) else ""
-    )
-
-
-def _instant_of(message: Message) -> datetime | None:
-    said = message_time(message)
-    instant = in_zone(said, UTC) if said else None
-    return (
-        instant if instant and instant.year > 1 else None
-    )  # Go's unset time is in year 1
-
-
-def _readable_lines(message: Message) -> Iterator[str]:
-    for part in message_parts(message):
-        if part.kind is PartKind.CALL:
-            yield f"calls {part.name or NAMELESS_CALL} {part.text}".rstrip()
-        elif part.kind is PartKind.MEDIA:
-            yield "[media]"
-        elif part.text:
-            yield part.text
-
-
 ABOUT = timedelta(hours=1)
-"""So far apart an agent's own clock and ours may put the same words."""
+"""Difference between an agent's clock and ours for the same words."""
 
 
 def archived_memory_ids(below: Mapping[str, Sequence[str]], id: str) -> Iterator[str]:
-    """Yield the memories of a compaction, in order; an id that is its own part is a memory's."""
+    """Yield the memories of a compaction, in order; an id that is its own part is a memory."""
     opened = {id}
     waiting = list(reversed(below.get(id, [])))
     while waiting:
@@ -153,14 +140,18 @@ _POINTER = re.compile(re.escape(STUB) + r"[^\n\]]{0,100}; expand ([^\s\]]{1,200}
 def stub_results(
     message: Message, names: Mapping[str, str], *, archived: bool = True
 ) -> dict[str, Any] | None:
-    """Stub the long tool results of a message; None where it has none.
+    """Stub the long tool results of a message; return None if no result is long.
 
     A stub begins like its result, so that its key fact stays the same. It names the id of the
     archived original, unless the original is not `archived`.
     """
     if is_plain(message):
         return None
-    long = list(filter(_is_long_result, message_parts(message)))
+    long = [
+        part
+        for part in message_parts(message)
+        if part.kind is PartKind.RESULT and len(part.text.strip()) > STUBBED_CHARS_MIN
+    ]
     if not long:
         return None
     id = message_id(message) if archived else ""
@@ -180,10 +171,6 @@ def stub_results(
     return {**message, "content": content}
 
 
-def _is_long_result(part: MessagePart) -> bool:
-    return part.kind is PartKind.RESULT and len(part.text.strip()) > STUBBED_CHARS_MIN
-
-
 def stub_pointer(message: Message) -> str:
     """Return the id that a stub names for its original; empty for any other message."""
     if is_plain(message):
@@ -197,7 +184,7 @@ def stub_pointer(message: Message) -> str:
 
 
 def is_stub_of(message: Message, original: Message) -> bool:
-    """Whether a message is a stub of this original; a tool could write a pointer itself."""
+    """Tell whether a message is a stub of this original, as a tool could write a pointer itself."""
     stub = stub_results(original, {})
     return stub is not None and _comparable_parts(message) == _comparable_parts(stub)
 
@@ -229,12 +216,12 @@ def _stub_text(result: str, name: str, id: str) -> str:
 
 
 def _values_line(result: str, *, shown: str) -> str:
-    """Return the line of exact values that the stub does not show, empty if there is none."""
+    """Return the line of exact values that are missing in the stub, or an empty text."""
     values: list[str] = []
     room = VALUES_CHARS
     for detail in extract_details(result):
-        telling = detail.kind in SELF_EXPLANATORY_KINDS and not detail.sensitive
-        if not telling or detail.value in shown:
+        is_plain_value = detail.kind in SELF_EXPLANATORY_KINDS and not detail.sensitive
+        if not is_plain_value or detail.value in shown:
             continue
         room -= len(detail.value) + len(VALUE_SEPARATOR)
         if room < 0:

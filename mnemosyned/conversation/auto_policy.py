@@ -19,10 +19,10 @@ from mnemosyned.conversation.compaction import (
     THRESHOLD,
     Compaction,
     CompactionDecision,
-    RemovedMessage,
     SplitConversation,
     SummarizeMessages,
     at_threshold,
+    removed_messages,
     summarize_with_model,
 )
 from mnemosyned.conversation.key_facts import (
@@ -78,7 +78,7 @@ _SPOKEN = (PartKind.TEXT, PartKind.RESULT)
 
 
 class AutoPolicy:
-    """Policy that makes room by rule, and by a model where given; summaries hold no secrets."""
+    """Policy of stubs and one summary, by a model if given; summaries hold no secrets."""
 
     name: ClassVar[str] = "auto"
 
@@ -124,7 +124,7 @@ class AutoPolicy:
         stubbed = _StubbedConversation(split, self._stubs(split, costs), costs)
         if sum(costs) <= share_of(self.max_tokens, self.target) or not split.old:
             return _stub_old_results(unchanged, stubbed)
-        done = self._with_summary(unchanged, stubbed, earlier)
+        done = self._replace_oldest(unchanged, stubbed, earlier)
         return done if done.tokens_after < unchanged.tokens_before else unchanged
 
     def _stubs(self, split: SplitConversation, costs: list[int]) -> dict[int, Message]:
@@ -143,7 +143,7 @@ class AutoPolicy:
                 stubs[position], costs[position] = stub, cost
         return stubs
 
-    def _with_summary(
+    def _replace_oldest(
         self,
         unchanged: Compaction,
         stubbed: _StubbedConversation,
@@ -168,7 +168,7 @@ class AutoPolicy:
             unchanged,
             messages=kept,
             tokens_after=sum(map(self._counter.message, kept)),
-            archived=_removed_message([*originals, *split.take(late_stubs)]),
+            archived=removed_messages([*originals, *split.take(late_stubs)]),
             summaries=(summary_body(summary["content"]),),
             facts=content.facts,
             details=(*values, *_exact_values(split.take(late_stubs))),
@@ -183,10 +183,11 @@ class AutoPolicy:
     ) -> tuple[SummaryContent, str]:
         """Return the content of a summary, and the reason where a model wrote no prose."""
         secrets = [value for value in values if value.sensitive]
+        room = share_of(share_of(self.max_tokens, SUMMARY_FRACTION), PROSE_SHARE)
         prose, reason = summarize_with_model(
             self._summarize,
             originals,
-            fits=self._fits,
+            fits=lambda prose: self._counter.text(prose) <= room,
             earlier=earlier.prose,
             secrets=secrets,
         )
@@ -201,10 +202,6 @@ class AutoPolicy:
             summary_of=tuple(without_repetitions([*earlier.summary_of, *ids])),
         )
         return content, reason
-
-    def _fits(self, prose: str) -> bool:
-        room = share_of(self.max_tokens, SUMMARY_FRACTION)
-        return self._counter.text(prose) <= share_of(room, PROSE_SHARE)
 
     def _summary_end(self, split: SplitConversation, costs: Sequence[int]) -> int:
         """Return the end of the oldest messages to summarize: as few as make room, groups whole."""
@@ -221,7 +218,7 @@ class AutoPolicy:
         return end
 
     def _summary(self, content: SummaryContent) -> dict[str, Any]:
-        """Write the summary message: all facts in its metadata, those that fit in its text."""
+        """Write the summary message: as many facts as fit in its text, all in its metadata."""
         room = share_of(self.max_tokens, SUMMARY_FRACTION)
         count = self._counter.text
         prose = content.prose
@@ -230,8 +227,16 @@ class AutoPolicy:
         facts = select_facts(content.facts, int(room * (1 - VALUES_SHARE)), count)
         room -= sum(count(f"- {fact}\n") for fact in facts)
         shown = "\n".join((prose, *facts))
-        missing = [value for value in content.values if value not in shown]
-        values = select_facts(list(filter(_is_self_explanatory, missing)), room, count)
+        missing = [
+            value
+            for value in content.values
+            if value not in shown
+            and any(
+                detail.kind in SELF_EXPLANATORY_KINDS
+                for detail in extract_details(value)
+            )
+        ]
+        values = select_facts(missing, room, count)
         body = render_summary(
             facts,
             shape=replace(layout, values=values),
@@ -251,6 +256,7 @@ class _StubbedConversation:
     costs: Sequence[int]
 
     def at(self, position: int) -> Message:
+        """Return the stub at a position, or the message itself."""
         return self.stubs.get(position, self.split.messages[position])
 
 
@@ -262,18 +268,19 @@ def _stub_old_results(
         unchanged,
         messages=[stubbed.at(at) for at in range(len(stubbed.split.messages))],
         tokens_after=sum(stubbed.costs),
-        archived=_removed_message(originals),
+        archived=removed_messages(originals),
         details=tuple(_exact_values(originals)),
     )
 
 
-def _removed_message(messages: Iterable[Message]) -> tuple[RemovedMessage, ...]:
-    return tuple(RemovedMessage(message_id(message), message) for message in messages)
-
-
 def _exact_values(messages: Iterable[Message]) -> list[Detail]:
     """Return the exact values of messages; a value secret in one message is secret in all."""
-    values = [value for message in messages for value in _values_of_message(message)]
+    values: list[Detail] = []
+    for message in messages:
+        id = message_id(message)
+        for part in message_parts(message):
+            if part.kind in _SPOKEN:
+                values += extract_details(part.text, memory=id)
     secrets = [value for value in values if value.sensitive]
     if not secrets:
         return values
@@ -284,20 +291,6 @@ def _exact_values(messages: Iterable[Message]) -> list[Detail]:
         else value
         for value in values
     ]
-
-
-def _is_self_explanatory(value: str) -> bool:
-    """Whether an exact value says something without its sentence."""
-    return any(
-        detail.kind in SELF_EXPLANATORY_KINDS for detail in extract_details(value)
-    )
-
-
-def _values_of_message(message: Message) -> Iterator[Detail]:
-    id = message_id(message)
-    for part in message_parts(message):
-        if part.kind in _SPOKEN:
-            yield from extract_details(part.text, memory=id)
 
 
 def _key_facts(messages: Sequence[Message], secrets: Sequence[Detail]) -> Iterator[str]:
@@ -325,25 +318,19 @@ def _extract_prose(messages: Sequence[Message], secrets: Sequence[Detail]) -> li
     Without a time, "yesterday" would come to mean some other day.
     """
     known = KnownSecrets(secrets)
-    memories = [
-        MemoryRecord(
-            id="",
-            content=known.mask(neutralize(message_text(message).strip())),
-            created_at=said,
-            role=_role_of(message),
-        )
-        for message in messages
-        if _has_prose(message) and (said := message_time(message))
-    ]
+    memories: list[MemoryRecord] = []
+    for message in messages:
+        role, said = message.get("role"), message_time(message)
+        words = message_text(message).strip()
+        # A few words of the user are a fact, and kept whole.
+        is_prose = words and (len(words) > SHORT_CHARS or role != "user")
+        if is_prose and said:
+            memories.append(
+                MemoryRecord(
+                    id="",
+                    content=known.mask(neutralize(words)),
+                    created_at=said,
+                    role=role if isinstance(role, str) else "",
+                )
+            )
     return list(extract(memories, ratio=EXTRACT_RATIO).lines) if memories else []
-
-
-def _has_prose(message: Message) -> bool:
-    """Whether a message has prose: any of the agent's, more than a few words of the user's."""
-    words = message_text(message).strip()
-    return bool(words) and (len(words) > SHORT_CHARS or message.get("role") != "user")
-
-
-def _role_of(message: Message) -> str:
-    role = message.get("role")
-    return role if isinstance(role, str) else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
@@ -50,7 +50,7 @@ MAX_TOKENS = 30_000
 
 @dataclass(frozen=True, slots=True)
 class RemovedMessage:
-    """A message that a compaction removed, and the id that brings it back."""
+    """A message that a compaction removed, with the id to `expand`."""
 
     id: str
     message: Message
@@ -120,6 +120,11 @@ class Compaction:
         return ConsolidationAudit(len(self.archived), sum(map(len, self.summaries)))
 
 
+def removed_messages(messages: Iterable[Message]) -> tuple[RemovedMessage, ...]:
+    """Return messages with the ids to `expand`."""
+    return tuple(RemovedMessage(message_id(message), message) for message in messages)
+
+
 class CompactionPolicy(Protocol):
     """Rule for when and how to compact a conversation; pure."""
 
@@ -171,7 +176,7 @@ class SplitConversation:
         self.tail = [at for at in self.live if at >= self.tail_start]
 
     def _tail_start(self, keep: int) -> int:
-        """Return where the tail begins: no call parted from its results, or still pending."""
+        """Return the start of the tail: whole groups, and all calls that are still pending."""
         if len(self.live) <= keep:
             return self.pinned
         start = self.live[-keep] if keep > 0 else len(self.messages)
@@ -181,11 +186,12 @@ class SplitConversation:
         return self.groups.cut_before(start)
 
     def take(self, positions: Sequence[int]) -> list[Message]:
+        """Return the messages at some positions."""
         return [self.messages[position] for position in positions]
 
 
 class MemoryConsolidator:
-    """Policy that replaces all but the newest messages by one summary of their key facts.
+    """Policy of one summary: key facts take the place of all but the newest messages.
 
     `on_audit` is called after each consolidation that removed something. Facts of an earlier
     summary come first in the new one; with nothing new to consolidate, nothing changes.
@@ -243,9 +249,7 @@ class MemoryConsolidator:
         if not split.old:
             return unchanged
         old = split.take(split.old)
-        archived = tuple(
-            RemovedMessage(message_id(message), message) for message in old
-        )
+        archived = removed_messages(old)
         earlier = prose_to_facts(merge_summaries(split.earlier))
         summary = self._summary(earlier, old, archived)
         kept = [*messages[: split.pinned], summary, *split.take(split.tail)]
@@ -335,12 +339,19 @@ def plain_messages(
             line for part in message_parts(message) if (line := _part_line(part, names))
         ]
         if lines:
-            plain.append(_plain_message(message, known.mask("\n".join(lines))))
+            role = message.get("role")
+            plain.append(
+                {
+                    "role": role if isinstance(role, str) else "",
+                    "content": known.mask("\n".join(lines)),
+                    **{key: message[key] for key in TIME_KEYS if key in message},
+                }
+            )
     return plain
 
 
 def _part_line(part: MessagePart, names: Mapping[str, str]) -> str:
-    """Return a text, call or result in words; empty for anything else."""
+    """Return a text, call or result in words, or an empty text for other parts."""
     if part.kind is PartKind.TEXT:
         line = part.text
     elif part.kind in (PartKind.CALL, PartKind.RESULT):
@@ -351,9 +362,3 @@ def _part_line(part: MessagePart, names: Mapping[str, str]) -> str:
     else:
         line = ""
     return line if line.strip() else ""
-
-
-def _plain_message(message: Message, content: str) -> Message:
-    role = message.get("role")
-    times = {key: message[key] for key in TIME_KEYS if key in message}
-    return {"role": role if isinstance(role, str) else "", "content": content, **times}

@@ -159,7 +159,9 @@ class ContextManager:
             history=history,
             selection=selection,
             compaction=compaction,
-            kept=_kept_positions(history, selection) if compaction else selection.kept,
+            kept=_kept_positions(history, selection)
+            if compaction
+            else selection.kept_positions,
         )
 
     def assemble(
@@ -289,14 +291,14 @@ class _AddedSections(NamedTuple):
 
 
 def user_message(new: str | Message) -> Message:
-    """Return a new message given as a text as a message of the user."""
+    """Return a new text as a message of the user; a message stays as it is."""
     return {"role": "user", "content": new} if isinstance(new, str) else new
 
 
 def tool_definition_tokens(
     definitions: Sequence[Any] | None, counter: MessageCounter
 ) -> int:
-    """Tokens of the tools' definitions, written as JSON."""
+    """Count the tokens of the tools' definitions, written as JSON."""
     if not definitions:
         return 0
     return counter.text(json.dumps(list(definitions), ensure_ascii=False, default=str))
@@ -305,16 +307,18 @@ def tool_definition_tokens(
 def _kept_positions(
     history: Sequence[Message], selection: WindowSelection
 ) -> list[int]:
-    """Positions in the history given of the messages kept, matched by identity."""
+    """Return the positions of kept messages in the given history, matched by identity."""
     positions: dict[int, list[int]] = {}
     for position, message in enumerate(history):
         positions.setdefault(id(message), []).append(position)
-    kept = [id(selection.history[index]) for index in reversed(selection.kept)]
+    kept = [
+        id(selection.history[index]) for index in reversed(selection.kept_positions)
+    ]
     return sorted(positions[key].pop() for key in kept if positions.get(key))
 
 
 class WindowFitter:
-    """Selector of messages for one context that must not exceed its total."""
+    """Selector of messages for a context within its total."""
 
     def __init__(
         self,
@@ -338,9 +342,9 @@ class WindowFitter:
     def fit(self) -> ChosenWindow:
         """Choose the messages that fit. Raises `InvalidRequest` where the context cannot fit.
 
-        What the system prompt and the tools take beyond their reserves, the history gives up.
-        Where the fresh tail is too long, its long tool results are shown in part, oldest first;
-        then memory and learnings give up their shares.
+        If the system prompt and the tools exceed their reserves, the history's share shrinks. If
+        the fresh tail is too long, its long tool results are shown in part, oldest first; then
+        memory and learnings give up their shares.
         """
         budget = self._budget
         reserved = budget.system_reserve + budget.tool_definitions_reserve

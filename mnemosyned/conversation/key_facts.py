@@ -34,7 +34,7 @@ READ_CHARS = 40_000
 LINE_CHARS = 120
 """Characters shown of one line."""
 GAP = " … "
-"""Mark of what is left out between two lines."""
+"""Mark of lines left out between two lines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class ExcerptWeights:
     """Worth of the lines of a tool result."""
 
     failure: float = 3.0
-    """A line that tells of a failure."""
+    """A line with a failure."""
     total: float = 2.0
     """A line with totals: "3 failed, 12 passed in 4.1 s"."""
     last: float = 1.5
@@ -74,9 +74,9 @@ def result_beginning(result: str) -> str:
 
 
 def result_highlights(result: str, *, chars: int = RESULT_CHARS) -> str:
-    """Return the lines of a tool's result that say how it went, in their order, neutralized.
+    """Return the most important lines of a tool's result, in their order, neutralized.
 
-    Failures and totals come before the last line, and that before the first; lines without a
+    Failures and totals come before the last line, the last before the first; lines without a
     letter are left out. A result that fits is returned whole.
     """
     result = result.strip()
@@ -89,7 +89,7 @@ def result_highlights(result: str, *, chars: int = RESULT_CHARS) -> str:
 
 
 def result_ending(result: str, *, after: int, chars: int) -> str:
-    """Return the highlights of what follows the first `after` characters of a result."""
+    """Return the highlights of a result after its first `after` characters."""
     remainder = result.strip()[after:]
     return result_highlights(remainder, chars=chars) if remainder.strip() else ""
 
@@ -104,12 +104,12 @@ def clip_at_word(text: str, chars: int) -> str:
 
 
 def _lines_with_words(result: str) -> list[str]:
-    """Return the lines with a letter; of a very long result those near its two ends."""
+    """Return the lines with a letter; of a very long result only lines near its ends."""
     if len(result) > READ_CHARS * 3 // 2:
         result = f"{result[: READ_CHARS // 2]}\n{result[-READ_CHARS:]}"
     lines = neutralize(result).split("\n")
-    telling = [line.strip() for line in lines if any(map(str.isalpha, line))]
-    return telling or [" ".join(result.split())]
+    worded = [line.strip() for line in lines if any(map(str.isalpha, line))]
+    return worded or [" ".join(result.split())]
 
 
 def _choose_lines(lines: Sequence[str], chars: int) -> list[int]:
@@ -240,7 +240,12 @@ def facts_of(
 
     `excerpt` shortens a tool's result.
     """
-    yield from _result_facts(message, names, excerpt)
+    for part in () if is_plain(message) else message_parts(message):
+        if part.kind is not PartKind.RESULT:
+            continue
+        if shown := excerpt(strip_stub_mark(part.text)):
+            name = format_origin(part.name or names.get(part.id) or NAMELESS)
+            yield f"[{name}] {shown}"
     words = neutralize(message_text(message))
     for line in _LINE_END.split(words):
         lower = line.lower()
@@ -248,20 +253,6 @@ def facts_of(
             yield line.strip()
     if message.get("role") == "user" and 0 < len(words) <= SHORT_CHARS:
         yield words
-
-
-def _result_facts(
-    message: Message, names: Mapping[str, str], excerpt: Excerpt
-) -> Iterator[str]:
-    """Yield excerpts of a message's tool results, with the names of the tools."""
-    if is_plain(message):
-        return
-    for part in message_parts(message):
-        if part.kind is not PartKind.RESULT:
-            continue
-        if shown := excerpt(strip_stub_mark(part.text)):
-            name = format_origin(part.name or names.get(part.id) or NAMELESS)
-            yield f"[{name}] {shown}"
 
 
 def round_conclusions(messages: Sequence[Message]) -> dict[int, str]:
@@ -273,22 +264,31 @@ def round_conclusions(messages: Sequence[Message]) -> dict[int, str]:
     requests = [index for index, message in enumerate(messages) if is_intent(message)]
     for start, stop in pairwise([-1, *requests, len(messages)]):
         work = messages[start + 1 : stop]
-        spoken = list(map(_is_spoken, work))
+        spoken = [
+            message.get("role") == "assistant" and bool(message_text(message).strip())
+            for message in work
+        ]
         if any(spoken) and any(map(_uses_tools, work)):
             last = stop - 1 - spoken[::-1].index(True)
             closing = last_sentences(message_text(messages[last]))
-            if _has_content(closing):
+            keywords = {
+                word.stem
+                for word in tokenize(closing)
+                if word.kind not in COMMONPLACE_KINDS
+            }
+            if len(keywords) >= CONCLUSION_WORDS_MIN:  # more than "I read it."
                 concluding[last] = CONCLUSION + closing
     return concluding
 
 
-def _is_spoken(message: Message) -> bool:
-    """Whether the agent says something in a message."""
-    return message.get("role") == "assistant" and bool(message_text(message).strip())
+def _uses_tools(message: Message) -> bool:
+    return not is_plain(message) and any(
+        part.kind in (PartKind.CALL, PartKind.RESULT) for part in message_parts(message)
+    )
 
 
 def last_sentences(words: str) -> str:
-    """Return the last sentences of a text, neutralized: two, or one where two are too long."""
+    """Return the last two sentences of a text, or the last if two are too long, neutralized."""
     spoken = [sentence for sentence, _ in split_sentences(neutralize(words))]
     spoken = [sentence for sentence in spoken if any(map(str.isalpha, sentence))]
     closing = spoken[-CONCLUSION_SENTENCES:]
@@ -297,26 +297,10 @@ def last_sentences(words: str) -> str:
     return clip_at_word(" ".join(closing), CONCLUSION_CHARS)
 
 
-def _has_content(closing: str) -> bool:
-    """Whether a closing has enough telling words; "I read it." has not."""
-    stems = {
-        word.stem for word in tokenize(closing) if word.kind not in COMMONPLACE_KINDS
-    }
-    return len(stems) >= CONCLUSION_WORDS_MIN
-
-
-def _uses_tools(message: Message) -> bool:
-    if is_plain(message):
-        return False
-    return any(
-        part.kind in (PartKind.CALL, PartKind.RESULT) for part in message_parts(message)
-    )
-
-
 def select_facts(
     facts: Sequence[str], room: int, count: Callable[[str], int]
 ) -> list[str]:
-    """Select the facts that fit into `room` tokens, by score; return them in their order."""
+    """Select the best facts that fit into `room` tokens, and return them in their order."""
     costs = [count(f"- {fact}\n") for fact in facts]
     if sum(costs) <= room:
         return list(facts)

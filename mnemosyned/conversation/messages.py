@@ -53,7 +53,7 @@ class PartKind(StrEnum):
 
 
 class MessagePart(NamedTuple):
-    """One part of a message: a text, a tool call, its result, or something that is no text."""
+    """A text, a tool call, a tool result, or other content of a message."""
 
     kind: PartKind
     text: str = ""
@@ -93,7 +93,7 @@ def message_text(message: Message) -> str:
 
 
 def is_plain(message: Message) -> bool:
-    """Whether a message is text alone."""
+    """Tell whether a message is text alone."""
     return (
         isinstance(message.get("content"), str)
         and "tool_calls" not in message
@@ -103,12 +103,12 @@ def is_plain(message: Message) -> bool:
 
 
 def is_system(message: Message) -> bool:
-    """Whether it instructs the model."""
+    """Tell whether a message instructs the model."""
     return message.get("role") in SYSTEM_ROLES
 
 
 def is_intent(message: Message) -> bool:
-    """Whether the user says something: a message of the user with more than tool results.
+    """Tell whether the user says something: more than tool results.
 
     An image in a tool's result belongs to the tool.
     """
@@ -157,7 +157,7 @@ def group_messages(messages: Sequence[Message]) -> MessageGroups:
         if is_plain(message):
             found.nameless, found.spoken = -1, at
         else:
-            found.take(at, message)
+            found.add(at, message)
     cuts: Sequence[int] = range(len(messages) + 1)
     if any(found.joined):
         cuts = [at for at in cuts if not found.joined[at]]
@@ -171,45 +171,51 @@ class _Pairing:
 
     def __init__(self, count: int) -> None:
         self.joined = bytearray(count + 1)
-        """1 where a cut would part what belongs together."""
+        """1 where a cut would separate a call from its results."""
         self.unanswered: dict[str, int] = {}
         self.orphans: list[int] = []
         self.nameless = -1
-        """Position of the call that results without an id answer."""
+        """Position of the call for results without an id."""
         self.spoken = -1
         """Position of the last message that is no tool result."""
         self._calls: dict[str, int] = {}
 
-    def take(self, at: int, message: Message) -> None:
+    def add(self, at: int, message: Message) -> None:
+        """Pair the calls and results of a message at a position."""
         answers = False
         for kind, id in _calls_and_results(message):
             if kind is PartKind.CALL:
                 self.nameless = at
                 if id:
                     self._calls[id] = self.unanswered[id] = at
-            else:
-                answers = True
-                self._answered(at, id)
+                continue
+            answers = True
+            call = self._calls.get(id, -1) if id else self.nameless
+            if call >= 0:
+                self.joined[call + 1 : at + 1] = b"\x01" * (at - call)
+                self.unanswered.pop(id, None)
+            elif id:
+                self.orphans.append(at)
         if not answers:
             self.spoken = at
 
-    def _answered(self, at: int, id: str) -> None:
-        call = self._calls.get(id, -1) if id else self.nameless
-        if call >= 0:
-            self.joined[call + 1 : at + 1] = b"\x01" * (at - call)
-            self.unanswered.pop(id, None)
-        elif id:
-            self.orphans.append(at)
-
 
 def _calls_and_results(message: Message) -> list[tuple[PartKind, str]]:
-    """Return the calls and results of a message with their ids, as `message_parts` does, without texts."""
+    """Return the calls and results of a message with their ids, faster than `message_parts`."""
     if message.get("role") in TOOL_ROLES:
         return [(PartKind.RESULT, _answered_call_id(message))]
     links: list[tuple[PartKind, str]] = []
     content = message.get("content")
     if content is not None and not isinstance(content, str):
-        links += _block_ids(content)
+        for block in _content_blocks(content):
+            if not isinstance(block, Mapping):
+                continue
+            kind = _word_or_empty(block.get("type"))
+            if kind in _CALLS:
+                links.append((PartKind.CALL, _word_or_empty(block.get("id"))))
+            elif kind.endswith("tool_result"):
+                link = _word_or_empty(block.get("tool_use_id"))
+                links.append((PartKind.RESULT, link))
     links += [
         (PartKind.CALL, _word_or_empty(call.get("id")))
         for call in _as_list(message.get("tool_calls"))
@@ -219,17 +225,6 @@ def _calls_and_results(message: Message) -> list[tuple[PartKind, str]]:
     if isinstance(legacy, Mapping):
         links.append((PartKind.CALL, f"function:{_word_or_empty(legacy.get('name'))}"))
     return links
-
-
-def _block_ids(content: object) -> Iterator[tuple[PartKind, str]]:
-    for block in _content_blocks(content):
-        if not isinstance(block, Mapping):
-            continue
-        kind = _word_or_empty(block.get("type"))
-        if kind in _CALLS:
-            yield PartKind.CALL, _word_or_empty(block.get("id"))
-        elif kind.endswith("tool_result"):
-            yield PartKind.RESULT, _word_or_empty(block.get("tool_use_id"))
 
 
 def tool_names(messages: Iterable[Message]) -> dict[str, str]:
@@ -249,11 +244,8 @@ def message_id(message: Message) -> str:
     The same message has the same id wherever it stands, so that archiving it twice is harmless.
     """
     own = message.get("id")
-    return (
-        own
-        if isinstance(own, str) and _ID.fullmatch(own)
-        else short_digest("m", message)
-    )
+    has_id = isinstance(own, str) and _ID.fullmatch(own)
+    return str(own) if has_id else short_digest("m", message)
 
 
 def message_time(message: Message) -> datetime | None:
@@ -397,7 +389,7 @@ def _json_text(value: object) -> str:
 
 
 MEDIA_TOKENS = 1_600
-"""Flat cost: Anthropic documents about 1,568 for the largest picture it does not scale down."""
+"""Flat cost: Anthropic documents about 1,568 for the largest picture that is not scaled down."""
 MESSAGE_TOKENS = 4
 """Tokens that a chat template adds to a message."""
 

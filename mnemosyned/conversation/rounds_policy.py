@@ -18,6 +18,7 @@ from mnemosyned.conversation.compaction import (
     CompactionDecision,
     RemovedMessage,
     SummarizeMessages,
+    removed_messages,
     summarize_with_model,
 )
 from mnemosyned.conversation.key_facts import (
@@ -37,7 +38,6 @@ from mnemosyned.conversation.messages import (
     group_messages,
     is_intent,
     is_system,
-    message_id,
     message_parts,
     message_text,
 )
@@ -58,7 +58,7 @@ TOKEN_LIMIT = 80_000
 
 
 class RoundsPolicy:
-    """Policy that keeps messages of system and user, and compacts those between them."""
+    """Policy of one summary per round: messages of system and user stay."""
 
     name: ClassVar[str] = "rounds"
 
@@ -145,9 +145,7 @@ class RoundsPolicy:
         if not old:
             return None
         earlier = merge_summaries(map(read_summary, filter(is_summary, run)))
-        archived = tuple(
-            RemovedMessage(message_id(message), message) for message in old
-        )
+        archived = removed_messages(old)
         ids = (removed.id for removed in archived)
         content = SummaryContent(
             facts=tuple(
@@ -182,6 +180,8 @@ class RoundsPolicy:
 
 
 class _RoundSummary(NamedTuple):
+    """Summary of a round, and its originals."""
+
     message: dict[str, Any]
     archived: tuple[RemovedMessage, ...]
     fallback_reason: str
@@ -201,14 +201,9 @@ def describe_actions(messages: Sequence[Message]) -> str:
     heading = f"{len(messages)} messages"
     if called:
         heading += f", tools called: {called}"
-    closing = _last_words(messages)
-    return f"{heading}\n{CONCLUSION}{closing}" if closing else heading
-
-
-def _last_words(messages: Sequence[Message]) -> str:
-    """Return the last sentences of the last message with a text."""
     texts = (message_text(message).strip() for message in reversed(messages))
-    return last_sentences(next(filter(None, texts), ""))
+    closing = last_sentences(next(filter(None, texts), ""))
+    return f"{heading}\n{CONCLUSION}{closing}" if closing else heading
 
 
 def _facts_of_summaries(messages: Iterable[Message]) -> tuple[str, ...]:
@@ -219,7 +214,7 @@ def _facts_of_summaries(messages: Iterable[Message]) -> tuple[str, ...]:
 def _immovable_messages(
     messages: Sequence[Message], groups: MessageGroups
 ) -> list[bool]:
-    """Mark messages that stay in place: of system and user, and those tied to them."""
+    """Mark the messages of system and user, which stay in place, and their whole groups."""
     marks = [
         is_system(message) or (is_intent(message) and not is_summary(message))
         for message in messages

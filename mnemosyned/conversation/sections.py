@@ -44,8 +44,8 @@ class Quoted:
     speaker: str = ""
     source: str = ""
 
-    def shown(self) -> str:
-        """Render as a quotation, every line marked, so that no line looks like our own words."""
+    def render(self) -> str:
+        """Write as a quotation, every line marked, so that no line looks like our own words."""
         day = self.said.date().isoformat() if self.said else ""
         whence = format_origin(day, self.speaker, self.source)
         words = mask_secrets(neutralize(self.text)).split("\n")
@@ -77,12 +77,12 @@ class PastSummary:
         known = {name: given[name] for name in cls.__slots__ if name in given}
         return cls(**{**known, "summary_of": tuple(known.get("summary_of") or ())})
 
-    def shown(self) -> str:
+    def render(self) -> str:
+        """Write the summary under a header, neutralized and without secrets."""
         covers = ""
         if self.start and self.end:
-            covers = neutralize_line(
-                f", covers {_day_of(self.start)} to {_day_of(self.end)}"
-            )
+            first, last = _day_of(self.start), _day_of(self.end)
+            covers = neutralize_line(f", covers {first} to {last}")
         header = f"[Summary: depth {self.depth}, {self.messages} messages{covers}]"
         return f"{header}\n{mask_secrets(neutralize(self.content))}"
 
@@ -92,7 +92,7 @@ def memory_section(
 ) -> tuple[str, int]:
     """Return the snippets that fit, whole and in order, under the heading, and their number.
 
-    The first that does not fit ends the section; it is cut only where it is the very first.
+    The first snippet that does not fit ends the section; only the very first one is cut.
     """
     tokens = max(0, tokens)
 
@@ -101,7 +101,13 @@ def memory_section(
 
     shown = [NOTICE] if any(isinstance(snippet, Quoted) for snippet in snippets) else []
     notices = len(shown)
-    for text in filter(str.strip, map(_quote_line, snippets)):
+    texts = (
+        snippet.render()
+        if isinstance(snippet, Quoted)
+        else mask_secrets(neutralize(snippet))
+        for snippet in snippets
+    )
+    for text in filter(str.strip, texts):
         if fits("\n".join([*shown, text])):
             shown.append(text)
             continue
@@ -118,12 +124,6 @@ def memory_section(
         break
     count = len(shown) - notices
     return ("\n".join([MEMORY_HEADING, *shown]) if count else ""), count
-
-
-def _quote_line(snippet: str | Quoted) -> str:
-    if isinstance(snippet, Quoted):
-        return snippet.shown()
-    return mask_secrets(neutralize(snippet))
 
 
 def learnings_section(
@@ -159,10 +159,10 @@ def _day_of(moment: str | date) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelevanceWeights:
-    """Weights of what a recalled memory must share with the message."""
+    """Least content that a recalled memory must share with the message."""
 
     words_min: int = 2
-    """Telling words in common; one is enough if the message has no more than these."""
+    """Keywords in common; one is enough if the message has no more than these."""
     pairs_min: int = 2
     """Character pairs in common, in scripts without spaces."""
     score_share_min: float = 0.2
@@ -182,14 +182,21 @@ _UNSPACED_CONTINUATIONS = re.compile(
 
 
 class Relevance:
-    """The telling words of a message, and what shares them."""
+    """Keywords of a message, by which recalled memory is relevant or not."""
 
     def __init__(self, message: str, times: QuestionTimes) -> None:
         bare = _UNSPACED_CONTINUATIONS.sub(" ", message)
-        telling = [token for token in tokenize(bare) if _is_keyword(token)]
-        stems = {token.stem for token in telling}
-        self._stems = stems.union(*(_irregular_stems(token) for token in telling))
+        keywords = [token for token in tokenize(bare) if _is_keyword(token)]
+        stems = {token.stem for token in keywords}
         self._count = len(stems)
+        # A memory may have an irregular form: "bought" for "buy".
+        irregular = {
+            form.stem
+            for token in keywords
+            for word in irregular_forms(fold_case(token.surface))
+            for form in tokenize(word)
+        }
+        self._stems = stems | irregular
         self._names = _name_stems(bare)
         self._pairs = (
             set(gram_text(bare).split()) if has_unspaced_script(bare) else set()
@@ -198,7 +205,7 @@ class Relevance:
 
     @property
     def has_content(self) -> bool:
-        """Whether the message says anything to recall memory for; "What next?" does not."""
+        """Whether the message has content to recall memory for; "What next?" has none."""
         enough_pairs = len(self._pairs) >= WEIGHTS.pairs_min
         return bool(self._stems) or enough_pairs or self._names_a_time
 
@@ -207,16 +214,13 @@ class Relevance:
         if not self.has_content or not hits:
             return []
         floor = hits[0].score * WEIGHTS.score_share_min
-        return [hit for hit in hits if hit.score >= floor and self._is_worth(hit)]
+        return [hit for hit in hits if hit.score >= floor and self._is_relevant(hit)]
 
-    def _is_worth(self, hit: Hit) -> bool:
+    def _is_relevant(self, hit: Hit) -> bool:
+        """Tell whether a hit is similar by its vector, or has enough of the keywords."""
         if self._names_a_time or (hit.explanation or {}).get("meaning"):
             return True
-        texts = [hit.content, *(line.content for line in hit.lines)]
-        return self._shares("\n".join(texts))
-
-    def _shares(self, text: str) -> bool:
-        """Whether a text has enough of the message's telling words."""
+        text = "\n".join([hit.content, *(line.content for line in hit.lines)])
         stems = {token.stem for token in tokenize(text)}
         shared = self._stems & stems
         few = self._count <= WEIGHTS.words_min
@@ -241,9 +245,3 @@ def _name_stems(message: str) -> set[str]:
             if named and _is_keyword(token):
                 names.add(token.stem)
     return names
-
-
-def _irregular_stems(token: Token) -> set[str]:
-    """Return the stems of a word's irregular forms: of "bought" for "buy"."""
-    forms = irregular_forms(fold_case(token.surface))
-    return {form.stem for word in forms for form in tokenize(word)}

@@ -1,4 +1,4 @@
-"""The summary message of a compaction: writing it, recognizing it, reading it back."""
+"""The summary message of a compaction: how to write, recognize and read a summary."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class SummaryContent:
 
 
 def is_summary(message: Message) -> bool:
-    """Whether an earlier compaction wrote it, by its metadata or its first words.
+    """Tell by its metadata or first words whether a compaction wrote a message.
 
     The result of a tool is never a summary, whatever it says.
     """

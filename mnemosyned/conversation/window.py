@@ -6,7 +6,6 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, date, datetime, time
 from itertools import takewhile
-from typing import Any
 
 from mnemosyned.conversation.messages import (
     Message,
@@ -51,8 +50,11 @@ class WindowSelection:
         self._counter = counter
         self._costs: dict[int, int] = {}
         self._pinned = count_pinned(history)
-        self._tail_start = self._start_of_tail(tail)
-        """No tool call of the tail is parted from its results."""
+        count = len(history)
+        begin = min(count - tail, self.groups.cut_before(count))
+        begin = self.groups.cut_before(max(self._pinned, begin))
+        self._tail_start = max(self._pinned, begin)
+        """Start of the fresh tail, with whole groups of tool calls and results."""
         older = range(self._pinned, self._tail_start)
         self._leading = list(takewhile(lambda at: is_summary(history[at]), older))
         self._floor = self._pinned + len(self._leading)
@@ -91,8 +93,8 @@ class WindowSelection:
             self._show_past(top[index] for index in sorted(chosen))
 
     @property
-    def kept(self) -> list[int]:
-        """Positions in the history, ascending."""
+    def kept_positions(self) -> list[int]:
+        """Positions of kept messages in the history, ascending."""
         return [
             *range(self._pinned),
             *self._kept_leading,
@@ -126,11 +128,6 @@ class WindowSelection:
     def history_tokens(self) -> int:
         return sum(map(self._cost, range(self.start, len(self.history))))
 
-    def _start_of_tail(self, tail: int) -> int:
-        count = len(self.history)
-        begin = min(count - tail, self.groups.cut_before(count))
-        return max(self._pinned, self.groups.cut_before(max(self._pinned, begin)))
-
     def _cost(self, position: int) -> int:
         cost = self._costs.get(position)
         if cost is None:
@@ -145,23 +142,28 @@ class WindowSelection:
             if cost > self._tokens_left:
                 if self._kept_leading:
                     continue
-                message, cost = self._shorten(message, cost)
+                tokens = max(self._tokens_left, SUMMARY_TOKENS_MIN)
+                shorter = shrink_summary(message, tokens, self._counter.text)
+                shorter_cost = self._counter.message(shorter)
+                if shorter_cost < cost:
+                    message, cost = shorter, shorter_cost
             self._kept_leading = {position: message, **self._kept_leading}
             self._tokens_left -= cost
-
-    def _shorten(self, message: Message, cost: int) -> tuple[Message, int]:
-        """Shorten a summary to the tokens left, unless that saves nothing."""
-        tokens = max(self._tokens_left, SUMMARY_TOKENS_MIN)
-        shorter = shrink_summary(message, tokens, self._counter.text)
-        shorter_cost = self._counter.message(shorter)
-        return (shorter, shorter_cost) if shorter_cost < cost else (message, cost)
 
     def _show_past(self, summaries: Iterable[PastSummary]) -> None:
         """Show the summaries that fit, and older messages in the room they leave."""
         tokens_left = self._tokens_left
         self._past = []
         for summary in summaries:
-            message = _past_summary_message(summary)
+            message = {
+                "role": "user",
+                "content": summary.render(),
+                "metadata": {
+                    "kind": KIND,
+                    "depth": summary.depth,
+                    "messages": summary.messages,
+                },
+            }
             cost = self._counter.message(message)
             if cost <= tokens_left:
                 self._past.append(message)
@@ -169,7 +171,7 @@ class WindowSelection:
         self.start = self._reach(tokens_left)
 
     def _reach(self, tokens: int) -> int:
-        """Position down to which whole groups fit, newest first, up to the first that does not."""
+        """Return the start of the newest older groups that fit, all of them whole."""
         start = self._tail_start
         cuts = self.groups.cuts
         index = bisect_left(cuts, start)
@@ -196,7 +198,7 @@ def sort_by_time(summaries: Iterable[PastSummary]) -> list[PastSummary]:
 
 
 class _Coverage:
-    """Test of whether a summary covers nothing but messages that are kept themselves."""
+    """Test whether a summary covers only messages that are kept themselves."""
 
     def __init__(self, history: Sequence[Message]) -> None:
         self._history = history
@@ -221,18 +223,13 @@ class _Coverage:
         if begin is None or end is None or self._first is None:
             return False
         if self._first.date() > begin.date():
-            return False  # part of it is older than the conversation given
+            return False  # it begins before the given conversation
         within = (
             position
             for position, time_said in enumerate(self._times)
             if time_said and begin <= time_said <= end
         )
         return next(within, -1) >= start
-
-
-def _past_summary_message(summary: PastSummary) -> dict[str, Any]:
-    metadata = {"kind": KIND, "depth": summary.depth, "messages": summary.messages}
-    return {"role": "user", "content": summary.shown(), "metadata": metadata}
 
 
 def _parse_moment(value: str | date | None, *, last: bool = False) -> datetime | None:
