@@ -268,7 +268,13 @@ def round_conclusions(messages: Sequence[Message]) -> dict[int, str]:
             message.get("role") == "assistant" and bool(message_text(message).strip())
             for message in work
         ]
-        if any(spoken) and any(map(_uses_tools, work)):
+        has_tools = any(
+            part.kind in (PartKind.CALL, PartKind.RESULT)
+            for message in work
+            if not is_plain(message)
+            for part in message_parts(message)
+        )
+        if any(spoken) and has_tools:
             last = stop - 1 - spoken[::-1].index(True)
             closing = last_sentences(message_text(messages[last]))
             keywords = {
@@ -279,12 +285,6 @@ def round_conclusions(messages: Sequence[Message]) -> dict[int, str]:
             if len(keywords) >= CONCLUSION_WORDS_MIN:  # more than "I read it."
                 concluding[last] = CONCLUSION + closing
     return concluding
-
-
-def _uses_tools(message: Message) -> bool:
-    return not is_plain(message) and any(
-        part.kind in (PartKind.CALL, PartKind.RESULT) for part in message_parts(message)
-    )
 
 
 def last_sentences(words: str) -> str:
@@ -300,7 +300,7 @@ def last_sentences(words: str) -> str:
 def select_facts(
     facts: Sequence[str], room: int, count: Callable[[str], int]
 ) -> list[str]:
-    """Select the best facts that fit into `room` tokens, and return them in their order."""
+    """Select the best facts within `room` tokens, in their order."""
     costs = [count(f"- {fact}\n") for fact in facts]
     if sum(costs) <= room:
         return list(facts)

@@ -134,7 +134,7 @@ class Intake(ABC):
 
     @property
     def _learned(self) -> int:
-        return self._keeper.learned if self._keeper else 0
+        return self._keeper.inserted_count if self._keeper else 0
 
     def _learn(self, learnings: Sequence[Learning]) -> None:
         self._keeper = self._keeper or self._make_keeper()

@@ -8,8 +8,8 @@ from hypothesis import given, strategies as st
 
 from mnemosyned.conversation.learnings.conflicts import (
     ActiveLearnings,
-    do_contradict,
-    do_repeat,
+    is_contradiction,
+    is_repetition,
 )
 from mnemosyned.conversation.learnings.recognize import find_statements
 from mnemosyned.conversation.learnings.selection import select_relevant
@@ -268,7 +268,9 @@ def test_the_index_finds_the_same_conflicts_as_comparing_each_pair(
     each = {
         one.id
         for one in known
-        if do_contradict(new, one) or do_contradict(one, new) or do_repeat(new, one)
+        if is_contradiction(new, one)
+        or is_contradiction(one, new)
+        or is_repetition(new, one)
     }
     assert together == each | {one.id for one in known if same(new.text, one.text)}
 

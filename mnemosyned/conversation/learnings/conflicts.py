@@ -1,4 +1,4 @@
-"""Comparison of learnings: subjects, contradictions, repetitions, and which learning supersedes which."""
+"""Comparison of learnings: subjects, contradictions and repetitions, and supersession."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from mnemosyned.text.words import FUNCTION_WORDS
 
 MEANINGS_CACHED_MAX = 2_000
 SUBJECT_OVERLAP_MIN = 0.6
-"""Share of their words that two instructions on one subject have in common, at least."""
+"""Least share of common words of two instructions on one subject."""
 
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """The words of an instruction by the part they play in it."""
+    """Words of an instruction by their role."""
 
     negative: bool
     subject: frozenset[str]
-    """The words left without those that only make it an instruction."""
+    """Words without those that only make it an instruction."""
     choices: Mapping[int, int]
-    """The one alternative it names, by the group in `CHOICES` it is from."""
+    """Alternative by group of `CHOICES`, if the instruction names just one of the group."""
     choice_words: frozenset[str]
     """Words of the subject that name an alternative."""
     preferred: frozenset[str]
@@ -43,7 +43,7 @@ class Meaning:
 
 @lru_cache(maxsize=MEANINGS_CACHED_MAX)
 def parse_meaning(text: str) -> Meaning:
-    """Parse an instruction or a preference; cached, as each is compared with many."""
+    """Parse an instruction or a preference; cached, as a text is compared with many others."""
     low = text.casefold().replace("’", "'")
     statement, _, alternative = _INSTEAD.sub("\n", low, count=1).partition("\n")
     subject = _parse_subject(statement)
@@ -67,7 +67,7 @@ def parse_meaning(text: str) -> Meaning:
 
 
 def _parse_choices(statement: str) -> dict[int, int]:
-    """Return the alternative that a statement names, for each group it names just one of."""
+    """Return the alternative in a statement for each group with just one alternative."""
     if not _ANY_CHOICE.search(statement):
         return {}
     choices: dict[int, int] = {}
@@ -191,7 +191,7 @@ REPEAT_SHARE_MIN = 0.75
 
 
 class ActiveLearnings:
-    """The active learnings of one source, indexed by what a newer one may contradict.
+    """The active learnings of one source, indexed for newer learnings that may contradict them.
 
     A text may state hundreds of instructions, so that each is not compared with all others.
     """
@@ -223,26 +223,24 @@ class ActiveLearnings:
         return list(self._under(_wording_key(learning)))
 
     def find_conflicts(self, learning: Learning) -> list[Learning]:
-        """Return the learnings that a newer one supersedes: it contradicts or repeats them.
+        """Return the learnings that contradict or repeat a newer learning.
 
         The rules are cautious: two learnings that may both apply both stay.
         """
         meaning = parse_meaning(learning.text)
         conflicts = {other.id: other for other in self.same_wording(learning)}
-        for other in self._candidates(learning, meaning):
-            if do_contradict(learning, other) or do_repeat(learning, other):
+        candidates = chain(
+            *map(self._under, _conflict_keys(learning, meaning)),
+            self._on_subject(meaning, negative=True),
+            self._on_subject(meaning, negative=False),
+        )
+        for other in candidates:
+            if is_contradiction(learning, other) or is_repetition(learning, other):
                 conflicts[other.id] = other
         return list(conflicts.values())
 
-    def _candidates(self, learning: Learning, meaning: Meaning) -> Iterator[Learning]:
-        """Yield every learning that may contradict this one, and few others."""
-        for key in _conflict_keys(learning, meaning):
-            yield from self._under(key)
-        for negative in (True, False):
-            yield from self._on_subject(meaning, negative=negative)
-
     def _on_subject(self, meaning: Meaning, *, negative: bool) -> Iterator[Learning]:
-        """Yield learnings of one sense that share enough words of the subject."""
+        """Yield learnings, negative or not, that share enough words of the subject."""
         by_word = [
             self._by_key.get(("subject", word, negative), {})
             for word in meaning.subject
@@ -293,29 +291,33 @@ def _wording_key(learning: Learning) -> Hashable:
     return "wording", *_WORD.findall(learning.text.casefold())
 
 
-def do_contradict(new: Learning, old: Learning) -> bool:
+def is_contradiction(new: Learning, old: Learning) -> bool:
     """Tell whether only one of two learnings can apply; the order does not matter."""
     if LearningKind.LESSON in (new.kind, old.kind) and new.kind is not old.kind:
         return False
     if new.kind is old.kind is LearningKind.NAME:
         return True
     ours, theirs = parse_meaning(new.text), parse_meaning(old.text)
-    return (
-        _is_negation_of(ours, theirs)
-        or _is_reversal_of(ours, theirs)
-        or _set_other_limit(ours, theirs)
-        or bool(ours.slot and ours.slot == theirs.slot)
+    is_same = is_same_subject(ours.subject, theirs.subject)
+    is_negation = ours.negative != theirs.negative and is_same
+    # "A over B" and "B over A".
+    is_reversal = ours.preferred & theirs.rejected and ours.rejected & theirs.preferred
+    return bool(
+        is_negation
+        or is_reversal
+        or _has_other_limit(ours, theirs)
+        or (ours.slot and ours.slot == theirs.slot)
         or any(
-            _choose_differently(ours, theirs, group)
+            _is_other_choice(ours, theirs, group)
             for group in ours.choices.keys() & theirs.choices
         )
     )
 
 
-def do_repeat(new: Learning, old: Learning) -> bool:
-    """Tell whether two learnings say the same in other words or another order.
+def is_repetition(new: Learning, old: Learning) -> bool:
+    """Tell whether two learnings have almost the same words, in any order.
 
-    One may have a word more than the other; a learning that says more is another one.
+    One may have a word more than the other; a learning with more words is another learning.
     """
     if LearningKind.NAME in (new.kind, old.kind):
         return False
@@ -324,7 +326,7 @@ def do_repeat(new: Learning, old: Learning) -> bool:
     ours, theirs = parse_meaning(new.text), parse_meaning(old.text)
     if ours.negative != theirs.negative or ours.choices != theirs.choices:
         return False
-    if ours.preferred & theirs.rejected or not _share_most(
+    if ours.preferred & theirs.rejected or not _has_most_words_in_common(
         ours.subject, theirs.subject
     ):
         return False
@@ -335,36 +337,26 @@ def do_repeat(new: Learning, old: Learning) -> bool:
     )
 
 
-def _is_negation_of(ours: Meaning, theirs: Meaning) -> bool:
-    """Tell whether one forbids what the other asks for."""
-    if ours.negative == theirs.negative:
-        return False
-    return is_same_subject(ours.subject, theirs.subject)
-
-
-def _is_reversal_of(ours: Meaning, theirs: Meaning) -> bool:
-    """Tell whether one prefers "A over B" and the other "B over A"."""
-    return bool(ours.preferred & theirs.rejected and ours.rejected & theirs.preferred)
-
-
-def _set_other_limit(ours: Meaning, theirs: Meaning) -> bool:
-    """Tell whether they set one limit to different numbers: "under 100 KB", "under 200 KB"."""
+def _has_other_limit(ours: Meaning, theirs: Meaning) -> bool:
+    """Tell whether a limit has different numbers: "under 100 KB", "under 200 KB"."""
     if ours.negative != theirs.negative or ours.subject == theirs.subject:
         return False
     if len(ours.numbers) != 1 or len(theirs.numbers) != 1:
         return False
     same = ours.subject - ours.numbers == theirs.subject - theirs.numbers
-    return same and _share_most(ours.subject, theirs.subject)
+    return same and _has_most_words_in_common(ours.subject, theirs.subject)
 
 
-def _share_most(subject: frozenset[str], other_subject: frozenset[str]) -> bool:
+def _has_most_words_in_common(
+    subject: frozenset[str], other_subject: frozenset[str]
+) -> bool:
     shared = len(subject & other_subject)
     longer = max(len(subject), len(other_subject))
     return shared > 0 and shared >= SUBJECT_OVERLAP_MIN * longer
 
 
-def _choose_differently(ours: Meaning, theirs: Meaning, group: int) -> bool:
-    """Tell whether they choose different alternatives of a group for the same subject."""
+def _is_other_choice(ours: Meaning, theirs: Meaning, group: int) -> bool:
+    """Tell whether the choices of a group for the same subject differ."""
     agree = ours.choices[group] == theirs.choices[group]
     if agree != (ours.negative != theirs.negative):
         return False
@@ -376,70 +368,59 @@ def _choose_differently(ours: Meaning, theirs: Meaning, group: int) -> bool:
 
 
 COMPARED_MAX = 300
-"""A new learning is held against this many of its source, the newest."""
+"""Newest learnings of a source that a new learning is compared with."""
 
 
 class LearningKeeper(ABC):
-    """Inserts the learnings of one transaction, reading those in force once."""
+    """Inserts the learnings of one transaction, reading the active ones once."""
 
     def __init__(self) -> None:
-        self._holding: dict[str | None, ActiveLearnings] = {}
-        self._kept: set[str] = set()
+        self._active: dict[str | None, ActiveLearnings] = {}
+        self._inserted: set[str] = set()
 
     @abstractmethod
     def read(self, source: str | None, *, limit: int) -> Sequence[Learning]:
-        """Return the learnings of a source that are in force, the newest first."""
+        """Return the active learnings of a source, the newest first."""
 
     @abstractmethod
     def insert(self, learning: Learning, *, gone: Sequence[str]) -> None:
         """Insert a learning, and mark others as superseded by it."""
 
     @property
-    def learned(self) -> int:
-        """How many of the learnings that it inserted are in force."""
-        return len(self._kept)
+    def inserted_count(self) -> int:
+        """Number of inserted learnings that are active."""
+        return len(self._inserted)
 
     def keep(self, learning: Learning) -> tuple[Learning, list[str]]:
-        """Insert a learning and mark those it supersedes; returns their ids.
+        """Insert a learning, mark the superseded ones, and return it with their ids.
 
-        A statement repeated by an agent in the same words is the existing learning. A learning that
-        comes in late, as from an import, may itself be superseded by a newer one.
+        If an agent repeats a statement in the same words, return the existing learning. A late
+        learning, as from an import, may itself be superseded by a newer learning.
         """
-        holding = self._holding_of(learning.source)
-        stated = _find_stated(learning, holding)
-        if stated is not None:
-            return stated, []
+        source = learning.source
+        if source not in self._active:
+            newest = reversed(self.read(source, limit=COMPARED_MAX))
+            self._active[source] = ActiveLearnings(newest, limit=COMPARED_MAX)
+        active = self._active[source]
+        if learning.memory is None:  # stated by an agent
+            for other in active.same_wording(learning):
+                if other.memory is None and other.kind is learning.kind:
+                    return other, []
         older: list[Learning] = []
         newer: list[Learning] = []
-        for other in holding.find_conflicts(learning):
+        for other in active.find_conflicts(learning):
             (newer if other.created_at > learning.created_at else older).append(other)
         if newer:
-            newest = max(newer, key=lambda other: other.created_at)
-            learning = replace(learning, superseded_by=newest.id)
+            last = max(newer, key=lambda other: other.created_at)
+            learning = replace(learning, superseded_by=last.id)
         else:
             learning = replace(learning, superseded_by=None)
         superseded = [other.id for other in older]
         self.insert(learning, gone=superseded)
         for other in older:
-            holding.remove(other)
-            self._kept.discard(other.id)
+            active.remove(other)
+            self._inserted.discard(other.id)
         if not newer:
-            holding.add(learning)
-            self._kept.add(learning.id)
+            active.add(learning)
+            self._inserted.add(learning.id)
         return learning, superseded
-
-    def _holding_of(self, source: str | None) -> ActiveLearnings:
-        if source not in self._holding:
-            newest = reversed(self.read(source, limit=COMPARED_MAX))
-            self._holding[source] = ActiveLearnings(newest, limit=COMPARED_MAX)
-        return self._holding[source]
-
-
-def _find_stated(learning: Learning, holding: ActiveLearnings) -> Learning | None:
-    """Return the learning that an agent already stated in the same words, if any."""
-    if learning.memory is not None:
-        return None
-    for other in holding.same_wording(learning):
-        if other.memory is None and other.kind is learning.kind:
-            return other
-    return None

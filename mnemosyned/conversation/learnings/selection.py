@@ -97,7 +97,7 @@ _WORDS = {
         """,
 }
 ALWAYS = frozenset({"answers", "acts"})
-"""Fields of what applies to every message: how to answer, and what not to do unasked."""
+"""Fields that concern every message: how to answer, and what not to do unasked."""
 
 
 def _compile(words: str) -> re.Pattern[str]:
@@ -113,7 +113,7 @@ _FIELDS = {name: _compile(words) for name, words in _WORDS.items()}
 
 @lru_cache(maxsize=FIELDS_CACHED_MAX)
 def fields_of(text: str) -> frozenset[str]:
-    """Return the fields that a text is about; cached, as learnings are judged at every message."""
+    """Return the fields of a text; cached, as learnings are judged at every message."""
     low = text.casefold().replace("’", "'")
     return frozenset(name for name, words in _FIELDS.items() if words.search(low))
 
@@ -123,9 +123,9 @@ class LearningWeights:
     """Worth of a learning to a message."""
 
     shown_max: int = 5
-    """How many learnings a context shows."""
+    """Number of learnings in a context."""
     word: int = 3
-    """A telling word in common with the message."""
+    """A keyword in common with the message."""
     words_max: int = 3
     """More words in common count no more."""
     field: int = 2
@@ -175,7 +175,7 @@ def select_relevant(
 
 
 class _MessageTerms:
-    """The telling words and the fields of a message, and what shares them."""
+    """Keywords and fields of a message, by which learnings concern it."""
 
     def __init__(self, text: str) -> None:
         self._stems = _keyword_stems(text)
@@ -185,9 +185,9 @@ class _MessageTerms:
     def concerns(self, learning: Learning, shared: int) -> bool:
         """Tell whether a learning matters to the message, or to every message.
 
-        `shared` is what the words and fields in common are worth.
-        A preference has to share a word or a field with it. An instruction or a lesson matters
-        unless both are about fields that differ: "always use tabs" does not matter to a recipe.
+        `shared` is the worth of words and fields in common. A preference must share a word or a
+        field. An instruction or a lesson matters unless its fields differ from the message's:
+        "always use tabs" does not matter to a recipe.
         """
         if learning.kind is LearningKind.NAME or shared:
             return True
@@ -198,7 +198,7 @@ class _MessageTerms:
         return learning.kind is not LearningKind.PREFERENCE and not about_another
 
     def shared_worth(self, learning: Learning) -> int:
-        """Return what the words and fields in common are worth."""
+        """Return the worth of words and fields in common."""
         bare = without_cues(learning.text)
         shared = len(self._stems & _keyword_stems(bare))
         shared += (
