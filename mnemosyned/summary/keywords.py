@@ -12,7 +12,7 @@ from mnemosyned.text.tokens import (
     COPULAS,
     CURRENCIES,
     EXACT_KINDS,
-    SECRETS,
+    SECRET_LABELS,
     Token,
     TokenKind,
 )
@@ -110,7 +110,7 @@ class Vocabulary:
             kind = token.kind
             if token.label:
                 labelled = True
-                secret = secret or token.surface.lower() in SECRETS
+                secret = secret or token.surface.lower() in SECRET_LABELS
             if kind is _STOP:
                 continue
             root = token.stem
@@ -144,7 +144,7 @@ def _exact_worth(
     """Return the worth of an exact value in its place; `value` is the worth of its kind."""
     label = _label_position(words, place) if labelled else None
     if label is not None:
-        return SECRET if words[label].surface.lower() in SECRETS else LABELLED
+        return SECRET if words[label].surface.lower() in SECRET_LABELS else LABELLED
     kind = words[place].kind
     if kind is _MONEY:
         return AMOUNT
@@ -182,7 +182,7 @@ def _label_position(words: Sequence[Token], place: int) -> int | None:
 def _is_secret(words: Sequence[Token], place: int) -> bool:
     """Tell whether an ordinary word is the value of a label: "password: marigold"."""
     at = _label_position(words, place)
-    if at is None or words[at].surface.lower() not in SECRETS:
+    if at is None or words[at].surface.lower() not in SECRET_LABELS:
         return False
     return at < place - 1 or words[at].closes or words[place].capital
 
