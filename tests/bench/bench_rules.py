@@ -111,7 +111,7 @@ RULES = (
         ),
         SEARCH,
     ),
-    Rule("irregular forms", ((_STEMS, "other_forms", "lambda word: ()"),), SEARCH),
+    Rule("irregular forms", ((_STEMS, "irregular_forms", "lambda word: ()"),), SEARCH),
     Rule("accent variants", ((_STEMS, "accent_variants", "lambda word: ()"),), SEARCH),
     Rule(
         "times in questions",
@@ -201,8 +201,8 @@ RULES = (
             (
                 (
                     _PASSING,
-                    "PASSING_LANGUAGES",
-                    f"{{name: table for name, table in PASSING_LANGUAGES.items() if name != {language!r}}}",
+                    "LANGUAGES",
+                    f"tuple(name for name in LANGUAGES if name != {language!r})",
                 ),
             ),
             LEARNED,

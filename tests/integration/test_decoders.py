@@ -36,7 +36,7 @@ from mnemosyned.models import endpoint, llama_worker
 from mnemosyned.models import parallel_worker as worker
 
 use(Config)
-for kind in (worker.DigestTask, worker.DigestAnswer, llama_worker.Reply, endpoint._Answer):
+for kind in (worker.DigestTask, worker.DigestAnswer, llama_worker.Reply, endpoint._ChatAnswer):
     use(kind)
 for kind in (llama_worker.Load, llama_worker.CountTokens, llama_worker.Complete, llama_worker.Embed):
     use(kind)

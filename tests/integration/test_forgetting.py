@@ -9,7 +9,7 @@ from mnemosyned.cli.output.show import render
 from mnemosyned.errors import InvalidRequest
 from mnemosyned.memory.consolidation import Trigger
 from mnemosyned.memory.values import MemoryRecord
-from mnemosyned.service import changes
+from mnemosyned.service import selection
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
@@ -133,7 +133,7 @@ def test_a_preview_too_long_for_one_answer_is_listed_page_by_page(
     cycle: SleepCycle,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(changes, "LISTED_MAX", 4)
+    monkeypatch.setattr(selection, "LISTED_MAX", 4)
     remember_batch(
         store, *(memory(f"m{at}", f"ibex {at}", hours_ago=20) for at in range(6))
     )

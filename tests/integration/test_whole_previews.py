@@ -6,7 +6,7 @@ import pytest
 
 from mnemosyned import Memory
 from mnemosyned.cli.verb_command import join_preview_pages
-from mnemosyned.service import changes
+from mnemosyned.service import selection
 from mnemosyned.verbs.memories import Remember
 from mnemosyned.verbs.retention import Forget
 
@@ -14,7 +14,7 @@ from mnemosyned.verbs.retention import Forget
 def test_a_preview_of_several_pages_is_shown_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(changes, "LISTED_MAX", 4)
+    monkeypatch.setattr(selection, "LISTED_MAX", 4)
     with Memory(tmp_path / "memory.db") as memory:
         memory.remember_many(
             [Remember(f"ibex {number}", id=f"m{number}") for number in range(10)]
