@@ -24,7 +24,7 @@ EDITABLE = ("session", "source", "role", "created_at", "importance", "tags")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryEdit:
-    """A memory as it was read, as it shall be, and what was learned of the change."""
+    """Change of a memory: its state before and after, and the learnings of the new words."""
 
     before: MemoryRecord
     after: MemoryRecord
@@ -35,7 +35,7 @@ class MemoryEdit:
 
     @property
     def is_reworded(self) -> bool:
-        """Whether what it says, or who says it, changes: then what was made of it is stale."""
+        """Whether text or role changes, which makes summaries stale."""
         return (self.before.content, self.before.role) != (
             self.after.content,
             self.after.role,
@@ -64,7 +64,7 @@ class MemoryEdit:
         )
 
     def earlier_state(self, *, drop: bool) -> tuple[str | None, dict[str, Any]]:
-        """Return what is kept of how it was: words that change, and fields; with `drop` neither."""
+        """Return the changed words and fields as they were before; neither with `drop`."""
         if drop:
             return None, {}
         text = self.before.content
@@ -118,9 +118,9 @@ def latest_in_chain(
     position_of: Callable[[str], Position | None],
     successor_of: Callable[[int], Position | None],
 ) -> tuple[Position, int] | None:
-    """Return the memory that is to be superseded in the place of `old`, and where `new` is kept.
+    """Return the last memory in the chain of `old`, to be superseded, and the place of `new`.
 
-    None where it is superseded by it already. Raises `NotFound` and `InvalidRequest`.
+    None if `new` supersedes it already. Raises `NotFound` and `InvalidRequest`.
     """
     position, newer = position_of(old), position_of(new)
     if position is None:
@@ -143,9 +143,9 @@ def latest_in_chain(
 def in_force_again(
     successors: Mapping[int, int | None], gone: Collection[int]
 ) -> frozenset[int]:
-    """Return the superseded memories that nothing supersedes once some others are gone.
+    """Return the superseded memories that are in force again once the `gone` ones are deleted.
 
-    `successors` has all that the others supersede, and those of them that are superseded.
+    `successors` maps each memory superseded by a gone one to its successor, and gone ones too.
     """
     again = set()
     for older, successor in successors.items():
@@ -204,14 +204,14 @@ class _Effects:
 
 
 class Editing(ABC):
-    """The edits of one transaction."""
+    """Transaction that edits memories."""
 
     def __init__(self) -> None:
         self._effects = _Effects()
 
     @abstractmethod
     def find(self, id: str) -> KeptMemory | None:
-        """Return a memory as it is kept; None if it was forgotten."""
+        """Return the stored memory; None if it was forgotten."""
 
     @abstractmethod
     def count_originals(self, episode: int) -> int:
@@ -219,39 +219,39 @@ class Editing(ABC):
 
     @abstractmethod
     def covers(self, episode: int, moment: datetime) -> bool:
-        """Whether a time lies within that of an episode."""
+        """Return whether an episode covers a time."""
 
     @abstractmethod
     def has_pruned(self, episode: int) -> bool:
-        """Whether the words of some of an episode's originals are gone."""
+        """Return whether originals of an episode were pruned."""
 
     @abstractmethod
     def write(self, target: EditTarget) -> None:
-        """Keep what a memory was, and write what it is with everything that is kept of it."""
+        """Save the old revision, then write the edited memory and its derived rows."""
 
     @abstractmethod
     def move_back(self, seq: int, episode: int) -> None:
-        """Move an original back to working memory, from where sleep finds its episode."""
+        """Move an original back to working memory, where sleep finds its new episode."""
 
     @abstractmethod
     def rename_episode(self, episode: int, edit: MemoryEdit) -> None:
-        """Give an episode the session and source of its originals, and those above it what all have."""
+        """Move an episode to the session and source of its originals, and update its roll-ups."""
 
     @abstractmethod
     def finish(self, stale: Collection[int], *, changed: int) -> int:
-        """Empty stale summaries; returns the size of working memory."""
+        """Empty stale summaries; return the size of working memory."""
 
     def edit(self, edits: Iterable[MemoryEdit]) -> Edition:
         """Edit memories; see `ChangeStore.edit`."""
         groups: dict[int | None, list[EditTarget]] = defaultdict(list)
         for edit in edits:
-            target = self._target(edit)
+            target = self._find_target(edit)
             if target:
                 groups[target.episode].append(target)
         for episode, targets in groups.items():
             if episode is None:
                 for target in targets:
-                    self._edit(target)
+                    self._write_edit(target)
             else:
                 self._edit_originals(episode, targets)
         effects = self._effects
@@ -263,8 +263,8 @@ class Editing(ABC):
             working=self.finish(effects.stale, changed=effects.changed),
         )
 
-    def _target(self, edit: MemoryEdit) -> EditTarget | None:
-        """The place of a memory; None if it was forgotten. Raises `BatchChanged`."""
+    def _find_target(self, edit: MemoryEdit) -> EditTarget | None:
+        """Return the place of the memory; None if it was forgotten. Raises `BatchChanged`."""
         kept = self.find(edit.before.id)
         if kept is None:
             return None
@@ -273,7 +273,7 @@ class Editing(ABC):
         return EditTarget(edit, kept.seq, kept.episode)
 
     def _edit_originals(self, episode: int, targets: Sequence[EditTarget]) -> None:
-        """Edit originals of one episode, which is renamed with them if all move together."""
+        """Edit originals of one episode; the episode is renamed if all of them move together."""
         edits = [target.edit for target in targets]
         renamed = _are_renamed_alike(edits) and self.count_originals(episode) == len(
             edits
@@ -289,35 +289,33 @@ class Editing(ABC):
     ) -> None:
         """Edit one original, unless its summary would lose pruned words."""
         edit = target.edit
-        leaves = not renamed and self._leaves(episode, edit)
+        # A renamed original leaves its episode, and a moved one that the episode does not cover.
+        leaves = not renamed and (
+            edit.is_renamed
+            or (edit.is_moved and not self.covers(episode, edit.after.created_at))
+        )
         is_stale = edit.is_reworded or (edit.is_moved and not renamed)
         if is_stale and self.has_pruned(episode):
             self._effects.kept.append(edit.before.id)
             return
         if is_stale:
             self._effects.stale.add(episode)
-        self._edit(target)
+        self._write_edit(target)
         if leaves:
             self.move_back(target.seq, episode)
             self._effects.restored.append(edit.before.id)
 
-    def _edit(self, target: EditTarget) -> None:
+    def _write_edit(self, target: EditTarget) -> None:
         self.write(target)
         if target.edit.is_reworded:
             self._effects.positions.append(target.seq)
         self._effects.changed += 1
 
-    def _leaves(self, episode: int, edit: MemoryEdit) -> bool:
-        """Whether an original no longer belongs to its episode."""
-        if edit.is_renamed:
-            return True
-        return edit.is_moved and not self.covers(episode, edit.after.created_at)
-
 
 def edit_groups(
     ids: Iterable[str], positions: Mapping[str, Position], *, size: int
 ) -> list[list[str]]:
-    """Part memories into groups of about a size, with the originals of an episode together."""
+    """Split memories into groups of about `size`; originals of one episode stay together."""
     members: dict[int, list[str]] = defaultdict(list)
     for id in ids:
         if id in positions:
@@ -332,7 +330,7 @@ def edit_groups(
 
 
 def unstated(edit: MemoryEdit, learnings: Iterable[tuple[str, str]]) -> list[str]:
-    """Return the ids of those learnings, by id and text, that the new words no longer state."""
+    """Return the ids of learnings that the new words no longer state; given by id and text."""
     if edit.restated is None:
         return []
     return [id for id, text in learnings if text not in edit.restated]
@@ -341,14 +339,14 @@ def unstated(edit: MemoryEdit, learnings: Iterable[tuple[str, str]]) -> list[str
 def details_with(
     memory: MemoryRecord, secrets: Iterable[tuple[str, str]]
 ) -> Sequence[Detail]:
-    """Return the exact values of an original; secrets of its episode, by kind and value, stay so."""
+    """Return the exact values of an original; `secrets` of its episode stay secret."""
     known = [Detail(DetailKind(kind), value, sensitive=True) for kind, value in secrets]
     _, details = mask_memories([memory], known=known)
     return details
 
 
 def _are_renamed_alike(edits: Sequence[MemoryEdit]) -> bool:
-    """Whether all move to one session and source, and none in time."""
+    """Return whether all edits move to one session and source, and none in time."""
     places = {(edit.after.session, edit.after.source) for edit in edits}
     return (
         len(places) == 1
@@ -358,7 +356,7 @@ def _are_renamed_alike(edits: Sequence[MemoryEdit]) -> bool:
 
 
 class Standing(NamedTuple):
-    """A summary, and how much is left of what it was made of."""
+    """A summary, and how many of its sources are left."""
 
     id: str
     parent: int | None
@@ -374,7 +372,7 @@ def invalidate_upward(
     blank: Callable[[int, Standing], None],
     delete: Callable[[int, Standing], None],
 ) -> tuple[frozenset[int], frozenset[int]]:
-    """Empty summaries by their positions and all above them; delete those that nothing is left of.
+    """Empty summaries and their roll-ups; delete summaries whose sources are all gone.
 
     Answers with the deleted and the emptied. No words of what is gone stay readable, however long
     the rewriting takes and whatever becomes of this process meanwhile.

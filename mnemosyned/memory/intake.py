@@ -11,23 +11,25 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
-from mnemosyned.conversation.learnings.conflicts import LearningKeeper
 from mnemosyned.errors import BatchChanged, IdTaken
 from mnemosyned.memory.capture import CAPTURED_PREFIX, IMPORTED_PREFIX
 from mnemosyned.memory.consolidation import LogEntry
-from mnemosyned.memory.learning import Learning
 from mnemosyned.memory.ports import Draft, Promotion, Remembered
 from mnemosyned.memory.values import Acknowledged, MemoryRecord, content_hash
 from mnemosyned.text.details import Detail
 
+if TYPE_CHECKING:
+    from mnemosyned.conversation.learnings.conflicts import LearningKeeper
+
 Known = tuple[str | None, datetime, int | None]
-"""Content, time and hash of what has an id already; of an episode only the time."""
+"""Content, time and content hash of the record with an id; only the time of an episode."""
 _MADE = re.compile(rf"({CAPTURED_PREFIX}|{IMPORTED_PREFIX})[0-9a-f]{{32}}")
 
 
 def is_made_of_source(id: str) -> bool:
-    """Whether an id was made of what a memory was captured or imported from.
+    """Return whether an id was made from the source of a captured or imported memory.
 
     The source may be read again: once such a memory is forgotten, its `keys_of_forgotten` are kept.
     """
@@ -37,11 +39,11 @@ def is_made_of_source(id: str) -> bool:
 def keys_of_forgotten(
     id: str, session: str, source: str | None, hashes: Iterable[int]
 ) -> set[str]:
-    """Return what a forgotten memory is known by when its source is read again.
+    """Return the keys that recognize a forgotten memory when its source is read again.
 
-    That is its id and, of a captured one, a hash of the conversation and the words, since a tool may
-    give its messages other ids when a conversation is resumed. `hashes` are those of all words that
-    it had.
+    The keys are its id and, if it was captured, hashes of the conversation and its words: a tool
+    may give its messages other ids when a conversation is resumed. `hashes` are of all words that
+    the memory ever had.
     """
     keys = {id}
     for words in hashes if id.startswith(CAPTURED_PREFIX) else ():
@@ -52,12 +54,11 @@ def keys_of_forgotten(
 
 
 class Intake(ABC):
-    """The storing of drafts in one transaction."""
+    """Transaction that stores drafts; known ones are answered."""
 
     def __init__(self, make_keeper: Callable[[], LearningKeeper]) -> None:
-        """Take what makes the keeper of learnings, as few drafts have some."""
+        """`make_keeper` makes the keeper of learnings, which few drafts have."""
         self._make_keeper = make_keeper
-        self._keeper: LearningKeeper | None = None
         self._waiting: list[MemoryRecord] = []
 
     @abstractmethod
@@ -66,18 +67,18 @@ class Intake(ABC):
 
     @abstractmethod
     def was_said(self, id: str, content: str) -> bool:
-        """Whether a memory had these words before it was edited."""
+        """Return whether a memory had these words before it was edited."""
 
     @abstractmethod
     def said_before(self, memory: MemoryRecord) -> tuple[str, datetime] | None:
         """Return id and time of the first memory with the same words, session and source.
 
-        What was superseded or may expire does not count.
+        Superseded memories, and memories that may expire, do not count.
         """
 
     @abstractmethod
     def forgotten(self, keys: Collection[str]) -> set[str]:
-        """Return those of these keys of which something was forgotten."""
+        """Return the keys, among these, of forgotten memories."""
 
     @abstractmethod
     def insert(self, memories: Sequence[MemoryRecord]) -> None:
@@ -85,22 +86,28 @@ class Intake(ABC):
 
     @abstractmethod
     def supersede(self, *, old: str, new: str) -> None:
-        """Have one memory take another's place. Raises `NotFound` and `InvalidRequest`."""
+        """Let one memory supersede another. Raises `NotFound` and `InvalidRequest`."""
 
     @abstractmethod
     def finish(self) -> int:
-        """Let all that was inserted be found; returns the size of working memory."""
+        """Index the inserted memories; return the size of working memory."""
 
     def remember(self, drafts: Sequence[Draft]) -> Remembered:
-        """Insert the drafts that are not known yet. Raises `IdTaken` and `NotFound`."""
+        """Insert the new drafts. Raises `IdTaken` and `NotFound`."""
         given = [draft.memory.id for draft in drafts if not draft.has_new_id]
         known = self.known_records(given) if given else {}
         keys = {
-            draft.memory.id: _keys(draft)
+            draft.memory.id: keys_of_forgotten(
+                draft.memory.id,
+                draft.memory.session,
+                draft.memory.source,
+                [content_hash(draft.memory.content)] if draft.dedupe else [],
+            )
             for draft in drafts
             if not draft.has_new_id and is_made_of_source(draft.memory.id)
         }
         forgotten = self.forgotten(set().union(*keys.values())) if keys else set()
+        keeper: LearningKeeper | None = None
         acknowledged: list[Acknowledged] = []
         for index, draft in enumerate(drafts):
             memory, answer = draft.memory, None
@@ -116,12 +123,14 @@ class Intake(ABC):
                 continue
             if memory.id in known or draft.dedupe:
                 place = (index, len(drafts))
-                answer = self._known_already(draft, known.get(memory.id), place)
+                answer = self._answer_known(draft, known.get(memory.id), place)
             if answer is None:
                 self._waiting.append(memory)
                 known[memory.id] = (memory.content, memory.created_at, None)
                 if draft.learnings:
-                    self._learn(draft.learnings)
+                    keeper = keeper or self._make_keeper()
+                    for learning in draft.learnings:
+                        keeper.keep(learning)
                 answer = Acknowledged(
                     id=memory.id, created_at=memory.created_at, stored=True
                 )
@@ -130,45 +139,32 @@ class Intake(ABC):
                 self.supersede(old=draft.supersedes, new=answer.id)
             acknowledged.append(answer)
         self._insert_waiting()
-        return Remembered(acknowledged, self.finish(), self._learned)
-
-    @property
-    def _learned(self) -> int:
-        return self._keeper.inserted_count if self._keeper else 0
-
-    def _learn(self, learnings: Sequence[Learning]) -> None:
-        self._keeper = self._keeper or self._make_keeper()
-        for learning in learnings:
-            self._keeper.keep(learning)
+        learned = keeper.inserted_count if keeper else 0
+        return Remembered(acknowledged, self.finish(), learned)
 
     def _insert_waiting(self) -> None:
         if self._waiting:
             self.insert(self._waiting)
             self._waiting = []
 
-    def _known_already(
+    def _answer_known(
         self, draft: Draft, known: Known | None, place: tuple[int, int]
     ) -> Acknowledged | None:
-        """The answer to an id that came before, or to words that did; None where neither did.
+        """Return the answer to a known id or known words; None for a new memory.
 
-        `place` is that in the batch, and the size of the batch. Raises `IdTaken`.
+        `place` is the number of the draft and the size of the batch. Raises `IdTaken` for a known
+        id with other words.
         """
-        if known is not None:
-            return self._again(draft.memory, known, place)
-        self._insert_waiting()  # what this batch says before counts too
-        said = self.said_before(draft.memory)
-        if said is None:
-            return None
-        id, created_at = said
-        return Acknowledged(id=id, created_at=created_at, stored=False)
-
-    def _again(
-        self, memory: MemoryRecord, known: Known, place: tuple[int, int]
-    ) -> Acknowledged:
-        """The answer to an id that came before. Raises `IdTaken` where the words are others."""
-        content, created_at, said = known
-        pruned = content == "" and said == content_hash(memory.content)
-        is_same = content == memory.content or pruned
+        memory = draft.memory
+        if known is None:
+            self._insert_waiting()  # the words before in this batch count too
+            said = self.said_before(memory)
+            if said is None:
+                return None
+            return Acknowledged(id=said[0], created_at=said[1], stored=False)
+        content, created_at, words = known
+        is_pruned = content == "" and words == content_hash(memory.content)
+        is_same = content == memory.content or is_pruned
         if not is_same and not self.was_said(memory.id, memory.content):
             index, count = place
             raise IdTaken(
@@ -179,30 +175,24 @@ class Intake(ABC):
         return Acknowledged(id=memory.id, created_at=created_at, stored=False)
 
 
-def _keys(draft: Draft) -> set[str]:
-    memory = draft.memory
-    said = [content_hash(memory.content)] if draft.dedupe else []
-    return keys_of_forgotten(memory.id, memory.session, memory.source, said)
-
-
 class Promoting(ABC):
-    """The promotions of one transaction."""
+    """Transaction that promotes groups: an episode takes the place of its originals."""
 
     @abstractmethod
     def insert(self, promotion: Promotion) -> int:
-        """Insert an episode; returns its position."""
+        """Insert an episode; return its position."""
 
     @abstractmethod
     def any_superseded(self, ids: Collection[str]) -> bool:
-        """Whether one of these working memories was superseded."""
+        """Return whether one of these working memories was superseded."""
 
     @abstractmethod
     def any_edited(self, ids: Sequence[str], *, since: int) -> bool:
-        """Whether one of these working memories was edited since a revision."""
+        """Return whether one of these working memories was edited since a revision."""
 
     @abstractmethod
     def evict(self, ids: Sequence[str], episode: int, details: Sequence[Detail]) -> int:
-        """Move those of these memories to the archive that are not pinned; returns how many.
+        """Move the unpinned memories to the archive; return how many moved.
 
         Their exact values are kept with them.
         """
@@ -217,15 +207,15 @@ class Promoting(ABC):
             originals = promotion.episode.summary_of
             episode = self.insert(promotion)
             if self.any_superseded(promotion.spoken):
-                raise _changed("superseded concurrently")
+                raise _group_changed("superseded concurrently")
             since = promotion.revision
             if since is not None and self.any_edited(originals, since=since):
-                raise _changed("edited meanwhile")
+                raise _group_changed("edited meanwhile")
             evicted = self.evict(originals, episode, promotion.episode.details)
             if evicted != len(originals):
-                raise _changed("changed concurrently")
+                raise _group_changed("changed concurrently")
             self.insert_log(promotion.entry)
 
 
-def _changed(how: str) -> BatchChanged:
+def _group_changed(how: str) -> BatchChanged:
     return BatchChanged(f"a memory of this group was {how}; the next cycle retries it")

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from mnemosyned.memory.capture import AgentStore, WatchStore
 from mnemosyned.memory.clock import ClockStore
@@ -36,7 +36,14 @@ from mnemosyned.memory.values import (
     Tier,
     TierTotals,
 )
-from mnemosyned.search.query import Documents, Query, RankedResult, SearchCandidates
+
+if TYPE_CHECKING:
+    from mnemosyned.search.query import (
+        Documents,
+        Query,
+        RankedResult,
+        SearchCandidates,
+    )
 
 
 class GraceStore(Protocol):

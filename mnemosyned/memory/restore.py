@@ -44,7 +44,7 @@ class Exporting(ABC):
 
     @abstractmethod
     def loose_originals(self) -> Iterator[Record]:
-        """Originals whose episode is left out, as a filter leaves others of its originals out."""
+        """Yield originals without their episode, as a filter excludes other originals of it."""
 
     @abstractmethod
     def working(self) -> Iterator[Record]:
@@ -97,7 +97,7 @@ class Exporting(ABC):
 
 
 class PlacedMemory(NamedTuple):
-    """A memory with its number, and the episode whose original it is, if any."""
+    """A memory with its number and the position of its episode, if any."""
 
     memory: ExportedMemory
     seq: int
@@ -106,17 +106,17 @@ class PlacedMemory(NamedTuple):
 
 @dataclass(slots=True)
 class Home:
-    """An episode that is here, and how many of its originals are not."""
+    """A stored episode, and the number of its missing originals."""
 
     position: int
     room: int
 
 
 class Restoring(ABC):
-    """The restoring of records in one transaction."""
+    """Transaction that restores records."""
 
     def __init__(self, single: Mapping[type[Any], Callable[[Any], Outcome]]) -> None:
-        """Take `single`: how each kind is stored that is restored record by record."""
+        """`single` maps the kinds that are restored record by record to their functions."""
         self._single = single
         self._outcome = Restored()
         self._taken: set[int] = set()
@@ -128,21 +128,21 @@ class Restoring(ABC):
 
     @abstractmethod
     def homes(self, episodes: Sequence[str]) -> dict[str, Home]:
-        """Return those episodes that are here, by id."""
+        """Return the stored episodes by id."""
 
     @abstractmethod
     def taken_numbers(self, seqs: Sequence[int]) -> set[int]:
-        """Return which of these numbers memories have here."""
+        """Return the numbers, among these, that memories have here."""
 
     @abstractmethod
     def last_number(self) -> int:
-        """Return the highest number that was given to a memory."""
+        """Return the highest number of any memory so far."""
 
     @abstractmethod
     def insert_memories(
         self, memories: Sequence[PlacedMemory], *, last_number: int
     ) -> None:
-        """Insert memories with all that is kept of them; new ones are numbered above the last."""
+        """Insert memories with their derived rows; new ones are numbered above the last."""
 
     @abstractmethod
     def insert_episode(self, episode: ExportedEpisode) -> None:
@@ -150,18 +150,18 @@ class Restoring(ABC):
 
     @abstractmethod
     def can_adopt(self, rollup: ExportedEpisode) -> bool:
-        """Whether all it was made of is here and belongs to no other, nor its period."""
+        """Return whether all of its sources are here without a parent, and its period is free."""
 
     @abstractmethod
     def adopt(self, rollup: ExportedEpisode) -> None:
-        """Put what a roll-up was made of below it."""
+        """Put the sources of a roll-up below it."""
 
     @abstractmethod
     def link(self, supersession: ExportedSupersession) -> Outcome:
         """Link a superseded memory to the newer one, where both are here."""
 
     def restore(self, records: Iterable[AnyRecord]) -> Restored:
-        """Store what is not here yet."""
+        """Store the records that are not here yet."""
         by_kind: dict[type[Any], list[Any]] = defaultdict(list)
         for record in records:
             by_kind[type(record)].append(record)
@@ -171,14 +171,18 @@ class Restoring(ABC):
             by_kind[ExportedMemory],
         )
         rollups = [episode for episode in episodes if episode.level > 0]
-        self._each(sorted(rollups, key=lambda rollup: rollup.level), self._rollup)
-        self._each(by_kind[ExportedSupersession], self.link)
+        self._restore_records(
+            sorted(rollups, key=lambda rollup: rollup.level), self._restore_rollup
+        )
+        self._restore_records(by_kind[ExportedSupersession], self.link)
         for kind, store in self._single.items():
-            self._each(by_kind[kind], store)
+            self._restore_records(by_kind[kind], store)
         return self._outcome
 
-    def _each(self, records: Iterable[Any], store: Callable[[Any], Outcome]) -> None:
-        """Store records one by one, and count what became of them."""
+    def _restore_records(
+        self, records: Iterable[Any], store: Callable[[Any], Outcome]
+    ) -> None:
+        """Store each record, and count the outcomes."""
         for record in records:
             id = str(getattr(record, "id", ""))
             self._outcome.count(KIND_NAMES[type(record)], id, store(record))
@@ -194,7 +198,10 @@ class Restoring(ABC):
         for memory in memories:
             originals[memory.episode].add(memory.id)
         self._restore_episodes(episodes, originals, known)
-        self._reserve([memory.seq for memory in memories if memory.id not in known])
+        seqs = [memory.seq for memory in memories if memory.id not in known]
+        self._taken = self.taken_numbers(seqs)
+        # New numbers are given above all of them.
+        self._last_seq = max([self.last_number(), *seqs])
         self._restore_memories(memories, self.homes([*filter(None, originals)]), known)
 
     def _restore_episodes(
@@ -203,7 +210,7 @@ class Restoring(ABC):
         originals: Mapping[str | None, set[str]],
         known: Mapping[str, str | None],
     ) -> None:
-        """Store episodes whose originals come with them and are new."""
+        """Store episodes whose originals are in the batch and new."""
 
         def store(episode: ExportedEpisode) -> Outcome:
             if episode.id in known:
@@ -215,7 +222,7 @@ class Restoring(ABC):
             self.insert_episode(episode)
             return True
 
-        self._each(episodes, store)
+        self._restore_records(episodes, store)
 
     def _restore_memories(
         self,
@@ -223,7 +230,7 @@ class Restoring(ABC):
         homes: Mapping[str, Home],
         known: dict[str, str | None],
     ) -> None:
-        """Store memories that are new: into the archive, where their episode lacks them."""
+        """Store new memories: in the archive if their episode lacks them, else in working memory."""
         placed: list[PlacedMemory] = []
 
         def store(memory: ExportedMemory) -> Outcome:
@@ -233,28 +240,23 @@ class Restoring(ABC):
             home = _taken_home(homes, memory.episode)
             if memory.episode and home is None and not memory.content:
                 return WORDS_PRUNED
-            placed.append(PlacedMemory(memory, self._number(memory.seq), home))
+            placed.append(PlacedMemory(memory, self._free_number(memory.seq), home))
             self._outcome.working += home is None and memory.episode is not None
             return True
 
-        self._each(memories, store)
+        self._restore_records(memories, store)
         self.insert_memories(placed, last_number=self._last_seq)
 
-    def _reserve(self, seqs: Sequence[int]) -> None:
-        """Note which of these numbers are taken; new ones are given above all of them."""
-        self._taken = self.taken_numbers(seqs)
-        self._last_seq = max([self.last_number(), *seqs])
-
-    def _number(self, seq: int) -> int:
-        """Return the number of a memory: the one it had, if that is free."""
+    def _free_number(self, seq: int) -> int:
+        """Return the memory's former number if it is free, else a new one."""
         if seq in self._taken:
             self._last_seq += 1
             return self._last_seq
         self._taken.add(seq)
         return seq
 
-    def _rollup(self, rollup: ExportedEpisode) -> Outcome:
-        """Store a day, week or month, if all it was made of is here and belongs to no other."""
+    def _restore_rollup(self, rollup: ExportedEpisode) -> Outcome:
+        """Store a day, week or month, if all of its sources are here and have no other parent."""
         known = self.known_records([rollup.id])
         if rollup.id in known:
             return _known_summary(known[rollup.id][0])
@@ -267,7 +269,7 @@ class Restoring(ABC):
 
 
 def _taken_home(homes: Mapping[str, Home], episode: str | None) -> int | None:
-    """Take a place among the originals of an episode; None where it lacks none.
+    """Take a free place among the originals of an episode; None if it lacks none.
 
     One that was forgotten here has no place any more: the summary was written without it.
     """
@@ -279,7 +281,7 @@ def _taken_home(homes: Mapping[str, Home], episode: str | None) -> int | None:
 
 
 def _known_summary(content: str | None) -> Outcome:
-    """Tell whether it is the summary that is here.
+    """Return the outcome for a summary whose id is known.
 
     Of summaries no words are known, as they may have been written again; a memory has some.
     """
