@@ -8,12 +8,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from mnemosyned.memory.periods import Level
 from mnemosyned.memory.values import EmbedderStatus, MemoryRecord, SummarizerStatus
-from mnemosyned.search.query import Match, Query, SearchCandidates
 from mnemosyned.text.details import Detail
+
+if TYPE_CHECKING:
+    from mnemosyned.search.query import Match, Query, SearchCandidates
 
 K = TypeVar("K")
 
