@@ -24,7 +24,7 @@ from mnemosyned.client.http import (
     send_request,
 )
 from mnemosyned.errors import UnknownVerb
-from mnemosyned.memory.exchange import Restored
+from mnemosyned.memory.exchange import RestoreReport
 from mnemosyned.verbs.exchange import EXPORT_PATH, RESTORE_PATH, Export
 from mnemosyned.verbs.upkeep import Event, EventKind, decode_event
 
@@ -100,11 +100,11 @@ class Transfers:
             _, parts = self._request("GET", f"{EXPORT_PATH}?{query}")
             yield _export_lines(parts)
 
-    def restore(self, lines: bytes) -> Restored:
+    def restore(self, lines: bytes) -> RestoreReport:
         """Have the daemon store lines of an export. Raises what the daemon raised."""
         response, parts = self._request("POST", RESTORE_PATH, lines)
         try:
-            restored = msgspec.json.decode(b"".join(parts), type=Restored)
+            restored = msgspec.json.decode(b"".join(parts), type=RestoreReport)
         except OSError as error:
             self.close()
             raise unreachable(error, self._address) from error

@@ -18,7 +18,7 @@ import msgspec
 from mnemosyned.errors import InvalidRequest, Kind, MalformedJson, MnemosynedError
 from mnemosyned.importers.importer import START, Bad, Group, ImportItem, Record, Source
 from mnemosyned.importers.plan import Plan, PlannedPart
-from mnemosyned.memory.exchange import ExportedMemory, Restored
+from mnemosyned.memory.exchange import ExportedMemory, RestoreReport
 from mnemosyned.memory.learning import Learning
 from mnemosyned.paths import state_dir
 from mnemosyned.verbs.exchange import FOOTER, line_kind, parse_record
@@ -104,7 +104,7 @@ _EXACT_PLACE = re.compile(r"lines\[(\d+)\]")
 class Restorer(Protocol):
     """Carries lines of an export to the daemon."""
 
-    def restore(self, lines: bytes) -> Restored:
+    def restore(self, lines: bytes) -> RestoreReport:
         """Have lines stored in one transaction."""
         ...
 
@@ -116,7 +116,7 @@ class ExactDelivery:
         self,
         restorer: Restorer,
         *,
-        on_answer: Callable[[Sequence[Group], Restored], None],
+        on_answer: Callable[[Sequence[Group], RestoreReport], None],
         on_refusal: Callable[[Bad], None],
     ) -> None:
         """Make a delivery; `on_answer` gets the groups of an acknowledged batch."""
@@ -325,7 +325,7 @@ class ImportReport:
         if len(self.problems) < PROBLEMS_SHOWN_MAX:
             self.problems.append(f"{problem.place}: {problem.reason}")
 
-    def add_restored(self, restored: Restored, place: str) -> None:
+    def add_restored(self, restored: RestoreReport, place: str) -> None:
         """Count a part of an export."""
         for kind, count in restored.stored.items():
             self.restored[kind] = self.restored.get(kind, 0) + count
@@ -512,7 +512,7 @@ class PartReader:
         if self._journal:
             self._journal.write(self._part.source, items[-1].position, self._bytes)
 
-    def _note_restored(self, groups: Sequence[Group], restored: Restored) -> None:
+    def _note_restored(self, groups: Sequence[Group], restored: RestoreReport) -> None:
         self._run.report.add_restored(restored, groups[0].place)
         if self._journal:
             self._journal.write(self._part.source, groups[-1].position, self._bytes)

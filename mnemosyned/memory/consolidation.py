@@ -58,7 +58,7 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Activity:
+class WorkingActivity:
     """Activity in working memory, for triggers to judge."""
 
     rows: int
@@ -90,7 +90,7 @@ class ActivityGroup(NamedTuple):
     """How many are older than the last few minutes."""
 
 
-def activity_of(groups: Iterable[ActivityGroup]) -> Activity:
+def activity_of(groups: Iterable[ActivityGroup]) -> WorkingActivity:
     """Sum up the activity of groups."""
     rows = movable = size = 0
     oldest: list[datetime] = []
@@ -109,7 +109,7 @@ def activity_of(groups: Iterable[ActivityGroup]) -> Activity:
             count + group.memories,
             characters + group.characters,
         )
-    return Activity(
+    return WorkingActivity(
         rows=rows,
         movable=movable,
         bytes=size,

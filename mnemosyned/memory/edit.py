@@ -80,7 +80,7 @@ class MemoryEdit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Edition:
+class EditOutcome:
     """Result of edits."""
 
     positions: tuple[int, ...] = ()
@@ -158,7 +158,7 @@ def in_force_again(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptMemory:
+class StoredMemory:
     """A memory as it is kept: where, and what an edit may change."""
 
     seq: int
@@ -203,14 +203,14 @@ class _Effects:
     changed: int = 0
 
 
-class Editing(ABC):
+class EditTransaction(ABC):
     """Transaction that edits memories."""
 
     def __init__(self) -> None:
         self._effects = _Effects()
 
     @abstractmethod
-    def find(self, id: str) -> KeptMemory | None:
+    def find(self, id: str) -> StoredMemory | None:
         """Return the stored memory; None if it was forgotten."""
 
     @abstractmethod
@@ -241,7 +241,7 @@ class Editing(ABC):
     def finish(self, stale: Collection[int], *, changed: int) -> int:
         """Empty stale summaries; return the size of working memory."""
 
-    def edit(self, edits: Iterable[MemoryEdit]) -> Edition:
+    def edit(self, edits: Iterable[MemoryEdit]) -> EditOutcome:
         """Edit memories; see `ChangeStore.edit`."""
         groups: dict[int | None, list[EditTarget]] = defaultdict(list)
         for edit in edits:
@@ -255,7 +255,7 @@ class Editing(ABC):
             else:
                 self._edit_originals(episode, targets)
         effects = self._effects
-        return Edition(
+        return EditOutcome(
             positions=tuple(effects.positions),
             changed=effects.changed,
             restored=tuple(effects.restored),
@@ -329,7 +329,9 @@ def edit_groups(
     return groups
 
 
-def unstated(edit: MemoryEdit, learnings: Iterable[tuple[str, str]]) -> list[str]:
+def dropped_learnings(
+    edit: MemoryEdit, learnings: Iterable[tuple[str, str]]
+) -> list[str]:
     """Return the ids of learnings that the new words no longer state; given by id and text."""
     if edit.restated is None:
         return []
@@ -355,7 +357,7 @@ def _are_renamed_alike(edits: Sequence[MemoryEdit]) -> bool:
     )
 
 
-class Standing(NamedTuple):
+class SummarySources(NamedTuple):
     """A summary, and how many of its sources are left."""
 
     id: str
@@ -368,9 +370,9 @@ class Standing(NamedTuple):
 def invalidate_upward(
     summaries: Iterable[int],
     *,
-    standing_of: Callable[[int], Standing | None],
-    blank: Callable[[int, Standing], None],
-    delete: Callable[[int, Standing], None],
+    standing_of: Callable[[int], SummarySources | None],
+    blank: Callable[[int, SummarySources], None],
+    delete: Callable[[int, SummarySources], None],
 ) -> tuple[frozenset[int], frozenset[int]]:
     """Empty summaries and their roll-ups; delete summaries whose sources are all gone.
 

@@ -317,7 +317,7 @@ class VectorStore(Protocol):
         """Return the existing vectors of a model at these positions."""
         ...
 
-    def embedded(self, model: int, *, after: int, limit: int) -> list[int]:
+    def embedded_positions(self, model: int, *, after: int, limit: int) -> list[int]:
         """Return the first positions after one that have a vector of a model, ascending."""
         ...
 
@@ -452,7 +452,7 @@ class Owner:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Token:
+class OwnerToken:
     """A token, as far as it is known: the secret itself is not kept."""
 
     id: str
@@ -468,7 +468,7 @@ class Token:
 class IssuedToken:
     """A new token, in the one moment in which it is known."""
 
-    token: Token
+    token: OwnerToken
     secret: str
 
 
@@ -531,7 +531,7 @@ class OwnerStore(Protocol):
         """Issue a token. Raises `NotFound` and `InvalidRequest`."""
         ...
 
-    def tokens(self, owner: str) -> Sequence[Token]:
+    def tokens(self, owner: str) -> Sequence[OwnerToken]:
         """List an owner's tokens, also those that are valid no more; the newest first."""
         ...
 

@@ -150,7 +150,7 @@ class RestoreConflict:
 
 
 @dataclass(slots=True, kw_only=True)
-class Restored:
+class RestoreReport:
     """The outcome of restoring records."""
 
     stored: dict[str, int] = field(default_factory=dict)
@@ -299,7 +299,7 @@ class ExchangeStore(Protocol):
         """
         ...
 
-    def restore(self, records: Sequence[AnyRecord]) -> Restored:
+    def restore(self, records: Sequence[AnyRecord]) -> RestoreReport:
         """Store those records that are not here yet, in one transaction.
 
         An episode is stored with originals of this call, or not at all: then they go to working

@@ -147,7 +147,7 @@ class StaleSummary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Returned:
+class UndoneEpisode:
     """Result of an undo for one episode."""
 
     episode: str
@@ -161,11 +161,11 @@ class Returned:
     """When the first and the last of them happened; None where the episode is gone."""
 
 
-def returned(
+def undone_episode(
     episode: str, covers: tuple[datetime, datetime], *, originals: int, pruned: int
-) -> Returned:
+) -> UndoneEpisode:
     """The result of an undo for an episode that is there; with a pruned original it stays."""
-    return Returned(
+    return UndoneEpisode(
         episode=episode,
         originals=originals,
         restored=0 if pruned else originals,
@@ -174,7 +174,9 @@ def returned(
     )
 
 
-def undone_group(entry: LogEntry, returned: Returned, *, dry_run: bool) -> GroupReport:
+def undone_group(
+    entry: LogEntry, returned: UndoneEpisode, *, dry_run: bool
+) -> GroupReport:
     """Report the undo of one group, or its plan, with the reason where some of it stays."""
     status = GroupStatus.PLANNED if dry_run else GroupStatus.UNDONE
     missing = entry.items_consolidated - returned.originals

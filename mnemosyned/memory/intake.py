@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from mnemosyned.errors import BatchChanged, IdTaken
 from mnemosyned.memory.capture import CAPTURED_PREFIX, IMPORTED_PREFIX
 from mnemosyned.memory.consolidation import LogEntry
-from mnemosyned.memory.ports import Draft, Promotion, Remembered
+from mnemosyned.memory.ports import Draft, Promotion, RememberReport
 from mnemosyned.memory.values import Acknowledged, MemoryRecord, content_hash
 from mnemosyned.text.details import Detail
 
@@ -53,7 +53,7 @@ def keys_of_forgotten(
     return keys
 
 
-class Intake(ABC):
+class IntakeTransaction(ABC):
     """Transaction that stores drafts; known ones are answered."""
 
     def __init__(self, make_keeper: Callable[[], LearningKeeper]) -> None:
@@ -92,7 +92,7 @@ class Intake(ABC):
     def finish(self) -> int:
         """Index the inserted memories; return the size of working memory."""
 
-    def remember(self, drafts: Sequence[Draft]) -> Remembered:
+    def remember(self, drafts: Sequence[Draft]) -> RememberReport:
         """Insert the new drafts. Raises `IdTaken` and `NotFound`."""
         given = [draft.memory.id for draft in drafts if not draft.has_new_id]
         known = self.known_records(given) if given else {}
@@ -140,7 +140,7 @@ class Intake(ABC):
             acknowledged.append(answer)
         self._insert_waiting()
         learned = keeper.inserted_count if keeper else 0
-        return Remembered(acknowledged, self.finish(), learned)
+        return RememberReport(acknowledged, self.finish(), learned)
 
     def _insert_waiting(self) -> None:
         if self._waiting:
@@ -175,7 +175,7 @@ class Intake(ABC):
         return Acknowledged(id=memory.id, created_at=created_at, stored=False)
 
 
-class Promoting(ABC):
+class PromotionTransaction(ABC):
     """Transaction that promotes groups: an episode takes the place of its originals."""
 
     @abstractmethod

@@ -58,7 +58,7 @@ class Place:
     kind: RecordKind
     seq: int
 
-    def written(self) -> str:
+    def encode(self) -> str:
         """Return the place as a cursor."""
         micros = (in_zone(self.moment, UTC) - _EPOCH) // _MICROSECOND
         return f"{micros}~{self.kind.value}{self.seq}"

@@ -11,8 +11,13 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from mnemosyned.memory.capture import AgentStore, WatchStore
 from mnemosyned.memory.clock import ClockStore
-from mnemosyned.memory.consolidation import Activity, LogEntry, Pending, Selection
-from mnemosyned.memory.edit import Edition, MemoryEdit
+from mnemosyned.memory.consolidation import (
+    LogEntry,
+    Pending,
+    Selection,
+    WorkingActivity,
+)
+from mnemosyned.memory.edit import EditOutcome, MemoryEdit
 from mnemosyned.memory.exchange import ExchangeStore
 from mnemosyned.memory.forgetting import (
     ForgetFilter,
@@ -21,8 +26,8 @@ from mnemosyned.memory.forgetting import (
     Prunable,
     Removal,
     Retention,
-    Returned,
     StaleSummary,
+    UndoneEpisode,
 )
 from mnemosyned.memory.learning import Learning, LearningKind
 from mnemosyned.memory.listing import ListFilter, ListPage, SessionTotals, SourceTotals
@@ -49,7 +54,7 @@ if TYPE_CHECKING:
 class GraceStore(Protocol):
     """Puts forgotten memories back, or deletes them for good."""
 
-    def kept(
+    def recoverable_keys(
         self, ids: Sequence[str] = (), *, before: datetime | None = None
     ) -> list[str]:
         """Return the keys of what can be put back: of these memories and calls, or final by then."""
@@ -101,13 +106,13 @@ class UndoStore(Protocol):
         """Return the newest cycle of which something can be put back."""
         ...
 
-    def preview(self, episodes: Sequence[str]) -> list[Returned]:
+    def preview(self, episodes: Sequence[str]) -> list[UndoneEpisode]:
         """Return what an undo of these episodes would put back."""
         ...
 
     def apply(
         self, episodes: Sequence[str], *, now: datetime, held_until: datetime
-    ) -> list[Returned]:
+    ) -> list[UndoneEpisode]:
         """Put the originals of these episodes back as they were, and delete the episodes.
 
         Until `held_until` no cycle takes them again, except one that ignores age.
@@ -120,7 +125,7 @@ class ChangeStore(Protocol):
 
     def edit(
         self, edits: Sequence[MemoryEdit], *, now: datetime, drop_history: bool = False
-    ) -> Edition:
+    ) -> EditOutcome:
         """Change memories, keep what they were, and empty the summaries that are stale then.
 
         An original that belongs elsewhere now returns to working memory, unless all originals of
@@ -168,7 +173,7 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
+class RememberReport:
     """The result of storing drafts."""
 
     acknowledged: list[Acknowledged]
@@ -182,7 +187,7 @@ class Remembered:
 class RecordStore(Protocol):
     """Single memories and episodes, by id."""
 
-    def remember(self, drafts: Sequence[Draft]) -> Remembered:
+    def remember(self, drafts: Sequence[Draft]) -> RememberReport:
         """Store all drafts with their learnings, or none.
 
         Raises `IdTaken`, and `NotFound` for the id that a draft should supersede.
@@ -578,7 +583,9 @@ class Promotion:
 class SleepStore(Protocol):
     """The working tier as a sleep cycle reads it, and the changes that a cycle writes."""
 
-    def activity(self, *, fresh: datetime, now: datetime, limit: int) -> Activity:
+    def activity(
+        self, *, fresh: datetime, now: datetime, limit: int
+    ) -> WorkingActivity:
         """Summarize the state of working memory from its first `limit` rows.
 
         `by_source` counts memories created before `fresh`. Memories that an undo holds back beyond

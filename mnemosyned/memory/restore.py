@@ -22,20 +22,20 @@ from mnemosyned.memory.exchange import (
     ExportFilter,
     Outcome,
     Record,
-    Restored,
+    RestoreReport,
     known_memory,
 )
 from mnemosyned.memory.intake import Known
 
 
-class Exporting(ABC):
+class ExportSnapshot(ABC):
     """The records of one snapshot; each part is read as it is asked for."""
 
     def __init__(self, chosen: ExportFilter) -> None:
         self._chosen = chosen
 
     @abstractmethod
-    def expected(self) -> dict[str, int]:
+    def count_expected(self) -> dict[str, int]:
         """Count the memories and episodes."""
 
     @abstractmethod
@@ -105,20 +105,20 @@ class PlacedMemory(NamedTuple):
 
 
 @dataclass(slots=True)
-class Home:
+class StoredEpisode:
     """A stored episode, and the number of its missing originals."""
 
     position: int
     room: int
 
 
-class Restoring(ABC):
+class RestoreTransaction(ABC):
     """Transaction that restores records."""
 
     def __init__(self, single: Mapping[type[Any], Callable[[Any], Outcome]]) -> None:
         """`single` maps the kinds that are restored record by record to their functions."""
         self._single = single
-        self._outcome = Restored()
+        self._outcome = RestoreReport()
         self._taken: set[int] = set()
         self._last_seq = 0
 
@@ -127,7 +127,7 @@ class Restoring(ABC):
         """Return existing records with these ids."""
 
     @abstractmethod
-    def homes(self, episodes: Sequence[str]) -> dict[str, Home]:
+    def homes(self, episodes: Sequence[str]) -> dict[str, StoredEpisode]:
         """Return the stored episodes by id."""
 
     @abstractmethod
@@ -160,7 +160,7 @@ class Restoring(ABC):
     def link(self, supersession: ExportedSupersession) -> Outcome:
         """Link a superseded memory to the newer one, where both are here."""
 
-    def restore(self, records: Iterable[AnyRecord]) -> Restored:
+    def restore(self, records: Iterable[AnyRecord]) -> RestoreReport:
         """Store the records that are not here yet."""
         by_kind: dict[type[Any], list[Any]] = defaultdict(list)
         for record in records:
@@ -227,7 +227,7 @@ class Restoring(ABC):
     def _restore_memories(
         self,
         memories: Sequence[ExportedMemory],
-        homes: Mapping[str, Home],
+        homes: Mapping[str, StoredEpisode],
         known: dict[str, str | None],
     ) -> None:
         """Store new memories: in the archive if their episode lacks them, else in working memory."""
@@ -268,7 +268,7 @@ class Restoring(ABC):
         return True
 
 
-def _taken_home(homes: Mapping[str, Home], episode: str | None) -> int | None:
+def _taken_home(homes: Mapping[str, StoredEpisode], episode: str | None) -> int | None:
     """Take a free place among the originals of an episode; None if it lacks none.
 
     One that was forgotten here has no place any more: the summary was written without it.

@@ -19,7 +19,7 @@ from mnemosyned.errors import (
 )
 from mnemosyned.ids import new_id
 from mnemosyned.memory.clock import Clock
-from mnemosyned.memory.edit import Edition, MemoryEdit
+from mnemosyned.memory.edit import EditOutcome, MemoryEdit
 from mnemosyned.memory.engine_ports import MemoryVectors
 from mnemosyned.memory.learning import Learning
 from mnemosyned.memory.ports import LearningStore, MemoryStore
@@ -189,7 +189,7 @@ class ChangeService:
     def _edit_one(
         self, request: EditMemory, id: str, changes: dict[str, Any]
     ) -> Edited:
-        def edit_once() -> tuple[Edition | None, str]:
+        def edit_once() -> tuple[EditOutcome | None, str]:
             before = self._editable_memory(id, request)
             edit, secrets = self._make_edit(before, changes)
             if not _has_effect(edit, drop_history=request.drop_history):
@@ -213,7 +213,7 @@ class ChangeService:
     def _edit_many(
         self, request: EditMemory, ids: Sequence[str], changes: dict[str, Any]
     ) -> Edited:
-        def edit_group(group: Sequence[str]) -> Edition:
+        def edit_group(group: Sequence[str]) -> EditOutcome:
             edits = []
             for id in group:
                 try:
@@ -226,7 +226,7 @@ class ChangeService:
             changing = [edit for edit in edits if _has_effect(edit, drop_history=drop)]
             return self._write_edits(changing, drop_history=drop)
 
-        def done(editions: Sequence[Edition]) -> str:
+        def done(editions: Sequence[EditOutcome]) -> str:
             changed = sum(edition.changed for edition in editions)
             return f"{changed:,} of {len(ids):,} memories are edited"
 
@@ -237,7 +237,7 @@ class ChangeService:
             lambda group: _retry(partial(edit_group, group[0])),
             done=done,
         )
-        edition = Edition(
+        edition = EditOutcome(
             changed=sum(edition.changed for edition in editions),
             restored=tuple(id for edition in editions for id in edition.restored),
             kept=tuple(id for edition in editions for id in edition.kept),
@@ -284,7 +284,7 @@ class ChangeService:
 
     def _write_edits(
         self, edits: Sequence[MemoryEdit], *, drop_history: bool
-    ) -> Edition:
+    ) -> EditOutcome:
         edition = self._store.changes.edit(
             edits, now=self._clock.now(), drop_history=drop_history
         )
@@ -294,7 +294,7 @@ class ChangeService:
 
     def _edit_receipt(
         self,
-        edition: Edition,
+        edition: EditOutcome,
         *,
         memories: int,
         id: str = "",

@@ -326,7 +326,7 @@ class CompactService:
         limit = self._limit(request, tokens)
         policy = self._policy(request, limit)
         if not (request.force or policy.due(tokens).due):
-            return _unchanged(request, counter.name, tokens=tokens, limit=limit)
+            return _unchanged_result(request, counter.name, tokens=tokens, limit=limit)
         conversation = self._archive.identify(
             request.messages, session=request.session, source=request.source
         )
@@ -431,7 +431,9 @@ class _TimeLimitedModel:
         return summary.text
 
 
-def _unchanged(request: Compact, counter: str, *, tokens: int, limit: int) -> Shortened:
+def _unchanged_result(
+    request: Compact, counter: str, *, tokens: int, limit: int
+) -> Shortened:
     return Shortened(
         changed=False,
         messages=request.messages,

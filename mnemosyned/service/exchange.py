@@ -29,7 +29,7 @@ from mnemosyned.memory.exchange import (
     ExportedRevision,
     ExportFilter,
     Record,
-    Restored,
+    RestoreReport,
 )
 from mnemosyned.memory.masking import SecretRule
 from mnemosyned.memory.periods import Level
@@ -68,7 +68,7 @@ _LOGGED = frozenset({GroupStatus.PROMOTED, GroupStatus.VERBATIM, GroupStatus.FAI
 _DETAIL_KINDS = frozenset(DetailKind)
 
 
-def accepted(record: Record, rule: SecretRule) -> Record:
+def accept_record(record: Record, rule: SecretRule) -> Record:
     """Return a record as it may be stored. Raises `InvalidRequest` and `InvalidText`.
 
     Its secrets are stored as they were, unless secrets are not to be stored: then they are masked.
@@ -207,7 +207,7 @@ class ExportLimits:
 
 
 @dataclass(slots=True)
-class _Written:
+class _ExportLines:
     """The lines written so far."""
 
     digest: Any = field(default_factory=hashlib.sha256)
@@ -288,7 +288,7 @@ class ExchangeService:
         return chunks
 
     def _chunks(self, chosen: ExportFilter) -> Iterator[bytes]:
-        written = _Written()
+        written = _ExportLines()
         try:
             with self._store.export(chosen) as (expected, records):
                 yield b""
@@ -304,7 +304,9 @@ class ExchangeService:
         finally:
             self._exporting.release()
 
-    def _add_all(self, records: Iterator[Record], written: _Written) -> Iterator[str]:
+    def _add_all(
+        self, records: Iterator[Record], written: _ExportLines
+    ) -> Iterator[str]:
         """Add all lines, and yield for each chunk: a reason, if the snapshot has to end."""
         ends = time.monotonic() + self._limits.duration_s
         log_bytes_max = self._log_bytes() + self._limits.log_bytes
@@ -339,7 +341,7 @@ class ExchangeService:
         )
         return msgspec.json.encode(header)
 
-    def restore(self, body: bytes | bytearray) -> Restored:
+    def restore(self, body: bytes | bytearray) -> RestoreReport:
         """Store the records of these lines; one transaction. The footer lets cycles begin again.
 
         Raises `MalformedJson` and `InvalidRequest`, which name the line.
@@ -351,22 +353,22 @@ class ExchangeService:
             )
         is_first = bool(lines) and line_kind(lines[0]).record == HEADER
         is_last = bool(lines) and line_kind(lines[-1]).record == FOOTER
-        records = _parsed(
+        records = _parse_records(
             lines[: len(lines) - is_last], self._secrets(), start=is_first
         )
         self._cycles.postpone(0.0 if is_last else POSTPONED_S)
-        restored = self._store.restore(records) if records else Restored()
+        restored = self._store.restore(records) if records else RestoreReport()
         self._cycles.on_restored()
         return restored
 
 
-def _parsed(lines: list[bytes], rule: SecretRule, *, start: int) -> list[Record]:
+def _parse_records(lines: list[bytes], rule: SecretRule, *, start: int) -> list[Record]:
     """Read the records from a line on. Raises the error that names the line at fault."""
     records: list[Record] = []
     for number, line in enumerate(lines[start:], start):
         give_way()
         try:
-            records.append(accepted(parse_record(line), rule))
+            records.append(accept_record(parse_record(line), rule))
         except MnemosynedError as error:
             raise type(error)(error.message, field=f"lines[{number}]") from error
     return records

@@ -101,7 +101,7 @@ class GraceKeeper:
 
         Chunk by chunk. Raises `PartlyDone` where a later one fails.
         """
-        keys = self._store.kept([id])
+        keys = self._store.recoverable_keys([id])
 
         def put_back(chunk: Sequence[str]) -> int:
             self._forgotten.withdraw(chunk)
@@ -120,7 +120,7 @@ class GraceKeeper:
 
     def recoverable_keys(self, ids: Sequence[str]) -> list[str]:
         """Return the keys of recoverable memories by their ids, or the ids of their calls."""
-        return self._store.kept(ids) if ids else []
+        return self._store.recoverable_keys(ids) if ids else []
 
     def finish(self, keys: Sequence[str]) -> int:
         """Delete recoverable memories for good by their keys, chunk by chunk; return how many.
@@ -135,7 +135,7 @@ class GraceKeeper:
 
     def finish_due(self) -> int:
         """Delete for good all memories whose grace period is over; return how many."""
-        due = self._store.kept(before=self._clock.now())
+        due = self._store.recoverable_keys(before=self._clock.now())
         if not due:
             return 0
         count = self.finish(due)

@@ -21,7 +21,7 @@ from mnemosyned.memory.exchange import (
     ExportedEpisode,
     ExportedMemory,
     KeptVector,
-    Restored,
+    RestoreReport,
 )
 from mnemosyned.memory.ports import SearchStore
 from mnemosyned.search.ranking import make_hits, rank
@@ -84,7 +84,7 @@ class Moving:
 
         Raises `InvalidRequest` if it holds anything else.
         """
-        progress = _Progress(advance)
+        progress = _MoveProgress(advance)
         with self._source.everything() as (_, records):
             self._pass(records, progress)
             for batch in _batches(records):
@@ -94,14 +94,14 @@ class Moving:
                 progress.note(batch, moved=True)
         progress.end()
 
-    def _pass(self, records: Iterator[AnyRecord], progress: _Progress) -> None:
+    def _pass(self, records: Iterator[AnyRecord], progress: _MoveProgress) -> None:
         """Pass over the records that the target has."""
         with self._target.everything() as (_, present):
             for there in present:
                 here = next(records, None)
                 if here is None or not _is_same(here, there):
                     raise InvalidRequest(
-                        f"{_named(there)} is not of this memory: name a new database, or the one "
+                        f"{_record_name(there)} is not of this memory: name a new database, or the one "
                         "that the same move began to fill; a memory that changed since then is "
                         "moved into a new one",
                         field="to",
@@ -114,8 +114,8 @@ class Moving:
 
         Raises `InvalidRequest` where they differ.
         """
-        progress = _Progress(advance)
-        seen = _Seen()
+        progress = _MoveProgress(advance)
+        seen = _RecordTally()
         with (
             self._source.everything() as (_, records),
             self._target.everything() as (_, present),
@@ -133,7 +133,7 @@ class Moving:
         return seen.compared()
 
 
-class _Progress:
+class _MoveProgress:
     """Counts memories and summaries, and tells of them now and then."""
 
     def __init__(self, advance: Advance) -> None:
@@ -153,7 +153,7 @@ class _Progress:
         self._waiting = 0
 
 
-class _Seen:
+class _RecordTally:
     """Counts and hashes by kind, and a sample of the memories."""
 
     def __init__(self) -> None:
@@ -209,7 +209,7 @@ def _weight(record: AnyRecord) -> int:
     return RECORD_CHARACTERS + len(words) + len(vector)
 
 
-def _check_stored(batch: Sequence[AnyRecord], restored: Restored) -> None:
+def _check_stored(batch: Sequence[AnyRecord], restored: RestoreReport) -> None:
     """Raise `InvalidRequest` if a record of a batch was not stored."""
     if restored.conflicts:
         conflict = restored.conflicts[0]
@@ -240,7 +240,7 @@ def _line(record: AnyRecord) -> bytes:
     return kind + b" " + _encode(record).replace(_NUL, _REPLACEMENT)
 
 
-def _named(record: AnyRecord) -> str:
+def _record_name(record: AnyRecord) -> str:
     """Name a record for a message."""
     name = next(
         (
@@ -256,7 +256,7 @@ def _named(record: AnyRecord) -> str:
 
 def _difference(record: AnyRecord) -> InvalidRequest:
     return InvalidRequest(
-        f"{_named(record)} is not the same in both: one of them was changed while it was moved. "
+        f"{_record_name(record)} is not the same in both: one of them was changed while it was moved. "
         "Stop what uses them, and move into a new database",
         field="to",
     )
@@ -265,7 +265,7 @@ def _difference(record: AnyRecord) -> InvalidRequest:
 QUESTION_WORDS = 12
 
 
-class Answers(NamedTuple):
+class AnswerComparison(NamedTuple):
     """How two stores answered."""
 
     asked: int
@@ -279,14 +279,14 @@ def compare_answers(
     sample: Sequence[ExportedMemory],
     *,
     now: datetime,
-) -> Answers:
+) -> AnswerComparison:
     """Ask both for the words of each memory, and compare the hits and their order."""
     differing: list[str] = []
     for memory in sample:
         question = " ".join(memory.content.split()[:QUESTION_WORDS])
         if _hits(one, question, now) != _hits(other, question, now):
             differing.append(memory.id)
-    return Answers(len(sample), tuple(differing))
+    return AnswerComparison(len(sample), tuple(differing))
 
 
 def _hits(store: SearchStore, question: str, now: datetime) -> list[str]:

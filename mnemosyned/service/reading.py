@@ -118,7 +118,7 @@ class ListService:
         return Listed(
             memories,
             [without_superseded(summary) for summary in summaries],
-            page.next.written() if page.next else None,
+            page.next.encode() if page.next else None,
         )
 
     def sessions(self, request: Sessions) -> SessionList:

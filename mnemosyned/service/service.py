@@ -15,7 +15,7 @@ from mnemosyned.fairness import give_way
 from mnemosyned.memory.consolidation import CycleReport, Trigger
 from mnemosyned.memory.edit import mask_revision
 from mnemosyned.memory.engine_ports import MemoryVectors
-from mnemosyned.memory.exchange import Restored
+from mnemosyned.memory.exchange import RestoreReport
 from mnemosyned.memory.masking import mask_episode, mask_memory, without_superseded
 from mnemosyned.memory.ports import Draft, MemoryStore, RecordStore
 from mnemosyned.memory.values import (
@@ -363,7 +363,7 @@ class MemoryService:
         """Return everything that is kept, as lines in chunks; closing it ends the snapshot."""
         return self._exchange.export(request)
 
-    def restore_lines(self, lines: bytes | bytearray) -> Restored:
+    def restore_lines(self, lines: bytes | bytearray) -> RestoreReport:
         """Store lines of an export exactly."""
         if self._stopping:
             raise ShuttingDown(STOPPING)

@@ -16,7 +16,7 @@ from mnemosyned.memory.consolidation import (
     LogEntry,
     Trigger,
 )
-from mnemosyned.memory.forgetting import Returned, undone_group
+from mnemosyned.memory.forgetting import UndoneEpisode, undone_group
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.intake import in_steps
@@ -113,7 +113,7 @@ class CycleUndo:
 
     def _put_back(
         self, entries: Sequence[LogEntry], *, dry_run: bool, held_until: datetime
-    ) -> dict[str, Returned]:
+    ) -> dict[str, UndoneEpisode]:
         """Put originals back, or preview it; return the outcome by episode."""
         ids = [entry.episode for entry in entries if entry.episode]
         if dry_run:

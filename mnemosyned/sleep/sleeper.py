@@ -18,10 +18,10 @@ from mnemosyned.errors import MnemosynedError, SleepInProgress
 from mnemosyned.instants import in_zone, shift
 from mnemosyned.logs import log_failure, logger
 from mnemosyned.memory.consolidation import (
-    Activity,
     CycleReport,
     Selection,
     Trigger,
+    WorkingActivity,
 )
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.sleep.context import CycleRequest
@@ -131,7 +131,7 @@ class BackgroundCycles:
         self._zone = zone
         self._machine = machine
 
-    def activity(self) -> Activity:
+    def activity(self) -> WorkingActivity:
         """Return the state of working memory, for the triggers to judge."""
         now = self._cycle.now()
         fresh = shift(now, -timedelta(minutes=self._cycle.config.sleep.min_age_minutes))
@@ -165,7 +165,7 @@ class BackgroundCycles:
             CycleRequest(trigger=trigger, selection=selection, rules_only=bool(reason))
         )
 
-    def refusal(self, activity: Activity | None = None) -> str:
+    def refusal(self, activity: WorkingActivity | None = None) -> str:
         """Return why a model may not write now; empty if it may, or if none is configured."""
         if not self._cycle.lease.has_model:
             return ""

@@ -19,7 +19,12 @@ from mnemosyned.errors import SleepInProgress
 from mnemosyned.instants import in_zone, shift
 from mnemosyned.logs import logger
 from mnemosyned.memory.clock import Clock
-from mnemosyned.memory.consolidation import Activity, CycleReport, Selection, Trigger
+from mnemosyned.memory.consolidation import (
+    CycleReport,
+    Selection,
+    Trigger,
+    WorkingActivity,
+)
 from mnemosyned.text.token_counts import CHARS_PER_TOKEN
 
 HEADROOM = 0.1
@@ -37,11 +42,11 @@ class SleepTrigger(Protocol):
         """Name in the log."""
         ...
 
-    def due(self, activity: Activity, now: datetime) -> bool:
+    def due(self, activity: WorkingActivity, now: datetime) -> bool:
         """Whether a cycle should start. It must not be, once the cycle has taken its share."""
         ...
 
-    def takes(self, activity: Activity, now: datetime) -> Selection:
+    def takes(self, activity: WorkingActivity, now: datetime) -> Selection:
         """Return the selection that the cycle consolidates."""
         ...
 
@@ -57,11 +62,11 @@ class AgeTrigger:
     slack: timedelta = timedelta(hours=1)
     name: Trigger = Trigger.AGE
 
-    def due(self, activity: Activity, now: datetime) -> bool:
+    def due(self, activity: WorkingActivity, now: datetime) -> bool:
         limit = shift(now, -self.age - self.slack)
         return activity.oldest is not None and activity.oldest < limit
 
-    def takes(self, activity: Activity, now: datetime) -> Selection:  # noqa: ARG002
+    def takes(self, activity: WorkingActivity, now: datetime) -> Selection:  # noqa: ARG002
         return Selection(before=shift(now, -self.age))
 
 
@@ -76,10 +81,10 @@ class CountTrigger:
     fresh: timedelta
     name: Trigger = Trigger.COUNT
 
-    def due(self, activity: Activity, now: datetime) -> bool:  # noqa: ARG002
+    def due(self, activity: WorkingActivity, now: datetime) -> bool:  # noqa: ARG002
         return any(count >= self.entries for count in activity.by_source.values())
 
-    def takes(self, activity: Activity, now: datetime) -> Selection:
+    def takes(self, activity: WorkingActivity, now: datetime) -> Selection:
         counts = activity.by_source.items()
         sources = tuple(name for name, count in counts if count >= self.entries)
         return Selection(before=shift(now, -self.fresh), sources=sources)
@@ -93,13 +98,13 @@ class SizeTrigger:
     bytes_max: int | None = None
     name: Trigger = Trigger.SIZE
 
-    def due(self, activity: Activity, now: datetime) -> bool:  # noqa: ARG002
+    def due(self, activity: WorkingActivity, now: datetime) -> bool:  # noqa: ARG002
         return self._excess_rows(activity, margin=0.0) > 0
 
-    def takes(self, activity: Activity, now: datetime) -> Selection:  # noqa: ARG002
+    def takes(self, activity: WorkingActivity, now: datetime) -> Selection:  # noqa: ARG002
         return Selection(oldest=self._excess_rows(activity, margin=HEADROOM))
 
-    def _excess_rows(self, activity: Activity, *, margin: float) -> int:
+    def _excess_rows(self, activity: WorkingActivity, *, margin: float) -> int:
         """Count the memories beyond the limits; excess bytes count as memories of average size."""
         excess = activity.rows - int(self.rows_max * (1 - margin))
         if self.bytes_max is not None and activity.bytes:
@@ -118,11 +123,11 @@ class IdleTrigger:
     fresh: timedelta
     name: Trigger = Trigger.IDLE
 
-    def due(self, activity: Activity, now: datetime) -> bool:  # noqa: ARG002
+    def due(self, activity: WorkingActivity, now: datetime) -> bool:  # noqa: ARG002
         seasoned = sum(activity.by_source.values())
         return activity.quiet >= self.quiet and seasoned >= self.gain_min
 
-    def takes(self, activity: Activity, now: datetime) -> Selection:  # noqa: ARG002
+    def takes(self, activity: WorkingActivity, now: datetime) -> Selection:  # noqa: ARG002
         return Selection(before=shift(now, -self.fresh))
 
 
@@ -134,10 +139,10 @@ class TokensTrigger:
     share: float = 0.8
     name: Trigger = Trigger.TOKENS
 
-    def due(self, activity: Activity, now: datetime) -> bool:  # noqa: ARG002
+    def due(self, activity: WorkingActivity, now: datetime) -> bool:  # noqa: ARG002
         return self._fullest_session(activity) is not None
 
-    def takes(self, activity: Activity, now: datetime) -> Selection:  # noqa: ARG002
+    def takes(self, activity: WorkingActivity, now: datetime) -> Selection:  # noqa: ARG002
         name = self._fullest_session(activity)
         if name is None:
             return Selection(oldest=0)
@@ -145,7 +150,7 @@ class TokensTrigger:
         kept = SESSION_KEPT * self.budget * CHARS_PER_TOKEN / chars
         return Selection(session=name, oldest=max(1, ceil(rows * (1 - min(kept, 1)))))
 
-    def _fullest_session(self, activity: Activity) -> str | None:
+    def _fullest_session(self, activity: WorkingActivity) -> str | None:
         sizes = {name: chars for name, (_, chars) in activity.by_session.items()}
         if not sizes:
             return None
@@ -171,7 +176,7 @@ IDLE_AFTER = timedelta(minutes=5)
 
 
 def model_refusal(
-    sleep: SleepConfig, machine: MachineState, activity: Activity, local: time
+    sleep: SleepConfig, machine: MachineState, activity: WorkingActivity, local: time
 ) -> str:
     """Return why a model may not write for a cycle that nobody waits for; empty if it may.
 
@@ -243,7 +248,7 @@ class TriggerWatch:
         self,
         *,
         triggers: Callable[[], Sequence[SleepTrigger]],
-        activity: Callable[[], Activity],
+        activity: Callable[[], WorkingActivity],
         now: Callable[[], datetime],
         sleep: Callable[[Trigger, Selection], CycleReport | None],
         monotonic: Callable[[], float] = since_boot,

@@ -46,14 +46,14 @@ class Assembled(msgspec.Struct, frozen=True, kw_only=True):
     """Positions of tool calls and results that came in without their other half."""
 
 
-class _Message(Request[R], frozen=True, forbid_unknown_fields=True):
+class _MessageRequest(Request[R], frozen=True, forbid_unknown_fields=True):
     message: Annotated[
         str | dict[str, Any], Meta(description="the new message to the model")
     ]
 
 
 class Context(
-    _Message[Assembled], frozen=True, forbid_unknown_fields=True, kw_only=True
+    _MessageRequest[Assembled], frozen=True, forbid_unknown_fields=True, kw_only=True
 ):
     """Assemble the model's context within a token budget.
 

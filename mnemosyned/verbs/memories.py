@@ -58,7 +58,7 @@ class SelectionPreview(msgspec.Struct, frozen=True, kw_only=True):
     """What the preview saw: hand it in to change exactly that; only with `dry_run`."""
 
 
-class Target(Request[R], frozen=True, forbid_unknown_fields=True):
+class TargetRequest(Request[R], frozen=True, forbid_unknown_fields=True):
     """A call that concerns the memories with these ids, or those that match filters."""
 
     id: Annotated[
@@ -66,7 +66,7 @@ class Target(Request[R], frozen=True, forbid_unknown_fields=True):
     ] = None
 
 
-class Filtered(Target[R], frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Filtered(TargetRequest[R], frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Filters that do not bear the name of a field to be changed."""
 
     query: Annotated[
@@ -284,14 +284,17 @@ BATCH_MAX = 1_000
 # ------------------------------------------------------------------ remember
 
 
-class _Content(Request[R], frozen=True, forbid_unknown_fields=True):
+class _RememberContent(Request[R], frozen=True, forbid_unknown_fields=True):
     content: Annotated[
         str, Meta(description="the text to remember", extra_json_schema=NOT_EMPTY)
     ]
 
 
 class Remember(
-    _Content[Acknowledged], frozen=True, forbid_unknown_fields=True, kw_only=True
+    _RememberContent[Acknowledged],
+    frozen=True,
+    forbid_unknown_fields=True,
+    kw_only=True,
 ):
     """Store one memory. When this returns, it is on disk.
 

@@ -81,7 +81,7 @@ def pages(store: MemoryStore, wanted: ListFilter) -> Iterator[list[str]]:
         yield [*(one.id for one in page.memories), *(one.id for one in page.summaries)]
         if page.next is None:
             return
-        wanted = replace(wanted, after=read_place(page.next.written()))
+        wanted = replace(wanted, after=read_place(page.next.encode()))
 
 
 def ordered(

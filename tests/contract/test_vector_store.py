@@ -72,8 +72,8 @@ def test_another_models_vectors_are_no_vectors_and_are_replaced(
     assert lacking(store, other) == [3, 2, 1]
     embed(store, other, 3)
 
-    assert store.vectors.embedded(other, after=0, limit=10) == [3]
-    assert store.vectors.embedded(model, after=0, limit=10) == [1, 2]
+    assert store.vectors.embedded_positions(other, after=0, limit=10) == [3]
+    assert store.vectors.embedded_positions(model, after=0, limit=10) == [1, 2]
 
 
 def test_a_vector_goes_along_to_the_archive(store: SqliteStore, model: int) -> None:
@@ -82,7 +82,7 @@ def test_a_vector_goes_along_to_the_archive(store: SqliteStore, model: int) -> N
 
     consolidate(store, promotion("e", *TRIO))
 
-    assert store.vectors.embedded(model, after=0, limit=10) == [1, 2, 3]
+    assert store.vectors.embedded_positions(model, after=0, limit=10) == [1, 2, 3]
     assert lacking(store, store.vectors.use_model("two", "digest-2")) == [3, 2, 1]
 
 
@@ -97,9 +97,9 @@ def test_a_forgotten_memory_loses_its_vector_for_good(
 
     store.deletion.forget([one.id for one in TRIO])
 
-    assert store.vectors.embedded(model, after=0, limit=10) == []
+    assert store.vectors.embedded_positions(model, after=0, limit=10) == []
     assert embed(store, model, 1, 2) == []
-    assert store.vectors.embedded(model, after=0, limit=10) == []
+    assert store.vectors.embedded_positions(model, after=0, limit=10) == []
 
 
 def test_a_pruned_memory_is_no_candidate_and_gets_no_vector_again(
@@ -115,7 +115,7 @@ def test_a_pruned_memory_is_no_candidate_and_gets_no_vector_again(
     found = store.vectors.candidates(query, [1, 2])
     assert [match.position for match in found] == [2]
     assert embed(store, model, 1) == []
-    assert store.vectors.embedded(model, after=0, limit=10) == [2, 3]
+    assert store.vectors.embedded_positions(model, after=0, limit=10) == [2, 3]
 
 
 def test_candidates_are_held_to_the_filters(store: SqliteStore) -> None:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, time, timedelta
 import pytest
 
 from mnemosyned.config import SleepConfig
-from mnemosyned.memory.consolidation import Activity, Selection
+from mnemosyned.memory.consolidation import Selection, WorkingActivity
 from mnemosyned.sleep.triggers import (
     AgeTrigger,
     CountTrigger,
@@ -21,7 +21,9 @@ from mnemosyned.sleep.triggers import (
 NOW = datetime(2026, 3, 17, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
-STILL = Activity(rows=0, movable=0, bytes=0, oldest=None, by_source={}, by_session={})
+STILL = WorkingActivity(
+    rows=0, movable=0, bytes=0, oldest=None, by_source={}, by_session={}
+)
 EVERY: list[SleepTrigger] = [
     AgeTrigger(age=12 * HOUR),
     CountTrigger(entries=20, fresh=10 * MINUTE),
@@ -31,7 +33,7 @@ EVERY: list[SleepTrigger] = [
 ]
 
 
-def seen(**changes: object) -> Activity:
+def seen(**changes: object) -> WorkingActivity:
     return replace(STILL, **changes)  # type: ignore[arg-type]
 
 

@@ -21,11 +21,11 @@ from support.settings import change
 from mnemosyned.config import SettingsInForce
 from mnemosyned.errors import SleepInProgress
 from mnemosyned.memory.consolidation import (
-    Activity,
     CycleReport,
     CycleStatus,
     Selection,
     Trigger,
+    WorkingActivity,
 )
 from mnemosyned.memory.values import SummarizerState, SummarizerStatus
 from mnemosyned.sleep import triggers as machine
@@ -60,7 +60,7 @@ class Nights:
         self.up = 1_000.0
         self.gain = 5
         self.now = NOON
-        self.activity = Activity(
+        self.activity = WorkingActivity(
             rows=50,
             movable=50,
             bytes=1,
@@ -387,7 +387,7 @@ def test_activity_is_told_by_session_and_source(
 
     found = replace(background.activity(), quiet=timedelta())
 
-    assert found == Activity(
+    assert found == WorkingActivity(
         rows=3,
         movable=2,
         bytes=14,

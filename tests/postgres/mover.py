@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from mnemosyned.assembly.stores import open_store
 from mnemosyned.cli.maintenance.move import location_of
-from mnemosyned.memory.exchange import AnyRecord, Restored
+from mnemosyned.memory.exchange import AnyRecord, RestoreReport
 from mnemosyned.service import move
 from mnemosyned.service.move import Moving
 
@@ -19,7 +19,7 @@ def main(source: str, target: str) -> None:
         exchange = new.archive.exchange
         restore = exchange.restore
 
-        def told(records: Sequence[AnyRecord]) -> Restored:
+        def told(records: Sequence[AnyRecord]) -> RestoreReport:
             print("part", flush=True)
             return restore(records)
 

@@ -28,7 +28,7 @@ from mnemosyned.cli.maintenance.move import location_of
 from mnemosyned.config import Config
 from mnemosyned.errors import PartlyDone, StorageFailed
 from mnemosyned.memory.capture import AgentCall
-from mnemosyned.memory.exchange import AnyRecord, Restored
+from mnemosyned.memory.exchange import AnyRecord, RestoreReport
 from mnemosyned.service import move as moves
 from mnemosyned.storage.postgres.restore import PostgresExchange
 from mnemosyned.verbs.memories import Get, Recall, Remember
@@ -76,7 +76,9 @@ def amid_a_move(
     calls = iter(range(100))
     restore = PostgresExchange.restore
 
-    def disturbed(exchange: PostgresExchange, records: Sequence[AnyRecord]) -> Restored:
+    def disturbed(
+        exchange: PostgresExchange, records: Sequence[AnyRecord]
+    ) -> RestoreReport:
         if next(calls) == parts:
             incident()
         return restore(exchange, records)

@@ -276,7 +276,7 @@ def test_what_is_forgotten_is_found_by_no_vector(
 
     assert service.call(Recall(query="car")).hits == []
     wait_until(lambda: service.call(Status()).embedder.searched == 1)
-    assert store.vectors.embedded(1, after=0, limit=10) == [2]
+    assert store.vectors.embedded_positions(1, after=0, limit=10) == [2]
 
 
 @pytest.mark.parametrize("by_hand", [True, False])
@@ -319,7 +319,7 @@ def test_what_is_forgotten_while_it_is_embedded_gets_no_vector(
 
     wait_until_embedded(service, 1)
 
-    assert store.vectors.embedded(1, after=0, limit=10) == [2]
+    assert store.vectors.embedded_positions(1, after=0, limit=10) == [2]
 
 
 def test_an_edited_memory_is_found_by_its_new_meaning(service: MemoryService) -> None:

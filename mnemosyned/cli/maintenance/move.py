@@ -26,7 +26,7 @@ from mnemosyned.memory.engine_ports import LOCAL_NAME
 from mnemosyned.paths import DATABASE_PATH_BYTES_MAX, DATABASE_SUFFIX, usable_path
 from mnemosyned.service.move import (
     Advance,
-    Answers,
+    AnswerComparison,
     Compared,
     Delivered,
     Moving,
@@ -49,7 +49,7 @@ class MoveReport:
     target: DatabaseLocation
     delivered: Delivered
     compared: Compared
-    answers: Answers
+    answers: AnswerComparison
     owner: str
 
 

@@ -25,10 +25,10 @@ from mnemosyned.memory.engine_ports import (
     DatabaseServer,
     IssuedToken,
     OwnerStore,
+    OwnerToken,
     RemovedOwner,
     Scope,
     ServerPurge,
-    Token,
 )
 
 DAYS_MAX = 36_600
@@ -188,7 +188,7 @@ def _parse_scopes(text: str) -> list[Scope]:
     return [Scope(word) for word in words]
 
 
-def _token_row(each: Token) -> tuple[str, ...]:
+def _token_row(each: OwnerToken) -> tuple[str, ...]:
     state = "valid"
     if each.revoked_at:
         state = f"revoked {local_time(each.revoked_at)}"

@@ -285,7 +285,7 @@ class VectorIndexer(MemoryVectors):
         while after < sys.maxsize:
             if self._closing.is_set():
                 return
-            known = self._store.embedded(
+            known = self._store.embedded_positions(
                 self._model, after=after, limit=COUNTED_AT_ONCE
             )
             until = known[-1] if len(known) == COUNTED_AT_ONCE else sys.maxsize

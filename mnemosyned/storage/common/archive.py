@@ -13,9 +13,9 @@ from mnemosyned.memory.forgetting import (
     Prunable,
     Removal,
     Retention,
-    Returned,
+    UndoneEpisode,
     choose_prunable,
-    returned,
+    undone_episode,
 )
 from mnemosyned.memory.ports import RetentionStore, UndoStore
 from mnemosyned.memory.values import Tier
@@ -83,7 +83,7 @@ class CommonUndo(Transactional, UndoStore):
     """An `UndoStore` of either engine."""
 
     @reads
-    def preview(self, session: Session, episodes: Sequence[str]) -> list[Returned]:
+    def preview(self, session: Session, episodes: Sequence[str]) -> list[UndoneEpisode]:
         return [_returned(id, self._episode(session, id)) for id in episodes]
 
     @abstractmethod
@@ -98,12 +98,12 @@ class CommonUndo(Transactional, UndoStore):
         *,
         now: datetime,
         held_until: datetime,
-    ) -> list[Returned]:
+    ) -> list[UndoneEpisode]:
         return [self._undo(session, id, now, held_until) for id in episodes]
 
     def _undo(
         self, session: Session, id: str, now: datetime, held_until: datetime
-    ) -> Returned:
+    ) -> UndoneEpisode:
         episode = self._episode(session, id)
         result = _returned(id, episode)
         if result.pruned:
@@ -137,9 +137,9 @@ class CommonUndo(Transactional, UndoStore):
         """Move all originals of an episode to working memory; return their numbers."""
 
 
-def _returned(id: str, episode: Row | None) -> Returned:
+def _returned(id: str, episode: Row | None) -> UndoneEpisode:
     if episode is None:
-        return Returned(episode=id)
+        return UndoneEpisode(episode=id)
     begins, ends, originals, pruned = episode[2:]
     period = (instant(begins), instant(ends))
-    return returned(id, period, originals=originals, pruned=pruned)
+    return undone_episode(id, period, originals=originals, pruned=pruned)

@@ -9,7 +9,7 @@ from functools import partial
 
 from mnemosyned.conversation.archived import ABOUT, archived_memory_ids
 from mnemosyned.instants import shift
-from mnemosyned.memory.intake import Intake
+from mnemosyned.memory.intake import IntakeTransaction
 from mnemosyned.memory.ports import (
     ArchivedMessage,
     CompactionRecord,
@@ -49,7 +49,7 @@ def insert_parts(session: Session, compaction: str, parts: Sequence[str]) -> Non
 class CommonCompactions(Transactional, CompactionStore):
     """A `CompactionStore` of either engine."""
 
-    _intake: Callable[[EngineSession], Intake]
+    _intake: Callable[[EngineSession], IntakeTransaction]
     """Makes the intake of a transaction."""
     _parts_below: str
     """Compaction and part of all compactions from which `id` goes on, in order."""

@@ -7,7 +7,13 @@ from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from functools import partial
 
-from mnemosyned.memory.edit import Editing, Edition, EditTarget, MemoryEdit, edit_groups
+from mnemosyned.memory.edit import (
+    EditOutcome,
+    EditTarget,
+    EditTransaction,
+    MemoryEdit,
+    edit_groups,
+)
 from mnemosyned.memory.ports import ChangeStore
 from mnemosyned.memory.values import Revision, Tier
 from mnemosyned.storage.common.episodes import (
@@ -28,7 +34,7 @@ from mnemosyned.storage.common.state import (
 )
 
 
-class CommonEditing(Editing):
+class CommonEditing(EditTransaction):
     """The edits of one transaction."""
 
     def __init__(self, session: Session, *, now: datetime, drop_history: bool) -> None:
@@ -129,7 +135,7 @@ class CommonEditing(Editing):
 class CommonChanges(Transactional, ChangeStore):
     """A `ChangeStore` of either engine."""
 
-    _editing: Callable[..., Editing]
+    _editing: Callable[..., EditTransaction]
     """Makes the edits of a session, `now` and `drop_history`."""
 
     @writes
@@ -140,7 +146,7 @@ class CommonChanges(Transactional, ChangeStore):
         *,
         now: datetime,
         drop_history: bool = False,
-    ) -> Edition:
+    ) -> EditOutcome:
         editing = self._editing(session, now=now, drop_history=drop_history)
         return editing.edit(edits)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Literal
 
-from mnemosyned.memory.edit import Standing, invalidate_upward
+from mnemosyned.memory.edit import SummarySources, invalidate_upward
 from mnemosyned.memory.periods import distinct
 from mnemosyned.memory.values import Episode
 from mnemosyned.storage.common.rows import EPISODE_COLUMNS, episode_from
@@ -135,7 +135,7 @@ def invalidate(
 ) -> tuple[frozenset[int], frozenset[int]]:
     """Empty summaries whose source is gone, or delete them; see `invalidate_upward`."""
 
-    def standing_of(seq: int) -> Standing | None:
+    def standing_of(seq: int) -> SummarySources | None:
         row = session.execute(
             "SELECT e.id, (SELECT p.seq FROM episode AS p "
             "WHERE p.owner = %(owner)s AND p.id = e.parent_id), "
@@ -146,9 +146,9 @@ def invalidate(
             "FROM episode AS e WHERE e.owner = %(owner)s AND e.seq = %(seq)s",
             seq=seq,
         ).fetchone()
-        return Standing._make(row) if row else None
+        return SummarySources._make(row) if row else None
 
-    def empty(seq: int, summary: Standing) -> None:
+    def empty(seq: int, summary: SummarySources) -> None:
         _remove_from_log(session, summary.id)
         session.empty_episode(seq, originals=summary.originals)
         mark_emptied(session, seq)

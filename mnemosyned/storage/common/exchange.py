@@ -26,7 +26,12 @@ from mnemosyned.memory.exchange import (
     Record,
 )
 from mnemosyned.memory.learning import Learning
-from mnemosyned.memory.restore import Exporting, Home, PlacedMemory, Restoring
+from mnemosyned.memory.restore import (
+    ExportSnapshot,
+    PlacedMemory,
+    RestoreTransaction,
+    StoredEpisode,
+)
 from mnemosyned.memory.values import Episode
 from mnemosyned.storage.common.compactions import INSERT_COMPACTION, insert_parts
 from mnemosyned.storage.common.episodes import mark_emptied
@@ -93,7 +98,7 @@ def export_condition(chosen: ExportFilter, alias: str) -> str:
     return " AND ".join(clauses)
 
 
-class CommonExporting(Exporting):
+class CommonExporting(ExportSnapshot):
     """The records of one snapshot; an engine adds those of memories."""
 
     def __init__(self, session: Session, chosen: ExportFilter) -> None:
@@ -311,7 +316,7 @@ RESTORERS: Mapping[type[Any], Callable[[Session, Any], Outcome]] = {
 """Store a record of each kind; an engine adds those that refer to its memories."""
 
 
-class CommonRestoring(Restoring):
+class CommonRestoring(RestoreTransaction):
     """The restoring of records in one transaction; an engine adds memories."""
 
     def __init__(
@@ -323,7 +328,7 @@ class CommonRestoring(Restoring):
         super().__init__({kind: partial(store, session) for kind, store in kinds})
         self._session = session
 
-    def homes(self, episodes: Sequence[str]) -> dict[str, Home]:
+    def homes(self, episodes: Sequence[str]) -> dict[str, StoredEpisode]:
         rows = self._session.execute(
             "SELECT id, seq, item_count - (SELECT count(*) FROM placed AS p "
             "WHERE p.owner = %(owner)s AND p.episode_seq = e.seq) "
@@ -331,7 +336,9 @@ class CommonRestoring(Restoring):
             "AND id = ANY(%(ids)s::text[])",
             ids=list(episodes),
         )
-        return {id: Home(position, room) for id, position, room in rows.fetchall()}
+        return {
+            id: StoredEpisode(position, room) for id, position, room in rows.fetchall()
+        }
 
     def insert_episode(self, episode: ExportedEpisode) -> None:
         """Insert a summary; it has its number again, unless another summary has that now."""

@@ -27,7 +27,7 @@ class CommonGrace(Transactional, GraceStore):
     """The part of a `GraceStore` that reads no memory's data, which engines store differently."""
 
     @reads
-    def kept(
+    def recoverable_keys(
         self,
         session: Session,
         ids: Sequence[str] = (),

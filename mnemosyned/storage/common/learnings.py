@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from mnemosyned.conversation.learnings.conflicts import LearningKeeper
 from mnemosyned.errors import NotFound
-from mnemosyned.memory.edit import MemoryEdit, unstated
+from mnemosyned.memory.edit import MemoryEdit, dropped_learnings
 from mnemosyned.memory.learning import Learning, LearningKind
 from mnemosyned.memory.ports import LearningStore
 from mnemosyned.storage.common.rows import LEARNING_COLUMNS, learning_from
@@ -48,7 +48,7 @@ class LearningRows(LearningKeeper):
             "WHERE owner = %(owner)s AND memory_id = %(id)s ORDER BY seq",
             id=edit.before.id,
         ).fetchall()
-        if lost := unstated(edit, rows):
+        if lost := dropped_learnings(edit, rows):
             remove_learnings(self._session, lost)
         for learning in edit.learnings:
             self.keep(learning)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from mnemosyned.memory.edit import EditTarget, KeptMemory, details_with
+from mnemosyned.memory.edit import EditTarget, StoredMemory, details_with
 from mnemosyned.memory.values import Tier
 from mnemosyned.storage.common.edits import CommonChanges, CommonEditing
 from mnemosyned.storage.common.session import writes
@@ -34,7 +34,7 @@ class PostgresEditing(CommonEditing):
 
     _session: Session
 
-    def find(self, id: str) -> KeptMemory | None:
+    def find(self, id: str) -> StoredMemory | None:
         row = self._session.execute(
             f"SELECT m.seq, p.episode_seq, {_EDITED} FROM memory AS m "
             "LEFT JOIN placed AS p ON p.owner = m.owner AND p.seq = m.seq "
@@ -44,7 +44,7 @@ class PostgresEditing(CommonEditing):
         if row is None:
             return None
         seq, episode, content, name, source, role, importance, created_at = row
-        return KeptMemory(
+        return StoredMemory(
             seq=seq,
             episode=episode,
             content=content,

@@ -102,7 +102,7 @@ _DECODER = msgspec.json.Decoder(list[tuple[datetime, str | None, int, str]])
 class PostgresExporting(CommonExporting):
     """The records of one snapshot."""
 
-    def expected(self) -> dict[str, int]:
+    def count_expected(self) -> dict[str, int]:
         where = export_condition(self._chosen, "m")
         memories = self._session.scalar(
             f"SELECT count(*) FROM memory AS m WHERE m.owner = %(owner)s AND {where}",

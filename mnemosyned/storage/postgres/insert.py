@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any, Literal
 
 from mnemosyned.fairness import give_way
-from mnemosyned.memory.intake import Intake, Known
-from mnemosyned.memory.ports import Draft, Remembered
+from mnemosyned.memory.intake import IntakeTransaction, Known
+from mnemosyned.memory.ports import Draft, RememberReport
 from mnemosyned.memory.values import MemoryRecord, Tier
 from mnemosyned.storage.common.learnings import LearningRows
 from mnemosyned.storage.common.records import CommonRecords
@@ -107,7 +107,7 @@ SAID_BEFORE = (
 )
 
 
-class PostgresIntake(Intake):
+class PostgresIntake(IntakeTransaction):
     """New memories on their way into working memory.
 
     The owner's row is locked before anything is read. Memories that are known to be new need no
@@ -310,7 +310,7 @@ def _returned(
 class PostgresRecords(PostgresPart, CommonRecords):
     """A `RecordStore` of one owner in PostgreSQL."""
 
-    def remember(self, drafts: Sequence[Draft]) -> Remembered:
+    def remember(self, drafts: Sequence[Draft]) -> RememberReport:
         with self._pool.writing_at_once(self._owner) as session:
             intake = PostgresIntake(session)
             remembered = intake.remember(drafts)

@@ -24,10 +24,10 @@ from mnemosyned.memory.engine_ports import (
     Migration,
     Owner,
     OwnerStore,
+    OwnerToken,
     RemovedOwner,
     Scope,
     ServerPurge,
-    Token,
     TokenHolder,
     owner_of,
 )
@@ -84,7 +84,7 @@ def insert_token(
     return IssuedToken(token=_token(row), secret=secret)
 
 
-def all_tokens(session: Session) -> list[Token]:
+def all_tokens(session: Session) -> list[OwnerToken]:
     """All tokens of the owner, the newest first."""
     rows = session.execute(
         f"SELECT {_TOKEN_FIELDS} FROM owner_token WHERE owner = %(owner)s "
@@ -153,9 +153,9 @@ def _digest(secret: str) -> bytes:
     return hashlib.sha256(secret.encode()).digest()
 
 
-def _token(row: Row) -> Token:
+def _token(row: Row) -> OwnerToken:
     id, name, scopes, created_at, expires_at, revoked_at, valid = row
-    return Token(
+    return OwnerToken(
         id=id,
         name=name,
         scopes=tuple(map(Scope, scopes)),
@@ -300,7 +300,7 @@ class PostgresOwners(OwnerStore):
         with self._changing(owner) as session:
             return insert_token(session, name, scopes, valid_for=valid_for)
 
-    def tokens(self, owner: str) -> Sequence[Token]:
+    def tokens(self, owner: str) -> Sequence[OwnerToken]:
         with self._pool.outside_transactions(self.number(owner)) as session:
             return all_tokens(session)
 

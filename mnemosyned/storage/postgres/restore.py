@@ -11,7 +11,7 @@ from mnemosyned.memory.exchange import (
     ExchangeStore,
     ExportFilter,
     Record,
-    Restored,
+    RestoreReport,
 )
 from mnemosyned.memory.intake import Known
 from mnemosyned.memory.restore import PlacedMemory
@@ -145,15 +145,15 @@ class PostgresExchange(PostgresPart, ExchangeStore):
                 f"SET LOCAL idle_in_transaction_session_timeout = '{READER_S}s'"
             )
             exported = PostgresExporting(session, chosen)
-            yield exported.expected(), exported.records()
+            yield exported.count_expected(), exported.records()
 
     @contextmanager
     def everything(self) -> Iterator[tuple[dict[str, int], Iterator[AnyRecord]]]:
         with self._pool.reading(self._owner, use=Use.STREAM) as session:
             exported = PostgresExporting(session, ExportFilter())
             records = chain(exported.records(), moved_records(session))
-            yield exported.expected(), records
+            yield exported.count_expected(), records
 
     @writes
-    def restore(self, session: Session, records: Sequence[AnyRecord]) -> Restored:
+    def restore(self, session: Session, records: Sequence[AnyRecord]) -> RestoreReport:
         return PostgresRestoring(session).restore(records)

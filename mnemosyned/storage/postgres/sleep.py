@@ -9,14 +9,14 @@ from typing import Any
 
 from mnemosyned.errors import DatabaseUnreachable, MemoryBusy
 from mnemosyned.memory.consolidation import (
-    Activity,
     ActivityGroup,
     LogEntry,
     Pending,
     Selection,
+    WorkingActivity,
     activity_of,
 )
-from mnemosyned.memory.intake import Promoting
+from mnemosyned.memory.intake import PromotionTransaction
 from mnemosyned.memory.ports import Promotion
 from mnemosyned.storage.common.rows import pending_from
 from mnemosyned.storage.common.session import reads
@@ -56,7 +56,7 @@ class PostgresSleep(PostgresPart, CommonSleep):
     @reads
     def activity(
         self, session: Session, *, fresh: datetime, now: datetime, limit: int
-    ) -> Activity:
+    ) -> WorkingActivity:
         groups = session.execute(_ACTIVITY, now=utc(now), fresh=utc(fresh), limit=limit)
         return activity_of(map(ActivityGroup._make, groups))
 
@@ -159,7 +159,7 @@ def _pending_filter(selection: Selection) -> tuple[str, dict[str, Any]]:
     return " AND ".join(clauses), values
 
 
-class _Promoting(Promoting):
+class _Promoting(PromotionTransaction):
     """Promotions in rows; no index of words of an original is touched."""
 
     def __init__(self, session: Session) -> None:

@@ -305,7 +305,7 @@ class PostgresVectors(PostgresPart, OwnedVectorStore):
         return dict(rows.fetchall())
 
     @reads
-    def embedded(
+    def embedded_positions(
         self, session: Session, model: int, *, after: int, limit: int
     ) -> list[int]:
         rows = session.execute(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mnemosyned.memory.edit import EditTarget, KeptMemory, details_with
+from mnemosyned.memory.edit import EditTarget, StoredMemory, details_with
 from mnemosyned.memory.values import content_hash
 from mnemosyned.storage.common.edits import CommonChanges, CommonEditing
 from mnemosyned.storage.common.rows import instant
@@ -28,7 +28,7 @@ class SqliteEditing(CommonEditing):
 
     _session: Session
 
-    def find(self, id: str) -> KeptMemory | None:
+    def find(self, id: str) -> StoredMemory | None:
         row = self._session.execute(
             f"SELECT seq, NULL, {_EDITED} FROM working_memory WHERE id = ? UNION ALL "
             f"SELECT seq, episode_seq, {_EDITED} FROM archive WHERE id = ?",
@@ -37,7 +37,7 @@ class SqliteEditing(CommonEditing):
         if row is None:
             return None
         seq, episode, content, name, source, role, importance, created_at = row
-        return KeptMemory(
+        return StoredMemory(
             seq=seq,
             episode=episode,
             content=content,

@@ -63,7 +63,7 @@ _NO_TRIPLE = (None, None, None)
 class SqliteExporting(CommonExporting):
     """The records of one snapshot."""
 
-    def expected(self) -> dict[str, int]:
+    def count_expected(self) -> dict[str, int]:
         where = export_condition(self._chosen, "m")
         count = f"SELECT count(*) FROM {{}} AS m WHERE {where}"
         memories = sum(

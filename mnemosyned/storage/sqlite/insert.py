@@ -9,8 +9,8 @@ from functools import partial
 from itertools import chain
 from typing import TypeVar, cast
 
-from mnemosyned.memory.intake import Intake, Known
-from mnemosyned.memory.ports import Draft, Remembered
+from mnemosyned.memory.intake import IntakeTransaction, Known
+from mnemosyned.memory.ports import Draft, RememberReport
 from mnemosyned.memory.values import MemoryRecord, Tier, content_hash
 from mnemosyned.storage.common.learnings import LearningRows
 from mnemosyned.storage.common.records import CommonRecords
@@ -61,7 +61,7 @@ _INSERT = {count: _inserting(count) for count in (1, TOGETHER)}
 _HAVING_ID = {count: _having_id(count) for count in (1, TOGETHER)}
 
 
-class SqliteIntake(Intake):
+class SqliteIntake(IntakeTransaction):
     """New memories on their way into working memory and its index."""
 
     def __init__(self, session: Session) -> None:
@@ -138,7 +138,7 @@ class SqliteRecords(SqlitePart, CommonRecords):
     """A `RecordStore` on one SQLite file."""
 
     @writes
-    def remember(self, session: Session, drafts: Sequence[Draft]) -> Remembered:
+    def remember(self, session: Session, drafts: Sequence[Draft]) -> RememberReport:
         return SqliteIntake(session).remember(drafts)
 
     def _originals(self, session: Session, summary: str) -> list[MemoryRecord]:

@@ -12,7 +12,7 @@ from mnemosyned.memory.exchange import (
     ExportedMemory,
     ExportFilter,
     Record,
-    Restored,
+    RestoreReport,
 )
 from mnemosyned.memory.intake import Known
 from mnemosyned.memory.restore import PlacedMemory
@@ -126,15 +126,15 @@ class SqliteExchange(SqlitePart, ExchangeStore):
     ) -> Iterator[tuple[dict[str, int], Iterator[Record]]]:
         with self._readers.snapshot() as session:
             exported = SqliteExporting(session, chosen)
-            yield exported.expected(), exported.records()
+            yield exported.count_expected(), exported.records()
 
     @contextmanager
     def everything(self) -> Iterator[tuple[dict[str, int], Iterator[AnyRecord]]]:
         with self._readers.snapshot() as session:
             exported = SqliteExporting(session, ExportFilter())
             records = chain(exported.records(), moved_records(session))
-            yield exported.expected(), records
+            yield exported.count_expected(), records
 
     @writes
-    def restore(self, session: Session, records: Sequence[AnyRecord]) -> Restored:
+    def restore(self, session: Session, records: Sequence[AnyRecord]) -> RestoreReport:
         return SqliteRestoring(session).restore(records)

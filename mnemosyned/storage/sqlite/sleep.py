@@ -8,14 +8,14 @@ from datetime import datetime
 from functools import partial
 
 from mnemosyned.memory.consolidation import (
-    Activity,
     ActivityGroup,
     LogEntry,
     Pending,
     Selection,
+    WorkingActivity,
     activity_of,
 )
-from mnemosyned.memory.intake import Promoting
+from mnemosyned.memory.intake import PromotionTransaction
 from mnemosyned.memory.ports import Promotion
 from mnemosyned.storage.common.rows import instant, pending_from
 from mnemosyned.storage.common.session import Row, reads
@@ -45,7 +45,7 @@ class SqliteSleep(SqlitePart, CommonSleep):
         fresh: datetime,
         now: datetime,
         limit: int,
-    ) -> Activity:
+    ) -> WorkingActivity:
         groups = session.execute(
             "SELECT session_id, source, pinned OR seq IN "
             "(SELECT memory_seq FROM working_state WHERE held_until > ?) AS stays, "
@@ -147,7 +147,7 @@ def _pending_filter(session: Session, selection: Selection) -> tuple[str, Row]:
     return f"WHERE {' AND '.join(clauses)}", tuple(values)
 
 
-class SqlitePromoting(Promoting):
+class SqlitePromoting(PromotionTransaction):
     """Promotions in rows. The index keeps its rows: a memory's `seq` goes with it."""
 
     def __init__(self, session: Session) -> None:

@@ -80,7 +80,7 @@ class SqliteVectors(SqlitePart, VectorStore):
                 ).fetchall()
             )
 
-    def embedded(self, model: int, *, after: int, limit: int) -> list[int]:
+    def embedded_positions(self, model: int, *, after: int, limit: int) -> list[int]:
         with self._readers.snapshot() as session:
             rows = session.execute(
                 "SELECT memory_seq FROM embedding WHERE model = ? AND memory_seq > ? "
