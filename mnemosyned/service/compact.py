@@ -81,7 +81,7 @@ class IdentifiedConversation:
         source: str | None,
         stored: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict,
     ) -> None:
-        """`stored` returns a message in the form it is stored in, which is what its id digests."""
+        """Make ids as digests of messages in their `stored` form."""
         self.session = session
         self.source = source
         self.own = messages
@@ -93,7 +93,7 @@ class IdentifiedConversation:
         self._own = {id(identified): message for identified, message in pairs}
         self._by_id = {identified["id"]: message for identified, message in pairs}
 
-    def restored(self, message: Message) -> Message:
+    def restore_message(self, message: Message) -> Message:
         """Return the message with its agent's id; a kept message is the same object."""
         if id(message) in self._own:
             return self._own[id(message)]
@@ -114,7 +114,9 @@ class IdentifiedConversation:
         return [
             (message, read_summary(message))
             for message in done.messages
-            if id(message) not in self._own and _is_ours(message)
+            if id(message) not in self._own
+            and isinstance(metadata := message.get("metadata"), Mapping)
+            and metadata.get("kind") == KIND
         ]
 
     def new_stubs(self, done: Compaction) -> dict[str, Message]:
@@ -152,7 +154,7 @@ class CompactionArchive:
     def keep(self, done: Compaction, conversation: IdentifiedConversation) -> list[str]:
         """Store the messages removed; return the ids of the memories that hold them."""
         now = self._clock.now()
-        parts = self._parts(done, conversation, now)
+        parts = self._archived_parts(done, conversation, now)
 
         def compacting(
             id: str, text: str, own: Iterable[ArchivedPart]
@@ -171,14 +173,17 @@ class CompactionArchive:
             compacting(
                 content.id,
                 mask_secrets(message["content"]),
-                [*_ids_within(merged, content), *_parts_of(content, parts)],
+                [
+                    *_ids_within(merged, content),
+                    *(parts[id] for id in content.summary_of if id in parts),
+                ],
             )
             for message, content in conversation.new_summaries(done)
         ]
         stubs = [compacting(id, "", [parts[id]]) for id in conversation.new_stubs(done)]
         return self._store.compactions.add([*summaries, *stubs])
 
-    def expanded(self, request: Expand) -> Expanded | None:
+    def expand(self, request: Expand) -> Expanded | None:
         """Return the messages of a compaction that were not forgotten; None for another id.
 
         The episode is written by rule from those messages, so that it holds nothing forgotten.
@@ -210,25 +215,28 @@ class CompactionArchive:
             originals = [mask_memory(memory) for memory in originals]
         return Expanded(episode, [as_original(memory) for memory in originals])
 
-    def _parts(
+    def _archived_parts(
         self, done: Compaction, conversation: IdentifiedConversation, now: datetime
     ) -> dict[str, ArchivedPart]:
         """Return the archived form of each message removed, by our ids."""
         ids = (message["id"] for message in conversation.messages)
         times = dict(zip(ids, message_times(conversation.own, now=now), strict=True))
         return {
-            removed.id: self._part(removed.id, conversation, times[removed.id])
+            removed.id: self._archived_part(removed.id, conversation, times[removed.id])
             for removed in done.archived
         }
 
-    def _part(
+    def _archived_part(
         self, id: str, conversation: IdentifiedConversation, said: datetime
     ) -> ArchivedPart:
         """Return a message as a memory, or for a stub the id of its original's compaction."""
         own = conversation.original(id)
         archived_as = stub_pointer(own)
-        if archived_as and self._is_stub(own, archived_as):
-            return archived_as
+        compaction = self._store.compactions.get(archived_as) if archived_as else None
+        if archived_as and compaction:
+            _, originals = compaction
+            if any(is_stub_of(own, as_message(memory)) for memory in originals):
+                return archived_as
         memory = as_memory(
             own,
             id=id,
@@ -242,17 +250,10 @@ class CompactionArchive:
             has_timestamp=message_time(own) is not None,
         )
 
-    def _is_stub(self, message: Message, id: str) -> bool:
-        compaction = self._store.compactions.get(id)
-        if compaction is None:
-            return False
-        _, originals = compaction
-        return any(is_stub_of(message, as_message(memory)) for memory in originals)
-
     def _merged_summaries(
         self, done: Compaction, conversation: IdentifiedConversation
     ) -> list[tuple[SummaryContent, list[str]]]:
-        """Return earlier summaries that this compaction merged, with their compactions' ids."""
+        """Return earlier summaries merged by this compaction, with the ids of their compactions."""
         left = {id(message) for message in done.messages}
         earlier = (
             (message, read_summary(message))
@@ -290,17 +291,6 @@ def _ids_within(
             yield from ids
 
 
-def _parts_of(
-    content: SummaryContent, parts: Mapping[str, ArchivedPart]
-) -> list[ArchivedPart]:
-    return [parts[id] for id in content.summary_of if id in parts]
-
-
-def _is_ours(message: Message) -> bool:
-    metadata = message.get("metadata")
-    return isinstance(metadata, Mapping) and metadata.get("kind") == KIND
-
-
 log = logger()
 
 
@@ -323,8 +313,8 @@ class CompactService:
     def compact(self, request: Compact) -> Shortened:
         counter = self._settings.counter
         tokens = counter.total(request.messages)
-        limit = self._limit(request, tokens)
-        policy = self._policy(request, limit)
+        limit = self._token_limit(request, tokens)
+        policy = self._make_policy(request, limit)
         if not (request.force or policy.due(tokens).due):
             return _unchanged_result(request, counter.name, tokens=tokens, limit=limit)
         conversation = self._archive.identify(
@@ -343,7 +333,9 @@ class CompactService:
         summary_ids = (content.id for _, content in conversation.new_summaries(done))
         return Shortened(
             changed=done.changed,
-            messages=[conversation.restored(message) for message in done.messages],
+            messages=[
+                conversation.restore_message(message) for message in done.messages
+            ],
             policy=done.policy,
             counter=done.counter,
             tokens_before=done.tokens_before,
@@ -357,7 +349,7 @@ class CompactService:
             fallback_reason=done.fallback_reason,
         )
 
-    def _limit(self, request: Compact, tokens: int) -> int:
+    def _token_limit(self, request: Compact, tokens: int) -> int:
         """Return the limit in tokens of our own counter."""
         limit = (
             self._settings.config.context.total
@@ -369,7 +361,7 @@ class CompactService:
             limit = limit * tokens // request.reported_tokens
         return limit
 
-    def _policy(self, request: Compact, limit: int) -> CompactionPolicy:
+    def _make_policy(self, request: Compact, limit: int) -> CompactionPolicy:
         counter = self._settings.counter
         threshold = THRESHOLD if request.threshold is None else request.threshold
         if request.policy == "facts":

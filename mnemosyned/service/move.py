@@ -86,20 +86,24 @@ class Moving:
         """
         progress = _MoveProgress(advance)
         with self._source.everything() as (_, records):
-            self._pass(records, progress)
-            for batch in _batches(records):
+            self._skip_present(records, progress)
+            for batch in _record_batches(records):
                 restored = self._target.restore(batch)
                 _check_stored(batch, restored)
                 self.delivered.stored.update(restored.stored)
                 progress.note(batch, moved=True)
         progress.end()
 
-    def _pass(self, records: Iterator[AnyRecord], progress: _MoveProgress) -> None:
+    def _skip_present(
+        self, records: Iterator[AnyRecord], progress: _MoveProgress
+    ) -> None:
         """Pass over the records that the target has."""
         with self._target.everything() as (_, present):
             for there in present:
                 here = next(records, None)
-                if here is None or not _is_same(here, there):
+                if here is None or (
+                    here != there and _comparable_line(here) != _comparable_line(there)
+                ):
                     raise InvalidRequest(
                         f"{_record_name(there)} is not of this memory: name a new database, or the one "
                         "that the same move began to fill; a memory that changed since then is "
@@ -122,15 +126,15 @@ class Moving:
         ):
             for here in records:
                 there = next(present, None)
-                line = _line(here)
-                if there is None or line != _line(there):
-                    raise _difference(here)
+                line = _comparable_line(here)
+                if there is None or line != _comparable_line(there):
+                    raise _difference_error(here)
                 seen.add(here, line)
                 progress.note([here], moved=True)
             if more := next(present, None):
-                raise _difference(more)
+                raise _difference_error(more)
         progress.end()
-        return seen.compared()
+        return seen.comparison()
 
 
 class _MoveProgress:
@@ -178,13 +182,13 @@ class _RecordTally:
         elif (place := self._random.randrange(self._eligible)) < SAMPLE_MAX:
             self._sample[place] = record
 
-    def compared(self) -> Compared:
+    def comparison(self) -> Compared:
         """Return what was seen."""
         hashes = {kind: digest.hexdigest() for kind, digest in self._digests.items()}
         return Compared(dict(self._counts), hashes, self._sample)
 
 
-def _batches(records: Iterator[AnyRecord]) -> Iterator[list[AnyRecord]]:
+def _record_batches(records: Iterator[AnyRecord]) -> Iterator[list[AnyRecord]]:
     """Part records into what is stored together."""
     batch: list[AnyRecord] = []
     size = 0
@@ -192,7 +196,12 @@ def _batches(records: Iterator[AnyRecord]) -> Iterator[list[AnyRecord]]:
         group = [record]
         if isinstance(record, ExportedEpisode):
             group += islice(records, record.originals)
-        weight = sum(map(_weight, group))
+        weight = sum(
+            RECORD_CHARACTERS
+            + len(getattr(each, "content", ""))
+            + (len(each.vector) if isinstance(each, KeptVector) else 0)
+            for each in group
+        )
         is_full = len(batch) + len(group) > BATCH_RECORDS
         if batch and (is_full or size + weight > BATCH_CHARACTERS):
             yield batch
@@ -201,12 +210,6 @@ def _batches(records: Iterator[AnyRecord]) -> Iterator[list[AnyRecord]]:
         size += weight
     if batch:
         yield batch
-
-
-def _weight(record: AnyRecord) -> int:
-    words = getattr(record, "content", "")
-    vector = record.vector if isinstance(record, KeptVector) else b""
-    return RECORD_CHARACTERS + len(words) + len(vector)
 
 
 def _check_stored(batch: Sequence[AnyRecord], restored: RestoreReport) -> None:
@@ -228,11 +231,7 @@ def _check_stored(batch: Sequence[AnyRecord], restored: RestoreReport) -> None:
         )
 
 
-def _is_same(here: AnyRecord, there: AnyRecord) -> bool:
-    return here == there or _line(here) == _line(there)
-
-
-def _line(record: AnyRecord) -> bytes:
+def _comparable_line(record: AnyRecord) -> bytes:
     """A record as what is compared: exact values have no order, and not every store keeps a NUL."""
     if isinstance(record, ExportedMemory) and record.details:
         record = replace(record, details=tuple(sorted(record.details)))
@@ -254,7 +253,7 @@ def _record_name(record: AnyRecord) -> str:
     return f"the {kind} {name}".rstrip()
 
 
-def _difference(record: AnyRecord) -> InvalidRequest:
+def _difference_error(record: AnyRecord) -> InvalidRequest:
     return InvalidRequest(
         f"{_record_name(record)} is not the same in both: one of them was changed while it was moved. "
         "Stop what uses them, and move into a new database",
@@ -284,12 +283,12 @@ def compare_answers(
     differing: list[str] = []
     for memory in sample:
         question = " ".join(memory.content.split()[:QUESTION_WORDS])
-        if _hits(one, question, now) != _hits(other, question, now):
+        if _hit_ids(one, question, now) != _hit_ids(other, question, now):
             differing.append(memory.id)
     return AnswerComparison(len(sample), tuple(differing))
 
 
-def _hits(store: SearchStore, question: str, now: datetime) -> list[str]:
+def _hit_ids(store: SearchStore, question: str, now: datetime) -> list[str]:
     """The ids that a recall without a model answers, the best first."""
     query = query_of(Recall(question), now=now)
     candidates = store.candidates(query)

@@ -59,7 +59,7 @@ def query_of(request: Recall, *, now: datetime) -> Query:
         is_timed = False
         asked, times = AskedSource(), replace(times, order=None)
     return Query(
-        terms=_terms(request.query, times, asked),
+        terms=_search_terms(request.query, times, asked),
         limit=request.limit,
         spans=times.spans,
         order=times.order,
@@ -80,7 +80,7 @@ def query_of(request: Recall, *, now: datetime) -> Query:
     )
 
 
-def _terms(question: str, times: QuestionTimes, asked: AskedSource) -> Terms:
+def _search_terms(question: str, times: QuestionTimes, asked: AskedSource) -> Terms:
     """Return the words to search for; the word of an order is none of them."""
     if times.only_time:
         return parse_content_terms(times.remaining_text)
@@ -110,7 +110,7 @@ class ListService:
         self._clock = clock
 
     def list_memories(self, request: ListMemories) -> Listed:
-        page = self._store.page(self._filter(request))
+        page = self._store.page(self._list_filter(request))
         memories, summaries = page.memories, page.summaries
         if not request.reveal:
             memories = [mask_memory(memory) for memory in memories]
@@ -145,7 +145,7 @@ class ListService:
         today = in_zone(self._clock.now(), zone).date()
         return self._store.count_since(datetime.combine(today, time(), zone))
 
-    def _filter(self, request: ListMemories) -> ListFilter:
+    def _list_filter(self, request: ListMemories) -> ListFilter:
         if request.level and request.tier not in (None, Tier.EPISODIC):
             raise InvalidRequest(
                 f"level is for summaries, and {request.tier} has none; leave tier out",

@@ -254,7 +254,7 @@ class MemoryService:
             file=parts.keeper.file,
             schema_version=parts.schema_version,
             cycles=CyclesMeanwhile(
-                postpone=self.sleeper.postpone, on_restored=self._after_restoring
+                postpone=self.sleeper.postpone, on_restored=self._after_restore
             ),
             secrets=lambda: self._drafts.secret_rule,
         )
@@ -370,7 +370,7 @@ class MemoryService:
         with self.sleeper.cycle.gate:
             return self._exchange.restore(lines)
 
-    def _after_restoring(self) -> None:
+    def _after_restore(self) -> None:
         if self._vectors:
             self._vectors.note_new_memories()
         self.sleeper.enforce_cap()
@@ -390,7 +390,7 @@ class MemoryService:
 
     def remember(self, request: Remember) -> Acknowledged:
         draft = self._drafts.draft(request, now=self._clock.now())
-        return self._keep([draft]).memories[0]
+        return self._store_drafts([draft]).memories[0]
 
     def remember_many(self, request: RememberMany) -> RememberedMany:
         now = self._clock.now()
@@ -402,9 +402,9 @@ class MemoryService:
         if request.dry_run:
             learnings = [learning for draft in drafts for learning in draft.learnings]
             return RememberedMany([], would_learn=learnings)
-        return self._keep(drafts)
+        return self._store_drafts(drafts)
 
-    def _keep(self, drafts: Sequence[Draft]) -> RememberedMany:
+    def _store_drafts(self, drafts: Sequence[Draft]) -> RememberedMany:
         kept = self._store.memories.remember(drafts)
         if self._vectors:
             self._vectors.note_new_memories()
@@ -455,7 +455,7 @@ class MemoryService:
         return Got(episode=without_superseded(episode))
 
     def expand(self, request: Expand) -> Expanded:
-        if compacted := self._archive.expanded(request):
+        if compacted := self._archive.expand(request):
             return compacted
         episode = self._store.memories.get(request.id)
         if isinstance(episode, MemoryRecord):
