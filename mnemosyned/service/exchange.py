@@ -75,8 +75,12 @@ def accept_record(record: Record, rule: SecretRule) -> Record:
     """
     kind: type[object] = type(record)
     _check_fields(record, _FIELDS[kind])
-    if check := _CHECKS.get(kind):
-        check(record)
+    if isinstance(record, ExportedMemory):
+        _check_memory(record)
+    elif isinstance(record, ExportedEpisode):
+        _check_episode(record)
+    elif isinstance(record, LogEntry) and record.status not in _LOGGED:
+        _refuse_field("status", "is none that a log has")
     if isinstance(record, ExportedMemory) and record.tags:
         record = replace(record, tags=tag_names(record.tags))
     if rule is not SecretRule.KEEP and isinstance(record, ExportedMemory):
@@ -88,56 +92,37 @@ def accept_record(record: Record, rule: SecretRule) -> Record:
 
 
 def _check_fields(record: object, names: Iterable[str]) -> None:
-    """Check what all values of a type have in common."""
+    """Check values by their type. Raises `InvalidRequest` and `InvalidText`."""
     for name in names:
         value = getattr(record, name)
-        if check := _VALUE_CHECKS.get(type(value)):
-            check(name, value)
-
-
-def _check_string(name: str, value: str) -> None:
-    check_text(value, field=name)
-    if name in NAMES and len(value) > TEXT_MAX:
-        _refuse(name, f"must have at most {TEXT_MAX} characters")
-
-
-def _check_number(name: str, value: int) -> None:
-    if name.endswith("_hash"):
-        if value not in HASHES:
-            _refuse(name, "has more than 64 bits")
-        return
-    most = SEQ_MAX if name == "seq" else NUMBER_MAX
-    if not 0 <= value <= most:
-        _refuse(name, f"must be between 0 and {most:,}")
-
-
-def _check_instant(name: str, value: datetime) -> None:
-    if value.tzinfo is None:
-        _refuse(name, "names no zone")
-
-
-def _check_members(name: str, value: tuple[object, ...]) -> None:
-    for member in value:
-        if isinstance(member, str):
-            check_text(member, field=name)
-
-
-_VALUE_CHECKS: Mapping[type[Any], Callable[[str, Any], None]] = {
-    str: _check_string,
-    int: _check_number,
-    datetime: _check_instant,
-    tuple: _check_members,
-}
+        kind = type(value)
+        if kind is str:
+            check_text(value, field=name)
+            if name in NAMES and len(value) > TEXT_MAX:
+                _refuse_field(name, f"must have at most {TEXT_MAX} characters")
+        elif kind is int and name.endswith("_hash"):
+            if value not in HASHES:
+                _refuse_field(name, "has more than 64 bits")
+        elif kind is int:
+            most = SEQ_MAX if name == "seq" else NUMBER_MAX
+            if not 0 <= value <= most:
+                _refuse_field(name, f"must be between 0 and {most:,}")
+        elif kind is datetime and value.tzinfo is None:
+            _refuse_field(name, "names no zone")
+        elif kind is tuple:
+            for member in value:
+                if isinstance(member, str):
+                    check_text(member, field=name)
 
 
 def _check_memory(memory: ExportedMemory) -> None:
     if not memory.content and not memory.pruned_at:
-        _refuse("content", "is empty, and the memory was not pruned")
+        _refuse_field("content", "is empty, and the memory was not pruned")
     if not 0 <= memory.importance <= 1:
-        _refuse("importance", "must be between 0 and 1")
+        _refuse_field("importance", "must be between 0 and 1")
     for kind, value, _ in memory.details:
         if kind not in _DETAIL_KINDS:
-            _refuse("details", f"has an unknown kind {kind!r}")
+            _refuse_field("details", f"has an unknown kind {kind!r}")
         check_text(value, field="details")
     check_metadata(memory.metadata, field="metadata")
     for revision in memory.revisions:
@@ -146,26 +131,14 @@ def _check_memory(memory: ExportedMemory) -> None:
 
 def _check_episode(episode: ExportedEpisode) -> None:
     if episode.level not in set(Level):
-        _refuse("level", "must be between 0 and 3")
+        _refuse_field("level", "must be between 0 and 3")
     if episode.item_count < 1:
-        _refuse("item_count", "must be positive")
+        _refuse_field("item_count", "must be positive")
     if episode.originals not in (0, episode.item_count):
-        _refuse("item_count", "is not the number of its originals")
+        _refuse_field("item_count", "is not the number of its originals")
 
 
-def _check_log_entry(entry: LogEntry) -> None:
-    if entry.status not in _LOGGED:
-        _refuse("status", "is none that a log has")
-
-
-_CHECKS: Mapping[type[Any], Callable[[Any], None]] = {
-    ExportedMemory: _check_memory,
-    ExportedEpisode: _check_episode,
-    LogEntry: _check_log_entry,
-}
-
-
-def _refuse(name: str, reason: str) -> None:
+def _refuse_field(name: str, reason: str) -> None:
     raise InvalidRequest(f"{name} {reason}", field=name)
 
 
@@ -283,16 +256,16 @@ class ExchangeService:
         chosen = request.chosen
         if not self._exporting.acquire(blocking=False):
             raise DaemonBusy("another export is running; try again when it is done")
-        chunks = self._chunks(chosen)
+        chunks = self._read_chunks(chosen)
         next(chunks)  # from here on, closing it frees the lock
         return chunks
 
-    def _chunks(self, chosen: ExportFilter) -> Iterator[bytes]:
+    def _read_chunks(self, chosen: ExportFilter) -> Iterator[bytes]:
         written = _ExportLines()
         try:
             with self._store.export(chosen) as (expected, records):
                 yield b""
-                written.add("header", self._header(chosen, expected))
+                written.add("header", self._header_line(chosen, expected))
                 for reason in self._add_all(records, written):
                     yield written.take()
                     if reason:
@@ -330,7 +303,7 @@ class ExchangeService:
         except FileNotFoundError:
             return 0
 
-    def _header(self, chosen: ExportFilter, expected: dict[str, int]) -> bytes:
+    def _header_line(self, chosen: ExportFilter, expected: dict[str, int]) -> bytes:
         header = Header(
             program=__version__,
             schema=self._schema_version,

@@ -87,37 +87,32 @@ from mnemosyned.version import __version__
 def with_history(
     memories: RecordStore, hits: Sequence[Hit], *, reveal: bool
 ) -> list[Hit]:
-    """Add to each hit what it superseded, and drop hits that are shown under another.
+    """Add the superseded memories to each hit, and drop hits shown under another hit.
 
     Secrets are masked unless `reveal`.
     """
-    dated = [
-        replace(hit, history=_history(memories, hit, reveal=reveal)) for hit in hits
-    ]
-    older = {line.id for hit in dated for line in hit.history}
-    return [hit for hit in dated if not older.issuperset(_memories(hit))]
-
-
-def _history(memories: RecordStore, hit: Hit, *, reveal: bool) -> tuple[Line, ...]:
-    older = {
-        memory.id: memory for id in _memories(hit) for memory in memories.history(id)
-    }
-    return tuple(
-        Line(
-            id=memory.id,
-            created_at=memory.created_at,
-            role=memory.role,
-            content=memory.content if reveal else mask_memory(memory).content,
-            score=0.0,
-            superseded_at=memory.superseded_at,
+    shown_ids = {hit.id: [line.id for line in hit.lines] or [hit.id] for hit in hits}
+    dated = []
+    for hit in hits:
+        older = {
+            memory.id: memory if reveal else mask_memory(memory)
+            for id in shown_ids[hit.id]
+            for memory in memories.history(id)
+        }
+        history = tuple(
+            Line(
+                id=memory.id,
+                created_at=memory.created_at,
+                role=memory.role,
+                content=memory.content,
+                score=0.0,
+                superseded_at=memory.superseded_at,
+            )
+            for memory in older.values()
         )
-        for memory in older.values()
-    )
-
-
-def _memories(hit: Hit) -> list[str]:
-    """The ids of the memories that a hit shows: an episode's lines, or itself."""
-    return [line.id for line in hit.lines] or [hit.id]
+        dated.append(replace(hit, history=history))
+    superseded = {line.id for hit in dated for line in hit.history}
+    return [hit for hit in dated if not superseded.issuperset(shown_ids[hit.id])]
 
 
 STOP_WAIT_S = 3_000.0
