@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from mnemosyned.errors import BatchChanged, InvalidRequest, NotFound
+from mnemosyned.memory.fields import FIELDS
 from mnemosyned.memory.learning import Learning
 from mnemosyned.memory.masking import mask_memories
 from mnemosyned.memory.values import MemoryRecord, Revision
@@ -18,7 +19,9 @@ from mnemosyned.text.secrets.masking import mask_metadata, mask_secrets
 
 REVISIONS_MAX = 100
 """Earlier states kept of one memory, the latest."""
-EDITABLE = ("session", "source", "role", "created_at", "importance", "tags")
+EDITABLE = tuple(
+    field.name for field in FIELDS if field.editable and field.name != "content"
+)
 """Fields that an edit may change, besides the text."""
 
 
@@ -159,27 +162,18 @@ def in_force_again(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredMemory:
-    """A memory as it is kept: where, and what an edit may change."""
+    """A stored memory: its place, and the values that an edit may change."""
 
     seq: int
     episode: int | None
     """The position of its episode; None in working memory."""
-    content: str
-    session: str
-    source: str | None
-    role: str
-    importance: float
-    created_at: datetime
+    values: Mapping[str, Any]
+    """By name, those of `EDITED_FIELDS`."""
 
     def has_fields_of(self, memory: MemoryRecord) -> bool:
-        """Whether it is still as it was read; tags are not compared."""
-        return (
-            self.content == memory.content
-            and self.session == memory.session
-            and self.source == memory.source
-            and self.role == memory.role
-            and self.importance == memory.importance
-            and self.created_at == memory.created_at
+        """Return whether it has the values that were read; tags are not compared."""
+        return all(
+            getattr(memory, name) == value for name, value in self.values.items()
         )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from mnemosyned.memory.edit import EditTarget, StoredMemory, details_with
+from mnemosyned.memory.fields import EDITED_FIELDS, column_list
 from mnemosyned.memory.values import Tier
 from mnemosyned.storage.common.edits import CommonChanges, CommonEditing
 from mnemosyned.storage.common.session import writes
@@ -17,7 +18,7 @@ from mnemosyned.storage.postgres.session import OF_ID, Session
 from mnemosyned.storage.postgres.vectors import embed_again
 from mnemosyned.text.terms import glued_words
 
-_EDITED = "m.content, m.session_id, m.source, m.role, m.importance, m.created_at"
+_EDITED = column_list(EDITED_FIELDS, "m.")
 _WRITE = (
     "UPDATE memory SET session_id = %(session)s, source = %(source)s, role = %(role)s, "
     "importance = %(importance)s, created_at = %(created_at)s "
@@ -43,17 +44,12 @@ class PostgresEditing(CommonEditing):
         ).fetchone()
         if row is None:
             return None
-        seq, episode, content, name, source, role, importance, created_at = row
-        return StoredMemory(
-            seq=seq,
-            episode=episode,
-            content=content,
-            session=name,
-            source=source,
-            role=role,
-            importance=importance,
-            created_at=created_at,
-        )
+        seq, episode, *values = row
+        named = {
+            field.name: value
+            for field, value in zip(EDITED_FIELDS, values, strict=True)
+        }
+        return StoredMemory(seq=seq, episode=episode, values=named)
 
     def _write_fields(self, target: EditTarget) -> None:
         before, after = target.edit.before, target.edit.after

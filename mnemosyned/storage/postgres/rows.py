@@ -10,6 +10,7 @@ import msgspec
 
 from mnemosyned.fairness import give_way
 from mnemosyned.instants import in_zone
+from mnemosyned.memory.fields import ROW_FIELDS, column_list
 from mnemosyned.memory.values import Episode, MemoryRecord, Tier
 from mnemosyned.storage.common.rows import episode_values
 from mnemosyned.storage.common.session import Row
@@ -18,8 +19,7 @@ from mnemosyned.text.details import DetailKind
 from mnemosyned.text.terms import glued_words
 
 MEMORY_FIELDS = (
-    "m.id, m.session_id, m.source, m.role, m.content, m.importance, m.pinned, m.metadata, "
-    "m.created_at, s.valid_until, s.superseded_at, s.pruned_at, "
+    f"{column_list(prefix='m.')}, s.valid_until, s.superseded_at, s.pruned_at, "
     "(SELECT n.id FROM memory AS n WHERE n.owner = %(owner)s AND n.seq = s.superseded_by), "
     "(SELECT array_agg(t.name ORDER BY t.name) FROM tag AS t "
     "WHERE t.owner = %(owner)s AND t.memory_seq = m.seq), "
@@ -64,13 +64,7 @@ def memory_values(memory: MemoryRecord, owner: int) -> dict[str, Any]:
         msgspec.json.encode(memory.metadata).decode() if memory.metadata else "{}"
     )
     return {
-        "id": memory.id,
-        "session_id": memory.session,
-        "source": memory.source,
-        "role": memory.role,
-        "content": memory.content,
-        "importance": memory.importance,
-        "pinned": memory.pinned,
+        **{field.column: getattr(memory, field.name) for field in ROW_FIELDS},
         "metadata": metadata,
         "created_at": utc(memory.created_at),
         "content_hash": None,
@@ -82,35 +76,16 @@ def memory_values(memory: MemoryRecord, owner: int) -> dict[str, Any]:
 
 
 def memory_from(row: Row) -> MemoryRecord:
-    """A memory from `MEMORY_FIELDS`."""
-    (
-        id,
-        session,
-        source,
-        role,
-        content,
-        importance,
-        pinned,
-        metadata,
-        created_at,
-        valid_until,
-        superseded_at,
-        pruned_at,
-        superseded_by,
-        tags,
-        edited_at,
-        episode,
-    ) = row
+    """Return a memory from `MEMORY_FIELDS`."""
+    values, beside = row[: len(ROW_FIELDS)], row[len(ROW_FIELDS) :]
+    named = {field.name: value for field, value in zip(ROW_FIELDS, values, strict=True)}
+    metadata = named["metadata"]
+    named["metadata"] = {} if metadata == "{}" else msgspec.json.decode(metadata)
+    valid_until, superseded_at, pruned_at, superseded_by, tags, edited_at, episode = (
+        beside
+    )
     return MemoryRecord(
-        id=id,
-        session=session,
-        source=source,
-        role=role,
-        content=content,
-        importance=importance,
-        pinned=pinned,
-        metadata={} if metadata == "{}" else msgspec.json.decode(metadata),
-        created_at=created_at,
+        **named,
         tier=Tier.ARCHIVE if episode else Tier.WORKING,
         episode=episode,
         valid_until=valid_until,

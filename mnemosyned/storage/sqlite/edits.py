@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mnemosyned.memory.edit import EditTarget, StoredMemory, details_with
+from mnemosyned.memory.fields import EDITED_FIELDS, column_list
 from mnemosyned.memory.values import content_hash
 from mnemosyned.storage.common.edits import CommonChanges, CommonEditing
 from mnemosyned.storage.common.rows import instant
@@ -20,7 +21,7 @@ from mnemosyned.storage.sqlite.rows import instant_text
 from mnemosyned.storage.sqlite.session import Session
 from mnemosyned.storage.sqlite.writer import SqlitePart
 
-_EDITED = "content, session_id, source, role, importance, created_at"
+_EDITED = column_list(EDITED_FIELDS)
 
 
 class SqliteEditing(CommonEditing):
@@ -36,17 +37,13 @@ class SqliteEditing(CommonEditing):
         ).fetchone()
         if row is None:
             return None
-        seq, episode, content, name, source, role, importance, created_at = row
-        return StoredMemory(
-            seq=seq,
-            episode=episode,
-            content=content,
-            session=name,
-            source=source,
-            role=role,
-            importance=importance,
-            created_at=instant(created_at),
-        )
+        seq, episode, *values = row
+        named = {
+            field.name: value
+            for field, value in zip(EDITED_FIELDS, values, strict=True)
+        }
+        named["created_at"] = instant(named["created_at"])
+        return StoredMemory(seq=seq, episode=episode, values=named)
 
     def _write_fields(self, target: EditTarget) -> None:
         after = target.edit.after

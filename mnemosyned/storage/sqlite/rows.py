@@ -10,6 +10,7 @@ import msgspec
 
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.exchange import ExportedMemory
+from mnemosyned.memory.fields import ROW_FIELDS, column_list
 from mnemosyned.memory.values import MemoryRecord, Tier, content_hash
 from mnemosyned.storage.common.rows import (
     instant,
@@ -17,10 +18,7 @@ from mnemosyned.storage.common.rows import (
 )
 from mnemosyned.storage.common.session import Row
 
-MEMORY_COLUMNS = "id, session_id, source, role, content, importance, pinned, metadata, created_at, content_hash"
-_FIELDS = (
-    "id, session_id, source, role, content, importance, pinned, metadata, created_at"
-)
+MEMORY_COLUMNS = f"{column_list()}, content_hash"
 _STATE = (
     "(SELECT json_array(s.valid_until, s.superseded_at, s.pruned_at, ("
     "SELECT n.id FROM working_memory AS n WHERE n.seq = s.superseded_by UNION ALL "
@@ -33,10 +31,8 @@ _TAGS = (
 )
 _EDITED = "(SELECT max(r.changed_at) FROM revision AS r WHERE r.memory_seq = {seq})"
 _BESIDE = f"{_STATE}, {_TAGS}, {_EDITED}"
-MEMORY_FIELDS = f"{_FIELDS}, {_BESIDE.format(seq='working_memory.seq')}"
-ARCHIVE_FIELDS = ", ".join(
-    [*(f"a.{name}" for name in _FIELDS.split(", ")), _BESIDE.format(seq="a.seq")]
-)
+MEMORY_FIELDS = f"{column_list()}, {_BESIDE.format(seq='working_memory.seq')}"
+ARCHIVE_FIELDS = f"{column_list(prefix='a.')}, {_BESIDE.format(seq='a.seq')}"
 SEQ_AMONG = "seq IN (SELECT value FROM json_each(?))"
 """One text for any number of rows: SQLite reads a statement once, and these are asked again."""
 
@@ -47,55 +43,31 @@ def instant_text(moment: datetime) -> str:
 
 
 def memory_row(memory: MemoryRecord | ExportedMemory) -> Row:
-    """Values for MEMORY_COLUMNS."""
-    metadata = (
+    """Return the values of `MEMORY_COLUMNS`."""
+    values = {field.name: getattr(memory, field.name) for field in ROW_FIELDS}
+    values["pinned"] = int(memory.pinned)
+    values["metadata"] = (
         msgspec.json.encode(memory.metadata).decode() if memory.metadata else "{}"
     )
-    return (
-        memory.id,
-        memory.session,
-        memory.source,
-        memory.role,
-        memory.content,
-        memory.importance,
-        int(memory.pinned),
-        metadata,
-        instant_text(memory.created_at),
-        content_hash(memory.content),
-    )
+    values["created_at"] = instant_text(memory.created_at)
+    return (*values.values(), content_hash(memory.content))
 
 
 def memory_from(
     row: Sequence[Any], *, tier: Tier, episode: str | None = None
 ) -> MemoryRecord:
-    """A memory from MEMORY_FIELDS."""
-    (
-        id,
-        session,
-        source,
-        role,
-        content,
-        importance,
-        pinned,
-        metadata,
-        created_at,
-        state,
-        tags,
-        edited_at,
-    ) = row
+    """Return a memory from `MEMORY_FIELDS`."""
+    *values, state, tags, edited_at = row
+    named = {field.name: value for field, value in zip(ROW_FIELDS, values, strict=True)}
+    metadata = named["metadata"]
+    named["metadata"] = {} if metadata == "{}" else msgspec.json.decode(metadata)
+    named["pinned"] = bool(named["pinned"])
+    named["created_at"] = instant(named["created_at"])
     valid_until, superseded_at, pruned_at, superseded_by = (
         msgspec.json.decode(state) if state else (None,) * 4
     )
     return MemoryRecord(
-        id=id,
-        session=session,
-        source=source,
-        role=role,
-        content=content,
-        importance=importance,
-        pinned=bool(pinned),
-        metadata={} if metadata == "{}" else msgspec.json.decode(metadata),
-        created_at=instant(created_at),
+        **named,
         tier=tier,
         episode=episode,
         valid_until=optional_instant(valid_until),
