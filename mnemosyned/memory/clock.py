@@ -1,4 +1,4 @@
-"""The clock: its port, and whether its reading can be right by the time that has passed.
+"""Port of the clock, and the judgment of its readings by the time that has passed.
 
 Work that cannot be undone asks here before it trusts the date.
 """
@@ -43,7 +43,7 @@ class Judgment:
 
     @property
     def now(self) -> datetime:
-        """The present instant, as far as it is believed."""
+        """Present instant, as far as the clock is believed."""
         return self.sighting.moment
 
 
@@ -76,7 +76,7 @@ def judge(
 
 
 def _of_this_start(last: Sighting, *, boot: str, uptime_s: float) -> Sighting:
-    """A sighting as if it had been made when the machine started, where that was after it."""
+    """Return a sighting moved to the start of the machine, if the machine started after it."""
     if last.boot == boot and last.uptime_s <= uptime_s:
         return last
     slack = max(last.slack, OFF_MAX)

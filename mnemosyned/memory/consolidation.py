@@ -77,7 +77,7 @@ class WorkingActivity:
 
 
 class ActivityGroup(NamedTuple):
-    """Memories of one session and source that are movable, or that are not."""
+    """Movable or immovable memories of one session and source."""
 
     session: str
     source: str | None
@@ -121,7 +121,7 @@ def activity_of(groups: Iterable[ActivityGroup]) -> WorkingActivity:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Memories of one session and source that become one episode, oldest first."""
+    """Memories of one session and source, oldest first, for one episode."""
 
     members: tuple[Pending, ...]
 
@@ -358,7 +358,7 @@ class LogEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupReport:
-    """One group of a cycle: memories that become episodes, or summaries that are rolled up."""
+    """Result of one group in a cycle: of memories, or of summaries that were rolled up."""
 
     session: str
     source: str | None

@@ -86,12 +86,12 @@ class TextModel(Protocol):
         ...
 
     def close(self) -> None:
-        """End what runs for it; the next call starts it again."""
+        """End the processes of the model; the next call starts them again."""
         ...
 
 
 class Summarizer(Protocol):
-    """Makes one text of the memories of one episode; implementations inherit from it."""
+    """Summarizer of the memories of an episode; implementations inherit from this class."""
 
     name: str
     """What the log and `status` call it."""
@@ -175,7 +175,7 @@ class Summarizer(Protocol):
         return
 
     def close(self) -> None:
-        """End what runs for it; the next summary starts it again."""
+        """End the processes of the model; the next summary starts them again."""
         return
 
 
@@ -216,7 +216,7 @@ class Embedder(Protocol):
         ...
 
     def close(self) -> None:
-        """End what runs for it, also amid a call, which fails; the next call starts it again."""
+        """End the processes of the model; a running call fails, the next one starts them again."""
         ...
 
 
@@ -262,7 +262,7 @@ class VectorSearch(Protocol):
     """Compares the vector of a question with those of one model. Safe from any thread."""
 
     def cosines(self, question: bytes, positions: Iterable[int]) -> dict[int, float]:
-        """Return the similarity of those of these positions that have a vector."""
+        """Return the similarities by position; positions without a vector are left out."""
         ...
 
     def nearest(self, question: bytes, count: int, *, least: float) -> dict[int, float]:
@@ -352,13 +352,13 @@ class OwnedVectorStore(VectorStore, Protocol):
     def claim(
         self, name: str, identity: str, *, claimant: int, seconds: float
     ) -> VectorProgress | None:
-        """Claim the memories that lack a vector, also once more; None where another holds them."""
+        """Claim the memories without a vector, or renew the claim; None if another process has it."""
         ...
 
     def keep_made(
         self, model: int, made: Sequence[tuple[EmbeddingInput, bytes]]
     ) -> int:
-        """Store vectors of memories that still have these words; return their number."""
+        """Store vectors of memories whose words did not change; return their number."""
         ...
 
     def finish(self, progress: VectorProgress) -> bool:
@@ -466,7 +466,7 @@ class OwnerToken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IssuedToken:
-    """A new token, in the one moment in which it is known."""
+    """A new token with its secret, which is shown once."""
 
     token: OwnerToken
     secret: str
@@ -474,7 +474,7 @@ class IssuedToken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenHolder:
-    """The owner that a token names, and what it allows."""
+    """The owner and the scopes of a token."""
 
     owner: int
     token: str
@@ -483,7 +483,7 @@ class TokenHolder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovedOwner:
-    """An owner that was removed: what went with it, and where its words still are."""
+    """A removed owner, with the counts of deleted records and the places of its remaining words."""
 
     name: str
     memories: int
@@ -495,7 +495,7 @@ class RemovedOwner:
 
 
 def owner_of(token: str) -> int | None:
-    """Return the owner that a token says it is of; None for what has not a token's form."""
+    """Return the number of a token's owner; None for a text of another form."""
     form = _TOKEN.fullmatch(token)
     owner = int(form[1]) if form else 0
     return owner if 0 < owner <= _OWNERS_MAX else None
@@ -586,7 +586,7 @@ class OwnerStore(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerPurge:
-    """What a purge of a whole server took away, and what it could not."""
+    """Result of a purge of a whole server."""
 
     tables: int
     """Tables that were written anew, with their indexes."""

@@ -114,7 +114,7 @@ class ExportedMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedSupersession:
-    """A memory, and the newer one that took its place."""
+    """A superseded memory and its successor."""
 
     memory: str
     superseded_by: str
@@ -174,7 +174,7 @@ class RestoreReport:
 
 
 def known_memory(memory: ExportedMemory, content: str | None) -> Outcome:
-    """Tell whether it is the memory that is here; one of both may have been pruned."""
+    """Return the outcome for a memory whose id is known; either side may be pruned."""
     was_pruned = content is not None and "" in (content, memory.content)
     return False if content == memory.content or was_pruned else OTHER_WORDS
 
@@ -206,7 +206,7 @@ class FollowedFolder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookActivity:
-    """Sums of what the hooks of one client did on one kind of event."""
+    """Sums of the hook calls of one client for one event."""
 
     client: str
     event: str
@@ -292,7 +292,7 @@ class ExchangeStore(Protocol):
     def everything(
         self,
     ) -> AbstractContextManager[tuple[dict[str, int], Iterator[AnyRecord]]]:
-        """Open one snapshot as `export` does, and after its records what that leaves out.
+        """Open a snapshot of all records: those of `export`, then the records only a move carries.
 
         The order is the same in every store: a store that holds the beginning of another one yields
         the beginning of its records.
@@ -300,7 +300,7 @@ class ExchangeStore(Protocol):
         ...
 
     def restore(self, records: Sequence[AnyRecord]) -> RestoreReport:
-        """Store those records that are not here yet, in one transaction.
+        """Store the new records, in one transaction.
 
         An episode is stored with originals of this call, or not at all: then they go to working
         memory. A roll-up is stored if all that it was made of is here.

@@ -34,7 +34,7 @@ class Newest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForgetFilter:
-    """Which memories are meant: those for which all that is given holds."""
+    """Filter of memories to forget; all given conditions must hold."""
 
     terms: Terms | None = None
     """They have all of these words."""
@@ -74,7 +74,7 @@ def _plain(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removal:
-    """Counts of what a change deleted, and the summaries that it made stale."""
+    """Counts of deleted records, and the stale summaries of a change."""
 
     working: int = 0
     archived: int = 0
@@ -177,7 +177,7 @@ def undone_episode(
 def undone_group(
     entry: LogEntry, returned: UndoneEpisode, *, dry_run: bool
 ) -> GroupReport:
-    """Report the undo of one group, or its plan, with the reason where some of it stays."""
+    """Return the report of the undo of one group, or of its plan."""
     status = GroupStatus.PLANNED if dry_run else GroupStatus.UNDONE
     missing = entry.items_consolidated - returned.originals
     problems = []
@@ -206,7 +206,7 @@ def _originals(count: int) -> str:
 
 
 class EpisodeWords(NamedTuple):
-    """An episode's time, and those of its originals that have words: id, time, characters."""
+    """Time of an episode, and its unpruned originals: id, time, characters."""
 
     begins: datetime
     ends: datetime

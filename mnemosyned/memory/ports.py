@@ -68,7 +68,7 @@ class GraceStore(Protocol):
         ...
 
     def finish(self, keys: Sequence[str]) -> int:
-        """Delete what was kept under these keys for good; return how many of them there were."""
+        """Delete recoverable memories for good by their keys; return the number deleted."""
         ...
 
     def recoverable(self) -> Recoverable:
@@ -76,7 +76,7 @@ class GraceStore(Protocol):
         ...
 
     def is_recoverable(self, id: str) -> datetime | None:
-        """Return until when this memory, or what this call forgot, can be put back."""
+        """Return the end of the grace period of a memory or call; None if there is none."""
         ...
 
 
@@ -126,7 +126,7 @@ class ChangeStore(Protocol):
     def edit(
         self, edits: Sequence[MemoryEdit], *, now: datetime, drop_history: bool = False
     ) -> EditOutcome:
-        """Change memories, keep what they were, and empty the summaries that are stale then.
+        """Edit memories, save their revisions, and empty their stale summaries.
 
         An original that belongs elsewhere now returns to working memory, unless all originals of
         its episode move to the same session and source. With `drop_history` no earlier words are
@@ -222,7 +222,7 @@ class RecordStore(Protocol):
         ...
 
     def history(self, id: str) -> list[MemoryRecord]:
-        """Return the memories that this one superseded, the newest first."""
+        """Return the memories superseded by a memory, the newest first."""
         ...
 
 
@@ -259,7 +259,7 @@ class NewCompaction:
     """Messages and ids of earlier compactions that it includes, in conversation order."""
 
     def part_ids(self, places: Mapping[str, str]) -> list[str]:
-        """Return the ids of its parts; of a message, that of the memory which holds it."""
+        """Return the ids of its parts; for a message, the id of its memory."""
         return [
             places[part.draft.memory.id] if isinstance(part, ArchivedMessage) else part
             for part in self.parts
@@ -282,7 +282,7 @@ def places_of(
     compactions: Iterable[NewCompaction],
     home_of: Callable[[ArchivedMessage], str | None],
 ) -> tuple[dict[str, str], list[Draft]]:
-    """Return the memory of each message by its id, and those that are to be stored.
+    """Return the memory of each message by id, and the messages to store.
 
     `home_of` finds the memory that holds a message already.
     """
@@ -362,7 +362,7 @@ class DeletionStore(Protocol):
         ...
 
     def forget_names(self, *, sessions: Iterable[str], sources: Iterable[str]) -> None:
-        """Remove those of these names that no memory has from logs and compactions."""
+        """Remove names without memories from logs and compactions."""
         ...
 
     def purge_due(self) -> bool:
@@ -384,10 +384,10 @@ class DeletionStore(Protocol):
 
 
 class LearningStore(Protocol):
-    """Keeps learnings, newer ones superseding those they contradict."""
+    """Store of learnings; a new one supersedes older ones that contradict it."""
 
     def add(self, learning: Learning) -> tuple[Learning, list[str]]:
-        """Store a learning, or find an equal one; with the ids of those it supersedes."""
+        """Store a learning or find an equal one; return it with the ids of superseded ones."""
         ...
 
     def find(
@@ -449,7 +449,7 @@ class MaintenanceStore(Protocol):
         ...
 
     def bytes_on_disk(self) -> int:
-        """Return the size of the database, with its logs where they lie beside it."""
+        """Return the size of the database in bytes, with logs beside it."""
         ...
 
     def problems(self) -> list[str]:
@@ -465,7 +465,7 @@ class MaintenanceStore(Protocol):
         ...
 
     def ensure_durable(self) -> None:
-        """Verify that acknowledged writes will last, and repair what endangers them.
+        """Verify that acknowledged writes are durable, and repair the database file.
 
         Raises `DatabaseReplaced` if nothing more can be stored until a restart.
         """
@@ -487,7 +487,7 @@ class MaintenanceStore(Protocol):
         ...
 
     def release_memory(self, *, words: bool = False) -> None:
-        """Free caches; later calls refill them. `words`: also those that know words of memories."""
+        """Free caches; later calls refill them. `words`: also caches of the words of memories."""
         ...
 
     def back_up(self, target: Path) -> CopyReport:
@@ -546,7 +546,7 @@ class RollupStore(Protocol):
         ...
 
     def index_terms(self, ids: Sequence[str]) -> dict[str, str]:
-        """Return the terms that find these summaries beside their texts, by id."""
+        """Return the index terms of summaries by id."""
         ...
 
     def rewrite(self, token: int, episode: Episode, *, index_terms: str = "") -> None:
@@ -568,7 +568,7 @@ class SearchStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Promotion:
-    """An episode with its log row: the change that one summary makes."""
+    """An episode with its log row, to be stored together."""
 
     episode: Episode
     entry: LogEntry

@@ -59,7 +59,7 @@ class SelectionPreview(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TargetRequest(Request[R], frozen=True, forbid_unknown_fields=True):
-    """A call that concerns the memories with these ids, or those that match filters."""
+    """A call on memories, selected by ids or by filters."""
 
     id: Annotated[
         Names, Meta(description="the id of a memory or an episode; repeatable")

@@ -1,4 +1,4 @@
-"""The base of every request: its form, the types its fields share, and their validation."""
+"""Base class of requests, with the types of their fields and the validation of their values."""
 
 from __future__ import annotations
 

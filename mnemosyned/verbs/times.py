@@ -35,7 +35,7 @@ SHOWN_CHARS_MAX = 60
 
 
 def local_zone() -> tzinfo | None:
-    """Return the zone of this machine, which knows when its clock changes; None for one unnamed."""
+    """Return the time zone of this machine, with its changes of the clock; None if unnamed."""
     # Loaded here: few requests have a time in words.
     from tzlocal import get_localzone  # noqa: PLC0415
 

@@ -294,7 +294,7 @@ class EventMemory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One thing that happened. Fields that say nothing of its kind are left out."""
+    """A live event; fields that its kind does not use are left out."""
 
     id: int
     """Ascending: a client that comes back goes on after the last one. 0: it cannot."""
