@@ -181,49 +181,58 @@ def _align_clause(claim: Sequence[Word], sentence: Sequence[Word]) -> Alignment:
     while True:
         word = claim[at] if at < len(claim) else None
         if word is None or word.pauses or word.text in _LINKS:
-            is_whole = word is None or _is_clause(_texts(claim[:stop]))
-            if content >= _CONTENT_MIN and stop >= _WORDS_MIN and is_whole:
-                claimed, said_text = _texts(claim[:stop]), _texts(sentence)
-                if _is_confirmed(claimed, said_text[:said_stop], said_text[said_stop:]):
-                    best = Alignment(stop, sentence[said_stop - 1].end)
-        if word is None:
-            return best
+            is_long = content >= _CONTENT_MIN and stop >= _WORDS_MIN
+            is_whole = word is None or _is_clause(claim[:stop])
+            if (
+                is_long
+                and is_whole
+                and _is_confirmed(claim[:stop], sentence, said_stop)
+            ):
+                best = Alignment(stop, sentence[said_stop - 1].end)
         said = sentence[said_at] if said_at < len(sentence) else None
-        if said and _says(said, word, claim[at - 1] if at else None):
-            is_pointer = said.text in _POINTERS
-            least = _CONTENT_MIN if said.text in ("it", "one") else 1
-            if is_pointer and (content < least or said.text in _THIRD):
-                return best  # it refers to something that the claim does not name
+        if word and said and _says(said, word, claim[at - 1] if at else None):
+            if _is_unresolved(said, content):
+                return best
             at, said_at = at + 1, said_at + 1
             if word.text not in _LINKS:
                 stop, said_stop = at, said_at
-            is_pronoun = is_pointer or said.text in _THIRD_OF
-            content += not (is_pronoun or word.text in STOP_WORDS)
-        elif word.text in _FREE:
+            content += word.text not in STOP_WORDS and not _is_pronoun(said)
+        elif word and word.text in _FREE:
             at += 1
-        elif said and (said.text in _FREE or said.text in _THIRD_OF):
+        elif word and said and (said.text in _FREE or said.text in _THIRD_OF):
             said_at += 1
         else:
             return best
 
 
-def _is_clause(texts: Sequence[str]) -> bool:
+def _is_pronoun(said: Word) -> bool:
+    return said.text in _POINTERS or said.text in _THIRD_OF
+
+
+def _is_unresolved(said: Word, content: int) -> bool:
+    """Tell whether a word refers to something before the first `content` words of a claim."""
+    least = _CONTENT_MIN if said.text in ("it", "one") else 1
+    is_early = content < least or said.text in _THIRD
+    return said.text in _POINTERS and is_early
+
+
+def _is_clause(claim: Sequence[Word]) -> bool:
     """Tell whether a claim cut short is a clause: its subject acts, or something "is"."""
+    texts = _texts(claim)
     acts = texts[:1] in (["he"], ["she"], [SPEAKER])
     return acts or not _FINITE.isdisjoint(texts)
 
 
-def _is_confirmed(
-    claimed: Sequence[str], said: Sequence[str], later: Sequence[str]
-) -> bool:
-    """Tell whether aligned words have the same time and subject, and no condition follows."""
+def _is_confirmed(claim: Sequence[Word], sentence: Sequence[Word], stop: int) -> bool:
+    """Tell whether the aligned words agree in time and subject, without a condition after."""
+    claimed, said = _texts(claim), _texts(sentence[:stop])
     was_past = not _PAST.isdisjoint(said) and _PAST.isdisjoint(claimed)
     if was_past and not _PRESENT.isdisjoint(claimed):
         return False
     is_one_of_several = "we" in said and "they" not in claimed
     if is_one_of_several and not _TOGETHER.isdisjoint(claimed):
         return False
-    return _UNDONE_AFTER.isdisjoint(later)
+    return _UNDONE_AFTER.isdisjoint(_texts(sentence[stop:]))
 
 
 def _texts(words: Sequence[Word]) -> list[str]:

@@ -257,16 +257,28 @@ def _is_name_in_context(
     ):
         return False
     acts = word.text.endswith("'s") or (after and after.folded in _SPEECH_VERBS)
-    # A German noun has an article before it, unless it is a name.
-    may_act = not german or before is None or before.capital or _is_conjunction(before)
-    if acts and may_act:
+    if acts and (not german or _has_no_article(before)):
         return True
     if after and after.capital and not _is_known(after.text, known):
         return True
-    if not german:
-        return after is not None and word.opens and _is_subject(words, at, after)
-    if before is None:
-        return False
+    if german:
+        return before is not None and _is_german_name(words, at, before, after, known)
+    return after is not None and word.opens and _is_subject(words, at, after)
+
+
+def _has_no_article(before: _NameWord | None) -> bool:
+    """Tell whether a German noun after this word stands without an article, like a name."""
+    return before is None or before.capital or _is_conjunction(before)
+
+
+def _is_german_name(
+    words: list[_NameWord],
+    at: int,
+    before: _NameWord,
+    after: _NameWord | None,
+    known: AbstractSet[str],
+) -> bool:
+    """Tell whether a German noun is a place after "in", or joined to a known person."""
     if before.folded in _PLACE_PREPOSITIONS:
         return after is None or not after.capital
     if at < 2 or not _is_conjunction(before):

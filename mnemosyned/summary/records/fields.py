@@ -209,21 +209,23 @@ _FLAT = re.compile(
 def read_calendar(memory: MemoryRecord, zone: tzinfo) -> Sentences | None:
     """Return a sentence for each event of a memory made of calendar entries."""
     content = memory.content.strip()
-    events: Sequence[Fields]
+    events: list[Fields] = []
+    label = _LABEL.match(content.lstrip("*- "))
     if content.startswith(("BEGIN:VCALENDAR", "BEGIN:VEVENT", "BEGIN:VTODO")):
         events = _read_ics(content)
-    elif (label := _LABEL.match(content.lstrip("*- "))) and (
-        common_name(label["label"]) == "title"
-    ):
+    elif label and common_name(label["label"]) == "title":
         events = _read_labeled(content)
-    elif has_stamp_in_first_paragraph(content) and (match := _FLAT.fullmatch(content)):
-        # A row "title description start end created note", whose labels are lost.
-        title, body = split_title(" ".join(match["text"].split()))
-        times = {"start": match["start"], "end": match["end"]}
-        events = [{"title": title, **times, "body": body, "note": match["note"] or ""}]
-    else:
-        return None
+    if not events and has_stamp_in_first_paragraph(content):
+        match = _FLAT.fullmatch(content)
+        events += [_read_flat(match.groupdict(""))] if match else []
     return tuple(_event(fields, zone) for fields in events) or None
+
+
+def _read_flat(parts: dict[str, str]) -> Fields:
+    """Return the event of a row "title description start end created note" without labels."""
+    title, body = split_title(" ".join(parts["text"].split()))
+    times = {"start": parts["start"], "end": parts["end"]}
+    return {"title": title, **times, "body": body, "note": parts["note"]}
 
 
 def _read_ics(content: str) -> list[Fields]:
