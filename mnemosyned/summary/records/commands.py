@@ -414,19 +414,23 @@ def _suite_text(runs: Sequence[TestRun]) -> str:
     text = f"{show_count(len(runs), noun)}, {len(failed) or 'none'} failed"
     causes: dict[str, None] = {}
     for run in failed:
-        title = shorten(run.title, RUN_COMMAND_CHARS_MAX)
-        if run.failures and (run.counts or not run.title):
-            named = run.failures
-        else:
-            cause = run.failures[0].rstrip(".") if run.failures else run.counts
-            named = (f"{title} ({cause})" if title else cause,)
-        causes.update(dict.fromkeys(cause.removeprefix("failed: ") for cause in named))
+        named = (cause.removeprefix("failed: ") for cause in _failure_causes(run))
+        causes.update(dict.fromkeys(named))
     text += enclose(": ", "; ".join(_limit_failures(list(causes))))
     if passed := [run for run in runs if run.counts and not run.failed]:
         last = passed[-1]
         title = shorten(last.title, RUN_COMMAND_CHARS_MAX) if suite != "tests" else ""
         text += f"; the last that passed{enclose(' (', title, ')')} had {last.counts}"
     return text
+
+
+def _failure_causes(run: TestRun) -> tuple[str, ...]:
+    """Return the failed tests of a run, or its title with the counts."""
+    if run.failures and (run.counts or not run.title):
+        return run.failures
+    title = shorten(run.title, RUN_COMMAND_CHARS_MAX)
+    cause = run.failures[0].rstrip(".") if run.failures else run.counts
+    return (f"{title} ({cause})" if title else cause,)
 
 
 def _limit_failures(failures: Sequence[str]) -> list[str]:
