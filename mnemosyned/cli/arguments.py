@@ -15,7 +15,7 @@ from mnemosyned.paths import usable_path
 from mnemosyned.verbs.request import Request, fields_of
 
 FILES = {"messages", "tools"}
-"""Fields that are lists of objects: the shell takes a file that holds them, or - for its input."""
+"""Fields that are lists of objects: the shell reads them from a file, or from - for its input."""
 FROM_STDIN = {
     "content": "say what to remember: mnem {} We deploy on Tuesdays",
     "query": "ask something: mnem {} when do we deploy",
@@ -23,7 +23,7 @@ FROM_STDIN = {
 }
 """Arguments of several words, which need no quotes: left out, or -, they come from standard input.
 
-The words say what to do where that is a terminal.
+The values are hints, printed if standard input is a terminal.
 """
 SHORT = {
     "limit": "-n",
@@ -39,7 +39,7 @@ METAVARS = {"supersedes": "ID", "after": "ID"} | dict.fromkeys(
     ("since", "until", "asked_at", "created_at", "valid_until"), "TIME"
 )
 FIRST = {"tag": "tags", "untag": "tags"}
-"""The field of a verb that is the first argument, although it is given by name elsewhere."""
+"""By verb: the field that is its first argument, although other clients give it by name."""
 
 
 def ordered_fields(verb: type[Request[Any]]) -> list[msgspec.inspect.Field]:
@@ -212,7 +212,7 @@ def read_standard_input(hint: str) -> str:
 
 
 def _read_list(file: str, *, field: str) -> object:
-    """Return the list in a JSON file; in an object, such as an API request, the list of that name."""
+    """Return the list in a JSON file, or the list of a field in a JSON object."""
     if file == "-":
         text = read_standard_input(f"{field} are JSON: name a file")
     else:

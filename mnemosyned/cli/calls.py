@@ -99,7 +99,7 @@ def interruption_message(error: BaseException) -> str:
 
 
 def interrupted_call_message(request: Request[Any]) -> str:
-    """Return the message for Ctrl-C during a call: what the daemon goes on with."""
+    """Return the message for Ctrl-C during a call, which the daemon may go on with."""
     if not request.writes or getattr(request, "dry_run", False):
         return NOTHING
     name = request.verb_name()

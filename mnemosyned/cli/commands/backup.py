@@ -27,7 +27,7 @@ PARTIAL = ".partial"
 
 
 def check_target(path: Path, *, force: bool) -> None:
-    """Refuse to replace what is no file, and a file unless forced. Raises `InvalidRequest`."""
+    """Raise `InvalidRequest` for another thing than a file, and for a file unless forced."""
     if not path.exists():
         return
     if not path.is_file():
@@ -41,7 +41,7 @@ def check_target(path: Path, *, force: bool) -> None:
 
 @contextmanager
 def open_whole_file(path: Path) -> Iterator[BinaryIO]:
-    """Give a file next to the path, which takes its name once the block is done."""
+    """Open a file next to a path, which takes the path's name after the block."""
     target = path.resolve()
     partial = target.with_name(target.name + PARTIAL)
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -66,7 +66,7 @@ PARTS_MAX = 1_000
 SQLITE = b"SQLite format 3\0"
 UNSEEN = "there is no folder"
 CLOSED = "is closed to the process"
-"""What the daemon says of a folder that its sandbox hides, or closes for writing."""
+"""Parts of the daemon's errors on a folder that its sandbox hides, or closes for writing."""
 
 
 def back_up(client: Connection, request: Backup) -> BackedUp:
@@ -119,7 +119,7 @@ def _bytes_written(named: str | None, folder: str) -> int:
 
 
 def _is_closed_to_daemon(refused: MnemosynedError, file: str) -> bool:
-    """Return whether this process may write where the daemon may not."""
+    """Return whether the daemon's sandbox alone keeps a file from being written."""
     folder = Path(file) if Path(file).is_dir() else Path(file).parent
     if isinstance(refused, InvalidRequest) and folder.is_dir():
         return refused.message.startswith(UNSEEN) or CLOSED in refused.message

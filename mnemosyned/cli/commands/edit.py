@@ -28,7 +28,7 @@ CHANGES = ("text", "session", "source", "role", "created_at", "importance", "tag
 FIELDS = {"time": "created_at"} | {
     name: name for name in ("session", "source", "role", "importance", "tags")
 }
-"""The names of fields in the editor, and those of the request."""
+"""The names of fields in the editor, with their names in the request."""
 
 edit = make_verb_command("edit", EditMemory)
 _send: Callable[..., object] | None = edit.callback

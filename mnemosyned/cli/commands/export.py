@@ -246,10 +246,10 @@ def _write_markdown(
 
 
 WAITING_BYTES_MAX = 4 << 20
-"""Bytes of memories that wait to be written to their days."""
+"""Bytes of memories held in memory before they are written to the files of their days."""
 DAY_LEVEL = 1
 _MARKUP = ("#", "---", "```", "~~~")
-"""Beginnings of lines that would end a section of ours."""
+"""Beginnings of lines that Markdown would take for the end of a section."""
 
 
 class DaysOfExport:
@@ -295,9 +295,9 @@ class DaysOfExport:
             yield self._day_text(day)
 
     def write(self, folder: Path, *, force: bool) -> int:
-        """Write a file for each day; the number of files.
+        """Write a file for each day; return the number of files.
 
-        Raises `InvalidRequest` before anything is written where one exists, unless forced.
+        Raises `InvalidRequest` before the first is written if one exists, unless forced.
         """
         if folder.exists() and not folder.is_dir():
             raise InvalidRequest(f"{folder} is not a folder", field="file")

@@ -53,7 +53,7 @@ RECORDS_SHOWN_MAX = 100_000_000
 
 
 def print_list(context: click.Context, /, *, all_: bool, **given: Any) -> int:  # noqa: ANN401
-    """Print as many pages as are asked for."""
+    """Print pages of the list up to its limit."""
     fields = read_fields(given)
     limit = _read_limit(fields.pop("limit", None), everything=all_)
     request = parse_text(ListMemories, fields)
@@ -158,7 +158,7 @@ class PeriodView(msgspec.Struct, frozen=True):
     """Its own summary, once a sleep cycle has written one."""
     parts: list[PeriodPart] = msgspec.field(default_factory=list)
     narrowed: bool = False
-    """Whether a filter narrows it: then summaries, which speak of everything, are left out."""
+    """Whether a filter narrows it: then summaries are left out, as they cover all memories."""
 
     @property
     def records(self) -> list[Episode | MemoryRecord]:

@@ -28,7 +28,7 @@ SCRIPTS = {
     "zsh": "zsh/site-functions/_mnem",
     "fish": "fish/vendor_completions.d/mnem.fish",
 }
-"""Where each shell looks for completion scripts, below a directory such as `~/.local/share`."""
+"""The completion script of each shell, below a directory such as `~/.local/share`."""
 LINE_CHARS = 200
 """Characters of the first sentence of a command's help, which names its page."""
 ENVIRONMENT = {

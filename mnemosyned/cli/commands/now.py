@@ -100,12 +100,17 @@ def _glance_text(state: Glance) -> str:
     for activity in stats.agents:
         stored[activity.client] += activity.stored
     agents = ", ".join(f"{name} ({count:,} captured)" for name, count in stored.items())
+    backups = "scheduled, none yet" if stats.backup.scheduled else "none: mnem backup"
+    if stats.backup.last:
+        backups = f"the last {local_time(stats.backup.last)}"
+    if stats.on_server:
+        backups = BY_THE_SERVER
     rows = [
         ("today", _today_row(state)),
         ("memories", memories),
         ("sleep", _sleep_row(stats)),
         ("agents", agents or "none captured anything yet: mnem setup"),
-        ("backups", _backups_row(stats)),
+        ("backups", backups),
         *(("attention", click.style(fault, fg="red")) for fault in faults),
     ]
     return f"{head}{up}\n\n{key_lines(rows)}\n\n{click.style(NEXT, dim=True)}"
@@ -137,14 +142,6 @@ def _sleep_row(stats: Stats) -> str:
     return f"next {local_time(sleep.next_cycle)}{due}{last}"
 
 
-def _backups_row(stats: Stats) -> str:
-    if stats.on_server:
-        return BY_THE_SERVER
-    if stats.backup.last:
-        return f"the last {local_time(stats.backup.last)}"
-    return "scheduled, none yet" if stats.backup.scheduled else "none: mnem backup"
-
-
 def _faults_of(stats: Stats) -> Iterator[str]:
     """Yield faults with their remedies."""
     yield from stats.problems
@@ -167,14 +164,14 @@ register(Glance, _glance_text)
 # ------------------------------------------------------------------ mnem tail
 
 SECONDS_MAX = 60
-"""From then on, a time is said in minutes."""
+"""Seconds from which a duration is printed in minutes."""
 
 
 def event_lines(event: Event) -> Iterator[str]:
     """Yield the lines of an event: one, or one for each new memory."""
     if event.kind is EventKind.REMEMBERED:
         for memory in event.memories:
-            yield memory_line(event.at, memory)
+            yield memory_line(event.at, memory, memory.text)
         hidden = event.count - len(event.memories)
         if hidden > 0:
             yield _event_line(
@@ -187,13 +184,15 @@ def event_lines(event: Event) -> Iterator[str]:
         )
 
 
-def memory_line(moment: datetime, memory: EventMemory) -> str:
-    """Return the line of a new memory: its time, origin and the beginning of its text."""
+def memory_line(
+    moment: datetime, memory: EventMemory | MemoryRecord, content: str
+) -> str:
+    """Return the line of a memory: its time, origin and the beginning of its content."""
     head = f"{in_zone(moment, None):%H:%M:%S}  "
     session = escape_invisible(origin_of(memory.session, memory.source), one_line=True)
     origin = cut_text(session, room_after(head) // 2)
     speaker = f"{memory.role}: " if memory.role else ""
-    text = escape_invisible(f"{speaker}{memory.text}", one_line=True)
+    text = escape_invisible(f"{speaker}{content}", one_line=True)
     shown = cut_text(text, room_after(f"{head}{origin}  "))
     return f"{click.style(f'{head}{origin}', dim=True)}  {shown}"
 
@@ -205,7 +204,7 @@ def _event_line(moment: datetime, text: str, **style: Any) -> str:  # noqa: ANN4
 
 
 def _event_text(event: Event) -> str:
-    """Return an event in words; empty if it says nothing to people."""
+    """Return an event in words; empty if it is of no interest to people."""
     match event.kind:
         case EventKind.RECALLED:
             where = f" in {event.session}" if event.session else ""
@@ -366,22 +365,17 @@ class EventPrinter:
         elif self._form == "tsv":
             say_cells(cells_of(memory))
         else:
-            shown = EventMemory(
-                id=memory.id,
-                created_at=memory.created_at,
-                text=memory.content,
-                session=memory.session,
-                source=memory.source,
-                role=memory.role,
-            )
-            self._print_lines(
-                memory.created_at, [memory_line(memory.created_at, shown)]
-            )
+            line = memory_line(memory.created_at, memory, memory.content)
+            self._print_lines(memory.created_at, [line])
 
     def print_event(self, event: Event) -> None:
         """Print an event, unless it is of other sessions and sources."""
         is_narrowed = self._sessions or self._sources
-        if is_narrowed and not any(map(self._is_wanted, event.memories)):
+        if is_narrowed and not any(
+            (not self._sessions or memory.session in self._sessions)
+            and (not self._sources or memory.source in self._sources)
+            for memory in event.memories
+        ):
             return
         if self._form in ("json", "jsonl"):
             say_json(event)
@@ -398,10 +392,6 @@ class EventPrinter:
                 say_cells(["", moment, event.kind.value, "", "", "", text])
         else:
             self._print_lines(event.at, event_lines(event))
-
-    def _is_wanted(self, memory: EventMemory) -> bool:
-        is_of_session = not self._sessions or memory.session in self._sessions
-        return is_of_session and (not self._sources or memory.source in self._sources)
 
     def _print_lines(self, moment: datetime, lines: Iterable[str]) -> None:
         """Print lines under the title of their day, once for each day."""

@@ -49,7 +49,7 @@ class Snapshot:
     cycles: Sequence[LogEntry]
     latest: Sequence[MemoryRecord]
     watched_s: float
-    """How long the running cycle has been watched; 0 where none runs."""
+    """For how long the running cycle has been watched; 0 if none runs."""
 
 
 class Feed:

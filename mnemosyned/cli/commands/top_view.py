@@ -17,9 +17,9 @@ from mnemosyned.text.display import escape_invisible
 from mnemosyned.verbs.upkeep import Event, EventKind, SleepStatus, Stats
 
 SAMPLES_MAX = 61
-"""Samples that are kept: of a minute, one a second."""
+"""Samples of a minute, one a second."""
 RATE_SAMPLES = 6
-"""Samples that a rate is taken over: some five seconds."""
+"""Samples for a rate, over some five seconds."""
 PERCENTILES = (0.5, 0.95)
 GROUPS: Mapping[str, frozenset[str]] = {
     "remember": frozenset({"remember", "remember_many"}),
@@ -28,7 +28,7 @@ GROUPS: Mapping[str, frozenset[str]] = {
     "hooks": frozenset({"/hooks"}),
     "MCP": frozenset({"/mcp"}),
 }
-"""Rows of the view, each with the verbs or paths that it counts."""
+"""Rows of the view with the verbs or paths of their requests."""
 _DURATIONS = "mnemosyned_request_duration_seconds"
 _LINE = re.compile(r"(?P<name>[a-z_]+)(?:\{(?P<labels>.*)\})? (?P<value>\S+)")
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
@@ -59,7 +59,7 @@ class RequestRow:
     name: str
     per_s: float
     p50_s: float | None
-    """None where none was answered in the last minute."""
+    """None if none was answered in the last minute."""
     p95_s: float | None
     total: int
     failures: int
@@ -178,7 +178,7 @@ BAR_CELLS = 24
 HOOKS_SHOWN_MAX = 3
 PROBLEMS_SHOWN_MAX = 4
 VERBATIM = "verbatim"
-"""The summarizer of a group that was kept word for word."""
+"""The summarizer of groups that are not summarized."""
 
 
 class Span(NamedTuple):

@@ -325,7 +325,7 @@ def _start_detached(former: StoppedDaemon | None = None) -> None:
 
 
 def _start_unit() -> int:
-    """Have systemd start the daemon; its process."""
+    """Have systemd start the daemon; return its process."""
     answer = systemctl("start", UNIT, timeout_s=CHANGE_TIMEOUT_S)
     unit = present_unit()
     if answer is None or answer.returncode != 0 or unit is None or not unit.is_running:

@@ -28,7 +28,7 @@ from mnemosyned.text.display import cell_count
 from mnemosyned.verbs.listing import Listed, SessionList, SourceList
 
 TEXT_CELLS_MIN = 20
-"""Cells that a text keeps, however narrow the terminal is."""
+"""Cells of a text at least, on the narrowest terminal."""
 
 
 def day_title(day: date) -> str:

@@ -51,7 +51,7 @@ from mnemosyned.verbs.memories import (
 )
 
 GRAM_CHARS = 2
-"""Characters of a part of a script without spaces, which matches anywhere."""
+"""Characters of a gram of a script without spaces, which matches anywhere."""
 SHORT_CHARS = 4
 """Words of up to so many letters match with a common ending alone: `tea` is not `team`."""
 
@@ -86,7 +86,7 @@ def _word_pattern(word: str) -> str:
 
 
 def _plain_lower(text: str) -> str:
-    """Return a text in lower case without accents, with a character for each of its own."""
+    """Return a text of the same length in lower case, without accents."""
     if text.isascii():
         return text.lower()
     return "".join(

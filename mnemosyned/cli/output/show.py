@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 LESS = "FRX"
-"""Options of less where the user sets none: end on one screen, show styles, leave the text."""
+"""Options of less, unless the user sets some: end on one screen, show styles, leave the text."""
 VERBS = "mnemosyned.verbs"
 MODULES = ("memories", "listing", "upkeep", "conversation", "retention")
 """The modules of this package that register renderers, each for the verbs of the same name."""
@@ -188,7 +188,7 @@ def cells_of(record: object) -> list[str]:
 
 
 def zoned_time(moment: datetime | None) -> str:
-    """Return local time with its zone, to the second, as other commands read it; empty for None."""
+    """Return local time with its zone, to the second; empty for None."""
     return in_zone(moment, None).isoformat(timespec="seconds") if moment else ""
 
 
