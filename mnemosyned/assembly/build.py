@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from tzlocal import get_localzone
 
 from mnemosyned.assembly.stores import (
     OpenStore,
-    OwnedStore,
-    OwnedStores,
     make_summarizer,
     model_turns,
     open_store,
@@ -48,13 +47,16 @@ from mnemosyned.sleep.lease import ForegroundGate, SummarizerLease
 from mnemosyned.sleep.scheduler import cron_trigger
 from mnemosyned.sleep.sleeper import Sleeper, SleepHost
 from mnemosyned.sleep.triggers import JumpTolerantClock
+from mnemosyned.verbs.upkeep import Watch, WatchedFolder, Watching
 
 if TYPE_CHECKING:
     from mnemosyned.agents.hooks.service import HookService
-    from mnemosyned.assembly.watching import WatcherHost
+    from mnemosyned.importers.capture import Capture
+    from mnemosyned.importers.watch.watcher import Watcher
     from mnemosyned.models.sharing import ModelTurns
     from mnemosyned.search.vectors.indexer import VectorIndexer
     from mnemosyned.search.vectors.owners import OwnerVectors, SharedVectors
+    from mnemosyned.storage.postgres.store import OwnedStores, PostgresStore
 
 
 EMBEDDER_TURNS = 4
@@ -236,7 +238,7 @@ def make_shared_vectors(
 
 def make_owner_vectors(
     owner: int,
-    store: OwnedStore,
+    store: PostgresStore,
     shared: SharedVectors | None,
     embedding: EmbeddingConfig,
 ) -> OwnerVectors | None:
@@ -265,6 +267,86 @@ def make_service(parts: ServiceParts) -> MemoryService:
 
 CACHE_BYTES_MAX = 12_000_000
 """A little less than one busy connection would fill. Under load all five filled theirs: 48 MB."""
+
+
+class WatcherHost:
+    """Holds the watcher, if any folder is followed; safe from any thread."""
+
+    def __init__(
+        self,
+        *,
+        service: MemoryService,
+        store: MemoryStore,
+        capture: Capture,
+        gate: ForegroundGate,
+        config: Config,
+    ) -> None:
+        self._service = service
+        self._store = store
+        self._capture = capture
+        self._gate = gate
+        self._config = config
+        self._lock = threading.Lock()
+        self._watcher: Watcher | None = None
+
+    def __enter__(self) -> Self:
+        self._service.provide(Watch, self.watch)
+        self._service.watched = self.folders
+        if self._config.watch.paths or self._store.surroundings.watches.folders():
+            self._ensure_watcher()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            watcher, self._watcher = self._watcher, None
+        if watcher:
+            watcher.__exit__()
+
+    def watch(self, request: Watch) -> Watching:
+        """Follow more folders or fewer, and list them."""
+        if not (request.paths or self._watcher):
+            return Watching([])
+        return self._ensure_watcher().watch(request)
+
+    def folders(self) -> list[WatchedFolder]:
+        """Describe what is followed."""
+        watcher = self._watcher
+        return watcher.folders() if watcher else []
+
+    def reconfigure(self, config: Config) -> None:
+        """Follow what the settings say now."""
+        self._config = config
+        if self._watcher:
+            self._watcher.reconfigure(config.watch)
+        elif config.watch.paths:
+            self._ensure_watcher()
+
+    def _ensure_watcher(self) -> Watcher:
+        # Loaded here: where nothing is followed, nobody waits for it, nor keeps it in memory.
+        from mnemosyned.importers.watch import (  # noqa: PLC0415
+            watched_files,
+            watcher,
+        )
+
+        with self._lock:
+            if self._watcher is None:
+                clock = self._service.sleeper.cycle.clock
+                reader = watched_files.FileReader(
+                    service=self._service,
+                    watches=self._store.surroundings.watches,
+                    agents=self._store.surroundings.agents,
+                    capture=self._capture,
+                    clock=clock,
+                    limits=watcher.LIMITS,
+                )
+                self._watcher = watcher.Watcher(
+                    watches=self._store.surroundings.watches,
+                    reader=reader,
+                    clock=clock,
+                    gate=self._gate,
+                    settings=self._config.watch,
+                ).__enter__()
+            return self._watcher
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
@@ -377,10 +459,19 @@ def open_memory(
             keeper=keeper,
             vectors=vectors,
         )
-        memory = _open_memory(store, parts, shared, config)
+        memory = OpenMemory(
+            store=store,
+            service=make_service(parts),
+            sleeper=parts.sleeper,
+            retention=retention,
+            settings=shared.settings,
+            agents=store.surroundings.agents,
+            shared=shared,
+            started_with=config,
+        )
         stack.enter_context(memory.sleeper)
         if socket:
-            _follow_outside(stack, memory, store, shared.gate)
+            _start_hooks_and_watcher(stack, memory, store, shared.gate)
         yield memory
 
 
@@ -406,67 +497,32 @@ def _make_shared(
     return shared, lease
 
 
-def _open_memory(
-    store: OpenStore, parts: ServiceParts, shared: SharedParts, config: Config
-) -> OpenMemory:
-    return OpenMemory(
-        store=store,
-        service=make_service(parts),
-        sleeper=parts.sleeper,
-        retention=parts.retention,
-        settings=parts.settings,
-        agents=parts.store.surroundings.agents,
-        shared=shared,
-        started_with=config,
-    )
-
-
-def _follow_outside(
+def _start_hooks_and_watcher(
     stack: ExitStack, memory: OpenMemory, store: MemoryStore, gate: ForegroundGate
 ) -> None:
-    """Start what serves agents' tools and follows folders, until the stack is closed."""
-    clock = memory.sleeper.cycle.clock
-    hooks = stack.enter_context(
-        _make_hooks(memory.service, store, clock, memory.settings)
-    )
-    memory.hooks = hooks
-    if memory.store.read_only:
-        return
-    memory.watcher = stack.enter_context(
-        _make_watcher(memory.service, store, hooks, gate, memory.config)
-    )
-
-
-def _make_hooks(
-    service: MemoryService, store: MemoryStore, clock: Clock, settings: SettingsInForce
-) -> HookService:
-    """Build the service of agents' hooks."""
+    """Start the hook service and the folder watcher; the exit stack stops them."""
     # Loaded here: an embedded memory has no hooks.
     from mnemosyned.agents.hooks.service import HookService  # noqa: PLC0415
 
-    return HookService(
-        service=service,
-        agents=store.surroundings.agents,
-        learnings=store.learnings,
-        clock=clock,
-        settings=settings,
+    memory.hooks = stack.enter_context(
+        HookService(
+            service=memory.service,
+            agents=store.surroundings.agents,
+            learnings=store.learnings,
+            clock=memory.sleeper.cycle.clock,
+            settings=memory.settings,
+        )
     )
-
-
-def _make_watcher(
-    service: MemoryService,
-    store: MemoryStore,
-    hooks: HookService,
-    gate: ForegroundGate,
-    config: Config,
-) -> WatcherHost:
-    """Build the host of the watcher."""
-    # Loaded here, as above.
-    from mnemosyned.assembly.watching import WatcherHost  # noqa: PLC0415
-
-    return WatcherHost(
-        service=service, store=store, capture=hooks.capture, gate=gate, config=config
-    )
+    if not memory.store.read_only:
+        memory.watcher = stack.enter_context(
+            WatcherHost(
+                service=memory.service,
+                store=store,
+                capture=memory.hooks.capture,
+                gate=gate,
+                config=memory.config,
+            )
+        )
 
 
 def _counter_of(config: Config, summarizer: Summarizer) -> MessageCounter:

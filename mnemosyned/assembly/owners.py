@@ -29,7 +29,6 @@ from mnemosyned.assembly.build import (
     make_sleeper,
 )
 from mnemosyned.assembly.stores import (
-    OwnedStores,
     make_summarizer,
     open_owned_stores,
     owner_model,
@@ -50,6 +49,7 @@ from mnemosyned.sleep.sleeper import Sleeper
 
 if TYPE_CHECKING:
     from mnemosyned.search.vectors.owners import SharedVectors
+    from mnemosyned.storage.postgres.store import OwnedStores
 
 
 PAGE = 200

@@ -26,7 +26,6 @@ from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.engine_ports import (
     LOCAL_NAME,
     DatabaseServer,
-    OwnedVectorStore,
     OwnerStore,
     Summarizer,
     TextModel,
@@ -40,7 +39,7 @@ from mnemosyned.version import install_command
 
 if TYPE_CHECKING:
     from mnemosyned.models.sharing import ModelTurns
-    from mnemosyned.storage.postgres.store import PostgresStore
+    from mnemosyned.storage.postgres.store import OwnedStores, PostgresStore
 
 
 log = logger()
@@ -105,31 +104,6 @@ def open_owners(location: DatabaseLocation) -> Iterator[OwnerStore]:
         yield owners
 
 
-class OwnedStore(MemoryStore, Protocol):
-    """The memory of one of many owners."""
-
-    @property
-    def vectors(self) -> OwnedVectorStore:
-        """Vectors of its memories."""
-        ...
-
-
-class OwnedStores(Protocol):
-    """The memories of all owners of a database."""
-
-    schema_version: int
-    read_only: bool
-
-    @property
-    def owners(self) -> OwnerStore:
-        """Who they belong to."""
-        ...
-
-    def store(self, owner: int) -> OwnedStore:
-        """The memory of an owner; there is nothing to close."""
-        ...
-
-
 @contextmanager
 def open_owned_stores(
     location: DatabaseLocation, *, embeds: bool = False, beside: OpenStore | None = None
@@ -150,7 +124,7 @@ def open_owned_stores(
         embeds=embeds,
         beside=cast("PostgresStore | None", beside),
     ) as stores:
-        yield cast("OwnedStores", stores)
+        yield stores
 
 
 @contextmanager

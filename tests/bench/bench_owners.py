@@ -36,10 +36,11 @@ from support.engines import new_database
 from mnemosyned import process_memory
 from mnemosyned.assembly.build import SharedParts, open_memory
 from mnemosyned.assembly.owners import OwnerMemories
-from mnemosyned.assembly.stores import OwnedStores, open_owned_stores
+from mnemosyned.assembly.stores import open_owned_stores
 from mnemosyned.config import Config
 from mnemosyned.memory.consolidation import Trigger
 from mnemosyned.memory.engine_ports import LOCAL_OWNER, Scope
+from mnemosyned.storage.postgres.store import OwnedStores
 from mnemosyned.verbs.memories import Recall, Remember, RememberMany
 
 OWNERS = 500

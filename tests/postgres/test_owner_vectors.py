@@ -21,13 +21,14 @@ from support.vector_service import (
 
 from mnemosyned.assembly.build import SharedParts, make_shared_vectors
 from mnemosyned.assembly.owners import OwnerMemories
-from mnemosyned.assembly.stores import OwnedStores, open_owned_stores
+from mnemosyned.assembly.stores import open_owned_stores
 from mnemosyned.config import Config, DatabaseLocation, EmbeddingConfig
 from mnemosyned.errors import EmbedderFailed, ModelUnavailable
 from mnemosyned.memory.values import EmbedderState
 from mnemosyned.search.vectors import owners as module
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.lease import ForegroundGate
+from mnemosyned.storage.postgres.store import OwnedStores
 from mnemosyned.verbs.memories import EditMemory, Recall, Remember
 from mnemosyned.verbs.retention import Forget
 from mnemosyned.verbs.upkeep import Status
