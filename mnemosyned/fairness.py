@@ -37,7 +37,7 @@ class FairTurns:
 
     @contextmanager
     def working(self, owner: int, *, is_awaited: bool = True) -> Iterator[None]:
-        """Count this thread's processor time for an owner; others rest for it if `is_awaited`."""
+        """Count the processor time of the block for an owner; others rest for it if `is_awaited`."""
         with self._changing:
             self._running[owner] += is_awaited
         _thread.turns, _thread.owner = self, owner

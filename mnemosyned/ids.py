@@ -14,7 +14,7 @@ _TAIL_BITS = 60
 """The last twelve letters of an id; those before them stay the same within a millisecond."""
 
 
-def _encode(value: int, *, bits: int) -> str:
+def _encode_bits(value: int, *, bits: int) -> str:
     return "".join(
         [_PAIRS[value >> shift & 1023] for shift in range(bits - 10, -1, -10)]
     )
@@ -42,8 +42,8 @@ class IdFactory:
         high, low = value >> _TAIL_BITS, value & (1 << _TAIL_BITS) - 1
         head = self._head
         if head[0] != high:  # which the ids of a batch have in common
-            self._head = head = (high, _encode(high, bits=130 - _TAIL_BITS))
-        return head[1] + _encode(low, bits=_TAIL_BITS)
+            self._head = head = (high, _encode_bits(high, bits=130 - _TAIL_BITS))
+        return head[1] + _encode_bits(low, bits=_TAIL_BITS)
 
 
 new_id = IdFactory()

@@ -15,7 +15,7 @@ def shift(moment: datetime, by: timedelta) -> datetime:
     try:
         return moment + by
     except OverflowError:
-        return _end(moment.tzinfo, last=by > timedelta())
+        return _calendar_end(moment.tzinfo, last=by > timedelta())
 
 
 def in_zone(moment: datetime, zone: tzinfo | None) -> datetime:
@@ -26,14 +26,14 @@ def in_zone(moment: datetime, zone: tzinfo | None) -> datetime:
     try:
         return moment.astimezone(zone)
     except (OverflowError, ValueError):
-        return _end(zone or UTC, last=moment.year > MINYEAR)
+        return _calendar_end(zone or UTC, last=moment.year > MINYEAR)
 
 
 def shift_months(moment: datetime, count: int) -> datetime:
     """Add months to a day: the last day of a shorter month; saturates at the calendar's ends."""
     year, month = divmod(moment.year * 12 + moment.month - 1 + count, 12)
     if not MINYEAR <= year <= MAXYEAR:
-        return _end(moment.tzinfo, last=year > MAXYEAR)
+        return _calendar_end(moment.tzinfo, last=year > MAXYEAR)
     return moment.replace(
         year=year, month=month + 1, day=min(moment.day, monthrange(year, month + 1)[1])
     )
@@ -47,7 +47,7 @@ def day_at(today: date, days: int) -> date | None:
         return None
 
 
-def _end(zone: tzinfo | None, *, last: bool) -> datetime:
+def _calendar_end(zone: tzinfo | None, *, last: bool) -> datetime:
     if last:
         return datetime.max.replace(tzinfo=zone)
     return datetime.min.replace(tzinfo=zone)

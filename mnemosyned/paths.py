@@ -32,7 +32,7 @@ _FAULTS = {
 
 def state_dir() -> Path:
     """The default directory of the database."""
-    return _directory(
+    return _standard_directory(
         "STATE_DIRECTORY", "XDG_STATE_HOME", Path.home() / ".local" / "state"
     )
 
@@ -49,7 +49,7 @@ def token_path() -> Path:
 
 def config_dir() -> Path:
     """The directory of the configuration file."""
-    return _directory(
+    return _standard_directory(
         "CONFIGURATION_DIRECTORY", "XDG_CONFIG_HOME", Path.home() / ".config"
     )
 
@@ -73,7 +73,7 @@ def shipped(folder: str) -> Path:
     )
 
 
-def _directory(systemd: str, xdg: str, default: Path) -> Path:
+def _standard_directory(systemd: str, xdg: str, default: Path) -> Path:
     """Return the directory named by systemd, or `mnemosyned` in the directory named by XDG."""
     return Path(directory(systemd, xdg, str(default)))
 

@@ -92,12 +92,12 @@ class Memory(Verbs):
         self._stack = ExitStack()
         self._caller: Caller
         try:
-            self._open(os.fspath(database), {**asleep, **settings}, clock)
+            self._open_database(os.fspath(database), {**asleep, **settings}, clock)
         except BaseException:
             self._stack.close()
             raise
 
-    def _open(
+    def _open_database(
         self, database: str, settings: dict[str, object], clock: Clock | None
     ) -> None:
         if database == IN_MEMORY:

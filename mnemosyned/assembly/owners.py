@@ -186,7 +186,7 @@ class OwnerRounds:
             page = listed(after=page[-1])
 
     def _work_for(self, owner: int, work: Callable[[OwnerMemory], object]) -> None:
-        """Work for one owner; log its errors, so that other owners go on.
+        """Work for one owner and log its errors, so that the others go on.
 
         Raises `DatabaseUnreachable`, which concerns all.
         """

@@ -68,11 +68,17 @@ def open_store(
     `StorageFailed`.
     """
     if location.file is None:
-        with _open_postgres(location.url, embeds=embeds) as store:
+        with _require_driver():
+            from mnemosyned.storage.postgres import (  # noqa: PLC0415 its driver is an extra
+                store as postgres,
+            )
+        with postgres.open_store(
+            location.url, migrations=shipped("migrations") / "postgres", embeds=embeds
+        ) as store:
             if socket:  # a daemon says it once
                 for exposure in server_exposures(location):
                     log.warning("database_exposed", reason=exposure)
-            yield cast("OpenStore", store)
+            yield store
         return
     # Loaded here, as below: one engine is used.
     from mnemosyned.storage.sqlite.store import open_store as open_file  # noqa: PLC0415
@@ -96,9 +102,9 @@ def open_owners(location: DatabaseLocation) -> Iterator[OwnerStore]:
         )
     with _require_driver():
         from mnemosyned.storage.postgres import (  # noqa: PLC0415 its driver is an extra
-            store as opening,
+            store as postgres,
         )
-    with opening.open_owners(
+    with postgres.open_owners(
         location.url, migrations=shipped("migrations") / "postgres"
     ) as owners:
         yield owners
@@ -116,9 +122,9 @@ def open_owned_stores(
     """
     with _require_driver():
         from mnemosyned.storage.postgres import (  # noqa: PLC0415 its driver is an extra
-            store as opening,
+            store as postgres,
         )
-    with opening.open_owned_stores(
+    with postgres.open_owned_stores(
         location.url,
         migrations=shipped("migrations") / "postgres",
         embeds=embeds,
@@ -140,7 +146,7 @@ def open_store_of(
             yield store
         return
     with open_owned_stores(location) as stores:
-        yield cast("OpenStore", stores.store(stores.owners.number(owner)))
+        yield stores.store(stores.owners.number(owner))
 
 
 def open_server(location: DatabaseLocation) -> DatabaseServer:
@@ -156,9 +162,9 @@ def open_server(location: DatabaseLocation) -> DatabaseServer:
         )
     with _require_driver():
         from mnemosyned.storage.postgres import (  # noqa: PLC0415 its driver is an extra
-            store as opening,
+            store as postgres,
         )
-    return opening.open_server(
+    return postgres.open_server(
         location.url, migrations=shipped("migrations") / "postgres"
     )
 
@@ -170,9 +176,9 @@ def server_exposures(location: DatabaseLocation) -> list[str]:
     """
     with _require_driver():
         from mnemosyned.storage.postgres import (  # noqa: PLC0415 its driver is an extra
-            store as opening,
+            store as postgres,
         )
-    return opening.exposures(location.url)
+    return postgres.exposures(location.url)
 
 
 def refuses_writes(location: DatabaseLocation) -> bool:
@@ -182,21 +188,9 @@ def refuses_writes(location: DatabaseLocation) -> bool:
     """
     with _require_driver():
         from mnemosyned.storage.postgres import (  # noqa: PLC0415 its driver is an extra
-            store as opening,
+            store as postgres,
         )
-    return opening.refuses_writes(location.url)
-
-
-@contextmanager
-def _open_postgres(url: str, *, embeds: bool) -> Iterator[PostgresStore]:
-    with _require_driver():
-        from mnemosyned.storage.postgres import (  # noqa: PLC0415 its driver is an extra
-            store as opening,
-        )
-    with opening.open_store(
-        url, migrations=shipped("migrations") / "postgres", embeds=embeds
-    ) as store:
-        yield store
+    return postgres.refuses_writes(location.url)
 
 
 @contextmanager

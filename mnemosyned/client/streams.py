@@ -97,12 +97,12 @@ class Transfers:
         """Give the lines of an export while the block runs. Raises what the daemon raised."""
         query = urlencode(msgspec.to_builtins(request), doseq=True)
         with closing(self):
-            _, parts = self._request("GET", f"{EXPORT_PATH}?{query}")
+            _, parts = self._send_request("GET", f"{EXPORT_PATH}?{query}")
             yield _export_lines(parts)
 
     def restore(self, lines: bytes) -> RestoreReport:
         """Have the daemon store lines of an export. Raises what the daemon raised."""
-        response, parts = self._request("POST", RESTORE_PATH, lines)
+        response, parts = self._send_request("POST", RESTORE_PATH, lines)
         try:
             restored = msgspec.json.decode(b"".join(parts), type=RestoreReport)
         except OSError as error:
@@ -118,7 +118,7 @@ class Transfers:
             self._connection.close()
             self._connection = None
 
-    def _request(
+    def _send_request(
         self, method: str, path: str, body: bytes = b""
     ) -> tuple[HttpResponse, Iterator[bytes]]:
         """Send a request; return the response and the parts of its body.

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class SettingsInForce:
-    """Settings that each part reads when it needs one; a reload replaces `config`."""
+    """The present settings; a reload replaces `config`."""
 
     def __init__(self, config: Config, *, counter: MessageCounter) -> None:
         self.config = config

@@ -168,11 +168,11 @@ def _read_file(path: Path, values: _Values) -> None:
     # Loaded here: without a file the start need not wait for it.
     import yaml  # noqa: PLC0415
 
-    root = _compose(path)
+    root = _parse_yaml(path)
     if root is None:
         return
     seen: set[str] = set()
-    for key, node in _flatten(path, root, ""):
+    for key, node in _setting_nodes(path, root, ""):
         where = f"{path}, line {node.start_mark.line + 1}"
         if key in seen:
             raise ConfigInvalid(f"{where}: {key} is set twice", field=key)
@@ -186,7 +186,7 @@ def _read_file(path: Path, values: _Values) -> None:
         values.set(key, checked_value(key, value, where=where, strict=True), where)
 
 
-def _compose(path: Path) -> Node | None:
+def _parse_yaml(path: Path) -> Node | None:
     """The nodes of a YAML file; None where it is empty."""
     # Loaded here: without a file the start need not wait for it.
     import yaml  # noqa: PLC0415
@@ -207,7 +207,7 @@ def _compose(path: Path) -> Node | None:
         ) from error
 
 
-def _flatten(path: Path, node: Node, prefix: str) -> Iterator[tuple[str, Node]]:
+def _setting_nodes(path: Path, node: Node, prefix: str) -> Iterator[tuple[str, Node]]:
     if node.tag == "tag:yaml.org,2002:null":  # every key in it is commented out
         return
     if node.tag != "tag:yaml.org,2002:map":
@@ -218,11 +218,11 @@ def _flatten(path: Path, node: Node, prefix: str) -> Iterator[tuple[str, Node]]:
     for name, value in node.value:
         key = prefix + str(name.value)
         if key in _SECTIONS:
-            yield from _flatten(path, value, key + ".")
+            yield from _setting_nodes(path, value, key + ".")
         elif key not in KEYS:
             where = f"{path}, line {name.start_mark.line + 1}"
             raise ConfigInvalid(
-                f"{where}: unknown key {key}{_suggestion(key)}", field=key
+                f"{where}: unknown key {key}{_suggest_name(key)}", field=key
             )
         else:
             yield key, value
@@ -236,7 +236,7 @@ def _read_environment(environ: Mapping[str, str], values: _Values) -> None:
         key = by_variable.get(name)
         if key is None:
             raise ConfigInvalid(
-                f"environment: unknown variable {name}{_suggestion(name)}"
+                f"environment: unknown variable {name}{_suggest_name(name)}"
             )
         where = f"environment, {name}"
         values.set(key, value_from_text(key, text, where=where), where)
@@ -255,7 +255,9 @@ def value_from_text(key: str, text: str, *, where: str) -> Any:  # noqa: ANN401
 def checked_value(key: str, value: Any, *, where: str, strict: bool) -> Any:  # noqa: ANN401
     """A value as its setting has it. Raises `ConfigInvalid`."""
     if key not in KEYS:
-        raise ConfigInvalid(f"{where}: unknown key {key}{_suggestion(key)}", field=key)
+        raise ConfigInvalid(
+            f"{where}: unknown key {key}{_suggest_name(key)}", field=key
+        )
     if key in _LISTS and isinstance(value, str):
         value = [part for part in value.split(os.pathsep) if part]
     try:
@@ -305,7 +307,7 @@ def _text_problem(key: str, value: Any) -> str:  # noqa: ANN401
     return ""
 
 
-def _suggestion(wrong: str) -> str:
+def _suggest_name(wrong: str) -> str:
     # Loaded here: only a mistake needs it.
     from difflib import get_close_matches  # noqa: PLC0415
 

@@ -1,1 +1,1 @@
-"""The process: its life, its supervisor, and what it answers."""
+"""The daemon: its process, its supervisor, and the resources that it serves."""

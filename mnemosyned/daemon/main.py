@@ -78,7 +78,7 @@ class LogFile:
         self._path = path
         self._bytes_max = bytes_max
         try:
-            self._open()
+            self._open_file()
         except OSError as error:
             raise ConfigInvalid(
                 f"--log-file: {path} cannot be written to: {error.strerror}"
@@ -89,9 +89,9 @@ class LogFile:
         with suppress(OSError):
             if self._path.stat().st_size >= self._bytes_max:
                 self._path.replace(self._path.with_name(f"{self._path.name}.1"))
-                self._open()
+                self._open_file()
 
-    def _open(self) -> None:
+    def _open_file(self) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
         descriptor = os.open(self._path, flags, 0o600)
         for standard in (1, 2):
@@ -310,7 +310,7 @@ class Daemon:
                 log.info("stopping", signal=signal.Signals(received.si_signo).name)
                 return
             if received:
-                self._reload(memory)
+                self._reload_settings(memory)
             safe = self._check_file(memory)
             self._give_memory_back(memory)
             if self._log_file:
@@ -372,7 +372,7 @@ class Daemon:
             process_memory.trim(collect=True)
             self._growth.note_trim()
 
-    def _reload(self, memory: OpenMemory) -> None:
+    def _reload_settings(self, memory: OpenMemory) -> None:
         try:
             config = load_config(self._file or config_file(), overrides=self._overrides)
             config = with_default_model(config)

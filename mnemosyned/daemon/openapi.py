@@ -162,9 +162,9 @@ def _post_operation(name: str, verb: type[Request[Any]]) -> Schema:
     required = any(field.required for field in msgspec.structs.fields(verb))
     body = {
         "required": required,
-        "content": {JSON: {"schema": _reference(verb.__name__)}},
+        "content": {JSON: {"schema": _schema_reference(verb.__name__)}},
     }
-    return {**_operation(name, verb), "operationId": name, "requestBody": body}
+    return {**_verb_operation(name, verb), "operationId": name, "requestBody": body}
 
 
 def _get_operation(
@@ -173,15 +173,15 @@ def _get_operation(
     schema = schemas[verb.__name__]
     required = schema.get("required", [])
     parameters = [
-        _parameter(field, described, required=field in required)
+        _query_parameter(field, described, required=field in required)
         for field, described in schema["properties"].items()
         if _fits_a_url(described)
     ]
-    operation = _operation(name, verb)
+    operation = _verb_operation(name, verb)
     return {**operation, "operationId": f"{name}_by_url", "parameters": parameters}
 
 
-def _operation(name: str, verb: type[Request[Any]]) -> Schema:
+def _verb_operation(name: str, verb: type[Request[Any]]) -> Schema:
     summary, description = summary_of(verb)
     if name in ALIASES:
         description = f"The same as `{ALIASES[name]}`. {description}"
@@ -190,7 +190,7 @@ def _operation(name: str, verb: type[Request[Any]]) -> Schema:
         "summary": summary,
         "description": description,
         "responses": {
-            "200": _response("Done.", _reference(result)),
+            "200": _json_response("Done.", _schema_reference(result)),
             **_error_responses(errors_of(verb), body=True),
         },
     }
@@ -224,7 +224,7 @@ def _page_path(name: str, summary: str, content_type: str) -> Schema:
     }
 
 
-def _parameter(name: str, schema: Schema, *, required: bool) -> Schema:
+def _query_parameter(name: str, schema: Schema, *, required: bool) -> Schema:
     """A field of a request in the URL."""
     described = {key: value for key, value in schema.items() if key != "description"}
     if "anyOf" in described:
@@ -270,7 +270,7 @@ def _error_responses(errors: Errors, *, body: bool) -> dict[str, Schema]:
         if body or status != "413"
     }
     refusals = {
-        status: _response(texts[status], _reference("Error"))
+        status: _json_response(texts[status], _schema_reference("Error"))
         for status in sorted(texts)
     }
     for status, header in (("401", "WWW-Authenticate"), ("405", "Allow")):
@@ -278,11 +278,11 @@ def _error_responses(errors: Errors, *, body: bool) -> dict[str, Schema]:
     return refusals
 
 
-def _response(description: str, schema: Schema) -> Schema:
+def _json_response(description: str, schema: Schema) -> Schema:
     return {"description": description, "content": {JSON: {"schema": schema}}}
 
 
-def _reference(name: str) -> Schema:
+def _schema_reference(name: str) -> Schema:
     return {"$ref": REF.format(name=name)}
 
 
@@ -380,14 +380,16 @@ def docs_page() -> str:
     bodies = {_body_of(path) for path in paths.values()}
     parts = set(re.findall(r'schemas/(\w+)"', json.dumps(schemas)))
     results = [name for name in schemas if name in parts or name not in bodies]
-    links = "".join(f'<a href="#{_anchor(path)}">{_escape(path)}</a>' for path in paths)
+    links = "".join(
+        f'<a href="#{_anchor_of(path)}">{_escape_html(path)}</a>' for path in paths
+    )
     objects = "".join(f'<a href="#{name}">{name}</a>' for name in results)
     body = "".join(
         [
             f"<nav><h2>Routes</h2>{links}<h2>Objects</h2>{objects}</nav>",
             "<main>",
-            f"<h1>{_escape(description['info']['title'])}</h1>",
-            f"<p>Version {_escape(description['info']['version'])}. ",
+            f"<h1>{_escape_html(description['info']['title'])}</h1>",
+            f"<p>Version {_escape_html(description['info']['version'])}. ",
             'Also as <a href="/openapi.json">OpenAPI 3.1</a>.</p>',
             _paragraphs_html(description["info"]["description"]),
             *(_path_html(path, paths[path], schemas) for path in paths),
@@ -416,7 +418,7 @@ def _path_html(path: str, methods: Schema, schemas: Mapping[str, Schema]) -> str
     operation = methods.get("post") or methods["get"]
     badges = "".join(f'<span class="method">{name.upper()}</span>' for name in methods)
     parts = [
-        f'<h2 id="{_anchor(path)}">{badges}{_escape(path)}</h2>',
+        f'<h2 id="{_anchor_of(path)}">{badges}{_escape_html(path)}</h2>',
         f"<p>{_inline_html(operation['summary'])}.</p>",
         _paragraphs_html(operation.get("description", "")),
     ]
@@ -424,7 +426,9 @@ def _path_html(path: str, methods: Schema, schemas: Mapping[str, Schema]) -> str
         parts += [_example_html(path, schemas[body]), _field_table(schemas[body])]
     ((kind, media),) = operation["responses"]["200"]["content"].items()
     schema = media["schema"]
-    result = _type_html(schema) if "$ref" in schema else f"<code>{_escape(kind)}</code>"
+    result = (
+        _type_html(schema) if "$ref" in schema else f"<code>{_escape_html(kind)}</code>"
+    )
     rows = "".join(
         f"<tr><td>{status}<td>{_list_html(response['description'])}</tr>"
         for status, response in operation["responses"].items()
@@ -446,7 +450,7 @@ def _example_html(path: str, schema: Schema) -> str:
     }
     data = json.dumps(values, ensure_ascii=False)
     call = f"curl --unix-socket \"{SOCKET}\" \\\n  http://localhost{path} -d '{data}'"
-    return f"<pre><code>{_escape(call)}</code></pre>"
+    return f"<pre><code>{_escape_html(call)}</code></pre>"
 
 
 def _field_table(schema: Schema) -> str:
@@ -457,10 +461,10 @@ def _field_table(schema: Schema) -> str:
         if name in required:
             default = "required"
         elif "default" in field:
-            default = f"<code>{_escape(json.dumps(field['default']))}</code>"
+            default = f"<code>{_escape_html(json.dumps(field['default']))}</code>"
         meaning = _inline_html(field.get("description", ""))
         rows += (
-            f"<tr><td><code>{_escape(name)}</code><td>{_type_html(field)}"
+            f"<tr><td><code>{_escape_html(name)}</code><td>{_type_html(field)}"
             f"<td>{default}<td>{meaning}</tr>"
         )
     if not schema.get("properties"):
@@ -474,7 +478,7 @@ def _schema_html(name: str, schema: Schema) -> str:
     )
     if "enum" in schema:
         values = ", ".join(
-            f"<code>{_escape(str(each))}</code>" for each in schema["enum"]
+            f"<code>{_escape_html(str(each))}</code>" for each in schema["enum"]
         )
         return f"{heading}<p>One of {values}.</p>"
     return heading + _field_table(schema)
@@ -489,7 +493,7 @@ def _type_html(schema: Schema) -> str:
         return " or ".join(map(_type_html, schema["anyOf"]))
     if "enum" in schema:
         return " or ".join(
-            f"<code>{_escape(str(each))}</code>" for each in schema["enum"]
+            f"<code>{_escape_html(str(each))}</code>" for each in schema["enum"]
         )
     return _plain_type_html(schema)
 
@@ -523,7 +527,7 @@ def _reference_name(schema: Schema) -> str:
     return str(schema["$ref"]).rpartition("/")[2]
 
 
-def _anchor(path: str) -> str:
+def _anchor_of(path: str) -> str:
     return re.sub(r"\W+", "-", path).strip("-")
 
 
@@ -542,8 +546,8 @@ def _paragraphs_html(text: str) -> str:
 
 
 def _inline_html(text: str) -> str:
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", _escape(text))
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", _escape_html(text))
 
 
-def _escape(text: Any) -> str:  # noqa: ANN401 a value of the description
+def _escape_html(text: Any) -> str:  # noqa: ANN401 a value of the description
     return html.escape(str(text))

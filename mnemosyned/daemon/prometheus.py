@@ -122,7 +122,7 @@ def render(families: Iterable[Family]) -> str:
     """Write families as text."""
     lines: list[str] = []
     for family in families:
-        lines.append(f"# HELP {family.name} {_escape(family.help)}")
+        lines.append(f"# HELP {family.name} {_escape_text(family.help)}")
         lines.append(f"# TYPE {family.name} {family.kind}")
         lines.extend(_format_sample(family.name, sample) for sample in family.samples)
     return "\n".join(lines) + "\n"
@@ -130,14 +130,14 @@ def render(families: Iterable[Family]) -> str:
 
 def _format_sample(name: str, sample: Sample) -> str:
     pairs = ",".join(
-        f'{label}="{_escape(value, quote=True)}"'
+        f'{label}="{_escape_text(value, quote=True)}"'
         for label, value in sample.labels.items()
     )
     braces = f"{{{pairs}}}" if pairs else ""
     return f"{name}{sample.suffix}{braces} {_format_number(sample.value)}"
 
 
-def _escape(text: str, *, quote: bool = False) -> str:
+def _escape_text(text: str, *, quote: bool = False) -> str:
     text = text.replace("\\", "\\\\").replace("\n", "\\n")
     return text.replace('"', '\\"') if quote else text
 

@@ -1,4 +1,4 @@
-"""One sleep cycle's request, the context of its steps, and its early end."""
+"""The request of one sleep cycle, the context of its steps, and its early end."""
 
 from __future__ import annotations
 

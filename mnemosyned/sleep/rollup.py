@@ -293,7 +293,9 @@ def rewrite_stale(
             if stale is None:
                 break
             try:
-                episode, index_terms = _rewrite(stale, lease.rule_based, minimum, store)
+                episode, index_terms = _rewrite_summary(
+                    stale, lease.rule_based, minimum, store
+                )
                 store.rollups.rewrite(stale.token, episode, index_terms=index_terms)
             except BatchChanged:  # it lost more of its sources: read it again
                 tries_left -= 1
@@ -306,7 +308,7 @@ def rewrite_stale(
     return rewritten
 
 
-def _rewrite(
+def _rewrite_summary(
     stale: StaleSummary,
     summarizer: Summarizer,
     minimum: int,

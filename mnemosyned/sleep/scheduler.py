@@ -55,7 +55,7 @@ class SleepScheduler:
         self._tick_s = tick_s
         self._stopped = threading.Event()
         # By its own wait, which no step of the wall clock shortens or draws out.
-        self._ticker = threading.Thread(target=self._tick, name="triggers")
+        self._ticker = threading.Thread(target=self._check_repeatedly, name="triggers")
         self._description = "off"
         self._plan: IntervalTrigger | CronTrigger | None = None
         self._cap_asked = threading.Event()
@@ -159,7 +159,7 @@ class SleepScheduler:
         due: datetime | None = job.next_run_time if job else None
         return in_zone(due, UTC) if due else None
 
-    def _tick(self) -> None:
+    def _check_repeatedly(self) -> None:
         """Check the triggers until the end, one check after the other."""
         if self._check_triggers is None:
             return

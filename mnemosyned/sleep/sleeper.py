@@ -61,7 +61,7 @@ def final_consolidation(
     if deadline_s > RULES_S:
         cycle.lease.wait_idle(deadline_s - RULES_S)
         model_s = ends - time.monotonic() - RULES_S
-    use_model = _affordable(cycle, model_s)
+    use_model = _can_afford_model(cycle, model_s)
     request = CycleRequest(
         trigger=Trigger.SHUTDOWN,
         rules_only=not use_model,
@@ -74,7 +74,7 @@ def final_consolidation(
         return cycle.run(request)
 
 
-def _affordable(cycle: SleepCycle, model_s: float) -> bool:
+def _can_afford_model(cycle: SleepCycle, model_s: float) -> bool:
     """Return whether a model can write all that is due in `model_s`, with a margin."""
     if model_s <= 0 or cycle.lease.is_lent:
         return False

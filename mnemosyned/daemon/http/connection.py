@@ -99,27 +99,27 @@ class ClientConnection:
         """Send an answer, as far as the client takes it now."""
         head, body = self.protocol.encode_response(response, last=last)
         if len(body) <= RECEIVE_BYTES:
-            self._queue(head + body)
+            self._queue_output(head + body)
         else:
-            self._queue(head)
-            self._queue(body)
+            self._queue_output(head)
+            self._queue_output(body)
         self.send()
 
     def begin_stream(self, response: Response) -> bool:
         """Send the head of a streamed response; return True if a body may follow."""
-        self._queue(self.protocol.encode_stream_head(response))
+        self._queue_output(self.protocol.encode_stream_head(response))
         self.send()
         return not self.protocol.bodiless
 
     def send_chunk(self, data: bytes) -> None:
         """Send a chunk of a streamed answer, as far as the client takes it now."""
-        self._queue(self.protocol.encode_chunk(data))
+        self._queue_output(self.protocol.encode_chunk(data))
         self.send()
 
     def end_stream(self) -> None:
         """Send the end of a streamed response."""
         if end := self.protocol.encode_stream_end():
-            self._queue(end)
+            self._queue_output(end)
             self.send()
 
     def has_left(self) -> bool:
@@ -129,12 +129,12 @@ class ClientConnection:
         return bool(poll.poll(0))
 
     def invite_body(self) -> None:
-        """Send `100 Continue` to a client that waits for it with its body."""
+        """Send `100 Continue` if the client waits for it."""
         if interim := self.protocol.continue_response():
-            self._queue(interim)
+            self._queue_output(interim)
             self.send()
 
-    def _queue(self, data: bytes) -> None:
+    def _queue_output(self, data: bytes) -> None:
         """Add to what is owed to the client."""
         if self._tls:
             try:

@@ -45,7 +45,7 @@ def listening(path: Path) -> Iterator[socket.socket]:
     unlink. Raises `DatabaseInUse` where another daemon has the path, and `InvalidRequest`.
     """
     usable_path(str(path), field="socket", bytes_max=SOCKET_PATH_BYTES_MAX)
-    with _claim(path):
+    with _claim_path(path):
         _remove_stale(path)
         with socket.socket(
             socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC
@@ -93,7 +93,7 @@ def connections_allowed(wanted: int) -> int:
 
 
 @contextmanager
-def _claim(path: Path) -> Iterator[None]:
+def _claim_path(path: Path) -> Iterator[None]:
     """Hold the lock of a socket's path; the kernel drops it with the process."""
     lock = path.with_name(path.name + ".lock")
     try:
@@ -234,7 +234,7 @@ class Acceptor:
                 if accepted:  # whether one more waits is not known; epoll tells
                     return
                 if not self._make_room():
-                    self._pause(time.monotonic())
+                    self._pause_accepting(time.monotonic())
                     return
             try:
                 sock, _ = listener.sock.accept()
@@ -274,9 +274,9 @@ class Acceptor:
             reason = errno.errorcode.get(error.errno or 0, str(error.errno))
             log.error("accept_failed", reason=reason)
         self._make_room()
-        self._pause(now + PAUSE_S)
+        self._pause_accepting(now + PAUSE_S)
 
-    def _pause(self, until: float) -> None:
+    def _pause_accepting(self, until: float) -> None:
         """Let new clients wait in the kernel's backlog."""
         self._accept_at = until
         if self.accepting:

@@ -227,7 +227,7 @@ class HttpProtocol:
             reason = str(error)[:REASON_CHARS_MAX]
             if reason.startswith("illegal request line"):
                 reason = "its first line is not METHOD PATH HTTP/1.1"
-            _refuse(reason, HTTPStatus(error.error_status_hint))
+            _refuse_request(reason, HTTPStatus(error.error_status_hint))
 
     def _read_request(self) -> HttpRequest | None:
         while True:  # each turn takes bytes, or returns
@@ -285,7 +285,7 @@ class HttpProtocol:
         line = self._take_bytes(end + 1)
         size = _CHUNK_SIZE.fullmatch(line)
         if size is None:
-            _refuse("the size of a chunk is not in hexadecimal digits alone")
+            _refuse_request("the size of a chunk is not in hexadecimal digits alone")
         count = int(size[1], 16)
         if len(self._body) + count > self._most:
             _refuse_body(self._most)
@@ -295,7 +295,7 @@ class HttpProtocol:
     def _take_head(self) -> bytes:
         """Take the next complete head, with non-ASCII bytes of its target percent-encoded."""
         if self._incoming and self._incoming[0] <= ord(" "):
-            _refuse("it begins with a blank")
+            _refuse_request("it begins with a blank")
         end = _BLANK_LINE.search(self._incoming, max(0, self._searched - 2))
         self._searched = 0 if end else len(self._incoming)
         if (end.end() if end else self._searched) > HEAD_BYTES_MAX:
@@ -304,9 +304,9 @@ class HttpProtocol:
             return b""
         head = self._take_bytes(end.end())
         if BLANKS in head.translate(_TABS_AS_SPACES):
-            _refuse(f"its headers have {len(BLANKS)} blanks in a row")
+            _refuse_request(f"its headers have {len(BLANKS)} blanks in a row")
         if _FOLD.search(head):
-            _refuse("a header goes on in another line")
+            _refuse_request("a header goes on in another line")
         line, feed, headers = head.partition(b"\n")
         return (
             _NOT_ASCII.sub(lambda byte: b"%%%02X" % byte[0][0], line) + feed + headers
@@ -314,9 +314,11 @@ class HttpProtocol:
 
     def _read_head(self, request: h11.Request) -> _Head:
         if not request.http_version.startswith(b"1."):
-            _refuse("it is not in HTTP/1.1", HTTPStatus.HTTP_VERSION_NOT_SUPPORTED)
+            _refuse_request(
+                "it is not in HTTP/1.1", HTTPStatus.HTTP_VERSION_NOT_SUPPORTED
+            )
         if request.method == b"CONNECT":
-            _refuse("it asks for a tunnel")
+            _refuse_request("it asks for a tunnel")
         target = request.target.decode()
         headers: dict[str, str] = {}
         for raw_name, raw_value in request.headers:  # names are in lower case
@@ -328,11 +330,11 @@ class HttpProtocol:
         try:
             path = unquote(path, errors="strict")
         except UnicodeDecodeError:
-            _refuse("its path is not UTF-8")
+            _refuse_request("its path is not UTF-8")
         length = None
         if "transfer-encoding" in headers:
             if "content-length" in headers:
-                _refuse("it has both a Content-Length and a Transfer-Encoding")
+                _refuse_request("it has both a Content-Length and a Transfer-Encoding")
             self._chunk_left = 0
         else:
             length = int(headers.get("content-length", "0"))
@@ -390,13 +392,15 @@ class HttpProtocol:
         )
 
 
-def _refuse(reason: str, status: HTTPStatus = HTTPStatus.BAD_REQUEST) -> NoReturn:
+def _refuse_request(
+    reason: str, status: HTTPStatus = HTTPStatus.BAD_REQUEST
+) -> NoReturn:
     message = f"this is not an HTTP request that the daemon accepts: {reason}"
     raise RequestRefused(MalformedRequest(message), status)
 
 
 def _refuse_head(what: str, most: int) -> NoReturn:
-    _refuse(
+    _refuse_request(
         f"{what} longer than {most:,} bytes; send fewer, or send a body",
         HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
     )

@@ -199,11 +199,13 @@ class Certificate:
         certificate, key = self._files
         try:
             if key.stat().st_mode & stat.S_IRWXO:
-                _refuse(f"others may read {key}; take that right from them", "tls.key")
+                _refuse_setting(
+                    f"others may read {key}; take that right from them", "tls.key"
+                )
             self._context.load_cert_chain(certificate, key, password=refuse_password)
         except OSError as error:  # which a mistake in a file is, too
             reason = error.strerror or str(error)
-            _refuse(
+            _refuse_setting(
                 f"{certificate} with {key} cannot be used: {reason}", "tls.certificate"
             )
 
@@ -245,5 +247,5 @@ class ServerTlsChannel:
         return self._outgoing.read()
 
 
-def _refuse(reason: str, field: str) -> NoReturn:
+def _refuse_setting(reason: str, field: str) -> NoReturn:
     raise ConfigInvalid(f"{field}: {reason}", field=field)
