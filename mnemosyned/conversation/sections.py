@@ -25,7 +25,7 @@ from mnemosyned.text.sentences import split_sentences
 from mnemosyned.text.stems import fold_case, irregular_forms
 from mnemosyned.text.terms import gram_text, has_unspaced_script
 from mnemosyned.text.token_counts import CHARS_PER_TOKEN
-from mnemosyned.text.tokens import COMMONPLACE_KINDS, EXACT_KINDS, Token, tokenize
+from mnemosyned.text.tokens import COMMONPLACE_KINDS, EXACT_KINDS, TextToken, tokenize
 
 MEMORY_HEADING = "## Relevant Memory"
 LEARNINGS_HEADING = "## Past Learnings"
@@ -232,7 +232,7 @@ class Relevance:
         return len(pairs) >= WEIGHTS.pairs_min
 
 
-def _is_keyword(token: Token) -> bool:
+def _is_keyword(token: TextToken) -> bool:
     return token.kind not in COMMONPLACE_KINDS and token.stem not in _CONTINUATIONS
 
 

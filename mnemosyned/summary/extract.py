@@ -22,7 +22,7 @@ from mnemosyned.summary.records.lines import RecordLine, RecordSummary
 from mnemosyned.summary.statements import Statement, StatementReader, shorten_at_clause
 from mnemosyned.text.dates import formatting
 from mnemosyned.text.sentences import UNSPACED_ENDS, split_sentences
-from mnemosyned.text.tokens import Token, TokenKind, tokenize
+from mnemosyned.text.tokens import TextToken, TokenKind, tokenize
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -394,7 +394,7 @@ def compose_episode(
 
 
 def _terms_of_missing(
-    known: Vocabulary, covered: AbstractSet[str], missing: Mapping[str, Token]
+    known: Vocabulary, covered: AbstractSet[str], missing: Mapping[str, TextToken]
 ) -> Iterator[str]:
     """Yield terms for missing words, as phrases where possible."""
     others = known.first.keys() - missing.keys()
@@ -409,7 +409,7 @@ def _terms_of_missing(
             yield written
 
 
-def _term_text(known: Vocabulary, token: Token) -> str:
+def _term_text(known: Vocabulary, token: TextToken) -> str:
     """Return a word as written, and a bare number with the word after it."""
     if token.kind is not TokenKind.NUMBER or token.stem not in known.first:
         return token.surface
@@ -435,7 +435,7 @@ def _stems(text: str) -> set[str]:
     return {token.stem for token in _tokens(text)}
 
 
-def _tokens(text: str) -> tuple[Token, ...]:
+def _tokens(text: str) -> tuple[TextToken, ...]:
     return tokenize(" ".join(text.split()))
 
 

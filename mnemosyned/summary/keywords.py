@@ -13,7 +13,7 @@ from mnemosyned.text.tokens import (
     CURRENCIES,
     EXACT_KINDS,
     SECRET_LABELS,
-    Token,
+    TextToken,
     TokenKind,
 )
 
@@ -86,7 +86,7 @@ class _Candidate(NamedTuple):
     """Negated worth for its size: the best sorts first."""
     sentence: int
     place: int
-    tokens: tuple[Token, ...]
+    tokens: tuple[TextToken, ...]
     """Tokens of the word or value, with label and unit."""
     size: int
 
@@ -97,11 +97,11 @@ class Vocabulary:
     def __init__(self) -> None:
         self.worth: dict[str, float] = {}
         """Worth of each stem except stop words, from exact values down to everyday words."""
-        self.first: dict[str, tuple[Sequence[Token], int, int]] = {}
+        self.first: dict[str, tuple[Sequence[TextToken], int, int]] = {}
         """First occurrence of each possible keyword by stem: sentence, its number, and place."""
         self._sentences = 0
 
-    def add(self, words: Sequence[Token]) -> tuple[str, ...]:
+    def add(self, words: Sequence[TextToken]) -> tuple[str, ...]:
         """Add a sentence; return its stems in order, each once."""
         worth, first = self.worth, self.first
         stems: list[str] = []
@@ -139,7 +139,7 @@ class Vocabulary:
 
 
 def _exact_worth(
-    words: Sequence[Token], place: int, value: float, *, labelled: bool
+    words: Sequence[TextToken], place: int, value: float, *, labelled: bool
 ) -> float:
     """Return the worth of an exact value in its place; `value` is the worth of its kind."""
     label = _label_position(words, place) if labelled else None
@@ -153,7 +153,7 @@ def _exact_worth(
     return max(value, _measured_worth(words, place)) if kind is _NUMBER else value
 
 
-def _measured_worth(words: Sequence[Token], place: int) -> float:
+def _measured_worth(words: Sequence[TextToken], place: int) -> float:
     """Return the worth of a number with an adjacent unit or month, 0 without."""
     measured = 0.0
     for beside in words[place - 1 if place else 0 : place + 2]:
@@ -166,7 +166,7 @@ def _measured_worth(words: Sequence[Token], place: int) -> float:
 _CURRENCY_STEMS = frozenset(map(light_stem, CURRENCIES))
 
 
-def _label_position(words: Sequence[Token], place: int) -> int | None:
+def _label_position(words: Sequence[TextToken], place: int) -> int | None:
     """Find the label of a value: `code` in "the code is 4711"."""
     far = place and words[place - 1].surface.lower() in COPULAS
     reach = COPULA_REACH if far else 1 + CONNECTORS_MAX
@@ -179,7 +179,7 @@ def _label_position(words: Sequence[Token], place: int) -> int | None:
     return None
 
 
-def _is_secret(words: Sequence[Token], place: int) -> bool:
+def _is_secret(words: Sequence[TextToken], place: int) -> bool:
     """Tell whether an ordinary word is the value of a label: "password: marigold"."""
     at = _label_position(words, place)
     if at is None or words[at].surface.lower() not in SECRET_LABELS:
@@ -252,7 +252,7 @@ def _value_candidates(known: Vocabulary, seen: set[str]) -> list[_Candidate]:
     return candidates
 
 
-def _is_weak(kind: TokenKind, span: Sequence[Token]) -> bool:
+def _is_weak(kind: TokenKind, span: Sequence[TextToken]) -> bool:
     """Tell whether a value is a time or a bare number, which says little alone."""
     return kind is _TIME or (kind is _NUMBER and len(span) == 1)
 
@@ -281,8 +281,8 @@ def _word_candidates(
 
 
 def _value_span(
-    words: Sequence[Token], place: int, *, labelled: bool
-) -> tuple[Token, ...]:
+    words: Sequence[TextToken], place: int, *, labelled: bool
+) -> tuple[TextToken, ...]:
     """Return a value with its label and adjacent months and units: "2 h 50 min"."""
     label = _label_position(words, place) if labelled else None
     before = [words[label]] if label is not None else []
@@ -300,7 +300,7 @@ def _value_span(
     return (*before, *words[place:stop])
 
 
-def _extends_value(words: Sequence[Token], place: int) -> bool:
+def _extends_value(words: Sequence[TextToken], place: int) -> bool:
     if words[place].kind in BESIDE:
         return True
     if words[place].kind is not _NUMBER or words[place - 1].kind not in BESIDE:
@@ -309,20 +309,20 @@ def _extends_value(words: Sequence[Token], place: int) -> bool:
     return dated or (place + 1 < len(words) and words[place + 1].kind is _UNIT)
 
 
-def _is_informative(span: Sequence[Token], size: int) -> bool:
+def _is_informative(span: Sequence[TextToken], size: int) -> bool:
     """Tell whether a value makes sense alone: no small number, and not too long."""
     return size <= SURFACE_CHARS_MAX and (
         len(span) > 1 or span[0].kind is not _NUMBER or size > 2
     )
 
 
-def _size(span: Sequence[Token]) -> int:
+def _size(span: Sequence[TextToken]) -> int:
     if len(span) == 1:
         return len(span[0].surface)
     return sum([len(token.surface) for token in span]) + len(span) - 1
 
 
-def _surface(span: Sequence[Token]) -> str:
+def _surface(span: Sequence[TextToken]) -> str:
     return " ".join(token.surface for token in span)
 
 

@@ -18,7 +18,7 @@ from mnemosyned.text.sentences import SPACED_ENDS, UNSPACED_ENDS, split_sentence
 from mnemosyned.text.tokens import (
     CALENDAR,
     EXACT_KINDS,
-    Token,
+    TextToken,
     TokenKind,
     emphasis_factor,
     tokenize,
@@ -380,7 +380,7 @@ def _plain(sentence: str, *, starts_line: bool) -> str:
     return text[bullet.end() :] or text if bullet else text
 
 
-def is_first_person(words: Sequence[Token]) -> bool:
+def is_first_person(words: Sequence[TextToken]) -> bool:
     """Tell whether words speak of their speaker."""
     return not _FIRST_PERSON.isdisjoint(_lower(words))
 
@@ -395,7 +395,7 @@ def with_speaker(memory: MemoryRecord) -> str:
 
 
 def _says_something(
-    text: str, words: Sequence[Token], kinds: Sequence[TokenKind]
+    text: str, words: Sequence[TextToken], kinds: Sequence[TokenKind]
 ) -> bool:
     """Tell whether a sentence is more than a greeting, a heading, numbers or a fragment."""
     count = len(words)
@@ -413,7 +413,7 @@ def _says_something(
     return exact <= count * EXACT_SHARE_MAX and not _is_bare_list(text, kinds)
 
 
-def _lower(words: Sequence[Token]) -> list[str]:
+def _lower(words: Sequence[TextToken]) -> list[str]:
     return [word.surface.lower() for word in words]
 
 
@@ -428,7 +428,10 @@ def _is_bare_list(text: str, kinds: Sequence[TokenKind]) -> bool:
 
 
 def _reference_factor(
-    text: str, words: Sequence[Token], early: Sequence[str], weights: StatementWeights
+    text: str,
+    words: Sequence[TextToken],
+    early: Sequence[str],
+    weights: StatementWeights,
 ) -> float:
     """Return the factor of a sentence about something unnamed, or about the listener."""
     if early[0] in _ADDRESSING:
@@ -443,7 +446,7 @@ def _reference_factor(
 
 def _form_factor(
     sentence: str,
-    words: Sequence[Token],
+    words: Sequence[TextToken],
     kinds: Sequence[TokenKind],
     weights: StatementWeights,
 ) -> float:
