@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from typing import NamedTuple
@@ -67,7 +68,8 @@ class TermReader:
             ):
                 forms.setdefault(stem_prefix(form.stems[0]), []).append(form)
         self._matchers = [
-            (beginning, _FormMatcher(among)) for beginning, among in forms.items()
+            (beginning, _FormMatcher(among, max(len(form.tokens) for form in among)))
+            for beginning, among in forms.items()
         ]
 
     def read(self, text: str) -> TermScores:
@@ -210,13 +212,15 @@ def _forms_of(
     return forms
 
 
+@dataclass(slots=True)
 class _FormMatcher:
     """Forms with one beginning, and the weights of the words that were read so far."""
 
-    def __init__(self, forms: Sequence[_Form]) -> None:
-        self._forms = forms
-        self._tokens_max = max(len(form.tokens) for form in forms)
-        self._weights: dict[tuple[str, ...] | str, list[tuple[int, float]]] = {}
+    _forms: Sequence[_Form]
+    _tokens_max: int
+    _weights: dict[tuple[str, ...] | str, list[tuple[int, float]]] = field(
+        default_factory=dict
+    )
 
     def weights_at(self, text: str, at: int) -> list[tuple[int, float]]:
         """Return the terms at the beginning of a word in a folded text, with their weights."""

@@ -117,15 +117,23 @@ class _DistinctResults:
         if texts and all(len(ranks) >= ALIKE_MAX for ranks in ranks_of_kinds):
             self._yielding.append((result, ranks_of_kinds[0][0]))
         elif not self.is_full:
-            rank = len(self._shown)
-            for text, ranks in zip(texts, ranks_of_kinds, strict=True):
-                self._rank_of_text.setdefault(text, rank)
-                ranks.append(rank)
-            if any(len(ranks) >= ALIKE_MAX for ranks in ranks_of_kinds):
-                self._is_crowded = True
-            self._shown.append(result)
-            self.is_full = len(self._shown) == self._limit
+            self._show(result, texts, ranks_of_kinds)
             self._beginnings.update(map(_beginning, shown))
+
+    def _show(
+        self,
+        result: RankedResult,
+        texts: Sequence[str],
+        ranks_of_kinds: Sequence[list[int]],
+    ) -> None:
+        rank = len(self._shown)
+        for text, ranks in zip(texts, ranks_of_kinds, strict=True):
+            self._rank_of_text.setdefault(text, rank)
+            ranks.append(rank)
+        if any(len(ranks) >= ALIKE_MAX for ranks in ranks_of_kinds):
+            self._is_crowded = True
+        self._shown.append(result)
+        self.is_full = len(self._shown) == self._limit
 
     def with_repeats(self, lines_max: int) -> list[RankedResult]:
         """Return the results with the best of their repeats, best first.

@@ -7,13 +7,14 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import takewhile
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from mnemosyned.memory.values import Tier
+from mnemosyned.memory.values import DEFAULT_SESSION, Tier
 from mnemosyned.search.dedup import are_crowded
 from mnemosyned.search.query import Corpus, Match, Query, SearchCandidates
-from mnemosyned.search.scoring import matches_with_neighbors, nearest_neighbors
+from mnemosyned.search.weights import WEIGHTS as RANKING_WEIGHTS
 from mnemosyned.search.words import (
     WEIGHTS,
     CandidateLimits,
@@ -38,6 +39,12 @@ EPISODES_MAX = 500
 """Episodes read, the latest that had begun when the time was over."""
 ORDERED_MAX = 60
 """Rows of an order in time, the first of it."""
+NEIGHBORS_OF_MAX = 24
+"""Best matches whose neighbors are looked up."""
+NEIGHBORS_SHARE_MIN = 0.5
+"""Share of the best score from which neighbors of a match are looked up."""
+REACH = 8
+"""Distance in the order of arrival, as memories of several sessions may interleave."""
 SCORED_MAX = 8_000
 """Rows that bm25 may score in the second index, the newest."""
 _DIGITS = re.compile(r"\d+")
@@ -278,12 +285,25 @@ def _find_neighbors(
     slept: bool,
 ) -> dict[int, list[tuple[int, int]]]:
     """Return the neighbors of the best matches and their distances; `memories` gains them."""
-    best = list(matches_with_neighbors(matches))
+    least = NEIGHBORS_SHARE_MIN * matches[0].score if matches else 0.0
+    # Memories without a session of their own belong to no conversation.
+    best = [
+        match
+        for match in takewhile(
+            lambda match: match.score >= least, matches[:NEIGHBORS_OF_MAX]
+        )
+        if match.session != DEFAULT_SESSION
+    ]
     around = index.around(query, best, slept=slept)
-    beside = {
-        match.position: nearest_neighbors(positions, match.position)
-        for match, positions in zip(best, around, strict=True)
-    }
+    beside: dict[int, list[tuple[int, int]]] = {}
+    for match, positions in zip(best, around, strict=True):
+        at = positions.index(match.position)
+        beside[match.position] = [
+            (positions[neighbor], distance)
+            for distance in range(1, len(RANKING_WEIGHTS.neighbors) + 1)
+            for neighbor in (at - distance, at + distance)
+            if 0 <= neighbor < len(positions)
+        ]
     near = {position for pairs in beside.values() for position, _ in pairs}
     missing = dict.fromkeys(sorted(near - memories.keys()), 0.0)
     for match in index.matches(missing, {}):

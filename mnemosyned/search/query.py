@@ -39,7 +39,9 @@ class AskedSource:
 
     def has(self, source: str | None) -> bool:
         """Tell whether a source is of one of these kinds."""
-        return is_from_source(source, self.kinds)
+        if source is None:
+            return False
+        return not self.kinds.isdisjoint(stems_and_kinds(source))
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,11 +291,6 @@ def subject_words(text: str, asked: AskedSource) -> tuple[str, ...]:
             and not is_stop_word(word)
         )
     )
-
-
-def is_from_source(source: str | None, asked: frozenset[str | int]) -> bool:
-    """Tell whether a source shares a stem or a kind with `asked`."""
-    return source is not None and not asked.isdisjoint(stems_and_kinds(source))
 
 
 @clear_on_forget

@@ -7,14 +7,13 @@ from collections import defaultdict
 from collections.abc import (
     Collection,
     Iterable,
-    Iterator,
     Mapping,
     Sequence,
     Set as AbstractSet,
 )
 from datetime import datetime
 from heapq import heappush, heappushpop
-from itertools import pairwise, takewhile
+from itertools import pairwise
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -27,44 +26,14 @@ from mnemosyned.search.query import (
     Query,
     ScoreBreakdown,
     SearchCandidates,
-    is_from_source,
     says_when,
     stems_and_kinds,
 )
-from mnemosyned.search.weights import WEIGHTS, RankingWeights
+from mnemosyned.search.weights import RankingWeights
 from mnemosyned.text.terms import has_unspaced_script
 from mnemosyned.text.words import stems_with_content
 
-MATCHES_MAX = 24
-"""Neighbors are looked up for this many of the best matches."""
-SCORE_SHARE_MIN = 0.5
-"""Share of the best score from which neighbors of a match are looked up."""
-REACH = 8
-"""Distance in the order of arrival, as memories of several sessions may interleave."""
 _QUESTION_MARKS = ("?", "？")
-
-
-def matches_with_neighbors(matches: Sequence[Match]) -> Iterator[Match]:
-    """Return the strong ones among matches, best first, whose neighbors are to be looked up."""
-    best = matches[:MATCHES_MAX]
-    least = SCORE_SHARE_MIN * best[0].score if best else 0.0
-    strong = takewhile(lambda match: match.score >= least, best)
-    # Memories without a session of their own belong to no conversation.
-    return (match for match in strong if match.session != DEFAULT_SESSION)
-
-
-def nearest_neighbors(positions: Sequence[int], position: int) -> list[tuple[int, int]]:
-    """Return the neighbors of a position and their distances, nearest first.
-
-    `positions` are those of one session and source, ascending.
-    """
-    index = positions.index(position)
-    return [
-        (positions[neighbor], distance)
-        for distance in range(1, len(WEIGHTS.neighbors) + 1)
-        for neighbor in (index - distance, index + distance)
-        if 0 <= neighbor < len(positions)
-    ]
 
 
 def neighbor_scores(
@@ -170,7 +139,9 @@ def candidate_scores(
     reader = TermReader(query.terms, candidates.corpus, weights.bm25)
     matches = {match.position: match for match in candidates.memories}
     roles = {match.role for match in candidates.memories}
-    in_names = {role: reader.name_scores(role) for role in roles}
+    in_names = {
+        role: reader.name_scores(role) if role else reader.no_scores for role in roles
+    }
     names = {
         term
         for scores in in_names.values()
@@ -255,8 +226,8 @@ class _CandidateScorer:
         asked = stems_and_kinds(" ".join(query.terms.words))
         self._asked_sources = {
             source
-            for source in {match.source for match in matches}
-            if is_from_source(source, asked)
+            for source in {match.source for match in matches} - {None}
+            if not asked.isdisjoint(stems_and_kinds(source))
         }
         self._spans = [(span, span.with_margin()) for span in query.spans]
 
@@ -273,8 +244,10 @@ class _CandidateScorer:
         phrase = weights.phrase * candidate.phrase
         session = weights.session * sitting
         score = words + phrase + neighbors + session
-        asks = -weights.asks * score * question_share(match.content)
-        score += asks
+        asks = 0.0
+        if any(mark in match.content for mark in _QUESTION_MARKS):
+            asks = -weights.asks * score * question_share(match.content)
+            score += asks
         may_lead = words + neighbors >= self._leading
         names_time = self._asks_when and may_lead and says_when(match.content)
         when = weights.says_when * score * names_time

@@ -250,6 +250,11 @@ def strongest_matches(
     """
     if not scores:
         return {}
+    if len(scores) <= min(limits.certain, limits.total):
+        ranked = sorted(
+            ((score, position) for position, score in scores.items()), reverse=True
+        )
+        return {position: score for score, position in ranked}
     best = max(scores.values())
     kept = limits.kept
     if best >= possible * (1 - ROUNDING):
@@ -360,7 +365,11 @@ def top_candidates(
     if index.is_filtered and index.few is None and looked_up.found is not None:
         found = _passing_rows(index, looked_up.found, enough=limits.total)
     else:
-        found = search.find(limits)
+        walked = sum(frequencies[word] for word in words)
+        if index.few is not None or walked <= WALKED_MAX:
+            found = search.find_exactly(limits, words)
+        else:
+            found = search.find_in_steps(limits)
         if not index.is_filtered and not search.partial:
             looked_up.found = found
     possible = sum(map(corpus.idf, terms.words))
@@ -406,14 +415,7 @@ class _TermRows:
         }
         self._idf = {word: corpus.idf(word) for word in words}
 
-    def find(self, limits: CandidateLimits) -> dict[int, float]:
-        """Return the rows with some of the words, and the sum of these words' idf."""
-        walked = sum(self._frequencies[word] for word in self._words)
-        if self._index.few is not None or walked <= WALKED_MAX:
-            return self._find_exactly(limits, self._words)
-        return self._find_in_steps(limits)
-
-    def _find_exactly(
+    def find_exactly(
         self, limits: CandidateLimits, words: Sequence[str]
     ) -> dict[int, float]:
         """Return all rows with some of the words that there can be room for.
@@ -445,7 +447,7 @@ class _TermRows:
             searched.append(forms)
         return found
 
-    def _find_in_steps(self, limits: CandidateLimits) -> dict[int, float]:
+    def find_in_steps(self, limits: CandidateLimits) -> dict[int, float]:
         """Return rows for words so common that not all of their rows can be read.
 
         These are the newest rows of the rarest combinations; a row keeps the sum of its best step.
@@ -466,7 +468,7 @@ class _TermRows:
                 rows = dict.fromkeys(newest, sum(self._idf[word] for word in words))
                 is_cut = is_cut or len(rows) == STEP_ROWS_MAX
             else:
-                rows = self._find_exactly(limits, words)
+                rows = self.find_exactly(limits, words)
             for seq, score in rows.items():
                 found[seq] = max(score, found.get(seq, 0.0))
         return found

@@ -16,6 +16,7 @@ from mnemosyned.search.finding import (
     COMPARED_CHARS,
     EPISODES_MAX,
     ORDERED_MAX,
+    REACH,
     WALKED_MAX,
     OriginalTotals,
     SearchIndex,
@@ -33,7 +34,6 @@ from mnemosyned.search.query import (
     RankedResult,
     SearchCandidates,
 )
-from mnemosyned.search.scoring import REACH
 from mnemosyned.search.words import Forms, Frequencies
 from mnemosyned.storage.common.episodes import ancestors
 from mnemosyned.storage.common.rows import EPISODE_COLUMNS, episode_from

@@ -18,6 +18,7 @@ from mnemosyned.search.finding import (
     COMPARED_CHARS,
     EPISODES_MAX,
     ORDERED_MAX,
+    REACH,
     SCORED_MAX,
     WALKED_MAX,
     OriginalTotals,
@@ -36,7 +37,6 @@ from mnemosyned.search.query import (
     RankedResult,
     SearchCandidates,
 )
-from mnemosyned.search.scoring import REACH
 from mnemosyned.search.words import Forms, Frequencies, Having, WordRows
 from mnemosyned.storage.common.episodes import ancestors, episode_at
 from mnemosyned.storage.common.rows import instant
