@@ -207,6 +207,16 @@ def as_utf8(stream: BinaryIO) -> BinaryIO:
     return cast("BinaryIO", source)
 
 
+@contextmanager
+def open_text(source: Source, member: Member | None = None) -> Iterator[BinaryIO]:
+    """Open a source, or a member of an archive, as UTF-8. Raises `OSError`, `ArchiveRefused`."""
+    with (
+        open_member(source.path, member) if member else source.open() as opened,
+        as_utf8(opened) as text,
+    ):
+        yield text
+
+
 def is_binary(head: bytes) -> bool:
     """True if the first bytes of a file are not text."""
     beginning = head[:BEGINNING_BYTES]

@@ -29,76 +29,10 @@ from mnemosyned.verbs.request import instant
 BATCH_ITEMS = 500
 BATCH_CHARS = 2_000_000
 """Characters of a batch: as JSON they stay below the daemon's limit for a body."""
-_MEMORY_PLACE = re.compile(r"memories\[(\d+)\]\.?")
-
-
-class Delivery:
-    """Collects items into batches and sends each when it is full."""
-
-    def __init__(
-        self,
-        caller: Caller,
-        *,
-        on_answer: Callable[[Sequence[ImportItem], RememberedMany], None],
-        on_refusal: Callable[[Bad], None],
-        check_only: bool = False,
-    ) -> None:
-        """Make a delivery; with `check_only` the daemon checks every item and stores none.
-
-        `on_answer` gets the items of an acknowledged batch without refused items.
-        """
-        self._caller = caller
-        self._on_answer = on_answer
-        self._on_refusal = on_refusal
-        self._check_only = check_only
-        self._batch: list[ImportItem] = []
-        self._chars = 0
-
-    def add(self, item: ImportItem) -> None:
-        """Add an item. Raises errors that are not the fault of an item."""
-        metadata = item.memory.metadata
-        self._chars += len(item.memory.content) + (
-            len(str(metadata)) if metadata else 0
-        )
-        self._batch.append(item)
-        if len(self._batch) >= BATCH_ITEMS or self._chars >= BATCH_CHARS:
-            self.flush()
-
-    def flush(self) -> None:
-        """Send the last batch."""
-        batch, self._batch, self._chars = self._batch, [], 0
-        while batch:
-            request = RememberMany(
-                [item.memory for item in batch], dry_run=self._check_only
-            )
-            try:
-                answer = self._caller.call(request)
-            except MnemosynedError as error:
-                item = batch.pop(_index_at_fault(error, len(batch)))
-                reason = _MEMORY_PLACE.sub("", error.message)
-                self._on_refusal(
-                    Bad(item.place, f"{reason} ({error.code})", item.position)
-                )
-            else:
-                self._on_answer(batch, answer)
-                return
-
-
-def _index_at_fault(error: MnemosynedError, count: int) -> int:
-    """Return the index of the item in an error. Raises the error if it names none."""
-    place = _MEMORY_PLACE.match(error.field or "")
-    if isinstance(error, MalformedJson):
-        raise error
-    if place:
-        return int(place[1])
-    if count == 1 and error.kind in (Kind.INVALID, Kind.CONFLICT) and error.field:
-        return 0  # a batch of one is named without its number
-    raise error
-
-
 BATCH_LINES = 1_000
 BATCH_BYTES = 2 << 20
-_EXACT_PLACE = re.compile(r"lines\[(\d+)\]")
+_MEMORY_PLACE = re.compile(r"memories\[(\d+)\]\.?")
+_LINE_PLACE = re.compile(r"lines\[(\d+)\]")
 
 
 class Restorer(Protocol):
@@ -109,63 +43,7 @@ class Restorer(Protocol):
         ...
 
 
-class ExactDelivery:
-    """Collects groups into batches and sends each when it is full."""
-
-    def __init__(
-        self,
-        restorer: Restorer,
-        *,
-        on_answer: Callable[[Sequence[Group], RestoreReport], None],
-        on_refusal: Callable[[Bad], None],
-    ) -> None:
-        """Make a delivery; `on_answer` gets the groups of an acknowledged batch."""
-        self._restorer = restorer
-        self._on_answer = on_answer
-        self._on_refusal = on_refusal
-        self._batch: list[Group] = []
-        self._lines = 0
-        self._bytes = 0
-
-    def add(self, group: Group) -> None:
-        """Add a group. Raises errors that are not the fault of a line."""
-        full = self._lines + group.lines > BATCH_LINES
-        if self._batch and (full or self._bytes + len(group.data) > BATCH_BYTES):
-            self.flush()
-        self._batch.append(group)
-        self._lines += group.lines
-        self._bytes += len(group.data)
-
-    def flush(self) -> None:
-        """Send the last batch; a group with a refused line is left out."""
-        batch, self._batch = self._batch, []
-        self._lines = self._bytes = 0
-        while batch:
-            try:
-                restored = self._restorer.restore(
-                    b"".join(group.data for group in batch)
-                )
-            except (InvalidRequest, MalformedJson) as error:
-                refused = batch.pop(_group_at_fault(batch, error))
-                reason = f"{error.message} ({error.code})"
-                self._on_refusal(Bad(refused.place, reason, refused.position))
-            else:
-                self._on_answer(batch, restored)
-                return
-
-
-def _group_at_fault(batch: Sequence[Group], error: MnemosynedError) -> int:
-    """Return the index of the group with the line in an error. Raises the error without one."""
-    place = _EXACT_PLACE.match(error.field or "")
-    if place is None:
-        raise error
-    left = int(place[1])
-    for index, group in enumerate(batch):
-        if left < group.lines:
-            return index
-        left -= group.lines
-    raise error
-
+# --------------------------------------------------------------------- journal
 
 HEAD_HASHED_BYTES = 4_096
 KEPT_S = 90 * 86_400
@@ -289,6 +167,8 @@ def _file_identity(source: Source) -> tuple[str, int]:
     return f"{status.st_dev}:{status.st_ino}:{head}", size
 
 
+# --------------------------------------------------------------------- report
+
 PROBLEMS_SHOWN_MAX = 20
 SESSIONS_MAX = 10_000
 """Different sessions that are counted by name."""
@@ -325,8 +205,17 @@ class ImportReport:
         if len(self.problems) < PROBLEMS_SHOWN_MAX:
             self.problems.append(f"{problem.place}: {problem.reason}")
 
+    def add_stored(self, answer: RememberedMany) -> None:
+        """Count a batch of memories."""
+        stored = sum(memory.stored for memory in answer)
+        forgotten = sum(memory.forgotten for memory in answer)
+        self.stored += stored
+        self.forgotten += forgotten
+        self.known += len(answer) - stored - forgotten
+        self.learned += answer.learned
+
     def add_restored(self, restored: RestoreReport, place: str) -> None:
-        """Count a part of an export."""
+        """Count a batch of an export's lines."""
         for kind, count in restored.stored.items():
             self.restored[kind] = self.restored.get(kind, 0) + count
         self.stored += restored.stored.get("memory", 0)
@@ -399,7 +288,7 @@ class Preview:
 
 
 Progress = Callable[[int, ImportReport], object]
-"""Called with the bytes read since the last call, and the counts so far."""
+"""A callback with the bytes read since the last call, and the counts so far."""
 
 
 @dataclass(slots=True)
@@ -411,10 +300,10 @@ class ImportRun:
     """Takes the lines of exports."""
     plan: Plan
     journals: dict[str, ImportJournal] = field(default_factory=dict)
-    """By the path that was typed; none where nothing is to be kept."""
+    """Journals by the typed path; none if no position is to be kept."""
     progress: Progress = lambda _size, _report: None
     preview: Preview | None = None
-    """Where given, the daemon checks every record and stores none."""
+    """With a preview, the daemon checks every record and stores none."""
     report: ImportReport = field(default_factory=ImportReport)
 
     def run(self) -> ImportReport:
@@ -425,15 +314,15 @@ class ImportRun:
         for part in self.plan.parts:
             journal = self.journals.get(str(part.source.root))
             entry = journal.entry(part.source) if journal else None
-            PartReader(self, part, journal, entry).read()
+            PartImport(self, part, journal, entry).read()
             self.report.files += 1
         for journal in self.journals.values():
             journal.delete()
         return self.report
 
 
-class PartReader:
-    """Reads one part, from the position of an earlier import on."""
+class PartImport:
+    """The import of one part, from the position of an earlier import on."""
 
     def __init__(
         self,
@@ -447,18 +336,11 @@ class PartReader:
         self._journal = journal
         self._entry = entry
         self._bytes = entry.bytes if entry else 0
-        self._delivery = Delivery(
-            run.caller,
-            on_answer=self._note_answer,
-            on_refusal=run.report.add_problem,
-            check_only=run.preview is not None,
-        )
-
-        self._exact = ExactDelivery(
-            run.restorer,
-            on_answer=self._note_restored,
-            on_refusal=run.report.add_problem,
-        )
+        self._items: list[ImportItem] = []
+        self._chars = 0
+        self._groups: list[Group] = []
+        self._lines = 0
+        self._group_bytes = 0
 
     def read(self) -> None:
         """Read and send all remaining records."""
@@ -470,9 +352,9 @@ class PartReader:
                 return
         position = self._entry.position if self._entry else START
         for record in self._read_records(position):
-            self._deliver(record)
-        self._delivery.flush()
-        self._exact.flush()
+            self._add(record)
+        self._send_items()
+        self._send_groups()
         if self._journal:
             self._journal.write(source, position, self._bytes, done=True)
 
@@ -484,35 +366,95 @@ class PartReader:
         except OSError as error:
             yield Bad(source.name, f"cannot be read: {error.strerror or error}")
 
-    def _deliver(self, record: Record) -> None:
+    def _add(self, record: Record) -> None:
+        """Add a record to its batch, and send a batch that is full."""
         run = self._run
         self._bytes += record.size
         if isinstance(record, Bad):
             run.report.add_problem(record)
         elif isinstance(record, ImportItem):
-            self._delivery.add(record)
+            metadata = record.memory.metadata
+            self._chars += len(record.memory.content)
+            self._chars += len(str(metadata)) if metadata else 0
+            self._items.append(record)
+            if len(self._items) >= BATCH_ITEMS or self._chars >= BATCH_CHARS:
+                self._send_items()
         elif run.preview:
             run.preview.add_group(record, self._part.format.name)
         else:
-            self._exact.add(record)
+            self._lines += record.lines
+            self._group_bytes += len(record.data)
+            if self._lines > BATCH_LINES or self._group_bytes > BATCH_BYTES:
+                self._send_groups()
+                self._lines, self._group_bytes = record.lines, len(record.data)
+            self._groups.append(record)
         run.progress(record.size, run.report)
 
-    def _note_answer(self, items: Sequence[ImportItem], answer: RememberedMany) -> None:
+    def _send_items(self) -> None:
+        """Send the batch of items; items that the daemon refuses are reported."""
         run = self._run
-        if run.preview:
-            run.preview.add(items, self._part.format.name)
-            run.preview.add_learnings(answer)
+        items, self._items, self._chars = self._items, [], 0
+        while items:
+            memories = [item.memory for item in items]
+            try:
+                answer = run.caller.call(
+                    RememberMany(memories, dry_run=run.preview is not None)
+                )
+            except MnemosynedError as error:
+                item = items.pop(_index_at_fault(error, len(items)))
+                reason = f"{_MEMORY_PLACE.sub('', error.message)} ({error.code})"
+                run.report.add_problem(Bad(item.place, reason, item.position))
+                continue
+            if run.preview:
+                run.preview.add(items, self._part.format.name)
+                run.preview.add_learnings(answer)
+            else:
+                run.report.add_stored(answer)
+                self._save_position(items[-1])
             return
-        stored = sum(memory.stored for memory in answer)
-        run.report.stored += stored
-        forgotten = sum(memory.forgotten for memory in answer)
-        run.report.forgotten += forgotten
-        run.report.known += len(answer) - stored - forgotten
-        run.report.learned += answer.learned
-        if self._journal:
-            self._journal.write(self._part.source, items[-1].position, self._bytes)
 
-    def _note_restored(self, groups: Sequence[Group], restored: RestoreReport) -> None:
-        self._run.report.add_restored(restored, groups[0].place)
+    def _send_groups(self) -> None:
+        """Send the batch of groups; a group with a refused line is reported."""
+        run = self._run
+        groups, self._groups = self._groups, []
+        while groups:
+            lines = b"".join(group.data for group in groups)
+            try:
+                restored = run.restorer.restore(lines)
+            except (InvalidRequest, MalformedJson) as error:
+                group = groups.pop(_group_at_fault(groups, error))
+                reason = f"{error.message} ({error.code})"
+                run.report.add_problem(Bad(group.place, reason, group.position))
+                continue
+            run.report.add_restored(restored, groups[0].place)
+            self._save_position(groups[-1])
+            return
+
+    def _save_position(self, last: ImportItem | Group) -> None:
         if self._journal:
-            self._journal.write(self._part.source, groups[-1].position, self._bytes)
+            self._journal.write(self._part.source, last.position, self._bytes)
+
+
+def _index_at_fault(error: MnemosynedError, count: int) -> int:
+    """Return the index of the item in an error. Raises the error if it names none."""
+    place = _MEMORY_PLACE.match(error.field or "")
+    if isinstance(error, MalformedJson):
+        raise error
+    if place:
+        return int(place[1])
+    if count == 1 and error.kind in (Kind.INVALID, Kind.CONFLICT) and error.field:
+        return 0  # a batch of one is named without its number
+    raise error
+
+
+def _group_at_fault(batch: Sequence[Group], error: MnemosynedError) -> int:
+    """Return the index of the group with the line in an error. Raises the error without one."""
+    place = _LINE_PLACE.match(error.field or "")
+    if place is None:
+        raise error
+    left = int(place[1])
+    for index, group in enumerate(batch):
+        if left < group.lines:
+            return index
+        left -= group.lines
+    raise error

@@ -22,7 +22,13 @@ from mnemosyned.importers.importer import (
     sendable,
     stable_id,
 )
-from mnemosyned.importers.reading import LINE_BYTES_MAX, as_utf8, decode_text, lines_of
+from mnemosyned.importers.reading import (
+    LINE_BYTES_MAX,
+    as_utf8,
+    decode_text,
+    lines_of,
+    open_text,
+)
 from mnemosyned.verbs.memories import Remember
 from mnemosyned.version import install_command
 
@@ -78,7 +84,7 @@ class ComponentFile(Format):
             return
         done = int(position or 0)
         end = 0
-        with source.open() as opened, as_utf8(opened) as text:
+        with open_text(source) as text:
             for component in components(text, self.kinds):
                 size, end = component.end - end, component.end
                 if end <= done and component.kind not in self.definitions:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, BinaryIO
@@ -24,11 +24,11 @@ from mnemosyned.importers.reading import (
     ArchiveRefused,
     JsonBroken,
     JsonReader,
+    Member,
     Outline,
-    as_utf8,
     member_head,
     members_of,
-    open_member,
+    open_text,
     outline_document,
 )
 from mnemosyned.verbs.memories import Remember
@@ -105,19 +105,14 @@ class ChatExport(Format):
 
     def read(self, source: Source, position: str) -> Iterator[ImportItem | Bad]:
         start = _Place.read(position)
-        if not source.head.startswith(ZIP_SIGNATURE):
-            with source.open() as opened, as_utf8(opened) as text:
-                yield from self._read_document(source.name, text, start, 0)
-            return
+        members: Sequence[Member | None] = [None]
         try:
-            members = members_of(source.path, CONVERSATIONS)
+            if source.head.startswith(ZIP_SIGNATURE):
+                members = members_of(source.path, CONVERSATIONS)
             for number, member in enumerate(members):
                 if number >= start.member:
-                    name = f"{source.name}/{member.name}"
-                    with (
-                        open_member(source.path, member) as opened,
-                        as_utf8(opened) as text,
-                    ):
+                    name = f"{source.name}/{member.name}" if member else source.name
+                    with open_text(source, member) as text:
                         yield from self._read_document(name, text, start, number)
                     start = _Place()
         except ArchiveRefused as refused:

@@ -23,7 +23,7 @@ from mnemosyned.importers.importer import (
     stable_id,
 )
 from mnemosyned.importers.projects import project_of
-from mnemosyned.importers.reading import TextLine, as_utf8, decode_text, lines_of
+from mnemosyned.importers.reading import TextLine, decode_text, lines_of, open_text
 from mnemosyned.verbs.memories import Remember
 
 COMMIT_BYTES_MAX = 1 << 20
@@ -163,7 +163,7 @@ class SavedLog(Format):
     def read(self, source: Source, position: str) -> Iterator[ImportItem | Bad]:
         offset = int(position or 0)
         project = source.text_path.stem
-        with source.open() as opened, as_utf8(opened) as text:
+        with open_text(source) as text:
             for commit in _saved_commits(lines_of(text, offset=offset)):
                 size, offset = commit.end - offset, commit.end
                 place = f"{source.name}, commit {commit.hash[:12]}"

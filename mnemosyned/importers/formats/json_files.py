@@ -31,6 +31,7 @@ from mnemosyned.importers.reading import (
     as_utf8,
     decode_text,
     lines_of,
+    open_text,
     outline_document,
 )
 from mnemosyned.verbs.exchange import (
@@ -75,7 +76,7 @@ class JsonLines(Format):
         # Ids depend on the lines before: these are read again, without storing them.
         start = int(position or 0)
         occurrences = OccurrenceCounter()
-        with source.open() as opened, as_utf8(opened) as text:
+        with open_text(source) as text:
             for line in lines_of(text):
                 if not (line.data.strip() or line.too_long):
                     continue
@@ -141,7 +142,7 @@ class JsonArray(Format):
     def read(self, source: Source, position: str) -> Iterator[ImportItem | Bad]:
         done = int(position or 0)
         occurrences = OccurrenceCounter()
-        with source.open() as opened, as_utf8(opened) as text:
+        with open_text(source) as text:
             try:
                 for element in JsonReader(text).elements():
                     written = json.dumps(element.value)

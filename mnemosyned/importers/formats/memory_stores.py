@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC
 from typing import Any, BinaryIO
@@ -25,13 +25,13 @@ from mnemosyned.importers.reading import (
     ArchiveRefused,
     JsonBroken,
     JsonReader,
+    Member,
     SqliteRefused,
-    as_utf8,
     columns_of,
     member_head,
     members_of,
     open_database,
-    open_member,
+    open_text,
     outline_document,
     tables_of,
 )
@@ -163,16 +163,12 @@ class StoreFormat(Format):
     def _read_document(
         self, source: Source, export: StoreExport, done: int
     ) -> Iterator[ImportItem | Bad]:
+        members: Sequence[Member | None] = [None]
         if export.member and source.head.startswith(ZIP_SIGNATURE):
-            for member in members_of(source.path, export.member)[:1]:
-                with (
-                    open_member(source.path, member) as opened,
-                    as_utf8(opened) as text,
-                ):
-                    yield from _convert_elements(text, source.name, export, done)
-            return
-        with source.open() as opened, as_utf8(opened) as text:
-            yield from _convert_elements(text, source.name, export, done)
+            members = members_of(source.path, export.member)[:1]
+        for member in members:
+            with open_text(source, member) as text:
+                yield from _convert_elements(text, source.name, export, done)
 
 
 def _convert_elements(

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import yaml
 
 from mnemosyned.importers.importer import (
@@ -22,7 +23,7 @@ from mnemosyned.importers.importer import (
     tags_in,
     text_in,
 )
-from mnemosyned.importers.reading import as_utf8, decode_text, is_binary
+from mnemosyned.importers.reading import decode_text, is_binary, open_text
 from mnemosyned.paths import printable_path
 from mnemosyned.verbs.memories import Remember
 
@@ -172,17 +173,6 @@ _DATE_IN_NAME = re.compile(r"(?<!\d)(\d{4})[-_.]?(\d{2})[-_.]?(\d{2})(?!\d)")
 _INLINE_TAG = re.compile(r"(?<![\w#/&])#([^\W\d_][\w/-]*)")
 
 
-@dataclass(frozen=True, slots=True)
-class _NoteFacts:
-    """The fields that all sections of a note share."""
-
-    session: str
-    title: str
-    created_at: datetime
-    metadata: Mapping[str, Any]
-    tags: list[str]
-
-
 class Notes(Format):
     """A note in Markdown."""
 
@@ -203,16 +193,21 @@ class Notes(Format):
         if is_binary(source.head):
             yield Bad(source.name, "it is not text")
             return
-        with source.open() as opened, as_utf8(opened) as text:
-            note = split_note(decode_text(text.read()))
+        with open_text(source) as opened:
+            note = split_note(decode_text(opened.read()))
         if note.problem:
             yield Bad(source.name, note.problem)
         sections = sections_of(note.body)
-        about = _note_facts(source, note)
+        whole = _memory_of_note(source, note)
         for number, section in enumerate(sections, 1):
+            text = _with_title(whole.metadata["title"], section)
+            memory = msgspec.structs.replace(
+                whole, content=text, id=stable_id(SOURCE, whole.session, text)
+            )
             position = "end" if number == len(sections) else ""
-            yield _section_item(
-                source, about, section, position, size if number == 1 else 0
+            place = f"{source.name}:{section.line}"
+            yield ImportItem(
+                sendable(memory), place, position, size if number == 1 else 0
             )
 
 
@@ -225,22 +220,22 @@ def session_of(path: Path) -> str:
     return f"notes:{printable_path(folder.name)}"
 
 
-def _note_facts(source: Source, note: Note) -> _NoteFacts:
-    path = source.path
+def _memory_of_note(source: Source, note: Note) -> Remember:
+    """Return a memory with the fields of a note, for each of its sections."""
     title = text_in(note.fields.get("title")).strip() or source.text_path.stem
     tags = [*tags_in(note.fields.get("tags")), *tags_in(note.fields.get("tag"))]
-    tags += _INLINE_TAG.findall(note.body[:NOTE_BYTES_MAX])
-    return _NoteFacts(
-        session=session_of(path),
-        title=title,
-        created_at=_created_at(path, note),
+    return Remember(
+        "",
+        session=session_of(source.path),
+        source=SOURCE,
+        created_at=_created_at(source.path, note),
         metadata={
             "title": title,
             "file": str(source.text_path.absolute()),
             "permalink": text_in(note.fields.get("permalink")),
             "type": text_in(note.fields.get("type")),
         },
-        tags=tags,
+        tags=[*tags, *_INLINE_TAG.findall(note.body[:NOTE_BYTES_MAX])],
     )
 
 
@@ -255,24 +250,6 @@ def _created_at(path: Path, note: Note) -> datetime:
             return moment
     modified = datetime.fromtimestamp(path.stat().st_mtime, tz=UTC)
     return min(modified, now)
-
-
-def _section_item(
-    source: Source, about: _NoteFacts, section: NoteSection, position: str, size: int
-) -> ImportItem:
-    text = _with_title(about.title, section)
-    stored = sendable(
-        Remember(
-            text,
-            id=stable_id(SOURCE, about.session, text),
-            session=about.session,
-            source=SOURCE,
-            created_at=about.created_at,
-            metadata=dict(about.metadata),
-            tags=about.tags,
-        )
-    )
-    return ImportItem(stored, f"{source.name}:{section.line}", position, size)
 
 
 def _with_title(title: str, section: NoteSection) -> str:
