@@ -140,7 +140,7 @@ def _is_section(part: object) -> bool:
 def _with_section(
     messages: list[ModelMessage], index: int, shown: str
 ) -> list[ModelMessage]:
-    """The history with a section before the message at `index`."""
+    """Return the history with a section before the message at `index`."""
     request = messages[index]
     if not isinstance(request, ModelRequest):
         return messages

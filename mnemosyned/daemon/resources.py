@@ -10,7 +10,7 @@ from urllib.parse import parse_qs
 
 import msgspec
 
-from mnemosyned.agents.hooks.service import Envelope, HookService
+from mnemosyned.agents.hooks.service import HookEnvelope, HookService
 from mnemosyned.assembly.build import OpenMemory
 from mnemosyned.daemon.http.server import VERB_PREFIX
 from mnemosyned.daemon.metrics import memory_collector, metrics_route, server_collector
@@ -198,7 +198,7 @@ def exchange_resources(
 
 
 HOOKS_PATH = "/hooks"
-_decode = msgspec.json.Decoder(Envelope).decode
+_decode = msgspec.json.Decoder(HookEnvelope).decode
 _encode = msgspec.json.Encoder().encode
 
 

@@ -50,7 +50,7 @@ class ImportItem:
 
 
 @dataclass(frozen=True, slots=True)
-class Bad:
+class BadRecord:
     """A record that cannot be read."""
 
     place: str
@@ -61,7 +61,7 @@ class Bad:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ExportGroup:
     """Lines of an export to be stored together."""
 
     data: bytes
@@ -71,12 +71,12 @@ class Group:
     size: int = 0
 
 
-Record = ImportItem | Bad | Group
-"""A result of reading a source; `Group` only for our own exports."""
+ImportRecord = ImportItem | BadRecord | ExportGroup
+"""A result of reading a source; `ExportGroup` only for our own exports."""
 
 
 @dataclass(frozen=True)
-class Source:
+class ImportSource:
     """A file, a folder, or a stream: standard input or a pipe."""
 
     path: Path
@@ -87,12 +87,12 @@ class Source:
     """A stream, which can be read only once."""
 
     @classmethod
-    def of_path(cls, path: Path) -> Source:
+    def of_path(cls, path: Path) -> ImportSource:
         """Return the source at a path."""
         return cls(path, path)
 
     @classmethod
-    def of_stream(cls, stream: BinaryIO, path: Path = STANDARD_INPUT) -> Source:
+    def of_stream(cls, stream: BinaryIO, path: Path = STANDARD_INPUT) -> ImportSource:
         """Return the source of standard input, or of a pipe at a path."""
         return cls(path, path, stream)
 
@@ -147,7 +147,7 @@ class Source:
         return sum(file.stat().st_size for file in islice(regular, FILES_MAX))
 
 
-class Format(ABC):
+class ImportFormat(ABC):
     """A format that can be imported."""
 
     name: str
@@ -156,21 +156,21 @@ class Format(ABC):
     """Whether a stream cannot be read, because path, time or middle of a file is needed."""
 
     @abstractmethod
-    def recognizes(self, source: Source) -> bool:
+    def recognizes(self, source: ImportSource) -> bool:
         """True if a source has this format, by the content and only then by the name.
 
         A format that reads a whole folder recognizes it. Of other folders each file is a source.
         """
 
     @abstractmethod
-    def read(self, source: Source, position: str) -> Iterator[Record]:
+    def read(self, source: ImportSource, position: str) -> Iterator[ImportRecord]:
         """Yield the records after a position, in the order of each conversation.
 
         Holds one record in memory at a time, or a bounded number. Raises `OSError` if the source
-        cannot be read; any other fault is a `Bad`.
+        cannot be read; any other fault is a `BadRecord`.
         """
 
-    def size(self, source: Source) -> int:
+    def size(self, source: ImportSource) -> int:
         """Return the bytes to read, for showing progress; 0 if unknown."""
         return source.size()
 
@@ -225,13 +225,13 @@ zone may be named like a folder, and `StopIteration`, as a list may be empty."""
 
 def parse_record(
     parse: Callable[[], Remember | None], place: str, position: str, size: int
-) -> ImportItem | Bad | None:
+) -> ImportItem | BadRecord | None:
     """Return the record of a parsed memory, or of its fault; None without a memory."""
     try:
         memory = parse()
     except PARSE_ERRORS as error:
         reason = f"it cannot be read: {error or type(error).__name__}"
-        return Bad(place, reason, position, size)
+        return BadRecord(place, reason, position, size)
     return ImportItem(memory, place, position, size) if memory else None
 
 

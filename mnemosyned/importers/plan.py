@@ -11,7 +11,13 @@ from pathlib import Path
 from typing import cast
 
 from mnemosyned.errors import InvalidRequest
-from mnemosyned.importers.importer import START, Bad, Format, ImportItem, Source
+from mnemosyned.importers.importer import (
+    START,
+    BadRecord,
+    ImportFormat,
+    ImportItem,
+    ImportSource,
+)
 from mnemosyned.importers.reading import (
     SQLITE_SIGNATURE as SQLITE,
     ZIP_SIGNATURE as ARCHIVE,
@@ -29,11 +35,11 @@ class FormatEntry:
     target: str
     """`module:class`, in `mnemosyned.importers.formats`."""
 
-    def load(self) -> Format:
+    def load(self) -> ImportFormat:
         """Import its module and make the format."""
         module, _, attribute = self.target.partition(":")
         loaded = import_module(f"mnemosyned.importers.formats.{module}")
-        return cast("Format", getattr(loaded, attribute)())
+        return cast("ImportFormat", getattr(loaded, attribute)())
 
 
 FORMATS = (
@@ -63,7 +69,7 @@ FORMATS = (
 """Formats in the order of recognizing a source: the strictest first."""
 
 
-def format_named(name: str) -> Format:
+def format_named(name: str) -> ImportFormat:
     """Return the format of this name. Raises `InvalidRequest`."""
     for entry in FORMATS:
         if entry.name == name:
@@ -78,7 +84,7 @@ def format_names() -> str:
     return ", ".join(entry.name for entry in FORMATS)
 
 
-def recognize_format(source: Source) -> Format | None:
+def recognize_format(source: ImportSource) -> ImportFormat | None:
     """Return the first format that recognizes a source, or None."""
     formats = (entry.load() for entry in FORMATS)
     return next((format for format in formats if format.recognizes(source)), None)
@@ -91,19 +97,19 @@ _LAST = datetime.max.replace(tzinfo=UTC)
 class PlannedPart:
     """A source with its format."""
 
-    source: Source
-    format: Format
+    source: ImportSource
+    format: ImportFormat
     size: int
     """Bytes to read; 0 where unknown."""
 
 
 @dataclass(slots=True)
-class Plan:
+class ImportPlan:
     """The sources of an import."""
 
     parts: list[PlannedPart] = field(default_factory=list)
     unknown_files: int = 0
-    unreadable: list[Bad] = field(default_factory=list)
+    unreadable: list[BadRecord] = field(default_factory=list)
 
     @property
     def size(self) -> int:
@@ -112,13 +118,13 @@ class Plan:
         return sum(sizes) if all(sizes) else 0
 
 
-def plan_import(sources: list[Source], format: str | None) -> Plan:
+def plan_import(sources: list[ImportSource], format: str | None) -> ImportPlan:
     """Find the formats of the sources; order the sources by the time of their first records.
 
     A folder that no format recognizes stands for its files; links in it are not followed.
     Raises `InvalidRequest` for a source that has no format or cannot be read.
     """
-    plan = Plan()
+    plan = ImportPlan()
     given = format_named(format) if format else None
     for source in sources:
         try:
@@ -131,7 +137,9 @@ def plan_import(sources: list[Source], format: str | None) -> Plan:
     return plan
 
 
-def _add_source(plan: Plan, source: Source, given: Format | None) -> None:
+def _add_source(
+    plan: ImportPlan, source: ImportSource, given: ImportFormat | None
+) -> None:
     if source.stream and (problem := _unfit_for_stream(source, given)):
         raise InvalidRequest(problem, field="path")
     format = given or recognize_format(source)
@@ -145,7 +153,7 @@ def _add_source(plan: Plan, source: Source, given: Format | None) -> None:
         raise InvalidRequest(_describe_unknown(source), field="path")
 
 
-def _unfit_for_stream(source: Source, given: Format | None) -> str:
+def _unfit_for_stream(source: ImportSource, given: ImportFormat | None) -> str:
     """Return the reason for saving a stream to a file first; empty if it can be read."""
     if source.head.startswith((SQLITE, ARCHIVE)):
         kind = "a database or an archive"
@@ -156,7 +164,7 @@ def _unfit_for_stream(source: Source, given: Format | None) -> str:
     return f"{source.name} is {kind}, which is read from a file: save it to one first"
 
 
-def _describe_unknown(source: Source) -> str:
+def _describe_unknown(source: ImportSource) -> str:
     """Return the error for a source without a format, with the next step."""
     if not source.head:
         return f"{source.name} is empty"
@@ -171,9 +179,11 @@ def _describe_unknown(source: Source) -> str:
     )
 
 
-def _add_files_of_folder(plan: Plan, folder: Source, given: Format | None) -> None:
+def _add_files_of_folder(
+    plan: ImportPlan, folder: ImportSource, given: ImportFormat | None
+) -> None:
     for path in _files_below(folder.path):
-        source = Source(path, folder.root)
+        source = ImportSource(path, folder.root)
         try:
             format = recognize_format(source)
             is_wanted = format and (given is None or format.name == given.name)
@@ -183,7 +193,7 @@ def _add_files_of_folder(plan: Plan, folder: Source, given: Format | None) -> No
                 plan.unknown_files += 1
         except OSError as error:
             plan.unreadable.append(
-                Bad(source.name, f"cannot be read: {error.strerror}")
+                BadRecord(source.name, f"cannot be read: {error.strerror}")
             )
 
 

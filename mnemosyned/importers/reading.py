@@ -22,7 +22,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO, cast
 from urllib.parse import quote
 
-from mnemosyned.importers.importer import HEAD_BYTES, Source
+from mnemosyned.importers.importer import HEAD_BYTES, ImportSource
 
 DIFFERENT_MAX = 200_000
 """Different records whose repetitions are counted; a repetition of later ones counts as the first."""
@@ -68,7 +68,7 @@ class ArchiveRefused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class ArchiveMember:
     """A file in an archive."""
 
     name: str
@@ -76,7 +76,7 @@ class Member:
     packed: int
 
 
-def members_of(path: Path, names: re.Pattern[str]) -> list[Member]:
+def members_of(path: Path, names: re.Pattern[str]) -> list[ArchiveMember]:
     """Return the members whose name without folders matches, by name. Raises `ArchiveRefused`."""
     try:
         with zipfile.ZipFile(path) as archive:
@@ -87,7 +87,7 @@ def members_of(path: Path, names: re.Pattern[str]) -> list[Member]:
         raise ArchiveRefused(f"the archive has more than {MEMBERS_MAX:,} members")
     return sorted(
         (
-            Member(each.filename, each.file_size, each.compress_size)
+            ArchiveMember(each.filename, each.file_size, each.compress_size)
             for each in listed
             if names.fullmatch(each.filename.rpartition("/")[2])
         ),
@@ -96,7 +96,7 @@ def members_of(path: Path, names: re.Pattern[str]) -> list[Member]:
 
 
 @contextmanager
-def open_member(path: Path, member: Member) -> Iterator[BinaryIO]:
+def open_member(path: Path, member: ArchiveMember) -> Iterator[BinaryIO]:
     """Open a member. Raises `ArchiveRefused`, also while reading broken content."""
     largest = max(RATIO_FROM_BYTES, RATIO_MAX * max(member.packed, 1))
     if member.size > min(largest, ARCHIVE_BYTES_MAX):
@@ -208,7 +208,9 @@ def as_utf8(stream: BinaryIO) -> BinaryIO:
 
 
 @contextmanager
-def open_text(source: Source, member: Member | None = None) -> Iterator[BinaryIO]:
+def open_text(
+    source: ImportSource, member: ArchiveMember | None = None
+) -> Iterator[BinaryIO]:
     """Open a source, or a member of an archive, as UTF-8. Raises `OSError`, `ArchiveRefused`."""
     with (
         open_member(source.path, member) if member else source.open() as opened,
@@ -265,7 +267,7 @@ class JsonBroken(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Element:
+class JsonElement:
     """An element of the document's list, or of a list or object under one of its keys."""
 
     key: str
@@ -292,7 +294,7 @@ class JsonReader:
         self._uncounted = 0
         """Bytes read since the last element."""
 
-    def elements(self) -> Iterator[Element]:
+    def elements(self) -> Iterator[JsonElement]:
         """Yield the elements of a list; of an object its values and the elements of its lists.
 
         Raises `JsonBroken`.
@@ -307,7 +309,7 @@ class JsonReader:
         if self._next_char():
             raise self._broken_here("more text follows the end of the document")
 
-    def _read_object(self) -> Iterator[Element]:
+    def _read_object(self) -> Iterator[JsonElement]:
         self._place += 1
         if self._next_char() == "}":
             self._place += 1
@@ -325,7 +327,7 @@ class JsonReader:
             if self._read_end("}"):
                 return
 
-    def _read_list(self, key: str) -> Iterator[Element]:
+    def _read_list(self, key: str) -> Iterator[JsonElement]:
         self._place += 1
         if self._next_char() == "]":
             self._place += 1
@@ -337,10 +339,10 @@ class JsonReader:
             if self._read_end("]"):
                 return
 
-    def _read_element(self, key: str, index: int) -> Element:
+    def _read_element(self, key: str, index: int) -> JsonElement:
         value = self._read_value()
         size, self._uncounted = self._uncounted, 0
-        return Element(key, index, value, size)
+        return JsonElement(key, index, value, size)
 
     def _read_end(self, closing: str) -> bool:
         """Read the mark after a member; return True if it closes the container."""
@@ -409,7 +411,7 @@ class JsonReader:
 
 
 @dataclass(frozen=True, slots=True)
-class Outline:
+class JsonOutline:
     """The beginning of a document."""
 
     is_list: bool
@@ -418,21 +420,21 @@ class Outline:
 
 
 @lru_cache(maxsize=4)
-def outline_document(head: bytes) -> Outline | None:
+def outline_document(head: bytes) -> JsonOutline | None:
     """Describe a document by its first bytes; None if it is no JSON list or object."""
     with as_utf8(io.BytesIO(head)) as stream:
         text = stream.read().lstrip()
     is_list = text.startswith(b"[")
     inner = text[1:].lstrip() if is_list else text
     if not inner.startswith(b"{"):
-        return Outline(is_list, frozenset()) if is_list else None
+        return JsonOutline(is_list, frozenset()) if is_list else None
     reader = JsonReader(io.BytesIO(inner))
     try:
         for _ in zip(reader.elements(), range(KEYS_MAX), strict=False):
             pass
     except JsonBroken:
         pass  # the head ends within it
-    return Outline(is_list, frozenset(reader.keys)) if reader.keys else None
+    return JsonOutline(is_list, frozenset(reader.keys)) if reader.keys else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -520,7 +522,7 @@ def _open_read_only(
         raise SqliteRefused(f"the database cannot be read: {error}") from error
 
 
-def tables_of(source: Source) -> frozenset[str]:
+def tables_of(source: ImportSource) -> frozenset[str]:
     """Return the names of a database's tables; none for other files."""
     if (
         source.stream

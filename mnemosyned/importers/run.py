@@ -16,8 +16,15 @@ from typing import Protocol
 import msgspec
 
 from mnemosyned.errors import InvalidRequest, Kind, MalformedJson, MnemosynedError
-from mnemosyned.importers.importer import START, Bad, Group, ImportItem, Record, Source
-from mnemosyned.importers.plan import Plan, PlannedPart
+from mnemosyned.importers.importer import (
+    START,
+    BadRecord,
+    ExportGroup,
+    ImportItem,
+    ImportRecord,
+    ImportSource,
+)
+from mnemosyned.importers.plan import ImportPlan, PlannedPart
 from mnemosyned.memory.exchange import ExportedMemory, RestoreReport
 from mnemosyned.memory.learning import Learning
 from mnemosyned.paths import state_dir
@@ -100,7 +107,7 @@ class ImportJournal:
         name = hashlib.sha256(identity.encode("utf-8", "replace")).hexdigest()[:32]
         return cls(folder / f"{name}.jsonl")
 
-    def entry(self, source: Source) -> ImportEntry | None:
+    def entry(self, source: ImportSource) -> ImportEntry | None:
         """Return the entry of a source; None if it is another file now, or was cut.
 
         A file that grew since it was done is read on; for a folder growth is unknown.
@@ -118,7 +125,7 @@ class ImportJournal:
         return msgspec.structs.replace(entry, done=entry.done and is_unchanged)
 
     def write(
-        self, source: Source, position: str, bytes: int, *, done: bool = False
+        self, source: ImportSource, position: str, bytes: int, *, done: bool = False
     ) -> None:
         """Note that all up to a position is stored; on a full disk only the notes stop."""
         if self._path is None or (position == START and not done):
@@ -159,7 +166,7 @@ def _read_entries(path: Path) -> dict[str, ImportEntry]:
     return entries
 
 
-def _file_identity(source: Source) -> tuple[str, int]:
+def _file_identity(source: ImportSource) -> tuple[str, int]:
     """Return device, inode and hash of a file's beginning, and its size. Raises `OSError`."""
     status = source.path.stat()
     head = hashlib.sha256(source.head[:HEAD_HASHED_BYTES]).hexdigest()[:16]
@@ -199,7 +206,7 @@ class ImportReport:
     continued: bool = False
     """Whether it went on where an earlier import had stopped."""
 
-    def add_problem(self, problem: Bad) -> None:
+    def add_problem(self, problem: BadRecord) -> None:
         """Count a bad record, and keep the first ones."""
         self.bad += 1
         if len(self.problems) < PROBLEMS_SHOWN_MAX:
@@ -224,7 +231,7 @@ class ImportReport:
         self.left_out += restored.left_out
         for conflict in restored.conflicts:
             reason = f"the {conflict.kind} {conflict.id}: {conflict.reason}"
-            self.add_problem(Bad(place, reason))
+            self.add_problem(BadRecord(place, reason))
 
 
 @dataclass(slots=True)
@@ -263,7 +270,7 @@ class Preview:
         self.earliest = min(self.earliest or moment, moment)
         self.latest = max(self.latest or moment, moment)
 
-    def add_group(self, group: Group, format: str) -> None:
+    def add_group(self, group: ExportGroup, format: str) -> None:
         """Count lines of an export."""
         for line in group.data.splitlines():
             if line_kind(line).record == FOOTER:
@@ -298,7 +305,7 @@ class ImportRun:
     caller: Caller
     restorer: Restorer
     """Takes the lines of exports."""
-    plan: Plan
+    plan: ImportPlan
     journals: dict[str, ImportJournal] = field(default_factory=dict)
     """Journals by the typed path; none if no position is to be kept."""
     progress: Progress = lambda _size, _report: None
@@ -338,7 +345,7 @@ class PartImport:
         self._bytes = entry.bytes if entry else 0
         self._items: list[ImportItem] = []
         self._chars = 0
-        self._groups: list[Group] = []
+        self._groups: list[ExportGroup] = []
         self._lines = 0
         self._group_bytes = 0
 
@@ -358,19 +365,19 @@ class PartImport:
         if self._journal:
             self._journal.write(source, position, self._bytes, done=True)
 
-    def _read_records(self, position: str) -> Iterator[Record]:
+    def _read_records(self, position: str) -> Iterator[ImportRecord]:
         """Yield the records; a source that cannot be read further ends with a bad one."""
         source = self._part.source
         try:
             yield from self._part.format.read(source, position)
         except OSError as error:
-            yield Bad(source.name, f"cannot be read: {error.strerror or error}")
+            yield BadRecord(source.name, f"cannot be read: {error.strerror or error}")
 
-    def _add(self, record: Record) -> None:
+    def _add(self, record: ImportRecord) -> None:
         """Add a record to its batch, and send a batch that is full."""
         run = self._run
         self._bytes += record.size
-        if isinstance(record, Bad):
+        if isinstance(record, BadRecord):
             run.report.add_problem(record)
         elif isinstance(record, ImportItem):
             metadata = record.memory.metadata
@@ -403,7 +410,7 @@ class PartImport:
             except MnemosynedError as error:
                 item = items.pop(_index_at_fault(error, len(items)))
                 reason = f"{_MEMORY_PLACE.sub('', error.message)} ({error.code})"
-                run.report.add_problem(Bad(item.place, reason, item.position))
+                run.report.add_problem(BadRecord(item.place, reason, item.position))
                 continue
             if run.preview:
                 run.preview.add(items, self._part.format.name)
@@ -424,13 +431,13 @@ class PartImport:
             except (InvalidRequest, MalformedJson) as error:
                 group = groups.pop(_group_at_fault(groups, error))
                 reason = f"{error.message} ({error.code})"
-                run.report.add_problem(Bad(group.place, reason, group.position))
+                run.report.add_problem(BadRecord(group.place, reason, group.position))
                 continue
             run.report.add_restored(restored, groups[0].place)
             self._save_position(groups[-1])
             return
 
-    def _save_position(self, last: ImportItem | Group) -> None:
+    def _save_position(self, last: ImportItem | ExportGroup) -> None:
         if self._journal:
             self._journal.write(self._part.source, last.position, self._bytes)
 
@@ -447,7 +454,7 @@ def _index_at_fault(error: MnemosynedError, count: int) -> int:
     raise error
 
 
-def _group_at_fault(batch: Sequence[Group], error: MnemosynedError) -> int:
+def _group_at_fault(batch: Sequence[ExportGroup], error: MnemosynedError) -> int:
     """Return the index of the group with the line in an error. Raises the error without one."""
     place = _LINE_PLACE.match(error.field or "")
     if place is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import PurePath
@@ -193,6 +193,17 @@ def parse_document(document: TranscriptLine) -> Iterator[TranscriptMessage]:
             yield from parse_line(line).messages
 
 
+_OBJECT_DECODER = msgspec.json.Decoder(dict[str, Any])
+
+
+def decode_object(text: bytes) -> dict[str, Any] | None:
+    """Decode a JSON object; None for anything else."""
+    try:
+        return _OBJECT_DECODER.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
 def text_of(content: object) -> str:
     """Return the text of a message's content: a string, or parts of which some are text."""
     if isinstance(content, str):
@@ -261,7 +272,6 @@ _FOLDERS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     )
 )
 """The folder of the transcript shows the tool, where the payload's fields are the same."""
-_decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +300,8 @@ def identify_transcript(path: str, head: bytes) -> TranscriptIdentity | None:
     """Identify a transcript by its first bytes and its path; None for other files."""
     if head[:1] == b"{" and path.endswith(".json"):
         return _identify_document(path, head)
-    lines = list(_head_lines(head))
+    texts = head.split(b"\n")[:LINES_MAX]
+    lines = [line for line in map(decode_object, texts) if line is not None]
     client = next(filter(None, map(_client_of_line, lines)), "")
     if not client:
         return None
@@ -300,14 +311,6 @@ def identify_transcript(path: str, head: bytes) -> TranscriptIdentity | None:
         conversation=_conversation_of(client, path, lines),
         directory=_first_found(lines, "cwd"),
     )
-
-
-def _head_lines(head: bytes) -> Iterable[TranscriptLine]:
-    for text in head.split(b"\n")[:LINES_MAX]:
-        try:
-            yield _decode(text)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            continue
 
 
 def _identify_document(path: str, head: bytes) -> TranscriptIdentity | None:
@@ -348,7 +351,7 @@ _KEYS: tuple[tuple[str, frozenset[str]], ...] = (
 )
 
 
-def _conversation_of(client: str, path: str, lines: list[TranscriptLine]) -> str:
+def _conversation_of(client: str, path: str, lines: Sequence[TranscriptLine]) -> str:
     """Return the conversation's id in the tool's hooks: the file's name, or an id in its lines."""
     name = PurePath(path).name.partition(".")[0]
     if client == "codex":
@@ -359,7 +362,7 @@ def _conversation_of(client: str, path: str, lines: list[TranscriptLine]) -> str
     return name or _first_found(lines, "sessionId")
 
 
-def _first_found(lines: list[TranscriptLine], key: str) -> str:
+def _first_found(lines: Sequence[TranscriptLine], key: str) -> str:
     """Return the first text under this key, in a line or its payload."""
     for line in lines:
         payload = line.get("payload")

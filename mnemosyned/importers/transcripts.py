@@ -9,13 +9,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any
-
-import msgspec
 
 from mnemosyned.importers.transcript_formats import (
     ParsedLine,
     TranscriptMessage,
+    decode_object,
     head_of,
     parse_document,
     parse_line,
@@ -110,7 +108,6 @@ _FOLDERS = re.compile(
 )
 """Folders in which tools keep transcripts, wherever their own folder was moved."""
 _NAME = re.compile(r"[\w.@ +-]{1,200}\.jsonl?")
-_decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class TranscriptRefused(Exception):
@@ -213,7 +210,7 @@ def _read_document(descriptor: int, size: int, position: int) -> TranscriptReadi
     """Read a conversation in one JSON object, unless its size is the same as before."""
     if size in (0, position) or size > DOCUMENT_BYTES_MAX:
         return TranscriptReading(position=position)
-    document = _decode_object(os.pread(descriptor, size, 0))
+    document = decode_object(os.pread(descriptor, size, 0))
     if document is None:  # it is being written
         return TranscriptReading(position=position)
     return TranscriptReading(messages=tuple(parse_document(document)), position=size)
@@ -223,7 +220,7 @@ def _read_lines(
     descriptor: int, size: int, position: int, bytes_max: int, *, finished: bool
 ) -> TranscriptReading:
     first = os.pread(descriptor, HEAD_BYTES_MAX, 0).partition(b"\n")[0]
-    head = head_of(_decode_object(first) or {})
+    head = head_of(decode_object(first) or {})
     if head.by_subagent:
         return TranscriptReading(position=size, conversation=head.conversation)
     room = bytes_max
@@ -241,7 +238,7 @@ def _read_lines(
             )
         room *= 4
     texts = [text for text in data[:end].split(b"\n") if text.strip()]
-    lines = [line for line in map(_decode_object, texts) if line is not None]
+    lines = [line for line in map(decode_object, texts) if line is not None]
     parse_record = list(map(parse_line, lines))
     return TranscriptReading(
         messages=_collect_messages(parse_record),
@@ -261,15 +258,6 @@ def _next_line(descriptor: int, position: int, size: int) -> int:
             return position + end
         position += len(data)
     return size
-
-
-def _decode_object(text: bytes) -> dict[str, Any] | None:
-    if not text.strip():
-        return None
-    try:
-        return _decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
 
 
 def _collect_messages(

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from e2e.daemons import Daemon, kept
 
-from mnemosyned.importers.importer import Source
+from mnemosyned.importers.importer import ImportSource
 from mnemosyned.importers.plan import plan_import
 
 pytestmark = pytest.mark.e2e
@@ -195,7 +195,7 @@ def test_files_of_a_folder_are_imported_in_order_of_time(
     (folder / "picture.png").write_bytes(b"\x89PNG")
     (folder / "loop").symlink_to(folder)
 
-    plan = plan_import([Source.of_path(folder)], None)
+    plan = plan_import([ImportSource.of_path(folder)], None)
     done = importing(daemon, folder)
 
     assert [part.source.path.name[0] for part in plan.parts] == ["b", "c", "a"]

@@ -19,7 +19,7 @@ from support.agents import (
 )
 
 from mnemosyned.agents.hooks.service import HookService
-from mnemosyned.importers.importer import START, ImportItem, Source
+from mnemosyned.importers.importer import START, ImportItem, ImportSource
 from mnemosyned.importers.plan import recognize_format
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite.store import SqliteStore
@@ -60,7 +60,7 @@ def test_an_import_after_capture_stores_nothing_twice(
     agent(hooks, path).call(hook_event_name="Stop")
     write_lines(path, lines[-1:])
 
-    source = Source.of_path(path)
+    source = ImportSource.of_path(path)
     format = recognize_format(source)
     assert format
     items = [

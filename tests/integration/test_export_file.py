@@ -12,7 +12,7 @@ import pytest
 
 from mnemosyned.importers.formats import json_files
 from mnemosyned.importers.formats.json_files import ExportFile
-from mnemosyned.importers.importer import Bad, Group, Source
+from mnemosyned.importers.importer import BadRecord, ExportGroup, ImportSource
 
 HEADER = {"record": "header", "format": "mnemosyned-export", "version": 1}
 
@@ -25,7 +25,7 @@ def memory(id: str, in_episode: str | None = None) -> dict[str, Any]:
     return {"record": "memory", "id": id, "episode": in_episode}
 
 
-def written(file: Path, *records: dict[str, Any], whole: bool = True) -> Source:
+def written(file: Path, *records: dict[str, Any], whole: bool = True) -> ImportSource:
     lines = [json.dumps(record).encode() + b"\n" for record in (HEADER, *records)]
     if whole:
         footer = {
@@ -35,18 +35,18 @@ def written(file: Path, *records: dict[str, Any], whole: bool = True) -> Source:
         }
         lines.append(json.dumps(footer).encode() + b"\n")
     file.write_bytes(b"".join(lines))
-    return Source.of_path(file)
+    return ImportSource.of_path(file)
 
 
-def read(source: Source, position: str = "") -> tuple[list[list[str]], list[str]]:
+def read(source: ImportSource, position: str = "") -> tuple[list[list[str]], list[str]]:
     """The ids in each group, and the reasons of what is bad."""
     groups: list[list[str]] = []
     reasons: list[str] = []
     for record in ExportFile().read(source, position):
-        if isinstance(record, Group):
+        if isinstance(record, ExportGroup):
             lines = map(json.loads, record.data.splitlines())
             groups.append([line.get("id", line["record"]) for line in lines])
-        elif isinstance(record, Bad):
+        elif isinstance(record, BadRecord):
             reasons.append(record.reason)
     return groups, reasons
 
@@ -93,7 +93,7 @@ def test_reading_goes_on_after_a_group_and_still_checks_the_whole(file: Path) ->
     source = written(file, memory("a"), memory("b"), memory("c"))
     records = list(ExportFile().read(source, ""))
     first = records[0]
-    assert isinstance(first, Group)
+    assert isinstance(first, ExportGroup)
 
     assert read(source, first.position) == ([["b"], ["c"], ["footer"]], [])
 

@@ -18,7 +18,7 @@ from support.import_samples import Expected, Sample, note
 from support.import_stores import mcp_memory_service, mem0_history
 
 from mnemosyned.errors import InvalidRequest
-from mnemosyned.importers.importer import START, Bad, ImportItem, Source
+from mnemosyned.importers.importer import START, BadRecord, ImportItem, ImportSource
 from mnemosyned.importers.plan import FORMATS, plan_import
 from mnemosyned.verbs.request import instant
 
@@ -141,7 +141,7 @@ def test_a_stream_is_read_as_the_file_is_or_is_to_be_saved_to_one(
     sample: Sample, tmp_path: Path
 ) -> None:
     path = sample.write(tmp_path)
-    stream = Source.of_stream(BytesIO(path.read_bytes()), path)
+    stream = ImportSource.of_stream(BytesIO(path.read_bytes()), path)
     is_packed = path.suffix in {".db", ".zip"}
     if is_packed or sample.format in {"transcript", "notes", "shell"}:
         with pytest.raises(InvalidRequest, match="save it to one first"):
@@ -153,16 +153,16 @@ def test_a_stream_is_read_as_the_file_is_or_is_to_be_saved_to_one(
 
     items, bad = read(path)
     assert [record for record in records if isinstance(record, ImportItem)] == items
-    assert [record for record in records if isinstance(record, Bad)] == bad
+    assert [record for record in records if isinstance(record, BadRecord)] == bad
 
 
 def test_a_stream_next_to_a_file_is_read_whole(tmp_path: Path) -> None:
     lines = [json.dumps({"content": f"number {n}"}) for n in range(20_000)]
     file = tmp_path / "a.jsonl"
     file.write_text('{"content": "a", "created_at": "2026-03-16T09:00:00Z"}')
-    stream = Source.of_stream(BytesIO("\n".join(lines).encode()))
+    stream = ImportSource.of_stream(BytesIO("\n".join(lines).encode()))
 
-    plan = plan_import([stream, Source.of_path(file)], None)
+    plan = plan_import([stream, ImportSource.of_path(file)], None)
     counts = [len(list(part.format.read(part.source, START))) for part in plan.parts]
 
     assert counts == [1, 20_000]
@@ -213,6 +213,6 @@ def test_a_vault_that_is_kept_in_git_is_read_as_notes(tmp_path: Path) -> None:
     note(tmp_path)
     (tmp_path / "Vault" / ".git").mkdir()
 
-    plan = plan_import([Source.of_path(tmp_path / "Vault")], None)
+    plan = plan_import([ImportSource.of_path(tmp_path / "Vault")], None)
 
     assert [part.format.name for part in plan.parts] == ["notes"]

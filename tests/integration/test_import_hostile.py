@@ -21,7 +21,7 @@ from support.import_samples import Sample, note
 from support.import_stores import mem0_history
 
 from mnemosyned.importers.formats.chat_exports import ChatGptExport
-from mnemosyned.importers.importer import START, Bad, ImportItem, Source
+from mnemosyned.importers.importer import START, BadRecord, ImportItem, ImportSource
 from mnemosyned.importers.plan import plan_import, recognize_format
 from mnemosyned.importers.reading import SqliteLimits, SqliteRefused, open_database
 
@@ -62,11 +62,11 @@ def test_broken_files_are_reported_and_never_a_crash(
         for name, damaged in damages(data).items():
             file.chmod(0o644)
             file.write_bytes(damaged)
-            for record in format.read(Source.of_path(path), START):
-                assert isinstance(record, ImportItem | Bad)
+            for record in format.read(ImportSource.of_path(path), START):
+                assert isinstance(record, ImportItem | BadRecord)
                 assert record.place
                 ends.add(name)
-            recognize_format(Source.of_path(path))
+            recognize_format(ImportSource.of_path(path))
         file.write_bytes(data)
     assert ends, "nothing was read of any of them"
 
@@ -112,10 +112,10 @@ def test_an_archive_that_unpacks_to_gigabytes_is_refused(tmp_path: Path) -> None
         for _ in range(70):
             member.write(b" " * (1 << 20))
 
-    records = list(ChatGptExport().read(Source.of_path(path), START))
+    records = list(ChatGptExport().read(ImportSource.of_path(path), START))
 
     (refused,) = records
-    assert isinstance(refused, Bad)
+    assert isinstance(refused, BadRecord)
     assert "which no export does" in refused.reason
 
 
@@ -123,9 +123,9 @@ def test_an_archive_that_is_cut_off_gives_no_items_and_a_reason(tmp_path: Path) 
     path = chatgpt_zip(tmp_path)
     path.write_bytes(path.read_bytes()[:-30])
 
-    records = list(ChatGptExport().read(Source.of_path(path), START))
+    records = list(ChatGptExport().read(ImportSource.of_path(path), START))
 
-    assert [type(record) for record in records] == [Bad]
+    assert [type(record) for record in records] == [BadRecord]
 
 
 def test_a_bad_zone_and_a_bad_entry_of_a_calendar_are_named_and_the_others_read(
@@ -220,7 +220,7 @@ def test_a_folder_with_loops_and_devices_is_read_as_far_as_it_has_files(
     deleted.parent.mkdir()
     deleted.write_text("Old")
 
-    plan = plan_import([Source.of_path(tmp_path)], None)
+    plan = plan_import([ImportSource.of_path(tmp_path)], None)
 
     assert [part.source.path.name for part in plan.parts] == ["Ferry.md"]
 
@@ -296,10 +296,10 @@ def test_values_of_another_kind_are_reported_and_never_a_crash(
     values = [json.loads(line) for line in lines if line.endswith(("}", "]"))]
     for _ in range(40):
         path.write_text("\n".join(json.dumps(odd(each, random)) for each in values))
-        recognize_format(Source.of_path(path))
-        records = list(format.read(Source.of_path(path), START))
+        recognize_format(ImportSource.of_path(path))
+        records = list(format.read(ImportSource.of_path(path), START))
         items = [record for record in records if isinstance(record, ImportItem)]
-        assert all(isinstance(record, ImportItem | Bad) for record in records)
+        assert all(isinstance(record, ImportItem | BadRecord) for record in records)
         assert all(msgspec.json.encode(item.memory) for item in items)
 
 

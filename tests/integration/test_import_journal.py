@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 
 from mnemosyned.errors import StorageFailed
-from mnemosyned.importers.importer import Source
+from mnemosyned.importers.importer import ImportSource
 from mnemosyned.importers.plan import plan_import
 from mnemosyned.importers.run import BATCH_ITEMS, ImportJournal, ImportRun, Restorer
 from mnemosyned.memory.values import Acknowledged
@@ -52,7 +52,7 @@ class StoppingDaemon:
 
 
 def run_of(daemon: StoppingDaemon, path: Path, journal: Path) -> ImportRun:
-    plan = plan_import([Source.of_path(path)], None)
+    plan = plan_import([ImportSource.of_path(path)], None)
     journals = {str(path): ImportJournal(journal)}
     return ImportRun(cast("Caller", daemon), cast("Restorer", None), plan, journals)
 

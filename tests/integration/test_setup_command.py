@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from mnemosyned.agents.setup.files import SetupJournal
-from mnemosyned.agents.setup.parts import Machine, Programs, Site
+from mnemosyned.agents.setup.parts import Machine, Programs, SetupSite
 from mnemosyned.agents.setup.targets import TARGETS
 from mnemosyned.agents.setup.tools import ToolCheck, check_tool
 from mnemosyned.cli.commands.setup import checks_text, setup
@@ -328,7 +328,7 @@ SILENT = AgentActivity(
 
 def checked(*reports: AgentActivity) -> ToolCheck:
     machine = Machine.present()
-    site = Site(
+    site = SetupSite(
         machine=machine,
         programs=Programs.of(machine, Path(sys.prefix) / "bin" / "mnem"),
     )

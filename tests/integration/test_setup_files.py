@@ -8,7 +8,7 @@ import pytest
 from support.setups import TEXTS, Home, assert_set_up
 
 from mnemosyned.agents.setup.documents import Document
-from mnemosyned.agents.setup.parts import SettingsEntry
+from mnemosyned.agents.setup.parts import EntryPart
 from mnemosyned.agents.setup.targets import TARGETS
 from mnemosyned.agents.setup.tools import set_up
 
@@ -32,7 +32,7 @@ def test_a_foreign_entry_of_our_name_is_told_and_nothing_is_touched(
     server = next(
         part
         for part in TARGETS[tool].parts(home.site)
-        if isinstance(part, SettingsEntry) and part.label == "MCP server"
+        if isinstance(part, EntryPart) and part.label == "MCP server"
     )
     file = Document(server.file, "")
     file.set_value(server.path, {"command": "/opt/other", "args": ["serve"]})

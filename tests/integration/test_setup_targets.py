@@ -12,7 +12,7 @@ import pytest
 from support.setups import TEXTS, VARIANTS, Home, Snapshot, assert_set_up
 
 from mnemosyned.agents.setup.documents import Document, value_at
-from mnemosyned.agents.setup.parts import Heading, OwnFile, SettingsEntry
+from mnemosyned.agents.setup.parts import EntryPart, HeadingPart, OwnFile
 from mnemosyned.agents.setup.targets import TARGETS
 
 pytestmark = pytest.mark.thorough
@@ -129,7 +129,7 @@ def test_every_command_is_absolute_and_without_arguments_for_hooks(
         if isinstance(part, OwnFile):
             continue
         written = json.dumps(value_at(document(part.file).data, part.path))
-        if isinstance(part, SettingsEntry) and part.label == "MCP server":
+        if isinstance(part, EntryPart) and part.label == "MCP server":
             assert '"/home/ann lee/bin/mnem"' in written
         elif part.label.startswith("hook"):
             assert json.dumps(shlex.quote("/home/ann lee/bin/mnem-hook")) in written
@@ -259,7 +259,7 @@ def said(snapshot: Snapshot) -> dict[str, str]:
             continue
         document = Document(Path(name), content.decode())
         if "hooks" in document.data and "version" in document.data:
-            Heading(Path(name), ("version",), 1).remove(document)
+            HeadingPart(Path(name), ("version",), 1).remove(document)
         text = document.text.strip().removesuffix("extensions: {}")
         if text not in ("", "{}"):
             texts[name] = text

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from mnemosyned.agents.hooks.service import Envelope, HookService
+from mnemosyned.agents.hooks.service import HookEnvelope, HookService
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.storage.sqlite.store import SqliteStore
 
@@ -134,8 +134,8 @@ class Agent:
 
     def _envelope(
         self, fields: Json, *, late: bool = False, time: float = 0.0
-    ) -> Envelope:
-        return Envelope(
+    ) -> HookEnvelope:
+        return HookEnvelope(
             payload={**self.payload, **fields},
             environment=dict(self.environment),
             directory=self.directory,

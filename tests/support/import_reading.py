@@ -10,7 +10,13 @@ from support.import_personal import PERSONAL
 from support.import_samples import PLAIN, Sample
 from support.import_stores import STORES
 
-from mnemosyned.importers.importer import START, Bad, Format, ImportItem, Source
+from mnemosyned.importers.importer import (
+    START,
+    BadRecord,
+    ImportFormat,
+    ImportItem,
+    ImportSource,
+)
 from mnemosyned.importers.plan import recognize_format
 
 ALL = [*PLAIN, *CHATS, *PERSONAL, *STORES]
@@ -23,15 +29,15 @@ def name_of(sample: Sample) -> str:
 EVERY_SAMPLE = pytest.mark.parametrize("sample", ALL, ids=name_of)
 
 
-def format_of(path: Path) -> Format:
-    format = recognize_format(Source.of_path(path))
+def format_of(path: Path) -> ImportFormat:
+    format = recognize_format(ImportSource.of_path(path))
     assert format, f"{path} is not recognized"
     return format
 
 
-def read(path: Path, position: str = START) -> tuple[list[ImportItem], list[Bad]]:
-    records = list(format_of(path).read(Source.of_path(path), position))
+def read(path: Path, position: str = START) -> tuple[list[ImportItem], list[BadRecord]]:
+    records = list(format_of(path).read(ImportSource.of_path(path), position))
     return (
         [record for record in records if isinstance(record, ImportItem)],
-        [record for record in records if isinstance(record, Bad)],
+        [record for record in records if isinstance(record, BadRecord)],
     )

@@ -6,7 +6,13 @@ import json
 from pathlib import Path
 
 from mnemosyned.agents.setup.files import SetupJournal
-from mnemosyned.agents.setup.parts import Machine, OwnFile, PartState, Programs, Site
+from mnemosyned.agents.setup.parts import (
+    Machine,
+    OwnFile,
+    PartState,
+    Programs,
+    SetupSite,
+)
 from mnemosyned.agents.setup.targets import TARGETS
 from mnemosyned.agents.setup.tools import (
     ToolPlan,
@@ -75,14 +81,14 @@ class Home:
         self.project: Path | None = None
 
     @property
-    def site(self) -> Site:
+    def site(self) -> SetupSite:
         machine = Machine(
             home=self.path,
             directory=self.path / "work",
             environment=self.environment,
             platform="linux",
         )
-        return Site(machine=machine, programs=self.programs, project=self.project)
+        return SetupSite(machine=machine, programs=self.programs, project=self.project)
 
     @property
     def journal(self) -> SetupJournal:

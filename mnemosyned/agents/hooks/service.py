@@ -43,7 +43,7 @@ CAPTURING = frozenset({HookEvent.STOP, HookEvent.COMPACT, HookEvent.END})
 log = logger()
 
 
-class Envelope(msgspec.Struct, frozen=True, kw_only=True):
+class HookEnvelope(msgspec.Struct, frozen=True, kw_only=True):
     """A call from `mnem-hook`: the tool's own JSON, and the directory of the call."""
 
     payload: dict[str, Any] | None = None
@@ -104,7 +104,7 @@ class HookService:
             self._reminder.compose(session, SAMPLE, now=self._clock.now())
             self._briefing.compose(session)
 
-    def handle(self, envelope: Envelope) -> Json:
+    def handle(self, envelope: HookEnvelope) -> Json:
         """Return the object that the hook prints.
 
         Raises storage errors; if the same call is sent again, nothing is stored twice.
@@ -131,7 +131,7 @@ class HookService:
         return make_answer(call, outcome.context)
 
     def _handle_call(
-        self, call: HookCall, envelope: Envelope, outcome: HookOutcome
+        self, call: HookCall, envelope: HookEnvelope, outcome: HookOutcome
     ) -> None:
         if not call.session:
             outcome.failure = NO_CONVERSATION
@@ -169,7 +169,7 @@ class HookService:
         return session
 
     def _capture_call(
-        self, call: HookCall, session: AgentSession, envelope: Envelope
+        self, call: HookCall, session: AgentSession, envelope: HookEnvelope
     ) -> tuple[int, str]:
         """Store the conversation, from the transcript or else from the call.
 
@@ -245,7 +245,7 @@ class HookService:
         )
 
 
-def _time_of_late_call(envelope: Envelope) -> datetime | None:
+def _time_of_late_call(envelope: HookEnvelope) -> datetime | None:
     """Return the time of a call from the spool; None for a call that is on time."""
     if not envelope.late:
         return None

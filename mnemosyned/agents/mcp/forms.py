@@ -194,7 +194,7 @@ class SummaryPart(Quotation, frozen=True, kw_only=True):
     """Whether `text` is only the beginning; `get` shows all."""
 
 
-class Expansion(msgspec.Struct, frozen=True, kw_only=True):
+class SummaryExpansion(msgspec.Struct, frozen=True, kw_only=True):
     """A summary and what it was made of, oldest first."""
 
     notice: str = QUOTED
@@ -206,7 +206,7 @@ class Expansion(msgspec.Struct, frozen=True, kw_only=True):
     """`offset` of the next page; null at the end."""
 
 
-class ExpandTool(Request[Expansion], frozen=True, forbid_unknown_fields=True):
+class ExpandTool(Request[SummaryExpansion], frozen=True, forbid_unknown_fields=True):
     """Show what a summary was made of, word for word, oldest first.
 
     An episode gives its original memories; a day, week or month gives the summaries one level

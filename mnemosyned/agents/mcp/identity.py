@@ -79,7 +79,7 @@ class ClientIdentity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
+class ClientOrigin:
     """Facts about the client, known from the transport."""
 
     directory: str = ""
@@ -96,13 +96,13 @@ class Origin:
     """The `Mcp-Session-Id`, over HTTP."""
 
 
-def origin_of(headers: Mapping[str, str], *, local: bool) -> Origin:
+def origin_of(headers: Mapping[str, str], *, local: bool) -> ClientOrigin:
     """Return the facts in the headers; a directory counts only from users of this machine."""
     words = parse_qs(headers.get(ORIGIN_HEADER, ""), max_num_fields=20)
     given = {name: values[0] for name, values in words.items()}
     session = headers.get(SESSION_HEADER, "")
     client = headers.get(CLIENT_HEADER, "") or session.partition(".")[0]
-    return Origin(
+    return ClientOrigin(
         directory=given.get("directory", "") if local else "",
         override=given.get("project", ""),
         life=given.get("life", ""),
@@ -114,7 +114,7 @@ def origin_of(headers: Mapping[str, str], *, local: bool) -> Origin:
 
 
 def identify(
-    origin: Origin, *, client_name: str, sessions: ProjectSessions, now: datetime
+    origin: ClientOrigin, *, client_name: str, sessions: ProjectSessions, now: datetime
 ) -> ClientIdentity:
     """Return the client, conversation and project of a request.
 

@@ -66,9 +66,9 @@ TEMPLATES: list[Json] = [
 ]
 
 
-def list_resources(exchange: ToolContext) -> list[Json]:
+def list_resources(context: ToolContext) -> list[Json]:
     """Return the state of memory and the last days; the templates lead to more."""
-    today = exchange.now.date()
+    today = context.now.date()
     days = [today - timedelta(back) for back in range(DAYS_LISTED)]
     return [
         _STATUS,
@@ -89,7 +89,7 @@ def address(kind: str, name: str) -> str:
     return f"{SCHEME}{kind}/{quote(name, safe='')}"
 
 
-def read_resource(exchange: ToolContext, uri: object) -> Json:
+def read_resource(context: ToolContext, uri: object) -> Json:
     """Read one resource. Raises `ProtocolError` if there is none at this address."""
     if not isinstance(uri, str) or len(uri) > URI_CHARS_MAX:
         raise ProtocolError(INVALID_PARAMS, "uri must be an address from the list")
@@ -97,7 +97,7 @@ def read_resource(exchange: ToolContext, uri: object) -> Json:
     reader = _READERS.get(kind) if uri.startswith(SCHEME) else None
     if reader is None or (kind != "status" and not name):
         raise ProtocolError(INVALID_PARAMS, "Resource not found", {"uri": uri})
-    wide = replace(exchange, bytes_max=RESOURCE_BYTES_MAX)
+    wide = replace(context, bytes_max=RESOURCE_BYTES_MAX)
     try:
         result = reader(wide, unquote(name))
     except MnemosynedError as error:
@@ -108,7 +108,7 @@ def read_resource(exchange: ToolContext, uri: object) -> Json:
     return {"contents": [content]}
 
 
-def _recall_day(exchange: ToolContext, name: str) -> msgspec.Struct:
+def _recall_day(context: ToolContext, name: str) -> msgspec.Struct:
     try:
         day = date.fromisoformat(name)
     except ValueError as error:
@@ -117,7 +117,7 @@ def _recall_day(exchange: ToolContext, name: str) -> msgspec.Struct:
         ) from error
     question = f"{day:%B} {day.day}, {day.year}"
     return recall(
-        exchange,
+        context,
         RecallTool(
             question,
             limit=DAY_HITS_MAX,
@@ -128,10 +128,10 @@ def _recall_day(exchange: ToolContext, name: str) -> msgspec.Struct:
 
 
 _READERS: dict[str, Callable[[ToolContext, str], msgspec.Struct]] = {
-    "memory": lambda exchange, name: get(exchange, GetTool(name)),
-    "episode": lambda exchange, name: expand(exchange, ExpandTool(name)),
+    "memory": lambda context, name: get(context, GetTool(name)),
+    "episode": lambda context, name: expand(context, ExpandTool(name)),
     "day": _recall_day,
-    "status": lambda exchange, _: status(exchange, StatusTool()),
+    "status": lambda context, _: status(context, StatusTool()),
 }
 
 # -------------------------------------------------------------------- prompts
@@ -206,7 +206,7 @@ def list_prompts() -> list[Json]:
     ]
 
 
-def fill_prompt(exchange: ToolContext, name: object, arguments: object) -> Json:
+def fill_prompt(context: ToolContext, name: object, arguments: object) -> Json:
     """Return a prompt filled with memories of its subject. Raises `ProtocolError`."""
     prompt = PROMPTS.get(name) if isinstance(name, str) else None
     if prompt is None:
@@ -222,7 +222,7 @@ def fill_prompt(exchange: ToolContext, name: object, arguments: object) -> Json:
         raise ProtocolError(INVALID_PARAMS, f"about is missing: {prompt.about}")
     question = prompt.question.format(about=about).strip()
     try:
-        found = result_as_text(recall(exchange, RecallTool(question)))
+        found = result_as_text(recall(context, RecallTool(question)))
     except MnemosynedError as error:
         raise ProtocolError(INTERNAL_ERROR, error.message) from error
     task = prompt.task.format(about=about or "everything")

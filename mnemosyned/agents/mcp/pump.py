@@ -91,7 +91,7 @@ class PumpAnswer:
             raise DaemonLost(f"the daemon answered {response.status}: {words}")
 
 
-class Endpoint:
+class DaemonEndpoint:
     """The address of a daemon; `str` shows it to people."""
 
     reset_is_unread = False
@@ -115,7 +115,7 @@ class Endpoint:
         return f"the daemon on {self} refuses this caller"
 
 
-class SocketEndpoint(Endpoint):
+class SocketEndpoint(DaemonEndpoint):
     """The address of a daemon's Unix socket."""
 
     reset_is_unread = True  # the kernel does it then, and nobody else is on the way
@@ -152,7 +152,7 @@ class SocketEndpoint(Endpoint):
 class DaemonConnection:
     """A connection to the daemon."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: DaemonEndpoint) -> None:
         self.socket = endpoint.open()
         self._reset_is_unread = endpoint.reset_is_unread
 
@@ -187,7 +187,7 @@ class DaemonConnection:
 class PumpedDaemon:
     """The daemon; safe to use from several threads."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: DaemonEndpoint) -> None:
         self._endpoint = endpoint
         self._idle: list[DaemonConnection] = []
         self._was_met = False
@@ -291,7 +291,7 @@ class PumpedCall:
                 self._connection.shut_down()
 
 
-class Pump:
+class McpPump:
     """Carries the lines of one client to the daemon and the answers back."""
 
     def __init__(self, daemon: PumpedDaemon, origin: dict[str, str]) -> None:
@@ -506,7 +506,7 @@ def run(socket: str | None = None, remote: RemoteDaemon | None = None) -> None:
     """
     try:
         if remote is None and (socket or not os.environ.get(URL_VARIABLE)):
-            endpoint: Endpoint = SocketEndpoint(socket_path(socket))
+            endpoint: DaemonEndpoint = SocketEndpoint(socket_path(socket))
         else:
             # Loaded here: a daemon on this machine needs nothing of it.
             from mnemosyned.agents.mcp.pump_remote import (  # noqa: PLC0415
@@ -514,7 +514,7 @@ def run(socket: str | None = None, remote: RemoteDaemon | None = None) -> None:
             )
 
             endpoint = remote_endpoint(remote)
-        Pump(PumpedDaemon(endpoint), origin_here()).run()
+        McpPump(PumpedDaemon(endpoint), origin_here()).run()
     except KeyboardInterrupt:
         os._exit(130)
     os._exit(0)  # a call that still runs is nobody's

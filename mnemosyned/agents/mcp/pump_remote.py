@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from typing import TYPE_CHECKING
 
-from mnemosyned.agents.mcp.pump import DaemonLost, Endpoint
+from mnemosyned.agents.mcp.pump import DaemonEndpoint, DaemonLost
 from mnemosyned.client.remote import remote_daemon
 from mnemosyned.errors import RemoteFault
 from mnemosyned.socket_path import url_from_environment
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 CONNECT_S = 10.0
 
 
-class RemoteEndpoint(Endpoint):
+class RemoteEndpoint(DaemonEndpoint):
     """The address of a daemon behind a URL, over TLS unless it is on this machine.
 
     A reset may come from a machine in between, after the daemon had read the message.
@@ -72,7 +72,7 @@ class RemoteEndpoint(Endpoint):
         )
 
 
-class UnusableEndpoint(Endpoint):
+class UnusableEndpoint(DaemonEndpoint):
     """An invalid address: every message is answered with the fault."""
 
     def __init__(self, reason: str) -> None:
@@ -88,7 +88,7 @@ class UnusableEndpoint(Endpoint):
         return self._reason
 
 
-def remote_endpoint(remote: RemoteDaemon | None) -> Endpoint:
+def remote_endpoint(remote: RemoteDaemon | None) -> DaemonEndpoint:
     """Return the endpoint of the daemon given or named by the environment, valid or not."""
     try:
         return RemoteEndpoint(remote or remote_daemon(url_from_environment() or ""))

@@ -19,7 +19,7 @@ from mnemosyned.agents.mcp.identity import (
     ORIGIN_HEADER,
     SESSION_HEADER,
     ClientIdentity,
-    Origin,
+    ClientOrigin,
     ProjectSessions,
     client_of,
     identify,
@@ -98,26 +98,26 @@ class ProtocolMethod:
 
 
 def answer_message(
-    message: object, exchange: Callable[[McpRequest], ToolContext]
+    message: object, context_of: Callable[[McpRequest], ToolContext]
 ) -> Any:  # noqa: ANN401
     """Return the response to a message, a list for a batch, or None if no response is due.
 
-    `exchange` makes the context of a request.
+    `context_of` makes the context of a request.
     """
     if isinstance(message, list):
-        return _handle_batch(message, exchange)
+        return _handle_batch(message, context_of)
     try:
         request = McpRequest.of(message)
         if request is None or request.id is None:
             return None
         check_version(request)
-        return result_message(request, _run_method(request, exchange))
+        return result_message(request, _run_method(request, context_of))
     except ProtocolError as error:
         return error_message(error, readable_id(message))
 
 
 def _handle_batch(
-    messages: list[Any], exchange: Callable[[McpRequest], ToolContext]
+    messages: list[Any], context_of: Callable[[McpRequest], ToolContext]
 ) -> Json | list[Json] | None:
     """Answer the requests of a batch, a form of the protocol until 2025-03-26."""
     if not 0 < len(messages) <= BATCH_MAX:
@@ -129,20 +129,20 @@ def _handle_batch(
     answers = [
         error_message(nested, None)
         if isinstance(message, list)
-        else answer_message(message, exchange)
+        else answer_message(message, context_of)
         for message in messages
     ]
     return [answer for answer in answers if answer is not None] or None
 
 
 def _run_method(
-    request: McpRequest, exchange: Callable[[McpRequest], ToolContext]
+    request: McpRequest, context_of: Callable[[McpRequest], ToolContext]
 ) -> Json:
     method = METHODS.get(request.method)
     if method is None or request.era not in method.eras:
         name = request.method[:METHOD_CHARS_SHOWN]
         raise ProtocolError(METHOD_NOT_FOUND, f"Method not found: {name}")
-    result = method.run(exchange(request), request)
+    result = method.run(context_of(request), request)
     if request.era is Era.MODERN:
         result = {"resultType": "complete", **result, "_meta": {SERVER_KEY: SERVER}}
         if method.ttl_ms is not None:
@@ -193,15 +193,15 @@ METHODS: Mapping[str, ProtocolMethod] = {
         ttl_ms=HOUR_MS,
     ),
     "tools/call": ProtocolMethod(
-        run=lambda exchange, request: call_tool(
-            exchange,
+        run=lambda context, request: call_tool(
+            context,
             request.params.get("name"),
             request.params.get("arguments") or {},
         )
     ),
     "resources/list": ProtocolMethod(
-        run=lambda exchange, request: {
-            "resources": _single_page(request, list_resources(exchange))
+        run=lambda context, request: {
+            "resources": _single_page(request, list_resources(context))
         },
         ttl_ms=HOUR_MS // 60,
         scope="private",
@@ -211,9 +211,7 @@ METHODS: Mapping[str, ProtocolMethod] = {
         ttl_ms=HOUR_MS,
     ),
     "resources/read": ProtocolMethod(
-        run=lambda exchange, request: read_resource(
-            exchange, request.params.get("uri")
-        ),
+        run=lambda context, request: read_resource(context, request.params.get("uri")),
         ttl_ms=0,
         scope="private",
     ),
@@ -222,8 +220,8 @@ METHODS: Mapping[str, ProtocolMethod] = {
         ttl_ms=HOUR_MS,
     ),
     "prompts/get": ProtocolMethod(
-        run=lambda exchange, request: fill_prompt(
-            exchange,
+        run=lambda context, request: fill_prompt(
+            context,
             request.params.get("name"),
             request.params.get("arguments") or {},
         )
@@ -271,7 +269,7 @@ def mcp_route(
     def answer(http: HttpRequest) -> Response:
         origin = origin_of(http.headers, local=http.local)
 
-        def exchange(request: McpRequest) -> ToolContext:
+        def context_of(request: McpRequest) -> ToolContext:
             moment = now()
             identity = identify(
                 origin,
@@ -294,7 +292,7 @@ def mcp_route(
             return _http_response(failure, is_modern=True)
         if request is not None and _wants_progress(request):
             events = _stream_with_progress(
-                request, lambda: answer_safely(message, exchange)
+                request, lambda: answer_safely(message, context_of)
             )
             return Response(
                 HTTPStatus.OK,
@@ -303,20 +301,20 @@ def mcp_route(
                 stream=events,
             )
         is_modern = request is not None and request.era is Era.MODERN
-        further = _handshake_headers(request, origin, exchange) if request else ()
+        further = _handshake_headers(request, origin, context_of) if request else ()
         return _http_response(
-            answer_safely(message, exchange), is_modern=is_modern, headers=further
+            answer_safely(message, context_of), is_modern=is_modern, headers=further
         )
 
     return answer
 
 
 def answer_safely(
-    message: object, exchange: Callable[[McpRequest], ToolContext]
+    message: object, context_of: Callable[[McpRequest], ToolContext]
 ) -> Any:  # noqa: ANN401
     """Answer a message; every error becomes a response, as a client waits for one."""
     try:
-        return answer_message(message, exchange)
+        return answer_message(message, context_of)
     except Exception:
         log.exception("mcp_failed")
         error = ProtocolError(
@@ -390,7 +388,9 @@ def _decode_header(value: str | None) -> str | None:
 
 
 def _handshake_headers(
-    request: McpRequest, origin: Origin, exchange: Callable[[McpRequest], ToolContext]
+    request: McpRequest,
+    origin: ClientOrigin,
+    context_of: Callable[[McpRequest], ToolContext],
 ) -> tuple[tuple[str, str], ...]:
     """Return the headers of a handshake for later messages: client, session, request for roots."""
     if request.method != "initialize":
@@ -402,7 +402,7 @@ def _handshake_headers(
     headers = [(CLIENT_HEADER, client)]
     capabilities = request.params.get("capabilities")
     has_roots = isinstance(capabilities, dict) and "roots" in capabilities
-    if has_roots and not exchange(request).identity.project:
+    if has_roots and not context_of(request).identity.project:
         headers.append((WANTS_HEADER, "roots"))
     return tuple(headers)
 

@@ -15,7 +15,6 @@ from mnemosyned.agents.mcp.forms import (
     OVERHEAD_BYTES,
     RESULT_BYTES_MAX,
     ExpandTool,
-    Expansion,
     ForgetReceipt,
     ForgetTool,
     GetTool,
@@ -29,6 +28,7 @@ from mnemosyned.agents.mcp.forms import (
     RememberReceipt,
     RememberTool,
     StatusTool,
+    SummaryExpansion,
     fitting_parts,
     kind_of,
     make_hit_line,
@@ -77,10 +77,10 @@ class ToolContext:
     """Limit of a result's lines or words."""
 
 
-def remember(exchange: ToolContext, tool: RememberTool) -> RememberReceipt:
+def remember(context: ToolContext, tool: RememberTool) -> RememberReceipt:
     """Store a memory in the session of the client."""
-    identity, now = exchange.identity, exchange.now
-    stored = exchange.caller.call(
+    identity, now = context.identity, context.now
+    stored = context.caller.call(
         Remember(
             tool.content,
             session=identity.session,
@@ -92,7 +92,7 @@ def remember(exchange: ToolContext, tool: RememberTool) -> RememberReceipt:
             dedupe=tool.supersedes is None,
         )
     )
-    exchange.sessions.note_session(identity, now)
+    context.sessions.note_session(identity, now)
     notes = [] if stored.stored else ["the same text was already there"]
     if stored.secrets:
         notes.append(f"a secret in it was {stored.secrets}")
@@ -108,27 +108,25 @@ def remember(exchange: ToolContext, tool: RememberTool) -> RememberReceipt:
 # -------------------------------------------------------------------- recall
 
 
-def recall(exchange: ToolContext, tool: RecallTool) -> RecallAnswer:
+def recall(context: ToolContext, tool: RecallTool) -> RecallAnswer:
     """Search this project's sessions first, then all."""
     wanted = tool.offset + tool.limit
-    here = exchange.sessions.sessions_of(
-        exchange.identity.project, PROJECT_SESSIONS_MAX
-    )
-    project_hits, note = _search_memory(exchange, tool, here) if here else ([], "")
+    here = context.sessions.sessions_of(context.identity.project, PROJECT_SESSIONS_MAX)
+    project_hits, note = _search_memory(context, tool, here) if here else ([], "")
     hits = project_hits
     if not tool.only_this_project:
-        everywhere, note = _search_memory(exchange, tool, None)
+        everywhere, note = _search_memory(context, tool, None)
         hits = merge_hits(project_hits, everywhere)
     mine = {hit.id for hit in project_hits}
     lines = [
-        make_hit_line(hit, zone=exchange.now.tzinfo, this_project=hit.id in mine)
+        make_hit_line(hit, zone=context.now.tzinfo, this_project=hit.id in mine)
         for hit in hits[tool.offset : wanted]
     ]
-    shown = fitting_parts(lines, exchange.bytes_max) if lines else []
+    shown = fitting_parts(lines, context.bytes_max) if lines else []
     end = tool.offset + len(shown)
     if not (note or shown):
         note = "nothing relevant is known"
-        if tool.only_this_project and not exchange.identity.project:
+        if tool.only_this_project and not context.identity.project:
             note = "this session belongs to no project; leave out only_this_project"
     return RecallAnswer(
         hits=shown,
@@ -138,10 +136,10 @@ def recall(exchange: ToolContext, tool: RecallTool) -> RecallAnswer:
 
 
 def _search_memory(
-    exchange: ToolContext, tool: RecallTool, sessions: Sequence[str] | None
+    context: ToolContext, tool: RecallTool, sessions: Sequence[str] | None
 ) -> tuple[list[Hit], str]:
-    now = exchange.now
-    answer = exchange.caller.call(
+    now = context.now
+    answer = context.caller.call(
         Recall(
             tool.query,
             limit=min(RECALL_MAX, tool.offset + tool.limit + 1),
@@ -171,17 +169,17 @@ def merge_hits(project: Sequence[Hit], everywhere: Iterable[Hit]) -> list[Hit]:
 # ----------------------------------------------------------- get and expand
 
 
-def get(exchange: ToolContext, tool: GetTool) -> MemoryText:
+def get(context: ToolContext, tool: GetTool) -> MemoryText:
     """Read a memory or summary from an offset on."""
-    got = exchange.caller.call(Get(tool.id))
+    got = context.caller.call(Get(tool.id))
     episode, memory = got.episode, got.memory
     item = episode or memory
     if item is None:
         raise NotFound(f"nothing has the id {tool.id}")
     words = neutralize(item.content)
-    text = text_beginning(words[tool.offset :], exchange.bytes_max)
+    text = text_beginning(words[tool.offset :], context.bytes_max)
     end = tool.offset + len(text)
-    zone = exchange.now.tzinfo
+    zone = context.now.tzinfo
     replaced = ""
     if memory and memory.superseded_at:
         newer = memory.superseded_by or "a memory that was forgotten"
@@ -201,16 +199,16 @@ def get(exchange: ToolContext, tool: GetTool) -> MemoryText:
     )
 
 
-def expand(exchange: ToolContext, tool: ExpandTool) -> Expansion:
+def expand(context: ToolContext, tool: ExpandTool) -> SummaryExpansion:
     """Show a page of what a summary was made of."""
-    expanded = exchange.caller.call(Expand(tool.id, depth=1))
-    zone = exchange.now.tzinfo
+    expanded = context.caller.call(Expand(tool.id, depth=1))
+    zone = context.now.tzinfo
     below = expanded.summaries or expanded.originals
-    page = below[tool.offset : tool.offset + exchange.bytes_max // 100]
+    page = below[tool.offset : tool.offset + context.bytes_max // 100]
     parts = [make_part(item, zone) for item in page]
-    shown = fitting_parts(parts, exchange.bytes_max) if parts else []
+    shown = fitting_parts(parts, context.bytes_max) if parts else []
     end = tool.offset + len(shown)
-    return Expansion(
+    return SummaryExpansion(
         id=expanded.episode.id,
         kind=kind_of(expanded.episode),
         date=minute_of(expanded.episode.created_at, zone),
@@ -222,14 +220,14 @@ def expand(exchange: ToolContext, tool: ExpandTool) -> Expansion:
 # ---------------------------------------------------------- learn and forget
 
 
-def learn(exchange: ToolContext, tool: LearnTool) -> LearnedRule:
+def learn(context: ToolContext, tool: LearnTool) -> LearnedRule:
     """Store a rule, for all agents or for the one that asks."""
-    identity = exchange.identity
+    identity = context.identity
     source = identity.client if tool.only_this_agent else None
-    learned = exchange.caller.call(
+    learned = context.caller.call(
         Learn(tool.rule, session=identity.session, source=source)
     )
-    exchange.sessions.note_session(identity, exchange.now)
+    context.sessions.note_session(identity, context.now)
     return LearnedRule(
         id=learned.learning.id,
         rule=learned.learning.text,
@@ -238,9 +236,9 @@ def learn(exchange: ToolContext, tool: LearnTool) -> LearnedRule:
     )
 
 
-def forget(exchange: ToolContext, tool: ForgetTool) -> ForgetReceipt:
+def forget(context: ToolContext, tool: ForgetTool) -> ForgetReceipt:
     """Preview without `confirm`, delete with it."""
-    now = exchange.now
+    now = context.now
     request = Forget(
         tool.id,
         query=tool.query,
@@ -252,17 +250,17 @@ def forget(exchange: ToolContext, tool: ForgetTool) -> ForgetReceipt:
         dry_run=not tool.confirm,
     )
     try:
-        return _make_receipt(exchange, exchange.caller.call(request))
+        return _make_receipt(context, context.caller.call(request))
     except NotFound:
-        listed = exchange.caller.call(Learnings(superseded=True, limit=RULES_MAX))
+        listed = context.caller.call(Learnings(superseded=True, limit=RULES_MAX))
         rule = next((rule for rule in listed if rule.id == tool.id), None)
         if rule is None:
             raise
-        return _forget_rule(exchange, rule, confirm=tool.confirm)
+        return _forget_rule(context, rule, confirm=tool.confirm)
 
 
-def _make_receipt(exchange: ToolContext, forgotten: Forgotten) -> ForgetReceipt:
-    zone = exchange.now.tzinfo
+def _make_receipt(context: ToolContext, forgotten: Forgotten) -> ForgetReceipt:
+    zone = context.now.tzinfo
     lines = [
         Quotation(
             id=line.id,
@@ -300,14 +298,14 @@ def _next_step(forgotten: Forgotten) -> str:
 
 
 def _forget_rule(
-    exchange: ToolContext, rule: Learning, *, confirm: bool
+    context: ToolContext, rule: Learning, *, confirm: bool
 ) -> ForgetReceipt:
     if confirm:
-        exchange.caller.call(RemoveLearning(rule.id))
+        context.caller.call(RemoveLearning(rule.id))
         return ForgetReceipt(deleted=True, memories=0, rules=1)
     line = Quotation(
         id=rule.id,
-        date=minute_of(rule.created_at, exchange.now.tzinfo),
+        date=minute_of(rule.created_at, context.now.tzinfo),
         text=one_line(rule.text),
         role="rule",
     )
@@ -323,17 +321,17 @@ def _forget_rule(
 # -------------------------------------------------------------------- status
 
 
-def status(exchange: ToolContext, _: StatusTool) -> MemoryStatus:
+def status(context: ToolContext, _: StatusTool) -> MemoryStatus:
     """Show the state of the memory, and the client's identity."""
-    stats = exchange.caller.call(Status())
-    identity, last = exchange.identity, stats.sleep.last_cycle
+    stats = context.caller.call(Status())
+    identity, last = context.identity, stats.sleep.last_cycle
     return MemoryStatus(
         version=stats.version,
         memories={tier.value: totals.count for tier, totals in stats.tiers.items()},
         client=identity.client,
         session=identity.session,
         project=identity.project,
-        last_sleep=minute_of(last, exchange.now.tzinfo) if last else "",
+        last_sleep=minute_of(last, context.now.tzinfo) if last else "",
         problems=[*stats.problems, *stats.warnings],
     )
 
@@ -453,7 +451,7 @@ BY_NAME = {entry.name: entry for entry in ENTRIES}
 LISTED = [entry.as_json() for entry in ENTRIES]
 
 
-def call_tool(exchange: ToolContext, name: object, arguments: object) -> Json:
+def call_tool(context: ToolContext, name: object, arguments: object) -> Json:
     """Call a tool. An error that a model can mend is a result with `isError`.
 
     Raises `ProtocolError` for an unknown tool.
@@ -465,7 +463,7 @@ def call_tool(exchange: ToolContext, name: object, arguments: object) -> Json:
     if not isinstance(arguments, dict):
         raise ProtocolError(INVALID_PARAMS, "arguments must be an object")
     try:
-        result = entry.run(exchange, parse_text(entry.form, arguments))
+        result = entry.run(context, parse_text(entry.form, arguments))
     except MnemosynedError as error:
         return {
             "content": [{"type": "text", "text": neutralize(error.message)}],

@@ -118,7 +118,7 @@ class WrittenPart(msgspec.Struct, frozen=True):
     kept: int
 
 
-class Edit(msgspec.Struct, frozen=True):
+class FileEdit(msgspec.Struct, frozen=True):
     """A file that setup changed for a tool: digests before and after, and the written parts."""
 
     tool: str
@@ -136,7 +136,7 @@ class Edit(msgspec.Struct, frozen=True):
 
 class _JournalFile(msgspec.Struct):
     version: int = 1
-    edits: list[Edit] = []
+    edits: list[FileEdit] = []
 
 
 # Made with the module, as every decoder of a type of ours.
@@ -155,7 +155,7 @@ class SetupJournal:
     def file(self) -> Path:
         return self._folder / "journal.json"
 
-    def _read(self) -> list[Edit]:
+    def _read(self) -> list[FileEdit]:
         try:
             content = self.file.read_bytes()
         except FileNotFoundError:
@@ -176,16 +176,16 @@ class SetupJournal:
             if not self.edits:
                 shutil.rmtree(self._folder, ignore_errors=True)
 
-    def edit_of(self, tool: str, file: Path) -> Edit | None:
+    def edit_of(self, tool: str, file: Path) -> FileEdit | None:
         """Return the edit of a file for a tool."""
         edits = self.edits_of_file(file)
         return next((edit for edit in edits if edit.tool == tool), None)
 
-    def edits_of_file(self, file: Path) -> list[Edit]:
+    def edits_of_file(self, file: Path) -> list[FileEdit]:
         """Return the edits of a file, for any tool."""
         return [edit for edit in self.edits if edit.file == str(file)]
 
-    def add(self, edit: Edit, before: bytes | None) -> None:
+    def add(self, edit: FileEdit, before: bytes | None) -> None:
         """Add an edit in place of an older one, with the file's content before it."""
         if before is not None:
             folder = self._folder / "before"
@@ -195,18 +195,18 @@ class SetupJournal:
         others = [other for other in self.edits if (other.tool, other.file) != key]
         self._write([*others, edit])
 
-    def remove(self, edit: Edit) -> None:
+    def remove(self, edit: FileEdit) -> None:
         """Delete an edit that was undone."""
         self._write([other for other in self.edits if other != edit])
 
-    def content_before(self, edit: Edit) -> bytes | None:
+    def content_before(self, edit: FileEdit) -> bytes | None:
         """Return a file's content before an edit; None if there was no file or it is lost."""
         try:
             return (self._folder / "before" / edit.before).read_bytes()
         except FileNotFoundError:
             return None
 
-    def _write(self, edits: list[Edit]) -> None:
+    def _write(self, edits: list[FileEdit]) -> None:
         self.edits = edits
         content = msgspec.json.encode(_JournalFile(edits=edits))
         self._replace(self.file, msgspec.json.format(content, indent=2))

@@ -8,10 +8,10 @@ from pathlib import Path
 from mnemosyned.agents.setup.documents import Json, wrap_in_objects
 from mnemosyned.agents.setup.parts import (
     NAME,
-    Heading,
-    Hook,
+    EntryPart,
+    HeadingPart,
+    HookPart,
     Programs,
-    SettingsEntry,
 )
 from mnemosyned.agents.setup.targets import (
     CODEX_EVENTS,
@@ -173,15 +173,17 @@ def _agents_package(folder: str) -> dict[str, Json]:
     }
 
 
-def _server_section(entry: SettingsEntry) -> dict[str, Json]:
+def _server_section(entry: EntryPart) -> dict[str, Json]:
     content: dict[str, Json] = wrap_in_objects(entry.path, dict(entry.value))
     return content
 
 
-def _hooks_section(parts: list[Hook] | list[Heading | Hook]) -> dict[str, Json]:
+def _hooks_section(
+    parts: list[HookPart] | list[HeadingPart | HookPart],
+) -> dict[str, Json]:
     content: dict[str, Json] = {}
     for part in parts:
-        if isinstance(part, Heading):
+        if isinstance(part, HeadingPart):
             content[str(part.path[0])] = part.value
         else:
             hooks = content.setdefault("hooks", {})

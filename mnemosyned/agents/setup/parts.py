@@ -21,6 +21,7 @@ from mnemosyned.agents.setup.documents import (
     dotted_path,
     value_at,
 )
+from mnemosyned.agents.setup.files import FileRefused, decode_text, read_file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,8 +111,6 @@ def _stable_path(machine: Machine, program: Path) -> Path:
 NAME = "mnem"
 """The name of our entry in every tool."""
 PROGRAMS = frozenset({"mnem", "mnem-hook"})
-SETTINGS_BYTES_MAX = 64 << 20
-"""A larger configuration file is not read."""
 _COMMAND_KEYS = ("command", "cmd", "bash")
 _USERS_CHOICE = frozenset({"enabled", "disabled", "timeout", "env", "environment"})
 """Members of an entry that setup writes once; then they are the user's."""
@@ -154,14 +153,14 @@ class SettingsPart:
 
 
 @dataclass(frozen=True, slots=True)
-class Heading(SettingsPart):
+class HeadingPart(SettingsPart):
     """A member that a file of hooks needs next to the hooks, such as a version number."""
 
     label: str = "version"
 
 
 @dataclass(frozen=True, slots=True)
-class SettingsEntry(SettingsPart):
+class EntryPart(SettingsPart):
     """A member of an object, such as the entry of an MCP server."""
 
     label: str = "MCP server"
@@ -194,7 +193,7 @@ class SettingsEntry(SettingsPart):
 
 
 @dataclass(frozen=True, slots=True)
-class Hook(SettingsPart):
+class HookPart(SettingsPart):
     """An element in an event's list of hooks: one command, or a group of commands."""
 
     label: str = "hook"
@@ -259,7 +258,7 @@ Parts = list[SettingsPart | OwnFile]
 
 def describe_foreign_value(part: SettingsPart, document: Document) -> str:
     """Say which value of others stands in the place of our part."""
-    if isinstance(part, Hook):
+    if isinstance(part, HookPart):
         return f"{dotted_path(part.path)} is not a list"
     command = next(_commands_in(value_at(document.data, part.path)), "")
     starts = f", which starts {command}" if command else ""
@@ -315,7 +314,7 @@ def _has_our_program(value: Json) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Site:
+class SetupSite:
     """The scope of a setup: a user, or one project."""
 
     machine: Machine
@@ -328,7 +327,7 @@ class Site:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class SetupTarget:
     """A tool that can be given memory."""
 
     name: str
@@ -336,7 +335,7 @@ class Target:
     programs: tuple[str, ...]
     folders: Callable[[Machine], list[Path]]
     """Directories of which at least one exists where the tool has been used."""
-    parts: Callable[[Site], Parts]
+    parts: Callable[[SetupSite], Parts]
     """Parts to write for a user or a project."""
     has_project: bool = True
     """Whether the tool has settings of a project."""
@@ -368,7 +367,7 @@ def settings_of(file: Path) -> Json:
     return document.data if document else {}
 
 
-def has_our_hooks(hooks: list[Hook]) -> bool:
+def has_our_hooks(hooks: list[HookPart]) -> bool:
     """True if a file has the first of these hooks, whatever the program's path."""
     document = _document_of(hooks[0].file)
     return document is not None and hooks[0].state(document) in OURS
@@ -376,8 +375,7 @@ def has_our_hooks(hooks: list[Hook]) -> bool:
 
 def _document_of(file: Path) -> Document | None:
     try:
-        if file.stat().st_size > SETTINGS_BYTES_MAX:
-            return None
-        return Document(file, file.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, Unreadable, NotEditable):
+        text = decode_text(read_file(file))
+        return None if text is None else Document(file, text)
+    except (FileRefused, Unreadable, NotEditable):
         return None

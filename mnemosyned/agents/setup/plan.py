@@ -18,7 +18,7 @@ from mnemosyned.agents.setup.documents import (
 )
 from mnemosyned.agents.setup.files import (
     ABSENT,
-    Edit,
+    FileEdit,
     FileRefused,
     SetupJournal,
     WrittenPart,
@@ -29,18 +29,18 @@ from mnemosyned.agents.setup.files import (
 )
 from mnemosyned.agents.setup.parts import (
     OURS,
-    Heading,
-    Hook,
+    EntryPart,
+    HeadingPart,
+    HookPart,
     OwnFile,
     Parts,
     PartState,
-    SettingsEntry,
     SettingsPart,
     describe_foreign_value,
 )
 
 _TO_WRITE = (PartState.MISSING, PartState.STALE)
-_KINDS = {SettingsEntry: "entry", Hook: "hook", Heading: "heading"}
+_KINDS = {EntryPart: "entry", HookPart: "hook", HeadingPart: "heading"}
 _CLASSES = {kind: part for part, kind in _KINDS.items()}
 _WHOLE_FILE = WrittenPart(kind="file", path=[], kept=0)
 CONTEXT_LINES = 1
@@ -60,7 +60,7 @@ class FileChange:
     states: Sequence[tuple[str, PartState]] = ()
     """Label and present state of each part."""
     written: list[WrittenPart] = field(default_factory=list)
-    entry: SettingsEntry | None = None
+    entry: EntryPart | None = None
     """The entry to be written by the tool's own program."""
     problem: str = ""
 
@@ -124,7 +124,7 @@ def _plan_file(
 
 
 def _plan_own_file(
-    part: OwnFile, content: bytes | None, edit: Edit | None
+    part: OwnFile, content: bytes | None, edit: FileEdit | None
 ) -> FileChange:
     state = part.state_of(decode_text(content))
     if state is PartState.FOREIGN:
@@ -157,7 +157,7 @@ def _plan_settings(
     to_write = [part for part, state in states if state in _TO_WRITE]
     for part in to_write:
         part.write(document)
-    entries = [part for part in to_write if isinstance(part, SettingsEntry)]
+    entries = [part for part in to_write if isinstance(part, EntryPart)]
     return FileChange(
         file=file,
         before=content,
@@ -225,7 +225,7 @@ def _baseline(
 
 
 def _content_before(
-    edit: Edit, file: Path, content: bytes | None, *, journal: SetupJournal
+    edit: FileEdit, file: Path, content: bytes | None, *, journal: SetupJournal
 ) -> tuple[bytes | None, bool]:
     """Return a file's content without an edit, and whether the file is then gone.
 
@@ -242,7 +242,7 @@ def _content_before(
     # Headings last: they stay if hooks of the user remain.
     for written in sorted(edit.parts, key=lambda part: part.kind == "heading"):
         part = _CLASSES[written.kind](file, tuple(written.path), {})
-        is_heading = isinstance(part, Heading)
+        is_heading = isinstance(part, HeadingPart)
         if is_heading and edit.made and document.data.get("hooks"):
             continue
         part.remove(document)
@@ -264,7 +264,7 @@ def _remove_empty_containers(document: Document, part: SettingsPart, kept: int) 
 # ------------------------------------------------------------------------ undo
 
 
-def plan_undo(edit: Edit, journal: SetupJournal) -> FileChange:
+def plan_undo(edit: FileEdit, journal: SetupJournal) -> FileChange:
     """Plan to undo an edit; parts needed by another tool stay in the file."""
     file = Path(edit.file)
     content: bytes | None = None
@@ -279,7 +279,7 @@ def plan_undo(edit: Edit, journal: SetupJournal) -> FileChange:
 
 
 def _content_without(
-    edit: Edit, file: Path, content: bytes | None, journal: SetupJournal
+    edit: FileEdit, file: Path, content: bytes | None, journal: SetupJournal
 ) -> bytes | None:
     if any(part.kind == "file" for part in edit.parts):
         if content is None or digest(content) == edit.after:
@@ -296,7 +296,9 @@ def _content_without(
     return _content_before(edit, file, content, journal=journal)[0]
 
 
-def recognize_edit(file: Path, parts: Parts, *, tool: str, scope: str) -> Edit | None:
+def recognize_edit(
+    file: Path, parts: Parts, *, tool: str, scope: str
+) -> FileEdit | None:
     """Return our parts of a file as an edit unknown to any journal; None if there are none."""
     try:
         content = read_file(file)
@@ -315,8 +317,8 @@ def recognize_edit(file: Path, parts: Parts, *, tool: str, scope: str) -> Edit |
         return None
     if not written:
         return None
-    entries = [part for part in parts if isinstance(part, SettingsEntry)]
-    return Edit(
+    entries = [part for part in parts if isinstance(part, EntryPart)]
+    return FileEdit(
         tool=tool,
         scope=scope,
         file=str(file),
@@ -334,15 +336,15 @@ def _find_our_parts(
 ) -> list[WrittenPart]:
     """Return our parts of a document, with hooks of events that setup no longer writes."""
     sought = {part.path: part for part in parts}
-    headings = [part for part in sought.values() if isinstance(part, Heading)]
-    for hook in [part for part in sought.values() if isinstance(part, Hook)]:
+    headings = [part for part in sought.values() if isinstance(part, HeadingPart)]
+    for hook in [part for part in sought.values() if isinstance(part, HookPart)]:
         events = value_at(document.data, hook.path[:-1])
         for event in events if isinstance(events, dict) else {}:
             path = (*hook.path[:-1], event)
-            sought.setdefault(path, Hook(hook.file, path, hook.value))
+            sought.setdefault(path, HookPart(hook.file, path, hook.value))
     ours = [
         part
         for part in sought.values()
-        if not isinstance(part, Heading) and part.state(document) in OURS
+        if not isinstance(part, HeadingPart) and part.state(document) in OURS
     ]
     return [_written_part(part, 0) for part in (*ours, *(headings if ours else ()))]

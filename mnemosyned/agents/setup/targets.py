@@ -16,15 +16,15 @@ from mnemosyned.agents.setup.codex_trust import untrusted_events
 from mnemosyned.agents.setup.documents import Json, value_at
 from mnemosyned.agents.setup.parts import (
     NAME,
-    Heading,
-    Hook,
+    EntryPart,
+    HeadingPart,
+    HookPart,
     Machine,
     OwnFile,
     Parts,
     Programs,
-    SettingsEntry,
-    Site,
-    Target,
+    SetupSite,
+    SetupTarget,
     command_line,
     has_our_hooks,
     settings_of,
@@ -69,15 +69,15 @@ CODEX_VARIABLES = ("XDG_RUNTIME_DIR", "MNEMOSYNE_SOCKET")
 
 def server(
     file: Path, programs: Programs, *, section: str = "mcpServers", **more: Json
-) -> SettingsEntry:
+) -> EntryPart:
     """Return a server entry with `command` and `args`, the form of most tools."""
     value = {"command": str(programs.mnem), "args": [*ARGUMENTS], **more}
-    return SettingsEntry(file, (section, NAME), value)
+    return EntryPart(file, (section, NAME), value)
 
 
 def stdio_server(
     file: Path, programs: Programs, *, section: str = "mcpServers"
-) -> SettingsEntry:
+) -> EntryPart:
     """Return a server entry that also names its transport, first."""
     entry = server(file, programs, section=section)
     return replace(entry, value={"type": "stdio", **entry.value})
@@ -90,11 +90,11 @@ def grouped_hooks(
     *,
     section: tuple[str, ...] = ("hooks",),
     **more: Json,
-) -> list[Hook]:
+) -> list[HookPart]:
     """Return hooks in Claude Code's form: each event has groups of commands."""
     command = {**more, "type": "command", "command": command_line(programs.hook)}
     return [
-        Hook(
+        HookPart(
             file,
             (*section, event),
             {"hooks": [{**command, "timeout": limit}]},
@@ -104,22 +104,22 @@ def grouped_hooks(
     ]
 
 
-def flat_hooks(file: Path, events: Mapping[str, Mapping[str, Json]]) -> list[Hook]:
+def flat_hooks(file: Path, events: Mapping[str, Mapping[str, Json]]) -> list[HookPart]:
     """Return hooks without groups, each with its own members."""
     return [
-        Hook(file, ("hooks", event), value, label=f"hook {event}")
+        HookPart(file, ("hooks", event), value, label=f"hook {event}")
         for event, value in events.items()
     ]
 
 
-def cursor_hooks(file: Path, programs: Programs) -> list[Heading | Hook]:
+def cursor_hooks(file: Path, programs: Programs) -> list[HeadingPart | HookPart]:
     """Return the parts of Cursor's file of hooks."""
     command = command_line(programs.hook)
     events = {
         event: {"command": command, "timeout": limit}
         for event, limit in CURSOR_EVENTS.items()
     }
-    return [Heading(file, ("version",), 1), *flat_hooks(file, events)]
+    return [HeadingPart(file, ("version",), 1), *flat_hooks(file, events)]
 
 
 # ------------------------------------------------------- the parts of each tool
@@ -129,13 +129,13 @@ def _claude_folder(machine: Machine) -> Path:
     return machine.folder("CLAUDE_CONFIG_DIR", machine.home / ".claude")
 
 
-def _claude_user_hooks(site: Site) -> list[Hook]:
+def _claude_user_hooks(site: SetupSite) -> list[HookPart]:
     """Return the hooks of the user, which Cursor, VS Code and Devin read too."""
     file = _claude_folder(site.machine) / "settings.json"
     return grouped_hooks(file, site.programs)
 
 
-def _claude_code(site: Site) -> Parts:
+def _claude_code(site: SetupSite) -> Parts:
     if site.project:
         settings = site.project / ".claude" / "settings.local.json"
         return [
@@ -188,7 +188,7 @@ def _codex_folder(machine: Machine) -> Path:
     return machine.folder("CODEX_HOME", machine.home / ".codex")
 
 
-def _codex(site: Site) -> Parts:
+def _codex(site: SetupSite) -> Parts:
     folder = site.folder(_codex_folder(site.machine), ".codex")
     entry = server(
         folder / "config.toml",
@@ -211,7 +211,7 @@ def _codex_switches(machine: Machine) -> list[str]:
     return []
 
 
-def _cursor(site: Site) -> Parts:
+def _cursor(site: SetupSite) -> Parts:
     folder = site.folder(site.machine.home / ".cursor", ".cursor")
     return [
         stdio_server(folder / "mcp.json", site.programs),
@@ -226,7 +226,7 @@ def _vscode_folders(machine: Machine) -> list[Path]:
     return [machine.applications / edition for edition in VSCODE_EDITIONS]
 
 
-def _vscode(site: Site) -> Parts:
+def _vscode(site: SetupSite) -> Parts:
     if site.project:
         files = [site.project / ".vscode" / "mcp.json"]
     else:
@@ -243,7 +243,7 @@ def _copilot_folder(machine: Machine) -> Path:
     return machine.folder("COPILOT_HOME", machine.home / ".copilot")
 
 
-def _copilot_hooks(site: Site) -> Parts:
+def _copilot_hooks(site: SetupSite) -> Parts:
     """Return the parts of Copilot's file of hooks, which VS Code reads too."""
     file = _copilot_folder(site.machine) / "hooks" / f"{NAME}.json"
     command = command_line(site.programs.hook)
@@ -251,10 +251,10 @@ def _copilot_hooks(site: Site) -> Parts:
         event: {"type": "command", "bash": command, "timeoutSec": limit}
         for event, limit in CLAUDE_EVENTS.items()
     }
-    return [Heading(file, ("version",), 1), *flat_hooks(file, events)]
+    return [HeadingPart(file, ("version",), 1), *flat_hooks(file, events)]
 
 
-def _copilot(site: Site) -> Parts:
+def _copilot(site: SetupSite) -> Parts:
     file = _copilot_folder(site.machine) / "mcp-config.json"
     entry = server(file, site.programs, type="local", tools=["*"])
     return [entry, *_copilot_hooks(site)]
@@ -275,7 +275,7 @@ def plugin_text(hook: str) -> str:
     return template.read_text("utf-8").replace('"mnem-hook"', json.dumps(hook), 1)
 
 
-def _opencode(site: Site) -> Parts:
+def _opencode(site: SetupSite) -> Parts:
     folder = _opencode_folder(site.machine)
     plugins = site.folder(folder, ".opencode") / "plugins"
     settings = site.project or folder
@@ -289,7 +289,7 @@ def _opencode(site: Site) -> Parts:
     }
     plugin = plugin_text(str(site.programs.hook))
     return [
-        SettingsEntry(settings / (present or [names[1]])[0], ("mcp", NAME), entry),
+        EntryPart(settings / (present or [names[1]])[0], ("mcp", NAME), entry),
         OwnFile(plugins / f"{NAME}.js", plugin, OPENCODE_MARK),
     ]
 
@@ -298,7 +298,7 @@ def _gemini_folder(machine: Machine) -> Path:
     return machine.home / ".gemini"
 
 
-def _gemini(site: Site) -> Parts:
+def _gemini(site: SetupSite) -> Parts:
     file = site.folder(_gemini_folder(site.machine), ".gemini") / "settings.json"
     hooks = grouped_hooks(file, site.programs, GEMINI_EVENTS, name=NAME)
     return [server(file, site.programs), *hooks]
@@ -317,7 +317,7 @@ def _antigravity_folders(machine: Machine) -> list[Path]:
     return [_gemini_folder(machine) / name for name in names]
 
 
-def _antigravity(site: Site) -> Parts:
+def _antigravity(site: SetupSite) -> Parts:
     name = "mcp_config.json"
     if site.project:
         return [server(site.project / ".agents" / name, site.programs)]
@@ -328,7 +328,7 @@ def _antigravity(site: Site) -> Parts:
     events = {"PreInvocation": [hook], "Stop": [hook]}
     return [
         *(server(folder / name, site.programs) for folder in used),
-        SettingsEntry(folders[0] / "hooks.json", (NAME,), events, label="hooks"),
+        EntryPart(folders[0] / "hooks.json", (NAME,), events, label="hooks"),
     ]
 
 
@@ -337,7 +337,7 @@ def _zed_folder(machine: Machine) -> Path:
     return (machine.home / ".config" if is_mac else machine.config) / "zed"
 
 
-def _zed(site: Site) -> Parts:
+def _zed(site: SetupSite) -> Parts:
     file = site.folder(_zed_folder(site.machine), ".zed") / "settings.json"
     return [server(file, site.programs, section="context_servers", env={})]
 
@@ -359,7 +359,7 @@ def _cline_files(machine: Machine) -> list[Path]:
     ]
 
 
-def _cline(site: Site) -> Parts:
+def _cline(site: SetupSite) -> Parts:
     files = _cline_files(site.machine)
     used = [file for file in files if file.parent.is_dir()] or files[:1]
     return [server(file, site.programs) for file in used]
@@ -368,7 +368,7 @@ def _cline(site: Site) -> Parts:
 GOOSE_TIMEOUT_S = 300
 
 
-def _goose(site: Site) -> Parts:
+def _goose(site: SetupSite) -> Parts:
     folder = (site.project or site.machine.home) / ".agents" / "plugins" / NAME
     manifest = {
         "name": NAME,
@@ -392,7 +392,7 @@ def _goose(site: Site) -> Parts:
         "timeout": GOOSE_TIMEOUT_S,
     }
     file = site.machine.config / "goose" / "config.yaml"
-    return [SettingsEntry(file, ("extensions", NAME), extension), *plugin]
+    return [EntryPart(file, ("extensions", NAME), extension), *plugin]
 
 
 def _devin_folders(machine: Machine) -> list[Path]:
@@ -400,7 +400,7 @@ def _devin_folders(machine: Machine) -> list[Path]:
     return [machine.config / "devin", machine.home / ".codeium" / "windsurf"]
 
 
-def _devin(site: Site) -> Parts:
+def _devin(site: SetupSite) -> Parts:
     if site.project:
         file = site.project / ".devin" / "hooks.v1.json"
         return [*grouped_hooks(file, site.programs, WITHOUT_COMPACT, section=())]
@@ -423,7 +423,7 @@ def _claude_desktop_folder(machine: Machine) -> Path:
     return machine.applications / "Claude"
 
 
-def _claude_desktop(site: Site) -> Parts:
+def _claude_desktop(site: SetupSite) -> Parts:
     folder = _claude_desktop_folder(site.machine)
     return [server(folder / "claude_desktop_config.json", site.programs)]
 
@@ -433,10 +433,10 @@ def _claude_desktop(site: Site) -> Parts:
 MCP_GET = ("mcp", "get", NAME)
 NO_HOOKS = "{} has no hooks: the model has to call the tools itself"
 
-TARGETS: dict[str, Target] = {
+TARGETS: dict[str, SetupTarget] = {
     target.name: target
     for target in (
-        Target(
+        SetupTarget(
             name="claude-code",
             title="Claude Code",
             programs=("claude",),
@@ -449,7 +449,7 @@ TARGETS: dict[str, Target] = {
             transcripts=(".claude/projects/*/*.jsonl",),
         ),
         # The command line, editor extension and desktop program share one configuration.
-        Target(
+        SetupTarget(
             name="codex",
             title="Codex",
             programs=("codex",),
@@ -466,7 +466,7 @@ TARGETS: dict[str, Target] = {
             switched_off=_codex_switches,
             transcripts=(".codex/sessions/*/*/*/*.jsonl",),
         ),
-        Target(
+        SetupTarget(
             name="cursor",
             title="Cursor",
             programs=("cursor", "cursor-agent"),
@@ -485,7 +485,7 @@ TARGETS: dict[str, Target] = {
                 ".cursor/projects/*/agent-transcripts/*/*.jsonl",
             ),
         ),
-        Target(
+        SetupTarget(
             name="vscode",
             title="VS Code",
             programs=("code", "code-insiders", "codium"),
@@ -497,7 +497,7 @@ TARGETS: dict[str, Target] = {
             ),
             unconfirmed=("what VS Code's hooks, a preview, add to a prompt",),
         ),
-        Target(
+        SetupTarget(
             name="opencode",
             title="OpenCode",
             programs=("opencode",),
@@ -505,7 +505,7 @@ TARGETS: dict[str, Target] = {
             parts=_opencode,
             transcripts=(".local/share/opencode/opencode.db",),
         ),
-        Target(
+        SetupTarget(
             name="gemini",
             title="Gemini CLI",
             programs=("gemini",),
@@ -518,7 +518,7 @@ TARGETS: dict[str, Target] = {
             switched_off=_gemini_switches,
             transcripts=(".gemini/tmp/*/chats/session-*",),
         ),
-        Target(
+        SetupTarget(
             name="antigravity",
             title="Antigravity",
             programs=("agy", "antigravity"),
@@ -532,7 +532,7 @@ TARGETS: dict[str, Target] = {
                 ".gemini/antigravity*/brain/*/.system_generated/logs/transcript.jsonl",
             ),
         ),
-        Target(
+        SetupTarget(
             name="copilot",
             title="Copilot CLI",
             programs=("copilot",),
@@ -545,7 +545,7 @@ TARGETS: dict[str, Target] = {
             ),
             transcripts=(".copilot/session-state/*/events.jsonl",),
         ),
-        Target(
+        SetupTarget(
             name="zed",
             title="Zed",
             programs=("zed", "zeditor"),
@@ -554,7 +554,7 @@ TARGETS: dict[str, Target] = {
             notes=(NO_HOOKS.format("Zed"),),
             unconfirmed=('whether an older Zed also needs "source": "custom"',),
         ),
-        Target(
+        SetupTarget(
             name="cline",
             title="Cline",
             programs=("cline",),
@@ -571,7 +571,7 @@ TARGETS: dict[str, Target] = {
                 "whether its command line starts a server in the editor's form",
             ),
         ),
-        Target(
+        SetupTarget(
             name="goose",
             title="Goose",
             programs=("goose",),
@@ -579,7 +579,7 @@ TARGETS: dict[str, Target] = {
             parts=_goose,
             notes=("Goose's hooks only observe: the model recalls by the tools",),
         ),
-        Target(
+        SetupTarget(
             name="devin",
             title="Devin and Windsurf",
             programs=("devin", "windsurf"),
@@ -594,7 +594,7 @@ TARGETS: dict[str, Target] = {
             ),
             clients=("windsurf",),
         ),
-        Target(
+        SetupTarget(
             name="claude-desktop",
             title="Claude Desktop",
             programs=("claude-desktop",),

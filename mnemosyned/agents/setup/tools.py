@@ -14,7 +14,7 @@ import msgspec
 
 from mnemosyned.agents.setup.documents import Document, NotEditable, Unreadable
 from mnemosyned.agents.setup.files import (
-    Edit,
+    FileEdit,
     FileRefused,
     SetupJournal,
     decode_text,
@@ -25,11 +25,11 @@ from mnemosyned.agents.setup.files import (
 )
 from mnemosyned.agents.setup.parts import (
     NAME,
+    EntryPart,
     Machine,
     PartState,
-    SettingsEntry,
-    Site,
-    Target,
+    SetupSite,
+    SetupTarget,
 )
 from mnemosyned.agents.setup.plan import (
     FileChange,
@@ -59,7 +59,7 @@ def apply_change(
         take_out = (
             change.entry.take_out if change.entry else old.take_out if old else ()
         )
-        edit = Edit(
+        edit = FileEdit(
             tool=tool,
             scope=scope,
             file=str(change.file),
@@ -110,7 +110,7 @@ def _written_by_program(change: FileChange) -> bool:
     return False
 
 
-def _state_on_disk(entry: SettingsEntry) -> PartState:
+def _state_on_disk(entry: EntryPart) -> PartState:
     try:
         text = decode_text(read_file(entry.file)) or ""
         return entry.state(Document(entry.file, text))
@@ -134,7 +134,7 @@ def _run_program(command: Sequence[str], file: Path) -> bool:
     return done.returncode == 0
 
 
-def undo_edit(edit: Edit, change: FileChange, journal: SetupJournal) -> None:
+def undo_edit(edit: FileEdit, change: FileChange, journal: SetupJournal) -> None:
     """Take an edit out of its file and of the journal. Raises `FileRefused`."""
     with journal.lock():
         if read_file(change.file) != change.before:
@@ -150,7 +150,7 @@ def undo_edit(edit: Edit, change: FileChange, journal: SetupJournal) -> None:
             Path(folder).rmdir()
 
 
-def _removed_by_program(edit: Edit, change: FileChange) -> bool:
+def _removed_by_program(edit: FileEdit, change: FileChange) -> bool:
     """Have the tool's own program remove its entry, if the file was changed since."""
     if not edit.take_out or digest(change.before) == edit.after:
         return False
@@ -158,7 +158,7 @@ def _removed_by_program(edit: Edit, change: FileChange) -> bool:
         return False
     entries = (part for part in edit.parts if part.kind == "entry")
     return all(
-        _state_on_disk(SettingsEntry(change.file, tuple(part.path), {}))
+        _state_on_disk(EntryPart(change.file, tuple(part.path), {}))
         is PartState.MISSING
         for part in entries
     )
@@ -171,8 +171,8 @@ def _removed_by_program(edit: Edit, change: FileChange) -> bool:
 class ToolPlan:
     """The planned changes for a tool, and the reasons against them."""
 
-    target: Target
-    site: Site
+    target: SetupTarget
+    site: SetupSite
     found: bool
     changes: list[FileChange]
     refusals: list[str]
@@ -201,7 +201,7 @@ def scope_name(project: Path | None) -> str:
     return USER_SCOPE if project is None else f"project {project}"
 
 
-def plan_tool(target: Target, site: Site, journal: SetupJournal) -> ToolPlan:
+def plan_tool(target: SetupTarget, site: SetupSite, journal: SetupJournal) -> ToolPlan:
     """Plan a tool's setup; nothing is written."""
     refusals = [
         f"our plugin is installed ({plugin}): remove it first, or leave it at that"
@@ -233,7 +233,7 @@ def set_up(plan: ToolPlan, journal: SetupJournal) -> list[str]:
     return []
 
 
-def confirm_by_program(target: Target, site: Site) -> str:
+def confirm_by_program(target: SetupTarget, site: SetupSite) -> str:
     """Ask the tool's own program about the server; return its answer in a sentence.
 
     The sentence is empty if the tool has no such program.
@@ -261,7 +261,7 @@ def confirm_by_program(target: Target, site: Site) -> str:
 
 def edits_to_undo(
     journal: SetupJournal, tools: tuple[str, ...], project: Path | None
-) -> list[Edit]:
+) -> list[FileEdit]:
     """Return the edits of these tools, or of all; in one project, or everywhere."""
     return [
         edit
@@ -272,15 +272,15 @@ def edits_to_undo(
 
 
 def recognized_edits(
-    targets: Iterable[Target], site: Site, journal: SetupJournal
-) -> list[Edit]:
+    targets: Iterable[SetupTarget], site: SetupSite, journal: SetupJournal
+) -> list[FileEdit]:
     """Return our parts in tools that the journal does not know, as edits.
 
     Two tools may read one file. A tool counts only with a file that no other has.
     """
     scope = scope_name(site.project)
     known = {edit.tool for edit in journal.edits if edit.scope == scope}
-    found: dict[str, list[Edit]] = {}
+    found: dict[str, list[FileEdit]] = {}
     for target in targets:
         is_open = target.name not in known and (target.has_project or not site.project)
         by_file = group_by_file(target.parts(site)) if is_open else {}
@@ -297,8 +297,8 @@ def recognized_edits(
 
 
 def undo_all(
-    edits: list[Edit], journal: SetupJournal, machine: Machine
-) -> Iterator[tuple[Edit, FileChange, str]]:
+    edits: list[FileEdit], journal: SetupJournal, machine: Machine
+) -> Iterator[tuple[FileEdit, FileChange, str]]:
     """Undo edits in turn; yield each edit with the change of the file and the failure."""
     for edit in edits:
         change = plan_undo(edit, journal)
@@ -418,8 +418,8 @@ class ToolCheck:
 
 
 def check_tool(
-    target: Target,
-    site: Site,
+    target: SetupTarget,
+    site: SetupSite,
     journal: SetupJournal,
     reports: Sequence[AgentActivity] | None,
 ) -> ToolCheck:
@@ -453,7 +453,7 @@ def check_tool(
     )
 
 
-def _problems_of(plan: ToolPlan, site: Site) -> list[str]:
+def _problems_of(plan: ToolPlan, site: SetupSite) -> list[str]:
     words = {PartState.MISSING: "missing", PartState.STALE: "outdated"}
     problems = list(plan.problems)
     for change in plan.changes:
@@ -466,7 +466,7 @@ def _problems_of(plan: ToolPlan, site: Site) -> list[str]:
 
 
 def _warn_of_silence(
-    target: Target, machine: Machine, activity: ToolActivity | None
+    target: SetupTarget, machine: Machine, activity: ToolActivity | None
 ) -> list[str]:
     """Warn if the tool's newest transcript is newer than its last memory."""
     newest = newest_transcript(target, machine)
@@ -481,7 +481,7 @@ def _warn_of_silence(
     return [f"transcript of {written}, last memory of {stored}: do its hooks run?"]
 
 
-def newest_transcript(target: Target, machine: Machine) -> datetime | None:
+def newest_transcript(target: SetupTarget, machine: Machine) -> datetime | None:
     """Return when the tool's newest transcript was written."""
     paths = chain.from_iterable(map(machine.home.glob, target.transcripts))
     newest = 0.0

@@ -22,8 +22,8 @@ from mnemosyned.cli.output.terminal import (
 )
 from mnemosyned.client.connection import Connection
 from mnemosyned.errors import InvalidRequest, Kind, MnemosynedError
-from mnemosyned.importers.importer import Source
-from mnemosyned.importers.plan import FORMATS, Plan, plan_import
+from mnemosyned.importers.importer import ImportSource
+from mnemosyned.importers.plan import FORMATS, ImportPlan, plan_import
 from mnemosyned.importers.run import (
     ImportJournal,
     ImportReport,
@@ -124,14 +124,14 @@ def import_command(
     return EXIT_NOTHING if report.stored + report.known else EXIT_OF_KIND[Kind.INVALID]
 
 
-def _open_source(path: str) -> Source:
+def _open_source(path: str) -> ImportSource:
     if path == "-":
-        return Source.of_stream(sys.stdin.buffer)
+        return ImportSource.of_stream(sys.stdin.buffer)
     named = Path(path)
     if named.is_file() or named.is_dir():
-        return Source.of_path(named)
+        return ImportSource.of_path(named)
     try:
-        return Source.of_stream(named.open("rb"), named)
+        return ImportSource.of_stream(named.open("rb"), named)
     except OSError as error:
         raise InvalidRequest(
             f"{path} cannot be read: {error.strerror}", field="path"
@@ -139,7 +139,7 @@ def _open_source(path: str) -> Source:
 
 
 def _open_journals(
-    database: str, sources: Sequence[Source], format: str, *, restart: bool
+    database: str, sources: Sequence[ImportSource], format: str, *, restart: bool
 ) -> dict[str, ImportJournal]:
     """Return a journal for each path; a stream cannot be read from the middle."""
     journals: dict[str, ImportJournal] = {}
@@ -154,7 +154,7 @@ def _open_journals(
 
 
 def _check_records(
-    plan: Plan, carriers: Carriers, sources: Sequence[Source]
+    plan: ImportPlan, carriers: Carriers, sources: Sequence[ImportSource]
 ) -> ImportReport:
     """Let the daemon check every record and store none."""
     for source in sources:
@@ -244,7 +244,7 @@ def _print_problems(report: ImportReport) -> None:
         say(f"… and {count_of(hidden, 'more bad record')}", err=True)
 
 
-def _show_preview(plan: Plan, carriers: Carriers, *, as_json: bool) -> int:
+def _show_preview(plan: ImportPlan, carriers: Carriers, *, as_json: bool) -> int:
     """Show what would be stored."""
     preview = Preview()
     run = ImportRun(*carriers, plan, preview=preview)

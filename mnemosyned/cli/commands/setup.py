@@ -11,7 +11,7 @@ import click
 
 from mnemosyned.agents.setup.files import SetupJournal
 from mnemosyned.agents.setup.packages import write_packages
-from mnemosyned.agents.setup.parts import Machine, Programs, Site
+from mnemosyned.agents.setup.parts import Machine, Programs, SetupSite
 from mnemosyned.agents.setup.plan import FileChange, plan_undo
 from mnemosyned.agents.setup.targets import TARGETS
 from mnemosyned.agents.setup.tools import (
@@ -307,7 +307,7 @@ class SetupRun:
         self._has_written = False
         self._journal = SetupJournal(state_dir() / "setup")
         programs = Programs.of(machine, Path(sys.argv[0]))
-        self._site = Site(machine=machine, programs=programs, project=project)
+        self._site = SetupSite(machine=machine, programs=programs, project=project)
 
     def set_up(self, tools: tuple[str, ...]) -> int:
         """Set up the given tools, one after the other."""

@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from mnemosyned.agents.setup.files import SetupJournal
-from mnemosyned.agents.setup.parts import Machine, Programs, Site
+from mnemosyned.agents.setup.parts import Machine, Programs, SetupSite
 from mnemosyned.agents.setup.targets import TARGETS
 from mnemosyned.agents.setup.tools import check_tool
 from mnemosyned.cli.maintenance.daemon_process import PROGRAM
@@ -233,7 +233,7 @@ def _last_clock_reading(database: Path) -> datetime | None:
 def check_tools(installation: Installation) -> Iterator[Finding]:
     """Check each tool that was set up, as `mnem setup --check` does."""
     machine = Machine.present()
-    site = Site(machine=machine, programs=Programs.of(machine, Path(sys.argv[0])))
+    site = SetupSite(machine=machine, programs=Programs.of(machine, Path(sys.argv[0])))
     journal = SetupJournal(state_dir() / "setup")
     reports = installation.status.agents if installation.status else None
     checks = [check_tool(target, site, journal, reports) for target in TARGETS.values()]

@@ -13,10 +13,10 @@ from types import ModuleType
 from typing import BinaryIO, Protocol
 
 from mnemosyned.importers.importer import (
-    Bad,
-    Format,
+    BadRecord,
+    ImportFormat,
     ImportItem,
-    Source,
+    ImportSource,
     moment_from,
     parse_record,
     sendable,
@@ -37,7 +37,7 @@ EXTRA = "personal"
 
 
 @dataclass(frozen=True, slots=True)
-class Component:
+class FileBlock:
     """One block of a file: kind, number, text and end position."""
 
     kind: str
@@ -47,7 +47,7 @@ class Component:
     problem: str = ""
 
 
-class ComponentFile(Format):
+class BlockFormat(ImportFormat):
     """A file of blocks, parsed one by one with a library of the extra `personal`."""
 
     outermost: str
@@ -62,23 +62,25 @@ class ComponentFile(Format):
 
     @abstractmethod
     def memory_of(
-        self, library: ModuleType, component: Component, source: Source
+        self, library: ModuleType, component: FileBlock, source: ImportSource
     ) -> Remember | None:
         """Make the memory of a block; None of a definition. Raises `PARSE_ERRORS`."""
 
-    def recognizes(self, source: Source) -> bool:
+    def recognizes(self, source: ImportSource) -> bool:
         if source.is_folder:
             return False
         with as_utf8(io.BytesIO(source.head)) as head:
             first = decode_text(head.read(512)).lstrip().upper()
         return first.startswith(f"BEGIN:{self.outermost}")
 
-    def read(self, source: Source, position: str) -> Iterator[ImportItem | Bad]:
+    def read(
+        self, source: ImportSource, position: str
+    ) -> Iterator[ImportItem | BadRecord]:
         try:
             library = import_module(self.library)
         except ImportError:
             command = install_command(EXTRA)
-            yield Bad(
+            yield BadRecord(
                 source.name, f"it needs {self.library}; install it with: {command}"
             )
             return
@@ -91,14 +93,14 @@ class ComponentFile(Format):
                     continue
                 place = f"{source.name}, {self.noun} {component.number}"
                 if component.problem:
-                    yield Bad(place, component.problem, str(end), size)
+                    yield BadRecord(place, component.problem, str(end), size)
                     continue
                 parse = partial(self.memory_of, library, component, source)
                 if record := parse_record(parse, place, str(end), size):
                     yield record
 
 
-def components(stream: BinaryIO, kinds: frozenset[str]) -> Iterator[Component]:
+def components(stream: BinaryIO, kinds: frozenset[str]) -> Iterator[FileBlock]:
     """Yield the blocks of some kinds; their inner blocks are parts of the text."""
     kind, lines, size, number = "", list[str](), 0, 0
     end = 0
@@ -115,10 +117,10 @@ def components(stream: BinaryIO, kinds: frozenset[str]) -> Iterator[Component]:
                 lines.append(text)
         if kind and upper == f"END:{kind}":
             problem = "" if size <= COMPONENT_CHARS_MAX else "it is too long"
-            yield Component(kind, number, "\r\n".join([*lines, ""]), end, problem)
+            yield FileBlock(kind, number, "\r\n".join([*lines, ""]), end, problem)
             kind = ""
     if kind:
-        yield Component(kind, number, "", end, f"it has no END:{kind}")
+        yield FileBlock(kind, number, "", end, f"it has no END:{kind}")
 
 
 ZONE = "VTIMEZONE"
@@ -128,7 +130,7 @@ CalendarEntry = Mapping[str, object]
 _WHEN = "%Y-%m-%d %H:%M"
 
 
-class Calendar(ComponentFile):
+class Calendar(BlockFormat):
     """The events, tasks and notes of an iCalendar file."""
 
     name = "calendar"
@@ -139,7 +141,7 @@ class Calendar(ComponentFile):
     library = "icalendar"
 
     def memory_of(
-        self, library: ModuleType, component: Component, source: Source
+        self, library: ModuleType, component: FileBlock, source: ImportSource
     ) -> Remember | None:
         if component.kind == ZONE:  # from now on the library knows the zone
             text = f"BEGIN:VCALENDAR\r\n{component.text}END:VCALENDAR\r\n"
@@ -250,7 +252,7 @@ class _Card(Protocol):
     contents: Mapping[str, Sequence[_CardLine]]
 
 
-class Contacts(ComponentFile):
+class Contacts(BlockFormat):
     """The people of an address book."""
 
     name = "contacts"
@@ -262,8 +264,8 @@ class Contacts(ComponentFile):
     def memory_of(
         self,
         library: ModuleType,
-        component: Component,
-        _source: Source,
+        component: FileBlock,
+        _source: ImportSource,
     ) -> Remember:
         try:
             card = library.readOne(component.text)

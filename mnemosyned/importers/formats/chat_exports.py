@@ -10,10 +10,10 @@ from datetime import datetime
 from typing import Any, BinaryIO
 
 from mnemosyned.importers.importer import (
-    Bad,
-    Format,
+    BadRecord,
+    ImportFormat,
     ImportItem,
-    Source,
+    ImportSource,
     moment_from,
     sendable,
     stable_id,
@@ -21,11 +21,11 @@ from mnemosyned.importers.importer import (
 )
 from mnemosyned.importers.reading import (
     ZIP_SIGNATURE,
+    ArchiveMember,
     ArchiveRefused,
     JsonBroken,
+    JsonOutline,
     JsonReader,
-    Member,
-    Outline,
     member_head,
     members_of,
     open_text,
@@ -38,7 +38,7 @@ CONVERSATIONS = re.compile(r"conversations(?:-\d+)?\.json")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class ExportedMessage:
     """A message of a conversation."""
 
     id: str
@@ -49,12 +49,12 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Conversation:
+class ChatConversation:
     """The fields that all messages of a conversation share."""
 
     id: str
     title: str
-    messages: Iterable[Said]
+    messages: Iterable[ExportedMessage]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,18 +73,18 @@ class _Place:
         return f"{self.member}/{self.conversation}/{self.message}"
 
 
-class ChatExport(Format):
+class ChatExport(ImportFormat):
     """An export of a chat service."""
 
     @abstractmethod
-    def has_form(self, outline: Outline) -> bool:
+    def has_form(self, outline: JsonOutline) -> bool:
         """True if conversations of this service have these keys."""
 
     @abstractmethod
-    def conversation(self, value: Json) -> Conversation:
+    def conversation(self, value: Json) -> ChatConversation:
         """Read one conversation. Raises `KeyError`, `TypeError` or `ValueError`."""
 
-    def recognizes(self, source: Source) -> bool:
+    def recognizes(self, source: ImportSource) -> bool:
         try:
             head = source.head
             if head.startswith(ZIP_SIGNATURE) and not source.stream:
@@ -94,7 +94,7 @@ class ChatExport(Format):
             return False
         return outline is not None and outline.is_list and self.has_form(outline)
 
-    def size(self, source: Source) -> int:
+    def size(self, source: ImportSource) -> int:
         if not source.head.startswith(ZIP_SIGNATURE):
             return source.size()
         try:
@@ -103,9 +103,11 @@ class ChatExport(Format):
         except ArchiveRefused:
             return source.size()
 
-    def read(self, source: Source, position: str) -> Iterator[ImportItem | Bad]:
+    def read(
+        self, source: ImportSource, position: str
+    ) -> Iterator[ImportItem | BadRecord]:
         start = _Place.read(position)
-        members: Sequence[Member | None] = [None]
+        members: Sequence[ArchiveMember | None] = [None]
         try:
             if source.head.startswith(ZIP_SIGNATURE):
                 members = members_of(source.path, CONVERSATIONS)
@@ -116,11 +118,11 @@ class ChatExport(Format):
                         yield from self._read_document(name, text, start, number)
                     start = _Place()
         except ArchiveRefused as refused:
-            yield Bad(source.name, str(refused))
+            yield BadRecord(source.name, str(refused))
 
     def _read_document(
         self, name: str, opened: BinaryIO, start: _Place, member: int
-    ) -> Iterator[ImportItem | Bad]:
+    ) -> Iterator[ImportItem | BadRecord]:
         try:
             for element in JsonReader(opened).elements():
                 if element.index < start.conversation:
@@ -133,16 +135,16 @@ class ChatExport(Format):
                     yield replace(record, size=size)
                     size = 0
         except JsonBroken as broken:
-            yield Bad(name, str(broken))
+            yield BadRecord(name, str(broken))
 
     def _read_conversation(
         self,
         value: Any,  # noqa: ANN401 any JSON
         name: str,
         start: _Place,
-    ) -> Iterator[ImportItem | Bad]:
+    ) -> Iterator[ImportItem | BadRecord]:
         if not isinstance(value, Mapping):
-            yield Bad(name, "it is not a conversation")
+            yield BadRecord(name, "it is not a conversation")
             return
         try:
             conversation = self.conversation(value)
@@ -161,7 +163,7 @@ class ChatExport(Format):
                     )
                     yield ImportItem(sendable(memory), place, str(position))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            yield Bad(name, f"it has not the form of a conversation: {error!r}")
+            yield BadRecord(name, f"it has not the form of a conversation: {error!r}")
 
 
 CHATGPT_ROLES = frozenset({"user", "assistant"})
@@ -180,21 +182,21 @@ class ChatGptExport(ChatExport):
 
     name = "chatgpt"
 
-    def has_form(self, outline: Outline) -> bool:
+    def has_form(self, outline: JsonOutline) -> bool:
         return bool({"mapping", "current_node"} & outline.keys)
 
-    def conversation(self, value: Json) -> Conversation:
+    def conversation(self, value: Json) -> ChatConversation:
         mapping = value["mapping"]
         first = next(iter(mapping), "")
         id = value.get("conversation_id") or value.get("id") or first
-        return Conversation(
+        return ChatConversation(
             id=str(id),
             title=text_in(value.get("title")),
             messages=_chatgpt_messages(value, mapping),
         )
 
 
-def _chatgpt_messages(conversation: Json, mapping: Json) -> Iterator[Said]:
+def _chatgpt_messages(conversation: Json, mapping: Json) -> Iterator[ExportedMessage]:
     begun = conversation.get("create_time")
     for node in _branch(conversation, mapping):
         message = mapping[node].get("message")
@@ -204,7 +206,7 @@ def _chatgpt_messages(conversation: Json, mapping: Json) -> Iterator[Said]:
         parts = content.get("parts") or [content.get("text")]
         text = "\n".join(filter(None, map(_part_text, parts)))
         if text.strip():
-            yield Said(
+            yield ExportedMessage(
                 id=text_in(message.get("id")) or node,
                 role=message["author"]["role"],
                 text=text,
@@ -262,24 +264,24 @@ class ClaudeExport(ChatExport):
 
     name = "claude"
 
-    def has_form(self, outline: Outline) -> bool:
+    def has_form(self, outline: JsonOutline) -> bool:
         return "chat_messages" in outline.keys
 
-    def conversation(self, value: Json) -> Conversation:
-        return Conversation(
+    def conversation(self, value: Json) -> ChatConversation:
+        return ChatConversation(
             id=text_in(value["uuid"]),
             title=text_in(value.get("name")),
             messages=_claude_messages(value),
         )
 
 
-def _claude_messages(conversation: Json) -> Iterator[Said]:
+def _claude_messages(conversation: Json) -> Iterator[ExportedMessage]:
     begun = conversation.get("created_at")
     for message in conversation["chat_messages"]:
         role = CLAUDE_ROLES.get(text_in(message.get("sender")))
         text = _claude_text(message)
         if role and text.strip():
-            yield Said(
+            yield ExportedMessage(
                 id=text_in(message["uuid"]),
                 role=role,
                 text=text,

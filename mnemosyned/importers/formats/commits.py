@@ -14,10 +14,10 @@ from tempfile import TemporaryFile
 from typing import BinaryIO
 
 from mnemosyned.importers.importer import (
-    Bad,
-    Format,
+    BadRecord,
+    ImportFormat,
     ImportItem,
-    Source,
+    ImportSource,
     moment_from,
     sendable,
     stable_id,
@@ -70,23 +70,25 @@ class _Commit:
     end: int = 0
 
 
-class GitRepository(Format):
+class GitRepository(ImportFormat):
     """The history of a repository's present branch."""
 
     name = "git"
     needs_file = True
 
-    def recognizes(self, source: Source) -> bool:
+    def recognizes(self, source: ImportSource) -> bool:
         path = source.path
         is_bare = (path / "HEAD").is_file() and (path / "objects").is_dir()
         is_vault = (path / VAULT_FOLDER).is_dir()
         is_repository = (path / ".git").exists() or is_bare
         return source.is_folder and is_repository and not is_vault
 
-    def size(self, _source: Source) -> int:
+    def size(self, _source: ImportSource) -> int:
         return 0  # unknown before git ran
 
-    def read(self, source: Source, position: str) -> Iterator[ImportItem | Bad]:
+    def read(
+        self, source: ImportSource, position: str
+    ) -> Iterator[ImportItem | BadRecord]:
         done = int(position or 0)
         project = project_of(source.path).key
         try:
@@ -98,9 +100,9 @@ class GitRepository(Format):
                 if process.wait():
                     errors.seek(0)
                     reason = decode_text(errors.read(4_096)).strip().splitlines()
-                    yield Bad(source.name, f"git says: {[*reason, 'nothing'][0]}")
+                    yield BadRecord(source.name, f"git says: {[*reason, 'nothing'][0]}")
         except FileNotFoundError:
-            yield Bad(source.name, "git is not installed")
+            yield BadRecord(source.name, "git is not installed")
 
 
 @contextmanager
@@ -139,28 +141,32 @@ def _git_records(process: subprocess.Popen[bytes]) -> Iterator[str]:
         yield decode_text(waiting[:COMMIT_BYTES_MAX])
 
 
-def _from_git(text: str, place: str, project: str, position: str) -> ImportItem | Bad:
+def _from_git(
+    text: str, place: str, project: str, position: str
+) -> ImportItem | BadRecord:
     fields = text.split(_FIELD, 4)
     if len(fields) < 5:
-        return Bad(place, "git printed no commit", position)
+        return BadRecord(place, "git printed no commit", position)
     hash, author, address, date, message = fields
     commit = _Commit(hash.strip(), author, address, date, [message])
     return _commit_item(commit, place, project, position, len(text))
 
 
-class SavedLog(Format):
+class SavedLog(ImportFormat):
     """The output of `git log` in a file."""
 
     name = "git-log"
 
-    def recognizes(self, source: Source) -> bool:
+    def recognizes(self, source: ImportSource) -> bool:
         lines = decode_text(source.head[:8_192]).lstrip("\ufeff").splitlines()
         return bool(lines) and bool(
             _SAVED_HASH.match(lines[0])
             and any(_SAVED_FIELD.match(line) for line in lines[1:6])
         )
 
-    def read(self, source: Source, position: str) -> Iterator[ImportItem | Bad]:
+    def read(
+        self, source: ImportSource, position: str
+    ) -> Iterator[ImportItem | BadRecord]:
         offset = int(position or 0)
         project = source.text_path.stem
         with open_text(source) as text:
@@ -201,13 +207,15 @@ def _note_line(commit: _Commit, text: str) -> None:
 
 def _commit_item(
     commit: _Commit, place: str, project: str, position: str, size: int
-) -> ImportItem | Bad:
+) -> ImportItem | BadRecord:
     text = "\n".join(commit.lines).strip()[:BODY_CHARS_MAX]
     moment = _parse_date(commit.date)
     if not text:
-        return Bad(place, "the commit has no message", position, size)
+        return BadRecord(place, "the commit has no message", position, size)
     if moment is None:
-        return Bad(place, f"its date {commit.date!r} cannot be read", position, size)
+        return BadRecord(
+            place, f"its date {commit.date!r} cannot be read", position, size
+        )
     memory = Remember(
         text,
         id=stable_id("git", commit.hash),

@@ -15,11 +15,11 @@ import msgspec
 from mnemosyned.errors import MnemosynedError
 from mnemosyned.importers.importer import (
     HEAD_BYTES,
-    Bad,
-    Format,
-    Group,
+    BadRecord,
+    ExportGroup,
+    ImportFormat,
     ImportItem,
-    Source,
+    ImportSource,
     stable_id,
 )
 from mnemosyned.importers.reading import (
@@ -59,12 +59,12 @@ class _Identity(msgspec.Struct):
 _IDENTITY_DECODER = msgspec.json.Decoder(_Identity)
 
 
-class JsonLines(Format):
+class JsonLines(ImportFormat):
     """A file with a JSON object a line."""
 
     name = "jsonl"
 
-    def recognizes(self, source: Source) -> bool:
+    def recognizes(self, source: ImportSource) -> bool:
         lines = as_utf8(io.BytesIO(source.head)).read().split(b"\n")
         if any(isinstance(_identify(line).content, str) for line in lines):
             return True
@@ -72,7 +72,9 @@ class JsonLines(Format):
         is_cut = len(lines[0]) >= HEAD_BYTES - 3
         return is_cut and lines[0].startswith(b"{") and b'"content"' in lines[0]
 
-    def read(self, source: Source, position: str) -> Iterator[ImportItem | Bad]:
+    def read(
+        self, source: ImportSource, position: str
+    ) -> Iterator[ImportItem | BadRecord]:
         # Ids depend on the lines before: these are read again, without storing them.
         start = int(position or 0)
         occurrences = OccurrenceCounter()
@@ -87,7 +89,7 @@ class JsonLines(Format):
                 size = line.end - line.offset
                 if line.too_long:
                     reason = f"the line is longer than {LINE_BYTES_MAX:,} bytes"
-                    yield Bad(place, reason, position, size)
+                    yield BadRecord(place, reason, position, size)
                 else:
                     yield _parse_memory(
                         line.data,
@@ -119,27 +121,29 @@ def _id_of(line: TextLine, occurrences: OccurrenceCounter) -> str:
 
 def _parse_memory(
     data: bytes, noun: str, *, id: str, place: str, position: str, size: int
-) -> ImportItem | Bad:
+) -> ImportItem | BadRecord:
     """Parse a memory; `id` is for a memory without one, `noun` names it in errors."""
     try:
         memory = parse(Remember, data)
     except MnemosynedError as error:
         reason = error.message.replace("the body", noun)
-        return Bad(place, f"{reason} ({error.code})", position, size)
+        return BadRecord(place, f"{reason} ({error.code})", position, size)
     identified = msgspec.structs.replace(memory, id=memory.id or id)
     return ImportItem(identified, place, position, size)
 
 
-class JsonArray(Format):
+class JsonArray(ImportFormat):
     """A file with one JSON list, of any length."""
 
     name = "json"
 
-    def recognizes(self, source: Source) -> bool:
+    def recognizes(self, source: ImportSource) -> bool:
         outline = outline_document(source.head)
         return outline is not None and outline.is_list and "content" in outline.keys
 
-    def read(self, source: Source, position: str) -> Iterator[ImportItem | Bad]:
+    def read(
+        self, source: ImportSource, position: str
+    ) -> Iterator[ImportItem | BadRecord]:
         done = int(position or 0)
         occurrences = OccurrenceCounter()
         with open_text(source) as text:
@@ -158,7 +162,7 @@ class JsonArray(Format):
                         size=element.size,
                     )
             except JsonBroken as broken:
-                yield Bad(source.name, str(broken))
+                yield BadRecord(source.name, str(broken))
 
 
 EXPORT_LINE_BYTES_MAX = 64 << 20
@@ -199,12 +203,12 @@ class _ExportSums:
         return ""
 
 
-class ExportFile(Format):
+class ExportFile(ImportFormat):
     """The file that `mnem export` writes."""
 
     name = "export"
 
-    def recognizes(self, source: Source) -> bool:
+    def recognizes(self, source: ImportSource) -> bool:
         first = source.head.partition(b"\n")[0]
         try:
             kind = line_kind(first)
@@ -212,7 +216,9 @@ class ExportFile(Format):
             return False
         return kind.record == HEADER and kind.format == FORMAT
 
-    def read(self, source: Source, position: str) -> Iterator[Group | Bad]:
+    def read(
+        self, source: ImportSource, position: str
+    ) -> Iterator[ExportGroup | BadRecord]:
         """Yield an episode with its originals, or any other line, each as one group.
 
         The lines before the position are read again, for the hash in the last line.
@@ -225,7 +231,7 @@ class ExportFile(Format):
 class _ExportReader:
     """Reads the lines of one export, and puts them into groups."""
 
-    def __init__(self, source: Source, *, start: int) -> None:
+    def __init__(self, source: ImportSource, *, start: int) -> None:
         self._source = source
         self._start = start
         self._sums = _ExportSums()
@@ -235,7 +241,7 @@ class _ExportReader:
         self._missing = 0
         """Originals still missing in the group."""
 
-    def read(self, file: BinaryIO) -> Iterator[Group | Bad]:
+    def read(self, file: BinaryIO) -> Iterator[ExportGroup | BadRecord]:
         """Yield the groups, and the faults of the file."""
         ended = ""
         number = end = 0
@@ -261,9 +267,11 @@ class _ExportReader:
         if ended != FOOTER:
             yield from self._cut_group()
             reason = "the export was cut off here: it has no last line"
-            yield Bad(self._source.name, reason)
+            yield BadRecord(self._source.name, reason)
 
-    def _group_line(self, line: _ExportLine, kind: LineKind) -> Iterator[Group | Bad]:
+    def _group_line(
+        self, line: _ExportLine, kind: LineKind
+    ) -> Iterator[ExportGroup | BadRecord]:
         """Add a line to the group, and yield the group if it is complete."""
         if self._missing and kind.record != "memory":
             yield from self._cut_group()
@@ -280,16 +288,16 @@ class _ExportReader:
         if is_full or not self._missing:
             yield self._take_group()
 
-    def _take_group(self) -> Group:
+    def _take_group(self) -> ExportGroup:
         group, self._group = self._group, []
         self._group_bytes, self._begins_with_episode = 0, False
         data = b"".join(line.data.rstrip(b"\n") + b"\n" for line in group)
         end = group[-1].end
         size = sum(len(line.data) for line in group)
         place = f"{self._source.name}:{group[0].number}"
-        return Group(data, len(group), place, str(end), size)
+        return ExportGroup(data, len(group), place, str(end), size)
 
-    def _cut_group(self) -> Iterator[Group | Bad]:
+    def _cut_group(self) -> Iterator[ExportGroup | BadRecord]:
         """Yield the originals of an incomplete episode, without the episode."""
         self._missing = 0
         if self._begins_with_episode:
@@ -300,7 +308,9 @@ class _ExportReader:
             yield self._take_group()
         self._begins_with_episode = False
 
-    def _end_export(self, line: _ExportLine, kind: LineKind) -> Iterator[Group | Bad]:
+    def _end_export(
+        self, line: _ExportLine, kind: LineKind
+    ) -> Iterator[ExportGroup | BadRecord]:
         yield from self._cut_group()
         if kind.record == CUT_OFF:
             yield self._bad_line(line, "the export was ended early by the daemon")
@@ -310,8 +320,8 @@ class _ExportReader:
         self._group = [line]
         yield self._take_group()
 
-    def _bad_line(self, line: _ExportLine, reason: str) -> Bad:
-        return Bad(f"{self._source.name}:{line.number}", reason)
+    def _bad_line(self, line: _ExportLine, reason: str) -> BadRecord:
+        return BadRecord(f"{self._source.name}:{line.number}", reason)
 
 
 def _problem_of_header(line: bytes, kind: LineKind) -> str:

@@ -14,10 +14,10 @@ from typing import BinaryIO
 
 from mnemosyned.importers.importer import (
     PARSE_ERRORS,
-    Bad,
-    Format,
+    BadRecord,
+    ImportFormat,
     ImportItem,
-    Source,
+    ImportSource,
     clean_name,
     moment_from,
     parse_record,
@@ -44,17 +44,19 @@ class _Mail:
     end: int = 0
 
 
-class Mailbox(Format):
+class Mailbox(ImportFormat):
     """An mbox file."""
 
     name = "mbox"
 
-    def recognizes(self, source: Source) -> bool:
+    def recognizes(self, source: ImportSource) -> bool:
         lines = source.head.split(b"\n", 20)
         has_fields = any(b": " in line for line in lines[1:20])
         return bool(_BEGIN.match(lines[0])) and has_fields
 
-    def read(self, source: Source, position: str) -> Iterator[ImportItem | Bad]:
+    def read(
+        self, source: ImportSource, position: str
+    ) -> Iterator[ImportItem | BadRecord]:
         start = RecordPosition.read(position)
         end = start.offset
         with source.open() as opened:

@@ -10,10 +10,10 @@ from datetime import UTC
 from typing import Any, BinaryIO
 
 from mnemosyned.importers.importer import (
-    Bad,
-    Format,
+    BadRecord,
+    ImportFormat,
     ImportItem,
-    Source,
+    ImportSource,
     moment_from,
     sendable,
     stable_id,
@@ -22,10 +22,10 @@ from mnemosyned.importers.importer import (
 )
 from mnemosyned.importers.reading import (
     ZIP_SIGNATURE,
+    ArchiveMember,
     ArchiveRefused,
     JsonBroken,
     JsonReader,
-    Member,
     SqliteRefused,
     columns_of,
     member_head,
@@ -67,35 +67,39 @@ class StoreExport:
     """The document's name in an archive."""
 
 
-class StoreFormat(Format):
+class StoreFormat(ImportFormat):
     """A database or an export of another memory program."""
 
     tables: tuple[StoreTable, ...] = ()
     exports: tuple[StoreExport, ...] = ()
 
-    def recognizes(self, source: Source) -> bool:
+    def recognizes(self, source: ImportSource) -> bool:
         if source.is_folder:
             return False
         if self._tables_in(source):
             return True
         return self._export_of(source) is not None
 
-    def read(self, source: Source, position: str) -> Iterator[ImportItem | Bad]:
+    def read(
+        self, source: ImportSource, position: str
+    ) -> Iterator[ImportItem | BadRecord]:
         if self._tables_in(source):
             yield from self._read_rows(source, position)
             return
         export = self._export_of(source)
         if export is None:
-            yield Bad(source.name, "it has not the form of a store that can be read")
+            yield BadRecord(
+                source.name, "it has not the form of a store that can be read"
+            )
             return
         try:
             yield from self._read_document(source, export, int(position or 0))
         except (ArchiveRefused, JsonBroken) as refused:
-            yield Bad(source.name, str(refused))
+            yield BadRecord(source.name, str(refused))
 
     # ------------------------------------------------------------- database
 
-    def _tables_in(self, source: Source) -> list[StoreTable]:
+    def _tables_in(self, source: ImportSource) -> list[StoreTable]:
         present = tables_of(source)
         named = [table for table in self.tables if table.name in present]
         if not named:
@@ -112,7 +116,9 @@ class StoreFormat(Format):
         except SqliteRefused:
             return []
 
-    def _read_rows(self, source: Source, position: str) -> Iterator[ImportItem | Bad]:
+    def _read_rows(
+        self, source: ImportSource, position: str
+    ) -> Iterator[ImportItem | BadRecord]:
         begun, _, row = position.partition("/")
         try:
             with open_database(source.path) as database:
@@ -139,11 +145,11 @@ class StoreFormat(Format):
                         if record:
                             yield record
         except SqliteRefused as refused:
-            yield Bad(source.name, str(refused))
+            yield BadRecord(source.name, str(refused))
 
     # --------------------------------------------------------------- export
 
-    def _export_of(self, source: Source) -> StoreExport | None:
+    def _export_of(self, source: ImportSource) -> StoreExport | None:
         is_archive = source.head.startswith(ZIP_SIGNATURE) and not source.stream
         for export in self.exports:
             head = source.head
@@ -161,9 +167,9 @@ class StoreFormat(Format):
         return None
 
     def _read_document(
-        self, source: Source, export: StoreExport, done: int
-    ) -> Iterator[ImportItem | Bad]:
-        members: Sequence[Member | None] = [None]
+        self, source: ImportSource, export: StoreExport, done: int
+    ) -> Iterator[ImportItem | BadRecord]:
+        members: Sequence[ArchiveMember | None] = [None]
         if export.member and source.head.startswith(ZIP_SIGNATURE):
             members = members_of(source.path, export.member)[:1]
         for member in members:
@@ -173,7 +179,7 @@ class StoreFormat(Format):
 
 def _convert_elements(
     text: BinaryIO, name: str, export: StoreExport, done: int
-) -> Iterator[ImportItem | Bad]:
+) -> Iterator[ImportItem | BadRecord]:
     for number, element in enumerate(JsonReader(text).elements(), 1):
         value, size = element.value, element.size
         convert = export.lists.get(element.key)
@@ -181,21 +187,21 @@ def _convert_elements(
             continue
         place = f"{name}, {element.key or 'entry'} {element.index + 1}"
         if not isinstance(value, Mapping):
-            yield Bad(place, "it is not an object", str(number), size)
+            yield BadRecord(place, "it is not an object", str(number), size)
         elif record := _convert_row(convert, value, place, str(number), size):
             yield record
 
 
 def _convert_row(
     convert: Convert, row: Row, place: str, position: str, size: int = 0
-) -> ImportItem | Bad | None:
+) -> ImportItem | BadRecord | None:
     try:
         memory = convert(row)
     except ValueError as error:
-        return Bad(place, str(error), position, size)
+        return BadRecord(place, str(error), position, size)
     except (TypeError, KeyError, AttributeError) as error:
         reason = f"it has not the form of a memory: {error!r}"
-        return Bad(place, reason, position, size)
+        return BadRecord(place, reason, position, size)
     if memory is None:
         return None
     return ImportItem(memory, place, position, size or len(memory.content))

@@ -13,10 +13,10 @@ import msgspec
 import yaml
 
 from mnemosyned.importers.importer import (
-    Bad,
-    Format,
+    BadRecord,
+    ImportFormat,
     ImportItem,
-    Source,
+    ImportSource,
     moment_from,
     sendable,
     stable_id,
@@ -34,7 +34,7 @@ _BLOCK = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class ParsedNote:
     """A note's fields and its text."""
 
     body: str
@@ -56,21 +56,21 @@ class _LoaderWithoutAliases(yaml.SafeLoader):
         return super().compose_node(parent, index)
 
 
-def split_note(text: str) -> Note:
+def split_note(text: str) -> ParsedNote:
     """Split a note into fields and text."""
     text = text.replace("\r\n", "\n")
     block = _BLOCK.match(text[:FRONT_MATTER_CHARS_MAX])
     if block is None:
-        return Note(text)
+        return ParsedNote(text)
     try:
         fields = yaml.load(block[1], Loader=_LoaderWithoutAliases)  # noqa: S506 a SafeLoader
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         problem = getattr(error, "problem", None) or str(error)
-        return Note(text, problem=f"the front matter is not YAML: {problem}")
+        return ParsedNote(text, problem=f"the front matter is not YAML: {problem}")
     if not isinstance(fields, dict):
-        return Note(text[block.end() :])
+        return ParsedNote(text[block.end() :])
     named = {str(key).strip().lower(): value for key, value in fields.items()}
-    return Note(text[block.end() :], named)
+    return ParsedNote(text[block.end() :], named)
 
 
 SECTION_CHARS_MAX = 4_000
@@ -173,30 +173,32 @@ _DATE_IN_NAME = re.compile(r"(?<!\d)(\d{4})[-_.]?(\d{2})[-_.]?(\d{2})(?!\d)")
 _INLINE_TAG = re.compile(r"(?<![\w#/&])#([^\W\d_][\w/-]*)")
 
 
-class Notes(Format):
+class Notes(ImportFormat):
     """A note in Markdown."""
 
     name = "notes"
     needs_file = True
 
-    def recognizes(self, source: Source) -> bool:
+    def recognizes(self, source: ImportSource) -> bool:
         is_note = source.path.name.lower().endswith(NOTE_SUFFIXES)
         return is_note and not source.stream and not source.is_folder
 
-    def read(self, source: Source, position: str) -> Iterator[ImportItem | Bad]:
+    def read(
+        self, source: ImportSource, position: str
+    ) -> Iterator[ImportItem | BadRecord]:
         size = source.size()
         if position:
             return
         if size > NOTE_BYTES_MAX:
-            yield Bad(source.name, f"it exceeds {NOTE_BYTES_MAX:,} bytes")
+            yield BadRecord(source.name, f"it exceeds {NOTE_BYTES_MAX:,} bytes")
             return
         if is_binary(source.head):
-            yield Bad(source.name, "it is not text")
+            yield BadRecord(source.name, "it is not text")
             return
         with open_text(source) as opened:
             note = split_note(decode_text(opened.read()))
         if note.problem:
-            yield Bad(source.name, note.problem)
+            yield BadRecord(source.name, note.problem)
         sections = sections_of(note.body)
         whole = _memory_of_note(source, note)
         for number, section in enumerate(sections, 1):
@@ -220,7 +222,7 @@ def session_of(path: Path) -> str:
     return f"notes:{printable_path(folder.name)}"
 
 
-def _memory_of_note(source: Source, note: Note) -> Remember:
+def _memory_of_note(source: ImportSource, note: ParsedNote) -> Remember:
     """Return a memory with the fields of a note, for each of its sections."""
     title = text_in(note.fields.get("title")).strip() or source.text_path.stem
     tags = [*tags_in(note.fields.get("tags")), *tags_in(note.fields.get("tag"))]
@@ -239,7 +241,7 @@ def _memory_of_note(source: Source, note: Note) -> Remember:
     )
 
 
-def _created_at(path: Path, note: Note) -> datetime:
+def _created_at(path: Path, note: ParsedNote) -> datetime:
     """Return the date in the front matter, else in the file's name, else of its last change."""
     now = datetime.now(UTC)
     named = _DATE_IN_NAME.search(path.stem)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from mnemosyned.importers.importer import (
-    Bad,
-    Format,
+    BadRecord,
+    ImportFormat,
     ImportItem,
-    Source,
+    ImportSource,
     sendable,
     stable_id,
 )
@@ -46,18 +46,20 @@ class _Command:
     end: int = 0
 
 
-class ShellHistory(Format):
+class ShellHistory(ImportFormat):
     """A history file of bash, zsh or fish."""
 
     name = "shell"
     needs_file = True
 
-    def recognizes(self, source: Source) -> bool:
+    def recognizes(self, source: ImportSource) -> bool:
         if source.stream or source.is_folder or is_binary(source.head):
             return False
         return shell_of(source) != ""
 
-    def read(self, source: Source, position: str) -> Iterator[ImportItem | Bad]:
+    def read(
+        self, source: ImportSource, position: str
+    ) -> Iterator[ImportItem | BadRecord]:
         shell = shell_of(source) or "bash"
         modified = datetime.fromtimestamp(source.path.stat().st_mtime, tz=UTC)
         start = RecordPosition.read(position)
@@ -74,17 +76,17 @@ class ShellHistory(Format):
                 if not command.text.strip():
                     continue
                 if "\0" in command.text:
-                    yield Bad(place, "it is not text", after, size)
+                    yield BadRecord(place, "it is not text", after, size)
                     continue
                 yield ImportItem(
                     _memory_of_command(shell, command, modified), place, after, size
                 )
             for line in long_lines:
                 reason = f"the line is longer than {LINE_BYTES_MAX:,} bytes"
-                yield Bad(f"{source.name}, byte {line.offset:,}", reason)
+                yield BadRecord(f"{source.name}, byte {line.offset:,}", reason)
 
 
-def shell_of(source: Source) -> str:
+def shell_of(source: ImportSource) -> str:
     """Return the shell of a history by its form, else by its name; empty for other files."""
     lines = source.head.split(b"\n")[:50]
     if lines[0].startswith(_FISH_COMMAND):

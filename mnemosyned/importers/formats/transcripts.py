@@ -13,10 +13,10 @@ from typing import Any
 import msgspec
 
 from mnemosyned.importers.importer import (
-    Bad,
-    Format,
+    BadRecord,
+    ImportFormat,
     ImportItem,
-    Source,
+    ImportSource,
     sendable,
     text_in,
 )
@@ -42,26 +42,28 @@ from mnemosyned.verbs.memories import Remember
 SUFFIXES = (".json", ".jsonl")
 
 
-class Transcript(Format):
+class Transcript(ImportFormat):
     """A conversation with Claude Code, Codex, Gemini CLI or another tool that has hooks."""
 
     name = "transcript"
     needs_file = True
 
-    def recognizes(self, source: Source) -> bool:
+    def recognizes(self, source: ImportSource) -> bool:
         return _identity_of(source) is not None
 
-    def read(self, source: Source, position: str) -> Iterator[ImportItem | Bad]:
+    def read(
+        self, source: ImportSource, position: str
+    ) -> Iterator[ImportItem | BadRecord]:
         identity = _identity_of(source)
         if identity is None:
-            yield Bad(source.name, "it is not a transcript of a known tool")
+            yield BadRecord(source.name, "it is not a transcript of a known tool")
             return
         begin = int(position or 0)
         while True:
             try:
                 reading = _read_on(source, begin)
             except TranscriptRefused as refused:
-                yield Bad(source.name, str(refused))
+                yield BadRecord(source.name, str(refused))
                 return
             yield from _transcript_items(source, identity, reading, begin)
             if reading.complete or reading.position == begin:
@@ -69,7 +71,7 @@ class Transcript(Format):
             begin = reading.position
 
 
-def _read_on(source: Source, begin: int) -> TranscriptReading:
+def _read_on(source: ImportSource, begin: int) -> TranscriptReading:
     """Read the next part of a transcript. Raises `TranscriptRefused` and `OSError`."""
     path = str(source.path.absolute())
     status = source.path.stat()
@@ -82,16 +84,16 @@ def _read_on(source: Source, begin: int) -> TranscriptReading:
 
 
 def _transcript_items(
-    source: Source,
+    source: ImportSource,
     identity: TranscriptIdentity,
     reading: TranscriptReading,
     begin: int,
-) -> Iterator[ImportItem | Bad]:
+) -> Iterator[ImportItem | BadRecord]:
     conversation = reading.conversation or identity.conversation
     size = reading.position - begin
     place = f"{source.name}, bytes {begin:,} to {reading.position:,}"
     if reading.broken:
-        yield Bad(place, f"{reading.broken:,} lines are too long, or not JSON")
+        yield BadRecord(place, f"{reading.broken:,} lines are too long, or not JSON")
     for number, message in enumerate(reading.messages, 1):
         is_last = number == len(reading.messages)
         yield ImportItem(
@@ -130,7 +132,7 @@ def _project_key(directory: str) -> str:
     return project_of(directory).key
 
 
-def _identity_of(source: Source) -> TranscriptIdentity | None:
+def _identity_of(source: ImportSource) -> TranscriptIdentity | None:
     path = str(source.text_path.absolute())
     if source.stream or source.is_folder or not path.endswith(SUFFIXES):
         return None
@@ -156,16 +158,18 @@ class _OpenCodeMessage:
     parts: Sequence[Json]
 
 
-class OpenCodeDatabase(Format):
+class OpenCodeDatabase(ImportFormat):
     """`opencode.db`."""
 
     name = "opencode"
     needs_file = True
 
-    def recognizes(self, source: Source) -> bool:
+    def recognizes(self, source: ImportSource) -> bool:
         return tables_of(source) >= TABLES
 
-    def read(self, source: Source, position: str) -> Iterator[ImportItem | Bad]:
+    def read(
+        self, source: ImportSource, position: str
+    ) -> Iterator[ImportItem | BadRecord]:
         try:
             with open_database(source.path) as database:
                 rows = database.execute(
@@ -185,22 +189,22 @@ class OpenCodeDatabase(Format):
                         info = {"id": id, "time": {"created": created}}
                         info |= json.loads(data)
                     except (ValueError, TypeError, RecursionError):
-                        yield Bad(place, "it is not JSON", str(row))
+                        yield BadRecord(place, "it is not JSON", str(row))
                         continue
                     written = _OpenCodeMessage(place, session, directory, info, texts)
                     if item := _opencode_item(written, str(row)):
                         yield item
         except SqliteRefused as refused:
-            yield Bad(source.name, str(refused))
+            yield BadRecord(source.name, str(refused))
 
 
-class OpenCodeFolder(Format):
+class OpenCodeFolder(ImportFormat):
     """The folder `storage` with a file for each session, message and part."""
 
     name = "opencode-files"
     needs_file = True
 
-    def recognizes(self, source: Source) -> bool:
+    def recognizes(self, source: ImportSource) -> bool:
         # Where there is a database too, it has all of the files, and more.
         return (
             source.is_folder
@@ -208,14 +212,16 @@ class OpenCodeFolder(Format):
             and all((_storage_folder(source.path) / name).is_dir() for name in TABLES)
         )
 
-    def read(self, source: Source, position: str) -> Iterator[ImportItem | Bad]:
+    def read(
+        self, source: ImportSource, position: str
+    ) -> Iterator[ImportItem | BadRecord]:
         storage = _storage_folder(source.path)
         for number, path in enumerate(sorted(storage.glob("session/*/*.json")), 1):
             if number > OPENCODE_FILES_MAX or number <= int(position or 0):
                 continue
             session = _read_object(path)
             if isinstance(session, str):
-                yield Bad(str(path), session, str(number))
+                yield BadRecord(str(path), session, str(number))
             elif not session.get("parentID"):
                 yield from _session_messages(storage, session, number)
 
@@ -226,18 +232,18 @@ def _storage_folder(folder: Path) -> Path:
 
 def _session_messages(
     storage: Path, session: Json, number: int
-) -> Iterator[ImportItem | Bad]:
+) -> Iterator[ImportItem | BadRecord]:
     id = text_in(session.get("id"))
     for path in sorted((storage / "message" / id).glob("*.json")):
         info = _read_object(path)
         if isinstance(info, str):
-            yield Bad(str(path), info)
+            yield BadRecord(str(path), info)
             continue
         folder = storage / "part" / text_in(info.get("id"))
         parts = [_read_object(each) for each in sorted(folder.glob("*.json"))]
         read = [part for part in parts if not isinstance(part, str)]
         if len(read) < len(parts):
-            yield Bad(str(folder), "a part of the message cannot be read")
+            yield BadRecord(str(folder), "a part of the message cannot be read")
         directory = text_in(session.get("directory"))
         written = _OpenCodeMessage(str(path), id, directory, info, read)
         # An import goes on with the session, whose ids keep messages from coming twice.

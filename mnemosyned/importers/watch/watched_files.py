@@ -17,7 +17,13 @@ from mnemosyned.importers.capture import Capture, store_batch, store_one
 from mnemosyned.importers.formats.json_files import JsonLines
 from mnemosyned.importers.formats.notes import NOTE_SUFFIXES, Notes
 from mnemosyned.importers.formats.shell import HISTORY_NAMES, ShellHistory
-from mnemosyned.importers.importer import START, Format, ImportItem, Source, stable_id
+from mnemosyned.importers.importer import (
+    START,
+    ImportFormat,
+    ImportItem,
+    ImportSource,
+    stable_id,
+)
 from mnemosyned.importers.projects import project_of
 from mnemosyned.importers.transcript_formats import (
     TranscriptIdentity,
@@ -145,7 +151,7 @@ class FileState:
 
 
 @dataclass(slots=True)
-class Scan:
+class FolderScan:
     """The outcome of a scan of a folder, filled while it runs."""
 
     folders: int = 0
@@ -174,7 +180,7 @@ def may_have_format(path: str) -> bool:
     return "hist" in lower and HISTORY_NAMES.fullmatch(lower) is not None
 
 
-def files_below(root: str, scan: Scan) -> Iterator[FileState]:
+def files_below(root: str, scan: FolderScan) -> Iterator[FileState]:
     """Yield the files that may have a format; links and hidden folders are skipped."""
     state = state_of(root)
     if state:
@@ -201,7 +207,7 @@ def files_below(root: str, scan: Scan) -> Iterator[FileState]:
 
 
 TRANSCRIPT = "transcript"
-GROWING: tuple[Format, ...] = (JsonLines(), ShellHistory())
+GROWING: tuple[ImportFormat, ...] = (JsonLines(), ShellHistory())
 """Formats of files that only grow."""
 NOTES_FORMAT = Notes()
 
@@ -236,7 +242,7 @@ class FileReader:
         if present is None:
             return 0
         before = self._saved_state(present)
-        source = Source.of_path(Path(path))
+        source = ImportSource.of_path(Path(path))
         identity = identify_transcript(printable_path(path), source.head)
         if identity:
             return self._read_transcript(present, before, identity, rest)
@@ -356,7 +362,7 @@ class FileReader:
     # --------------------------------------------------------------- others
 
     def _read_note(
-        self, present: FileState, before: WatchedFile | None, source: Source
+        self, present: FileState, before: WatchedFile | None, source: ImportSource
     ) -> int:
         records = NOTES_FORMAT.read(source, START)
         parts = [each.memory for each in records if isinstance(each, ImportItem)]
@@ -378,8 +384,8 @@ class FileReader:
         self,
         present: FileState,
         before: WatchedFile | None,
-        format: Format,
-        source: Source,
+        format: ImportFormat,
+        source: ImportSource,
     ) -> int:
         is_same = (
             before is not None

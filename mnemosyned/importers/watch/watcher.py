@@ -32,7 +32,7 @@ from mnemosyned.errors import InvalidRequest, MnemosynedError, NotFound, Shuttin
 from mnemosyned.importers.importer import PARSE_ERRORS
 from mnemosyned.importers.watch.watched_files import (
     FileReader,
-    Scan,
+    FolderScan,
     WatchLimits,
     files_below,
     may_have_format,
@@ -403,7 +403,7 @@ class Watcher:
         for root in self._roots:
             if not os.path.exists(root):  # noqa: PTH110
                 continue  # it may come back, and is then read on
-            scan = Scan()
+            scan = FolderScan()
             states = self._watches.states(root)
             for file in files_below(root, scan):
                 if room <= 0:
