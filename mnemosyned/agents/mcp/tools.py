@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -353,7 +353,7 @@ ALWAYS_LOADED = "anthropic/alwaysLoad"
 """Claude Code then shows the tool to the model from the start, and not only its name."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ToolEntry:
     """A tool: name, arguments, function and hints for clients."""
 
@@ -361,6 +361,7 @@ class ToolEntry:
     title: str
     form: type[Request[Any]]
     run: Tool
+    _: KW_ONLY
     reads: bool = False
     destroys: bool = False
     repeatable: bool = True
@@ -395,57 +396,27 @@ class ToolEntry:
 
 ENTRIES = (
     ToolEntry(
-        name="recall",
-        title="Search memory",
-        form=RecallTool,
-        run=recall,
-        reads=True,
-        always_loaded=True,
+        "recall", "Search memory", RecallTool, recall, reads=True, always_loaded=True
     ),
     ToolEntry(
-        name="remember",
-        title="Store a fact in memory",
-        form=RememberTool,
-        run=remember,
-        always_loaded=True,
+        "remember", "Store a fact in memory", RememberTool, remember, always_loaded=True
     ),
     ToolEntry(
-        name="get",
-        title="Read one memory in full",
-        form=GetTool,
-        run=get,
-        reads=True,
-        always_loaded=True,
+        "get", "Read one memory in full", GetTool, get, reads=True, always_loaded=True
     ),
     ToolEntry(
-        name="expand",
-        title="Show what a summary was made of",
-        form=ExpandTool,
-        run=expand,
-        reads=True,
+        "expand", "Show what a summary was made of", ExpandTool, expand, reads=True
     ),
+    ToolEntry("learn", "Remember a rule for good", LearnTool, learn, repeatable=False),
     ToolEntry(
-        name="learn",
-        title="Remember a rule for good",
-        form=LearnTool,
-        run=learn,
-        repeatable=False,
-    ),
-    ToolEntry(
-        name="forget",
-        title="Delete memories, after a preview",
-        form=ForgetTool,
-        run=forget,
+        "forget",
+        "Delete memories, after a preview",
+        ForgetTool,
+        forget,
         destroys=True,
         is_long=True,
     ),
-    ToolEntry(
-        name="status",
-        title="Show the state of memory",
-        form=StatusTool,
-        run=status,
-        reads=True,
-    ),
+    ToolEntry("status", "Show the state of memory", StatusTool, status, reads=True),
 )
 BY_NAME = {entry.name: entry for entry in ENTRIES}
 LISTED = [entry.as_json() for entry in ENTRIES]
