@@ -321,12 +321,12 @@ class _Layout:
         return cls(text=text, newline=_line_end(text), unit=unit, one_line=one_line)
 
     def replace(self, old: JsonNode, value: Json) -> str:
-        shown = self._as_json_text(
-            value,
-            indent=_line_indent(self.text, old.start),
-            one_line="\n" not in self.text[old.start : old.end],
-        )
-        return self.text[: old.start] + shown + self.text[old.end :]
+        if "\n" in self.text[old.start : old.end]:
+            line_start = self.newline + _line_indent(self.text, old.start)
+            written = _multiline_json(value, line_start, self.unit)
+        else:
+            written = json.dumps(value, ensure_ascii=False)
+        return self.text[: old.start] + written + self.text[old.end :]
 
     def insert(self, container: JsonNode, key: str | None, value: Json) -> str:
         if not container.items:
@@ -370,17 +370,16 @@ class _Layout:
     def _format_member(
         self, key: str | None, value: Json, *, indent: str, one_line: bool
     ) -> str:
-        if key is None and not one_line:
-            return _element_json(value, self.newline + indent, self.unit)
-        shown = self._as_json_text(value, indent=indent, one_line=one_line)
-        if key is None:
-            return shown
-        return f"{json.dumps(key, ensure_ascii=False)}: {shown}"
-
-    def _as_json_text(self, value: Json, *, indent: str, one_line: bool) -> str:
+        line_start = self.newline + indent
         if one_line:
-            return json.dumps(value, ensure_ascii=False)
-        return _multiline_json(value, self.newline + indent, self.unit)
+            written = json.dumps(value, ensure_ascii=False)
+        elif key is None:
+            return _element_json(value, line_start, self.unit)
+        else:
+            written = _multiline_json(value, line_start, self.unit)
+        if key is None:
+            return written
+        return f"{json.dumps(key, ensure_ascii=False)}: {written}"
 
 
 def _multiline_json(value: Json, line_start: str, unit: str) -> str:
