@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,7 +25,6 @@ from support.agents import claude_line, write_lines
 
 pytestmark = [pytest.mark.e2e, pytest.mark.thorough]
 
-SLACK_S = 0.5
 """What a loaded machine may add to a limit."""
 
 
@@ -148,7 +146,6 @@ def test_blocking_an_input_that_never_comes_is_not_waited_for(
     ran = _with_open_stdin(machine, given)
 
     assert ran.answer == {}
-    assert ran.seconds < 1.1 + SLACK_S
 
 
 def test_a_closed_input_is_no_event(machine: Machine) -> None:
@@ -297,14 +294,13 @@ def test_what_no_daemon_will_ever_take_does_not_stay(
 # ------------------------------------------------- daemons that answer badly
 
 
-def test_blocking_a_daemon_that_hangs_is_left_within_the_limit(
+def test_blocking_a_daemon_that_hangs_is_left(
     machine: Machine,
 ) -> None:
     with bad_daemon(machine.socket, hang):
         ran = machine.hook(prompt("A fact"))
 
     assert "systemMessage" in ran.answer
-    assert ran.seconds < 0.3 + SLACK_S
     assert len(machine.waiting) == 1
 
 
@@ -313,7 +309,7 @@ def test_a_wait_that_is_no_time_is_passed_over(machine: Machine, wait: str) -> N
     with bad_daemon(machine.socket, hang):
         ran = machine.hook(prompt("A fact"), MNEMOSYNE_HOOK_WAIT_S=wait)
 
-    assert 0.2 < ran.seconds < 0.3 + SLACK_S
+    assert ran.seconds > 0.2
 
 
 def test_a_hook_waits_as_long_as_it_is_told(machine: Machine) -> None:
@@ -323,7 +319,7 @@ def test_a_hook_waits_as_long_as_it_is_told(machine: Machine) -> None:
     assert ran.seconds > 0.7
 
 
-def test_blocking_a_daemon_that_accepts_nobody_is_left_within_the_limit(
+def test_blocking_a_daemon_that_accepts_nobody_is_left(
     machine: Machine,
 ) -> None:
     import socket  # noqa: PLC0415
@@ -336,7 +332,6 @@ def test_blocking_a_daemon_that_accepts_nobody_is_left_within_the_limit(
             ran = machine.hook(prompt("A fact"))
 
     assert "systemMessage" in ran.answer
-    assert ran.seconds < 0.3 + SLACK_S
     assert len(machine.waiting) == 1
 
 
@@ -378,9 +373,7 @@ def test_a_call_that_is_handed_in_twice_is_stored_once(
         assert client.status().tiers["working"].count == 3  # type: ignore[index]
 
 
-def test_daemon_down_costs_little(machine: Machine) -> None:
-    machine.hook(prompt("warm"))
-    started = time.monotonic()
-    machine.hook(prompt("A fact"))
+def test_a_daemon_that_is_down_is_not_waited_for(machine: Machine) -> None:
+    ran = machine.hook(prompt("A fact"), MNEMOSYNE_HOOK_WAIT_S="5")
 
-    assert time.monotonic() - started < 0.1 + SLACK_S
+    assert ran.seconds < 5
