@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Protocol
-from urllib.parse import parse_qs, quote
+from urllib.parse import parse_qs
 
 from mnemosyned.importers.projects import project_of
 from mnemosyned.memory.capture import AgentSession, AgentStore
@@ -146,11 +146,6 @@ def client_of(name: str) -> str:
         if words == beginning or words.startswith(beginning + "-"):
             return client
     return words or UNKNOWN_CLIENT
-
-
-def client_header(name: str) -> str:
-    """Return our name of a client as the value of a header."""
-    return quote(client_of(name), safe="")
 
 
 class AgentSessions:

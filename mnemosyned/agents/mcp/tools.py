@@ -338,17 +338,6 @@ def status(context: ToolContext, _: StatusTool) -> MemoryStatus:
 
 Tool = Callable[[ToolContext, Any], Any]
 
-TOOLS: dict[type[Request[Any]], Tool] = {
-    RememberTool: remember,
-    RecallTool: recall,
-    GetTool: get,
-    ExpandTool: expand,
-    LearnTool: learn,
-    ForgetTool: forget,
-    StatusTool: status,
-}
-
-
 ALWAYS_LOADED = "anthropic/alwaysLoad"
 """Claude Code then shows the tool to the model from the start, and not only its name."""
 
