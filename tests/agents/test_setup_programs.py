@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from agents.users import BIN, PROGRAMS, User
 
-from mnemosyned.agents.setup.codex_trust import listed_hooks
 from mnemosyned.agents.setup.parts import Machine
+from mnemosyned.agents.setup.targets import listed_hooks
 
 pytestmark = pytest.mark.agents
 
