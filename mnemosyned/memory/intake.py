@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -56,10 +56,9 @@ def keys_of_forgotten(
 class IntakeTransaction(ABC):
     """Transaction that stores drafts; known ones are answered."""
 
-    def __init__(self, make_keeper: Callable[[], LearningKeeper]) -> None:
-        """`make_keeper` makes the keeper of learnings, which few drafts have."""
-        self._make_keeper = make_keeper
-        self._waiting: list[MemoryRecord] = []
+    @abstractmethod
+    def make_keeper(self) -> LearningKeeper:
+        """Return a keeper of learnings, which few drafts have."""
 
     @abstractmethod
     def known_records(self, ids: Sequence[str]) -> dict[str, Known]:
@@ -109,6 +108,7 @@ class IntakeTransaction(ABC):
         forgotten = self.forgotten(set().union(*keys.values())) if keys else set()
         keeper: LearningKeeper | None = None
         acknowledged: list[Acknowledged] = []
+        waiting: list[MemoryRecord] = []
         for index, draft in enumerate(drafts):
             memory, answer = draft.memory, None
             if memory.id not in known and forgotten & keys.get(memory.id, set()):
@@ -122,30 +122,32 @@ class IntakeTransaction(ABC):
                 )
                 continue
             if memory.id in known or draft.dedupe:
+                if waiting and memory.id not in known:
+                    # The words before in this batch count too.
+                    self.insert(waiting)
+                    waiting = []
                 place = (index, len(drafts))
                 answer = self._answer_known(draft, known.get(memory.id), place)
             if answer is None:
-                self._waiting.append(memory)
+                waiting.append(memory)
                 known[memory.id] = (memory.content, memory.created_at, None)
                 if draft.learnings:
-                    keeper = keeper or self._make_keeper()
+                    keeper = keeper or self.make_keeper()
                     for learning in draft.learnings:
                         keeper.keep(learning)
                 answer = Acknowledged(
                     id=memory.id, created_at=memory.created_at, stored=True
                 )
             if draft.supersedes:
-                self._insert_waiting()
+                if waiting:
+                    self.insert(waiting)
+                    waiting = []
                 self.supersede(old=draft.supersedes, new=answer.id)
             acknowledged.append(answer)
-        self._insert_waiting()
+        if waiting:
+            self.insert(waiting)
         learned = keeper.inserted_count if keeper else 0
         return RememberReport(acknowledged, self.finish(), learned)
-
-    def _insert_waiting(self) -> None:
-        if self._waiting:
-            self.insert(self._waiting)
-            self._waiting = []
 
     def _answer_known(
         self, draft: Draft, known: Known | None, place: tuple[int, int]
@@ -157,7 +159,6 @@ class IntakeTransaction(ABC):
         """
         memory = draft.memory
         if known is None:
-            self._insert_waiting()  # the words before in this batch count too
             said = self.said_before(memory)
             if said is None:
                 return None

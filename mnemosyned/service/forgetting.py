@@ -346,7 +346,7 @@ class RetentionService:
         return rewrite_stale(
             self._store,
             self._cycle.lease,
-            minimum=self._cycle.config.sleep.rollup_min_items,
+            minimum=self._cycle.settings.config.sleep.rollup_min_items,
             exclusive=self._rewriting,
             highest=highest,
         )

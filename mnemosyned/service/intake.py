@@ -56,7 +56,8 @@ class DraftMaker:
         `SecretRefused`.
         """
         self._check_content(request.content, field=place + "content")
-        check_metadata(request.metadata, field=place + "metadata")
+        if request.metadata:
+            check_metadata(request.metadata, field=place + "metadata")
         if isnan(request.importance):
             raise InvalidRequest(
                 "importance is not a number", field=place + "importance"
@@ -66,7 +67,9 @@ class DraftMaker:
             content=request.content,
             created_at=check_created_at(
                 request.created_at, now, field=place + "created_at"
-            ),
+            )
+            if request.created_at
+            else now,
             session=request.session,
             source=request.source,
             role=request.role,
@@ -179,11 +182,9 @@ def check_metadata(metadata: Mapping[str, Any], *, field: str) -> None:
         )
 
 
-def check_created_at(given: Instant | None, now: datetime, *, field: str) -> datetime:
-    """Return the time of a memory in UTC, by default now. Raises `InvalidTime`."""
+def check_created_at(given: Instant, now: datetime, *, field: str) -> datetime:
+    """Return the time of a memory in UTC. Raises `InvalidTime`."""
     created_at = instant(given)
-    if created_at is None:
-        return now
     if created_at.tzinfo is None:
         raise InvalidTime(
             f"{field} names no zone; write it as {now.isoformat(timespec='seconds')}",

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence, Set as AbstractSet
 from dataclasses import replace
 from datetime import datetime
 
-from mnemosyned.config import Config, SettingsInForce
+from mnemosyned.config import SettingsInForce
 from mnemosyned.errors import StorageFailed
 from mnemosyned.ids import new_id
 from mnemosyned.logs import log_failure, logger
@@ -235,7 +235,7 @@ class SleepCycle:
         self.clock = clock
         self.stopper = CycleStopper(clock)
         self._store = store
-        self._settings = settings
+        self.settings = settings
         self.pacing = CommitPacing()
         self.plan_size = PLAN_SIZE
         self._age_clock = age_clock or clock
@@ -243,11 +243,6 @@ class SleepCycle:
         self.observer: CycleObserver | None = None
         self.outcomes: Counter[tuple[str, str]] = Counter()
         """Cycles since the start, by trigger and outcome."""
-
-    @property
-    def config(self) -> Config:
-        """The settings in force."""
-        return self._settings.config
 
     def now(self) -> datetime:
         """Return the time by which memories age."""
@@ -296,7 +291,7 @@ class SleepCycle:
             self.observer.cycle_begun(context.id, request.trigger)
         try:
             report = self._consolidate_and_roll_up(
-                context, rollup_cutoff=self.config.sleep.rollup_cutoff(now)
+                context, rollup_cutoff=self.settings.config.sleep.rollup_cutoff(now)
             )
         except Exception:
             self.outcomes[request.trigger.value, "error"] += 1
@@ -318,7 +313,7 @@ class SleepCycle:
             request, self.lease.current, now=now, stop=CycleStop()
         )
         return preview_report(
-            context, rollup_cutoff=self.config.sleep.rollup_cutoff(now)
+            context, rollup_cutoff=self.settings.config.sleep.rollup_cutoff(now)
         )
 
     def _make_context(
@@ -329,7 +324,7 @@ class SleepCycle:
         now: datetime,
         stop: CycleStop,
     ) -> CycleContext:
-        sleep = self.config.sleep
+        sleep = self.settings.config.sleep
         has_model = summarizer.status().state is not SummarizerState.RULES
         return CycleContext(
             id=new_id(self.clock.now()),

@@ -134,7 +134,9 @@ class BackgroundCycles:
     def activity(self) -> WorkingActivity:
         """Return the state of working memory, for the triggers to judge."""
         now = self._cycle.now()
-        fresh = shift(now, -timedelta(minutes=self._cycle.config.sleep.min_age_minutes))
+        fresh = shift(
+            now, -timedelta(minutes=self._cycle.settings.config.sleep.min_age_minutes)
+        )
         activity = self._store.sleep.activity(fresh=fresh, now=now, limit=ROWS_MAX)
         return replace(activity, quiet=timedelta(seconds=self._cycle.gate.quiet_s))
 
@@ -156,7 +158,7 @@ class BackgroundCycles:
         self._note_refusal(reason, trigger)
         if reason:
             limit = self._cycle.now() - timedelta(
-                hours=self._cycle.config.sleep.ttl_hours
+                hours=self._cycle.settings.config.sleep.ttl_hours
             )
             if activity.oldest is None or activity.oldest >= limit:
                 return None
@@ -171,7 +173,7 @@ class BackgroundCycles:
             return ""
         local = in_zone(datetime.now(UTC), self._zone)
         return model_refusal(
-            self._cycle.config.sleep,
+            self._cycle.settings.config.sleep,
             self._machine(),
             activity or self.activity(),
             local.time(),
@@ -236,7 +238,7 @@ class Sleeper:
         self._chores = chores
         self._background = BackgroundCycles(store=store, cycle=cycle, zone=zone)
         self._watch = TriggerWatch(
-            triggers=lambda: make_triggers(cycle.config),
+            triggers=lambda: make_triggers(cycle.settings.config),
             activity=self._background.activity,
             now=cycle.now,
             sleep=self.sleep_in_background,
@@ -250,7 +252,7 @@ class Sleeper:
                 sleep=self.sleep_in_background,
                 enforce_cap=self.enforce_cap_in_background,
                 check_triggers=self.check_triggers,
-                tick_s=cycle.config.sleep.tick_s,
+                tick_s=cycle.settings.config.sleep.tick_s,
             )
             if in_background
             else None
@@ -267,7 +269,7 @@ class Sleeper:
     def start(self) -> None:
         """Start the schedule and the triggers. Raises `ConfigInvalid`."""
         if self._scheduler:
-            self._scheduler.set_schedule(self.cycle.config)
+            self._scheduler.set_schedule(self.cycle.settings.config)
             self._scheduler.start()
 
     def stop(self) -> None:
@@ -279,7 +281,7 @@ class Sleeper:
     def reschedule(self) -> None:
         """Follow the schedule of the settings in force. Raises `ConfigInvalid`."""
         if self._scheduler:
-            self._scheduler.set_schedule(self.cycle.config)
+            self._scheduler.set_schedule(self.cycle.settings.config)
 
     def wake(self) -> None:
         """Read the wall clock again after it jumped, as after suspend."""
@@ -296,7 +298,7 @@ class Sleeper:
         """Return True if working memory holds too much; `working` is its size, if known."""
         if working is None:
             working = self._store.memories.working_count()
-        capacity = self.cycle.config.wm_max
+        capacity = self.cycle.settings.config.wm_max
         if self._raised and self._raised[0] == capacity:
             return working > self._raised[1]
         return working > capacity
@@ -336,7 +338,7 @@ class Sleeper:
         with self._enforcing:
             if wait_s:
                 self.cycle.lease.wait_idle(wait_s)
-            capacity, self._raised = self.cycle.config.wm_max, None
+            capacity, self._raised = self.cycle.settings.config.wm_max, None
             for _ in range(ROUNDS_MAX):  # more may come in meanwhile
                 count = self._store.memories.working_count()
                 if count <= capacity:
@@ -380,7 +382,7 @@ class Sleeper:
         cycle = self.cycle
         newest = self._store.sleep.log(limit=1)
         now = cycle.clock.now()
-        due = Selection(before=cycle.config.sleep.cutoff(now), now=now)
+        due = Selection(before=cycle.settings.config.sleep.cutoff(now), now=now)
         return SleepStatus(
             auto=self.next_cycle is not None,
             schedule=self._host.description if self._host else "off",

@@ -295,7 +295,8 @@ def check_texts(request: Request[Any]) -> None:
                 continue
             value = getattr(part, name)
             if isinstance(value, str):
-                check_text(value, field=place + name)
+                if not value.isascii() or "\0" in value:
+                    check_text(value, field=place + name)
             elif isinstance(value, list):
                 for index, member in enumerate(value):
                     if isinstance(member, str):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from typing import Any, Literal
 
 from mnemosyned.fairness import give_way
@@ -115,8 +114,11 @@ class PostgresIntake(IntakeTransaction):
     """
 
     def __init__(self, session: Session) -> None:
-        super().__init__(partial(_keeper, session))
         self._session = session
+
+    def make_keeper(self) -> LearningRows:
+        self._session.lock()
+        return LearningRows(self._session)
 
     def known_records(self, ids: Sequence[str]) -> dict[str, Known]:
         self._session.lock()
@@ -160,11 +162,6 @@ class PostgresIntake(IntakeTransaction):
         """The size of working memory; asked for after the commit, it costs no round trip."""
         _, before = self._session.locked or (0, 0)
         return int(before) + self._session.numbered
-
-
-def _keeper(session: Session) -> LearningRows:
-    session.lock()
-    return LearningRows(session)
 
 
 def insert_new(session: Session, memories: Sequence[MemoryRecord]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
-from functools import partial
 from itertools import chain
 from typing import TypeVar, cast
 
@@ -65,9 +64,11 @@ class SqliteIntake(IntakeTransaction):
     """New memories on their way into working memory and its index."""
 
     def __init__(self, session: Session) -> None:
-        super().__init__(partial(LearningRows, session))
         self._session = session
         self._inserted: list[tuple[int, MemoryRecord]] = []
+
+    def make_keeper(self) -> LearningRows:
+        return LearningRows(self._session)
 
     def known_records(self, ids: Sequence[str]) -> dict[str, Known]:
         return known_records(self._session, ids)
