@@ -86,11 +86,11 @@ class ConsolidationTrigger:
             return Reason.COUNT
         if len(memories) >= self.size_threshold:
             return Reason.SIZE
-        moment = _instant(now)
+        moment = _utc_instant(now)
         old = [
             memory
             for memory in fresh
-            if moment - _instant(memory.created_at) > self.age_threshold
+            if moment - _utc_instant(memory.created_at) > self.age_threshold
         ]
         return Reason.AGE if len(old) >= self.min_old else Reason.NOT_DUE
 
@@ -129,9 +129,9 @@ def consolidate_memories(
         if len(items) < GROUP_MIN:
             kept += items
             continue
-        summary, failure = _summary(items, complete)
+        summary, failure = _summarize_group(items, complete)
         if summary:
-            kept.append(_item(summary, items, now=_instant(now)))
+            kept.append(_item_from(summary, items, now=_utc_instant(now)))
             archived += items
         else:
             kept += items
@@ -179,7 +179,9 @@ def extract_preservable_details(items: Sequence[MemoryItem]) -> list[dict[str, A
     ]
 
 
-def _summary(items: Sequence[MemoryItem], complete: Complete | None) -> tuple[str, str]:
+def _summarize_group(
+    items: Sequence[MemoryItem], complete: Complete | None
+) -> tuple[str, str]:
     """Return the summary, or an empty one and the reason."""
     if complete is None:
         return to_bullets(
@@ -194,7 +196,9 @@ def _summary(items: Sequence[MemoryItem], complete: Complete | None) -> tuple[st
     return answer, "" if answer else "the model answered nothing"
 
 
-def _item(summary: str, items: Sequence[MemoryItem], *, now: datetime) -> MemoryItem:
+def _item_from(
+    summary: str, items: Sequence[MemoryItem], *, now: datetime
+) -> MemoryItem:
     return MemoryItem(
         content=summary,
         created_at=now,
@@ -207,5 +211,5 @@ def _item(summary: str, items: Sequence[MemoryItem], *, now: datetime) -> Memory
     )
 
 
-def _instant(moment: datetime | None) -> datetime:
+def _utc_instant(moment: datetime | None) -> datetime:
     return in_zone(moment or datetime.now(UTC), UTC)

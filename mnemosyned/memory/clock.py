@@ -59,7 +59,12 @@ def judge(
     """
     if last is None:
         return Judgment(sighting=Sighting(moment=now, boot=boot, uptime_s=uptime_s))
-    last = _of_this_start(last, boot=boot, uptime_s=uptime_s)
+    if last.boot != boot or last.uptime_s > uptime_s:
+        # The machine started after it: as if it had been made at the start.
+        slack = max(last.slack, OFF_MAX)
+        last = replace(
+            last, boot=boot, uptime_s=0.0, slack=slack, slack_from_s=uptime_s
+        )
     expected = last.moment + timedelta(seconds=uptime_s - last.uptime_s)
     ahead = now - expected
     seen = replace(last, uptime_s=uptime_s)
@@ -73,14 +78,6 @@ def judge(
     over = timedelta(seconds=uptime_s - last.slack_from_s) > SLACK_FOR
     slack = timedelta() if over else last.slack - max(ahead, timedelta())
     return Judgment(sighting=replace(seen, moment=now, slack=max(slack, timedelta())))
-
-
-def _of_this_start(last: Sighting, *, boot: str, uptime_s: float) -> Sighting:
-    """Return a sighting moved to the start of the machine, if the machine started after it."""
-    if last.boot == boot and last.uptime_s <= uptime_s:
-        return last
-    slack = max(last.slack, OFF_MAX)
-    return replace(last, boot=boot, uptime_s=0.0, slack=slack, slack_from_s=uptime_s)
 
 
 class Clock(Protocol):

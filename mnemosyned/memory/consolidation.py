@@ -195,22 +195,26 @@ def closed_batches(
     """
     latest: dict[tuple[str, str | None], datetime] = {}
     for batch in batches:
-        scope = _scope(batch)
+        scope = _session_and_source(batch)
         latest[scope] = max(latest.get(scope, batch.covers_until), batch.covers_until)
     closed: list[Batch] = []
     for batch in batches:
-        followed = batch.covers_until < latest[_scope(batch)]
+        followed = batch.covers_until < latest[_session_and_source(batch)]
         paused = until - batch.covers_until >= limits.pause
         if followed or paused:
             closed.append(batch)
     if closed or not batches:
         return closed
     last = max(reversed(batches), key=lambda batch: batch.covers_until)
-    others = [batch for batch in batches if _scope(batch) != _scope(last)]
+    others = [
+        batch
+        for batch in batches
+        if _session_and_source(batch) != _session_and_source(last)
+    ]
     return others or list(batches)
 
 
-def _scope(batch: Batch) -> tuple[str, str | None]:
+def _session_and_source(batch: Batch) -> tuple[str, str | None]:
     return batch.session, batch.source
 
 

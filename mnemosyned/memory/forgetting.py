@@ -55,12 +55,12 @@ def naming(name: str) -> Callable[[str], bool]:
 
     In a script without spaces a name has no borders that could be seen, so any occurrence counts.
     """
-    words = [re.escape(word) for word in _plain(name).split()]
+    words = [re.escape(word) for word in _fold_text(name).split()]
     pattern = r"\s+".join(words)
     if not has_unspaced_script(name):
         pattern = f"{WORD_START}{pattern}{WORD_END}"
     found = re.compile(pattern).search
-    return lambda text: found(_plain(text)) is not None
+    return lambda text: found(_fold_text(text)) is not None
 
 
 def is_named_in(texts: Iterable[str], named: Callable[[str], bool] | None) -> bool:
@@ -68,7 +68,7 @@ def is_named_in(texts: Iterable[str], named: Callable[[str], bool] | None) -> bo
     return named is None or any(map(named, texts))
 
 
-def _plain(text: str) -> str:
+def _fold_text(text: str) -> str:
     return fold_case(text.casefold())
 
 
@@ -183,10 +183,12 @@ def undone_group(
     problems = []
     if returned.pruned:
         status = GroupStatus.KEPT
-        problems.append(f"the words of {_originals(returned.pruned)} were pruned")
+        problems.append(f"the words of {_count_originals(returned.pruned)} were pruned")
     if missing:
         was = "was" if missing == 1 else "were"
-        problems.append(f"{_originals(missing)} {was} forgotten or restored before")
+        problems.append(
+            f"{_count_originals(missing)} {was} forgotten or restored before"
+        )
     begins, ends = returned.covers or (entry.created_at, entry.created_at)
     return GroupReport(
         session=entry.session,
@@ -201,7 +203,7 @@ def undone_group(
     )
 
 
-def _originals(count: int) -> str:
+def _count_originals(count: int) -> str:
     return f"{count:,} original{'' if count == 1 else 's'}"
 
 

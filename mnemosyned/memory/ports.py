@@ -384,10 +384,10 @@ class DeletionStore(Protocol):
 
 
 class LearningStore(Protocol):
-    """Store of learnings; a new one supersedes older ones that contradict it."""
+    """Store of learnings; a new learning supersedes contradicting old ones."""
 
     def add(self, learning: Learning) -> tuple[Learning, list[str]]:
-        """Store a learning or find an equal one; return it with the ids of superseded ones."""
+        """Store a learning or find an equal one; also return the ids of superseded learnings."""
         ...
 
     def find(

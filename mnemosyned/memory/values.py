@@ -165,7 +165,10 @@ def tag_name(given: str, *, field: str = "tags") -> str:
             f"{field}: a tag must not contain a comma; a comma separates tags",
             field=field,
         )
-    if any(map(_is_hidden, name)):
+    if any(
+        character not in _JOINERS and unicodedata.category(character) in _HIDDEN_KINDS
+        for character in name
+    ):
         raise InvalidRequest(
             f"{field}: a tag must not contain invisible characters", field=field
         )
@@ -184,12 +187,6 @@ def tag_names(given: Iterable[str], *, field: str = "tags") -> tuple[str, ...]:
             f"{field}: a memory has at most {TAGS_MAX} tags", field=field
         )
     return tuple(names)
-
-
-def _is_hidden(character: str) -> bool:
-    return character not in _JOINERS and (
-        unicodedata.category(character) in _HIDDEN_KINDS
-    )
 
 
 class SummarizerState(StrEnum):

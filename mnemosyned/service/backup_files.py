@@ -203,25 +203,27 @@ class ForgottenList:
 
     def note(self, ids: Sequence[str]) -> None:
         """Note memories just before they are forgotten; before the first backup, note nothing."""
-        self._append(
+        self._append_lines(
             lambda key: [self._new_event(forgotten=_hash_id(key, id)) for id in ids]
         )
 
     def withdraw(self, ids: Sequence[str]) -> None:
         """Note memories that are back, or could not be forgotten."""
-        self._append(
+        self._append_lines(
             lambda key: [self._new_event(kept=_hash_id(key, id)) for id in ids]
         )
 
     def begin_backup(self) -> str:
         """Note the beginning of a backup, and return its mark; the first one begins the list."""
         mark = secrets.token_hex(8)
-        self._append(lambda _: [self._new_event(begun=mark)], create=True)
+        self._append_lines(lambda _: [self._new_event(begun=mark)], create=True)
         return mark
 
     def end_backup(self, mark: str, file: Path) -> None:
         """Note that the backup was made."""
-        self._append(lambda _: [self._new_event(made=mark, digest=_file_digest(file))])
+        self._append_lines(
+            lambda _: [self._new_event(made=mark, digest=_file_digest(file))]
+        )
 
     def drop_before(self, oldest: datetime) -> None:
         """Drop the events before the oldest backup that is left."""
@@ -244,7 +246,7 @@ class ForgottenList:
     def _new_event(self, **event: str) -> _ListEvent:
         return _ListEvent(at=in_zone(self._now(), UTC), **event)
 
-    def _append(
+    def _append_lines(
         self, lines: Callable[[bytes], list[_ListEvent]], *, create: bool = False
     ) -> None:
         folder = self._folder()

@@ -197,7 +197,7 @@ class ChangeService:
             edition = self._write_edits([edit], drop_history=request.drop_history)
             return edition, secrets
 
-        edition, secrets = _retry(edit_once)
+        edition, secrets = _edit_again(edit_once)
         if edition is None:
             return Edited(id=id, memories=1)
         if edition.kept:
@@ -234,7 +234,7 @@ class ChangeService:
         editions = in_steps(
             groups,
             1,
-            lambda group: _retry(partial(edit_group, group[0])),
+            lambda group: _edit_again(partial(edit_group, group[0])),
             done=done,
         )
         edition = EditOutcome(
@@ -334,7 +334,7 @@ def _has_effect(edit: MemoryEdit, *, drop_history: bool) -> bool:
     return drops or not edit.changes_nothing
 
 
-def _retry(edit: Callable[[], T]) -> T:
+def _edit_again(edit: Callable[[], T]) -> T:
     """Edit once more if the memories changed in between. Raises `BatchChanged` if they always do."""
     for _ in range(TRIES_MAX - 1):
         with suppress(BatchChanged):

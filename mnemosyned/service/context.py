@@ -210,9 +210,9 @@ class ContextService:
             sources=_learning_sources(request), superseded=True, limit=LEARNINGS_MAX
         )
         seen = {
-            *(_normalize(message_text(message)) for message in in_window),
-            _normalize(message_text(user_message(request.message))),
-            *(_normalize(each.text) for each in every if each.superseded_by),
+            *(_join_words(message_text(message)) for message in in_window),
+            _join_words(message_text(user_message(request.message))),
+            *(_join_words(each.text) for each in every if each.superseded_by),
         }
         known = {learning.memory for learning in learnings if learning.memory}
         return list(_quotable_lines(hits, question, seen=seen, known=known))
@@ -261,7 +261,7 @@ def _quotable_lines(
     asked = parse_terms(question)
     for hit in hits:
         for line in hit.lines or (hit,):
-            words = _normalize(line.content)
+            words = _join_words(line.content)
             if not words or words in seen or line.id in known:
                 continue
             seen.add(words)
@@ -274,5 +274,5 @@ def _quotable_lines(
             yield line.id, quoted
 
 
-def _normalize(words: str) -> str:
+def _join_words(words: str) -> str:
     return " ".join(words.split())

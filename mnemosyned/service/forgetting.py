@@ -383,7 +383,7 @@ class RetentionService:
         """
         kept = self.grace.recoverable_keys(names(request.id)) if request.now else []
         try:
-            selected = self._select(request, kept)
+            selected = self._select_memories(request, kept)
         except NotFound as error:
             if not request.now:
                 self.grace.check(names(request.id))
@@ -394,7 +394,7 @@ class RetentionService:
         began = time.monotonic()
         grace = None if request.now else self.grace.begin()
         removal = Removal(working=self.grace.finish(kept))
-        removal |= self._delete(selected.ids, selected.learned, grace)
+        removal |= self._delete_in_chunks(selected.ids, selected.learned, grace)
         problem = self.rewrite_stale_or_log(highest=Level.EPISODE)
         self._cycle.gate.rest_after(time.monotonic() - began)
         removal = replace(removal, in_force=removal.in_force - set(selected.ids))
@@ -409,7 +409,9 @@ class RetentionService:
             )
         return self._purge_and_report(removal, problem)
 
-    def _select(self, request: Forget, kept: Sequence[str]) -> SelectedMemories:
+    def _select_memories(
+        self, request: Forget, kept: Sequence[str]
+    ) -> SelectedMemories:
         """Return the memories to delete, without the `kept` ones that were forgotten before."""
         if kept:
             ids = [
@@ -471,7 +473,7 @@ class RetentionService:
             process_memory.trim(collect=True)
         return complete
 
-    def _delete(
+    def _delete_in_chunks(
         self, ids: Sequence[str], learned: Sequence[str], grace: Grace | None
     ) -> Removal:
         """Delete chunk by chunk. Raises `PartlyDone` where a later one fails."""

@@ -377,7 +377,7 @@ def _field_error(
     named = re.search(r"(?:field|argument) `([^`]*)`", problem)
     name = named[1] if named else ""
     field = ".".join(filter(None, (inside, name))) or None
-    rephrased = rephrase(problem, choices=_choices(verb, field))
+    rephrased = rephrase(problem, choices=_allowed_values(verb, field))
     message = f"{field or 'the body'} {rephrased}"
     if "unknown field" in problem:
         # Loaded here: only a mistake needs it.
@@ -389,7 +389,7 @@ def _field_error(
     return InvalidRequest(message, field=field)
 
 
-def _choices(verb: type[Request[Any]], field: str | None) -> list[str]:
+def _allowed_values(verb: type[Request[Any]], field: str | None) -> list[str]:
     """The values a field is limited to; empty if any is allowed."""
     kinds = [each.type for each in fields_of(verb) if each.name == field]
     while kinds:  # ends, as each step goes inside

@@ -65,9 +65,9 @@ def read_period(
     try:
         span = period_around(text, unit, now)
     except AmbiguousDate as error:
-        raise _ambiguous(text, field, error) from error
+        raise _ambiguous_time(text, field, error) from error
     if span is None:
-        raise _invalid(text, field)
+        raise _invalid_time(text, field)
     return span
 
 
@@ -80,76 +80,61 @@ def read_given(
     without a year, or a weekday, that is over before `since` is the next one after it. Raises
     `InvalidTime`.
     """
-    if isinstance(given, datetime):
-        return given if given.tzinfo else _local(given, field, now)
     name = field.rpartition(".")[2]
-    if isinstance(given, timedelta):
-        return _counted(given, field, now, ahead=name in AHEAD)
+    try:
+        if isinstance(given, datetime):
+            # By way of UTC: a reading that the clock leaps over is as much later.
+            local = given.replace(tzinfo=given.tzinfo or now.tzinfo)
+            return given if given.tzinfo else local.astimezone(UTC)
+        if isinstance(given, timedelta):
+            present = now.astimezone(UTC)
+            return present + given if name in AHEAD else present - given
+    except OverflowError as error:
+        raise InvalidTime(f"{field} lies outside the calendar", field=field) from error
     text = given.isoformat() if isinstance(given, date) else given
     try:
         return msgspec.convert(text, _Zoned)
     except msgspec.ValidationError:
-        meant = _meant(text, field, now, ahead=name in AHEAD)
+        meant = _read_words(text, field, now, ahead=name in AHEAD)
     if name not in ENDS:
         return in_zone(meant.since, now.tzinfo)
     if since and meant.recurs and meant.until <= since:
-        meant = _meant(text, field, in_zone(since, now.tzinfo), ahead=True)
+        meant = _read_words(text, field, in_zone(since, now.tzinfo), ahead=True)
     return in_zone(meant.until, now.tzinfo)
 
 
 _Zoned = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
-def _meant(text: str, field: str, now: datetime, *, ahead: bool) -> TypedTime:
+def _read_words(text: str, field: str, now: datetime, *, ahead: bool) -> TypedTime:
     try:
         meant = read_time(text, now, ahead=ahead)
     except AmbiguousDate as error:
-        raise _ambiguous(text, field, error) from error
+        raise _ambiguous_time(text, field, error) from error
     if meant is None:
-        raise _invalid(text, field)
+        raise _invalid_time(text, field)
     return meant
 
 
-def _local(given: datetime, field: str, now: datetime) -> datetime:
-    """Return a time without a zone as the clock of this machine shows it."""
-    try:
-        # By way of UTC: a reading that the clock leaps over is as much later.
-        return given.replace(tzinfo=now.tzinfo).astimezone(UTC)
-    except OverflowError as error:
-        raise _outside(field) from error
-
-
-def _counted(given: timedelta, field: str, now: datetime, *, ahead: bool) -> datetime:
-    try:
-        present = now.astimezone(UTC)
-        return present + given if ahead else present - given
-    except OverflowError as error:
-        raise _outside(field) from error
-
-
-def _outside(field: str) -> InvalidTime:
-    return InvalidTime(f"{field} lies outside the calendar", field=field)
-
-
-def _invalid(text: str, field: str) -> InvalidTime:
+def _invalid_time(text: str, field: str) -> InvalidTime:
     is_ahead = field.rpartition(".")[2] in AHEAD
     examples = (
         "tomorrow, 7d or 2027-03-09" if is_ahead else "yesterday, 7d or 2026-03-09"
     )
     return InvalidTime(
-        f'{field}: "{_shown(text)}" is not a valid time; try {examples}', field=field
+        f'{field}: "{_shorten(text)}" is not a valid time; try {examples}', field=field
     )
 
 
-def _ambiguous(text: str, field: str, error: AmbiguousDate) -> InvalidTime:
+def _ambiguous_time(text: str, field: str, error: AmbiguousDate) -> InvalidTime:
     readings = " or ".join(error.readings)
     return InvalidTime(
-        f'{field}: "{_shown(text)}" can be read as {readings}; write the one you mean',
+        f'{field}: "{_shorten(text)}" can be read as {readings}; write the one you mean',
         field=field,
     )
 
 
-def _shown(text: str) -> str:
+def _shorten(text: str) -> str:
     text = escape_invisible(text, one_line=True)
     return text if len(text) <= SHOWN_CHARS_MAX else f"{text[:SHOWN_CHARS_MAX]}…"
 
@@ -195,13 +180,13 @@ def _values_read(
     """Read the times of a request, or of its fields, and of the requests in it."""
     if isinstance(given, msgspec.Struct):
         values: Mapping[str, Any] = msgspec.structs.asdict(given)
-        return msgspec.structs.replace(given, **_changes(kind, values, now, place))
+        return msgspec.structs.replace(given, **_read_values(kind, values, now, place))
     if isinstance(given, Mapping):
-        return {**given, **_changes(kind, given, now, place)}
+        return {**given, **_read_values(kind, given, now, place)}
     return given
 
 
-def _changes(
+def _read_values(
     kind: type[msgspec.Struct], values: Mapping[str, Any], now: datetime, place: str
 ) -> dict[str, object]:
     """The values that are read, by their fields. Raises `InvalidTime`."""
