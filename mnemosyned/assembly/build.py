@@ -292,7 +292,7 @@ class WatcherHost:
     def __enter__(self) -> Self:
         self._service.provide(Watch, self.watch)
         self._service.watched = self.folders
-        if self._config.watch.paths or self._store.surroundings.watches.folders():
+        if self._config.watch.paths or self._store.watches.folders():
             self._ensure_watcher()
         return self
 
@@ -333,14 +333,14 @@ class WatcherHost:
                 clock = self._service.sleeper.cycle.clock
                 reader = watched_files.FileReader(
                     service=self._service,
-                    watches=self._store.surroundings.watches,
-                    agents=self._store.surroundings.agents,
+                    watches=self._store.watches,
+                    agents=self._store.agents,
                     capture=self._capture,
                     clock=clock,
                     limits=watcher.LIMITS,
                 )
                 self._watcher = watcher.Watcher(
-                    watches=self._store.surroundings.watches,
+                    watches=self._store.watches,
                     reader=reader,
                     clock=clock,
                     gate=self._gate,
@@ -430,7 +430,7 @@ def open_memory(
         stack.callback(lease.close)
         if clock is None and not store.read_only:
             shared.guard = stack.enter_context(
-                ClockGuard(store=store.surroundings.clock, clock=shared.clock)
+                ClockGuard(store=store.clock, clock=shared.clock)
             )
         embedder = None if store.read_only else shared.embedder
         vectors = make_vectors(config.embedding, store.vectors, embedder)
@@ -465,7 +465,7 @@ def open_memory(
             sleeper=parts.sleeper,
             retention=retention,
             settings=shared.settings,
-            agents=store.surroundings.agents,
+            agents=store.agents,
             shared=shared,
             started_with=config,
         )
@@ -507,7 +507,7 @@ def _start_hooks_and_watcher(
     memory.hooks = stack.enter_context(
         HookService(
             service=memory.service,
-            agents=store.surroundings.agents,
+            agents=store.agents,
             learnings=store.learnings,
             clock=memory.sleeper.cycle.clock,
             settings=memory.settings,

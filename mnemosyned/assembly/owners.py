@@ -377,7 +377,7 @@ class OwnerMemories:
             service=make_service(parts),
             sleeper=parts.sleeper,
             retention=retention,
-            agents=store.surroundings.agents,
+            agents=store.agents,
             lease=lease,
         )
         with self._lock:

@@ -647,49 +647,6 @@ class SleepStore(Protocol):
         ...
 
 
-class ArchiveStores(Protocol):
-    """Restoring and pruning, undo, grace times, export and exact import."""
-
-    @property
-    def retention(self) -> RetentionStore:
-        """Restoring and pruning."""
-        ...
-
-    @property
-    def undo(self) -> UndoStore:
-        """Undo of consolidated episodes."""
-        ...
-
-    @property
-    def grace(self) -> GraceStore:
-        """Forgotten memories that can be put back."""
-        ...
-
-    @property
-    def exchange(self) -> ExchangeStore:
-        """Export and exact import."""
-        ...
-
-
-class SurroundingStores(Protocol):
-    """State of what surrounds memory."""
-
-    @property
-    def agents(self) -> AgentStore:
-        """Sessions of agents, and what their hooks did."""
-        ...
-
-    @property
-    def watches(self) -> WatchStore:
-        """Folders that are followed, and how far their files were read."""
-        ...
-
-    @property
-    def clock(self) -> ClockStore:
-        """The last believed clock reading."""
-        ...
-
-
 class MemoryStore(Protocol):
     """The whole store. Every method of its parts is one short transaction, safe from any thread.
 
@@ -747,11 +704,36 @@ class MemoryStore(Protocol):
         ...
 
     @property
-    def archive(self) -> ArchiveStores:
-        """Restoring, pruning, undo, export and exact import."""
+    def retention(self) -> RetentionStore:
+        """Restoring and pruning."""
         ...
 
     @property
-    def surroundings(self) -> SurroundingStores:
-        """Sessions of agents, watched folders, the last believed clock reading."""
+    def undo(self) -> UndoStore:
+        """Undo of consolidated episodes."""
+        ...
+
+    @property
+    def grace(self) -> GraceStore:
+        """Forgotten memories in their grace period."""
+        ...
+
+    @property
+    def exchange(self) -> ExchangeStore:
+        """Export and exact import."""
+        ...
+
+    @property
+    def agents(self) -> AgentStore:
+        """Sessions of agents, and the activity of their hooks."""
+        ...
+
+    @property
+    def watches(self) -> WatchStore:
+        """Watched folders, and the reading positions of their files."""
+        ...
+
+    @property
+    def clock(self) -> ClockStore:
+        """The last believed clock reading."""
         ...

@@ -298,14 +298,14 @@ class RetentionService:
             now=cycle.clock.now,
         )
         self.pruner = Pruner(
-            store=store.archive.retention,
+            store=store.retention,
             settings=settings,
             clock=cycle.clock,
             guard=guard,
             on_removal=lambda: self.on_removal(),  # noqa: PLW0108 it is set later
         )
         self.grace = GraceKeeper(
-            store=store.archive.grace,
+            store=store.grace,
             settings=settings,
             clock=guard or cycle.clock,
             forgotten=self._forgotten,
@@ -567,7 +567,7 @@ class RetentionService:
                 f"episode {memory.episode} summarizes them",
                 field="id",
             )
-        removal = self._store.archive.retention.restore(memory.id)
+        removal = self._store.retention.restore(memory.id)
         self.rewrite_stale_or_log()
         return Restored(
             id=memory.id, episode=memory.episode, episode_removed=bool(removal.removed)

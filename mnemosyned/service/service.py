@@ -189,8 +189,8 @@ class StatusService:
             clock=parts.retention.pruner.doubt(),
             longest_write_ms=round(maintenance.longest_write_s() * 1_000, 3),
             purge_due=parts.store.deletion.purge_due(),
-            recoverable=parts.store.archive.grace.recoverable(),
-            agents=parts.store.surroundings.agents.activity(),
+            recoverable=parts.store.grace.recoverable(),
+            agents=parts.store.agents.activity(),
             watched=self._watched(),
             backup=parts.keeper.status(),
             restart_needed=list(parts.settings.restart_needed),
@@ -243,7 +243,7 @@ class MemoryService:
         )
         self._verbs = self._make_verbs()
         self._exchange = ExchangeService(
-            store=self._store.archive.exchange,
+            store=self._store.exchange,
             clock=self._clock,
             database=parts.database,
             file=parts.keeper.file,

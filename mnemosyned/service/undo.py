@@ -103,7 +103,7 @@ class CycleUndo:
         """Return the id of the cycle. Raises `CannotUndo` if there is no `last` one."""
         if cycle != LAST_CYCLE:
             return cycle
-        last = self._store.archive.undo.last_cycle()
+        last = self._store.undo.last_cycle()
         if last is None:
             raise CannotUndo(
                 "no cycle can be undone: none has originals that could return to working memory",
@@ -117,14 +117,14 @@ class CycleUndo:
         """Put originals back, or preview it; return the outcome by episode."""
         ids = [entry.episode for entry in entries if entry.episode]
         if dry_run:
-            preview = self._store.archive.undo.preview(ids)
+            preview = self._store.undo.preview(ids)
             return {returned.episode: returned for returned in preview}
         now = self._clock.now()
         try:
             undone = in_steps(
                 ids,
                 UNDO_CHUNK,
-                lambda chunk: self._store.archive.undo.apply(
+                lambda chunk: self._store.undo.apply(
                     chunk, now=now, held_until=held_until
                 ),
                 done=lambda done: (

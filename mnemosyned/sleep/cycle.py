@@ -352,7 +352,7 @@ class SleepCycle:
     def _consolidate_and_roll_up(
         self, context: CycleContext, *, rollup_cutoff: datetime
     ) -> CycleReport:
-        self._store.surroundings.clock.note_future(now=self.now())
+        self._store.clock.note_future(now=self.now())
         total = self._store.sleep.count_due(
             context.selection, limit=context.candidates_max
         )

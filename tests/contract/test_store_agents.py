@@ -36,15 +36,15 @@ def call(event: str = "stop", *, minutes: float = 0, **fields: object) -> AgentC
 
 def test_a_session_is_kept_and_updated(store: MemoryStore) -> None:
     first = session("codex:1")
-    store.surroundings.agents.keep_session(first)
+    store.agents.keep_session(first)
     later = NOON + timedelta(hours=1)
-    store.surroundings.agents.advance("codex:1", 77, "1:2")
-    store.surroundings.agents.note_shown("codex:1", ["m3", "m1"], informed_at=NOON)
-    store.surroundings.agents.keep_session(
+    store.agents.advance("codex:1", 77, "1:2")
+    store.agents.note_shown("codex:1", ["m3", "m1"], informed_at=NOON)
+    store.agents.keep_session(
         replace(first, started_at=later, seen_at=later, directory="/w/x", shown=())
     )
 
-    assert store.surroundings.agents.session("codex:1") == replace(
+    assert store.agents.session("codex:1") == replace(
         first,
         seen_at=later,
         directory="/w/x",
@@ -53,7 +53,7 @@ def test_a_session_is_kept_and_updated(store: MemoryStore) -> None:
         file="1:2",
         shown=("m1", "m2", "m3"),
     )
-    assert store.surroundings.agents.session("codex:2") is None
+    assert store.agents.session("codex:2") is None
 
 
 def test_the_newest_memories_of_sessions_come_from_every_tier(
@@ -65,37 +65,31 @@ def test_the_newest_memories_of_sessions_come_from_every_tier(
     remember_batch(store, *old, new, other)
     consolidate(store, promotion("e", *old))
 
-    latest = store.surroundings.agents.latest(["codex:1"], 3)
+    latest = store.agents.latest(["codex:1"], 3)
 
     assert latest[0].id == "new"
     assert {each.id for each in latest[1:]} <= {each.id for each in old}
     assert len(latest) == 3
-    episode = store.surroundings.agents.latest_episode("codex:1")
+    episode = store.agents.latest_episode("codex:1")
     assert episode
     assert episode.id == "e"
-    assert store.surroundings.agents.latest_episode("codex:2") is None
+    assert store.agents.latest_episode("codex:2") is None
 
 
 def test_sessions_of_a_project_come_last_seen_first(store: MemoryStore) -> None:
     for number in range(3):
-        store.surroundings.agents.keep_session(
-            session(f"codex:{number}", minutes=number)
-        )
-    store.surroundings.agents.keep_session(
-        session("cursor:9", minutes=9, project="other")
-    )
-    store.surroundings.agents.keep_session(session("cursor:8", minutes=8, project=""))
+        store.agents.keep_session(session(f"codex:{number}", minutes=number))
+    store.agents.keep_session(session("cursor:9", minutes=9, project="other"))
+    store.agents.keep_session(session("cursor:8", minutes=8, project=""))
     said = [
         replace(memory(name), session=name)
         for name in ("codex:0", "codex:1", "codex:2", "cursor:9", "cursor:8")
     ]
     remember_batch(store, *said)
 
-    assert store.surroundings.agents.sessions_of("shop", 2) == ["codex:2", "codex:1"]
-    assert store.surroundings.agents.sessions_of("", 2) == []
-    assert store.surroundings.agents.projects_of(
-        ["codex:1", "cursor:9", "codex:77"]
-    ) == {
+    assert store.agents.sessions_of("shop", 2) == ["codex:2", "codex:1"]
+    assert store.agents.sessions_of("", 2) == []
+    assert store.agents.projects_of(["codex:1", "cursor:9", "codex:77"]) == {
         "codex:1": "shop",
         "cursor:9": "other",
     }
@@ -104,7 +98,7 @@ def test_sessions_of_a_project_come_last_seen_first(store: MemoryStore) -> None:
 def test_sessions_in_which_nothing_was_said_are_not_among_them(
     store: MemoryStore,
 ) -> None:
-    agents = store.surroundings.agents
+    agents = store.agents
     for number in range(9):
         agents.keep_session(session(f"codex:{number}", minutes=number))
     old = [replace(each, session="codex:1") for each in trio("old")]
@@ -115,12 +109,10 @@ def test_sessions_in_which_nothing_was_said_are_not_among_them(
 
 
 def test_recent_sessions_have_a_transcript(store: MemoryStore) -> None:
-    store.surroundings.agents.keep_session(session("codex:1"))
-    store.surroundings.agents.keep_session(
-        replace(session("codex:2", minutes=1), transcript="")
-    )
+    store.agents.keep_session(session("codex:1"))
+    store.agents.keep_session(replace(session("codex:2", minutes=1), transcript=""))
 
-    assert [each.session for each in store.surroundings.agents.recent(9)] == ["codex:1"]
+    assert [each.session for each in store.agents.recent(9)] == ["codex:1"]
 
 
 def test_sessions_are_limited(
@@ -128,11 +120,9 @@ def test_sessions_are_limited(
 ) -> None:
     monkeypatch.setattr("mnemosyned.memory.capture.SESSIONS_MAX", 2)
     for number in range(4):
-        store.surroundings.agents.keep_session(
-            session(f"codex:{number}", minutes=number)
-        )
+        store.agents.keep_session(session(f"codex:{number}", minutes=number))
 
-    kept = [store.surroundings.agents.session(f"codex:{number}") for number in range(4)]
+    kept = [store.agents.session(f"codex:{number}") for number in range(4)]
     assert list(map(bool, kept)) == [False, False, True, True]
 
 
@@ -144,7 +134,7 @@ def test_what_is_stored_or_was_forgotten_is_known(store: MemoryStore) -> None:
     store.deletion.forget([gone])
 
     ids = ["a-new", "a-working", gone, archived, "a-newer"]
-    assert store.surroundings.agents.unknown(ids) == ["a-new", "a-newer"]
+    assert store.agents.unknown(ids) == ["a-new", "a-newer"]
 
 
 def test_a_forgotten_memory_that_was_not_captured_leaves_no_id(
@@ -153,7 +143,7 @@ def test_a_forgotten_memory_that_was_not_captured_leaves_no_id(
     remember_batch(store, memory("mine"))
     store.deletion.forget(["mine"])
 
-    assert store.surroundings.agents.unknown(["mine"]) == ["mine"]
+    assert store.agents.unknown(["mine"]) == ["mine"]
 
 
 def source_id(prefix: str, number: int) -> str:
@@ -181,7 +171,7 @@ def test_a_forgotten_message_is_known_by_its_words_when_it_has_another_id(
     if state in ("archived", "pruned"):
         consolidate(store, promotion("e", said))
     if state == "pruned":
-        store.archive.retention.prune([said.id], now=NOON)
+        store.retention.prune([said.id], now=NOON)
     store.deletion.forget([said.id])
 
     assert remembered(store, said.id, words) == (False, True)
@@ -205,19 +195,19 @@ def test_a_message_that_is_put_back_is_forgotten_no_more(store: MemoryStore) -> 
     store.deletion.forget([said.id], grace=Grace("call", NOON + timedelta(days=1)))
     assert remembered(store, source_id("a", 2), said.content) == (False, True)
 
-    store.archive.grace.put_back([said.id])
+    store.grace.put_back([said.id])
 
-    assert store.surroundings.agents.unknown([said.id]) == []
+    assert store.agents.unknown([said.id]) == []
     assert remembered(store, source_id("a", 2), said.content) == (False, False)
 
 
 def test_activity_counts_calls_by_client_and_event(store: MemoryStore) -> None:
-    store.surroundings.agents.count(call(stored=3))
-    store.surroundings.agents.count(call(minutes=1, duration_ms=30, characters=50))
-    store.surroundings.agents.count(call(minutes=2, failure="no transcript"))
-    store.surroundings.agents.count(call("prompt", minutes=3))
+    store.agents.count(call(stored=3))
+    store.agents.count(call(minutes=1, duration_ms=30, characters=50))
+    store.agents.count(call(minutes=2, failure="no transcript"))
+    store.agents.count(call("prompt", minutes=3))
 
-    prompt, stop = store.surroundings.agents.activity()
+    prompt, stop = store.agents.activity()
     assert (prompt.event, prompt.calls, prompt.stored_at) == ("prompt", 1, None)
     assert (stop.calls, stop.stored, stop.characters, stop.failures) == (3, 3, 50, 1)
     assert (stop.slowest_ms, stop.failure) == (30, "no transcript")
@@ -230,8 +220,8 @@ def test_activity_counts_calls_by_client_and_event(store: MemoryStore) -> None:
 def test_a_later_success_keeps_the_reason_of_the_last_failure(
     store: MemoryStore,
 ) -> None:
-    store.surroundings.agents.count(call(failure="no transcript"))
-    store.surroundings.agents.count(call(minutes=1))
+    store.agents.count(call(failure="no transcript"))
+    store.agents.count(call(minutes=1))
 
-    (stop,) = store.surroundings.agents.activity()
+    (stop,) = store.agents.activity()
     assert (stop.failure, stop.failed_at) == ("no transcript", NOON)

@@ -32,7 +32,7 @@ def test_what_one_call_forgets_is_kept_as_it_was_before_the_call(
 
     store.deletion.forget(["newer", "older"], grace=grace)
 
-    with store.archive.exchange.everything() as (_, records):
+    with store.exchange.everything() as (_, records):
         kept = [each for each in records if isinstance(each, RecoverableRecord)]
     links = {
         learning.id: learning.superseded_by

@@ -39,12 +39,12 @@ def target(tmp_path: Path) -> Iterator[OpenStore]:
 
 
 def everything(store: OpenStore) -> list[AnyRecord]:
-    with store.archive.exchange.everything() as (_, records):
+    with store.exchange.everything() as (_, records):
         return list(records)
 
 
 def deliver(source: OpenStore, target: OpenStore) -> Moving:
-    moving = Moving(source.archive.exchange, target.archive.exchange)
+    moving = Moving(source.exchange, target.exchange)
     moving.deliver(lambda _amount, _moved: None)
     return moving
 
@@ -69,7 +69,7 @@ def test_a_move_goes_on_behind_what_is_there(
 ) -> None:
     records = everything(full)
     for count in (4, 5, 9, len(records)):
-        target.archive.exchange.restore(records[:count])
+        target.exchange.restore(records[:count])
 
         assert everything(target) == records[:count]
 
@@ -80,13 +80,13 @@ def test_progress_counts_what_is_known_and_what_is_moved(
     full: OpenStore, target: OpenStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(move, "ADVANCED_EVERY", 1)
-    target.archive.exchange.restore(everything(full)[:4])
+    target.exchange.restore(everything(full)[:4])
     advances: list[tuple[int, int]] = []
-    moving = Moving(full.archive.exchange, target.archive.exchange)
+    moving = Moving(full.exchange, target.exchange)
 
     moving.deliver(lambda amount, moved: advances.append((amount, moved)))
 
-    size = size_of(full.archive.exchange)
+    size = size_of(full.exchange)
     assert size == sum(amount for amount, _ in advances) == 6
     assert advances[-1][1] == size - 4, "what was there before counts for no rate"
 
@@ -99,7 +99,7 @@ def test_both_are_compared_to_the_last_record(
     assert sum(compared.counts.values()) == len(everything(full))
     assert compared.counts.keys() == compared.hashes.keys()
 
-    target.surroundings.watches.add_folder("/elsewhere", NOON)
+    target.watches.add_folder("/elsewhere", NOON)
 
     with pytest.raises(InvalidRequest, match="is not the same in both"):
         moving.compare(lambda _amount, _moved: None)
@@ -114,4 +114,4 @@ def test_a_target_with_more_is_refused(full: OpenStore, target: OpenStore) -> No
 
 
 def test_a_store_that_keeps_nothing_has_no_size(target: OpenStore) -> None:
-    assert size_of(target.archive.exchange) is None
+    assert size_of(target.exchange) is None

@@ -22,7 +22,7 @@ def test_tags_go_with_a_memory_to_the_archive_and_back(store: MemoryStore) -> No
 
     consolidate(store, promotion("e", *TRIO))
     archived = get_memory(store, "2")
-    store.archive.retention.restore("2")
+    store.retention.restore("2")
 
     assert (archived.episode, archived.tags) == ("e", ("travel",))
     assert get_memory(store, "2").tags == ("travel",)

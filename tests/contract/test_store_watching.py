@@ -23,28 +23,28 @@ NOTE = WatchedFile(
 def test_a_folder_is_added_once_and_removed_with_the_state_of_its_files(
     store: SqliteStore,
 ) -> None:
-    store.surroundings.watches.add_folder("/n", NOW)
-    store.surroundings.watches.add_folder("/n", NOW)
-    store.surroundings.watches.keep_file(NOTE)
+    store.watches.add_folder("/n", NOW)
+    store.watches.add_folder("/n", NOW)
+    store.watches.keep_file(NOTE)
     beside = replace(NOTE, path="/n.md", file="9:9")
-    store.surroundings.watches.keep_file(beside)
+    store.watches.keep_file(beside)
 
-    assert store.surroundings.watches.folders() == ["/n"]
-    assert store.surroundings.watches.remove_folder("/n")
-    assert not store.surroundings.watches.remove_folder("/n")
-    assert store.surroundings.watches.file(NOTE.path) is None
-    assert store.surroundings.watches.file(beside.path) == beside
+    assert store.watches.folders() == ["/n"]
+    assert store.watches.remove_folder("/n")
+    assert not store.watches.remove_folder("/n")
+    assert store.watches.file(NOTE.path) is None
+    assert store.watches.file(beside.path) == beside
 
 
 def test_the_state_of_a_file_is_kept_found_and_replaced(store: SqliteStore) -> None:
-    store.surroundings.watches.keep_file(NOTE)
+    store.watches.keep_file(NOTE)
     grown = replace(NOTE, size=30, position="50")
-    store.surroundings.watches.keep_file(grown)
+    store.watches.keep_file(grown)
 
-    assert store.surroundings.watches.file(NOTE.path) == grown
-    assert list(store.surroundings.watches.moved_from("1:2")) == [grown]
-    assert store.surroundings.watches.states("/n") == {NOTE.path: (30, 4)}
-    assert store.surroundings.watches.states("/other") == {}
-    assert store.surroundings.watches.totals("/n") == FolderTotals(1, 6, NOW)
-    store.surroundings.watches.drop_files([NOTE.path])
-    assert store.surroundings.watches.totals("/n") == FolderTotals(0, 0, None)
+    assert store.watches.file(NOTE.path) == grown
+    assert list(store.watches.moved_from("1:2")) == [grown]
+    assert store.watches.states("/n") == {NOTE.path: (30, 4)}
+    assert store.watches.states("/other") == {}
+    assert store.watches.totals("/n") == FolderTotals(1, 6, NOW)
+    store.watches.drop_files([NOTE.path])
+    assert store.watches.totals("/n") == FolderTotals(0, 0, None)

@@ -109,7 +109,7 @@ def test_a_pruned_memory_is_no_candidate_and_gets_no_vector_again(
     embed(store, model, 1, 2, 3)
     consolidate(store, promotion("e", *TRIO))
 
-    store.archive.retention.prune([TRIO[0].id], now=NOON)
+    store.retention.prune([TRIO[0].id], now=NOON)
 
     query = Query(terms=parse_terms("anything"), limit=10)
     found = store.vectors.candidates(query, [1, 2])

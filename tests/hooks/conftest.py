@@ -21,7 +21,7 @@ def hooks(
 ) -> HookService:
     return HookService(
         service=service,
-        agents=store.surroundings.agents,
+        agents=store.agents,
         learnings=store.learnings,
         clock=clock,
         settings=settings,

@@ -59,7 +59,7 @@ def test_capture_goes_on_where_it_stopped(
     agent = claude(hooks, transcript)
     write_lines(transcript, TALK[:1])
     agent.call(hook_event_name="Stop")
-    position = store.surroundings.agents.session("claude-code:s1")
+    position = store.agents.session("claude-code:s1")
     assert position
     assert position.position == transcript.stat().st_size
 
@@ -97,9 +97,7 @@ def test_lines_that_come_after_the_hook_are_read_in_the_background(
 
     assert texts(store, "claude-code:s1") == SAID
     background = [
-        each
-        for each in store.surroundings.agents.activity()
-        if each.event == "background"
+        each for each in store.agents.activity() if each.event == "background"
     ]
     assert [each.stored for each in background] == [1]
 
@@ -194,7 +192,7 @@ def test_only_a_regular_file_is_read(
     spoil(transcript)  # type: ignore[operator]
     claude(hooks, transcript).call(hook_event_name="Stop")
 
-    (stop,) = store.surroundings.agents.activity()
+    (stop,) = store.agents.activity()
     assert (stop.stored, stop.failures) == (0, 1)
 
 
@@ -215,9 +213,9 @@ def test_a_path_that_is_no_transcripts_is_refused(
     agent = Agent(hooks, {"session_id": "s1", "transcript_path": path})
     agent.call(hook_event_name="Stop")
 
-    (stop,) = store.surroundings.agents.activity()
+    (stop,) = store.agents.activity()
     assert stop.failure == "the path is not that of a transcript"
-    known = store.surroundings.agents.recent(9)
+    known = store.agents.recent(9)
     # An export with a NUL in it could not be imported.
     assert not [session for session in known if "\0" in session.transcript]
 
@@ -283,7 +281,7 @@ def test_a_daemon_that_stops_refuses_so_that_the_call_waits(
 
     with pytest.raises(ShuttingDown):
         claude(hooks, transcript).call(hook_event_name="Stop")
-    assert store.surroundings.agents.session("claude-code:s1").position == 0  # type: ignore[union-attr]
+    assert store.agents.session("claude-code:s1").position == 0  # type: ignore[union-attr]
 
 
 def test_what_grew_while_the_daemon_was_down_is_read_at_its_start(

@@ -102,7 +102,7 @@ def test_silent_capture_failure_is_counted_and_named(
 ) -> None:
     claude(hooks, transcript).call(hook_event_name="Stop")  # no transcript, no words
 
-    (stop,) = store.surroundings.agents.activity()
+    (stop,) = store.agents.activity()
     assert stop.failures == 1
     assert "no transcript there" in stop.failure
 
@@ -112,7 +112,7 @@ def test_the_end_of_a_session_in_which_nothing_was_said_is_no_failure(
 ) -> None:
     claude(hooks, transcript).call(hook_event_name="SessionEnd")
 
-    (end,) = store.surroundings.agents.activity()
+    (end,) = store.agents.activity()
     assert (end.calls, end.failures) == (1, 0)
 
 
@@ -121,7 +121,7 @@ def test_a_call_without_a_conversation_is_counted_as_a_failure(
 ) -> None:
     assert Agent(hooks, {}).call(hook_event_name="Stop", prompt="x") == {}
 
-    (stop,) = store.surroundings.agents.activity()
+    (stop,) = store.agents.activity()
     assert stop.failure == "the call names no conversation"
 
 
@@ -134,7 +134,7 @@ def test_what_was_forgotten_stays_forgotten_when_its_transcript_is_read_again(
 
     copy = write_lines(transcript.with_name("s2.jsonl"), TALK)
     claude(hooks, copy, session="s2").call(hook_event_name="Stop")
-    store.surroundings.agents.advance("claude-code:s1", 0, "")
+    store.agents.advance("claude-code:s1", 0, "")
     claude(hooks, transcript).call(hook_event_name="Stop")
 
     assert texts(store, "claude-code:s1", "claude-code:s2") == SAID[1:]

@@ -352,7 +352,5 @@ def test_cursor_is_told_in_its_own_form(hooks: HookService, tmp_path: Path) -> N
 def test_activity_shows_what_was_told(hooks: HookService, store: SqliteStore) -> None:
     text = start(codex(hooks, None))
 
-    (row,) = [
-        each for each in store.surroundings.agents.activity() if each.client == "codex"
-    ]
+    (row,) = [each for each in store.agents.activity() if each.client == "codex"]
     assert (row.event, row.calls, row.characters) == ("start", 1, len(text))

@@ -68,7 +68,7 @@ def opened(
 
     def make() -> MemoryService:
         guard = ClockGuard(
-            store=store.surroundings.clock,
+            store=store.clock,
             clock=machine.clock,
             uptime=lambda: machine.uptime_s,
             boot=lambda: machine.boot,
@@ -238,7 +238,7 @@ def test_a_full_disk_keeps_nobody_from_sleeping(
     def full(_: object) -> None:
         raise StorageFailed("the disk is full")
 
-    monkeypatch.setattr(store.surroundings.clock, "keep_sighting", full)
+    monkeypatch.setattr(store.clock, "keep_sighting", full)
     machine.lives(hours=2)
 
     service.call(Sleep())
@@ -251,7 +251,7 @@ def test_a_sighting_is_kept_each_hour_and_at_the_end_but_not_for_a_moment(
 ) -> None:
     def opened() -> ClockGuard:
         guard = ClockGuard(
-            store=store.surroundings.clock,
+            store=store.clock,
             clock=machine.clock,
             uptime=lambda: machine.uptime_s,
             boot=lambda: machine.boot,
@@ -260,7 +260,7 @@ def test_a_sighting_is_kept_each_hour_and_at_the_end_but_not_for_a_moment(
         return guard
 
     def kept() -> timedelta:
-        sighting = store.surroundings.clock.last_sighting()
+        sighting = store.clock.last_sighting()
         assert sighting
         return machine.clock.now() - sighting.moment
 

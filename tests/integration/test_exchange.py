@@ -117,7 +117,7 @@ def test_an_export_that_holds_its_snapshot_too_long_ends_and_says_so(
         store, *(memory(f"m{n}", content="words " * 300) for n in range(200))
     )
     service = ExchangeService(
-        store=store.archive.exchange,
+        store=store.exchange,
         clock=clock,
         database="",
         file=getattr(store, "database", None),
@@ -182,7 +182,7 @@ def test_two_memories_become_one(mine: OpenMemory, other: OpenMemory) -> None:
 def test_cycles_wait_until_the_last_line(store: SqliteStore, clock: FakeClock) -> None:
     postponed_s: list[float] = []
     service = ExchangeService(
-        store=store.archive.exchange,
+        store=store.exchange,
         clock=clock,
         database="",
         file=getattr(store, "database", None),

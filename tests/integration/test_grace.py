@@ -123,7 +123,7 @@ def test_once_the_time_is_over_it_is_gone_from_the_file(
     service.look_after_file()
 
     assert left_of(store, WORD) == []
-    assert store.archive.grace.recoverable().memories == 0
+    assert store.grace.recoverable().memories == 0
     with pytest.raises(NotFound):
         service.call(Restore("m"))
 
@@ -151,7 +151,7 @@ def test_a_preview_of_what_was_forgotten_before_leaves_it(
     preview = service.call(Forget("m", now=True, dry_run=True))
 
     assert (preview.dry_run, preview.memories, preview.final_at) == (True, 1, None)
-    assert store.archive.grace.recoverable().memories == 1
+    assert store.grace.recoverable().memories == 1
     assert service.call(Restore("m")).memories == 1
 
 
@@ -192,7 +192,7 @@ def test_what_many_forgot_is_worked_off_in_short_steps(
     for number in range(CHUNK + 20):
         service.call(Remember(f"ibex {number}", session="many"))
     receipt = service.call(Forget(session="many"))
-    grace = store.archive.grace
+    grace = store.grace
     sizes: list[int] = []
 
     def counted(work: Callable[[Sequence[str]], T]) -> Callable[[Sequence[str]], T]:
@@ -239,7 +239,7 @@ def test_learnings_forgotten_by_themselves_are_final_in_time(
     service.look_after_file()
 
     assert left_of(store, f"{WORD}x") == []
-    assert store.archive.grace.recoverable().final_at is None
+    assert store.grace.recoverable().final_at is None
 
 
 def test_without_a_setting_forgetting_is_final(
@@ -260,7 +260,7 @@ def test_a_position_that_was_taken_meanwhile_is_left_to_its_owner(
     taking = ExportedMemory(
         id="taker", seq=1, session="s", content="the samovar is hot", created_at=NOON
     )
-    store.archive.exchange.restore([taking])
+    store.exchange.restore([taking])
 
     service.call(Restore("m"))
 
@@ -311,7 +311,7 @@ def test_the_receipt_says_how_many_can_be_put_back(
 ) -> None:
     run_cycle(cycle)
     pruned = ["m", "other"]
-    store.archive.retention.prune(pruned, now=NOON)
+    store.retention.prune(pruned, now=NOON)
     service.call(Remember("the garden is green", id="new"))
 
     preview = service.call(Forget([*pruned, "new"], dry_run=True))
@@ -330,7 +330,7 @@ def test_forgetting_pruned_originals_alone_promises_no_grace_time(
     service: MemoryService, cycle: SleepCycle, store: SqliteStore
 ) -> None:
     run_cycle(cycle)
-    store.archive.retention.prune(["other"], now=NOON)
+    store.retention.prune(["other"], now=NOON)
 
     preview = service.call(Forget("other", dry_run=True))
     receipt = service.call(Forget("other"))

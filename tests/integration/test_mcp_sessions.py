@@ -29,7 +29,7 @@ HOOKED = AgentSession(
 
 @pytest.fixture
 def sessions(store: SqliteStore) -> AgentSessions:
-    return AgentSessions(store.surroundings.agents)
+    return AgentSessions(store.agents)
 
 
 def test_a_new_session_is_kept_with_its_project(
@@ -39,7 +39,7 @@ def test_a_new_session_is_kept_with_its_project(
         client="codex", conversation="1", project="p", directory="/d"
     )
     sessions.note_session(identity, NOON)
-    kept = store.surroundings.agents.session("codex:1")
+    kept = store.agents.session("codex:1")
     assert kept is not None
     assert (kept.client, kept.directory, kept.seen_at) == ("codex", "/d", NOON)
     assert sessions.sessions_of("p", 9) == [], "nothing is said in it yet"
@@ -50,11 +50,11 @@ def test_a_new_session_is_kept_with_its_project(
 def test_what_hooks_know_of_a_session_stays(
     store: SqliteStore, sessions: AgentSessions
 ) -> None:
-    store.surroundings.agents.keep_session(HOOKED)
-    known = store.surroundings.agents.session("codex:1")
+    store.agents.keep_session(HOOKED)
+    known = store.agents.session("codex:1")
     identity = ClientIdentity(client="codex", conversation="1", project="another")
     sessions.note_session(identity, NOON + timedelta(hours=1))
-    assert store.surroundings.agents.session("codex:1") == known
+    assert store.agents.session("codex:1") == known
 
 
 def test_without_a_project_no_session_comes_first(sessions: AgentSessions) -> None:
@@ -65,7 +65,7 @@ def test_without_a_project_no_session_comes_first(sessions: AgentSessions) -> No
 def test_what_hooks_captured_in_a_clone_comes_first_in_another(
     service: MemoryService, store: SqliteStore, tmp_path: Path
 ) -> None:
-    store.surroundings.agents.keep_session(HOOKED)
+    store.agents.keep_session(HOOKED)
     service.call(Remember("The deploy needs a key.", session="codex:1"))
     service.call(Remember("The deploy of the blog is by rsync.", session="other"))
     clone = tmp_path / "clone"
@@ -73,9 +73,7 @@ def test_what_hooks_captured_in_a_clone_comes_first_in_another(
     (clone / ".git" / "config").write_text(
         '[remote "origin"]\n\turl = git@github.com:ann/shop.git\n'
     )
-    route = mcp_route(
-        service, AgentSessions(store.surroundings.agents), now=lambda: NOON
-    )
+    route = mcp_route(service, AgentSessions(store.agents), now=lambda: NOON)
     peer = McpPeer(route, origin_header(directory=str(clone), life="l"))
     hits = peer.call("recall", query="deploy")["hits"]
     assert [hit.get("this_project", False) for hit in hits] == [True, False]

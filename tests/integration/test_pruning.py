@@ -115,7 +115,7 @@ def test_restoring_costs_no_other_original_the_last_of_its_words(
 ) -> None:
     remember_batch(store, *trio("a"))
     run_cycle(cycle)
-    store.archive.retention.prune(["a0"], now=clock.now())  # as a crash may leave it
+    store.retention.prune(["a0"], now=clock.now())  # as a crash may leave it
     before = episode_of(store, "a1")
 
     with pytest.raises(WordsPruned, match="all that is left"):

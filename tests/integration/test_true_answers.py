@@ -217,7 +217,7 @@ def test_an_undo_that_stops_halfway_counts_what_is_back(
         remember_batch(store, *trio(f"s{number}-", session=f"s{number}"))
     cycle = service.call(Sleep(force=True)).cycle
     with monkeypatch.context() as patch:
-        patch.setattr(store.archive.undo, "apply", after(1, store.archive.undo.apply))
+        patch.setattr(store.undo, "apply", after(1, store.undo.apply))
 
         with pytest.raises(
             PartlyDone, match=f"^{UNDO_CHUNK} of {UNDO_CHUNK + 2} episodes"
@@ -238,9 +238,7 @@ def test_a_prune_that_stops_halfway_counts_what_is_gone(
         remember_batch(store, *trio(f"s{number}-", session=f"s{number}"))
     service.call(Sleep(force=True))
     clock.advance(days=10)
-    monkeypatch.setattr(
-        store.archive.retention, "prune", after(1, store.archive.retention.prune)
-    )
+    monkeypatch.setattr(store.retention, "prune", after(1, store.retention.prune))
 
     with pytest.raises(
         PartlyDone, match=f"^{CHUNK} of {CHUNK + 5} originals were pruned"

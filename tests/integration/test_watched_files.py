@@ -56,11 +56,11 @@ def reader(
     clock.advance(days=4_000)  # past the times of the files of today
     return TrippingReader(
         service=service,
-        watches=store.surroundings.watches,
-        agents=store.surroundings.agents,
+        watches=store.watches,
+        agents=store.agents,
         capture=Capture(
             service=service,
-            agents=store.surroundings.agents,
+            agents=store.agents,
             clock=clock,
             settings=settings,
         ),
@@ -122,7 +122,7 @@ def test_a_part_that_was_forgotten_stays_forgotten_when_the_folder_is_new_again(
     reader.read(write(note, ROSES, BEANS), go_on)
     service.call(Forget(service.call(Recall("Roses")).hits[0].id))
 
-    store.surroundings.watches.remove_folder(str(tmp_path))
+    store.watches.remove_folder(str(tmp_path))
     reader.read(write(note, ROSES, BEANS, PEAS), go_on)
 
     assert current(service) == ["## Beans", "## Peas"]
@@ -156,7 +156,7 @@ def test_a_transcript_is_followed_although_hooks_capture_nothing(
 
     assert reader.read(str(path), go_on) == 9
     assert reader.read(str(path), go_on) == 0
-    session = store.surroundings.agents.session("claude-code:s1")
+    session = store.agents.session("claude-code:s1")
     assert session is not None
     assert session.project == str(tmp_path)
     assert session.transcript == ""
@@ -194,7 +194,7 @@ def test_a_file_that_a_format_trips_over_does_not_hold_up_the_others(
     write(tmp_path / "Garden.md", ROSES)
 
     with Watcher(
-        watches=store.surroundings.watches,
+        watches=store.watches,
         reader=reader,
         clock=clock,
         gate=ForegroundGate(),
@@ -205,7 +205,7 @@ def test_a_file_that_a_format_trips_over_does_not_hold_up_the_others(
 
 def follow(store: SqliteStore, reader: FileReader, path: Path) -> Watcher:
     return Watcher(
-        watches=store.surroundings.watches,
+        watches=store.watches,
         reader=reader,
         clock=FakeClock(),
         gate=ForegroundGate(),
@@ -296,7 +296,7 @@ def test_files_whose_names_are_not_utf_8_are_read_once_each(
         (r"ros\xe9", "notes:notes"),
         ("tea", r"notes:d\xe9r"),
     ]
-    states = store.surroundings.watches.states(str(folder))
+    states = store.watches.states(str(folder))
     assert rf"{folder}/caf\xe9.md" in states
     assert len(states) == 4
 
@@ -323,7 +323,7 @@ def test_a_file_whose_reading_takes_long_is_read_less_often(
     slow = SlowReader()
 
     with Watcher(
-        watches=store.surroundings.watches,
+        watches=store.watches,
         reader=slow,
         clock=clock,
         gate=ForegroundGate(),

@@ -16,7 +16,7 @@ def main(source: str, target: str) -> None:
         open_store(location_of(source)) as old,
         open_store(location_of(target)) as new,
     ):
-        exchange = new.archive.exchange
+        exchange = new.exchange
         restore = exchange.restore
 
         def told(records: Sequence[AnyRecord]) -> RestoreReport:
@@ -24,7 +24,7 @@ def main(source: str, target: str) -> None:
             return restore(records)
 
         exchange.restore = told  # type: ignore[method-assign]
-        Moving(old.archive.exchange, exchange).deliver(lambda _amount, _moved: None)
+        Moving(old.exchange, exchange).deliver(lambda _amount, _moved: None)
         print("end", flush=True)
 
 

@@ -174,13 +174,13 @@ def test_a_flush_takes_what_was_written_lazily_to_the_disk() -> None:
     with server(wal_writer_delay="10s") as own:
         dsn = own.new_database()
         with opened(dsn) as store:
-            store.surroundings.watches.keep_file(state)
+            store.watches.keep_file(state)
             store.maintenance.flush()
             own.kill()
         (own.data / "postmaster.pid").unlink()
         own.start()
         with opened(dsn) as store:
-            assert store.surroundings.watches.file("/w/a") == state
+            assert store.watches.file("/w/a") == state
 
 
 def test_a_backup_is_left_to_the_servers_tools(dsn: str, tmp_path: Path) -> None:

@@ -175,7 +175,7 @@ def test_a_killed_move_goes_on_and_doubles_nothing(
         assert lines == ["part\n"] * parts, "it was killed before its end"
         with (
             open_store(location_of(target)) as store,
-            store.archive.exchange.everything() as (_, records),
+            store.exchange.everything() as (_, records),
         ):
             present = sum(1 for _ in records)
         assert present >= known
@@ -254,7 +254,7 @@ def test_a_complete_move_is_compared_again(filled: Path, dsn: str) -> None:
 
 def test_a_nul_that_no_rule_admitted_stops_nothing(source: Path, dsn: str) -> None:
     with open_store(location_of(str(source))) as store:
-        store.surroundings.agents.count(
+        store.agents.count(
             AgentCall(
                 client="codex",
                 event="stop",

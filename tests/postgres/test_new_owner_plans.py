@@ -205,7 +205,7 @@ def test_an_export_needs_no_statistics(
 ) -> None:
     with (
         explained(monkeypatch) as statements,
-        stranger.archive.exchange.export(chosen) as (_, records),
+        stranger.exchange.export(chosen) as (_, records),
     ):
         exported = list(records)
 
@@ -222,7 +222,7 @@ def test_an_export_asks_nothing_for_each_memory(
         for _ in range(2):
             with (
                 explained(monkeypatch) as statements,
-                store.archive.exchange.export(ExportFilter()) as (_, records),
+                store.exchange.export(ExportFilter()) as (_, records),
             ):
                 exported = list(records)
             sent.append(len(statements))

@@ -27,7 +27,7 @@ def test_no_original_is_left_out_between_two_steps(
             [[promotion(f"e{number}", *group)] for number, group in enumerate(groups)]
         )
         assert problems == [None] * EPISODES
-        port = store.archive.retention
+        port = store.retention
 
         assert port.prunable(EVERYTHING, now=NOON, limit=1_000).ids == ids
         # An episode is pruned whole.

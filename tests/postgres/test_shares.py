@@ -150,11 +150,11 @@ def test_exports_take_no_place_from_questions(
 
     with ExitStack() as stack:
         for _ in range(connections.STREAMS_MAX):
-            stack.enter_context(store.archive.exchange.export(ExportFilter()))
+            stack.enter_context(store.exchange.export(ExportFilter()))
         assert store.memories.working_count() == 1
         with (
             pytest.raises(MemoryBusy, match="try again"),
-            store.archive.exchange.export(ExportFilter()),
+            store.exchange.export(ExportFilter()),
         ):
             pass
 

@@ -183,7 +183,7 @@ def context_of(answer: Json) -> str:
 
 def captured(store: SqliteStore, *sessions: str) -> list[MemoryRecord]:
     """What is stored of these sessions, the oldest first."""
-    return list(reversed(store.surroundings.agents.latest(sessions, 10_000)))
+    return list(reversed(store.agents.latest(sessions, 10_000)))
 
 
 def texts(store: SqliteStore, *sessions: str) -> list[str]:

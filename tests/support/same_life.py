@@ -169,7 +169,7 @@ class SameLife:
         for engine, other in ((SQLITE, POSTGRES), (POSTGRES, SQLITE)):
             kept = records_of(self.twins.stores[engine])
             moved = fresh.stores[other]
-            outcome = moved.archive.exchange.restore(kept)
+            outcome = moved.exchange.restore(kept)
             assert (outcome.conflicts, outcome.left_out, outcome.working) == ([], 0, 0)
             before = Names().plain(kept)
             after = Names().plain(records_of(moved))
@@ -197,7 +197,7 @@ class SameLife:
 
 def records_of(store: OpenStore) -> list[AnyRecord]:
     """Everything that a store keeps; its totals are those of its records."""
-    with store.archive.exchange.everything() as (_, kept):
+    with store.exchange.everything() as (_, kept):
         records = list(kept)
     assert totals_of(records) == {
         tier: (total.count, total.characters)

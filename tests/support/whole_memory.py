@@ -41,7 +41,7 @@ def fill_all(database: Path, *, days: int = 14) -> None:
 
 def surround(store: OpenStore) -> None:
     """Give it what belongs to a machine."""
-    surroundings = store.surroundings
+    surroundings = store
     for number in range(3):
         surroundings.agents.keep_session(
             AgentSession(

@@ -85,11 +85,11 @@ def move(
         _refuse_in_use(location, config, owner)
     with ExitStack() as stack:
         old = stack.enter_context(_open_claimed(source, owner))
-        size = size_of(old.archive.exchange)
+        size = size_of(old.exchange)
         if size is None:
             raise InvalidRequest(f"{source} keeps nothing to move", field="from")
         new = stack.enter_context(_open_claimed(target, owner))
-        moving = Moving(old.archive.exchange, new.archive.exchange)
+        moving = Moving(old.exchange, new.exchange)
         with watched("moving", size) as advance:
             try:
                 moving.deliver(advance)

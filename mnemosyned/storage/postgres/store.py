@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -144,25 +143,6 @@ class PostgresWatches(PostgresPart, CommonWatches):
     """A `WatchStore` of one owner in PostgreSQL."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PostgresArchive:
-    """The `ArchiveStores` of one owner in PostgreSQL."""
-
-    retention: PostgresRetention
-    undo: PostgresUndo
-    grace: PostgresGrace
-    exchange: PostgresExchange
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PostgresSurroundings:
-    """The `SurroundingStores` of one owner in PostgreSQL."""
-
-    agents: PostgresAgents
-    watches: PostgresWatches
-    clock: PostgresClock
-
-
 class PostgresStore:
     """A `MemoryStore` of one owner in PostgreSQL."""
 
@@ -196,17 +176,13 @@ class PostgresStore:
         self.maintenance = PostgresMaintenance(*shared, frequencies)
         self.sleep = PostgresSleep(*shared)
         self.rollups = PostgresRollups(*shared)
-        self.archive = PostgresArchive(
-            retention=PostgresRetention(*shared),
-            undo=PostgresUndo(*shared),
-            grace=PostgresGrace(*shared),
-            exchange=PostgresExchange(*shared),
-        )
-        self.surroundings = PostgresSurroundings(
-            agents=PostgresAgents(*shared),
-            watches=PostgresWatches(*shared),
-            clock=PostgresClock(*shared),
-        )
+        self.retention = PostgresRetention(*shared)
+        self.undo = PostgresUndo(*shared)
+        self.grace = PostgresGrace(*shared)
+        self.exchange = PostgresExchange(*shared)
+        self.agents = PostgresAgents(*shared)
+        self.watches = PostgresWatches(*shared)
+        self.clock = PostgresClock(*shared)
 
     @property
     def pool(self) -> Pool:

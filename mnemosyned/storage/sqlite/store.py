@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -170,25 +169,6 @@ class SqliteWatches(SqlitePart, CommonWatches):
     """A `WatchStore` on one SQLite file."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SqliteArchive:
-    """The `ArchiveStores` on one SQLite file."""
-
-    retention: SqliteRetention
-    undo: SqliteUndo
-    grace: SqliteGrace
-    exchange: SqliteExchange
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SqliteSurroundings:
-    """The `SurroundingStores` on one SQLite file."""
-
-    agents: SqliteAgents
-    watches: SqliteWatches
-    clock: SqliteClock
-
-
 class SqliteStore:
     """A `MemoryStore` on one SQLite file."""
 
@@ -224,17 +204,13 @@ class SqliteStore:
         self.learnings = SqliteLearnings(*shared)
         self.compactions = SqliteCompactions(*shared)
         self.vectors = SqliteVectors(*shared)
-        self.archive = SqliteArchive(
-            retention=SqliteRetention(*shared),
-            undo=SqliteUndo(*shared),
-            grace=SqliteGrace(*shared),
-            exchange=SqliteExchange(*shared),
-        )
-        self.surroundings = SqliteSurroundings(
-            agents=SqliteAgents(*shared),
-            watches=SqliteWatches(*shared),
-            clock=SqliteClock(*shared),
-        )
+        self.retention = SqliteRetention(*shared)
+        self.undo = SqliteUndo(*shared)
+        self.grace = SqliteGrace(*shared)
+        self.exchange = SqliteExchange(*shared)
+        self.agents = SqliteAgents(*shared)
+        self.watches = SqliteWatches(*shared)
+        self.clock = SqliteClock(*shared)
         self.maintenance = SqliteMaintenance(
             *shared,
             custody=self._custody,
