@@ -252,7 +252,7 @@ def make_episode(
     now: datetime,
     details: tuple[Detail, ...] = (),
 ) -> Episode:
-    """The episode that these memories, oldest first, become."""
+    """Return the episode of these memories, oldest first."""
     return Episode(
         id=id,
         content=content,
@@ -270,7 +270,7 @@ def make_episode(
 
 
 def preview(content: str) -> str:
-    """The beginning of a summary on one line, for the log."""
+    """Return the beginning of a summary on one line, for the log."""
     line = " ".join(content[: PREVIEW_CHARS * 2].split())
     return line if len(line) <= PREVIEW_CHARS else line[: PREVIEW_CHARS - 1] + "…"
 

@@ -63,7 +63,7 @@ class TextModel(Protocol):
         return 0
 
     def count_tokens(self, text: str) -> int:
-        """How many tokens of the window a text takes, by the model's own count or an upper bound.
+        """Return the tokens of a text by the model's own count, or an upper bound.
 
         Raises `SummarizerFailed`.
         """
@@ -76,7 +76,7 @@ class TextModel(Protocol):
         max_tokens: int,
         temperature: float,
     ) -> str:
-        """The answer to a conversation of role and content. Raises `SummarizerFailed`.
+        """Return the answer to a conversation of role and content. Raises `SummarizerFailed`.
 
         To a model run here the last message may be an assistant's: the opening of the answer,
         which is then one sentence.
@@ -143,12 +143,12 @@ class Summarizer(Protocol):
                 yield key, Digest(summary=outcome, details=details)
 
     def digest(self, originals: Sequence[MemoryRecord]) -> Digest:
-        """The digest of one group. Raises `SummarizerFailed`."""
+        """Return the digest of one group. Raises `SummarizerFailed`."""
         lasting, details = spoken_of(originals)
         return Digest(summary=self.summarize(lasting), details=details)
 
     def outcome(self, memories: Sequence[MemoryRecord]) -> Summary | Exception:
-        """The summary, or what went wrong: one group's failure must not end the others'."""
+        """Return the summary, or the error: a failed group must not end the others."""
         try:
             return self.summarize(memories)
         except Exception as error:  # noqa: BLE001 the caller logs it as that group's failure
@@ -159,7 +159,7 @@ class Summarizer(Protocol):
         return SummarizerStatus(name=self.name, reason=self.reason)
 
     def rule_based(self) -> Summarizer:
-        """The one for whoever waits, at shutdown and when forgetting: it asks no model."""
+        """Return the summarizer without a model, for callers that wait."""
         return self
 
     def interrupt(self) -> None:
@@ -171,7 +171,7 @@ class Summarizer(Protocol):
         return
 
     def release_workers(self) -> None:
-        """A cycle is over: end what helped with it."""
+        """End the helper processes of a cycle."""
         return
 
     def close(self) -> None:
@@ -208,11 +208,11 @@ class Embedder(Protocol):
         ...
 
     def embed(self, texts: Sequence[str]) -> list[bytes]:
-        """A vector for each text of a memory. Raises `EmbedderFailed` and `ModelUnavailable`."""
+        """Return a vector for each text of a memory. Raises `EmbedderFailed` and `ModelUnavailable`."""
         ...
 
     def embed_question(self, text: str) -> bytes:
-        """The vector of a question. Raises `EmbedderFailed` and `ModelUnavailable`."""
+        """Return the vector of a question. Raises `EmbedderFailed` and `ModelUnavailable`."""
         ...
 
     def close(self) -> None:

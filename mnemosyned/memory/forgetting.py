@@ -64,7 +64,7 @@ def naming(name: str) -> Callable[[str], bool]:
 
 
 def is_named_in(texts: Iterable[str], named: Callable[[str], bool] | None) -> bool:
-    """Whether one of the texts mentions a name; all do where none is asked for."""
+    """Return whether a text mentions the name; True without a name."""
     return named is None or any(map(named, texts))
 
 
@@ -164,7 +164,7 @@ class UndoneEpisode:
 def undone_episode(
     episode: str, covers: tuple[datetime, datetime], *, originals: int, pruned: int
 ) -> UndoneEpisode:
-    """The result of an undo for an episode that is there; with a pruned original it stays."""
+    """Return the result of an undo for an episode; one with a pruned original stays."""
     return UndoneEpisode(
         episode=episode,
         originals=originals,

@@ -122,7 +122,7 @@ class TierTotals:
 
 
 def content_hash(content: str) -> int:
-    """The first 64 bits of SHA-256 as a signed integer, to find what was said before.
+    """Return the first 64 bits of SHA-256 as a signed integer, to find known contents.
 
     Whoever finds a match compares the contents themselves.
     """

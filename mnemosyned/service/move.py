@@ -232,7 +232,7 @@ def _check_stored(batch: Sequence[AnyRecord], restored: RestoreReport) -> None:
 
 
 def _comparable_line(record: AnyRecord) -> bytes:
-    """A record as what is compared: exact values have no order, and not every store keeps a NUL."""
+    """Return a record in a comparable form: exact values unordered, NUL replaced."""
     if isinstance(record, ExportedMemory) and record.details:
         record = replace(record, details=tuple(sorted(record.details)))
     kind = KIND_NAMES[type(record)].encode()
@@ -289,7 +289,7 @@ def compare_answers(
 
 
 def _hit_ids(store: SearchStore, question: str, now: datetime) -> list[str]:
-    """The ids that a recall without a model answers, the best first."""
+    """Return the ids of the hits of a recall without a model, the best first."""
     query = query_of(Recall(question), now=now)
     candidates = store.candidates(query)
     places = rank(query, candidates)

@@ -122,7 +122,7 @@ class Purger:
             ) from unknown
 
     def wait_s(self) -> float | None:
-        """Seconds until the planned purge; None where none is planned."""
+        """Return the seconds until the planned purge; None without a plan."""
         with self._wake:
             return (
                 None

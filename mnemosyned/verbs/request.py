@@ -106,7 +106,7 @@ class Request(
 
     @classmethod
     def verb_name(cls) -> str:
-        """The name of the verb in the table of verbs."""
+        """Return the name of the verb in the table of verbs."""
         return cls.verb or re.sub("(?<=[a-z])(?=[A-Z])", "_", cls.__name__).lower()
 
 
@@ -121,7 +121,7 @@ class ById(Request[R], frozen=True, forbid_unknown_fields=True):
 
 
 def names(given: str | list[str] | None) -> tuple[str, ...]:
-    """One name, several or none, as a tuple."""
+    """Return one name, several or none as a tuple."""
     if given is None:
         return ()
     return (given,) if isinstance(given, str) else tuple(given)
@@ -132,7 +132,7 @@ def instant(given: Instant) -> datetime: ...
 @overload
 def instant(given: Instant | None) -> datetime | None: ...
 def instant(given: Instant | None) -> datetime | None:
-    """The time of a request that was checked."""
+    """Return the time of a validated request."""
     return cast("datetime | None", given)
 
 
@@ -143,14 +143,14 @@ def fields_of(verb: type[Request[Any]]) -> tuple[msgspec.inspect.Field, ...]:
 
 
 def result_type(verb: type[Request[R]]) -> type[R]:
-    """The type of a verb's result."""
+    """Return the type of a verb's result."""
     base = verb.__dict__["__orig_bases__"][0]
     result: type[R] = get_args(base)[0]
     return result
 
 
 def decoder_of(kind: type[T]) -> msgspec.json.Decoder[T]:
-    """The decoder of a request or result type, built at its first use by one thread alone.
+    """Return the decoder of a request or result type, built at its first use by one thread.
 
     msgspec builds its description of a type, and of the types inside, in Python code, where threads
     switch: a second thread that decodes meanwhile would read half of a description and crash the
@@ -320,7 +320,7 @@ def check_text(text: str, *, field: str) -> None:
 
 @cache
 def time_fields(verb: type[msgspec.Struct]) -> frozenset[str]:
-    """The names of the fields that are times."""
+    """Return the names of the time fields of a request."""
     return frozenset(
         field.name
         for field in msgspec.structs.fields(verb)
@@ -329,7 +329,7 @@ def time_fields(verb: type[msgspec.Struct]) -> frozenset[str]:
 
 
 def members(kind: object) -> tuple[object, ...]:
-    """The types of a union, without what is noted of each."""
+    """Return the types of a union, without their annotations."""
     if get_origin(kind) is Annotated:
         return members(get_args(kind)[0])
     if get_origin(kind) in (Union, UnionType):
@@ -339,7 +339,7 @@ def members(kind: object) -> tuple[object, ...]:
 
 @cache
 def _nesting_fields(verb: type[Request[Any]]) -> tuple[str, ...]:
-    """The fields whose values may be lists or objects."""
+    """Return the names of fields whose values may be lists or objects."""
     return tuple(
         field.name for field in msgspec.structs.fields(verb) if _may_nest(field.type)
     )
@@ -390,7 +390,7 @@ def _field_error(
 
 
 def _allowed_values(verb: type[Request[Any]], field: str | None) -> list[str]:
-    """The values a field is limited to; empty if any is allowed."""
+    """Return the allowed values of a field; empty if any is allowed."""
     kinds = [each.type for each in fields_of(verb) if each.name == field]
     while kinds:  # ends, as each step goes inside
         kind = kinds.pop()

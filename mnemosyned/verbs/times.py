@@ -163,7 +163,7 @@ def read_request(request: S, *, now: datetime | None = None) -> S:
 def _lists_of_requests(
     kind: type[msgspec.Struct],
 ) -> tuple[tuple[str, type[msgspec.Struct]], ...]:
-    """The fields that are lists of requests, with what is in each."""
+    """Return the fields with lists of requests, and the type of their members."""
     return tuple(
         (field.name, member)
         for field in msgspec.structs.fields(kind)
@@ -189,7 +189,7 @@ def _values_read(
 def _read_values(
     kind: type[msgspec.Struct], values: Mapping[str, Any], now: datetime, place: str
 ) -> dict[str, object]:
-    """The values that are read, by their fields. Raises `InvalidTime`."""
+    """Return the read values by field. Raises `InvalidTime`."""
     changes: dict[str, Any] = {}
     asked_at = values.get(ASKED_AT)
     if ASKED_AT in time_fields(kind) and isinstance(asked_at, GivenTime):
