@@ -271,11 +271,25 @@ def stop_daemon(
         systemctl("stop", "--no-block", UNIT)
     began = time.monotonic()
     wait_s = config.sleep.shutdown_deadline_s + STOP_SLACK_S
-    progress = StopProgress(process)
+
+    def show_consolidation() -> None:
+        if not (process.socket and sys.stderr.isatty()):
+            return
+        with (
+            suppress(MnemosynedError),
+            Connection(process.socket, timeout_s=1) as client,
+        ):
+            if progress := client.call(Status()).sleep.progress:
+                done = f"{progress.done:,} of {progress.total:,}"
+                show_progress(f"last consolidation: {done}")
+
     words = f"process {process.pid} goes on with its last consolidation, then ends"
     with on_interrupt(lambda: words):
-        ended = daemon_process.stop_process(process, wait_s=wait_s, watch=progress.show)
-    progress.end()
+        ended = daemon_process.stop_process(
+            process, wait_s=wait_s, watch=show_consolidation
+        )
+    if sys.stderr.isatty():
+        show_progress("")
     if not ended:
         raise DaemonUnreachable(
             f"process {process.pid} still works on its last consolidation after {wait_s:g} s; it "
@@ -335,31 +349,6 @@ def _start_unit() -> int:
         )
     say(f"started by systemd, as process {unit.pid}", err=True)
     return unit.pid
-
-
-class StopProgress:
-    """The progress of the last consolidation, on one line of a terminal."""
-
-    def __init__(self, process: DaemonProcess) -> None:
-        self._socket = process.socket
-        self._shown = False
-
-    def show(self) -> None:
-        """Show the progress, if the daemon still answers."""
-        if not (self._socket and sys.stderr.isatty()):
-            return
-        with suppress(MnemosynedError), Connection(self._socket, timeout_s=1) as client:
-            progress = client.call(Status()).sleep.progress
-            if progress:
-                show_progress(
-                    f"last consolidation: {progress.done:,} of {progress.total:,}"
-                )
-                self._shown = True
-
-    def end(self) -> None:
-        """Remove the line."""
-        if self._shown:
-            show_progress("")
 
 
 def _print_log(file: Path, lines: int, *, follow: bool) -> None:

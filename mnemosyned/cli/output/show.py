@@ -11,10 +11,10 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from enum import Enum
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 import msgspec
@@ -37,7 +37,6 @@ from mnemosyned.text.display import escape_invisible
 if TYPE_CHECKING:
     import subprocess
     from datetime import datetime
-    from types import TracebackType
 
 R = TypeVar("R")
 
@@ -307,23 +306,8 @@ class PagedOutput:
         self._waiting: list[str] = []
         self._lines = 0
         self._process: subprocess.Popen[str] | None = None
-        self._is_over = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    @property
-    def is_over(self) -> bool:
+        self.is_over = False
         """Whether the reader has left the pager."""
-        return self._is_over
 
     def write(self, text: str) -> None:
         """Take a piece of text."""
@@ -373,11 +357,11 @@ class PagedOutput:
 
     def _write_to_pager(self, text: str) -> None:
         try:
-            if self._process and self._process.stdin and not self._is_over:
+            if self._process and self._process.stdin and not self.is_over:
                 self._process.stdin.write(text)
                 self._process.stdin.flush()
         except OSError:
-            self._is_over = True
+            self.is_over = True
 
     def _print_waiting(self) -> None:
         print_as_is("".join(self._waiting))
@@ -408,7 +392,7 @@ def page_output(printer: AnswerPrinter | None = None) -> Iterator[None]:
     if not pager:
         yield
         return
-    with PagedOutput(pager) as output, printing_to(output.write):
+    with closing(PagedOutput(pager)) as output, printing_to(output.write):
         if printer is not None:
             printer.is_over = lambda: output.is_over
         yield
