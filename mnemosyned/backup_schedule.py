@@ -64,7 +64,7 @@ class Keep:
         return cls(newest, tuple(periods))
 
     def select_expired(self, backups: Iterable[DatedBackup]) -> list[DatedBackup]:
-        """The scheduled backups that no rule keeps; the newest always stays."""
+        """Return the scheduled backups that have expired; the newest never does."""
         scheduled = sorted((each for each in backups if each.scheduled), reverse=True)
         kept = set(scheduled[: max(self.newest, 1)])
         for unit, count in self.periods:
@@ -73,7 +73,7 @@ class Keep:
 
 
 def backup_name(moment: datetime, *, scheduled: bool) -> str:
-    """The file name of a backup made at this moment."""
+    """Return the file name of a backup made at this moment."""
     kind = ".auto" if scheduled else ""
     return f"memory-{in_zone(moment, UTC):{STAMP}}{kind}.db"
 
@@ -91,14 +91,14 @@ def dated_backup(name: str) -> DatedBackup | None:
 
 
 def overdue(last: datetime | None, *, interval: timedelta, now: datetime) -> bool:
-    """Whether the last backup is older than twice the interval of the schedule."""
+    """Return whether the last backup is older than twice the interval of the schedule."""
     return last is not None and now - last > 2 * interval
 
 
 def _newest_of_each(
     newest_first: Sequence[DatedBackup], period_of: Callable[[datetime], Period]
 ) -> list[DatedBackup]:
-    """The newest backup of each period, the newest period first."""
+    """Return the newest backup of each period, the newest period first."""
     by_period: dict[Period, DatedBackup] = {}
     for backup in newest_first:
         by_period.setdefault(period_of(backup.made_at), backup)

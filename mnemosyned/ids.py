@@ -32,7 +32,7 @@ class IdFactory:
         self._head = (0, "")
 
     def __call__(self, moment: datetime) -> str:
-        """A new id that sorts after all earlier ids of this factory."""
+        """Return a new id that sorts after all earlier ids of this factory."""
         millis = int(moment.timestamp() * 1000)
         with self._lock:
             value = self._last + 1

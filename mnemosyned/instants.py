@@ -40,7 +40,7 @@ def shift_months(moment: datetime, count: int) -> datetime:
 
 
 def day_at(today: date, days: int) -> date | None:
-    """The day that many days later; None beyond the calendar, where no day has a name."""
+    """Return the day `days` later, or None beyond the calendar."""
     try:
         return today + timedelta(days)
     except OverflowError:

@@ -163,7 +163,7 @@ class LineHandler(logging.Handler):
 
 
 def logger() -> BoundLogger:
-    """The product's logger; silent below warnings until `configure_logs` gives it a form."""
+    """Return the product's logger; silent below warnings until `configure_logs` gives it a form."""
     bound: BoundLogger = structlog.wrap_logger(
         logging.getLogger(ROOT),
         processors=[
@@ -232,7 +232,7 @@ def _make_record(*values: Any, **named: Any) -> logging.LogRecord:  # noqa: ANN4
 
 
 def _error_output_handler() -> logging.Handler:
-    """The handler for standard error: the one in use, or a new one."""
+    """Return the handler for standard error: the one in use, or a new one."""
     for handler in logging.getLogger().handlers:
         if isinstance(handler, LineHandler):
             return handler
@@ -245,7 +245,7 @@ def _error_output_handler() -> logging.Handler:
 
 
 def _describe_errors(exc_info: ExcInfo) -> list[dict[str, Any]]:
-    """An error and what led to it, for JSON."""
+    """Return an error with its causes, for JSON."""
     return [
         {
             "exc_type": type(error).__name__,
@@ -267,7 +267,7 @@ def _print_error_chain(out: TextIO, exc_info: ExcInfo) -> None:
 
 
 def _error_chain(error: BaseException) -> Sequence[BaseException]:
-    """The error, its causes and the members of groups."""
+    """Return the error, its causes and the members of groups."""
     chain = [error]
     for link in chain:
         members = link.exceptions if isinstance(link, BaseExceptionGroup) else ()
@@ -283,12 +283,12 @@ def _error_chain(error: BaseException) -> Sequence[BaseException]:
 
 
 def _safe_frames(error: BaseException) -> list[traceback.FrameSummary]:
-    """The frames of an error, without local variables: they may hold memories."""
+    """Return the frames of an error, without local variables: they may hold memories."""
     return traceback.extract_tb(error.__traceback__)[-FRAMES_MAX:]
 
 
 def _safe_message(error: BaseException) -> str:
-    """The message of an error of a kind that never quotes a memory.
+    """Return the message of an error, unless it may quote a memory.
 
     Parsers and models often quote what they could not read.
     """

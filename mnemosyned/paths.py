@@ -31,31 +31,31 @@ _FAULTS = {
 
 
 def state_dir() -> Path:
-    """The default directory of the database."""
+    """Return the default directory of the database."""
     return _standard_directory(
         "STATE_DIRECTORY", "XDG_STATE_HOME", Path.home() / ".local" / "state"
     )
 
 
 def models_dir() -> Path:
-    """The directory of language models."""
+    """Return the directory of language models."""
     return state_dir() / "models"
 
 
 def token_path() -> Path:
-    """The file with the token for requests over TCP."""
+    """Return the file with the token for requests over TCP."""
     return state_dir() / "token"
 
 
 def config_dir() -> Path:
-    """The directory of the configuration file."""
+    """Return the directory of the configuration file."""
     return _standard_directory(
         "CONFIGURATION_DIRECTORY", "XDG_CONFIG_HOME", Path.home() / ".config"
     )
 
 
 def default_socket() -> Path:
-    """The socket of the daemon, unless the settings name another."""
+    """Return the socket of the daemon, unless the settings name another."""
     return Path(usual_socket_path())
 
 
@@ -88,7 +88,7 @@ def usable_path(
     suffix: str = "",
     bytes_max: int = PATH_BYTES_MAX,
 ) -> Path:
-    """The path that somebody named, with `~` replaced; there need be nothing yet.
+    """Return the path that somebody named, with `~` replaced; there need be nothing yet.
 
     Raises `InvalidRequest` for what `path_fault` tells.
     """
@@ -144,18 +144,18 @@ def form_fault(name: str, *, suffix: str = "", bytes_max: int = PATH_BYTES_MAX) 
 
 
 def fault_of(error: OSError) -> str:
-    """The system's words about a path, and what to do."""
+    """Return the system's words about a path, and what to do."""
     return _FAULTS.get(error.errno or 0) or error.strerror or str(error)
 
 
 def printable_path(path: str | os.PathLike[str]) -> str:
-    """A path as text that can be stored and sent: bytes that are no UTF-8 become escapes."""
+    """Return a path as text that can be stored and sent: bytes that are no UTF-8 become escapes."""
     encoded = os.fspath(path).encode("utf-8", "surrogateescape")
     return encoded.decode("utf-8", "backslashreplace")
 
 
 def shown_path(name: str) -> str:
-    """A path for a message: shortened, and without what cannot be printed."""
+    """Return a path for a message: shortened, and without what cannot be printed."""
     if len(name) > SHOWN_CHARS_MAX:
         half = SHOWN_CHARS_MAX // 2
         name = f"{name[:half]}…{name[-half:]}"

@@ -82,7 +82,7 @@ def resident_bytes() -> int:
     )
 
 
-class Growth:
+class MemoryGrowth:
     """Growth of resident memory since the last trim."""
 
     def __init__(self) -> None:
@@ -90,7 +90,7 @@ class Growth:
         self._idle = False
 
     def worth_a_trim(self, *, idle: bool = False) -> bool:
-        """Whether resident memory grew by `TRIM_GROWTH_BYTES`.
+        """Return whether resident memory grew by `TRIM_GROWTH_BYTES`.
 
         Also where it is above `IDLE_BYTES` and the process, which had work, became `idle`: the
         trims while it worked left what was in use then.

@@ -13,12 +13,12 @@ SOCKET_NAME = "mnemosyned.sock"
 
 
 def socket_path(chosen: str | None = None) -> str:
-    """The path chosen, or that of `MNEMOSYNE_SOCKET`, or the usual one."""
+    """Return the chosen path, the path in `MNEMOSYNE_SOCKET`, or the usual path."""
     return chosen or os.environ.get(SOCKET_VARIABLE) or usual_socket_path()
 
 
 def usual_socket_path() -> str:
-    """The socket of the daemon, unless the settings name another."""
+    """Return the socket of the daemon, unless the settings name another."""
     runtime = directory("RUNTIME_DIRECTORY", "XDG_RUNTIME_DIR", "")
     usual = os.path.join(os.path.expanduser("~"), ".local", "state")  # noqa: PTH111, PTH118
     folder = runtime or directory("STATE_DIRECTORY", "XDG_STATE_HOME", usual)
@@ -45,7 +45,7 @@ CLIENT_VARIABLES = (URL_VARIABLE, TOKEN_VARIABLE, TOKEN_FILE_VARIABLE, CA_VARIAB
 
 
 def url_from_environment() -> str | None:
-    """The URL that the environment names; None where it names none.
+    """Return the URL in the environment, or None.
 
     Raises `ValueError` where it names a socket as well: a wrong guess would send memories to another
     daemon.

@@ -182,7 +182,7 @@ def server_exposures(location: DatabaseLocation) -> list[str]:
 
 
 def refuses_writes(location: DatabaseLocation) -> bool:
-    """Whether the server of a database answers, and takes no writes, as a standby does.
+    """Return whether the server of a database answers, and takes no writes, as a standby does.
 
     Raises `ConfigInvalid` where no daemon could use it, and `StorageFailed`.
     """
@@ -242,7 +242,7 @@ def make_summarizer(
 
 
 def owner_model(turns: ModelTurns | None, owner: int) -> TextModel | None:
-    """The owner's share of the models that owners share; None where they share none."""
+    """Return the owner's turn on the shared models, or None if owners share no model."""
     if turns is None:
         return None
     # Loaded here: a memory with one owner shares none.

@@ -199,7 +199,7 @@ class IdleConnection(Protocol):
     """A connection that can be kept for another call."""
 
     def fileno(self) -> int:
-        """The descriptor of its socket."""
+        """Return the descriptor of its socket."""
         ...
 
     def close(self) -> None:

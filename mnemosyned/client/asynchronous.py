@@ -59,7 +59,7 @@ class Channel(Protocol):
         ...
 
     def fileno(self) -> int:
-        """The descriptor of its socket."""
+        """Return the descriptor of its socket."""
         ...
 
     def close(self) -> None:
@@ -126,7 +126,7 @@ class TlsChannel:
         return self._tls.pending() + self._incoming.pending
 
     async def _run_step(self, step: Callable[[], T]) -> T:
-        """The result of a step, with the bytes that it waits for."""
+        """Run a step of TLS, sending and receiving the bytes that it needs; return its result."""
         while True:  # ends with the connection, or the caller's limit
             try:
                 result = step()

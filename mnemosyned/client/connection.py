@@ -103,14 +103,14 @@ def _with_id(memory: object) -> object:
 
 
 def result_of(request: Request[R], answer: HttpResponse, address: Address) -> R:
-    """The result that an answer holds. Raises what the daemon raised."""
+    """Return the result in a response. Raises what the daemon raised."""
     if answer.status == 200:
         return parse_result(type(request), answer.body)
     raise refusal_of(answer.status, answer.body, address)
 
 
 def text_of(answer: HttpResponse, address: Address) -> str:
-    """The text that an answer holds. Raises what the daemon raised."""
+    """Return the text of a response. Raises what the daemon raised."""
     if answer.status == 200:
         return answer.body.decode()
     raise refusal_of(answer.status, answer.body, address)
@@ -263,7 +263,7 @@ class Connection:
             raise unreachable(error, self._address) from error
 
     def page(self, path: str) -> str:
-        """The text of a page that is no verb, such as `/metrics`.
+        """Return the text of a page, such as `/metrics`.
 
         Raises `DaemonUnreachable`, and `MnemosynedError` where there is no such page.
         """

@@ -46,7 +46,7 @@ class RemoteDaemon(NamedTuple):
         return f"{self.url} {self.token}"
 
     def refusal(self, words: str) -> str:
-        """The advice where it refuses the token with these words."""
+        """Return the advice for a token that the daemon refused with these words."""
         return f"{self.url} refuses the token {self.token_origin}: {words}"
 
     @property

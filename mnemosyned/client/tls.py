@@ -57,7 +57,7 @@ class TlsSocket(ssl.SSLSocket):
 
 
 def tls_context(ca: str | None) -> ssl.SSLContext:
-    """A context that checks certificate and name, by the authority in a file or the machine's own.
+    """Return a context that checks certificate and host name by the authority `ca` or the machine's.
 
     Raises `ValueError` for a file that cannot be used.
     """
@@ -104,7 +104,7 @@ def connect(
 
 
 def targets(addresses: Iterable[Any]) -> list[Target]:
-    """The addresses to try, of those that `getaddrinfo` gives."""
+    """Return the addresses to try from the results of `getaddrinfo`."""
     return [(family, place) for family, *_, place in addresses][:ADDRESSES_MAX]
 
 
@@ -140,7 +140,7 @@ def tcp_socket(family: int) -> socket.socket:
 
 
 def unknown_host(remote: RemoteDaemon, error: Exception) -> RemoteFault:
-    """The fault of a host without an address."""
+    """Return the fault of a host without an address."""
     reason = getattr(error, "strerror", None) or str(error)
     return RemoteFault(
         f"the host of {remote} is not known ({reason}); check its name, and this machine's network"
@@ -148,7 +148,7 @@ def unknown_host(remote: RemoteDaemon, error: Exception) -> RemoteFault:
 
 
 def connect_fault(remote: RemoteDaemon, error: OSError) -> RemoteFault:
-    """The fault of an address on which no connection was made."""
+    """Return the fault of an address on which no connection was made."""
     if isinstance(error, TimeoutError):
         return RemoteFault(
             f"{remote} does not answer; check the address, and the firewalls on the way"
@@ -160,7 +160,7 @@ def connect_fault(remote: RemoteDaemon, error: OSError) -> RemoteFault:
 
 
 def handshake_fault(remote: RemoteDaemon, error: OSError) -> RemoteFault:
-    """The fault of a connection on which TLS did not begin."""
+    """Return the fault of a connection on which TLS did not begin."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return RemoteFault(_describe_certificate_fault(remote, error), is_foreign=True)
     if isinstance(error, TimeoutError):

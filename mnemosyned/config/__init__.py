@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from mnemosyned.config.in_force import SettingsInForce
 from mnemosyned.config.loading import (
     API_KEY_VARIABLE,
     CONFIG_VARIABLE,
@@ -29,6 +28,7 @@ from mnemosyned.config.settings import (
     DatabaseLocation,
     EmbeddingConfig,
     LlmConfig,
+    SettingsInForce,
     SleepConfig,
     changed_keys,
     is_server,

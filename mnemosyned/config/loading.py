@@ -60,7 +60,7 @@ class _Values:
 
 
 def with_default_model(config: Config) -> Config:
-    """The daemon's settings: TinyLlama is its model once `mnem model pull` has put it there."""
+    """Return settings with TinyLlama as the model, if `mnem model pull` has put it there."""
     file = models_dir() / DEFAULT_MODEL
     if config.llm.model_path or config.llm.endpoint or not file.exists():
         return config
@@ -69,7 +69,7 @@ def with_default_model(config: Config) -> Config:
 
 
 def config_file() -> Path | None:
-    """The daemon's configuration file, if there is one."""
+    """Return the daemon's configuration file, if there is one."""
     if named := os.environ.get(CONFIG_VARIABLE):
         return Path(named)
     usual = config_dir() / "mnemosyned.yaml"
@@ -77,7 +77,7 @@ def config_file() -> Path | None:
 
 
 def absolute_paths(key: str, value: str, folder: Path) -> str:
-    """The text of a setting, or of `config`, with its relative paths below a folder.
+    """Return the text of a setting, or of `config`, with its relative paths below a folder.
 
     A daemon has another working directory than the shell in which they were written.
     """
@@ -91,7 +91,7 @@ def absolute_paths(key: str, value: str, folder: Path) -> str:
 
 
 def settings_variables(environ: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """The variables that a daemon reads, with their relative paths below a folder."""
+    """Return the variables that a daemon reads, with their relative paths below a folder."""
     by_variable = {variable(key): key for key in (*KEYS, "config")}
     return {
         name: absolute_paths(by_variable.get(name, ""), value, folder)
@@ -187,7 +187,7 @@ def _read_file(path: Path, values: _Values) -> None:
 
 
 def _parse_yaml(path: Path) -> Node | None:
-    """The nodes of a YAML file; None where it is empty."""
+    """Return the nodes of a YAML file; None where it is empty."""
     # Loaded here: without a file the start need not wait for it.
     import yaml  # noqa: PLC0415
 
@@ -243,7 +243,7 @@ def _read_environment(environ: Mapping[str, str], values: _Values) -> None:
 
 
 def value_from_text(key: str, text: str, *, where: str) -> Any:  # noqa: ANN401
-    """A setting's value as typed. Raises `ConfigInvalid`."""
+    """Return the value of a setting from a text that somebody typed. Raises `ConfigInvalid`."""
     value: Any = text.strip()
     if KEYS.get(key) is bool:
         value = _YES_AND_NO.get(value.casefold(), value)
@@ -253,7 +253,7 @@ def value_from_text(key: str, text: str, *, where: str) -> Any:  # noqa: ANN401
 
 
 def checked_value(key: str, value: Any, *, where: str, strict: bool) -> Any:  # noqa: ANN401
-    """A value as its setting has it. Raises `ConfigInvalid`."""
+    """Convert a value to the type of its setting, and check it. Raises `ConfigInvalid`."""
     if key not in KEYS:
         raise ConfigInvalid(
             f"{where}: unknown key {key}{_suggest_name(key)}", field=key

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import parse_qsl, urlencode
 
 import msgspec
@@ -26,6 +26,10 @@ from mnemosyned.paths import (
     shown_path,
     state_dir,
 )
+
+if TYPE_CHECKING:
+    from mnemosyned.conversation.messages import MessageCounter
+
 
 SCHEMES = ("postgresql://", "postgres://")
 HIDDEN = "***"
@@ -47,12 +51,12 @@ class DatabaseLocation:
 
 
 def is_server(database: str | None) -> bool:
-    """Whether a setting names a server and no file."""
+    """Return True if the setting `database` names a server, not a file."""
     return database is not None and database.startswith(SCHEMES)
 
 
 def url_in_path(path: str) -> str | None:
-    """The URL that was stored as a path, such as `/home/ann/postgresql:/ann@host/name`."""
+    """Return the URL that was stored as a path, such as `/home/ann/postgresql:/ann@host/name`."""
     match = _URL_AS_PATH.search(path)
     if match is None:
         return None
@@ -62,7 +66,7 @@ def url_in_path(path: str) -> str | None:
 
 
 def without_password(url: str, *, shown: str = HIDDEN) -> str:
-    """The URL of a database with `shown` in the place of a password; without one if it is empty."""
+    """Return the URL of a database with `shown` in place of a password, or without a password."""
     match = _URL.fullmatch(url)
     if match is None:
         return shown or HIDDEN
@@ -417,7 +421,7 @@ def _resolve_path(
 def _expand_path(
     name: str, *, key: str, suffix: str = "", bytes_max: int = PATH_BYTES_MAX
 ) -> Path:
-    """A path with `~` replaced. Raises `ConfigInvalid`."""
+    """Return a path with `~` replaced. Raises `ConfigInvalid`."""
     fault = path_fault(name, suffix=suffix, bytes_max=bytes_max)
     if fault:
         raise ConfigInvalid(
@@ -438,22 +442,22 @@ def keys(
 
 
 def variable(key: str) -> str:
-    """The environment variable of a key."""
+    """Return the environment variable of a key."""
     return ENVIRONMENT_PREFIX + key.replace(".", "_").upper()
 
 
 def needs_restart(key: str) -> bool:
-    """Whether a change of a setting takes effect at the next start only."""
+    """Return True if a change of a setting takes effect only at the next start."""
     return key in RESTART or key.startswith(f"{RESTART_SECTION}.")
 
 
 def changed_keys(former: Config, present: Config) -> list[str]:
-    """The settings in which two differ."""
+    """Return the keys of settings whose values differ."""
     return [key for key in KEYS if value_of(former, key) != value_of(present, key)]
 
 
 def value_of(config: Config, key: str) -> Any:  # noqa: ANN401
-    """The value of a setting by its dotted key."""
+    """Return the value of a setting by its dotted key."""
     value: Any = config
     for name in key.split("."):
         value = getattr(value, name)
@@ -468,7 +472,7 @@ LOCALHOST = "localhost"
 
 
 def tcp_address(setting: str, *, tls: bool = False) -> tuple[str, int]:
-    """The host and port that `listen` names. Raises `ValueError` with what is wrong."""
+    """Return the host and port of the setting `listen`. Raises `ValueError` with the reason."""
     name, colon, digits = setting.rpartition(":")
     port = int(digits) if digits.isdecimal() and digits.isascii() else -1
     if not colon or not 0 <= port <= 65_535:
@@ -492,3 +496,14 @@ def tcp_address(setting: str, *, tls: bool = False) -> tuple[str, int]:
             "the socket or this port with ssh"
         )
     return str(address), port
+
+
+class SettingsInForce:
+    """The present settings; a reload replaces `config`."""
+
+    def __init__(self, config: Config, *, counter: MessageCounter) -> None:
+        self.config = config
+        self.counter = counter
+        """The token counter that `context.tokenizer` names."""
+        self.restart_needed: tuple[str, ...] = ()
+        """Changed settings that take effect after a restart only."""

@@ -221,7 +221,7 @@ class Daemon:
         self._overrides = overrides
         self._extended = -1.0
         self._certificate = _load_certificate(config)
-        self._growth = process_memory.Growth()
+        self._growth = process_memory.MemoryGrowth()
         self._owners: OwnerMemories | None = None
 
     def run(self) -> None:

@@ -86,13 +86,13 @@ _RAISES = re.compile(r"\n\s*Raises (.*)", re.DOTALL)
 
 @cache
 def openapi_json() -> bytes:
-    """The description as JSON."""
+    """Return the description as JSON."""
     return msgspec.json.encode(openapi())
 
 
 @cache
 def openapi() -> Schema:
-    """The description."""
+    """Return the description as an OpenAPI document."""
     types = [*VERBS.values(), *(result_type(verb) for verb in VERBS.values())]
     _, schemas = msgspec.json.schema_components(types, ref_template=REF)
     return {
@@ -116,7 +116,7 @@ def openapi() -> Schema:
 
 
 def errors_of(verb: type[Request[Any]]) -> set[type[MnemosynedError]]:
-    """The errors that a verb's docstring names, and those of every verb."""
+    """Return the errors named in a verb's docstring, and the errors of every verb."""
     errors: set[type[MnemosynedError]] = set(OF_EVERY_VERB)
     if verb.writes:
         errors.add(ShuttingDown)
@@ -138,7 +138,7 @@ def _error_tree(error: type[MnemosynedError]) -> list[type[MnemosynedError]]:
 
 
 def summary_of(verb: type[Request[Any]]) -> tuple[str, str]:
-    """The first sentence of a verb's docstring, and the rest without its errors."""
+    """Return the first sentence of a verb's docstring, and the rest without its errors."""
     text = _RAISES.sub("", inspect.cleandoc(verb.__doc__ or "") + "\n")
     first, _, rest = text.partition("\n")
     return first.rstrip("."), rest.strip()
@@ -197,7 +197,7 @@ def _verb_operation(name: str, verb: type[Request[Any]]) -> Schema:
 
 
 def _other_paths() -> dict[str, Schema]:
-    """The routes that describe the daemon."""
+    """Return the routes that describe the daemon."""
     return {
         "/v1/events": _page_path(
             "events", "Show what happens, as it happens", EVENT_STREAM
@@ -225,7 +225,7 @@ def _page_path(name: str, summary: str, content_type: str) -> Schema:
 
 
 def _query_parameter(name: str, schema: Schema, *, required: bool) -> Schema:
-    """A field of a request in the URL."""
+    """Return the query parameter for a field of a request."""
     described = {key: value for key, value in schema.items() if key != "description"}
     if "anyOf" in described:
         described["anyOf"] = list(filter(_fits_a_url, described["anyOf"]))
@@ -239,7 +239,7 @@ def _query_parameter(name: str, schema: Schema, *, required: bool) -> Schema:
 
 
 def _fits_a_url(schema: Schema) -> bool:
-    """Whether a field is a word, a number or a list of words."""
+    """Return True if a field is a word, a number or a list of words."""
     if "anyOf" in schema:
         return any(each != NULL and _fits_a_url(each) for each in schema["anyOf"])
     if schema.get("type") == "array":
@@ -251,7 +251,7 @@ def _fits_a_url(schema: Schema) -> bool:
 
 
 def _error_responses(errors: Errors, *, body: bool) -> dict[str, Schema]:
-    """The responses of errors, by status, with the codes of each."""
+    """Return the responses of errors, by status, with the codes of each."""
     by_status: dict[str, list[type[MnemosynedError]]] = defaultdict(list)
     for error in sorted(errors, key=lambda each: each.code):
         by_status[str(STATUS_OF_KIND[error.kind].value)].append(error)
@@ -374,7 +374,7 @@ EXAMPLES = {"string": "…", "integer": 1, "number": 0.5, "boolean": True}
 
 @cache
 def docs_page() -> str:
-    """The page."""
+    """Return the description as a page of HTML."""
     description = openapi()
     paths, schemas = description["paths"], description["components"]["schemas"]
     bodies = {_body_of(path) for path in paths.values()}
@@ -407,7 +407,7 @@ def docs_page() -> str:
 
 
 def _body_of(path: Schema) -> str:
-    """The name of the object that a path takes; empty where it takes none."""
+    """Return the name of the request object of a path, or an empty text."""
     body = path.get("post", {}).get("requestBody")
     return (
         _reference_name(body["content"]["application/json"]["schema"]) if body else ""
@@ -442,7 +442,7 @@ def _path_html(path: str, methods: Schema, schemas: Mapping[str, Schema]) -> str
 
 
 def _example_html(path: str, schema: Schema) -> str:
-    """A call with the fields that are required."""
+    """Return a call with the fields that are required."""
     properties = schema.get("properties", {})
     values = {
         name: EXAMPLES.get(str(properties[name].get("type")), [])
@@ -485,7 +485,7 @@ def _schema_html(name: str, schema: Schema) -> str:
 
 
 def _type_html(schema: Schema) -> str:
-    """A type in words, with links to the objects it names."""
+    """Return a type in words, with links to the objects it names."""
     if "$ref" in schema:
         name = _reference_name(schema)
         return f'<a href="#{name}">{name}</a>'

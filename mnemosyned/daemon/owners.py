@@ -49,7 +49,7 @@ class OwnerTokens:
     advice = "send a token of an owner: Authorization: Bearer mnt_…"
 
     def may_be(self, token: str) -> bool:
-        """Whether a text has the form of a token."""
+        """Return whether a text has the form of a token."""
         return owner_of(token) is not None
 
 

@@ -42,23 +42,23 @@ Collector = Callable[[], Iterable[Family]]
 
 
 def gauge(name: str, help: str, value: float, **labels: str) -> Family:
-    """A figure that goes up and down."""
+    """Return a figure that goes up and down."""
     return Family(name, "gauge", help, [Sample(value, labels)])
 
 
 def gauges(name: str, help: str, label: str, values: Mapping[str, float]) -> Family:
-    """A figure for each value of a label."""
+    """Return a figure for each value of a label."""
     samples = [Sample(value, {label: key}) for key, value in values.items()]
     return Family(name, "gauge", help, samples)
 
 
 def counter(name: str, help: str, value: float, **labels: str) -> Family:
-    """A figure that only goes up until a restart."""
+    """Return a figure that only goes up until a restart."""
     return Family(name, "counter", help, [Sample(value, labels)])
 
 
 def counters(name: str, help: str, label: str, values: Mapping[str, float]) -> Family:
-    """A count for each value of a label."""
+    """Return a count for each value of a label."""
     samples = [Sample(value, {label: key}) for key, value in values.items()]
     return Family(name, "counter", help, samples)
 
@@ -91,12 +91,12 @@ class Histogram:
             self._sums[labels] += value
 
     def counts(self) -> dict[tuple[str, ...], int]:
-        """The number of values by label set."""
+        """Return the number of values by label set."""
         with self._lock:
             return {labels: sum(each) for labels, each in self._counts.items()}
 
     def family(self) -> Family:
-        """The histogram as it stands."""
+        """Return the histogram as it stands."""
         with self._lock:
             counts = {labels: list(each) for labels, each in self._counts.items()}
             sums = dict(self._sums)

@@ -46,7 +46,7 @@ Progresses = Callable[[], Progress | None]
 
 
 def events_route(bus: EventBus, progress: Progresses) -> Route:
-    """The route of live events; `progress` tells how far a running cycle is."""
+    """Return the route of live events; `progress` tells how far a running cycle is."""
 
     def events(request: HttpRequest) -> Response:
         after = _last_seen_id(request)
@@ -61,7 +61,7 @@ def events_route(bus: EventBus, progress: Progresses) -> Route:
 
 
 def _last_seen_id(request: HttpRequest) -> int | None:
-    """The id that the client saw last. Raises `InvalidRequest`."""
+    """Return the id that the client saw last. Raises `InvalidRequest`."""
     asked = parse_qs(request.query).get("after", [""])[-1]
     last = asked or request.headers.get("last-event-id", "")
     if not last:
@@ -126,7 +126,7 @@ def _event_chunks(
 
 
 def encode_server_event(event: Event) -> bytes:
-    """An event as it is sent."""
+    """Return an event as it is sent."""
     numbered = b"id: %d\n" % event.id if event.id else b""
     data = encode_event(event)
     return b"%sevent: %s\ndata: %s\n\n" % (numbered, event.kind.value.encode(), data)

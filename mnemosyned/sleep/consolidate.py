@@ -57,7 +57,7 @@ def unfinished_report(
 
 
 def day_of(batch: Batch) -> str:
-    """The day on which a group began."""
+    """Return the day on which a group began."""
     return key_of(Level.DAY, begin_of(Level.DAY, batch.covers_from))
 
 

@@ -43,7 +43,7 @@ class SleepTrigger(Protocol):
         ...
 
     def due(self, activity: WorkingActivity, now: datetime) -> bool:
-        """Whether a cycle should start. It must not be, once the cycle has taken its share."""
+        """Return True if a cycle should start, and False once that cycle has run."""
         ...
 
     def takes(self, activity: WorkingActivity, now: datetime) -> Selection:
@@ -313,7 +313,7 @@ def machine_now(power: Path = POWER) -> MachineState:
 
 
 def on_battery(power: Path = POWER) -> bool:
-    """Whether a battery is being drained: a charger that is plugged in says no."""
+    """Return whether a battery is being drained: a charger that is plugged in says no."""
     states = [
         _read_text(supply / "status") for supply in _power_supplies(power, "Battery")
     ]
@@ -324,7 +324,7 @@ def on_battery(power: Path = POWER) -> bool:
 
 
 def _power_supplies(power: Path, kind: str) -> list[Path]:
-    """The machine's own supplies of a kind; a mouse's battery is not the machine's."""
+    """Return the machine's own supplies of a kind; a mouse's battery is not the machine's."""
     if not power.is_dir():
         return []
     return [
@@ -366,7 +366,7 @@ class JumpTolerantClock:
         self._jumped: float | None = None
 
     def now(self) -> datetime:
-        """The present instant, at most as late as the passing of time allows."""
+        """Return the time; ignore a forward jump of the wall clock until it has lasted `hold`."""
         now, up = self._clock.now(), uptime_s()
         began, began_up = self._anchor
         expected = shift(began, timedelta(seconds=up - began_up))

@@ -13,7 +13,7 @@ import threading
 from mnemosyned import process_memory as heap
 heap.bound_heap()
 before = heap.resident_bytes()
-growth = heap.Growth()
+growth = heap.MemoryGrowth()
 assert not growth.worth_a_trim()
 kept, freed = [], []
 def work():
@@ -53,7 +53,7 @@ print(most - before, heap.resident_bytes() - before)
 """
 IDLE = """
 from mnemosyned import process_memory as heap
-growth = heap.Growth()
+growth = heap.MemoryGrowth()
 held = bytearray(b"x" * heap.IDLE_BYTES)
 growth.note_trim()  # while it was in use
 answers = [growth.worth_a_trim(idle=idle) for idle in (False, True, True, False, True)]

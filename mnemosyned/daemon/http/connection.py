@@ -70,7 +70,7 @@ class ClientConnection:
         return sum(len(part) for part in self._output)
 
     def receive(self) -> bytes | None:
-        """The bytes that have come; none at the end, None where there are no more for now."""
+        """Return received bytes, b"" at the end of the connection, or None if none wait."""
         try:
             data = self.sock.recv(RECEIVE_BYTES)
         except BlockingIOError:
@@ -86,7 +86,7 @@ class ClientConnection:
         return said
 
     def has_input(self) -> bool:
-        """Whether its client has sent something, or has left."""
+        """Return True if the client has sent bytes, or has hung up."""
         try:
             self.sock.recv(1, socket.MSG_PEEK)
         except BlockingIOError:
@@ -123,7 +123,7 @@ class ClientConnection:
             self.send()
 
     def has_left(self) -> bool:
-        """Whether its client has closed its side of the connection."""
+        """Return whether its client has closed its side of the connection."""
         poll = select.poll()
         poll.register(self.fd, select.POLLRDHUP)
         return bool(poll.poll(0))

@@ -117,7 +117,7 @@ class SocketAccess:
 
 
 def bearer_token(headers: Mapping[str, str]) -> str | None:
-    """The token that a request brings; None without one."""
+    """Return the token that a request brings; None without one."""
     scheme, _, given = headers.get("authorization", "").partition(" ")
     return given.strip() if scheme.lower() == "bearer" else None
 

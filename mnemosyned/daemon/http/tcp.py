@@ -110,7 +110,7 @@ class TokenCheck(Protocol):
     """Where the token is, if there is one for all."""
 
     def may_be(self, token: str) -> bool:
-        """Whether a token is one, as far as it can be told here."""
+        """Return False if a text cannot be a valid token; nothing is looked up."""
         ...
 
 
@@ -125,12 +125,12 @@ class DaemonToken:
         self._token = read_token(file).encode()
 
     def may_be(self, token: str) -> bool:
-        """Whether it is this token."""
+        """Return True if it is this token."""
         return hmac.compare_digest(token.encode(), self._token)
 
 
 def read_token(file: Path) -> str:
-    """The token in the file, which is made where there is none.
+    """Return the token in the file; create a file with a new token if there is none.
 
     Raises `ConfigInvalid` for one that others may read, or that is too short.
     """
@@ -210,7 +210,7 @@ class Certificate:
             )
 
     def channel(self) -> ServerTlsChannel:
-        """The channel of a new client."""
+        """Return the channel of a new client."""
         return ServerTlsChannel(self._context)
 
 
