@@ -15,6 +15,7 @@ import ssl
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from http.client import HTTPException, HTTPMessage, HTTPResponse
 from pathlib import Path
@@ -422,7 +423,10 @@ class ModelStore:
             for known in CATALOG.values()
             if _file_name(known.url) == path.name and size != known.size
         ]
-        expected = (sha256 or _recorded_digest(path)).lower()
+        recorded = ""
+        with suppress(OSError, IndexError, UnicodeDecodeError):
+            recorded = path.with_name(f"{path.name}.sha256").read_text().split()[0]
+        expected = (sha256 or recorded).lower()
         if expected and expected != digest:
             problems.append(f"its SHA-256 is {digest} instead of {expected}")
         return VerifyResult(size, digest, tuple(problems), compared=bool(expected))
@@ -448,11 +452,3 @@ def _file_name(url: str) -> str:
 
 def _part_path(path: Path) -> Path:
     return path.with_name(f"{path.name}.part")
-
-
-def _recorded_digest(path: Path) -> str:
-    """Return the digest of a file that its download recorded."""
-    try:
-        return path.with_name(f"{path.name}.sha256").read_text().split()[0]
-    except (OSError, IndexError, UnicodeDecodeError):
-        return ""

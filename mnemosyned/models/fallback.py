@@ -25,7 +25,7 @@ INTERRUPT_S = 2.0
 """Time limit of an interrupt; a call that hangs longer ends with the process."""
 INSIST_EVERY_S = 0.05
 STOPPING = "the daemon is stopping, and asks no model any more"
-WAITED_FOR = "somebody waits for it, so no model was asked"
+WAITED_FOR = "a caller waits for it, so no model was asked"
 
 CYCLE_BUDGET_S = 1_800.0
 
@@ -168,7 +168,7 @@ class FallbackSummarizer(Summarizer):
         elif until:
             state = SummarizerState.FALLBACK
             reason = (
-                f"it failed ({self._breaker.why}); the rule-made fallback is in force "
+                f"it failed ({self._breaker.why}); summaries are extractive "
                 f"until {in_zone(until, None):%H:%M}"
             )
         elif self._used_up:
@@ -245,7 +245,7 @@ class FallbackSummarizer(Summarizer):
             log.info("model_budget_used", model=self.name, spent_s=round(spent_s, 1))
         self._used_up = (
             f"{self.name} had its {self._cycle_budget_s:g} s of this cycle "
-            "(llm.cycle_budget_s); the rest goes by rule"
+            "(llm.cycle_budget_s); the other summaries are extractive"
         )
         return self._used_up
 

@@ -233,7 +233,7 @@ class LlamaModel(TextModel):
                 "smaller model"
             )
         if child.ending == "closed":
-            return f"{self.name} was closed amid its work; ask again to restart it"
+            return f"{self.name} was closed during a call; ask again to restart it"
         loading = (
             "" if child.loaded else " while it read the model, which may be damaged"
         )

@@ -23,7 +23,7 @@ class DigestTask(msgspec.Struct, frozen=True):
 
     memories: list[MemoryRecord]
     exact: bool
-    """Whether they are originals, whose exact values are wanted too."""
+    """True for original memories, whose exact values are needed too."""
 
 
 class DigestAnswer(msgspec.Struct, frozen=True):

@@ -59,7 +59,7 @@ def summary_messages(
 def retell_messages(speaker: str, sentence: str) -> list[Message]:
     """Write the request to a small model: a line of talk, few words, the answer begun.
 
-    Such a model follows no list of rules: it goes on with whatever stands last.
+    Such a model follows no list of rules: it continues the last line.
     """
     line = f"{neutralize_line(speaker)}: {neutralize_line(sentence)}"
     return [

@@ -444,7 +444,7 @@ def _worth(known: Vocabulary, stems: Iterable[str]) -> float:
 
 
 RATIO = 1 / 3
-REASON = "no model is configured; sentences are selected by rule"
+REASON = "no model is configured; summaries are extractive"
 """Reason that `status` gives for extractive summaries."""
 
 

@@ -61,7 +61,7 @@ COPULA_REACH = 6
 NEVER_KEYWORDS = frozenset(
     {TokenKind.STOP, TokenKind.COMMON, TokenKind.UNIT, TokenKind.TITLE}
 )
-BESIDE = frozenset({TokenKind.UNIT, TokenKind.CALENDAR})
+ADJACENT = frozenset({TokenKind.UNIT, TokenKind.CALENDAR})
 """Kinds that form one value with an adjacent number."""
 
 SEPARATOR = "\n"
@@ -156,9 +156,9 @@ def _exact_worth(
 def _measured_worth(words: Sequence[TextToken], place: int) -> float:
     """Return the worth of a number with an adjacent unit or month, 0 without."""
     measured = 0.0
-    for beside in words[place - 1 if place else 0 : place + 2]:
-        if beside.kind in BESIDE:
-            money = beside.kind is _UNIT and beside.stem in _CURRENCY_STEMS
+    for neighbor in words[place - 1 if place else 0 : place + 2]:
+        if neighbor.kind in ADJACENT:
+            money = neighbor.kind is _UNIT and neighbor.stem in _CURRENCY_STEMS
             measured = max(measured, AMOUNT if money else MEASURE)
     return measured
 
@@ -287,7 +287,7 @@ def _value_span(
     label = _label_position(words, place) if labelled else None
     before = [words[label]] if label is not None else []
     unit = place - 1
-    if place and label != unit and words[unit].kind in BESIDE:
+    if place and label != unit and words[unit].kind in ADJACENT:
         # "EUR 20", "May 4", but not the unit of "3 h 20".
         follows_number = unit > 0 and words[unit - 1].kind is _NUMBER
         if not words[unit].closes and not follows_number:
@@ -301,9 +301,9 @@ def _value_span(
 
 
 def _extends_value(words: Sequence[TextToken], place: int) -> bool:
-    if words[place].kind in BESIDE:
+    if words[place].kind in ADJACENT:
         return True
-    if words[place].kind is not _NUMBER or words[place - 1].kind not in BESIDE:
+    if words[place].kind is not _NUMBER or words[place - 1].kind not in ADJACENT:
         return False
     dated = words[place - 1].kind is _CALENDAR
     return dated or (place + 1 < len(words) and words[place + 1].kind is _UNIT)
