@@ -168,13 +168,13 @@ class _Download:
         """Attempt until the file is complete. Raises `FetchFailed`."""
         stalled = 0
         for _ in range(ATTEMPTS_MAX):
-            before = self._size()
+            before = self._part_size()
             if self._request.size and before == self._request.size:
                 return
             try:
                 self._attempt(before)
             except (OSError, HTTPException) as error:
-                stalled = 0 if self._size() > before else stalled + 1
+                stalled = 0 if self._part_size() > before else stalled + 1
                 if stalled >= STALLED_ATTEMPTS_MAX or self._is_final(error):
                     raise FetchFailed(self._error_text(error)) from error
                 time.sleep(pause_s * 2**stalled)
@@ -201,12 +201,12 @@ class _Download:
                 raise ConnectionError("the part did not fit") from error
             raise
         with response:
-            total = self._accept(response, have)
-            self._copy(response, total)
-        if total is not None and self._size() < total:
+            total = self._accept_response(response, have)
+            self._copy_body(response, total)
+        if total is not None and self._part_size() < total:
             raise ConnectionError("the connection broke off")
 
-    def _accept(self, response: HTTPResponse, have: int) -> int | None:
+    def _accept_response(self, response: HTTPResponse, have: int) -> int | None:
         """Position the file for the response; return the total size."""
         length = response.headers.get("Content-Length", "")
         total = int(length) if length.isdigit() else None
@@ -226,9 +226,9 @@ class _Download:
                 "expected: it is another file, and nothing of it was kept"
             )
         free = shutil.disk_usage(self._part.parent).free
-        if total is not None and total - self._size() > free:
+        if total is not None and total - self._part_size() > free:
             raise FetchFailed(
-                f"it needs {(total - self._size()) / 1e9:.1f} GB more, and {free / 1e9:.1f} GB are "
+                f"it needs {(total - self._part_size()) / 1e9:.1f} GB more, and {free / 1e9:.1f} GB are "
                 f"free in {self._part.parent}; free some space and repeat the command"
             )
         etag = response.headers.get("ETag")
@@ -238,8 +238,8 @@ class _Download:
         _metadata_path(self._part).write_text(note)
         return total
 
-    def _copy(self, response: HTTPResponse, total: int | None) -> None:
-        have = self._size()
+    def _copy_body(self, response: HTTPResponse, total: int | None) -> None:
+        have = self._part_size()
         while chunk := response.read(CHUNK_BYTES):
             begins_model = chunk.startswith(MAGIC)
             begins_model |= MAGIC.startswith(chunk[: len(MAGIC) - have])
@@ -256,7 +256,7 @@ class _Download:
                 raise FetchFailed(f"{self._host} sends more than the file should have")
             self._progress(have, total or self._request.size)
 
-    def _size(self) -> int:
+    def _part_size(self) -> int:
         return os.fstat(self._file.fileno()).st_size
 
     def _saved_etag(self) -> str | None:
@@ -281,10 +281,10 @@ class _Download:
         if isinstance(reason, OSError) and reason.errno in disk_errors:
             return True
         is_unreachable = isinstance(reason, socket.gaierror | ConnectionRefusedError)
-        return is_unreachable and not self._size()
+        return is_unreachable and not self._part_size()
 
     def _error_text(self, error: Exception) -> str:
-        size = self._size()
+        size = self._part_size()
         kept = f"; {size:,} bytes are kept, call again to go on" if size else ""
         if isinstance(error, HTTPError):
             is_retryable = error.code in RETRYABLE_STATUSES

@@ -91,7 +91,7 @@ class EndpointConnection:
         """Connect to the first address that answers. Raises `OSError`, `ModelUnavailable`."""
         refused: OSError | None = None
         for family, place in self._address.resolve():
-            plain = self._hold(socket.socket(family, socket.SOCK_STREAM))
+            plain = self._hold_socket(socket.socket(family, socket.SOCK_STREAM))
             plain.settimeout(timeout_s)
             try:
                 plain.connect(place)
@@ -127,7 +127,7 @@ class EndpointConnection:
         address = self._address
         stream = plain
         if address.tls:
-            stream = self._hold(
+            stream = self._hold_socket(
                 address.trust.wrap_socket(
                     plain, server_hostname=address.host, do_handshake_on_connect=False
                 )
@@ -139,7 +139,7 @@ class EndpointConnection:
         connection.auto_open = 0
         return connection
 
-    def _hold(self, held: socket.socket) -> socket.socket:
+    def _hold_socket(self, held: socket.socket) -> socket.socket:
         with self._lock:
             self._socket = held
             if self._aborted:
@@ -339,7 +339,7 @@ class _EndpointCall:
         wait_s = BACKOFF_S
         for tries_left in reversed(range(TRIES)):
             try:
-                return self._try(body)
+                return self._attempt(body)
             except _Retryable as busy:
                 self._check_time()
                 pause_s = wait_s if busy.wait_s is None else busy.wait_s
@@ -351,7 +351,7 @@ class _EndpointCall:
                 wait_s *= 2
         raise AssertionError  # the loop returns or raises
 
-    def _try(self, body: bytes) -> bytes:
+    def _attempt(self, body: bytes) -> bytes:
         try:
             connection = self._connection.open(min(CONNECT_S, self._seconds_left()))
             self._check_time()

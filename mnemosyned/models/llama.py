@@ -151,7 +151,7 @@ class LlamaModel(TextModel):
                 f"{self.name} was busy with other calls; try again later"
             )
         try:
-            child = self._ready(until, closings)
+            child = self._reserve_process(until, closings)
             try:
                 reply = child.ask(request) if request else child.loaded
             finally:
@@ -160,14 +160,14 @@ class LlamaModel(TextModel):
             self._turn.release()
         if reply is None:
             raise SummarizerFailed(self._why_ended(child))
-        return self._read(reply)
+        return self._check_reply(reply)
 
-    def _ready(self, until: float, closings: int) -> _WorkerProcess:
+    def _reserve_process(self, until: float, closings: int) -> _WorkerProcess:
         """Return the process with the model loaded, reserved for this call."""
         child = self._child
         if child and child.reserve(until):
             return child
-        self._check()
+        self._check_installation()
         with self._state:
             if closings != self._close_count:
                 raise SummarizerFailed(
@@ -185,12 +185,12 @@ class LlamaModel(TextModel):
                 is_closed = child.ending == "closed"
                 failure = SummarizerFailed if is_closed else ModelUnavailable
                 raise failure(self._why_ended(child))
-            self._read(child.loaded)
+            self._check_reply(child.loaded)
         took_s = round(time.monotonic() - began, 3)
         log.info("model_started", model=self.name, pid=child.pid, duration_s=took_s)
         return child
 
-    def _check(self) -> None:
+    def _check_installation(self) -> None:
         """Check library and file without a process. Raises `ModelUnavailable`."""
         if importlib.util.find_spec("llama_cpp") is None:
             raise ModelUnavailable(
@@ -214,7 +214,7 @@ class LlamaModel(TextModel):
                 f"{self._section}.model_path"
             )
 
-    def _read(self, reply: Reply) -> Reply:
+    def _check_reply(self, reply: Reply) -> Reply:
         if reply.failure is None:
             return reply
         detail = f" ({reply.detail})" if reply.detail else ""
@@ -281,7 +281,7 @@ class _WorkerProcess:
         self._started: queue.SimpleQueue[subprocess.Popen[bytes] | OSError] = (
             queue.SimpleQueue()
         )
-        self._thread = threading.Thread(target=self._live, name="llama", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="llama", daemon=True)
         self._thread.start()
         started = self._started.get()
         if isinstance(started, OSError):
@@ -329,7 +329,7 @@ class _WorkerProcess:
         """Wait until the process has ended."""
         self._thread.join(STOP_S)
 
-    def _live(self) -> None:
+    def _run(self) -> None:
         try:
             process = _start_worker()
         except OSError as error:
@@ -337,7 +337,7 @@ class _WorkerProcess:
             return
         self._started.put(process)
         try:
-            self._collect(process)
+            self._collect_replies(process)
         finally:
             process.kill()
             process.wait()
@@ -350,7 +350,7 @@ class _WorkerProcess:
                         pipe.close()
             log.info("model_ended", pid=process.pid, reason=self.ending)
 
-    def _collect(self, process: subprocess.Popen[bytes]) -> None:
+    def _collect_replies(self, process: subprocess.Popen[bytes]) -> None:
         if process.stdout is None:
             return
         ready = select.poll()

@@ -40,7 +40,7 @@ def complete_conversation(
     """Return the answer, or the continuation of a last message of the assistant."""
     opening = messages[-1]["content"] if messages[-1]["role"] == ASSISTANT else ""
     asked = [dict(message) for message in messages[: -1 if opening else None]]
-    prompt = _prompt(llama, asked) if opening else ""
+    prompt = _render_prompt(llama, asked) if opening else ""
     if not prompt:
         completion = llama.create_chat_completion(
             asked, max_tokens=max_tokens, temperature=temperature, seed=seed
@@ -57,7 +57,7 @@ def complete_conversation(
     return str(completion["choices"][0]["text"]).strip()
 
 
-def _prompt(llama: Any, messages: Sequence[Mapping[str, str]]) -> str:  # noqa: ANN401
+def _render_prompt(llama: Any, messages: Sequence[Mapping[str, str]]) -> str:  # noqa: ANN401
     """Return a conversation in the file's own template, or an empty text without one."""
     from llama_cpp.llama_chat_format import Jinja2ChatFormatter  # noqa: PLC0415 an extra
 
@@ -175,7 +175,9 @@ class Engine:
     """Model in llama.cpp, with the file's own tokenizer, window and chat template."""
 
     def __init__(self, llama_cpp: Any, load: Load) -> None:  # noqa: ANN401 an optional package
-        window = COUNTING_TOKENS if load.vocabulary_only else _window(llama_cpp, load)
+        window = (
+            COUNTING_TOKENS if load.vocabulary_only else _window_tokens(llama_cpp, load)
+        )
         self._llama = _open_model(
             llama_cpp, load, vocab_only=load.vocabulary_only, n_ctx=window, seed=SEED
         )
@@ -233,7 +235,7 @@ class Encoder:
     parameters = 0
 
     def __init__(self, llama_cpp: Any, load: Load) -> None:  # noqa: ANN401 an optional package
-        self.context_tokens = min(_window(llama_cpp, load), EMBEDDING_TOKENS)
+        self.context_tokens = min(_window_tokens(llama_cpp, load), EMBEDDING_TOKENS)
         unpooled = llama_cpp.LLAMA_POOLING_TYPE_NONE
         pooling = llama_cpp.LLAMA_POOLING_TYPE_UNSPECIFIED
         self._llama = self._open(llama_cpp, load, pooling)
@@ -286,7 +288,7 @@ def _open_model(llama_cpp: Any, load: Load, **options: Any) -> Any:  # noqa: ANN
         raise RequestFailed(failure) from error
 
 
-def _window(llama_cpp: Any, load: Load) -> int:  # noqa: ANN401
+def _window_tokens(llama_cpp: Any, load: Load) -> int:  # noqa: ANN401
     """Return the size of the window, after checking that the memory for it is free."""
     try:
         header = llama_cpp.Llama(
@@ -394,7 +396,7 @@ def _reply_to(answer: Callable[[bytes], Reply], frame: bytes) -> Reply:
         return Reply(failure=Failure.OTHER, detail=type(error).__name__)
 
 
-def _serve(requests: queue.SimpleQueue[bytes], answers: IO[bytes]) -> None:
+def _serve_requests(requests: queue.SimpleQueue[bytes], answers: IO[bytes]) -> None:
     engine: Engine | Encoder | None = None
 
     def answer(frame: bytes) -> Reply:
@@ -443,7 +445,7 @@ def main() -> None:
     )  # whatever the library prints is no answer
     requests: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_take_requests, args=[requests], daemon=True).start()
-    _serve(requests, answers)
+    _serve_requests(requests, answers)
 
 
 if __name__ == "__main__":

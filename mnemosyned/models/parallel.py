@@ -172,12 +172,12 @@ class ParallelSummarizer(ExtractiveSummarizer):
                 key, task = group
                 yield (
                     key,
-                    self._read(answer)
+                    self._parse_answer(answer)
                     if answer
                     else self.alone(task.memories, exact=task.exact),
                 )
 
-    def _read(self, answer: DigestAnswer) -> Digest | Exception:
+    def _parse_answer(self, answer: DigestAnswer) -> Digest | Exception:
         if answer.error:
             return SummarizerFailed(f"{self.name} failed with {answer.error}")
         summary = Summary(

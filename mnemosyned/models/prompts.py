@@ -53,7 +53,7 @@ def summary_messages(
     blocks = "\n".join(
         render_piece(piece, zone=zone) for piece in pieces if piece.text.strip()
     )
-    return _messages(blocks, given="memories", chars_max=chars_max)
+    return _make_messages(blocks, given="memories", chars_max=chars_max)
 
 
 def retell_messages(speaker: str, sentence: str) -> list[Message]:
@@ -81,7 +81,7 @@ def combine_messages(summaries: Sequence[str], *, chars_max: int) -> list[Messag
     blocks = "\n".join(
         render_partial_summary(text, at) for at, text in enumerate(summaries, start=1)
     )
-    return _messages(f"{_PARTS}\n{blocks}", given="summaries", chars_max=chars_max)
+    return _make_messages(f"{_PARTS}\n{blocks}", given="summaries", chars_max=chars_max)
 
 
 def retry_messages(
@@ -126,7 +126,7 @@ def quote_item(item: str) -> str:
     return f'"{_ATTRIBUTE.sub(" ", neutralize(item)).strip()[:ITEM_CHARS_MAX]}"'
 
 
-def _messages(blocks: str, *, given: str, chars_max: int) -> list[Message]:
+def _make_messages(blocks: str, *, given: str, chars_max: int) -> list[Message]:
     words = max(chars_max // CHARS_PER_WORD, WORDS_MIN)
     return [
         {"role": "system", "content": _TASK.format(given=given, words=words)},
@@ -231,7 +231,7 @@ def clean_answer(output: str) -> str:
     text = _TEMPLATE.sub("", _TURN.sub("", _OPENING.sub("", text))).strip()
     for _ in range(ROUNDS_MAX):
         before = text
-        text = _unwrap(_CLOSING.sub("", text).strip())
+        text = _unwrap_once(_CLOSING.sub("", text).strip())
         if text == before:
             break
     return "\n".join(line.rstrip() for line in text.splitlines())
@@ -243,7 +243,7 @@ def trim_to_sentence(text: str) -> str:
     return text[: ends[-1]].rstrip() if ends and ends[-1] > len(text) // 2 else text
 
 
-def _unwrap(text: str) -> str:
+def _unwrap_once(text: str) -> str:
     """Remove the outermost wrapping."""
     text = _RULE.sub("", text).strip()
     fence = _FENCE.match(text)

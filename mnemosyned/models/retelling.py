@@ -127,7 +127,7 @@ def retell(
 ) -> Retelling:
     """Replace passages by the model's sentences that restate them in full."""
     texts = [part.text for part in parts]
-    counts = Counter(stem for text in texts for stem in _stems(text))
+    counts = Counter(stem for text in texts for stem in _content_stems(text))
     placed: dict[int, SalvagedClaim] = {}
     for at, sentence in _claims_of_one_gender(parts, kept):
         follows = at + 1 < len(parts) and parts[at + 1].line == parts[at].line
@@ -135,19 +135,19 @@ def retell(
             continue  # the next sentence makes no sense on a line of its own
         dated = _resolve_dates(sentence.text, parts[at], zone)
         left = _resolve_dates(sentence.left, parts[at], zone)
-        stems = _stems(f"{dated} {left}")
-        lost = _stems(texts[at]) - stems
+        stems = _content_stems(f"{dated} {left}")
+        lost = _content_stems(texts[at]) - stems
         if any(counts[stem] == 1 for stem in lost):
             continue
-        counts.subtract(_stems(texts[at]))
+        counts.subtract(_content_stems(texts[at]))
         counts.update(stems)
         texts[at], placed[at] = dated, replace(sentence, left=left)
-    lines = _render(parts, texts, placed)
+    lines = _render_lines(parts, texts, placed)
     while placed and sum(map(len, lines)) + len(lines) - 1 > chars_max:
         longest = max(placed, key=lambda at: len(texts[at]) - len(parts[at].text))
         texts[longest] = parts[longest].text
         del placed[longest]
-        lines = _render(parts, texts, placed)
+        lines = _render_lines(parts, texts, placed)
     chars = sum(map(len, lines))
     written = sum(sentence.written for sentence in placed.values())
     share = min(written / chars, 1.0) if chars else 0.0
@@ -175,14 +175,14 @@ def _resolve_dates(text: str, part: Passage, zone: tzinfo) -> str:
     return formatting.annotate_relative_dates(text, moment)
 
 
-def _stems(text: str) -> set[str]:
+def _content_stems(text: str) -> set[str]:
     """Return the stems by which a search finds a text."""
     return {
         token.stem for token in tokenize(text) if token.kind not in COMMONPLACE_KINDS
     }
 
 
-def _render(
+def _render_lines(
     parts: Sequence[Passage], texts: Sequence[str], placed: Mapping[int, SalvagedClaim]
 ) -> list[str]:
     """Join the sentences of a line; begin a new line where the model's text begins or ends."""

@@ -147,18 +147,18 @@ class SharedEmbedder(Embedder):
         return self._embedder.identity()
 
     def embed(self, texts: Sequence[str]) -> list[bytes]:
-        with self._turn(self._memories):
+        with self._wait_for_turn(self._memories):
             return self._embedder.embed(texts)
 
     def embed_question(self, text: str) -> bytes:
-        with self._turn(self._questions):
+        with self._wait_for_turn(self._questions):
             return self._embedder.embed_question(text)
 
     def close(self) -> None:
         self._embedder.close()
 
     @contextmanager
-    def _turn(self, queue: deque[object]) -> Iterator[None]:
+    def _wait_for_turn(self, queue: deque[object]) -> Iterator[None]:
         ticket = object()
         with self._changed:
             queue.append(ticket)

@@ -160,12 +160,12 @@ class ModelSummarizer(Summarizer):
         self, messages: Sequence[Message], judge: Judge, sources: Sequence[Piece]
     ) -> str:
         """Return an accepted answer, after one retry if needed, or its grounded sentences."""
-        text = self._answer(messages, TEMPERATURE)
+        text = self._complete(messages, TEMPERATURE)
         problems = judge(text)
         if not problems:
             return text
         self.retried += 1
-        again = self._answer(_retry_request(messages, problems), RETRY_TEMPERATURE)
+        again = self._complete(_retry_request(messages, problems), RETRY_TEMPERATURE)
         problems = judge(again)
         if not problems:
             return again
@@ -204,7 +204,7 @@ class ModelSummarizer(Summarizer):
         """Count the tokens of a text on a line of its own."""
         return self._model.count_tokens(text) + 1
 
-    def _answer(self, messages: Sequence[Message], temperature: float) -> str:
+    def _complete(self, messages: Sequence[Message], temperature: float) -> str:
         limit = self.answer_tokens
         text = clean_answer(
             self._model.complete(messages, max_tokens=limit, temperature=temperature)
@@ -247,7 +247,7 @@ class _GroupSummary:
                 f"The group fills {len(found)} windows of {self._by.name}."
             )
         if len(found) == 1:
-            answer = self._by.ask(ask(found[0]), self._judge, self._pieces)
+            answer = self._by.ask(ask(found[0]), self._check_final, self._pieces)
             return self._compose_episode(answer)
         return self._combine([self._summarize_part(part) for part in found])
 
@@ -259,7 +259,7 @@ class _GroupSummary:
         chars = min(int(size * PART_SHARE), self._by.answer_tokens * CHARS_PER_TOKEN)
         messages = summary_messages(part, chars_max=chars, zone=self._by.zone)
         return self._by.ask(
-            messages, partial(self._problems, sources=part, chars_max=size), part
+            messages, partial(self._check, sources=part, chars_max=size), part
         )
 
     def _combine(self, summaries: list[str]) -> ComposedEpisode:
@@ -267,26 +267,26 @@ class _GroupSummary:
         ask = partial(combine_messages, chars_max=self._asked)
         room = self._by.room(ask([]))
         for _ in range(LEVELS_MAX):
-            found = self._windows(summaries, room)
+            found = self._split_windows(summaries, room)
             if len(found) == 1:
-                answer = self._by.ask(ask(found[0]), self._judge, self._pieces)
+                answer = self._by.ask(ask(found[0]), self._check_final, self._pieces)
                 return self._compose_episode(answer)
             if len(found) >= len(summaries):
                 break
-            summaries = [self._merge(window) for window in found]
+            summaries = [self._merge_summaries(window) for window in found]
         raise SummarizerFailed(
             f"The summaries of {self._by.name} do not fit into its window."
         )
 
-    def _merge(self, summaries: list[str]) -> str:
+    def _merge_summaries(self, summaries: list[str]) -> str:
         size = sum(map(len, summaries))
         chars = min(int(size * PART_SHARE), self._by.answer_tokens * CHARS_PER_TOKEN)
-        judge = partial(self._problems, sources=self._pieces, chars_max=size)
+        judge = partial(self._check, sources=self._pieces, chars_max=size)
         return self._by.ask(
             combine_messages(summaries, chars_max=chars), judge, self._pieces
         )
 
-    def _windows(self, summaries: Sequence[str], room: int) -> list[list[str]]:
+    def _split_windows(self, summaries: Sequence[str], room: int) -> list[list[str]]:
         first = self._memories[0]
         numbered = [
             MemoryRecord(id=str(at), content=text, created_at=first.created_at)
@@ -301,14 +301,14 @@ class _GroupSummary:
         )
         return [[piece.text for piece in part] for part in found]
 
-    def _problems(
+    def _check(
         self, text: str, *, sources: Sequence[Piece], chars_max: int
     ) -> Sequence[Problem]:
         return check_grounding(text, sources, chars_max=chars_max, zone=self._by.zone)
 
-    def _judge(self, text: str) -> Sequence[Problem]:
+    def _check_final(self, text: str) -> Sequence[Problem]:
         """Return the problems of the final summary, which must also be informative."""
-        problems = self._problems(text, sources=self._pieces, chars_max=self._budget)
+        problems = self._check(text, sources=self._pieces, chars_max=self._budget)
         if problems or self._compose_episode(text).informative:
             return problems
         return (Problem(GroundingFault.UNINFORMATIVE, ""),)

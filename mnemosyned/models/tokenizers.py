@@ -133,25 +133,25 @@ class RanksCounter:
         if data in self._ranks:
             return 1
         return sum(
-            self._merge(data[start : start + PIECE_BYTES_MAX])
+            self._count_merged(data[start : start + PIECE_BYTES_MAX])
             for start in range(0, len(data), PIECE_BYTES_MAX)
         )
 
-    def _merge(self, data: bytes) -> int:
+    def _count_merged(self, data: bytes) -> int:
         """Merge pairs, lowest rank first; return the number of parts left."""
         parts = [data[at : at + 1] for at in range(len(data))]
-        ranks = [self._rank(one, two) for one, two in pairwise(parts)]
+        ranks = [self._rank_of(one, two) for one, two in pairwise(parts)]
         while ranks and (lowest := min(ranks)) < NEVER:
             at = ranks.index(lowest)
             parts[at : at + 2] = [parts[at] + parts[at + 1]]
             del ranks[at]
             if at:
-                ranks[at - 1] = self._rank(parts[at - 1], parts[at])
+                ranks[at - 1] = self._rank_of(parts[at - 1], parts[at])
             if at < len(ranks):
-                ranks[at] = self._rank(parts[at], parts[at + 1])
+                ranks[at] = self._rank_of(parts[at], parts[at + 1])
         return len(parts)
 
-    def _rank(self, one: bytes, two: bytes) -> int:
+    def _rank_of(self, one: bytes, two: bytes) -> int:
         return self._ranks.get(one + two, NEVER)
 
 

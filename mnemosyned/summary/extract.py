@@ -222,11 +222,11 @@ def extract(
     _read_statements(memories, records, reader)
     reader.known.discount(roles)
     kept = _select_statements(reader.statements, reader.known, chars_max=room + 1)
-    days = _days(memories, zone) if size > room else ""
+    days = _show_days(memories, zone) if size > room else ""
     covered = {stem for statement in kept for stem in statement.stems}
     covered.update([token.stem for token in tokenize(days)])
     room = terms_room(memories) - len(days)
-    of_records = _terms_of_records(records, chars_max=room // 2)
+    of_records = _select_record_terms(records, chars_max=room // 2)
     room -= sum(len(term) + len(SEPARATOR) for term in of_records)
     of_prose = select_keywords(reader.known, covered=covered, chars_max=room)
     terms = dict.fromkeys(filter(None, (days, *of_prose, *of_records)))
@@ -254,7 +254,7 @@ def _read_statements(
             reader.read(index, memory)
 
 
-def _terms_of_records(records: RecordSummary, *, chars_max: int) -> tuple[str, ...]:
+def _select_record_terms(records: RecordSummary, *, chars_max: int) -> tuple[str, ...]:
     """Return the terms of records that fit, in the order of the lines."""
     terms: dict[str, None] = {}
     for line in records.lines:
@@ -266,7 +266,7 @@ def _terms_of_records(records: RecordSummary, *, chars_max: int) -> tuple[str, .
     return tuple(terms)
 
 
-def _days(memories: Sequence[MemoryRecord], zone: tzinfo) -> str:
+def _show_days(memories: Sequence[MemoryRecord], zone: tzinfo) -> str:
     """Return the days of a group, in words that questions use."""
     if not memories:
         return ""
@@ -290,12 +290,12 @@ def _select_statements(
     nameless = [one._replace(role="") for one in statements]
     for pool in (readable, statements, nameless):
         ranked = sorted(pool, key=lambda one: (-selection.value(one), one.at))
-        if whole := _first_whole(ranked, selection):
+        if whole := _find_fitting(ranked, selection):
             return [whole]
-    return [_beginning(ranked[0], chars_max)] if ranked else []
+    return [_cut_beginning(ranked[0], chars_max)] if ranked else []
 
 
-def _first_whole(
+def _find_fitting(
     ranked: Sequence[Statement], selection: StatementSelection
 ) -> Statement | None:
     """Return the first statement that fits, whole or cut after a clause."""
@@ -310,7 +310,7 @@ def _first_whole(
     return None
 
 
-def _beginning(statement: Statement, chars_max: int) -> Statement:
+def _cut_beginning(statement: Statement, chars_max: int) -> Statement:
     """Return the beginning of a statement, cut between words if it has any."""
     room = max(chars_max - len(statement.role) - len(": …\n"), 1)
     if len(statement.text) <= room:
@@ -371,29 +371,29 @@ def compose_episode(
     Every word of the extract that the lines lack becomes an index term, so that search finds at
     least as much; other words fill the remaining room for terms.
     """
-    known = _vocabulary(memories, zone)
+    known = _read_vocabulary(memories, zone)
     text = "\n".join(line for line in map(str.strip, lines) if line)
-    covered = _stems(text)
-    terms = [term for term in extract.index_terms if not _stems(term) <= covered]
-    covered |= _stems(" ".join(terms))
+    covered = _stems_of(text)
+    terms = [term for term in extract.index_terms if not _stems_of(term) <= covered]
+    covered |= _stems_of(" ".join(terms))
     missing = {
         token.stem: token
-        for token in _tokens(extract.text)
+        for token in _tokenize_line(extract.text)
         if token.kind is not TokenKind.STOP and token.stem not in covered
     }
-    terms += _terms_of_missing(known, covered, missing)
+    terms += _missing_terms(known, covered, missing)
     covered |= missing.keys()
     room = terms_room(memories) - sum(len(term) + len(SEPARATOR) for term in terms)
     terms += select_keywords(known, covered=covered, chars_max=room)
-    rule_worth = _worth(known, _stems(extract.text))
+    rule_worth = _worth(known, _stems_of(extract.text))
     return ComposedEpisode(
         text,
         join_terms(terms),
-        informative=_worth(known, _stems(text)) >= PROSE_WORTH_MIN * rule_worth,
+        informative=_worth(known, _stems_of(text)) >= PROSE_WORTH_MIN * rule_worth,
     )
 
 
-def _terms_of_missing(
+def _missing_terms(
     known: Vocabulary, covered: AbstractSet[str], missing: Mapping[str, TextToken]
 ) -> Iterator[str]:
     """Yield terms for missing words, as phrases where possible."""
@@ -401,11 +401,11 @@ def _terms_of_missing(
     chars_max = sum(len(token.surface) * 2 for token in missing.values())
     phrases = select_keywords(known, covered=covered | others, chars_max=chars_max)
     yield from phrases
-    named = _stems(" ".join(phrases))
+    named = _stems_of(" ".join(phrases))
     for root, token in missing.items():
         if root not in named:
             written = _term_text(known, token)
-            named |= _stems(written)
+            named |= _stems_of(written)
             yield written
 
 
@@ -418,7 +418,7 @@ def _term_text(known: Vocabulary, token: TextToken) -> str:
     return " ".join(word.surface for word in words[place : place + 1 + counted])
 
 
-def _vocabulary(memories: Iterable[MemoryRecord], zone: tzinfo) -> Vocabulary:
+def _read_vocabulary(memories: Iterable[MemoryRecord], zone: tzinfo) -> Vocabulary:
     """Return the words of the group with their worth, after resolving relative dates."""
     known = Vocabulary()
     roles: dict[str, None] = {}
@@ -431,11 +431,11 @@ def _vocabulary(memories: Iterable[MemoryRecord], zone: tzinfo) -> Vocabulary:
     return known
 
 
-def _stems(text: str) -> set[str]:
-    return {token.stem for token in _tokens(text)}
+def _stems_of(text: str) -> set[str]:
+    return {token.stem for token in _tokenize_line(text)}
 
 
-def _tokens(text: str) -> tuple[TextToken, ...]:
+def _tokenize_line(text: str) -> tuple[TextToken, ...]:
     return tokenize(" ".join(text.split()))
 
 

@@ -142,7 +142,7 @@ def _exact_worth(
     words: Sequence[TextToken], place: int, value: float, *, labelled: bool
 ) -> float:
     """Return the worth of an exact value in its place; `value` is the worth of its kind."""
-    label = _label_position(words, place) if labelled else None
+    label = _find_label(words, place) if labelled else None
     if label is not None:
         return SECRET if words[label].surface.lower() in SECRET_LABELS else LABELLED
     kind = words[place].kind
@@ -166,7 +166,7 @@ def _measured_worth(words: Sequence[TextToken], place: int) -> float:
 _CURRENCY_STEMS = frozenset(map(light_stem, CURRENCIES))
 
 
-def _label_position(words: Sequence[TextToken], place: int) -> int | None:
+def _find_label(words: Sequence[TextToken], place: int) -> int | None:
     """Find the label of a value: `code` in "the code is 4711"."""
     far = place and words[place - 1].surface.lower() in COPULAS
     reach = COPULA_REACH if far else 1 + CONNECTORS_MAX
@@ -181,7 +181,7 @@ def _label_position(words: Sequence[TextToken], place: int) -> int | None:
 
 def _is_secret(words: Sequence[TextToken], place: int) -> bool:
     """Tell whether an ordinary word is the value of a label: "password: marigold"."""
-    at = _label_position(words, place)
+    at = _find_label(words, place)
     if at is None or words[at].surface.lower() not in SECRET_LABELS:
         return False
     return at < place - 1 or words[at].closes or words[place].capital
@@ -212,8 +212,8 @@ def select_keywords(
             _word_candidates(known, seen, worth_min, chars_max=room - len(SEPARATOR)),
             room,
         )
-    written = [_surface(value.tokens) for value in values]
-    return (*dict.fromkeys(written), *_phrases(words))
+    written = [_span_text(value.tokens) for value in values]
+    return (*dict.fromkeys(written), *_join_phrases(words))
 
 
 def _select_fitting(candidates: list[_Candidate], room: int) -> list[_Candidate]:
@@ -241,7 +241,7 @@ def _value_candidates(known: Vocabulary, seen: set[str]) -> list[_Candidate]:
         if value < LABELLED and words[place].kind not in EXACT_KINDS:
             continue
         span = _value_span(words, place, labelled=value >= LABELLED)
-        size = _size(span)
+        size = _span_size(span)
         if not _is_informative(span, size):
             continue
         seen.update([token.stem for token in span])
@@ -269,7 +269,7 @@ def _word_candidates(
         word = words[place]
         titled = place > 0 and word.capital and words[place - 1].kind is _TITLE
         span = tuple(words[place - titled : place + 1])
-        size = _size(span)
+        size = _span_size(span)
         if size > chars_max or not _is_informative(span, size):
             continue
         short = value <= ORDINARY and len(word.surface) <= SHORT_CHARS
@@ -284,7 +284,7 @@ def _value_span(
     words: Sequence[TextToken], place: int, *, labelled: bool
 ) -> tuple[TextToken, ...]:
     """Return a value with its label and adjacent months and units: "2 h 50 min"."""
-    label = _label_position(words, place) if labelled else None
+    label = _find_label(words, place) if labelled else None
     before = [words[label]] if label is not None else []
     unit = place - 1
     if place and label != unit and words[unit].kind in ADJACENT:
@@ -316,23 +316,23 @@ def _is_informative(span: Sequence[TextToken], size: int) -> bool:
     )
 
 
-def _size(span: Sequence[TextToken]) -> int:
+def _span_size(span: Sequence[TextToken]) -> int:
     if len(span) == 1:
         return len(span[0].surface)
     return sum([len(token.surface) for token in span]) + len(span) - 1
 
 
-def _surface(span: Sequence[TextToken]) -> str:
+def _span_text(span: Sequence[TextToken]) -> str:
     return " ".join(token.surface for token in span)
 
 
-def _phrases(chosen: Iterable[_Candidate]) -> list[str]:
+def _join_phrases(chosen: Iterable[_Candidate]) -> list[str]:
     phrases: list[str] = []
     open_at: tuple[int, int] | None = None
     for _, sentence, place, span, _ in chosen:
         if open_at == (sentence, place):
-            phrases[-1] += f" {_surface(span)}"
+            phrases[-1] += f" {_span_text(span)}"
         else:
-            phrases.append(_surface(span))
+            phrases.append(_span_text(span))
         open_at = None if span[-1].closes else (sentence, place + 1)
     return phrases

@@ -185,7 +185,7 @@ def compose_rollup(
 
     A small day of fewer than `minimum` episodes keeps all statements.
     """
-    composer = _Composer(sources, level=level, minimum=minimum, weights=weights)
+    composer = _RollupComposer(sources, level=level, minimum=minimum, weights=weights)
     composer.choose()
     lines: list[str] = []
     line_of: list[int | None] = []
@@ -210,7 +210,7 @@ class _RollupLine:
     """Worth of its first statement at the time of choice."""
 
 
-class _Composer:
+class _RollupComposer:
     """Chooses the statements of each line within the room of the roll-up."""
 
     def __init__(

@@ -266,16 +266,16 @@ class StatementReader:
         last = self.statements[-1] if self.statements else None
         same_speaker = last and role and last.role == role
         before = last.at if last and same_speaker else None
-        for sentence, starts_line, prose in _sentences(memory.content):
+        for sentence, starts_line, prose in _split_sentences(memory.content):
             key = sentence.casefold()
             if key in self._seen:
                 before = None
                 continue
             self._seen.add(key)
-            text = _plain(sentence, starts_line=starts_line)
+            text = _strip_marks(sentence, starts_line=starts_line)
             if said:
                 text = formatting.annotate_relative_dates(text, said)
-            self._add((text, starts_line, prose), origin, before)
+            self._add_sentence((text, starts_line, prose), origin, before)
             before = len(self.statements) - 1
 
     def read_record(self, line: RecordLine) -> None:
@@ -293,7 +293,7 @@ class StatementReader:
         )
         self.statements.append(statement)
 
-    def _add(
+    def _add_sentence(
         self,
         sentence: tuple[str, bool, bool],
         origin: _StatementOrigin,
@@ -305,7 +305,7 @@ class StatementReader:
         bare = text[stamp.end() :] if stamp else text
         words = tokenize(bare)
         stems = self.known.add(words)
-        early = _lower(words[:EARLY_WORDS])
+        early = _lower_words(words[:EARLY_WORDS])
         kinds = [word.kind for word in words]
         weight = origin.weight * _form_factor(text, words, kinds, weights)
         if bare != text:
@@ -348,7 +348,7 @@ class StatementReader:
         return False
 
 
-def _sentences(content: str) -> Iterator[tuple[str, bool, bool]]:
+def _split_sentences(content: str) -> Iterator[tuple[str, bool, bool]]:
     """Yield each sentence of a memory, with flags for the start of a line and for prose.
 
     Code is no prose, nor is a part of a sentence that was cut for its length.
@@ -371,7 +371,7 @@ def _sentences(content: str) -> Iterator[tuple[str, bool, bool]]:
         yield sentence, starts_line, not (fenced or fence or fragment or cut)
 
 
-def _plain(sentence: str, *, starts_line: bool) -> str:
+def _strip_marks(sentence: str, *, starts_line: bool) -> str:
     """Return a sentence without a bullet and marks of emphasis."""
     text = sentence
     if "**" in text:
@@ -382,7 +382,7 @@ def _plain(sentence: str, *, starts_line: bool) -> str:
 
 def is_first_person(words: Sequence[TextToken]) -> bool:
     """Tell whether words speak of their speaker."""
-    return not _FIRST_PERSON.isdisjoint(_lower(words))
+    return not _FIRST_PERSON.isdisjoint(_lower_words(words))
 
 
 def with_speaker(memory: MemoryRecord) -> str:
@@ -403,7 +403,7 @@ def _says_something(
         return False
     if text.count('"') % 2 or text.count("`") % 2 or text.count("(") > text.count(")"):
         return False  # a quotation, code or remark goes on in the next sentence
-    if count <= COURTESY_WORDS_MAX and is_courtesy(_lower(words)):
+    if count <= COURTESY_WORDS_MAX and is_courtesy(_lower_words(words)):
         return False
     if not text.isascii():
         return any(map(str.isalpha, text)) and not _is_bare_list(text, kinds)
@@ -413,7 +413,7 @@ def _says_something(
     return exact <= count * EXACT_SHARE_MAX and not _is_bare_list(text, kinds)
 
 
-def _lower(words: Sequence[TextToken]) -> list[str]:
+def _lower_words(words: Sequence[TextToken]) -> list[str]:
     return [word.surface.lower() for word in words]
 
 

@@ -17,8 +17,8 @@ from mnemosyned.summary.grounding.names import name_forms, unknown_names
 from mnemosyned.summary.grounding.values import (
     SourceDates,
     find_mentions,
-    number_words,
-    numbers,
+    read_number_words,
+    read_numbers,
 )
 from mnemosyned.text.languages.detection import foreign_language, foreign_script
 from mnemosyned.text.sentences import split_sentences
@@ -123,7 +123,7 @@ class GroundingSources:
     def __init__(self, pieces: Sequence[Piece], *, zone: tzinfo = UTC) -> None:
         self.pieces = pieces
         self._zone = zone
-        self.text = "\n".join(_normalize(piece.text) for piece in pieces)
+        self.text = "\n".join(_normalize_text(piece.text) for piece in pieces)
         self.roles = tuple(dict.fromkeys(piece.role for piece in pieces if piece.role))
 
     @cached_property
@@ -143,9 +143,9 @@ class GroundingSources:
             found.update(
                 (f"{said.hour}:{said:%M}", f"{(said.hour - 1) % 12 + 1}:{said:%M}")
             )
-        for _, readings in numbers(self.text):
+        for _, readings in read_numbers(self.text):
             found |= readings
-        found.update(value for _, value in number_words(self.text))
+        found.update(value for _, value in read_number_words(self.text))
         found.update(str(year) for year in self.calendar.years)
         found.update(f"day {day}" for _, day in self.calendar.yearless if day)
         return frozenset(found)
@@ -156,7 +156,7 @@ class GroundingSources:
         return frozenset(
             form
             for text in (self.text, *self.roles)
-            for form in name_forms(_normalize(text))
+            for form in name_forms(_normalize_text(text))
         )
 
     @cached_property
@@ -186,7 +186,7 @@ def check_grounding(
 
     `zone` is the time zone of the sources, which decides the day of "yesterday".
     """
-    text = _normalize(summary).strip()
+    text = _normalize_text(summary).strip()
     if not text or not any(char.isalnum() for char in text):
         return (Problem(GroundingFault.EMPTY, ""),)
     too_long = [Problem(GroundingFault.TOO_LONG, f"{len(text)} characters")] * (
@@ -259,10 +259,10 @@ class _UncheckedText:
 
 def _ungrounded_numbers(text: str, known: GroundingSources) -> Iterator[str]:
     """Yield the numbers, in figures or words, of no source."""
-    for figure, readings in numbers(text):
+    for figure, readings in read_numbers(text):
         if known.numbers.isdisjoint(readings):
             yield figure
-    for word, value in number_words(text):
+    for word, value in read_number_words(text):
         if (
             value not in known.numbers
             and word.lower() not in _EXEMPT_NUMBER_WORDS
@@ -331,7 +331,7 @@ def _are_joined(first: str, second: str) -> bool:
     return joined.isascii() and first.isalnum() and second.isalnum()
 
 
-def _normalize(text: str) -> str:
+def _normalize_text(text: str) -> str:
     """Return a text with plain characters for full-width figures and curly apostrophes."""
     return unicodedata.normalize("NFKC", text).replace("’", "'").replace("‘", "'")
 
@@ -377,20 +377,20 @@ def is_confirmed(sentence: str, sources: Sequence[Piece]) -> bool:
     """Tell whether the named speakers say all words of a sentence, with the same negation."""
     roles = {piece.role for piece in sources}
     names = roles - {""}
-    wanted = _stems([sentence]) - _stems(names)
+    wanted = _content_stems([sentence]) - _content_stems(names)
     named = {name for name in names if re.search(rf"\b{re.escape(name)}\b", sentence)}
     speakers = named or roles
     texts = [piece.text for piece in sources if piece.role in speakers]
-    if not wanted or not wanted <= _stems(texts):
+    if not wanted or not wanted <= _content_stems(texts):
         return False
     lines = [line for text in texts for line, _ in split_sentences(text)]
-    closest = max(lines, key=lambda line: len(wanted & _stems([line])))
-    if len(wanted & _stems([closest])) < SHARED_MIN * len(wanted):
+    closest = max(lines, key=lambda line: len(wanted & _content_stems([line])))
+    if len(wanted & _content_stems([closest])) < SHARED_MIN * len(wanted):
         return False
     return bool(_NEGATION.search(sentence)) == bool(_NEGATION.search(closest))
 
 
-def _stems(texts: Iterable[str]) -> set[str]:
+def _content_stems(texts: Iterable[str]) -> set[str]:
     return {
         token.stem
         for text in texts

@@ -160,7 +160,7 @@ def align(claim: Sequence[Word], sentence: Sequence[Word]) -> Alignment:
     """Return the longest beginning of a claim that the sentence confirms."""
     best = NOT_ALIGNED
     for start, word in enumerate(sentence):
-        before = _texts(sentence[:start])
+        before = _word_texts(sentence[:start])
         is_timed = _TIMES.issuperset(before)  # "Last week I went"
         begins_clause = word.pauses or (word.text in SUBJECTS and is_timed)
         if not begins_clause or not _CONDITIONS.isdisjoint(before):
@@ -190,7 +190,7 @@ def _align_clause(claim: Sequence[Word], sentence: Sequence[Word]) -> Alignment:
             ):
                 best = Alignment(stop, sentence[said_stop - 1].end)
         said = sentence[said_at] if said_at < len(sentence) else None
-        if word and said and _says(said, word, claim[at - 1] if at else None):
+        if word and said and _words_agree(said, word, claim[at - 1] if at else None):
             if _is_unresolved(said, content):
                 return best
             at, said_at = at + 1, said_at + 1
@@ -218,28 +218,28 @@ def _is_unresolved(said: Word, content: int) -> bool:
 
 def _is_clause(claim: Sequence[Word]) -> bool:
     """Tell whether a claim cut short is a clause: its subject acts, or something "is"."""
-    texts = _texts(claim)
+    texts = _word_texts(claim)
     acts = texts[:1] in (["he"], ["she"], [SPEAKER])
     return acts or not _FINITE.isdisjoint(texts)
 
 
 def _is_confirmed(claim: Sequence[Word], sentence: Sequence[Word], stop: int) -> bool:
     """Tell whether the aligned words agree in time and subject, without a condition after."""
-    claimed, said = _texts(claim), _texts(sentence[:stop])
+    claimed, said = _word_texts(claim), _word_texts(sentence[:stop])
     was_past = not _PAST.isdisjoint(said) and _PAST.isdisjoint(claimed)
     if was_past and not _PRESENT.isdisjoint(claimed):
         return False
     is_one_of_several = "we" in said and "they" not in claimed
     if is_one_of_several and not _TOGETHER.isdisjoint(claimed):
         return False
-    return _UNDONE_AFTER.isdisjoint(_texts(sentence[stop:]))
+    return _UNDONE_AFTER.isdisjoint(_word_texts(sentence[stop:]))
 
 
-def _texts(words: Sequence[Word]) -> list[str]:
+def _word_texts(words: Sequence[Word]) -> list[str]:
     return [word.text for word in words]
 
 
-def _says(said: Word, claimed: Word, before: Word | None) -> bool:
+def _words_agree(said: Word, claimed: Word, before: Word | None) -> bool:
     """Tell whether a word of a sentence and a word of a claim in the third person agree."""
     if said.text in _THIRD_OF:
         return claimed.text in _THIRD_OF[said.text] or claimed.text in _NAMED.get(
@@ -348,7 +348,7 @@ def sentences_until_repeated(answer: str) -> Iterator[str]:
     """Yield the sentences of an answer up to one that repeats or continues the transcript."""
     seen: set[str] = set()
     for sentence, _ in split_sentences(answer.replace('"', "")):
-        words = _texts(words_of(sentence))
+        words = _word_texts(words_of(sentence))
         key = " ".join(words)
         continues_transcript = _DIALOGUE.match(sentence) or not _PERSONS.isdisjoint(
             words
@@ -415,7 +415,7 @@ def split_remainder(text: str, *, inflected: bool = False) -> tuple[str, str]:
         return ".", ""
     end = 0
     for segment in _SEGMENT.split(text):
-        words = _texts(words_of(segment))
+        words = _word_texts(words_of(segment))
         own = [word for word in words if word not in ("and", "but", "so", "plus")]
         has_verb = inflected and own and own[0] not in STOP_WORDS
         if has_verb or not _PERSONS.isdisjoint(words):

@@ -128,7 +128,7 @@ def unknown_names(text: str, known: AbstractSet[str], folded: str) -> Iterator[s
 def _unknown_names_in_line(
     line: str, known: AbstractSet[str], *, german: bool
 ) -> Iterator[str]:
-    words = list(_words(line))
+    words = list(_read_words(line))
     long = [word for word in words if len(word.text) > STEM_CHARS_MIN]
     capitals = sum(word.capital for word in long)
     is_title = (
@@ -149,38 +149,38 @@ def name_forms(text: str) -> Iterator[str]:
     previous: list[str] = []
     for match in _WORD.finditer(text):
         word = match[0]
-        yield from _forms(word)
+        yield from _word_forms(word)
         if word[0].isupper():
-            yield from [f"{AS_NAME}{form}" for form in _forms(word)]
+            yield from [f"{AS_NAME}{form}" for form in _word_forms(word)]
         previous = [*previous[-4:], word[0].lower()] if word[0].isupper() else []
         for length in range(2, len(previous) + 1):
             yield "".join(previous[-length:])  # the initials of "New York City"
 
 
-def _forms(word: str) -> Iterator[str]:
+def _word_forms(word: str) -> Iterator[str]:
     lower = word.casefold().replace(".", "").removesuffix("'s").rstrip("'")
     yield lower
-    yield from _root(lower)
+    yield from _distinctive_stem(lower)
     if not lower.isalpha() or not (word.islower() or word.istitle()):
-        for part in _parts(word):
+        for part in _split_parts(word):
             yield part
-            yield from _root(part)
+            yield from _distinctive_stem(part)
 
 
-def _root(word: str) -> Iterator[str]:
+def _distinctive_stem(word: str) -> Iterator[str]:
     """Yield the stem of a word if it is long enough to be distinctive."""
     root = light_stem(word)
     if len(root) > STEM_CHARS_MIN:
         yield root
 
 
-def _parts(word: str) -> list[str]:
+def _split_parts(word: str) -> list[str]:
     """Split `McKinsey-Report` or `iOS` into its words, without a possessive."""
     found = _PART.findall(word.removesuffix("'s"))
     return [part.casefold() for part in found if len(part) > 1]
 
 
-def _words(line: str) -> Iterator[_NameWord]:
+def _read_words(line: str) -> Iterator[_NameWord]:
     end = 0
     for match in _WORD.finditer(line):
         gap = line[end : match.start()]
@@ -195,9 +195,9 @@ def _words(line: str) -> Iterator[_NameWord]:
 def _is_known(word: str, known: AbstractSet[str]) -> bool:
     """Tell whether a capitalized word is an ordinary word or a known name."""
     lower = word.casefold().removesuffix("'s")
-    if lower in _NOT_NAMES or not set(_forms(word)).isdisjoint(known):
+    if lower in _NOT_NAMES or not set(_word_forms(word)).isdisjoint(known):
         return True
-    parts = _parts(word)
+    parts = _split_parts(word)
     if len(parts) > 1 and all(
         part in _ORDINARY_PARTS or part in known or len(part) == 1 for part in parts
     ):
@@ -249,7 +249,7 @@ def _is_name_in_context(
 ) -> bool:
     """Tell whether a capitalized word, perhaps an ordinary one, has the position of a name."""
     word = words[at]
-    before, after = _neighbors(words, at)
+    before, after = _adjacent_words(words, at)
     if before and before.folded in _ALL_TITLES:
         return True
     if german and (
@@ -287,7 +287,7 @@ def _is_german_name(
     return partner.capital and f"{AS_NAME}{partner.folded}" in known
 
 
-def _neighbors(
+def _adjacent_words(
     words: Sequence[_NameWord], at: int
 ) -> tuple[_NameWord | None, _NameWord | None]:
     """Return the words before and after a word in the same clause."""

@@ -40,19 +40,21 @@ _ORDINAL = re.compile(r"(?:st|nd|rd|th)\b|[日일]")
 _WORDS = re.compile(r"[^\W\d_]+")
 
 
-def numbers(text: str) -> list[tuple[str, frozenset[str]]]:
+def read_numbers(text: str) -> list[tuple[str, frozenset[str]]]:
     """Return each number in figures with its readings: 1,000 is 1000 or 1.0."""
     plain = unicodedata.normalize("NFKC", text)
     return [
         (
             match[0],
-            frozenset(_readings(match[0], plain[match.end() : match.end() + 12])),
+            frozenset(
+                _number_readings(match[0], plain[match.end() : match.end() + 12])
+            ),
         )
         for match in _DIGITS.finditer(plain)
     ]
 
 
-def _readings(written: str, after: str) -> Iterator[str]:
+def _number_readings(written: str, after: str) -> Iterator[str]:
     if len(written) > FIGURE_CHARS_MAX:
         yield written
         return
@@ -101,7 +103,7 @@ def clock_readings(written: str, half: re.Match[str] | None = None) -> Iterator[
         yield f"{(hour + 12) % 24}:{rest}"
 
 
-def number_words(text: str) -> Iterator[tuple[str, str]]:
+def read_number_words(text: str) -> Iterator[tuple[str, str]]:
     """Yield each number written as a word, with its value."""
     for match in _WORDS.finditer(text):
         value = NUMBER_WORDS.get(match[0].lower())

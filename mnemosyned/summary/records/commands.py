@@ -290,7 +290,7 @@ def _read_command(content: str) -> TestRun | None:
     counts = parts["counts"] + parts["time"].rstrip(" .")
     failed = _has_failed(counts)
     failures = tuple(filter(None, (detail.rstrip("."),))) if failed else ()
-    return TestRun(_suite(command), command, counts, failed, failures)
+    return TestRun(_suite_of(command), command, counts, failed, failures)
 
 
 def _read_last_line(content: str) -> TestRun | None:
@@ -301,7 +301,7 @@ def _read_last_line(content: str) -> TestRun | None:
 _ONE_LINE_READERS = (_read_title, _read_counts, _read_command, _read_last_line)
 
 
-def _suite(command: str) -> str:
+def _suite_of(command: str) -> str:
     match = _RUNNERS.search(command)
     return match[0] if match else command.partition(" ")[0]
 
@@ -322,7 +322,7 @@ def _read_output(text: str, command: str) -> TestRun | None:
     suite = next((suite for sign, suite in _SUITES.items() if sign in text), "tests")
     shown = (f"failed: {failures[0]}", *failures[1:]) if failed and failures else ()
     return TestRun(
-        _suite(command) if command else suite, command, counts, failed, shown
+        _suite_of(command) if command else suite, command, counts, failed, shown
     )
 
 

@@ -282,7 +282,7 @@ def _assign_components(
     result: list[_ComponentCommit] = []
     for reading in readings:
         for commit in reading.value:
-            component, subject = _component(commit, common)
+            component, subject = _component_of(commit, common)
             day = commit.when or reading.memory.created_at
             if isinstance(day, datetime):
                 day = (in_zone(day, zone) if day.tzinfo else day).date()
@@ -306,7 +306,7 @@ def _common_words(subjects: Iterable[str]) -> dict[str, int]:
     return {word: rank for rank, word in enumerate(shared[:COMMON_WORDS_MAX])}
 
 
-def _component(commit: CommitRecord, common: dict[str, int]) -> tuple[str, str]:
+def _component_of(commit: CommitRecord, common: dict[str, int]) -> tuple[str, str]:
     """Return the component of a commit, and its subject without that name."""
     subject = without_hashes(commit.subject)
     if match := _CONVENTIONAL.fullmatch(subject):

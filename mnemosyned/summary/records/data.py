@@ -74,14 +74,14 @@ def parse_json(content: str) -> Value | None:
         text = text.removeprefix("```json").strip("`").strip()
     if text[:1] not in ("{", "[") or len(text) > CHARS_MAX:
         return None
-    value = _parse(text)
+    value = _parse_value(text)
     if value is None and text[0] == "{" and "\n" in text:
-        lines = [_parse(line) for line in text.splitlines() if line.strip()]
+        lines = [_parse_value(line) for line in text.splitlines() if line.strip()]
         value = None if None in lines else lines
     return value or None
 
 
-def _parse(text: str) -> Value | None:
+def _parse_value(text: str) -> Value | None:
     try:
         value = json.loads(text, parse_float=str)
     except (ValueError, RecursionError):
@@ -95,11 +95,11 @@ def read_json(memory: MemoryRecord, zone: tzinfo) -> Sentences | None:
     if value is None:
         return None
     items = [value] if isinstance(value, dict) else value
-    if isinstance(value, dict) and (inner := _only_list(value)):
+    if isinstance(value, dict) and (inner := _find_wrapped_list(value)):
         items = inner
     if not all(item and isinstance(item, dict) for item in items):
         return (_describe_list(items),)
-    sentences = [_describe(item, zone) for item in items[:OBJECTS_MAX]]
+    sentences = [_describe_object(item, zone) for item in items[:OBJECTS_MAX]]
     if hidden := items[OBJECTS_MAX:]:
         left = show_count(len(hidden), "more record")
         source = json.dumps(hidden, ensure_ascii=False)
@@ -107,7 +107,7 @@ def read_json(memory: MemoryRecord, zone: tzinfo) -> Sentences | None:
     return tuple(sentences)
 
 
-def _only_list(value: Mapping[str, Any]) -> list[Any] | None:
+def _find_wrapped_list(value: Mapping[str, Any]) -> list[Any] | None:
     """Return the list of objects that an answer wraps: {"items": [{…}], "total": 2}."""
     lists = [item for item in value.values() if isinstance(item, list) and item]
     is_record = not _RECORD_NAMES.isdisjoint(_fields_of(value))
@@ -118,7 +118,7 @@ def _only_list(value: Mapping[str, Any]) -> list[Any] | None:
 
 def _describe_list(value: Sequence[Any]) -> Sentence:
     """Return the sentence of a list with other values than objects."""
-    scalars = list(filter(None, map(_scalar, value)))
+    scalars = list(filter(None, map(_show_scalar, value)))
     source = " ".join(scalars)
     if not scalars:
         text = f"JSON list of {show_count(len(value), 'item')}."
@@ -128,13 +128,13 @@ def _describe_list(value: Sequence[Any]) -> Sentence:
     return Sentence(end_sentence(text), OTHER_WORTH / 2, source[:SOURCE_CHARS_MAX])
 
 
-def _describe(value: Mapping[str, Any], zone: tzinfo) -> Sentence:
+def _describe_object(value: Mapping[str, Any], zone: tzinfo) -> Sentence:
     """Return the sentence of an object: a message, an event or another record."""
     fields = _fields_of(value)
-    way = str(first_of(value, "message_type", "direction")).lower()
+    way = str(first_value(value, "message_type", "direction")).lower()
     if way in _SENT and "sender" in fields and "recipient" not in fields:
         fields["recipient"] = fields.pop("sender")
-    source = " ".join(_texts(value, DEPTH_MAX))[:SOURCE_CHARS_MAX]
+    source = " ".join(_index_texts(value, DEPTH_MAX))[:SOURCE_CHARS_MAX]
     kind = _kind_of(value)
     has_party = bool(fields.keys() & {"sender", "recipient"})
     if has_party and ("body" in fields or (kind and "title" not in fields)):
@@ -154,14 +154,14 @@ def _describe(value: Mapping[str, Any], zone: tzinfo) -> Sentence:
 
 def _kind_of(value: Mapping[str, Any]) -> str:
     """Return the kind that the object states, such as "SMS"."""
-    kind = first_of(value, *_KIND_KEYS)
+    kind = first_value(value, *_KIND_KEYS)
     if not isinstance(kind, str) or not 1 < len(kind) <= 30 or kind.count(" ") > 2:
         return ""
     words = kind.replace("_", " ").replace(".", " ")
     return words.upper() if words in {"sms", "mms"} else words[0].upper() + words[1:]
 
 
-def first_of(value: Mapping[str, Any], *keys: str) -> object | None:
+def first_value(value: Mapping[str, Any], *keys: str) -> object | None:
     """Return the value of the first key that has one."""
     return next(filter(None, map(value.get, keys)), None)
 
@@ -217,15 +217,15 @@ def _scalars(value: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]
             pairs += _scalars(item, f"{label}.")
             continue
         if isinstance(item, list):
-            text = "/".join(list(filter(None, map(_scalar, item)))[:5])
+            text = "/".join(list(filter(None, map(_show_scalar, item)))[:5])
         else:
-            text = "" if key.lower() in _IDENTIFIERS else _scalar(item)
+            text = "" if key.lower() in _IDENTIFIERS else _show_scalar(item)
         if text:
             pairs.append((label, text))
     return pairs
 
 
-def _scalar(value: object) -> str:
+def _show_scalar(value: object) -> str:
     """Return a scalar as written, without hashes; empty for other values."""
     if isinstance(value, bool):
         return str(value).lower()
@@ -258,20 +258,20 @@ def _text_of(item: object) -> str:
         return join_names(list(names), SCALARS_MAX)
     if isinstance(item, str):
         return collapse(item)
-    return _scalar(item)
+    return _show_scalar(item)
 
 
-def _texts(item: object, depth: int) -> Iterator[str]:
+def _index_texts(item: object, depth: int) -> Iterator[str]:
     """Yield the texts of a value, for the index."""
     if isinstance(item, str):
         yield without_hashes(item[:SOURCE_CHARS_MAX])
     elif depth and isinstance(item, dict):
         for key, inner in item.items():
             if key.lower() not in _IDENTIFIERS:
-                yield from _texts(inner, depth - 1)
+                yield from _index_texts(inner, depth - 1)
     elif depth and isinstance(item, list):
         for inner in item[:SCALARS_MAX]:
-            yield from _texts(inner, depth - 1)
+            yield from _index_texts(inner, depth - 1)
 
 
 JSON = Rule("JSON records", read_json, write_sentences)

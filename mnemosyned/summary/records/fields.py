@@ -218,7 +218,7 @@ def read_calendar(memory: MemoryRecord, zone: tzinfo) -> Sentences | None:
     if not events and has_stamp_in_first_paragraph(content):
         match = _FLAT.fullmatch(content)
         events += [_read_flat(match.groupdict(""))] if match else []
-    return tuple(_event(fields, zone) for fields in events) or None
+    return tuple(_describe_event(fields, zone) for fields in events) or None
 
 
 def _read_flat(parts: dict[str, str]) -> Fields:
@@ -298,7 +298,7 @@ def _read_inline(content: str) -> dict[str, str] | None:
     return fields
 
 
-def _event(fields: Fields, zone: tzinfo) -> Sentence:
+def _describe_event(fields: Fields, zone: tzinfo) -> Sentence:
     """Return the sentence of an event; a row without a title is quoted after its time."""
     title = fields["title"]
     start = parse_moment(fields.get("start", ""))

@@ -12,7 +12,7 @@ from typing import Any
 
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.values import MemoryRecord
-from mnemosyned.summary.records.data import first_of, parse_json
+from mnemosyned.summary.records.data import first_value, parse_json
 from mnemosyned.summary.records.lines import (
     RecordLine,
     RecordReading,
@@ -142,7 +142,7 @@ def _read_pairs(line: str) -> LogLine | None:
     level = _LEVEL_NAMES.get(pairs.pop("level", "").lower())
     message = pairs.pop("msg", "") or pairs.pop("message", "")
     stamp = pairs.pop("time", "") or pairs.pop("ts", "")
-    when = _instant(stamp)
+    when = _parse_instant(stamp)
     if not level or not message or not when:
         return None
     values = ", ".join(f"{name} {value}" for name, value in pairs.items())
@@ -155,7 +155,9 @@ def _read_request(match: re.Match[str]) -> LogLine:
     level = "error" if status >= "500" else "info"
     stamp = match["when"].replace("/", " ").replace(":", " ", 1).replace(" +", "+", 1)
     clock = match["when"][12:20]
-    return LogLine(level, f"{match['method']} {path}", _instant(stamp), clock, status)
+    return LogLine(
+        level, f"{match['method']} {path}", _parse_instant(stamp), clock, status
+    )
 
 
 def _read_entry(parts: dict[str, str]) -> LogLine:
@@ -171,12 +173,12 @@ def _read_entry(parts: dict[str, str]) -> LogLine:
     return LogLine(
         level=_LEVEL_NAMES.get(name.lower(), trouble),
         message=f"{enclose('', unit, ': ')}{message}".strip(),
-        when=_instant(f"{stamp}{offset}"),
+        when=_parse_instant(f"{stamp}{offset}"),
         clock=parts.get("clock", ""),
     )
 
 
-def _instant(text: str) -> datetime | None:
+def _parse_instant(text: str) -> datetime | None:
     moment = parse_moment(text)
     return moment if isinstance(moment, datetime) else None
 
@@ -195,16 +197,16 @@ def _read_json_log(content: str) -> tuple[LogLine, ...] | None:
 
 
 def _read_object(item: Mapping[str, Any]) -> LogLine | None:
-    level = first_of(item, "level", "severity", "levelname")
-    message = first_of(item, "msg", "message", "event")
-    when = first_of(item, "time", "timestamp", "ts")
+    level = first_value(item, "level", "severity", "levelname")
+    message = first_value(item, "msg", "message", "event")
+    when = first_value(item, "time", "timestamp", "ts")
     name = _LEVEL_NAMES.get(str(level).lower())
     if not name or not isinstance(message, str) or when is None:
         return None
-    cause = first_of(item, "error", "err", "exception")
+    cause = first_value(item, "error", "err", "exception")
     if isinstance(cause, str):
         message = f"{message}: {cause}"
-    return LogLine(name, message, _instant(str(when)))
+    return LogLine(name, message, _parse_instant(str(when)))
 
 
 LogReading = RecordReading[LogLine]
@@ -222,9 +224,9 @@ def write_logs(
     ]
     troubles = [item for item in entries if item.value.level in _TROUBLES]
     if len(entries) > 1 or not troubles:
-        yield _overview(entries, zone)
+        yield _overview_line(entries, zone)
     groups = group_by(
-        troubles, lambda item: (item.value.level, _template(item.value.message))
+        troubles, lambda item: (item.value.level, _blank_values(item.value.message))
     )
     # Errors before warnings, and frequent before rare.
     kinds = sorted(
@@ -248,7 +250,7 @@ def _log_line(
     return make_line(text, source, [item.position for item in items], worth)
 
 
-def _overview(items: Sequence[LogReading], zone: tzinfo) -> RecordLine:
+def _overview_line(items: Sequence[LogReading], zone: tzinfo) -> RecordLine:
     """Return the number of lines of each level, their time span and commonest messages."""
     entries = [item.value for item in items]
     first, last = _show_time(items[0], zone), _show_time(items[-1], zone)
@@ -268,7 +270,7 @@ def _overview(items: Sequence[LogReading], zone: tzinfo) -> RecordLine:
             for level, count in counts
         )
         text = f"{show_count(len(entries), 'log line')}, {span} ({levels})"
-        text += enclose(": ", _commonest(entries))
+        text += enclose(": ", _list_commonest(entries))
     quiet = [entry.message for entry in entries if entry.level == "info"]
     source = "\n".join(quiet[:200])[:SOURCE_CHARS_MAX]
     return _log_line(end_line(text), source, items, LOG_WORTH)
@@ -283,10 +285,10 @@ def _repetitions(messages: Sequence[str]) -> str:
     return f" (and {len(messages) - 1} more like it)"
 
 
-def _commonest(entries: Sequence[LogLine]) -> str:
+def _list_commonest(entries: Sequence[LogLine]) -> str:
     """Return the commonest plain messages, the first of each template as it stands."""
     plain = [entry.message for entry in entries if entry.level not in _TROUBLES]
-    groups = sorted(group_by(plain, _template).values(), key=len, reverse=True)
+    groups = sorted(group_by(plain, _blank_values).values(), key=len, reverse=True)
     shown = [
         shorten(messages[0], INFO_CHARS_MAX).rstrip(".") + _repetitions(messages)
         for messages in groups[:TEMPLATES_MAX]
@@ -294,7 +296,7 @@ def _commonest(entries: Sequence[LogLine]) -> str:
     return "; ".join(shown)
 
 
-def _template(message: str) -> str:
+def _blank_values(message: str) -> str:
     """Return a message with its values blanked: equal for messages of one kind."""
     return _VALUES.sub("#", message[:LOG_MESSAGE_CHARS_MAX])
 
@@ -425,7 +427,7 @@ def read_trace(memory: MemoryRecord, _zone: tzinfo) -> Trace | None:
 
 def _python_trace(lines: Sequence[str], repeats: int) -> Trace | None:
     """Read tracebacks of Python: the deepest frame comes last, the error below it."""
-    heads, frames = _python_ends(lines), _frames(lines)
+    heads, frames = _match_python_ends(lines), _match_frames(lines)
     if not heads or not frames:
         return None
     same = len({match["error"] for match in heads}) == 1
@@ -436,13 +438,13 @@ def _python_trace(lines: Sequence[str], repeats: int) -> Trace | None:
 def _other_trace(lines: Sequence[str]) -> Trace | None:
     """Read traces with the error on top; the last cause counts."""
     heads = [match for line in lines if (match := first_match(_HEADS, line.strip()))]
-    frames = _frames(lines)
+    frames = _match_frames(lines)
     if not heads or not (frames or heads[0].groupdict().get("path")):
         return None
     head = heads[0]
     if heads[-1][0].startswith("Caused"):
         head = heads[-1]
-        frames = _frames("\n".join(lines).rpartition(head[0])[2].splitlines())
+        frames = _match_frames("\n".join(lines).rpartition(head[0])[2].splitlines())
     return _make_trace(lines, heads, head, frames)
 
 
@@ -465,16 +467,16 @@ def _make_trace(
     return Trace(
         error=_error_name(head),
         message=shorten(message, TRACE_MESSAGE_CHARS_MAX),
-        place=_place(head, own or frames),
+        place=_error_place(head, own or frames),
         names=" ".join(names),
     )
 
 
-def _frames(lines: Sequence[str]) -> list[re.Match[str]]:
+def _match_frames(lines: Sequence[str]) -> list[re.Match[str]]:
     return [match for line in lines if (match := first_match(_FRAMES, line))]
 
 
-def _python_ends(lines: Sequence[str]) -> list[re.Match[str]]:
+def _match_python_ends(lines: Sequence[str]) -> list[re.Match[str]]:
     """Return the lines that end a Python traceback: flush left, right below a frame."""
     ends: list[re.Match[str]] = []
     inside = False
@@ -504,7 +506,7 @@ def _error_name(head: re.Match[str]) -> str:
     return re.split(r"[.\\]|::", error)[-1] if error != "fatal error" else "Fatal error"
 
 
-def _place(head: re.Match[str], frames: Sequence[re.Match[str]]) -> str:
+def _error_place(head: re.Match[str], frames: Sequence[re.Match[str]]) -> str:
     """Return function, file and line of the error: of its head or of the first frame."""
     if head.groupdict().get("path"):
         return _file_and_line(head)
