@@ -207,18 +207,6 @@ class _ExportLines:
         return msgspec.json.encode(footer) + b"\n"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CyclesMeanwhile:
-    """Sleep cycles while parts are restored: put off before each part, and told after it.
-
-    A cycle amid an import would summarize what the next lines have a summary of.
-    """
-
-    postpone: Callable[[float], object]
-    """Takes seconds."""
-    on_restored: Callable[[], object]
-
-
 class ExchangeService:
     """Export, one at a time, and exact import."""
 
@@ -230,11 +218,15 @@ class ExchangeService:
         database: str,
         file: Path | None,
         schema_version: int,
-        cycles: CyclesMeanwhile,
+        postpone_cycles: Callable[[float], object],
+        on_restored: Callable[[], object],
         secrets: Callable[[], SecretRule] = lambda: SecretRule.KEEP,
         limits: ExportLimits | None = None,
     ) -> None:
         """Restore by `secrets`, the rule for secrets in stored texts.
+
+        `postpone_cycles` puts off sleep cycles for seconds: a cycle amid an import would summarize
+        the originals of summaries in later lines. `on_restored` is called after each part.
 
         `database` names the memory in the header; `file` is None if it is on a server.
         """
@@ -243,7 +235,8 @@ class ExchangeService:
         self._database = database
         self._file = file
         self._schema_version = schema_version
-        self._cycles = cycles
+        self._postpone_cycles = postpone_cycles
+        self._on_restored = on_restored
         self._secrets = secrets
         self._limits = limits or ExportLimits()
         self._exporting = threading.Lock()
@@ -329,9 +322,9 @@ class ExchangeService:
         records = _parse_records(
             lines[: len(lines) - is_last], self._secrets(), start=is_first
         )
-        self._cycles.postpone(0.0 if is_last else POSTPONED_S)
+        self._postpone_cycles(0.0 if is_last else POSTPONED_S)
         restored = self._store.restore(records) if records else RestoreReport()
-        self._cycles.on_restored()
+        self._on_restored()
         return restored
 
 

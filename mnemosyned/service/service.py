@@ -32,7 +32,7 @@ from mnemosyned.service.changes import ChangeService, LearningService
 from mnemosyned.service.compact import CompactionArchive, CompactService
 from mnemosyned.service.context import ContextService
 from mnemosyned.service.events import EventBus
-from mnemosyned.service.exchange import CyclesMeanwhile, ExchangeService
+from mnemosyned.service.exchange import ExchangeService
 from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.intake import DraftMaker
 from mnemosyned.service.reading import ListService, missing_time_note, query_of
@@ -153,52 +153,6 @@ class ServiceParts:
     vectors: MemoryVectors | None = None
 
 
-class StatusService:
-    """Describes an open memory."""
-
-    def __init__(
-        self,
-        parts: ServiceParts,
-        *,
-        count_today: Callable[[], int],
-        watched: Callable[[], list[WatchedFolder]],
-    ) -> None:
-        self._parts = parts
-        self._count_today = count_today
-        self._watched = watched
-        self._started = time.monotonic()
-
-    def status(self, _: Status) -> Stats:
-        parts = self._parts
-        maintenance = parts.store.maintenance
-        return Stats(
-            version=__version__,
-            schema_version=parts.schema_version,
-            database=parts.database,
-            # Of a database that others share, the size is not this owner's to know.
-            bytes_on_disk=0 if parts.is_shared else maintenance.bytes_on_disk(),
-            tiers=dict(maintenance.totals()),
-            today=self._count_today(),
-            wm_max=parts.settings.config.wm_max,
-            sleep=self._parts.sleeper.status(),
-            summarizer=parts.sleeper.cycle.lease.status(),
-            counter=parts.settings.counter.name,
-            embedder=parts.vectors.status() if parts.vectors else EmbedderStatus(),
-            pid=os.getpid(),
-            uptime_s=round(time.monotonic() - self._started, 3),
-            clock=parts.retention.pruner.doubt(),
-            longest_write_ms=round(maintenance.longest_write_s() * 1_000, 3),
-            purge_due=parts.store.deletion.purge_due(),
-            recoverable=parts.store.grace.recoverable(),
-            agents=parts.store.agents.activity(),
-            watched=self._watched(),
-            backup=parts.keeper.status(),
-            restart_needed=list(parts.settings.restart_needed),
-            problems=maintenance.problems(),
-            warnings=[*maintenance.warnings(), *parts.keeper.warnings()],
-        )
-
-
 R = TypeVar("R")
 
 STOPPING = (
@@ -238,6 +192,8 @@ class MemoryService:
         self._clock = parts.sleeper.cycle.clock
         self.events = events or EventBus(clock=self._clock)
         self._stopping = False
+        self._started = time.monotonic()
+        self._lists = ListService(store=self._store.lists, clock=self._clock)
         self._archive = CompactionArchive(
             store=self._store, clock=self._clock, drafts=self._drafts
         )
@@ -248,9 +204,8 @@ class MemoryService:
             database=parts.database,
             file=parts.keeper.file,
             schema_version=parts.schema_version,
-            cycles=CyclesMeanwhile(
-                postpone=self.sleeper.postpone, on_restored=self._after_restore
-            ),
+            postpone_cycles=self.sleeper.postpone,
+            on_restored=self._after_restore,
             secrets=lambda: self._drafts.secret_rule,
         )
         self.watched: Callable[[], list[WatchedFolder]] = list
@@ -269,12 +224,6 @@ class MemoryService:
             clock=self._clock,
             recaller=self,
             settings=self._settings,
-        )
-        lists = ListService(store=self._store.lists, clock=self._clock)
-        status = StatusService(
-            self._parts,
-            count_today=lists.count_today,
-            watched=lambda: self.watched(),  # noqa: PLW0108 it is set later
         )
         learnings = LearningService(
             store=self._store.learnings,
@@ -311,12 +260,12 @@ class MemoryService:
             Recall: self.recall,
             Get: self.get,
             Expand: self.expand,
-            ListMemories: lists.list_memories,
-            Sessions: lists.sessions,
-            Sources: lists.sources,
+            ListMemories: self._lists.list_memories,
+            Sessions: self._lists.sessions,
+            Sources: self._lists.sources,
             Sleep: self.sleep,
             Backup: self.backup,
-            Status: status.status,
+            Status: self.status,
             Log: self.log,
             Context: context.context,
             Compact: self.compact,
@@ -485,6 +434,36 @@ class MemoryService:
         if request.dry_run:
             return self.sleeper.cycle.preview(asked)
         return self.sleeper.sleep(asked)
+
+    def status(self, _: Status) -> Stats:
+        parts = self._parts
+        maintenance = parts.store.maintenance
+        return Stats(
+            version=__version__,
+            schema_version=parts.schema_version,
+            database=parts.database,
+            # Of a database that others share, the size is not this owner's to know.
+            bytes_on_disk=0 if parts.is_shared else maintenance.bytes_on_disk(),
+            tiers=dict(maintenance.totals()),
+            today=self._lists.count_today(),
+            wm_max=parts.settings.config.wm_max,
+            sleep=parts.sleeper.status(),
+            summarizer=parts.sleeper.cycle.lease.status(),
+            counter=parts.settings.counter.name,
+            embedder=parts.vectors.status() if parts.vectors else EmbedderStatus(),
+            pid=os.getpid(),
+            uptime_s=round(time.monotonic() - self._started, 3),
+            clock=parts.retention.pruner.doubt(),
+            longest_write_ms=round(maintenance.longest_write_s() * 1_000, 3),
+            purge_due=parts.store.deletion.purge_due(),
+            recoverable=parts.store.grace.recoverable(),
+            agents=parts.store.agents.activity(),
+            watched=self.watched(),
+            backup=parts.keeper.status(),
+            restart_needed=list(parts.settings.restart_needed),
+            problems=maintenance.problems(),
+            warnings=[*maintenance.warnings(), *parts.keeper.warnings()],
+        )
 
     def log(self, request: Log) -> Logged:
         return Logged(

@@ -20,7 +20,6 @@ from mnemosyned.memory.values import Tier
 from mnemosyned.service import exchange
 from mnemosyned.service.exchange import (
     POSTPONED_S,
-    CyclesMeanwhile,
     ExchangeService,
     ExportLimits,
 )
@@ -122,7 +121,8 @@ def test_an_export_that_holds_its_snapshot_too_long_ends_and_says_so(
         database="",
         file=getattr(store, "database", None),
         schema_version=store.schema_version,
-        cycles=CyclesMeanwhile(postpone=lambda _: None, on_restored=lambda: None),
+        postpone_cycles=lambda _: None,
+        on_restored=lambda: None,
         limits=limits,
     )
 
@@ -187,7 +187,8 @@ def test_cycles_wait_until_the_last_line(store: SqliteStore, clock: FakeClock) -
         database="",
         file=getattr(store, "database", None),
         schema_version=store.schema_version,
-        cycles=CyclesMeanwhile(postpone=postponed_s.append, on_restored=lambda: None),
+        postpone_cycles=postponed_s.append,
+        on_restored=lambda: None,
     )
     remember_batch(store, memory("a"), memory("b"))
     lines = b"".join(service.export(Export())).splitlines(keepends=True)

@@ -7,7 +7,7 @@ import pytest
 
 from mnemosyned.errors import DatabaseInUse, StorageFailed
 from mnemosyned.paths import shipped
-from mnemosyned.storage.sqlite.ownership import Owner, owned, owner_of
+from mnemosyned.storage.sqlite.ownership import FileOwner, owned, owner_of
 from mnemosyned.storage.sqlite.store import open_store
 
 
@@ -17,12 +17,12 @@ def test_a_free_file_has_no_owner(database: Path) -> None:
 
 def test_the_owner_is_known_by_its_process_and_socket(database: Path) -> None:
     with owned(database, socket=Path("/run/m.sock")):
-        assert owner_of(database) == Owner(os.getpid(), "/run/m.sock")
+        assert owner_of(database) == FileOwner(os.getpid(), "/run/m.sock")
 
 
 def test_an_embedded_owner_has_no_socket(database: Path) -> None:
     with owned(database):
-        assert owner_of(database) == Owner(os.getpid(), None)
+        assert owner_of(database) == FileOwner(os.getpid(), None)
 
 
 def test_a_file_has_only_one_owner(database: Path) -> None:
@@ -47,7 +47,7 @@ def test_the_file_is_free_when_its_owner_is_done(
 
     assert owner_of(database) is None
     with owned(database):
-        assert owner_of(database) == Owner(os.getpid())
+        assert owner_of(database) == FileOwner(os.getpid())
 
 
 def test_asking_for_the_owner_takes_nothing_away(database: Path) -> None:
@@ -65,7 +65,7 @@ def test_a_stale_owner_in_the_lock_file_is_ignored(database: Path) -> None:
 
     assert owner_of(database) is None
     with owned(database):
-        assert owner_of(database) == Owner(os.getpid())
+        assert owner_of(database) == FileOwner(os.getpid())
 
 
 def test_other_files_of_the_folder_are_free(database: Path) -> None:
@@ -121,7 +121,7 @@ def test_garbage_in_a_held_lock_names_no_owner(database: Path, text: str) -> Non
     with owned(database):
         lock.write_text(text)
 
-        assert owner_of(database) == Owner(0)
+        assert owner_of(database) == FileOwner(0)
         with pytest.raises(DatabaseInUse, match="process unknown"), owned(database):
             pass
 

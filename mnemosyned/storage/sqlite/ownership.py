@@ -216,7 +216,7 @@ _HAPPENED = {
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
+class FileOwner:
     """The process that holds a database."""
 
     pid: int
@@ -234,7 +234,7 @@ def owned(database: Path, *, socket: Path | None = None) -> Iterator[DatabaseFil
     with locked(database) as descriptor:
         file = DatabaseFile(_resolved(database))
         try:
-            me = Owner(os.getpid(), str(socket.absolute()) if socket else None)
+            me = FileOwner(os.getpid(), str(socket.absolute()) if socket else None)
             os.fchmod(descriptor, PRIVATE)
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, json.dumps(asdict(me)).encode(), 0)
@@ -266,7 +266,7 @@ def locked(database: Path) -> Iterator[int]:
         yield descriptor
 
 
-def owner_of(database: Path) -> Owner | None:
+def owner_of(database: Path) -> FileOwner | None:
     """Who owns the database now, None where it is free."""
     try:
         with _lock_file(database, os.O_RDONLY) as descriptor:
@@ -279,15 +279,15 @@ def owner_of(database: Path) -> Owner | None:
     return None
 
 
-def _owner(text: bytes) -> Owner:
+def _owner(text: bytes) -> FileOwner:
     """The owner that a lock file names; process 0 where something else wrote to it."""
     try:
         said = json.loads(text)
-        owner = Owner(said["pid"], said["socket"])
+        owner = FileOwner(said["pid"], said["socket"])
     except (ValueError, TypeError, KeyError, RecursionError):
-        return Owner(0)
+        return FileOwner(0)
     known = isinstance(owner.pid, int) and isinstance(owner.socket, str | None)
-    return owner if known else Owner(0)
+    return owner if known else FileOwner(0)
 
 
 @contextmanager
@@ -319,7 +319,7 @@ def _resolved(database: Path) -> Path:
 
 
 def _in_use(database: Path) -> str:
-    owner = owner_of(database) or Owner(0)
+    owner = owner_of(database) or FileOwner(0)
     where = f", which listens on {owner.socket}" if owner.socket else ""
     return (
         f"{database} is in use by process {owner.pid or 'unknown'}{where}. "
