@@ -16,7 +16,7 @@ IMPORTED_PREFIX = "import-"
 SESSIONS_MAX = 10_000
 """The sessions that are kept, the last seen ones."""
 SHOWN_MAX = 500
-"""The ids that are kept of what a session was told, the last ones."""
+"""Ids kept of the memories injected into a session, the last ones."""
 CLIENTS_MAX = 200
 """The rows of activity that are kept."""
 FAILURE_CHARS_MAX = 200
@@ -40,9 +40,9 @@ class AgentSession:
     position: int = 0
     """Bytes of the transcript that were read."""
     informed_at: datetime | None = None
-    """When the start of the conversation was told what matters."""
+    """When the briefing of the conversation was injected."""
     shown: tuple[str, ...] = ()
-    """Ids that were told in it, the oldest first."""
+    """Ids of the memories injected into it, the oldest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ class AgentCall:
     stored: int = 0
     """Memories stored."""
     characters: int = 0
-    """Characters told to the agent."""
+    """Characters injected into the agent's context."""
     failure: str = ""
 
 
@@ -78,7 +78,7 @@ class AgentStore(Protocol):
     def note_shown(
         self, session: str, ids: Sequence[str], *, informed_at: datetime | None = None
     ) -> None:
-        """Keep what a session was told, and when its start was."""
+        """Save the ids injected into a session, and the time of its briefing."""
         ...
 
     def latest(self, sessions: Sequence[str], limit: int) -> list[MemoryRecord]:

@@ -589,7 +589,7 @@ class ServerPurge:
     """Result of a purge of a whole server."""
 
     tables: int
-    """Tables that were written anew, with their indexes."""
+    """Tables that were rewritten, with their indexes."""
     duration_s: float
     longest_s: float
     """The longest that one table was locked."""
@@ -636,7 +636,7 @@ class DatabaseServer(Protocol):
         ...
 
     def purge(self) -> ServerPurge:
-        """Write all tables anew, and the write-ahead log over, so that no deleted word is left.
+        """Rewrite all tables and overwrite the write-ahead log, so that no deleted word is left.
 
         Each table is locked while it is written. May be repeated at any time.
         """

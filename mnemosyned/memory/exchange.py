@@ -181,7 +181,7 @@ def known_memory(memory: ExportedMemory, content: str | None) -> Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoverableRecord:
-    """A memory or a learning that was forgotten with a grace time."""
+    """A memory or a learning in its grace period."""
 
     id: str
     """The key under which it is kept."""

@@ -504,7 +504,7 @@ class Rollup:
     members: Mapping[str, str]
     """The summaries it was made of: ids, with the text that was read."""
     index_terms: str = ""
-    """Terms that find it beside the words of its text."""
+    """Index terms in addition to the words of its text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -575,7 +575,7 @@ class Promotion:
     spoken: frozenset[str] = frozenset()
     """Originals that the summary mentions: none may be superseded meanwhile."""
     index_terms: str = ""
-    """Terms that find the episode beside the words of its text."""
+    """Index terms in addition to the words of its text."""
     revision: int | None = None
     """The last edit before the originals were read: none of them may be edited meanwhile."""
 

@@ -214,7 +214,7 @@ class SummarizerStatus:
     rejected: int = 0
     """Groups of which no answer of the model was kept."""
     fallbacks: int = 0
-    """Summaries by rule in the place of the model's, for whatever reason."""
+    """Extractive summaries in place of the model's, for any reason."""
     sentences: int = 0
     """Sentences that a small model wrote."""
     sentences_kept: int = 0
@@ -222,7 +222,7 @@ class SummarizerStatus:
 
 
 class EmbedderState(StrEnum):
-    """Whether recall goes by meaning too."""
+    """Whether recall uses semantic search too."""
 
     OFF = "off"
     """No model is configured."""
@@ -259,7 +259,7 @@ class AgentActivity:
     stored: int
     """Memories stored."""
     characters: int
-    """Characters told to the agent."""
+    """Characters injected into the agent's context."""
     failures: int
     mean_ms: float
     slowest_ms: float
@@ -268,7 +268,7 @@ class AgentActivity:
     stored_at: datetime | None = None
     """When it last stored something."""
     informed_at: datetime | None = None
-    """When it last told the agent something."""
+    """When a text was last injected."""
     failed_at: datetime | None = None
     failure: str = ""
     """Why it last failed."""

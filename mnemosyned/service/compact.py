@@ -186,7 +186,7 @@ class CompactionArchive:
     def expand(self, request: Expand) -> Expanded | None:
         """Return the messages of a compaction that were not forgotten; None for another id.
 
-        The episode is written by rule from those messages, so that it holds nothing forgotten.
+        An extractive summarizer writes the episode from the messages, without forgotten words.
         """
         compaction = self._store.compactions.get(request.id)
         if compaction is None:

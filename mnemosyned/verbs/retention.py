@@ -51,7 +51,7 @@ class Forgotten(SelectionPreview, frozen=True, kw_only=True):
     """Memories that can be put back until `final_at`. The others were pruned: nothing is kept of
     them, and they are deleted at once."""
     call: str = ""
-    """What `restore` takes to put back all that this call forgot; empty without a grace time."""
+    """The id that restores all memories of this call; empty without a grace period."""
     backups: list[str]
     """Files next to the database that look like copies of it, and what a database server keeps by
     itself: nothing was deleted from them."""
