@@ -330,7 +330,7 @@ def test_a_name_with_a_nul_character_is_none() -> None:
         directory="/w/\0",
     )
 
-    assert (call.directory, call.project, call.turn) == ("", "", "")
+    assert (call.directory, call.project) == ("", "")
     assert call.conversation == "s1"
 
 

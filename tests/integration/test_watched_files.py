@@ -19,7 +19,6 @@ from mnemosyned.config.settings import WatchConfig
 from mnemosyned.importers.capture import Capture
 from mnemosyned.importers.watch.watched_files import (
     FileReader,
-    FolderScan,
     WatchLimits,
     files_below,
 )
@@ -280,9 +279,7 @@ def test_files_whose_names_are_not_utf_8_are_read_once_each(
     (folder / os.fsdecode(b"d\xe9r")).mkdir(parents=True)
     for name in (b"caf\xe9.md", b"caf\xe8.md", b"d\xe9r/tea.md"):
         write(folder / os.fsdecode(name), "Water it every day.")
-    first = [
-        reader.read(file.path, go_on) for file in files_below(str(folder), FolderScan())
-    ]
+    first = [reader.read(file.path, go_on) for file in files_below(str(folder))]
 
     with follow(store, reader, folder):
         write(folder / os.fsdecode(b"ros\xe9.md"), "Cut it in spring.")

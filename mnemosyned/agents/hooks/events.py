@@ -112,7 +112,6 @@ class HookCall:
     prompt: str = ""
     reply: str = ""
     """The last message of the agent."""
-    turn: str = ""
     messages: tuple[Payload, ...] = ()
     """Messages that the tool's plugin sent."""
     project: str = ""
@@ -158,11 +157,6 @@ def parse_call(
         source=_without_nul(_first_text(payload, "source")),
         prompt=_find_prompt(payload),
         reply=_find_reply(payload, letters),
-        turn=_without_nul(
-            _first_text(
-                payload, "prompt_id", "turn_id", "generation_id", "execution_id"
-            )
-        ),
         messages=tuple(
             message
             for message in (messages if isinstance(messages, list) else ())

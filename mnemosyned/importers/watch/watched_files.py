@@ -150,14 +150,6 @@ class FileState:
     modified_ns: int
 
 
-@dataclass(slots=True)
-class FolderScan:
-    """The outcome of a scan of a folder, filled while it runs."""
-
-    folders: int = 0
-    problem: str = ""
-
-
 def state_of(path: str) -> FileState | None:
     """Return the state of a regular file of this user; None for anything else."""
     try:
@@ -180,7 +172,7 @@ def may_have_format(path: str) -> bool:
     return "hist" in lower and HISTORY_NAMES.fullmatch(lower) is not None
 
 
-def files_below(root: str, scan: FolderScan) -> Iterator[FileState]:
+def files_below(root: str) -> Iterator[FileState]:
     """Yield the files that may have a format; links and hidden folders are skipped."""
     state = state_of(root)
     if state:
@@ -192,11 +184,8 @@ def files_below(root: str, scan: FolderScan) -> Iterator[FileState]:
         try:
             with os.scandir(folder) as listed:
                 entries = sorted(listed, key=lambda entry: entry.name)
-        except OSError as error:
-            if folder == root:
-                scan.problem = f"it cannot be read: {error.strerror}"
+        except OSError:
             continue
-        scan.folders += 1
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
                 is_skipped = entry.name.startswith(".") or entry.name in SKIPPED

@@ -32,7 +32,6 @@ from mnemosyned.errors import InvalidRequest, MnemosynedError, NotFound, Shuttin
 from mnemosyned.importers.importer import PARSE_ERRORS
 from mnemosyned.importers.watch.watched_files import (
     FileReader,
-    FolderScan,
     WatchLimits,
     files_below,
     may_have_format,
@@ -403,9 +402,8 @@ class Watcher:
         for root in self._roots:
             if not os.path.exists(root):  # noqa: PTH110
                 continue  # it may come back, and is then read on
-            scan = FolderScan()
             states = self._watches.states(root)
-            for file in files_below(root, scan):
+            for file in files_below(root):
                 if room <= 0:
                     limit = f"only {self._settings.files_max:,} files are followed; raise watch.files_max"
                     self._problems[root] = limit
