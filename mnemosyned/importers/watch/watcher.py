@@ -238,7 +238,7 @@ class Watcher:
         self._settings = settings
         self._limits = limits
         self._due = DueFiles(files_max=settings.files_max)
-        self._notifications = Notifications(self._note_change, self._apply)
+        self._notifications = Notifications(self._note_change, self._update_folders)
         self._problems: dict[str, str] = {}
         self._without_events = False
         self._roots: list[str] = []
@@ -266,7 +266,7 @@ class Watcher:
     def reconfigure(self, settings: WatchConfig) -> None:
         """Watch the folders of new settings."""
         self._settings = settings
-        self._apply()
+        self._update_folders()
 
     # ----------------------------------------------------------------- verb
 
@@ -278,7 +278,7 @@ class Watcher:
             else:
                 self._add_folder(path)
         if request.paths:
-            self._apply()
+            self._update_folders()
         return Watching(self.folders(), len(self._due) + self._scanning)
 
     def folders(self) -> list[WatchedFolder]:
@@ -334,7 +334,7 @@ class Watcher:
 
     # --------------------------------------------------------------- thread
 
-    def _apply(self) -> None:
+    def _update_folders(self) -> None:
         """Have the thread watch the present folders."""
         if self._thread:
             self._changed.set()
@@ -344,18 +344,20 @@ class Watcher:
 
     def _start_thread(self) -> None:
         self._changed.set()
-        self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
+        self._thread = threading.Thread(
+            target=self._run_thread, name="watch", daemon=True
+        )
         self._thread.start()
 
-    def _run(self) -> None:
+    def _run_thread(self) -> None:
         while not self._due.stopping:
             try:
-                self._work()
+                self._read_until_stopped()
             except Exception:
                 log.exception("watch_failed")
                 self._due.rest(self._limits.retry_s)
 
-    def _work(self) -> None:
+    def _read_until_stopped(self) -> None:
         """Read due files, and in between the files found by a scan, until it is time to stop."""
         scan: Iterator[str] = iter(())
         rescan_at = look_at = 0.0
@@ -364,26 +366,22 @@ class Watcher:
                 look_at = time.monotonic() + self._limits.look_s
                 if _folder_identities(self._roots) != self._places:
                     self._changed.set()
+            must_scan = not self._scanning and time.monotonic() >= rescan_at
             if self._changed.is_set():
                 self._changed.clear()
                 self._begin_watching()
-                # From the beginning: what changed before there were events is found.
+                must_scan = True  # finds also changes from before there were events
+            if must_scan:
                 scan, self._scanning = self._scan_roots(), True
-            if not self._scanning and time.monotonic() >= rescan_at:
-                scan, self._scanning = self._scan_roots(), True
-            path = self._due.next(
-                0.0
-                if self._scanning
-                else max(0.0, min(rescan_at, look_at) - time.monotonic())
-            )
+            wait_s = max(0.0, min(rescan_at, look_at) - time.monotonic())
+            path = self._due.next(0.0 if self._scanning else wait_s)
             if not path and self._scanning:
                 path = next(scan, "")
                 if not path:
                     self._scanning = False
-                    pause = self._limits
-                    rescan_at = time.monotonic() + (
-                        pause.poll_s if self._without_events else pause.rescan_s
-                    )
+                    limits = self._limits
+                    pause_s = limits.poll_s if self._without_events else limits.rescan_s
+                    rescan_at = time.monotonic() + pause_s
             if path:
                 self._read_file(path)
 
