@@ -71,8 +71,8 @@ def _say_ignored(problem: str) -> None:
     say(f"mnem: a mistake in the settings was ignored: {problem}", err=True)
 
 
-NOTHING = "interrupted; nothing was changed"
-WATCH = "watch it with `mnem status` or `mnem tail -f`"
+NOTHING_CHANGED = "interrupted; nothing was changed"
+WATCH_HINT = "watch it with `mnem status` or `mnem tail -f`"
 
 
 class Interrupted(KeyboardInterrupt):
@@ -101,16 +101,16 @@ def interruption_message(error: BaseException) -> str:
 def interrupted_call_message(request: Request[Any]) -> str:
     """Return the message for Ctrl-C during a call, which the daemon may go on with."""
     if not request.writes or getattr(request, "dry_run", False):
-        return NOTHING
+        return NOTHING_CHANGED
     name = request.verb_name()
     if name == "sleep" and getattr(request, "stop", False):
-        return f"the sleep cycle ends after its present batch; {WATCH}"
+        return f"the sleep cycle ends after its present batch; {WATCH_HINT}"
     if name == "sleep":
-        return f"the sleep cycle goes on in the daemon; {WATCH}, stop it with `mnem sleep --stop`"
+        return f"the sleep cycle goes on in the daemon; {WATCH_HINT}, stop it with `mnem sleep --stop`"
     words = name.replace("_", "-")
     if not request.takes_long:
         return f"interrupted; the daemon may still do this {words}: look before you repeat it"
-    return f"the daemon goes on with this {words} until it is done; {WATCH}"
+    return f"the daemon goes on with this {words} until it is done; {WATCH_HINT}"
 
 
 R = TypeVar("R")

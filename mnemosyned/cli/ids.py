@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 IDS_MAX = 10_000
-KEPT_S = 7 * 24 * 3600
-"""Lists of terminals that have not listed anything for so long are deleted."""
+LIST_AGE_MAX_S = 7 * 24 * 3600
+"""Age from which lists of other terminals are deleted."""
 _NUMBER = re.compile(r"[#@%]([0-9]{1,5})|([0-9]{1,3})")
 
 
@@ -44,8 +44,8 @@ def is_marked(word: str) -> bool:
     return word[:1] in ("#", "@", "%")
 
 
-def keep_list(ids: Sequence[str]) -> None:
-    """Keep the ids of a list that was shown; a directory that takes no file is no failure.
+def save_list(ids: Sequence[str]) -> None:
+    """Save the ids of a list that was shown; a directory without write access is no failure.
 
     An id of several lines, which only a program gives, cannot be kept.
     """
@@ -53,7 +53,7 @@ def keep_list(ids: Sequence[str]) -> None:
     ids = ["" if "\n" in id else id for id in ids]
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        oldest = time.time() - KEPT_S
+        oldest = time.time() - LIST_AGE_MAX_S
         for other in file.parent.iterdir():
             with suppress(OSError):
                 if other.stat().st_mtime < oldest:
@@ -90,9 +90,9 @@ def _list_file() -> Path:
 
 PREFIX_CHARS_MIN = 4
 SHOWN_MAX = 8
-"""Ids shown where several begin alike."""
+"""Ids shown of several with the same prefix."""
 LISTED_MAX = 1_000
-"""Learnings and cycles among which an id is looked for."""
+"""Learnings and cycles that are searched for an id."""
 WORDS_CHARS = 50
 _WHOLE = re.compile("[0-7][0-9a-hjkmnp-tv-z]{25}", re.IGNORECASE)
 _FIELDS = {
@@ -100,16 +100,16 @@ _FIELDS = {
     "undo": ("cycle",),
     "log": ("cycle",),
 }
-"""The fields of a verb that name what there is; of all others `id`."""
+"""By verb: the fields with ids, if other than `id`."""
 
 Named = tuple[str, str]
-"""An id, and words that tell what it is."""
+"""An id with a short description."""
 
 
 def with_whole_ids(
     verb: str, fields: Mapping[str, Any], client: Connection
 ) -> dict[str, Any]:
-    """Return the fields of a request with whole ids. Raises `InvalidRequest` where several begin alike."""
+    """Return the fields of a request with whole ids. Raises `InvalidRequest` for an ambiguous prefix."""
     whole = dict(fields)
     for name in id_fields(verb):
         typed = whole.get(name)
@@ -198,7 +198,7 @@ _LOOKUPS: dict[str, Callable[[str, Connection], list[Named]]] = {
     "undo": _find_cycles,
     "log": _find_cycles,
 }
-"""Where the ids of a verb are looked up; of all others among memories and summaries."""
+"""By verb: the search for ids, if not among memories and summaries."""
 
 
 def _shorten(text: str) -> str:

@@ -11,7 +11,7 @@ import click
 import msgspec
 import pytest
 
-from mnemosyned.cli.ids import id_in_last_list, keep_list, number_of
+from mnemosyned.cli.ids import id_in_last_list, number_of, save_list
 from mnemosyned.cli.output.memories import highlight
 from mnemosyned.cli.output.show import AnswerPrinter, render, renderer_of
 from mnemosyned.cli.output.terminal import cut_text, say, table, wrap_lines
@@ -165,7 +165,7 @@ def test_entries_of_the_last_list_have_numbers(
     with pytest.raises(InvalidRequest, match="has shown no list yet"):
         id_in_last_list(1)
 
-    keep_list(["01AB", "01CD"])
+    save_list(["01AB", "01CD"])
 
     assert id_in_last_list(2) == "01CD"
     assert [number_of(word) for word in ("#2", "@2", "%2", "2", "2026", "01AB")] == [

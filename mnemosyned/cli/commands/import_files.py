@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from mnemosyned.cli.calls import NOTHING, Interrupted, connect_to_daemon
+from mnemosyned.cli.calls import NOTHING_CHANGED, Interrupted, connect_to_daemon
 from mnemosyned.cli.options import EXIT_NOTHING, EXIT_OF_KIND
 from mnemosyned.cli.output.terminal import (
     count_of,
@@ -178,7 +178,9 @@ def _run_with_progress(run: ImportRun, label: str) -> None:
             run.progress = lambda amount, _report: advance(amount, _records_done(run))
             run.run()
     except KeyboardInterrupt as error:
-        raise Interrupted(NOTHING if run.preview else _stored_so_far(run)) from error
+        raise Interrupted(
+            NOTHING_CHANGED if run.preview else _stored_so_far(run)
+        ) from error
     except MnemosynedError as error:
         if run.preview is not None or not _records_done(run):
             raise

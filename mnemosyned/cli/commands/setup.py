@@ -251,7 +251,7 @@ def setup(
         client=connect_to_daemon(click.get_current_context()),
         machine=machine,
         project=_find_project(machine) if scope == "project" else None,
-        sure=flags["yes"],
+        assumes_yes=flags["yes"],
         dry_run=flags["dry_run"],
         as_json=flags["as_json"],
     )
@@ -294,14 +294,14 @@ class SetupRun:
         client: Connection,
         machine: Machine,
         project: Path | None,
-        sure: bool,
+        assumes_yes: bool,
         dry_run: bool,
         as_json: bool,
     ) -> None:
         self._client = client
         self._machine = machine
         self._project = project
-        self._sure = sure
+        self._assumes_yes = assumes_yes
         self._dry_run = dry_run
         self._as_json = as_json
         self._has_written = False
@@ -312,7 +312,7 @@ class SetupRun:
     def set_up(self, tools: tuple[str, ...]) -> int:
         """Set up the given tools, one after the other."""
         self._check_programs()
-        if not (self._sure or self._dry_run) and not sys.stdin.isatty():
+        if not (self._assumes_yes or self._dry_run) and not sys.stdin.isatty():
             raise InvalidRequest(
                 "not confirmed: standard input is not a terminal; pass --yes or --dry-run"
             )
@@ -377,7 +377,7 @@ class SetupRun:
         question = f"Write this for {plan.target.title}?"
         if one_of_many:
             return ask_user(question, default=True)
-        if not self._sure:
+        if not self._assumes_yes:
             ask_or_exit(question)
         return True
 
@@ -433,7 +433,7 @@ class SetupRun:
             say("setup has written nothing here", err=True)
         if self._dry_run or not edits:
             return 0
-        if not self._sure:
+        if not self._assumes_yes:
             if not sys.stdin.isatty():
                 raise InvalidRequest(
                     "not confirmed: standard input is not a terminal; pass --yes"

@@ -38,8 +38,8 @@ def mcp(context: click.Context) -> None:
     run_pump(typed_socket(context), typed_remote(context))
 
 
-LOOK_S = 5.0
-"""Longest wait for an answer of the daemon to a look; a sleep may take longer."""
+STATE_TIMEOUT_S = 5.0
+"""Longest wait for the daemon's state; a sleep may take longer."""
 
 
 @click.command()
@@ -61,7 +61,10 @@ def top(context: click.Context) -> None:
     # Loaded here: Textual takes longer to load than most commands run.
     from mnemosyned.cli.commands.top_app import run_top  # noqa: PLC0415
 
-    run_top(connect_to_daemon(context, timeout_s=LOOK_S), connect_to_daemon(context))
+    run_top(
+        connect_to_daemon(context, timeout_s=STATE_TIMEOUT_S),
+        connect_to_daemon(context),
+    )
 
 
 @click.command("watch")

@@ -35,7 +35,7 @@ from mnemosyned.verbs.request import Request
 from mnemosyned.verbs.upkeep import Event, Log, Sleep, Stats, Status
 
 LOG_ROWS = 300
-LATEST = 100
+MEMORIES_SHOWN = 100
 """Newest memories that are shown."""
 RUNNING_LOG_S = 2.0
 """Seconds between two looks at the log while a cycle runs."""
@@ -86,7 +86,9 @@ class Feed:
             tier: (total.count, total.characters) for tier, total in stats.tiers.items()
         }
         if self._note_change("latest", (stats.pid, totals)):
-            self._latest = self._connection.call(ListMemories(limit=LATEST)).memories
+            self._latest = self._connection.call(
+                ListMemories(limit=MEMORIES_SHOWN)
+            ).memories
         return Snapshot(stats, self._cycles, self._latest, watched_s)
 
     def forget_seen(self) -> None:
@@ -108,7 +110,7 @@ class Feed:
         return now - self._running_since
 
 
-AGAIN_S = 2.0
+RETRY_S = 2.0
 """Seconds until events are asked for again after the stream ended or was refused."""
 
 
@@ -137,7 +139,7 @@ class EventListener:
                     if self._over.is_set():
                         return
                     self._handle(event)
-            self._over.wait(AGAIN_S)
+            self._over.wait(RETRY_S)
 
 
 RESULTS = 50

@@ -34,11 +34,11 @@ from mnemosyned.verbs.upkeep import Status
 
 PROGRAM = "mnemosyned"
 READY_S = 60.0
-"""The longest a start may take; a large log that a crash left is read first."""
+"""Longest time of a start; a large log that a crash left is read first."""
 POLL_S = 0.1
 ANSWER_S = 10.0
 LINES_SHOWN = 5
-"""Lines of the log shown of a start that failed."""
+"""Lines of the log shown after a failed start."""
 OPTIONS_KEPT = ("--config", "--database", "--socket")
 
 
@@ -48,7 +48,7 @@ class DaemonProcess:
 
     pid: int
     socket: str | None
-    """Where it answers; None for a program that embeds the memory."""
+    """The path of its socket; None for a program that embeds the memory."""
 
 
 def log_path() -> Path:

@@ -55,7 +55,7 @@ from mnemosyned.storage.sqlite.wal import frames_left
 CHECK = "database"
 REPAIR = "mnem doctor --repair"
 DEEP_BYTES = 200_000_000
-"""Size up to which a copy in memory is made, to compare the index with the texts."""
+"""Largest database that is copied into memory to compare its index with the texts."""
 VALUES_CHECKED = 500
 """Newest originals whose exact values are compared with their words, unless the check is deep."""
 MENDABLE = {
@@ -245,13 +245,13 @@ def _damage_finding(text: str, installation: Installation) -> Finding:
 
 FREE_MIN_BYTES = 50_000_000
 FREE_WARNING = 2.0
-"""Times the size of the database that should be free: a purge and a backup each write it anew."""
+"""Free space in sizes of the database: a purge and a backup each write a copy."""
 FILES_MAX = 10_000
 SPOOL_OLD_S = 600.0
-"""Calls wait a moment while a daemon restarts; for longer, something keeps them."""
+"""Age of waiting calls that is no longer due to a restart of the daemon."""
 MAGIC = b"GGUF"
 BY_HAND = timedelta(days=7)
-"""Interval of backups where none are scheduled."""
+"""Interval of backups by hand, if none are scheduled."""
 
 
 def check_permissions(installation: Installation) -> Iterator[Finding]:

@@ -58,7 +58,7 @@ class Installation:
     """An installation to be checked, also a broken one."""
 
     config: Config
-    """The settings, or the defaults where they cannot be read."""
+    """The settings, or the defaults if they cannot be read."""
     config_file: Path
     config_problem: str = ""
     database: Path
@@ -97,10 +97,10 @@ def _make_finding(  # noqa: PLR0917 read as a sentence where a check yields it
 
 
 ok = partial(_make_finding, Severity.OK)
-"""A check that found nothing wrong."""
+"""A finding that all is well."""
 note = partial(_make_finding, Severity.NOTE)
 """Something worth knowing."""
 warning = partial(_make_finding, Severity.WARNING)
-"""Something that should be mended."""
+"""Something to be repaired."""
 problem = partial(_make_finding, Severity.PROBLEM)
 """Something that keeps the memory from working, or endangers it."""

@@ -69,7 +69,7 @@ def readable_line(line: str) -> str:
 
 UNIT = "mnemosyned.service"
 ASK_TIMEOUT_S = 10.0
-"""systemd answers such questions at once, or is not well."""
+"""Longest wait for an answer about the unit."""
 CHANGE_TIMEOUT_S = 120.0
 _PROPERTIES = ("LoadState", "ActiveState", "UnitFileState", "MainPID", "Result")
 
@@ -80,7 +80,7 @@ class SystemdUnit:
 
     loaded: bool
     active: str
-    """Such as active, inactive, failed."""
+    """Its state, such as active, inactive or failed."""
     enabled: bool
     pid: int
     result: str
@@ -147,7 +147,7 @@ def is_lingering() -> bool | None:
 
 
 STOP_SLACK_S = 60.0
-"""How much longer than its last consolidation a daemon may take to stop."""
+"""Time for a stop beyond the deadline of the last consolidation."""
 FOLLOW_S = 0.5
 LINES_MAX = 100_000
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 import msgspec
 
-from mnemosyned.cli.ids import keep_list
+from mnemosyned.cli.ids import save_list
 from mnemosyned.cli.options import chosen_format, may_page
 from mnemosyned.cli.output.terminal import (
     columns_of,
@@ -279,7 +279,7 @@ class AnswerPrinter:
         for remark in self._remarks:
             say(click.style(remark, dim=True), err=True, styled=True)
         if self._form == "table" and self.ids:
-            keep_list(self.ids)
+            save_list(self.ids)
 
 
 def say_cells(cells: Sequence[str]) -> None:

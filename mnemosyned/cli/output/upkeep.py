@@ -44,7 +44,7 @@ from mnemosyned.verbs.upkeep import Logged, SleepStatus, Stats, WatchedFolder, W
 GROUPS_SHOWN_MAX = 12
 LOG_LIMIT_MAX = 1_000
 ALL_SESSIONS = "(all)"
-"""In place of the session of a day, week or month."""
+"""The session cell of a day, week or month."""
 WHOLE_SHARE = 0.995
 """Share of a model's words from which a summary counts as its own."""
 OF_AN_UNDO = (GroupStatus.UNDONE, GroupStatus.KEPT)
