@@ -121,13 +121,15 @@ class AutoPolicy:
         )
         if not self.due(unchanged.tokens_before).due:
             return unchanged
-        stubbed = _StubbedConversation(split, self._stubs(split, costs), costs)
+        stubbed = _StubbedConversation(split, self._make_stubs(split, costs), costs)
         if sum(costs) <= share_of(self.max_tokens, self.target) or not split.old:
             return _stub_old_results(unchanged, stubbed)
         done = self._replace_oldest(unchanged, stubbed, earlier)
         return done if done.tokens_after < unchanged.tokens_before else unchanged
 
-    def _stubs(self, split: SplitConversation, costs: list[int]) -> dict[int, Message]:
+    def _make_stubs(
+        self, split: SplitConversation, costs: list[int]
+    ) -> dict[int, Message]:
         """Stub old tool results, oldest first, until the target is met; update `costs`."""
         goal = share_of(self.max_tokens, self.target)
         names = tool_names(split.messages)
@@ -151,14 +153,14 @@ class AutoPolicy:
     ) -> Compaction:
         """Replace the oldest messages by a summary; stub later ones."""
         split = stubbed.split
-        end = self._summary_end(split, stubbed.costs)
+        end = self._find_summary_end(split, stubbed.costs)
         summarized = [position for position in split.old if position < end]
         left = [position for position in split.live if position >= end]
         late_stubs = [position for position in stubbed.stubs if position >= end]
         originals = split.take(summarized)
-        values = _exact_values(originals)
-        content, reason = self._content(originals, values, earlier)
-        summary = self._summary(content)
+        values = _extract_values(originals)
+        content, reason = self._make_content(originals, values, earlier)
+        summary = self._write_summary(content)
         kept = [
             *split.messages[: split.pinned],
             summary,
@@ -171,11 +173,11 @@ class AutoPolicy:
             archived=removed_messages([*originals, *split.take(late_stubs)]),
             summaries=(summary_body(summary["content"]),),
             facts=content.facts,
-            details=(*values, *_exact_values(split.take(late_stubs))),
+            details=(*values, *_extract_values(split.take(late_stubs))),
             fallback_reason=reason,
         )
 
-    def _content(
+    def _make_content(
         self,
         originals: Sequence[Message],
         values: Sequence[Detail],
@@ -192,7 +194,7 @@ class AutoPolicy:
             secrets=secrets,
         )
         sentences = [] if prose else _extract_prose(originals, secrets)
-        facts = [*earlier.facts, *_key_facts(originals, secrets), *sentences]
+        facts = [*earlier.facts, *_extract_key_facts(originals, secrets), *sentences]
         shown = (value.value for value in values if not value.sensitive)
         ids = map(message_id, originals)
         content = SummaryContent(
@@ -203,7 +205,7 @@ class AutoPolicy:
         )
         return content, reason
 
-    def _summary_end(self, split: SplitConversation, costs: Sequence[int]) -> int:
+    def _find_summary_end(self, split: SplitConversation, costs: Sequence[int]) -> int:
         """Return the end of the oldest messages to summarize: as few as make room, groups whole."""
         window = self.max_tokens
         room = share_of(window, self.target) - share_of(window, SUMMARY_FRACTION)
@@ -217,7 +219,7 @@ class AutoPolicy:
             end = max(end, cut)
         return end
 
-    def _summary(self, content: SummaryContent) -> dict[str, Any]:
+    def _write_summary(self, content: SummaryContent) -> dict[str, Any]:
         """Write the summary message: as many facts as fit in its text, all in its metadata."""
         room = share_of(self.max_tokens, SUMMARY_FRACTION)
         count = self._counter.text
@@ -269,11 +271,11 @@ def _stub_old_results(
         messages=[stubbed.at(at) for at in range(len(stubbed.split.messages))],
         tokens_after=sum(stubbed.costs),
         archived=removed_messages(originals),
-        details=tuple(_exact_values(originals)),
+        details=tuple(_extract_values(originals)),
     )
 
 
-def _exact_values(messages: Iterable[Message]) -> list[Detail]:
+def _extract_values(messages: Iterable[Message]) -> list[Detail]:
     """Return the exact values of messages; a value secret in one message is secret in all."""
     values: list[Detail] = []
     for message in messages:
@@ -293,7 +295,9 @@ def _exact_values(messages: Iterable[Message]) -> list[Detail]:
     ]
 
 
-def _key_facts(messages: Sequence[Message], secrets: Sequence[Detail]) -> Iterator[str]:
+def _extract_key_facts(
+    messages: Sequence[Message], secrets: Sequence[Detail]
+) -> Iterator[str]:
     """Yield the key facts without secrets, relative dates made absolute where the time is known."""
     names = tool_names(messages)
     known = KnownSecrets(secrets)

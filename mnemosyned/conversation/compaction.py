@@ -251,7 +251,7 @@ class MemoryConsolidator:
         old = split.take(split.old)
         archived = removed_messages(old)
         earlier = prose_to_facts(merge_summaries(split.earlier))
-        summary = self._summary(earlier, old, archived)
+        summary = self._write_summary(earlier, old, archived)
         kept = [*messages[: split.pinned], summary, *split.take(split.tail)]
         done = replace(
             unchanged,
@@ -265,7 +265,7 @@ class MemoryConsolidator:
             self._on_audit(done.audit)
         return done
 
-    def _summary(
+    def _write_summary(
         self,
         earlier: SummaryContent,
         old: Sequence[Message],
@@ -336,7 +336,9 @@ def plain_messages(
         plain.append({"role": EARLIER_ROLE, "content": known.mask(earlier)})
     for message in messages:
         lines = [
-            line for part in message_parts(message) if (line := _part_line(part, names))
+            line
+            for part in message_parts(message)
+            if (line := _describe_part(part, names))
         ]
         if lines:
             role = message.get("role")
@@ -350,7 +352,7 @@ def plain_messages(
     return plain
 
 
-def _part_line(part: MessagePart, names: Mapping[str, str]) -> str:
+def _describe_part(part: MessagePart, names: Mapping[str, str]) -> str:
     """Return a text, call or result in words, or an empty text for other parts."""
     if part.kind is PartKind.TEXT:
         line = part.text

@@ -124,7 +124,7 @@ class ContextManager:
         messages, newest first, up to the first that does not fit. Raises nothing: parts that
         cannot fit are reported.
         """
-        sections = self._sections(memory_results or (), learnings or ())
+        sections = self._write_sections(memory_results or (), learnings or ())
         lent = sections.unused if self._reclaim_unused else 0
         window = self.select_window(
             system, new_message, history, summaries=summaries or (), lent_tokens=lent
@@ -173,7 +173,7 @@ class ContextManager:
         tool_definitions: Sequence[Any] | None = None,
     ) -> ContextWindow:
         """Put memory and learnings, as far as they fit, around a window chosen before."""
-        sections = self._sections(memory_results, learnings, window.spare_tokens)
+        sections = self._write_sections(memory_results, learnings, window.spare_tokens)
         return self._assemble(window, sections, tool_definitions)
 
     def _assemble(
@@ -193,7 +193,7 @@ class ContextManager:
         return ContextWindow(
             system="\n\n".join(part for part in prompt if part),
             messages=selection.messages(memory=sections.memory if in_message else ""),
-            breakdown=self._breakdown(window, sections, tool_definitions),
+            breakdown=self._count_parts(window, sections, tool_definitions),
             kept=tuple(window.kept),
             dropped=tuple(sorted(dropped)),
             memory_shown=sections.memory_shown,
@@ -203,7 +203,7 @@ class ContextManager:
             compaction=compaction,
         )
 
-    def _breakdown(
+    def _count_parts(
         self,
         window: ChosenWindow,
         sections: _AddedSections,
@@ -225,7 +225,7 @@ class ContextManager:
             budget=budget.total,
         )
 
-    def _sections(
+    def _write_sections(
         self,
         snippets: Sequence[str | Quoted],
         learnings: Sequence[str],
@@ -335,7 +335,7 @@ class WindowFitter:
         self._history = history
         self._budget = budget
         self._counter = counter
-        self._fixed = self._fixed_tokens(tools)
+        self._fixed = self._count_fixed_tokens(tools)
         self._room = budget.total - self._fixed
         """Tokens for everything but the system prompt and the tools."""
 
@@ -351,21 +351,21 @@ class WindowFitter:
         share = budget.history - max(0, self._fixed - reserved)
         shortened = _ShortenedTail(self._history, self._new, counter=self._counter)
         for room in (share, self._room):
-            window = self._select(shortened, room=room)
-            if self._conversation(window) <= room:
-                spare = self._room - self._conversation(window)
+            window = self._select_within(shortened, room=room)
+            if self._conversation_tokens(window) <= room:
+                spare = self._room - self._conversation_tokens(window)
                 return replace(window, history=self._history, spare_tokens=spare)
-        raise self._too_long(self._conversation(window) - self._room)
+        raise self._too_long_error(self._conversation_tokens(window) - self._room)
 
-    def _select(self, shortened: _ShortenedTail, *, room: int) -> ChosenWindow:
+    def _select_within(self, shortened: _ShortenedTail, *, room: int) -> ChosenWindow:
         """Select a window; shorten tool results of its tail as long as it does not fit."""
         while True:
-            window = self._window(shortened, self._budget, room=room)
-            excess = self._conversation(window) - room
+            window = self._window_of(shortened, self._budget, room=room)
+            excess = self._conversation_tokens(window) - room
             if excess <= 0 or not shortened.save(excess, since=window.selection.start):
                 return window
 
-    def _window(
+    def _window_of(
         self, shortened: _ShortenedTail, budget: TokenBudget, *, room: int
     ) -> ChosenWindow:
         return ContextManager(budget, counter=self._counter).select_window(
@@ -375,13 +375,13 @@ class WindowFitter:
             lent_tokens=room - budget.history,
         )
 
-    def _conversation(self, window: ChosenWindow) -> int:
+    def _conversation_tokens(self, window: ChosenWindow) -> int:
         """Return the tokens of summaries, history and new message."""
         selection = window.selection
         summaries = sum(map(self._counter.message, selection.summaries))
         return summaries + selection.history_tokens + selection.new_tokens
 
-    def _fixed_tokens(self, tools: Sequence[Any]) -> int:
+    def _count_fixed_tokens(self, tools: Sequence[Any]) -> int:
         """Return the tokens of the system prompt, pinned messages and tools with their reserve."""
         pinned = self._history[: count_pinned(self._history)]
         tokens = sum(map(self._counter.message, pinned))
@@ -390,14 +390,14 @@ class WindowFitter:
         reserve = self._budget.tool_definitions_reserve
         return tokens + max(reserve, tool_definition_tokens(tools, self._counter))
 
-    def _too_long(self, excess: int) -> InvalidRequest:
+    def _too_long_error(self, excess: int) -> InvalidRequest:
         """Return the error that says by how much the context is too long, and what to do."""
         total = self._budget.total
         claim = (
             f"the context takes {total + excess:,} tokens, {excess:,} more than total "
             f"({total:,})"
         )
-        tail = self._longest_tail()
+        tail = self._find_longest_tail()
         advice = (
             f"raise total, or lower fresh_tail to {tail}"
             if tail is not None
@@ -405,14 +405,14 @@ class WindowFitter:
         )
         return InvalidRequest(f"{claim}; {advice}", field="total")
 
-    def _longest_tail(self) -> int | None:
+    def _find_longest_tail(self) -> int | None:
         """Return the longest fresh tail that fits, its long tool results shown in part."""
         shortened = _ShortenedTail(self._history, self._new, counter=self._counter)
         shortened.save(sys.maxsize, since=0)
 
         def tokens(tail: int) -> int:
             budget = replace(self._budget, fresh_tail_count=tail)
-            return self._conversation(self._window(shortened, budget, room=0))
+            return self._conversation_tokens(self._window_of(shortened, budget, room=0))
 
         longest = min(self._budget.fresh_tail_count, len(self._history))
         fitting = bisect_right(range(longest + 1), self._room, key=tokens)

@@ -59,14 +59,14 @@ class WindowSelection:
         self._leading = list(takewhile(lambda at: is_summary(history[at]), older))
         self._floor = self._pinned + len(self._leading)
         self.new_tokens = counter.message(new)
-        tail_tokens = sum(map(self._cost, range(self._tail_start, len(history))))
+        tail_tokens = sum(map(self._cost_of, range(self._tail_start, len(history))))
         self._tokens_left = room - self.new_tokens - tail_tokens
         self._kept_leading: dict[int, Message] = {}
         """Leading summaries that are kept, as they are or shortened, by position."""
         self._keep_leading()
         self._past: list[Message] = []
         """Summaries of earlier conversations that are shown."""
-        self.start = self._reach(self._tokens_left)
+        self.start = self._find_start(self._tokens_left)
         """Position of the first older message that is kept."""
 
     def add(self, summaries: Iterable[PastSummary]) -> None:
@@ -118,7 +118,7 @@ class WindowSelection:
 
     @property
     def pinned_tokens(self) -> int:
-        return sum(map(self._cost, range(self._pinned)))
+        return sum(map(self._cost_of, range(self._pinned)))
 
     @property
     def summaries(self) -> list[Message]:
@@ -126,9 +126,9 @@ class WindowSelection:
 
     @property
     def history_tokens(self) -> int:
-        return sum(map(self._cost, range(self.start, len(self.history))))
+        return sum(map(self._cost_of, range(self.start, len(self.history))))
 
-    def _cost(self, position: int) -> int:
+    def _cost_of(self, position: int) -> int:
         cost = self._costs.get(position)
         if cost is None:
             cost = self._counter.message(self.history[position])
@@ -138,7 +138,7 @@ class WindowSelection:
     def _keep_leading(self) -> None:
         """Keep the newest leading summary, shortened if need be, and the others that fit."""
         for position in reversed(self._leading):
-            message, cost = self.history[position], self._cost(position)
+            message, cost = self.history[position], self._cost_of(position)
             if cost > self._tokens_left:
                 if self._kept_leading:
                     continue
@@ -168,9 +168,9 @@ class WindowSelection:
             if cost <= tokens_left:
                 self._past.append(message)
                 tokens_left -= cost
-        self.start = self._reach(tokens_left)
+        self.start = self._find_start(tokens_left)
 
-    def _reach(self, tokens: int) -> int:
+    def _find_start(self, tokens: int) -> int:
         """Return the start of the newest older groups that fit, all of them whole."""
         start = self._tail_start
         cuts = self.groups.cuts
@@ -178,7 +178,7 @@ class WindowSelection:
         while start > self._floor:
             index -= 1
             cut = max(cuts[index], self._floor)
-            tokens -= sum(map(self._cost, range(cut, start)))
+            tokens -= sum(map(self._cost_of, range(cut, start)))
             if tokens < 0:
                 break
             start = cut

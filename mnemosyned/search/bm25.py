@@ -75,7 +75,7 @@ class TermReader:
     def read(self, text: str) -> TermScores:
         """Score the beginning of a text for each term."""
         folded = fold_case(with_words_apart(text[:READ_CHARS_MAX]))
-        counts, places = self._find(folded)
+        counts, places = self._find_terms(folded)
         if not places:
             return TermScores(self.no_scores, 0.0)
         scores = list(self.no_scores)
@@ -106,7 +106,7 @@ class TermReader:
 
     def name_scores(self, role: str) -> tuple[float, ...]:
         """Return the idf of each term in the name of a speaker, 0 for the other terms."""
-        counts, _ = self._find(fold_case(with_words_apart(role)))
+        counts, _ = self._find_terms(fold_case(with_words_apart(role)))
         return tuple(idf if at in counts else 0.0 for at, idf in enumerate(self.idf))
 
     def terms_in(self, text: str) -> set[int]:
@@ -125,7 +125,7 @@ class TermReader:
                 at = folded.find(beginning, at + len(beginning))
         return terms
 
-    def _find(self, text: str) -> tuple[dict[int, float], dict[int, list[int]]]:
+    def _find_terms(self, text: str) -> tuple[dict[int, float], dict[int, list[int]]]:
         """Return the count of each term in a folded text, other forms counting less, and places."""
         counts: dict[int, float] = {}
         places: dict[int, list[int]] = {}

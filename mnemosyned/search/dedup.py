@@ -100,7 +100,7 @@ class _DistinctResults:
         """Show a result, count it as a repeat, or leave it out if there is no room."""
         is_closed = self.is_full and not self._is_crowded
         if is_closed and not all(
-            _beginning(match) in self._beginnings for match in shown
+            _text_beginning(match) in self._beginnings for match in shown
         ):
             return  # most results: no repeat of a shown one begins otherwise
         texts = [
@@ -118,7 +118,7 @@ class _DistinctResults:
             self._yielding.append((result, ranks_of_kinds[0][0]))
         elif not self.is_full:
             self._show(result, texts, ranks_of_kinds)
-            self._beginnings.update(map(_beginning, shown))
+            self._beginnings.update(map(_text_beginning, shown))
 
     def _show(
         self,
@@ -159,7 +159,7 @@ class _DistinctResults:
         return sorted(results, key=lambda result: -result.score)
 
 
-def _beginning(match: Match) -> str:
+def _text_beginning(match: Match) -> str:
     """Return the beginning of a text, the same for two memories with the same words."""
     return match.content.strip()[:BEGINNING_CHARS].casefold()[:BEGINNING_CHARS]
 

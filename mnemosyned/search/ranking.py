@@ -150,11 +150,11 @@ def make_hits(
         if query.explain:
             parts = result.parts._asdict()
             explanation = {name: part for name, part in parts.items() if part}
-        hits.append(_hit(query, shown, result, lines, explanation))
+        hits.append(_make_hit(query, shown, result, lines, explanation))
     return hits
 
 
-def _hit(
+def _make_hit(
     query: Query,
     shown: MemoryRecord | Episode,
     result: RankedResult,

@@ -113,7 +113,7 @@ class Frequencies:
             if known is None:
                 exists = bool(index.newest([[(join,)]], limit=1))
                 known = _KnownWord(int(exists), count)
-                self._keep(f"+{join.lower()}", known)
+                self._keep_word(f"+{join.lower()}", known)
             if known.frequency:
                 joins.setdefault(word, []).append(join)
         frequencies: dict[str, int] = {}
@@ -123,7 +123,7 @@ class Frequencies:
             known = self._kept_word(word.lower(), count)
             if known is None:
                 known, found = _look_up(index, terms, word, count)
-                self._keep(word.lower(), known)
+                self._keep_word(word.lower(), known)
                 if len(found) < SAMPLE and word not in joins:
                     rows[word] = found
             frequencies[word] = known.frequency
@@ -145,7 +145,7 @@ class Frequencies:
         missing = None if known else self._missing.get(word)
         return missing if missing and missing.memories == count else None
 
-    def _keep(self, word: str, known: _KnownWord) -> None:
+    def _keep_word(self, word: str, known: _KnownWord) -> None:
         if len(self._found) + len(self._missing) >= FREQUENCIES_KEPT_MAX:
             self.clear()
         for words in (self._found, self._missing):

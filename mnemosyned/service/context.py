@@ -230,7 +230,7 @@ class ContextService:
             source=request.source,
             explain=True,
         )
-        return relevance.worthwhile(self._recaller.recall(recall).hits)
+        return relevance.relevant_hits(self._recaller.recall(recall).hits)
 
 
 def _subject_text(request: Context, question: str) -> str:

@@ -304,10 +304,10 @@ class Reminder:
         own = self._agents.sessions_of(session.project, PROJECT_SESSIONS_MAX)
         others = [other for other in own if other != session.session]
         if others:
-            hits = relevance.worthwhile(self._search(query, others))
+            hits = relevance.relevant_hits(self._search(query, others))
             if quotes := _choose_quotes(session, query, hits):
                 return quotes
-        hits = relevance.worthwhile(self._search(query, None))
+        hits = relevance.relevant_hits(self._search(query, None))
         projects = self._agents.projects_of([hit.session for hit in hits])
         free = [
             hit

@@ -102,12 +102,12 @@ def _parse_subject(text: str) -> frozenset[str]:
     return content_words(parse_terms(without_cues(text)))
 
 
-def _alternatives(*alternatives: str) -> tuple[re.Pattern[str], ...]:
+def _compile_alternatives(*alternatives: str) -> tuple[re.Pattern[str], ...]:
     return tuple(re.compile(words) for words in alternatives)
 
 
 CHOICES = (
-    _alternatives(  # languages, as they are called in several
+    _compile_alternatives(  # languages, as they are called in several
         r"\b(?:english|englisch|anglais|inglés|inglese|inglês|по-английски)\b|英语|英文|英語",
         r"\b(?:german|deutsch|allemand|alemán|tedesco|alemão|по-немецки)\b|德语|德文|ドイツ語",
         r"\b(?:french|französisch|français|francés|francese|francês|по-французски)\b|法语|フランス語",
@@ -118,20 +118,20 @@ CHOICES = (
         r"\b(?:chinese|chinesisch|chinois|chino|cinese|chinês|по-китайски)\b|中文|中国語",
         r"\b(?:japanese|japanisch|japonais|japonés|giapponese|japonês|по-японски)\b|日语|日本語",
     ),
-    _alternatives(r"\btab(?:s|ulations?)?\b|tabulator", r"\bspaces?\b|leerzeichen|espaces|espacios"),
-    _alternatives(r"\bmetric\b|metrisch|métrique|métric[oa]", r"\bimperial\b"),
-    _alternatives(r"\bcelsius\b|°c\b", r"\bfahrenheit\b|°f\b", r"\bkelvin\b"),
-    _alternatives(r"\b(?:24|twenty-four)[- ]?h", r"\b(?:12|twelve)[- ]?h|\b[ap]\.?m\b"),
-    _alternatives(r"\bduze?\b|\btutoie", r"\bsieze?\b|\bvouvoie"),
-    _alternatives(r"\bwindow\b|fenster|fenêtre|ventan|窓", r"\baisle\b|gang|couloir|pasillo|通路"),
-    _alternatives(r"\bdark\b|dunkel|sombre|oscur", r"\blight\b|\bhell|clair\b|clar[oa]\b"),
-    _alternatives(
+    _compile_alternatives(r"\btab(?:s|ulations?)?\b|tabulator", r"\bspaces?\b|leerzeichen|espaces|espacios"),
+    _compile_alternatives(r"\bmetric\b|metrisch|métrique|métric[oa]", r"\bimperial\b"),
+    _compile_alternatives(r"\bcelsius\b|°c\b", r"\bfahrenheit\b|°f\b", r"\bkelvin\b"),
+    _compile_alternatives(r"\b(?:24|twenty-four)[- ]?h", r"\b(?:12|twelve)[- ]?h|\b[ap]\.?m\b"),
+    _compile_alternatives(r"\bduze?\b|\btutoie", r"\bsieze?\b|\bvouvoie"),
+    _compile_alternatives(r"\bwindow\b|fenster|fenêtre|ventan|窓", r"\baisle\b|gang|couloir|pasillo|通路"),
+    _compile_alternatives(r"\bdark\b|dunkel|sombre|oscur", r"\blight\b|\bhell|clair\b|clar[oa]\b"),
+    _compile_alternatives(
         r"\bshort|\bbrief|\bconcise|kurz|kürz|\bcourt|\bcort[oa]|\bbrev",
         r"\blong|\bdetail|\blange?[nrs]?\b|ausführ|\blarg[oa]",
     ),
-    _alternatives(r"\bformal\b|förmlich", r"\b(?:informal|casual)\b|locker"),
-    _alternatives(r"\bbritish\b", r"\bamerican\b"),
-    _alternatives(r"\bsingle quotes?\b", r"\bdouble quotes?\b"),
+    _compile_alternatives(r"\bformal\b|förmlich", r"\b(?:informal|casual)\b|locker"),
+    _compile_alternatives(r"\bbritish\b", r"\bamerican\b"),
+    _compile_alternatives(r"\bsingle quotes?\b", r"\bdouble quotes?\b"),
 )  # fmt: skip
 """Groups of alternatives; only one of a group can apply at a time."""
 _ANY_CHOICE = re.compile(
@@ -220,7 +220,7 @@ class ActiveLearnings:
 
     def same_wording(self, learning: Learning) -> list[Learning]:
         """Return the learnings with the same words, case and punctuation aside."""
-        return list(self._under(_wording_key(learning)))
+        return list(self._learnings_with(_wording_key(learning)))
 
     def find_conflicts(self, learning: Learning) -> list[Learning]:
         """Return the learnings that contradict or repeat a newer learning.
@@ -230,16 +230,18 @@ class ActiveLearnings:
         meaning = parse_meaning(learning.text)
         conflicts = {other.id: other for other in self.same_wording(learning)}
         candidates = chain(
-            *map(self._under, _conflict_keys(learning, meaning)),
-            self._on_subject(meaning, negative=True),
-            self._on_subject(meaning, negative=False),
+            *map(self._learnings_with, _conflict_keys(learning, meaning)),
+            self._learnings_on_subject(meaning, negative=True),
+            self._learnings_on_subject(meaning, negative=False),
         )
         for other in candidates:
             if is_contradiction(learning, other) or is_repetition(learning, other):
                 conflicts[other.id] = other
         return list(conflicts.values())
 
-    def _on_subject(self, meaning: Meaning, *, negative: bool) -> Iterator[Learning]:
+    def _learnings_on_subject(
+        self, meaning: Meaning, *, negative: bool
+    ) -> Iterator[Learning]:
         """Yield learnings, negative or not, that share enough words of the subject."""
         by_word = [
             self._by_key.get(("subject", word, negative), {})
@@ -252,7 +254,7 @@ class ActiveLearnings:
             if count >= shared_min:
                 yield learnings[id]
 
-    def _under(self, key: Hashable) -> Iterable[Learning]:
+    def _learnings_with(self, key: Hashable) -> Iterable[Learning]:
         return self._by_key.get(key, {}).values()
 
 

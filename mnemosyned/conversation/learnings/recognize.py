@@ -136,10 +136,14 @@ def find_statements(text: str) -> list[LearningStatement]:
     if not statements:
         return []
     own, shared = text.strip().replace("’", "'"), shared_patterns()
-    told = shared.to_agent.search(own)
+    agent_order = shared.to_agent.search(own)
     if "\n" not in own:
-        return _read_statements(own, until=told[0])[0] if told else statements
-    if told or shared.override.search(own):
+        return (
+            _read_statements(own, until=agent_order[0])[0]
+            if agent_order
+            else statements
+        )
+    if agent_order or shared.override.search(own):
         first = own.partition("\n")[0].rstrip()
         return _read_statements(first)[0] if first.endswith(_INTRODUCTION_ENDS) else []
     first = _BLANK_LINE.split(own, maxsplit=1)[0]
@@ -182,7 +186,7 @@ def _statements_of(sentence: str, blanked: str) -> list[LearningStatement]:
         return []
     kind = None
     if len(quoted) <= TEXT_CHARS_MAX:
-        kind = _classify(quoted, languages)
+        kind = _kind_of_sentence(quoted, languages)
     whole = [LearningStatement(kind, sentence)] if kind else []
     if kind not in (None, LearningKind.PREFERENCE):
         return whole
@@ -216,7 +220,7 @@ def _sentences_of(text: str) -> Iterator[tuple[str, str]]:
         start = end
 
 
-def _classify(sentence: str, languages: Collection[str]) -> LearningKind | None:
+def _kind_of_sentence(sentence: str, languages: Collection[str]) -> LearningKind | None:
     """Return the kind of learning a sentence states, by the rules of these languages."""
     shared = shared_patterns()
     if sentence.endswith(_QUESTION_ENDS):
@@ -274,13 +278,13 @@ class _Hints(NamedTuple):
 
 def may_match_rule(text: str) -> bool:
     """Tell whether any rule could match in a text; for most texts this takes 8 µs."""
-    low = _normalize(text)
+    low = _normalize_letters(text)
     return _hint_set(low.isascii()).first.search(low) is not None
 
 
 def candidate_languages(text: str) -> frozenset[str]:
     """Return the keys of the languages whose rules could match within the text."""
-    low = _normalize(text)
+    low = _normalize_letters(text)
     hints = _hint_set(low.isascii())
     languages: set[str] = set()
     for beginning in set(hints.each.findall(low)):
@@ -290,7 +294,7 @@ def candidate_languages(text: str) -> frozenset[str]:
     return frozenset(languages)
 
 
-def _normalize(text: str) -> str:
+def _normalize_letters(text: str) -> str:
     low = text.casefold()
     if low.isascii():
         return low

@@ -121,10 +121,12 @@ def rules_of(language: str) -> LearningRules:
 
     They are compiled on first use: English takes 20 ms, which would delay every start.
     """
-    rules = _pairs(table_of(language)["rules"])
+    rules = _parse_pairs(table_of(language)["rules"])
     return LearningRules(
-        each=tuple((LearningKind(kind), _compile(rule)) for kind, rule in rules),
-        any=_compile("|".join(rule for _, rule in rules)),
+        each=tuple(
+            (LearningKind(kind), _compile_pattern(rule)) for kind, rule in rules
+        ),
+        any=_compile_pattern("|".join(rule for _, rule in rules)),
     )
 
 
@@ -132,12 +134,12 @@ def rules_of(language: str) -> LearningRules:
 def shared_patterns() -> SharedPatterns:
     """Return the shared patterns, compiled on first use."""
     return SharedPatterns(
-        request=_compile("<request>"),
-        lead=_compile("<lead>"),
-        reported=_compile("<reported>"),
-        attribution=_compile("<attribution>"),
-        to_agent=_compile("<to_agent>"),
-        override=_compile("<override>"),
+        request=_compile_pattern("<request>"),
+        lead=_compile_pattern("<lead>"),
+        reported=_compile_pattern("<reported>"),
+        attribution=_compile_pattern("<attribution>"),
+        to_agent=_compile_pattern("<to_agent>"),
+        override=_compile_pattern("<override>"),
     )
 
 
@@ -145,9 +147,9 @@ def shared_patterns() -> SharedPatterns:
 def passing_rules_of(language: str) -> PassingRules:
     """Return the rules of a language for preferences said in passing, compiled on first use."""
     table = table_of(language)["passing"]
-    parts = dict(_pairs(table.get("parts", "")))
+    parts = dict(_parse_pairs(table.get("parts", "")))
     rules: list[PassingRule] = []
-    for name, rule in _pairs(table["rules"]):
+    for name, rule in _parse_pairs(table["rules"]):
         pattern, _, form = rule.partition(" =>")
         whole = re.compile(_substitute_parts(pattern, parts) + ",? ?")
         rules.append(PassingRule(name, whole, form.strip()))
@@ -181,20 +183,20 @@ def passing_rules_of(language: str) -> PassingRules:
     )
 
 
-def _pairs(table: str) -> list[tuple[str, str]]:
+def _parse_pairs(table: str) -> list[tuple[str, str]]:
     """Return the names and patterns of a table, a line each."""
     lines = (line.partition(": ") for line in table.splitlines())
     return [(name, pattern) for name, _, pattern in lines]
 
 
-def _compile(pattern: str) -> re.Pattern[str]:
+def _compile_pattern(pattern: str) -> re.Pattern[str]:
     """Compile a pattern with each `<name>` replaced by the shared part of that name."""
     return re.compile(_substitute_parts(pattern, _shared_parts()), re.IGNORECASE)
 
 
 @cache
 def _shared_parts() -> Mapping[str, str]:
-    return dict(_pairs(table_of("shared")["parts"]))
+    return dict(_parse_pairs(table_of("shared")["parts"]))
 
 
 def _substitute_parts(pattern: str, parts: Mapping[str, str]) -> str:

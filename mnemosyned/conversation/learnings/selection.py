@@ -100,7 +100,7 @@ ALWAYS = frozenset({"answers", "acts"})
 """Fields that concern every message: how to answer, and what not to do unasked."""
 
 
-def _compile(words: str) -> re.Pattern[str]:
+def _compile_field(words: str) -> re.Pattern[str]:
     joined = re.sub(r"\n\s*\|", "|", words)
     alternatives = re.split(r"(?<!\\)\s+", joined.strip())
     unspaced = [word for word in alternatives if re.match(r"[\u3040-\ud7a3]", word)]
@@ -108,7 +108,7 @@ def _compile(words: str) -> re.Pattern[str]:
     return re.compile("|".join([rf"\b(?:{'|'.join(spaced)})\b", *unspaced]))
 
 
-_FIELDS = {name: _compile(words) for name, words in _WORDS.items()}
+_FIELDS = {name: _compile_field(words) for name, words in _WORDS.items()}
 
 
 @lru_cache(maxsize=FIELDS_CACHED_MAX)

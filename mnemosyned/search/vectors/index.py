@@ -79,7 +79,7 @@ class VectorCodes:
             if len(gone):
                 self._codes[:, gone] = 0
 
-    def alike(self, question: bytes, count: int, *, until: int) -> list[int]:
+    def likely_nearest(self, question: bytes, count: int, *, until: int) -> list[int]:
         """Return the positions up to `until` that are likely to be the nearest, in no order."""
         np = self._np
         with self._lock:
@@ -322,22 +322,24 @@ class VectorIndex:
         cosines = self._exact.cosines(question, wanted)
         floor = self._exact.floor
         older = [seq for seq in wanted if seq <= floor and seq not in cosines]
-        return cosines | self._older(question, older)
+        return cosines | self._older_cosines(question, older)
 
     def nearest(self, question: bytes, count: int, *, least: float) -> dict[int, float]:
         """Return the nearest positions with a cosine of at least `least`, nearest first."""
         nearest = self._exact.nearest(question, count, least=least)
         # Read afterwards: a vector that moved meanwhile is found on either side.
         floor = self._exact.floor
-        older = self._codes.alike(question, READ, until=floor) if floor else []
-        exact = self._older(question, older)
+        older = self._codes.likely_nearest(question, READ, until=floor) if floor else []
+        exact = self._older_cosines(question, older)
         for position, cosine in exact.items():
             if cosine >= least:
                 nearest[position] = cosine
         nearest_first = sorted(nearest.items(), key=lambda near: -near[1])
         return dict(nearest_first[:count])
 
-    def _older(self, question: bytes, positions: Sequence[int]) -> dict[int, float]:
+    def _older_cosines(
+        self, question: bytes, positions: Sequence[int]
+    ) -> dict[int, float]:
         return cosines(self._read(positions), question) if positions else {}
 
 
@@ -365,13 +367,13 @@ class NewestVectors(VectorSearch):
 
     def nearest(self, question: bytes, count: int, *, least: float) -> dict[int, float]:
         near: dict[int, float] = {}
-        for page in self._pages():
+        for page in self._read_pages():
             compared = near | cosines(page, question)
             first = sorted(compared.items(), key=lambda pair: -pair[1])[:count]
             near = {seq: cosine for seq, cosine in first if cosine >= least}
         return near
 
-    def _pages(self) -> Iterator[Mapping[int, bytes]]:
+    def _read_pages(self) -> Iterator[Mapping[int, bytes]]:
         """Read the newest vectors, page by page."""
         newest = self._store.newest_position()
         before, left = newest + 1, self._rows_max

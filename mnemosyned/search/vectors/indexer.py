@@ -147,7 +147,7 @@ class VectorIndexer(MemoryVectors):
         vector = question.vector() if question else None
         index = self._index
         if vector is None or index is None:
-            self._count(missed=1)
+            self._count_events(missed=1)
             state = self._status.state
             ready = state is EmbedderState.READY
             return candidates, BUSY if ready else NOT_READY.format(state=state.value)
@@ -156,7 +156,7 @@ class VectorIndexer(MemoryVectors):
             query, candidates, vector, search=index, store=store, least=least
         )
         if note:
-            self._count(missed=1)
+            self._count_events(missed=1)
         return found, note
 
     # ------------------------------------------------------------ in the thread
@@ -181,8 +181,8 @@ class VectorIndexer(MemoryVectors):
         index = self._index = self._new_index()
         older = self._store.newest_position() + 1
         while older and not index.full and not self._closing.is_set():
-            older = self._load(index, before=older)
-        self._recount(index)
+            older = self._load_older(index, before=older)
+        self._recount_vectors(index)
         self._change_status(state=EmbedderState.READY, reason="", searched=len(index))
         log.info("embedding_ready", model=model, embedded=self._status.embedded)
         spans: list[tuple[int, int]] = []
@@ -193,11 +193,11 @@ class VectorIndexer(MemoryVectors):
             if self._forgot.is_set():
                 self._forgot.clear()
                 spans = _merge_spans([*self._drop_reworded(), *spans])
-                self._recount(index)
+                self._recount_vectors(index)
             if self._seen and time.monotonic() >= self._look_at:
-                self._look(index, self._seen)
+                self._index_news(index, self._seen)
             if older:
-                older = self._load(index, before=older)
+                older = self._load_older(index, before=older)
                 self._change_status(searched=len(index))
                 continue
             newest = self._newest_position(top, gather=not spans)
@@ -212,7 +212,7 @@ class VectorIndexer(MemoryVectors):
                     max(0.0, self._look_at - time.monotonic()) if self._seen else None
                 )
 
-    def _look(self, index: VectorIndex | StorageIndex, seen: VectorNews) -> None:
+    def _index_news(self, index: VectorIndex | StorageIndex, seen: VectorNews) -> None:
         """Index the vectors that other daemons stored since the last look, and drop deleted ones."""
         before = seen
         while not self._closing.is_set():
@@ -224,7 +224,7 @@ class VectorIndexer(MemoryVectors):
             self._answer_questions()
         self._seen = news or seen
         if self._seen[1:] != before[1:]:
-            self._recount(index)
+            self._recount_vectors(index)
         self._look_at = time.monotonic() + LOOK_S
 
     def _drop_reworded(self) -> list[tuple[int, int]]:
@@ -272,14 +272,14 @@ class VectorIndexer(MemoryVectors):
             read=lambda seqs: self._store.vectors_of(model, seqs),
         )
 
-    def _load(self, index: VectorIndex | StorageIndex, *, before: int) -> int:
+    def _load_older(self, index: VectorIndex | StorageIndex, *, before: int) -> int:
         """Load stored vectors, newest first; return the position to go on before, 0 at the end."""
         if isinstance(index, StorageIndex):
             return 0  # the storage searches, and has counted them
         vectors = self._store.vectors(self._model, before=before, limit=LOADED_AT_ONCE)
         return min(vectors) if index.put(vectors) else 0
 
-    def _recount(self, index: VectorIndex | StorageIndex) -> None:
+    def _recount_vectors(self, index: VectorIndex | StorageIndex) -> None:
         """Count the stored vectors and drop deleted ones, in parts, so that no question waits."""
         after = embedded = 0
         while after < sys.maxsize:
@@ -317,7 +317,7 @@ class VectorIndexer(MemoryVectors):
 
     def _count_refusal(self, row: EmbeddingInput, error: EmbedderFailed) -> None:
         log.warning("embedding_refused", position=row.position, reason=error.message)
-        self._count(failed=1)
+        self._count_events(failed=1)
 
     def _answer_questions(self) -> None:
         """Answer all questions that wait."""
@@ -338,7 +338,7 @@ class VectorIndexer(MemoryVectors):
         with self._counting:
             self._status = replace(self._status, **values)  # type: ignore[arg-type]
 
-    def _count(self, *, missed: int = 0, failed: int = 0) -> None:
+    def _count_events(self, *, missed: int = 0, failed: int = 0) -> None:
         with self._counting:
             old = self._status
             self._status = replace(

@@ -357,9 +357,9 @@ class OwnerVectors(MemoryVectors):
 
     def status(self) -> EmbedderStatus:
         shared = self._shared
-        model = self._model()
+        model = self._model_number()
         embedded = self._store.count(model) if model else 0
-        searches_all = self._search(model) is not None
+        searches_all = self._storage_search(model) is not None
         return replace(
             shared.status,
             embedded=embedded,
@@ -394,20 +394,20 @@ class OwnerVectors(MemoryVectors):
             ready = state is EmbedderState.READY
             return candidates, BUSY if ready else NOT_READY.format(state=state.value)
         store = self._store
-        model = self._model()
+        model = self._model_number()
         if not model:
             return candidates, ""
-        search = self._search(model) or NewestVectors(store, model)
+        search = self._storage_search(model) or NewestVectors(store, model)
         found, note = add_nearness(
             query, candidates, vector, search=search, store=store, least=self._least
         )
         self._missed += bool(note)
         return found, note
 
-    def _search(self, model: int) -> StorageSearch | None:
+    def _storage_search(self, model: int) -> StorageSearch | None:
         return self._store.search(model, limit_s=self._wait_s)
 
-    def _model(self) -> int:
+    def _model_number(self) -> int:
         """Return the number of the model, or 0 if the owner has no vector by the model."""
         identity = self._shared.identity
         if identity and self._known[0] != identity:
