@@ -186,7 +186,7 @@ class OwnerRounds:
             page = listed(after=page[-1])
 
     def _work_for(self, owner: int, work: Callable[[OwnerMemory], object]) -> None:
-        """Work for one owner and log its errors, so that the others go on.
+        """Do one owner's work and log its errors; other owners are not affected.
 
         Raises `DatabaseUnreachable`, which concerns all.
         """

@@ -126,7 +126,7 @@ class TlsChannel:
         return self._tls.pending() + self._incoming.pending
 
     async def _run_step(self, step: Callable[[], T]) -> T:
-        """Run a step of TLS, sending and receiving the bytes that it needs; return its result."""
+        """Run a step of TLS with the sending and receiving of bytes; return the result."""
         while True:  # ends with the connection, or the caller's limit
             try:
                 result = step()

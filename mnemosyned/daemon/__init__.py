@@ -1,1 +1,1 @@
-"""The daemon: its process, its supervisor, and the resources that it serves."""
+"""The daemon: process, supervisor and HTTP resources."""

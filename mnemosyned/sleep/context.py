@@ -1,4 +1,4 @@
-"""The request of one sleep cycle, the context of its steps, and its early end."""
+"""Request, context and early end of a sleep cycle."""
 
 from __future__ import annotations
 
