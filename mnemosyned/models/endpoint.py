@@ -376,12 +376,6 @@ class _EndpointCall:
         finally:
             self._connection.close()
 
-    def _send(self, connection: HTTPConnection, body: bytes) -> bytes:
-        path = f"{self._address.path}/chat/completions"
-        connection.request("POST", path, body, dict(self._headers))
-        with closing(connection.getresponse()) as response:
-            return self._check_status(response)
-
     def _check_status(self, response: HTTPResponse) -> bytes:
         status = response.status
         if status == HTTPStatus.OK:

@@ -385,11 +385,11 @@ def compose_episode(
     covered |= missing.keys()
     room = terms_room(memories) - sum(len(term) + len(SEPARATOR) for term in terms)
     terms += select_keywords(known, covered=covered, chars_max=room)
-    rule_worth = _worth(known, _stems_of(extract.text))
+    rule_worth = _sum_worth(known, _stems_of(extract.text))
     return ComposedEpisode(
         text,
         join_terms(terms),
-        informative=_worth(known, _stems_of(text)) >= PROSE_WORTH_MIN * rule_worth,
+        informative=_sum_worth(known, _stems_of(text)) >= PROSE_WORTH_MIN * rule_worth,
     )
 
 
@@ -439,7 +439,7 @@ def _tokenize_line(text: str) -> tuple[TextToken, ...]:
     return tokenize(" ".join(text.split()))
 
 
-def _worth(known: Vocabulary, stems: Iterable[str]) -> float:
+def _sum_worth(known: Vocabulary, stems: Iterable[str]) -> float:
     return sum(known.worth.get(root, 0.0) for root in stems)
 
 

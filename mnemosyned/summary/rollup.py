@@ -67,7 +67,7 @@ def split_speeches(
         for position, (text, _) in enumerate(texts)
         for line in _first_lines(text, chars_max)
     ]
-    speakers = _speakers(line for _, line in lines)
+    speakers = _find_speakers(line for _, line in lines)
     said = [
         (position, speech)
         for position, line in lines
@@ -93,7 +93,7 @@ def _first_lines(text: str, chars_max: int) -> list[str]:
     return [shorten_at_clause(head, chars_max) or f"{head[: head.rfind(' ')]}…"]
 
 
-def _speakers(texts: Iterable[str]) -> frozenset[str]:
+def _find_speakers(texts: Iterable[str]) -> frozenset[str]:
     """Return names that precede two lines, or one line in the first person."""
     begun: Counter[str] = Counter()
     for text in texts:

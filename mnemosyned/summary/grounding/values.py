@@ -219,9 +219,11 @@ class SourceDates:
         """Tell whether the sources mention a date at least as exactly."""
         if mention.weekday is not None:
             return mention.weekday in self.weekdays
-        return any(self._has(*reading) for reading in mention.readings)
+        return any(self._has_reading(*reading) for reading in mention.readings)
 
-    def _has(self, year: int | None, month: int | None, day: int | None) -> bool:
+    def _has_reading(
+        self, year: int | None, month: int | None, day: int | None
+    ) -> bool:
         if year is None:
             return (month, day) in self.yearless
         near = year in self.near_years

@@ -170,7 +170,9 @@ def _describe_titled(fields: Fields, value: Mapping[str, Any], zone: tzinfo) -> 
     """Return the title, time and exact scalars of an object."""
     base = {name: fields.get(name, "") for name in ("title", "date", "body")}
     used = set(filter(base.get, base))
-    scalars = [pair for pair in _scalars(value) if common_name(pair[0]) not in used]
+    scalars = [
+        pair for pair in _exact_scalars(value) if common_name(pair[0]) not in used
+    ]
     base["title"] = shorten(fields["title"], VALUE_CHARS_MAX).rstrip(".")
     sentence = event_sentence(base, zone)
     if not scalars:
@@ -182,7 +184,7 @@ def _describe_titled(fields: Fields, value: Mapping[str, Any], zone: tzinfo) -> 
 
 def _describe_keys(value: Mapping[str, Any], kind: str) -> str:
     """Return the exact scalars of an object without a title, or else its keys."""
-    scalars = dict(_scalars(value))
+    scalars = dict(_exact_scalars(value))
     head = f"{kind or 'Config'} with"
     if not scalars:
         keys = join_names([shorten(key, 40) for key in value], KEYS_MAX)
@@ -208,13 +210,13 @@ def _list_scalars(scalars: Sequence[tuple[str, str]]) -> str:
     return f"{', '.join(shown)}, and {len(hidden)} more: {names}"
 
 
-def _scalars(value: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+def _exact_scalars(value: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
     """Return the exact scalars with their keys, and those of inner objects."""
     pairs: list[tuple[str, str]] = []
     for key, item in value.items():
         label = f"{prefix}{key}"
         if isinstance(item, dict) and prefix.count(".") < DEPTH_MAX:
-            pairs += _scalars(item, f"{label}.")
+            pairs += _exact_scalars(item, f"{label}.")
             continue
         if isinstance(item, list):
             text = "/".join(list(filter(None, map(_show_scalar, item)))[:5])

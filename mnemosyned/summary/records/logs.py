@@ -276,7 +276,7 @@ def _overview_line(items: Sequence[LogReading], zone: tzinfo) -> RecordLine:
     return _log_line(end_line(text), source, items, LOG_WORTH)
 
 
-def _repetitions(messages: Sequence[str]) -> str:
+def _show_repetitions(messages: Sequence[str]) -> str:
     """Return "(3 times)" for equal messages, "(and 2 more like it)" for similar ones."""
     if len(messages) == 1:
         return ""
@@ -290,7 +290,7 @@ def _list_commonest(entries: Sequence[LogLine]) -> str:
     plain = [entry.message for entry in entries if entry.level not in _TROUBLES]
     groups = sorted(group_by(plain, _blank_values).values(), key=len, reverse=True)
     shown = [
-        shorten(messages[0], INFO_CHARS_MAX).rstrip(".") + _repetitions(messages)
+        shorten(messages[0], INFO_CHARS_MAX).rstrip(".") + _show_repetitions(messages)
         for messages in groups[:TEMPLATES_MAX]
     ]
     return "; ".join(shown)
@@ -308,7 +308,7 @@ def _quote_trouble(items: Sequence[LogReading], zone: tzinfo) -> RecordLine:
     message = enclose("status ", entry.status, " on ") + message
     messages = [item.value.message for item in items]
     head = f"{entry.level.capitalize()}, {_show_time(items[0], zone)}"
-    text = end_line(f"{head}: {message}{_repetitions(messages)}")
+    text = end_line(f"{head}: {message}{_show_repetitions(messages)}")
     worth = ERROR_WORTH if entry.level == "error" else WARNING_WORTH
     return _log_line(text, "\n".join(messages[:20]), items, worth)
 
