@@ -87,10 +87,6 @@ if TYPE_CHECKING:
         Progress as Progress,
         Trigger as Trigger,
     )
-    from mnemosyned.memory.learning import (
-        Learning as Learning,
-        LearningKind as LearningKind,
-    )
     from mnemosyned.memory.listing import (
         SessionTotals as SessionTotals,
         SourceTotals as SourceTotals,
@@ -98,6 +94,8 @@ if TYPE_CHECKING:
     from mnemosyned.memory.values import (
         Acknowledged as Acknowledged,
         Episode as Episode,
+        Learning as Learning,
+        LearningKind as LearningKind,
         MemoryRecord as MemoryRecord,
         PreviewLine as PreviewLine,
         Revision as Revision,

@@ -26,7 +26,7 @@ from mnemosyned.importers.importer import (
 )
 from mnemosyned.importers.plan import ImportPlan, PlannedPart
 from mnemosyned.memory.exchange import ExportedMemory, RestoreReport
-from mnemosyned.memory.learning import Learning
+from mnemosyned.memory.values import Learning
 from mnemosyned.paths import state_dir
 from mnemosyned.verbs.exchange import FOOTER, line_kind, parse_record
 from mnemosyned.verbs.facade import Caller

@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 
 from mnemosyned.errors import BatchChanged, InvalidRequest, NotFound
 from mnemosyned.memory.fields import FIELDS
-from mnemosyned.memory.learning import Learning
 from mnemosyned.memory.masking import mask_memories
-from mnemosyned.memory.values import MemoryRecord, Revision
+from mnemosyned.memory.values import Learning, MemoryRecord, Revision
 from mnemosyned.text.details import Detail, DetailKind
 from mnemosyned.text.secrets.masking import mask_metadata, mask_secrets
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from mnemosyned.memory.capture import AgentSession, WatchedFile
 from mnemosyned.memory.clock import Sighting
 from mnemosyned.memory.consolidation import LogEntry
-from mnemosyned.memory.learning import Learning
+from mnemosyned.memory.values import Learning
 
 Outcome = bool | str | None
 """Whether a record was stored; the reason where something else has its place; None where neither."""

@@ -29,12 +29,13 @@ from mnemosyned.memory.forgetting import (
     StaleSummary,
     UndoneEpisode,
 )
-from mnemosyned.memory.learning import Learning, LearningKind
 from mnemosyned.memory.listing import ListFilter, ListPage, SessionTotals, SourceTotals
 from mnemosyned.memory.periods import Child, Level
 from mnemosyned.memory.values import (
     Acknowledged,
     Episode,
+    Learning,
+    LearningKind,
     MemoryRecord,
     Recoverable,
     Revision,

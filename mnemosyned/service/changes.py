@@ -21,9 +21,8 @@ from mnemosyned.ids import new_id
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.edit import EditOutcome, MemoryEdit
 from mnemosyned.memory.engine_ports import MemoryVectors
-from mnemosyned.memory.learning import Learning
 from mnemosyned.memory.ports import LearningStore, MemoryStore
-from mnemosyned.memory.values import Episode, MemoryRecord, tag_names
+from mnemosyned.memory.values import Episode, Learning, MemoryRecord, tag_names
 from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.intake import (
     CHUNK,

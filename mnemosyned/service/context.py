@@ -24,8 +24,8 @@ from mnemosyned.errors import ConfigInvalid, InvalidRequest, TokenizerUnusable
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.engine_ports import Summarizer
-from mnemosyned.memory.learning import Learning
 from mnemosyned.memory.ports import MemoryStore
+from mnemosyned.memory.values import Learning
 from mnemosyned.search.hits import Hit
 from mnemosyned.text.dates.questions import QuestionTimes, parse_times
 from mnemosyned.text.terms import cut_snippet, parse_terms

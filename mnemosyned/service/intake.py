@@ -26,10 +26,9 @@ from mnemosyned.errors import (
 from mnemosyned.ids import new_id
 from mnemosyned.instants import shift
 from mnemosyned.memory.edit import MemoryEdit
-from mnemosyned.memory.learning import Learning
 from mnemosyned.memory.masking import SecretRule, apply_secret_rule
 from mnemosyned.memory.ports import Draft
-from mnemosyned.memory.values import MemoryRecord, tag_names
+from mnemosyned.memory.values import Learning, MemoryRecord, tag_names
 from mnemosyned.text.secrets.masking import mask_secrets
 from mnemosyned.verbs.memories import METADATA_BYTES_MAX, Remember
 from mnemosyned.verbs.request import Instant, instant

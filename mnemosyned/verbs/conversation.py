@@ -9,8 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from mnemosyned.conversation.budget import Breakdown, MemoryPlace
-from mnemosyned.memory.learning import Learning, LearningKind
-from mnemosyned.memory.values import DEFAULT_SESSION
+from mnemosyned.memory.values import DEFAULT_SESSION, Learning, LearningKind
 from mnemosyned.verbs.request import NOT_EMPTY, ById, Name, Names, PageSize, Request
 
 R = TypeVar("R")

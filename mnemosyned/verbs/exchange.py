@@ -19,8 +19,7 @@ from mnemosyned.memory.exchange import (
     ForgottenCapture,
     Record,
 )
-from mnemosyned.memory.learning import Learning
-from mnemosyned.memory.values import tag_names
+from mnemosyned.memory.values import Learning, tag_names
 from mnemosyned.verbs.request import (
     OnlySession,
     OnlySource,

@@ -11,13 +11,13 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec import Meta
 
-from mnemosyned.memory.learning import Learning
 from mnemosyned.memory.values import (
     DEFAULT_SESSION,
     TAG_CHARS_MAX,
     TAGS_MAX,
     Acknowledged,
     Episode,
+    Learning,
     MemoryRecord,
     PreviewLine,
     Revision,

@@ -6,8 +6,8 @@ from support.fakes import NOON, memory
 
 from mnemosyned.memory.exchange import RecoverableRecord
 from mnemosyned.memory.forgetting import Grace
-from mnemosyned.memory.learning import Learning, LearningKind
 from mnemosyned.memory.ports import Draft, MemoryStore
+from mnemosyned.memory.values import Learning, LearningKind
 
 
 def told(name: str, text: str, *, minutes: int) -> Draft:

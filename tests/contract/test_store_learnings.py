@@ -7,9 +7,8 @@ from support.fakes import NOON, consolidate, memory, promotion, remember_batch
 
 from mnemosyned.conversation.learnings.recognize import extract_learnings
 from mnemosyned.errors import IdTaken, NotFound
-from mnemosyned.memory.learning import Learning, LearningKind
 from mnemosyned.memory.ports import Draft, MemoryStore
-from mnemosyned.memory.values import MemoryRecord
+from mnemosyned.memory.values import Learning, LearningKind, MemoryRecord
 
 
 def lesson(

@@ -13,7 +13,7 @@ from mnemosyned.conversation.learnings.conflicts import (
 )
 from mnemosyned.conversation.learnings.recognize import find_statements
 from mnemosyned.conversation.learnings.selection import select_relevant
-from mnemosyned.memory.learning import Learning, LearningKind
+from mnemosyned.memory.values import Learning, LearningKind
 from mnemosyned.text.token_counts import Chars4
 
 NOON = datetime(2026, 3, 17, 12, tzinfo=UTC)

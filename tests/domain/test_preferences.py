@@ -13,7 +13,7 @@ from mnemosyned.conversation.learnings.rules import (
     passing_rules_of,
     table_of,
 )
-from mnemosyned.memory.learning import LearningKind
+from mnemosyned.memory.values import LearningKind
 
 MESSAGES = labelled_messages()
 PRECISION_MIN, RECALL_MIN = 0.9, 0.75

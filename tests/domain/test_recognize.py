@@ -14,7 +14,7 @@ from mnemosyned.conversation.learnings.recognize import (
     STATED_MAX,
     find_statements,
 )
-from mnemosyned.memory.learning import LearningKind
+from mnemosyned.memory.values import LearningKind
 
 LABELLED = Path(__file__).with_name("instructions_labelled.txt")
 PRECISION_MIN, RECALL_MIN = 0.9, 0.8

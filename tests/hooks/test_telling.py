@@ -18,7 +18,7 @@ from support.settings import change
 
 from mnemosyned.agents.hooks.service import HookService
 from mnemosyned.config import SettingsInForce
-from mnemosyned.memory.learning import LearningKind
+from mnemosyned.memory.values import LearningKind
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.verbs.conversation import Learn

@@ -3,7 +3,7 @@
 from support.fakes import NOON
 from support.settings import settings_in_force
 
-from mnemosyned.memory.learning import LearningKind
+from mnemosyned.memory.values import LearningKind
 from mnemosyned.service.intake import DraftMaker
 from mnemosyned.verbs.memories import Remember
 

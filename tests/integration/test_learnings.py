@@ -12,7 +12,7 @@ from mnemosyned.cli.output.show import render
 from mnemosyned.config import SettingsInForce
 from mnemosyned.conversation.learnings.selection import select_relevant
 from mnemosyned.errors import EmptyContent, NotFound, SecretRefused
-from mnemosyned.memory.learning import LearningKind
+from mnemosyned.memory.values import LearningKind
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.text.token_counts import TokenEstimator

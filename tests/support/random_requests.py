@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar
 from support.fakes import NOON
 
 from mnemosyned.memory.exchange import ExportedEpisode, ExportedMemory
-from mnemosyned.memory.learning import Learning, LearningKind
+from mnemosyned.memory.values import Learning, LearningKind
 from mnemosyned.verbs.conversation import Compact, EditLearning, Learn, RemoveLearning
 from mnemosyned.verbs.listing import ListMemories
 from mnemosyned.verbs.memories import (

@@ -11,9 +11,8 @@ from math import ceil
 from mnemosyned.conversation.sections import Relevance
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.capture import AgentSession, AgentStore
-from mnemosyned.memory.learning import Learning, LearningKind
 from mnemosyned.memory.ports import LearningStore
-from mnemosyned.memory.values import MemoryRecord
+from mnemosyned.memory.values import Learning, LearningKind, MemoryRecord
 from mnemosyned.search.hits import Hit
 from mnemosyned.service.service import MemoryService
 from mnemosyned.summary.extract import extract

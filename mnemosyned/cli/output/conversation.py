@@ -17,7 +17,7 @@ from mnemosyned.cli.output.terminal import (
     table,
     wrap_paragraph,
 )
-from mnemosyned.memory.learning import Learning
+from mnemosyned.memory.values import Learning
 from mnemosyned.verbs.conversation import (
     Assembled,
     EditedLearning,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
 
-from mnemosyned.memory.learning import Learning, LearningKind
+from mnemosyned.memory.values import Learning, LearningKind
 from mnemosyned.text.terms import Terms, parse_terms
 from mnemosyned.text.words import FUNCTION_WORDS
 

@@ -18,7 +18,7 @@ from mnemosyned.conversation.learnings.rules import (
     PassingRules,
     passing_rules_of,
 )
-from mnemosyned.memory.learning import LearningKind
+from mnemosyned.memory.values import LearningKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

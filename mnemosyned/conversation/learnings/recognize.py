@@ -23,8 +23,7 @@ from mnemosyned.conversation.learnings.rules import (
     table_of,
 )
 from mnemosyned.ids import new_id
-from mnemosyned.memory.learning import Learning, LearningKind
-from mnemosyned.memory.values import MemoryRecord
+from mnemosyned.memory.values import Learning, LearningKind, MemoryRecord
 from mnemosyned.text.secrets.masking import mask_secrets
 from mnemosyned.text.sentences import SPACED_ENDS, UNSPACED_ENDS
 

@@ -22,7 +22,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from mnemosyned.memory.learning import LearningKind
+from mnemosyned.memory.values import LearningKind
 
 LANGUAGES = (
     "english",

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 
 from mnemosyned.conversation.learnings.conflicts import without_cues
-from mnemosyned.memory.learning import Learning, LearningKind
+from mnemosyned.memory.values import Learning, LearningKind
 from mnemosyned.text.terms import gram_text
 from mnemosyned.text.tokens import COMMONPLACE_KINDS, tokenize
 

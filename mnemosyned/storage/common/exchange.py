@@ -25,14 +25,13 @@ from mnemosyned.memory.exchange import (
     Outcome,
     Record,
 )
-from mnemosyned.memory.learning import Learning
 from mnemosyned.memory.restore import (
     ExportSnapshot,
     PlacedMemory,
     RestoreTransaction,
     StoredEpisode,
 )
-from mnemosyned.memory.values import Episode
+from mnemosyned.memory.values import Episode, Learning
 from mnemosyned.storage.common.compactions import INSERT_COMPACTION, insert_parts
 from mnemosyned.storage.common.episodes import mark_emptied
 from mnemosyned.storage.common.learnings import insert_learning

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from mnemosyned.conversation.learnings.conflicts import LearningKeeper
 from mnemosyned.errors import NotFound
 from mnemosyned.memory.edit import MemoryEdit, dropped_learnings
-from mnemosyned.memory.learning import Learning, LearningKind
 from mnemosyned.memory.ports import LearningStore
+from mnemosyned.memory.values import Learning, LearningKind
 from mnemosyned.storage.common.rows import LEARNING_COLUMNS, learning_from
 from mnemosyned.storage.common.session import Session, Transactional, reads, writes
 from mnemosyned.storage.common.state import request_purge

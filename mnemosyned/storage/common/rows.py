@@ -10,8 +10,7 @@ from typing import Any
 from mnemosyned.memory.capture import AgentSession, WatchedFile
 from mnemosyned.memory.consolidation import GroupStatus, LogEntry, Pending
 from mnemosyned.memory.exchange import ExportedEpisode, HookActivity
-from mnemosyned.memory.learning import Learning, LearningKind
-from mnemosyned.memory.values import AgentActivity, Episode
+from mnemosyned.memory.values import AgentActivity, Episode, Learning, LearningKind
 from mnemosyned.text.details import Detail, DetailKind
 
 Row = Sequence[Any]

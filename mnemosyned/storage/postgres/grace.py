@@ -10,8 +10,7 @@ import msgspec
 
 from mnemosyned.memory.forgetting import Grace
 from mnemosyned.memory.intake import keys_of_forgotten
-from mnemosyned.memory.learning import Learning
-from mnemosyned.memory.values import MemoryRecord, content_hash
+from mnemosyned.memory.values import Learning, MemoryRecord, content_hash
 from mnemosyned.storage.common.episodes import invalidate
 from mnemosyned.storage.common.grace import LEARNING, REPLACE_FORGOTTEN, CommonGrace
 from mnemosyned.storage.common.learnings import LearningRows, learnings_where
