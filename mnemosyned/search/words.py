@@ -31,7 +31,7 @@ class WordRows(Protocol):
         ...
 
     @property
-    def few(self) -> Sequence[int] | None:
+    def rows_if_few(self) -> Sequence[int] | None:
         """All rows that pass, if they are few and known, else None."""
         ...
 
@@ -44,7 +44,7 @@ class WordRows(Protocol):
         """Return the newest rows with these words, the newest first."""
         ...
 
-    def passing(self, rows: Sequence[int]) -> Collection[int]:
+    def rows_that_pass(self, rows: Sequence[int]) -> Collection[int]:
         """Return the rows among `rows` that pass the filters."""
         ...
 
@@ -353,7 +353,7 @@ def top_candidates(
     words = sorted(
         (word for word in terms.words if frequencies[word]), key=frequencies.__getitem__
     )
-    if not words or (index.few is not None and not index.few):
+    if not words or (index.rows_if_few is not None and not index.rows_if_few):
         return {}, False
     # A long question leaves out its most common words; they count when candidates are read.
     common = WEIGHTS.common_share * corpus.count
@@ -362,11 +362,11 @@ def top_candidates(
         words = keywords
     rows = {} if index.is_filtered else looked_up.rows
     search = _TermRows(index, words, terms=terms, corpus=corpus, rows=rows)
-    if index.is_filtered and index.few is None and looked_up.found is not None:
+    if index.is_filtered and index.rows_if_few is None and looked_up.found is not None:
         found = _passing_rows(index, looked_up.found, enough=limits.total)
     else:
         walked = sum(frequencies[word] for word in words)
-        if index.few is not None or walked <= WALKED_MAX:
+        if index.rows_if_few is not None or walked <= WALKED_MAX:
             found = search.find_exactly(limits, words)
         else:
             found = search.find_in_steps(limits)
@@ -385,7 +385,7 @@ def _passing_rows(
     passing: dict[int, float] = {}
     for begin in range(0, len(ranked), TESTED_AT_ONCE):
         tested = ranked[begin : begin + TESTED_AT_ONCE]
-        passing.update((seq, found[seq]) for seq in index.passing(tested))
+        passing.update((seq, found[seq]) for seq in index.rows_that_pass(tested))
         if len(passing) >= enough:
             break
     return passing

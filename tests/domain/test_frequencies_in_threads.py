@@ -36,7 +36,7 @@ class SameRows(WordRows):
         return False
 
     @property
-    def few(self) -> Sequence[int] | None:
+    def rows_if_few(self) -> Sequence[int] | None:
         return None
 
     @property
@@ -48,7 +48,7 @@ class SameRows(WordRows):
         self.asked += 1
         return self._rows[:limit]
 
-    def passing(self, rows: Sequence[int]) -> Collection[int]:
+    def rows_that_pass(self, rows: Sequence[int]) -> Collection[int]:
         return rows
 
     def expect(self, asked: Iterable[tuple[Forms, int]]) -> None:

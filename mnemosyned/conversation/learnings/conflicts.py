@@ -191,7 +191,7 @@ REPEAT_SHARE_MIN = 0.75
 
 
 class ActiveLearnings:
-    """The active learnings of one source, indexed for newer learnings that may contradict them.
+    """Index of the active learnings of a source, for comparison with newer ones.
 
     A text may state hundreds of instructions, so that each is not compared with all others.
     """
@@ -394,7 +394,7 @@ class LearningKeeper(ABC):
         return len(self._inserted)
 
     def keep(self, learning: Learning) -> tuple[Learning, list[str]]:
-        """Insert a learning, mark the superseded ones, and return it with their ids.
+        """Insert a learning, and return it with the ids of superseded learnings.
 
         If an agent repeats a statement in the same words, return the existing learning. A late
         learning, as from an import, may itself be superseded by a newer learning.

@@ -99,7 +99,7 @@ class PostgresWords(WordRows):
         return bool(self._narrow.where)
 
     @property
-    def few(self) -> Sequence[int] | None:
+    def rows_if_few(self) -> Sequence[int] | None:
         return self._few
 
     @cached_property
@@ -128,7 +128,7 @@ class PostgresWords(WordRows):
         ]
         return newest_with_all(self._session, parts, self._narrow, limit=limit)
 
-    def passing(self, rows: Sequence[int]) -> Collection[int]:
+    def rows_that_pass(self, rows: Sequence[int]) -> Collection[int]:
         found = self._session.execute(
             "SELECT m.seq FROM memory AS m WHERE m.owner = %(owner)s "
             f"AND m.seq = ANY(%(rows)s){self._narrow.where}",

@@ -331,7 +331,7 @@ class FtsWords(WordRows):
         return bool(self._narrow.joins or self._narrow.where)
 
     @property
-    def few(self) -> Sequence[int] | None:
+    def rows_if_few(self) -> Sequence[int] | None:
         return self._narrow.only
 
     @cached_property
@@ -356,7 +356,7 @@ class FtsWords(WordRows):
         )
         return [seq for (seq,) in rows.fetchall()]
 
-    def passing(self, rows: Sequence[int]) -> Collection[int]:
+    def rows_that_pass(self, rows: Sequence[int]) -> Collection[int]:
         found = self._session.execute(
             "SELECT f.rowid FROM (SELECT value AS rowid FROM json_each(?)) AS f "
             f"{self._narrow.joins} WHERE 1 {self._narrow.where}",
