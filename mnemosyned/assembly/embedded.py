@@ -19,7 +19,7 @@ from mnemosyned.client import Client
 from mnemosyned.config import IN_MEMORY, load_config
 from mnemosyned.errors import DatabaseInUse
 from mnemosyned.memory.clock import Clock
-from mnemosyned.storage.sqlite.ownership import owner_of
+from mnemosyned.storage.sqlite.ownership import database_owner
 from mnemosyned.verbs.facade import AsyncVerbs, Caller, Verbs
 from mnemosyned.verbs.request import Request, validate
 
@@ -108,7 +108,7 @@ class Memory(Verbs):
             memory = self._stack.enter_context(open_memory(config, clock=clock))
             self._caller = memory.service
         except DatabaseInUse:
-            owner = owner_of(config.database_path)
+            owner = database_owner(config.database_path)
             if owner is None or owner.socket is None:
                 raise
             self._caller = self._stack.enter_context(Client(owner.socket))

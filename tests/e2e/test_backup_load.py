@@ -22,7 +22,7 @@ from e2e.programs import BIN
 
 from mnemosyned.cli.maintenance.restore import restore_database
 from mnemosyned.errors import MnemosynedError, SleepInProgress
-from mnemosyned.storage.sqlite.ownership import locked
+from mnemosyned.storage.sqlite.ownership import lock_database
 
 pytestmark = [pytest.mark.e2e, pytest.mark.backup]
 
@@ -203,7 +203,7 @@ def test_a_kill_amid_a_restore_leaves_the_old_or_the_new(
         process.stdin.close()
         process.stdout.close()
 
-        with locked(large):  # as the next start does
+        with lock_database(large):  # as the next start does
             pass
         stored = len(kept(large))
         assert stored in (BACKLOG, BACKLOG + 1)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from mnemosyned.storage.sqlite.session import Session, translated
+from mnemosyned.storage.sqlite.session import SqliteSession, translate
 
 NOON = datetime(2026, 11, 18, 12, tzinfo=UTC)
 
@@ -49,11 +49,11 @@ NOON = datetime(2026, 11, 18, 12, tzinfo=UTC)
     ],
 )
 def test_a_common_statement_is_translated(common: str, expected: str) -> None:
-    assert translated(common) == expected
+    assert translate(common) == expected
 
 
 def test_instants_and_lists_are_bound_as_they_are_stored() -> None:
-    session = Session(":memory:")
+    session = SqliteSession(":memory:")
     local = NOON.astimezone(timezone(timedelta(hours=2)))
 
     moment, count = session.execute(

@@ -7,29 +7,33 @@ import pytest
 
 from mnemosyned.errors import DatabaseInUse, StorageFailed
 from mnemosyned.paths import shipped
-from mnemosyned.storage.sqlite.ownership import FileOwner, owned, owner_of
+from mnemosyned.storage.sqlite.ownership import (
+    FileOwner,
+    database_owner,
+    own_database,
+)
 from mnemosyned.storage.sqlite.store import open_store
 
 
 def test_a_free_file_has_no_owner(database: Path) -> None:
-    assert owner_of(database) is None
+    assert database_owner(database) is None
 
 
 def test_the_owner_is_known_by_its_process_and_socket(database: Path) -> None:
-    with owned(database, socket=Path("/run/m.sock")):
-        assert owner_of(database) == FileOwner(os.getpid(), "/run/m.sock")
+    with own_database(database, socket=Path("/run/m.sock")):
+        assert database_owner(database) == FileOwner(os.getpid(), "/run/m.sock")
 
 
 def test_an_embedded_owner_has_no_socket(database: Path) -> None:
-    with owned(database):
-        assert owner_of(database) == FileOwner(os.getpid(), None)
+    with own_database(database):
+        assert database_owner(database) == FileOwner(os.getpid(), None)
 
 
 def test_a_file_has_only_one_owner(database: Path) -> None:
     with (
-        owned(database, socket=Path("/run/m.sock")),
+        own_database(database, socket=Path("/run/m.sock")),
         pytest.raises(DatabaseInUse, match=rf"process {os.getpid()}, .*/run/m\.sock"),
-        owned(database),
+        own_database(database),
     ):
         pass
 
@@ -39,22 +43,22 @@ def test_the_file_is_free_when_its_owner_is_done(
     database: Path, error: type[Exception] | None
 ) -> None:
     try:
-        with owned(database):
+        with own_database(database):
             if error:
                 raise error
     except RuntimeError:
         pass
 
-    assert owner_of(database) is None
-    with owned(database):
-        assert owner_of(database) == FileOwner(os.getpid())
+    assert database_owner(database) is None
+    with own_database(database):
+        assert database_owner(database) == FileOwner(os.getpid())
 
 
 def test_asking_for_the_owner_takes_nothing_away(database: Path) -> None:
-    with owned(database):
-        owner_of(database)
+    with own_database(database):
+        database_owner(database)
 
-        with pytest.raises(DatabaseInUse), owned(database):
+        with pytest.raises(DatabaseInUse), own_database(database):
             pass
 
 
@@ -63,14 +67,16 @@ def test_a_stale_owner_in_the_lock_file_is_ignored(database: Path) -> None:
         '{"pid": 1, "socket": "/gone.sock"}' * 9
     )
 
-    assert owner_of(database) is None
-    with owned(database):
-        assert owner_of(database) == FileOwner(os.getpid())
+    assert database_owner(database) is None
+    with own_database(database):
+        assert database_owner(database) == FileOwner(os.getpid())
 
 
 def test_other_files_of_the_folder_are_free(database: Path) -> None:
-    with owned(database), owned(database.with_name("other.db")):
-        assert owner_of(database) == owner_of(database.with_name("other.db"))
+    with own_database(database), own_database(database.with_name("other.db")):
+        assert database_owner(database) == database_owner(
+            database.with_name("other.db")
+        )
 
 
 def test_another_name_of_the_same_file_is_the_same_file(
@@ -96,7 +102,7 @@ def test_a_store_that_cannot_open_gives_the_file_free(
     ):
         pass
 
-    assert owner_of(database) is None
+    assert database_owner(database) is None
 
 
 def test_a_lock_that_is_a_link_overwrites_nothing(
@@ -106,7 +112,7 @@ def test_a_lock_that_is_a_link_overwrites_nothing(
     letter.write_text("Dear Ada")
     database.with_name("memory.db.lock").symlink_to(letter)
 
-    with pytest.raises(StorageFailed, match="symbolic link"), owned(database):
+    with pytest.raises(StorageFailed, match="symbolic link"), own_database(database):
         pass
 
     assert letter.read_text() == "Dear Ada"
@@ -118,11 +124,14 @@ def test_a_lock_that_is_a_link_overwrites_nothing(
 )
 def test_garbage_in_a_held_lock_names_no_owner(database: Path, text: str) -> None:
     lock = database.with_name("memory.db.lock")
-    with owned(database):
+    with own_database(database):
         lock.write_text(text)
 
-        assert owner_of(database) == FileOwner(0)
-        with pytest.raises(DatabaseInUse, match="process unknown"), owned(database):
+        assert database_owner(database) == FileOwner(0)
+        with (
+            pytest.raises(DatabaseInUse, match="process unknown"),
+            own_database(database),
+        ):
             pass
 
 
@@ -130,5 +139,5 @@ def test_a_loop_of_links_is_no_database(tmp_path: Path) -> None:
     loop = tmp_path / "loop.db"
     loop.symlink_to(loop)
 
-    with pytest.raises(StorageFailed, match="loop"), owned(loop):
+    with pytest.raises(StorageFailed, match="loop"), own_database(loop):
         pass

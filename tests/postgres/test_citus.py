@@ -31,7 +31,7 @@ from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import Episode
 from mnemosyned.storage.postgres.roles import request_role
 from mnemosyned.storage.postgres.schema import distribute, upgrade
-from mnemosyned.storage.postgres.session import Session
+from mnemosyned.storage.postgres.session import PostgresSession
 from mnemosyned.storage.postgres.store import open_owners, open_server, open_store
 from mnemosyned.text.terms import parse_terms
 
@@ -131,7 +131,7 @@ def test_words_are_searched_by_their_index_under_the_policy_of_the_node() -> Non
         connection.execute("VACUUM ANALYZE memory")
         with connection.transaction():
             connection.execute(
-                f'SET LOCAL ROLE "{request_role(Session(connection, 0))}"'.encode()
+                f'SET LOCAL ROLE "{request_role(PostgresSession(connection, 0))}"'.encode()
             )
             connection.execute("SET LOCAL mnemosyned.owner = 77")
             rows = connection.execute(
@@ -154,7 +154,7 @@ def test_a_statement_of_one_owner_sees_no_other_on_the_same_shard() -> None:
             remember_batch(cast("MemoryStore", store), words)
     with psycopg.connect(dsn) as connection:
         connection.execute(
-            f'SET LOCAL ROLE "{request_role(Session(connection, 0))}"'.encode()
+            f'SET LOCAL ROLE "{request_role(PostgresSession(connection, 0))}"'.encode()
         )
         connection.execute("SET LOCAL mnemosyned.owner = 200")
         seen = connection.execute("SELECT DISTINCT owner FROM memory").fetchall()

@@ -20,7 +20,7 @@ from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.paths import shipped
 from mnemosyned.storage.postgres import purge
 from mnemosyned.storage.postgres.fulltext import phrase_hashes
-from mnemosyned.storage.postgres.session import Session
+from mnemosyned.storage.postgres.session import PostgresSession
 from mnemosyned.storage.postgres.store import PostgresStore, open_store
 from mnemosyned.text.terms import parse_terms
 from mnemosyned.verbs.memories import Remember
@@ -114,7 +114,7 @@ def test_what_is_deleted_while_a_purge_runs_stays_due(
     store.deletion.forget(["one"])
     vacuum = purge._vacuum  # noqa: SLF001
 
-    def forgetting_meanwhile(session: Session, tables: Sequence[str]) -> bool:
+    def forgetting_meanwhile(session: PostgresSession, tables: Sequence[str]) -> bool:
         clean = vacuum(session, tables)
         store.deletion.forget(["two"])
         return clean

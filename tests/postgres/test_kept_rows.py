@@ -19,11 +19,11 @@ from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.postgres import postings, ranking
 from mnemosyned.storage.postgres.postings import (
     AnyOf,
-    KeptNumbers,
-    KeptPostings,
-    KeptRows,
+    CachedPostings,
     Moment,
+    NumberCache,
     Postings,
+    RowCache,
     Source,
     occurrences_of_each,
 )
@@ -215,7 +215,7 @@ def test_words_of_summaries_are_looked_up_once(dsn: str) -> None:
 def rows_kept(service: MemoryService) -> list[int]:
     """How many rows a service keeps of each word: no answer of it tells."""
     mine: Any = store_of(service).search
-    every: Any = KeptRows._all._kept  # noqa: SLF001
+    every: Any = RowCache._all._kept  # noqa: SLF001
     return [
         len(kept.rows)
         for (rows, _), (kept, _) in every.items()
@@ -224,7 +224,7 @@ def rows_kept(service: MemoryService) -> list[int]:
 
 
 def test_what_was_not_used_for_longest_makes_room() -> None:
-    kept = KeptNumbers[str](1_000)
+    kept = NumberCache[str](1_000)
     kept.keep("a", "first", 400)
     kept.keep("b", "second", 400)
     assert kept.get("a") == "first"
@@ -240,7 +240,7 @@ def test_what_was_not_used_for_longest_makes_room() -> None:
 
 
 def test_postings_are_true_for_one_state_of_an_index() -> None:
-    kept, words = KeptPostings(), WORDS
+    kept, words = CachedPostings(), WORDS
     kept.keep(words, (7,), (3, 1), Postings([9, 4], [0.5, 1.5]))
     kept.keep(words, (8,), (3, 1), Postings())
 
@@ -250,7 +250,7 @@ def test_postings_are_true_for_one_state_of_an_index() -> None:
     assert list(found.parts) == [0.5, 1.5]
     assert kept.of(words, (7,), (4, 1)) is None
     assert kept.of(("episode", "grams"), (7,), (3, 1)) is None
-    assert KeptPostings().of(words, (7,), (3, 1)) is None
+    assert CachedPostings().of(words, (7,), (3, 1)) is None
     # That a word is in no summary is known, too.
     nothing = kept.of(words, (8,), (3, 1))
     assert nothing is not None
@@ -258,7 +258,7 @@ def test_postings_are_true_for_one_state_of_an_index() -> None:
 
 
 def test_a_question_of_an_older_snapshot_sees_no_rows_of_later_ones() -> None:
-    kept = KeptRows()
+    kept = RowCache()
     kept.keep(WORD, range(900, 0, -1), Moment(3, 900), is_all=True)
 
     older = kept.of(WORD, Moment(3, 850))
@@ -273,14 +273,14 @@ def test_a_question_of_an_older_snapshot_sees_no_rows_of_later_ones() -> None:
 
 
 def test_rows_of_rare_words_are_not_kept() -> None:
-    kept = KeptRows()
+    kept = RowCache()
     kept.keep(WORD, range(postings.KEPT_FROM - 1, 0, -1), Moment(0, 900), is_all=True)
 
     assert kept.of(WORD, Moment(0, 900)) is None
 
 
 def test_of_a_very_common_word_the_newest_rows_are_kept() -> None:
-    kept, at = KeptRows(), Moment(0, 900)
+    kept, at = RowCache(), Moment(0, 900)
     kept.keep(WORD, range(900, 600, -1), at, is_all=False)
 
     of_now, of_before = kept.of(WORD, at), kept.of(WORD, Moment(0, 890))
@@ -294,7 +294,7 @@ def test_of_a_very_common_word_the_newest_rows_are_kept() -> None:
 
 
 def test_fewer_rows_of_a_word_replace_no_more_of_them() -> None:
-    kept, at = KeptRows(), Moment(0, 900)
+    kept, at = RowCache(), Moment(0, 900)
     kept.keep(WORD, range(900, 500, -1), at, is_all=False)
     kept.keep(WORD, range(900, 600, -1), at, is_all=False)
     some = kept.of(WORD, at)

@@ -20,7 +20,7 @@ from support.fakes import memory, remember_batch
 
 from mnemosyned.memory.forgetting import ForgetFilter
 from mnemosyned.memory.values import Episode
-from mnemosyned.storage.postgres.memories import written
+from mnemosyned.storage.postgres.memories import detail_columns
 from mnemosyned.storage.postgres.rows import Values, values_of
 from mnemosyned.storage.postgres.schema import upgrade
 from mnemosyned.storage.postgres.store import PostgresStore, open_store
@@ -112,11 +112,11 @@ def test_every_kind_of_exact_value_is_read_as_it_was_written() -> None:
         for number, kind in enumerate(DetailKind)
     }
 
-    columns = written([values, {}])
+    columns = detail_columns([values, {}])
 
     assert values_of(columns.details[0], columns.secrets[0]) == values
     assert (columns.details[1], columns.secrets[1]) == (None, None)
     text = (MIGRATIONS / NARROW).read_text("utf-8")
     kinds = text[text.index("ARRAY[") : text.index("], kind)")].split("'")[1::2]
     for number, kind in enumerate(kinds, start=1):
-        assert written([{(kind, "x"): False}]).details == [f'[{number},"x"]']
+        assert detail_columns([{(kind, "x"): False}]).details == [f'[{number},"x"]']

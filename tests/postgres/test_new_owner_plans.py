@@ -23,8 +23,12 @@ from mnemosyned.memory.exchange import ExportFilter
 from mnemosyned.paths import shipped
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.postgres import pool
-from mnemosyned.storage.postgres.pool import CHECKED_EVERY, Growth, refresh_statistics
-from mnemosyned.storage.postgres.session import Session
+from mnemosyned.storage.postgres.pool import (
+    CHECKED_EVERY,
+    OwnerGrowth,
+    refresh_statistics,
+)
+from mnemosyned.storage.postgres.session import PostgresSession
 from mnemosyned.storage.postgres.store import PostgresStore, open_store
 from mnemosyned.verbs.facade import VERBS
 from mnemosyned.verbs.memories import Remember, RememberMany
@@ -84,9 +88,9 @@ def rows_read(node: dict[str, Any]) -> float:
 def explained(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Statement]]:
     """The statements that are sent meanwhile, each carried out once before for its plan."""
     seen: list[Statement] = []
-    send = Session._send  # noqa: SLF001 the one place that all statements pass
+    send = PostgresSession._send  # noqa: SLF001 the one place that all statements pass
 
-    def explain(self: Session, sql: str, values: Any, **how: Any) -> Any:  # noqa: ANN401 as it is
+    def explain(self: PostgresSession, sql: str, values: Any, **how: Any) -> Any:  # noqa: ANN401 as it is
         connection: psycopg.Connection[Any] = self._connection
         if EXPLAINED.match(sql) and not NOT_EXPLAINED.search(sql):
             connection.execute("SAVEPOINT explained")
@@ -99,7 +103,7 @@ def explained(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Statement]]:
         return send(self, sql, values, **how)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Session, "_send", explain)
+        patched.setattr(PostgresSession, "_send", explain)
         yield seen
 
 
@@ -176,7 +180,7 @@ def stranger() -> Iterator[PostgresStore]:
     """The same, and the statistics still do not know the second."""
     with opened(database_of_one(), NEW) as (store, service):
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(Growth, "is_due", lambda *_: False)
+            patched.setattr(OwnerGrowth, "is_due", lambda *_: False)
             live(service)
         yield store
 
@@ -272,7 +276,7 @@ def test_statistics_are_made_when_a_new_owner_has_grown() -> None:
 def test_statistics_are_made_once_for_an_owner_they_know_then() -> None:
     with opened(database_of_one(), NEW) as (store, service):
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(Growth, "is_due", lambda *_: False)
+            patched.setattr(OwnerGrowth, "is_due", lambda *_: False)
             fill(service, CHECKED_EVERY, "many")
         with store._pool.outside_transactions(NEW) as session:  # noqa: SLF001 as the store itself does
             assert refresh_statistics(session)
@@ -282,7 +286,7 @@ def test_statistics_are_made_once_for_an_owner_they_know_then() -> None:
 def test_a_write_is_kept_though_no_statistics_can_be_made(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def fail(_: Session) -> bool:
+    def fail(_: PostgresSession) -> bool:
         raise psycopg.OperationalError("the server is busy")
 
     monkeypatch.setattr(f"{pool.__name__}.refresh_statistics", fail)
@@ -292,7 +296,7 @@ def test_a_write_is_kept_though_no_statistics_can_be_made(
 
 
 def test_an_owner_is_looked_at_as_it_grows() -> None:
-    growth = Growth()
+    growth = OwnerGrowth()
     looked = [number for number in range(1, 1_000) if growth.is_due(NEW, 1)]
     assert looked == [CHECKED_EVERY * step for step in range(1, 8)]
 

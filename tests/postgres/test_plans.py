@@ -18,7 +18,7 @@ from support.twins import Twins, service_over, twins
 from mnemosyned.paths import shipped
 from mnemosyned.storage.common.session import Result
 from mnemosyned.storage.postgres.insert import evict
-from mnemosyned.storage.postgres.session import Session
+from mnemosyned.storage.postgres.session import PostgresSession
 from mnemosyned.storage.postgres.store import open_store
 from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.verbs.listing import ListMemories
@@ -75,15 +75,15 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Twins]:
 def noted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Statement]]:
     """The statements that are sent meanwhile, with their values."""
     sent: list[Statement] = []
-    send = Session.execute
+    send = PostgresSession.execute
 
-    def execute(self: Session, sql: str, /, **values: object) -> Result:
+    def execute(self: PostgresSession, sql: str, /, **values: object) -> Result:
         if "set_config" not in sql:
             sent.append((sql, {"owner": self.owner, **values}))
         return send(self, sql, **values)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Session, "execute", execute)
+        patched.setattr(PostgresSession, "execute", execute)
         yield sent
 
 

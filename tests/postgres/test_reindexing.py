@@ -30,7 +30,7 @@ _OPEN = """
 import os, signal, sys
 from pathlib import Path
 from mnemosyned.storage.postgres import store as opening
-from mnemosyned.storage.postgres.tables import reindexing
+from mnemosyned.storage.postgres import schema as reindexing
 reindexing.REINDEXED_ROWS = 2
 step, left = reindexing._index_next, [int(sys.argv[2])]
 def reindex(*args):

@@ -24,7 +24,7 @@ from mnemosyned.storage.postgres import roles
 from mnemosyned.storage.postgres.insert import SAID_BEFORE
 from mnemosyned.storage.postgres.owners import PostgresServer
 from mnemosyned.storage.postgres.roles import ROLES, ensure_role, request_role
-from mnemosyned.storage.postgres.session import Session
+from mnemosyned.storage.postgres.session import PostgresSession
 from mnemosyned.storage.postgres.store import (
     PostgresStore,
     open_owned_stores,
@@ -58,7 +58,7 @@ def two_owners(dsn: str) -> str:
 def as_role(dsn: str, owner: int | None = OWN) -> Iterator[psycopg.Connection[Any]]:
     """A transaction as a request has it, whatever its statements."""
     with psycopg.connect(dsn) as connection:
-        role = request_role(Session(connection, 0))
+        role = request_role(PostgresSession(connection, 0))
         connection.execute(f'SET LOCAL ROLE "{role}"'.encode())
         if owner is not None:
             connection.execute(
@@ -236,7 +236,7 @@ def as_login(dsn: str, name: str) -> str:
 
 def role_of(dsn: str) -> str:
     with psycopg.connect(dsn) as connection:
-        return request_role(Session(connection, 0))
+        return request_role(PostgresSession(connection, 0))
 
 
 def run(dsn: str, *statements: str) -> None:
@@ -403,7 +403,7 @@ def test_each_database_has_a_role_of_its_own(
         def fetchone(self) -> tuple[str, str]:
             return database, schema
 
-    role = request_role(cast("Session", Answering()))
+    role = request_role(cast("PostgresSession", Answering()))
 
     assert len(role) <= 63
     assert role == name or (

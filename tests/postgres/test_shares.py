@@ -18,7 +18,11 @@ from mnemosyned.memory.exchange import ExportFilter
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.paths import shipped
 from mnemosyned.storage.postgres import connections
-from mnemosyned.storage.postgres.store import OwnedStores, open_owned_stores, open_store
+from mnemosyned.storage.postgres.store import (
+    OwnedStores,
+    open_owned_stores,
+    open_store,
+)
 
 pytestmark = pytest.mark.postgres
 

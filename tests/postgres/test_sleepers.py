@@ -27,7 +27,7 @@ from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.lease import SummarizerLease
 from mnemosyned.sleep.sleeper import Sleeper
 from mnemosyned.storage.postgres.pool import Pool
-from mnemosyned.storage.postgres.session import Session
+from mnemosyned.storage.postgres.session import PostgresSession
 from mnemosyned.storage.postgres.sleep import PostgresSleep
 from mnemosyned.storage.postgres.store import PostgresStore, open_store
 
@@ -303,7 +303,7 @@ def test_a_group_waits_for_another_s_write(
     busy, writing = iter([True, True]), pool.writing
 
     @contextmanager
-    def often_locked(owner: int, *, durable: bool = True) -> Iterator[Session]:
+    def often_locked(owner: int, *, durable: bool = True) -> Iterator[PostgresSession]:
         if next(busy, False):
             raise MemoryBusy("another transaction keeps this memory locked")
         with writing(owner, durable=durable) as session:

@@ -17,7 +17,7 @@ from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.paths import shipped
 from mnemosyned.storage.postgres.roles import request_role
 from mnemosyned.storage.postgres.schema import prepare_search
-from mnemosyned.storage.postgres.session import Session
+from mnemosyned.storage.postgres.session import PostgresSession
 from mnemosyned.storage.postgres.store import PostgresStore, open_store
 
 pytestmark = [pytest.mark.postgres, pytest.mark.usefixtures("pgvector")]
@@ -102,7 +102,7 @@ def test_the_database_holds_the_column_to_its_owner(dsn: str) -> None:
     with opened(dsn, OTHER) as store:
         keep(store, made(1, 3))
     with psycopg.connect(dsn) as connection:
-        role = request_role(Session(connection, 0))
+        role = request_role(PostgresSession(connection, 0))
         connection.execute(f'SET LOCAL ROLE "{role}"'.encode())
         connection.execute(f"SET LOCAL mnemosyned.owner = {OWN}")
         rows = connection.execute("SELECT near FROM embedding").fetchall()

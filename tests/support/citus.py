@@ -117,14 +117,14 @@ def meeting_one_shard() -> Iterator[list[str]]:
     from psycopg import ClientCursor  # noqa: PLC0415
 
     from mnemosyned.storage.postgres.session import (  # noqa: PLC0415
-        Session,
+        PostgresSession,
     )
 
-    send = Session._send  # noqa: SLF001
+    send = PostgresSession._send  # noqa: SLF001
     wrong: list[str] = []
 
     def explained(
-        self: Session,
+        self: PostgresSession,
         sql: str,
         values: Mapping[str, object],
         *,
@@ -141,8 +141,8 @@ def meeting_one_shard() -> Iterator[list[str]]:
                 wrong.append(f"{sql}\n{plan}")
         return send(self, sql, values, prepare=prepare)
 
-    Session._send = explained  # type: ignore[assignment,method-assign] # noqa: SLF001
+    PostgresSession._send = explained  # type: ignore[assignment,method-assign] # noqa: SLF001
     try:
         yield wrong
     finally:
-        Session._send = send  # type: ignore[method-assign] # noqa: SLF001
+        PostgresSession._send = send  # type: ignore[method-assign] # noqa: SLF001

@@ -29,7 +29,7 @@ from mnemosyned.config import (
 )
 from mnemosyned.errors import ConfigInvalid, DaemonUnreachable, DatabaseInUse
 from mnemosyned.paths import state_dir
-from mnemosyned.storage.sqlite.ownership import owner_of
+from mnemosyned.storage.sqlite.ownership import database_owner
 from mnemosyned.verbs.upkeep import Status
 
 PROGRAM = "mnemosyned"
@@ -63,7 +63,7 @@ def load_present_config() -> Config:
 
 def running_daemon(database: Path) -> DaemonProcess | None:
     """Return the process that has a database open; None if there is none."""
-    owner = owner_of(database)
+    owner = database_owner(database)
     return DaemonProcess(pid=owner.pid, socket=owner.socket) if owner else None
 
 

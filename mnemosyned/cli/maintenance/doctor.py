@@ -55,7 +55,7 @@ from mnemosyned.errors import ConfigInvalid, MnemosynedError
 from mnemosyned.logs import logger
 from mnemosyned.paths import config_dir, default_socket, shipped, state_dir
 from mnemosyned.storage.sqlite.copies import copy_beside, flush, open_to_read
-from mnemosyned.storage.sqlite.ownership import locked
+from mnemosyned.storage.sqlite.ownership import lock_database
 from mnemosyned.storage.sqlite.repair import extract_again, repair_database
 from mnemosyned.verbs.upkeep import Status
 
@@ -178,10 +178,10 @@ def _repair_database(database: Path, remedies: set[Remedy | None]) -> Iterator[s
     """Repair the database, which no daemon may have open; yield each repair."""
     try:
         if Remedy.RESTORE in remedies:
-            with locked(database):  # which finishes it
+            with lock_database(database):  # which finishes it
                 yield f"finished the restore of {database}"
         if remedies & {Remedy.DATABASE, Remedy.VALUES}:
-            with locked(database):
+            with lock_database(database):
                 backup = back_up_for_repair(database)
                 yield f"backed up the database to {backup}"
                 if Remedy.DATABASE in remedies:

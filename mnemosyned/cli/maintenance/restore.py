@@ -34,7 +34,7 @@ from mnemosyned.storage.sqlite.copies import (
     open_to_read,
     stage_copy,
 )
-from mnemosyned.storage.sqlite.ownership import locked
+from mnemosyned.storage.sqlite.ownership import lock_database
 from mnemosyned.verbs.request import NAMES_MAX
 from mnemosyned.verbs.retention import Forget
 
@@ -92,7 +92,7 @@ def restore_database(
         if forgotten and forget_again:
             _forget_in_copy(copy, forgotten)
 
-    with locked(database):
+    with lock_database(database):
         copy = stage_copy(backup, database, change=look_or_forget)
         aside = finish_restore(database)
     begins = [each.begins for each in lists if each.begins]

@@ -22,9 +22,9 @@ from mnemosyned.memory.values import Tier
 from mnemosyned.storage.common.episodes import chain_above, delete_episode, invalidate
 from mnemosyned.storage.common.rows import instant
 from mnemosyned.storage.common.session import (
+    CommonSession,
     EngineSession,
     Row,
-    Session,
     Transactional,
     reads,
     writes,
@@ -35,7 +35,7 @@ class CommonRetention(Transactional, RetentionStore):
     """A `RetentionStore` of either engine."""
 
     @writes
-    def restore(self, session: Session, id: str) -> Removal:
+    def restore(self, session: CommonSession, id: str) -> Removal:
         position = session.position_of(id)
         if position is None or not self._has_words(session, position[0]):
             raise BatchChanged("the memory was changed concurrently; retry")
@@ -58,11 +58,11 @@ class CommonRetention(Transactional, RetentionStore):
 
     @abstractmethod
     def _return_pinned(self, session: EngineSession, seq: int, episode: int) -> None:
-        """Move an original to working memory, pinned; its secrets stay so where others hold them."""
+        """Move an original to working memory, pinned; other originals with its secrets keep them secret."""
 
     @reads
     def prunable(
-        self, session: Session, retention: Retention, *, now: datetime, limit: int
+        self, session: CommonSession, retention: Retention, *, now: datetime, limit: int
     ) -> Prunable:
         excess = 0
         if retention.characters_max is not None:
@@ -83,8 +83,10 @@ class CommonUndo(Transactional, UndoStore):
     """An `UndoStore` of either engine."""
 
     @reads
-    def preview(self, session: Session, episodes: Sequence[str]) -> list[UndoneEpisode]:
-        return [_returned(id, self._episode(session, id)) for id in episodes]
+    def preview(
+        self, session: CommonSession, episodes: Sequence[str]
+    ) -> list[UndoneEpisode]:
+        return [_undo_result(id, self._episode(session, id)) for id in episodes]
 
     @abstractmethod
     def _episode(self, session: EngineSession, id: str) -> Row | None:
@@ -93,7 +95,7 @@ class CommonUndo(Transactional, UndoStore):
     @writes
     def apply(
         self,
-        session: Session,
+        session: CommonSession,
         episodes: Sequence[str],
         *,
         now: datetime,
@@ -102,10 +104,10 @@ class CommonUndo(Transactional, UndoStore):
         return [self._undo(session, id, now, held_until) for id in episodes]
 
     def _undo(
-        self, session: Session, id: str, now: datetime, held_until: datetime
+        self, session: CommonSession, id: str, now: datetime, held_until: datetime
     ) -> UndoneEpisode:
         episode = self._episode(session, id)
-        result = _returned(id, episode)
+        result = _undo_result(id, episode)
         if result.pruned:
             return result
         gone = [id]
@@ -137,7 +139,7 @@ class CommonUndo(Transactional, UndoStore):
         """Move all originals of an episode to working memory; return their numbers."""
 
 
-def _returned(id: str, episode: Row | None) -> UndoneEpisode:
+def _undo_result(id: str, episode: Row | None) -> UndoneEpisode:
     if episode is None:
         return UndoneEpisode(episode=id)
     begins, ends, originals, pruned = episode[2:]

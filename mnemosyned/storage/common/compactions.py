@@ -20,8 +20,8 @@ from mnemosyned.memory.ports import (
 from mnemosyned.memory.values import MemoryRecord, content_hash
 from mnemosyned.storage.common.rows import instant
 from mnemosyned.storage.common.session import (
+    CommonSession,
     EngineSession,
-    Session,
     Transactional,
     reads,
     writes,
@@ -34,7 +34,7 @@ INSERT_COMPACTION = (
 )
 
 
-def insert_parts(session: Session, compaction: str, parts: Sequence[str]) -> None:
+def insert_parts(session: CommonSession, compaction: str, parts: Sequence[str]) -> None:
     """Insert the ids of a compaction's messages, in their order."""
     session.execute_many(
         "INSERT INTO compacted (owner, compaction, position, part) "
@@ -55,7 +55,9 @@ class CommonCompactions(Transactional, CompactionStore):
     """Compaction and part of all compactions from which `id` goes on, in order."""
 
     @writes
-    def add(self, session: Session, compactions: Sequence[NewCompaction]) -> list[str]:
+    def add(
+        self, session: CommonSession, compactions: Sequence[NewCompaction]
+    ) -> list[str]:
         homes, drafts = places_of(compactions, partial(self._known_memory, session))
         self._intake(session).remember(drafts)
         for compaction in compactions:
@@ -73,7 +75,9 @@ class CommonCompactions(Transactional, CompactionStore):
                 insert_parts(session, record.id, compaction.part_ids(homes))
         return list(dict.fromkeys(homes.values()))
 
-    def _known_memory(self, session: Session, taken: ArchivedMessage) -> str | None:
+    def _known_memory(
+        self, session: CommonSession, taken: ArchivedMessage
+    ) -> str | None:
         """Return the memory that holds this message: by its id, or as the agent remembered it.
 
         A message that a compaction took out before is another one, although it may say the same.
@@ -105,7 +109,7 @@ class CommonCompactions(Transactional, CompactionStore):
 
     @reads
     def get(
-        self, session: Session, id: str
+        self, session: CommonSession, id: str
     ) -> tuple[CompactionRecord, list[MemoryRecord]] | None:
         row = session.execute(
             "SELECT session_id, source, policy, created_at FROM compaction "
@@ -132,7 +136,7 @@ class CommonCompactions(Transactional, CompactionStore):
     def find_by_summary(
         self, text: str, *, session: str, source: str | None
     ) -> str | None:
-        def find(snapshot: Session) -> str | None:
+        def find(snapshot: CommonSession) -> str | None:
             id: str | None = snapshot.scalar(
                 "SELECT id FROM compaction WHERE owner = %(owner)s AND text_hash = %(hash)s "
                 "AND session_id = %(session)s AND source IS NOT DISTINCT FROM %(source)s::text "

@@ -23,7 +23,12 @@ from mnemosyned.storage.common.episodes import (
     name_rollup,
 )
 from mnemosyned.storage.common.learnings import LearningRows
-from mnemosyned.storage.common.session import Session, Transactional, reads, writes
+from mnemosyned.storage.common.session import (
+    CommonSession,
+    Transactional,
+    reads,
+    writes,
+)
 from mnemosyned.storage.common.state import (
     add_revision,
     add_tags,
@@ -37,7 +42,9 @@ from mnemosyned.storage.common.state import (
 class CommonEditing(EditTransaction):
     """The edits of one transaction."""
 
-    def __init__(self, session: Session, *, now: datetime, drop_history: bool) -> None:
+    def __init__(
+        self, session: CommonSession, *, now: datetime, drop_history: bool
+    ) -> None:
         super().__init__()
         self._session = session
         self._learnings = LearningRows(session)
@@ -101,7 +108,7 @@ class CommonEditing(EditTransaction):
 
     @abstractmethod
     def _restate_details(self, target: EditTarget, episode: int) -> None:
-        """Replace the exact values of an original; secrets stay so where others hold them too."""
+        """Replace the exact values of an original; other originals keep its secrets secret."""
 
     def rename_episode(self, episode: int, edit: MemoryEdit) -> None:
         session = self._session
@@ -141,7 +148,7 @@ class CommonChanges(Transactional, ChangeStore):
     @writes
     def edit(
         self,
-        session: Session,
+        session: CommonSession,
         edits: Sequence[MemoryEdit],
         *,
         now: datetime,
@@ -152,26 +159,32 @@ class CommonChanges(Transactional, ChangeStore):
 
     @reads
     def groups(
-        self, session: Session, ids: Sequence[str], *, size: int
+        self, session: CommonSession, ids: Sequence[str], *, size: int
     ) -> list[list[str]]:
         return edit_groups(ids, session.positions_of(ids), size=size)
 
     @reads
-    def revisions(self, session: Session, id: str) -> list[Revision]:
+    def revisions(self, session: CommonSession, id: str) -> list[Revision]:
         position = session.position_of(id)
         return revisions_of(session, position[0]) if position else []
 
     @writes
-    def tag(self, session: Session, ids: Sequence[str], tags: Sequence[str]) -> int:
+    def tag(
+        self, session: CommonSession, ids: Sequence[str], tags: Sequence[str]
+    ) -> int:
         return _count_changed(session, ids, partial(add_tags, names=tags))
 
     @writes
-    def untag(self, session: Session, ids: Sequence[str], tags: Sequence[str]) -> int:
+    def untag(
+        self, session: CommonSession, ids: Sequence[str], tags: Sequence[str]
+    ) -> int:
         return _count_changed(session, ids, partial(remove_tags, names=tags))
 
 
 def _count_changed(
-    session: Session, ids: Sequence[str], change: Callable[[Session, int], int]
+    session: CommonSession,
+    ids: Sequence[str],
+    change: Callable[[CommonSession, int], int],
 ) -> int:
     """Change the tags of memories; return the number of memories that it changed."""
     positions = session.positions_of(ids)

@@ -10,7 +10,7 @@ from mnemosyned.memory.edit import SummarySources, invalidate_upward
 from mnemosyned.memory.periods import distinct
 from mnemosyned.memory.values import Episode
 from mnemosyned.storage.common.rows import EPISODE_COLUMNS, episode_from
-from mnemosyned.storage.common.session import Session
+from mnemosyned.storage.common.session import CommonSession
 
 _ABOVE = """
     WITH RECURSIVE above (id, seq, parent_id) AS (
@@ -24,7 +24,7 @@ _ABOVE = """
 
 
 def episode_at(
-    session: Session,
+    session: CommonSession,
     key: Literal["id", "seq"],
     value: str | int,
     *,
@@ -57,13 +57,13 @@ def episode_at(
     )
 
 
-def chain_above(session: Session, summary: str | None) -> dict[str, int]:
+def chain_above(session: CommonSession, summary: str | None) -> dict[str, int]:
     """Return the ids and numbers of a summary and of those above it, the lowest first."""
     return dict(session.execute(_ABOVE, summary=summary).fetchall())
 
 
-def ancestors(session: Session, seqs: Iterable[int]) -> dict[int, int]:
-    """Map these summaries, and those above them, to the roll-up that each went into.
+def ancestors(session: CommonSession, seqs: Iterable[int]) -> dict[int, int]:
+    """Map summaries, and all summaries above them, to the roll-up of each.
 
     Both are numbers of rows.
     """
@@ -81,8 +81,8 @@ def ancestors(session: Session, seqs: Iterable[int]) -> dict[int, int]:
     return dict(rows.fetchall())
 
 
-def name_rollup(session: Session, id: str) -> None:
-    """Give a day, week or month the session and source that all below it have, if they agree."""
+def name_rollup(session: CommonSession, id: str) -> None:
+    """Give a roll-up the session and source of the summaries below, if all have the same."""
     row = session.execute(
         "SELECT CASE WHEN min(session_id) = max(session_id) THEN min(session_id) ELSE '' END, "
         "CASE WHEN min(coalesce(source, '')) = max(coalesce(source, '')) THEN min(source) END "
@@ -100,7 +100,7 @@ def name_rollup(session: Session, id: str) -> None:
     )
 
 
-def mark_emptied(session: Session, seq: int) -> None:
+def mark_emptied(session: CommonSession, seq: int) -> None:
     """Have a summary rewritten; a rewriting that began before this is repeated."""
     unmark_emptied(session, seq)
     session.execute(
@@ -111,7 +111,7 @@ def mark_emptied(session: Session, seq: int) -> None:
     )
 
 
-def unmark_emptied(session: Session, seq: int) -> None:
+def unmark_emptied(session: CommonSession, seq: int) -> None:
     """Have a summary not rewritten any more."""
     session.execute(
         "DELETE FROM emptied_episode WHERE owner = %(owner)s AND episode_seq = %(seq)s",
@@ -119,7 +119,7 @@ def unmark_emptied(session: Session, seq: int) -> None:
     )
 
 
-def mark_emptied_again(session: Session, episodes: Iterable[int]) -> None:
+def mark_emptied_again(session: CommonSession, episodes: Iterable[int]) -> None:
     """Give emptied summaries a new mark: a rewriting that began before this is repeated."""
     rows = session.execute(
         "SELECT episode_seq FROM emptied_episode "
@@ -131,7 +131,7 @@ def mark_emptied_again(session: Session, episodes: Iterable[int]) -> None:
 
 
 def invalidate(
-    session: Session, episodes: Iterable[int]
+    session: CommonSession, episodes: Iterable[int]
 ) -> tuple[frozenset[int], frozenset[int]]:
     """Empty summaries whose source is gone, or delete them; see `invalidate_upward`."""
 
@@ -161,14 +161,14 @@ def invalidate(
     )
 
 
-def delete_episode(session: Session, seq: int, id: str) -> None:
+def delete_episode(session: CommonSession, seq: int, id: str) -> None:
     """Delete an episode that has no originals and no children, and its words in the log."""
     _remove_from_log(session, id)
     unmark_emptied(session, seq)
     session.delete_episode(seq)
 
 
-def _remove_from_log(session: Session, episode: str) -> None:
+def _remove_from_log(session: CommonSession, episode: str) -> None:
     """Remove an episode's words from the log."""
     session.execute(
         "UPDATE consolidation_log SET summary_preview = '', fallback_reason = NULL "

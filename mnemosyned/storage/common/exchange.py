@@ -49,7 +49,7 @@ from mnemosyned.storage.common.rows import (
     log_entry_from,
     session_from,
 )
-from mnemosyned.storage.common.session import EngineSession, Row, Session
+from mnemosyned.storage.common.session import CommonSession, EngineSession, Row
 from mnemosyned.storage.common.sleep import insert_log
 from mnemosyned.storage.common.state import INSERT_REVISION, add_tags
 from mnemosyned.storage.common.surroundings import (
@@ -100,7 +100,7 @@ def export_condition(chosen: ExportFilter, alias: str) -> str:
 class CommonExporting(ExportSnapshot):
     """The records of one snapshot; an engine adds those of memories."""
 
-    def __init__(self, session: Session, chosen: ExportFilter) -> None:
+    def __init__(self, session: CommonSession, chosen: ExportFilter) -> None:
         self._session = session
         super().__init__(chosen)
         self._values: dict[str, object] = {
@@ -181,7 +181,7 @@ class CommonExporting(ExportSnapshot):
 
 
 def surroundings(
-    session: Session,
+    session: CommonSession,
 ) -> Iterator[FollowedFolder | WatchedFile | HookActivity]:
     """Read watched folders and files, and the activity of hooks."""
     rows = session.stream(
@@ -200,7 +200,7 @@ def surroundings(
     yield from map(hook_activity_from, rows)
 
 
-def _restore_learning(session: Session, learning: Learning) -> Outcome:
+def _restore_learning(session: CommonSession, learning: Learning) -> Outcome:
     text = session.scalar(
         "SELECT text FROM learning WHERE owner = %(owner)s AND id = %(id)s",
         id=learning.id,
@@ -211,8 +211,8 @@ def _restore_learning(session: Session, learning: Learning) -> Outcome:
     return False if text == learning.text else OTHER_WORDS
 
 
-def _restore_log_entry(session: Session, entry: LogEntry) -> Outcome:
-    """Store a log entry; it has its number again, unless another entry has that now."""
+def _restore_log_entry(session: CommonSession, entry: LogEntry) -> Outcome:
+    """Store a log entry under its old number, or a new one if the number is taken."""
     known = session.scalar(
         "SELECT 1 FROM consolidation_log WHERE owner = %(owner)s "
         "AND episode_id IS NOT DISTINCT FROM %(episode)s::text AND cycle_id = %(cycle)s "
@@ -238,7 +238,9 @@ def _restore_log_entry(session: Session, entry: LogEntry) -> Outcome:
     return True
 
 
-def _restore_compaction(session: Session, compaction: ExportedCompaction) -> Outcome:
+def _restore_compaction(
+    session: CommonSession, compaction: ExportedCompaction
+) -> Outcome:
     stored = session.execute(
         INSERT_COMPACTION,
         id=compaction.id,
@@ -253,12 +255,12 @@ def _restore_compaction(session: Session, compaction: ExportedCompaction) -> Out
     return bool(stored)
 
 
-def _restore_session(session: Session, agent: AgentSession) -> Outcome:
+def _restore_session(session: CommonSession, agent: AgentSession) -> Outcome:
     added = session.execute(f"{INSERT_SESSION} NOTHING", **session_values(agent))
     return bool(added.rowcount)
 
 
-def _restore_forgotten(session: Session, capture: ForgottenCapture) -> Outcome:
+def _restore_forgotten(session: CommonSession, capture: ForgottenCapture) -> Outcome:
     inserted = session.execute(
         "INSERT INTO agent_forgotten (owner, id) VALUES (%(owner)s, %(id)s) "
         "ON CONFLICT DO NOTHING",
@@ -267,14 +269,14 @@ def _restore_forgotten(session: Session, capture: ForgottenCapture) -> Outcome:
     return bool(inserted.rowcount)
 
 
-def _restore_folder(session: Session, folder: FollowedFolder) -> Outcome:
+def _restore_folder(session: CommonSession, folder: FollowedFolder) -> Outcome:
     inserted = session.execute(
         INSERT_FOLDER, path=folder.path, added_at=folder.added_at
     )
     return bool(inserted.rowcount)
 
 
-def _restore_file(session: Session, state: WatchedFile) -> Outcome:
+def _restore_file(session: CommonSession, state: WatchedFile) -> Outcome:
     inserted = session.execute(
         f"{INSERT_FILE} ON CONFLICT DO NOTHING", **file_values(state)
     )
@@ -284,7 +286,7 @@ def _restore_file(session: Session, state: WatchedFile) -> Outcome:
 _ACTIVITY_NAMES = ACTIVITY_COLUMNS.split(", ")
 
 
-def _restore_activity(session: Session, activity: HookActivity) -> Outcome:
+def _restore_activity(session: CommonSession, activity: HookActivity) -> Outcome:
     marks = ", ".join(f"%({name})s" for name in _ACTIVITY_NAMES)
     inserted = session.execute(
         f"INSERT INTO agent_activity (owner, {ACTIVITY_COLUMNS}) "
@@ -294,14 +296,14 @@ def _restore_activity(session: Session, activity: HookActivity) -> Outcome:
     return bool(inserted.rowcount)
 
 
-def _restore_sighting(session: Session, sighting: Sighting) -> Outcome:
+def _restore_sighting(session: CommonSession, sighting: Sighting) -> Outcome:
     if saved_sighting(session):
         return False
     save_sighting(session, sighting)
     return True
 
 
-RESTORERS: Mapping[type[Any], Callable[[Session, Any], Outcome]] = {
+RESTORERS: Mapping[type[Any], Callable[[CommonSession, Any], Outcome]] = {
     Learning: _restore_learning,
     LogEntry: _restore_log_entry,
     ExportedCompaction: _restore_compaction,
@@ -320,7 +322,7 @@ class CommonRestoring(RestoreTransaction):
 
     def __init__(
         self,
-        session: Session,
+        session: CommonSession,
         restorers: Mapping[type[Any], Callable[[EngineSession, Any], Outcome]],
     ) -> None:
         kinds = {**RESTORERS, **restorers}.items()
@@ -340,7 +342,7 @@ class CommonRestoring(RestoreTransaction):
         }
 
     def insert_episode(self, episode: ExportedEpisode) -> None:
-        """Insert a summary; it has its number again, unless another summary has that now."""
+        """Insert a summary under its old number, or a new one if the number is taken."""
         taken = self._session.scalar(
             "SELECT 1 FROM episode WHERE owner = %(owner)s AND seq = %(seq)s",
             seq=episode.seq,
@@ -410,7 +412,7 @@ class CommonRestoring(RestoreTransaction):
         return bool(changed)
 
 
-def insert_states(session: Session, memories: Sequence[PlacedMemory]) -> None:
+def insert_states(session: CommonSession, memories: Sequence[PlacedMemory]) -> None:
     """Insert all that is kept beside memories: validity, holds, tags and earlier versions."""
     for table, names, members in (
         ("memory_state", ("valid_until", "superseded_at", "pruned_at"), memories),

@@ -8,7 +8,12 @@ from datetime import datetime
 from mnemosyned.memory.ports import GraceStore
 from mnemosyned.memory.values import Recoverable
 from mnemosyned.storage.common.rows import optional_instant
-from mnemosyned.storage.common.session import Session, Transactional, reads, writes
+from mnemosyned.storage.common.session import (
+    CommonSession,
+    Transactional,
+    reads,
+    writes,
+)
 from mnemosyned.storage.common.state import request_purge
 
 LEARNING = "learning"
@@ -29,7 +34,7 @@ class CommonGrace(Transactional, GraceStore):
     @reads
     def recoverable_keys(
         self,
-        session: Session,
+        session: CommonSession,
         ids: Sequence[str] = (),
         *,
         before: datetime | None = None,
@@ -44,7 +49,7 @@ class CommonGrace(Transactional, GraceStore):
         return [id for (id,) in rows]
 
     @writes
-    def finish(self, session: Session, keys: Sequence[str]) -> int:
+    def finish(self, session: CommonSession, keys: Sequence[str]) -> int:
         deleted = session.execute(
             "DELETE FROM forgotten WHERE owner = %(owner)s AND id = ANY(%(keys)s::text[])",
             keys=list(keys),
@@ -54,7 +59,7 @@ class CommonGrace(Transactional, GraceStore):
         return deleted
 
     @reads
-    def recoverable(self, session: Session) -> Recoverable:
+    def recoverable(self, session: CommonSession) -> Recoverable:
         row = session.execute(
             "SELECT count(*) FILTER (WHERE id NOT LIKE %(learning)s), min(final_at) "
             "FROM forgotten WHERE owner = %(owner)s",
@@ -64,7 +69,7 @@ class CommonGrace(Transactional, GraceStore):
         return Recoverable(count, optional_instant(final_at))
 
     @reads
-    def is_recoverable(self, session: Session, id: str) -> datetime | None:
+    def is_recoverable(self, session: CommonSession, id: str) -> datetime | None:
         final_at = session.scalar(
             "SELECT min(final_at) FROM forgotten "
             "WHERE owner = %(owner)s AND (id = %(id)s OR call = %(id)s)",

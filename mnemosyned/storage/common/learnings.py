@@ -10,14 +10,19 @@ from mnemosyned.memory.edit import MemoryEdit, dropped_learnings
 from mnemosyned.memory.ports import LearningStore
 from mnemosyned.memory.values import Learning, LearningKind
 from mnemosyned.storage.common.rows import LEARNING_COLUMNS, learning_from
-from mnemosyned.storage.common.session import Session, Transactional, reads, writes
+from mnemosyned.storage.common.session import (
+    CommonSession,
+    Transactional,
+    reads,
+    writes,
+)
 from mnemosyned.storage.common.state import request_purge
 
 
 class LearningRows(LearningKeeper):
     """The learnings of one transaction, each kept unless another says the same."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: CommonSession) -> None:
         super().__init__()
         self._session = session
 
@@ -42,7 +47,7 @@ class LearningRows(LearningKeeper):
             )
 
     def apply_edit(self, edit: MemoryEdit) -> None:
-        """Delete the learnings that an edited memory no longer states, and keep its new ones."""
+        """Delete learnings that an edited memory does not state any more, and keep new ones."""
         rows = self._session.execute(
             "SELECT id, text FROM learning "
             "WHERE owner = %(owner)s AND memory_id = %(id)s ORDER BY seq",
@@ -54,7 +59,7 @@ class LearningRows(LearningKeeper):
             self.keep(learning)
 
 
-def insert_learning(session: Session, learning: Learning) -> None:
+def insert_learning(session: CommonSession, learning: Learning) -> None:
     """Insert a learning as it is."""
     session.execute(
         f"INSERT INTO learning (owner, seq, {LEARNING_COLUMNS}) VALUES (%(owner)s, %(seq)s, %(id)s, "
@@ -73,9 +78,9 @@ def insert_learning(session: Session, learning: Learning) -> None:
 
 
 def learnings_where(
-    session: Session, column: str, values: Sequence[str]
+    session: CommonSession, column: str, values: Sequence[str]
 ) -> list[Learning]:
-    """Return the learnings whose `id` or `memory_id` is one of these, the oldest first."""
+    """Return the learnings by their `id` or `memory_id`, the oldest first."""
     rows = session.execute(
         f"SELECT {LEARNING_COLUMNS} FROM learning WHERE owner = %(owner)s "
         f"AND {column} = ANY(%(values)s::text[]) ORDER BY seq",
@@ -84,17 +89,17 @@ def learnings_where(
     return list(map(learning_from, rows))
 
 
-def remove_learnings(session: Session, ids: Iterable[str]) -> int:
+def remove_learnings(session: CommonSession, ids: Iterable[str]) -> int:
     """Delete learnings by their ids; return the number of deleted ones."""
     return _remove_where(session, "id = ANY(%(given)s)", list(ids))
 
 
-def remove_learnings_of(session: Session, memories: Iterable[str]) -> int:
+def remove_learnings_of(session: CommonSession, memories: Iterable[str]) -> int:
     """Delete the learnings from memories; return the number of deleted ones."""
     return _remove_where(session, "memory_id = ANY(%(given)s)", list(memories))
 
 
-def _remove_where(session: Session, condition: str, given: list[str]) -> int:
+def _remove_where(session: CommonSession, condition: str, given: list[str]) -> int:
     """Delete learnings; once a newer one is gone, the older one holds again."""
     removed = session.execute(
         f"DELETE FROM learning WHERE owner = %(owner)s AND {condition} RETURNING id",
@@ -113,13 +118,15 @@ class CommonLearnings(Transactional, LearningStore):
     """A `LearningStore` of either engine."""
 
     @writes
-    def add(self, session: Session, learning: Learning) -> tuple[Learning, list[str]]:
+    def add(
+        self, session: CommonSession, learning: Learning
+    ) -> tuple[Learning, list[str]]:
         return LearningRows(session).keep(learning)
 
     @reads
     def find(
         self,
-        session: Session,
+        session: CommonSession,
         *,
         sources: Sequence[str | None] = (),
         kind: LearningKind | None = None,
@@ -143,7 +150,7 @@ class CommonLearnings(Transactional, LearningStore):
         return list(map(learning_from, rows))
 
     @writes
-    def edit(self, session: Session, id: str, text: str) -> None:
+    def edit(self, session: CommonSession, id: str, text: str) -> None:
         changed = session.execute(
             "UPDATE learning SET text = %(text)s WHERE owner = %(owner)s AND id = %(id)s",
             text=text,
@@ -153,7 +160,7 @@ class CommonLearnings(Transactional, LearningStore):
         request_purge(session)
 
     @writes
-    def remove(self, session: Session, id: str) -> None:
+    def remove(self, session: CommonSession, id: str) -> None:
         _require_found(remove_learnings(session, [id]), id)
         request_purge(session)
 

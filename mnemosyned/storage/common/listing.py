@@ -24,8 +24,8 @@ from mnemosyned.memory.ports import ListStore
 from mnemosyned.storage.common.episodes import episode_at
 from mnemosyned.storage.common.rows import instant
 from mnemosyned.storage.common.session import (
+    CommonSession,
     EngineSession,
-    Session,
     Transactional,
     reads,
 )
@@ -60,7 +60,7 @@ class CommonLists(Transactional, ListStore):
     """Returns the same of summaries."""
 
     @reads
-    def page(self, session: Session, wanted: ListFilter) -> ListPage:
+    def page(self, session: CommonSession, wanted: ListFilter) -> ListPage:
         keys: list[ListKey] = []
         prefixes: list[str] = []
         if wanted.id_prefix:
@@ -92,22 +92,22 @@ class CommonLists(Transactional, ListStore):
         )
 
     @reads
-    def sessions(self, session: Session) -> list[SessionTotals]:
+    def sessions(self, session: CommonSession) -> list[SessionTotals]:
         groups = self._memory_groups(session)
         names = list(dict.fromkeys(group.session for group in groups))
         return session_totals(groups, projects_of(session, names))
 
     @reads
-    def sources(self, session: Session) -> list[SourceTotals]:
+    def sources(self, session: CommonSession) -> list[SourceTotals]:
         return source_totals(self._memory_groups(session))
 
-    def _memory_groups(self, session: Session) -> list[MemoryGroup]:
+    def _memory_groups(self, session: CommonSession) -> list[MemoryGroup]:
         return [
             MemoryGroup(name, source, memories, instant(first), instant(last))
             for name, source, memories, first, last in session.execute(self._groups)
         ]
 
     @reads
-    def count_since(self, session: Session, moment: datetime) -> int:
+    def count_since(self, session: CommonSession, moment: datetime) -> int:
         count: int = session.scalar(self._count_since, since=moment)
         return count

@@ -8,12 +8,16 @@ from collections.abc import Sequence
 from mnemosyned.errors import NotFound
 from mnemosyned.memory.edit import HISTORY_MAX
 from mnemosyned.memory.ports import RecordStore
-from mnemosyned.memory.values import Episode, MemoryRecord, Tier
+from mnemosyned.memory.values import Episode, MemoryRecord, Tier, TierTotals
 from mnemosyned.storage.common.episodes import episode_at
-from mnemosyned.storage.common.rows import EPISODE_COLUMNS, episode_from
+from mnemosyned.storage.common.rows import (
+    EPISODE_COLUMNS,
+    episode_from,
+    optional_instant,
+)
 from mnemosyned.storage.common.session import (
+    CommonSession,
     EngineSession,
-    Session,
     Transactional,
     reads,
 )
@@ -23,7 +27,7 @@ class CommonRecords(Transactional, RecordStore):
     """The reading part of a `RecordStore`, of either engine."""
 
     @reads
-    def get(self, session: Session, id: str) -> MemoryRecord | Episode:
+    def get(self, session: CommonSession, id: str) -> MemoryRecord | Episode:
         memory = session.memories([id]).get(id)
         record = memory or episode_at(session, "id", id, details=True)
         if record is None:
@@ -34,7 +38,7 @@ class CommonRecords(Transactional, RecordStore):
         return record
 
     @reads
-    def originals(self, session: Session, episode: str) -> list[MemoryRecord]:
+    def originals(self, session: CommonSession, episode: str) -> list[MemoryRecord]:
         return self._originals(session, episode)
 
     @abstractmethod
@@ -42,7 +46,7 @@ class CommonRecords(Transactional, RecordStore):
         """Return the originals under a summary, the oldest first."""
 
     @reads
-    def summaries(self, session: Session, ids: Sequence[str]) -> list[Episode]:
+    def summaries(self, session: CommonSession, ids: Sequence[str]) -> list[Episode]:
         rows = session.execute(
             f"SELECT {EPISODE_COLUMNS} FROM episode "
             "WHERE owner = %(owner)s AND id = ANY(%(ids)s::text[])",
@@ -54,21 +58,23 @@ class CommonRecords(Transactional, RecordStore):
         )
 
     @reads
-    def working(self, session: Session, ids: Sequence[str]) -> list[MemoryRecord]:
+    def working(self, session: CommonSession, ids: Sequence[str]) -> list[MemoryRecord]:
         memories = session.memories(ids).values()
         return [memory for memory in memories if memory.tier is Tier.WORKING]
 
     @reads
-    def existing(self, session: Session, ids: Sequence[str]) -> list[MemoryRecord]:
+    def existing(
+        self, session: CommonSession, ids: Sequence[str]
+    ) -> list[MemoryRecord]:
         return list(session.memories(ids).values())
 
     @reads
-    def working_count(self, session: Session) -> int:
+    def working_count(self, session: CommonSession) -> int:
         count, _ = session.totals()[Tier.WORKING]
         return count
 
     @reads
-    def history(self, session: Session, id: str) -> list[MemoryRecord]:
+    def history(self, session: CommonSession, id: str) -> list[MemoryRecord]:
         position = session.position_of(id)
         older: list[MemoryRecord] = []
         newer: list[int] = [position[0]] if position else []
@@ -84,3 +90,22 @@ class CommonRecords(Transactional, RecordStore):
             memories = session.memories_at(newer)
             older += [memories[seq] for seq in newer if seq in memories]
         return older[:HISTORY_MAX]
+
+
+def tier_totals(session: CommonSession) -> dict[Tier, TierTotals]:
+    """Return entries, characters and earliest time of each tier; the archive's is its episodes'."""
+    working = session.scalar(
+        "SELECT min(created_at) FROM fresh WHERE owner = %(owner)s"
+    )
+    episodes = session.scalar(
+        "SELECT min(covers_from) FROM episode WHERE owner = %(owner)s"
+    )
+    totals = session.totals()
+    return {
+        tier: TierTotals(*totals[tier], optional_instant(oldest))
+        for tier, oldest in (
+            (Tier.WORKING, working),
+            (Tier.EPISODIC, episodes),
+            (Tier.ARCHIVE, episodes),
+        )
+    }

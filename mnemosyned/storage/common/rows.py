@@ -55,7 +55,7 @@ def optional_instant(value: datetime | str | None) -> datetime | None:
 
 
 def pending_from(row: Row) -> Pending:
-    """A pending memory from id, session_id, source, created_at, length(content)."""
+    """Return a pending memory from id, session_id, source, created_at, length(content)."""
     id, session, source, created_at, chars = row
     return Pending(
         id=id,
@@ -72,7 +72,7 @@ def episode_from(
     summary_of: tuple[str, ...] = (),
     details: tuple[Detail, ...] = (),
 ) -> Episode:
-    """An episode from `EPISODE_COLUMNS`."""
+    """Return an episode from `EPISODE_COLUMNS`."""
     id, session, source, level, content, item_count, since, until = row[:8]
     summarizer, parent, created_at, period_from = row[8:]
     return Episode(
@@ -118,7 +118,7 @@ def exported_episode_from(
     originals: int = 0,
     summary_of: tuple[str, ...] = (),
 ) -> ExportedEpisode:
-    """A summary of an export, from its number and all that is kept of it."""
+    """Return a summary of an export from `EXPORTED_EPISODE`."""
     id, seq, session, source, level, content, item_count, since, until = row[:9]
     summarizer, created_at, period_from, index_terms, stale, emptied = row[9:]
     return ExportedEpisode(
@@ -143,7 +143,7 @@ def exported_episode_from(
 
 
 def detail_from(row: Row) -> Detail:
-    """A detail from its kind's name, value, sensitive, the memory's id, and superseded."""
+    """Return a detail from its kind's name, value, sensitive, the memory's id, and superseded."""
     kind, value, sensitive, memory, superseded = row
     return Detail(
         DetailKind(kind), value, bool(sensitive), memory, superseded=bool(superseded)
@@ -151,7 +151,7 @@ def detail_from(row: Row) -> Detail:
 
 
 def log_entry_from(row: Row) -> LogEntry:
-    """A log entry from `LOG_FIELDS`."""
+    """Return a log entry from `LOG_FIELDS`."""
     return LogEntry(
         id=row[0],
         session=row[1],
@@ -199,7 +199,7 @@ def log_values(entry: LogEntry) -> Mapping[str, Any]:
 
 
 def learning_from(row: Row) -> Learning:
-    """A learning from `LEARNING_COLUMNS`."""
+    """Return a learning from `LEARNING_COLUMNS`."""
     id, kind, text, session, source, memory, created_at, superseded_by = row
     return Learning(
         id=id,
@@ -217,7 +217,7 @@ def learning_from(row: Row) -> Learning:
 
 
 def session_from(row: Row) -> AgentSession:
-    """An agent's session from `SESSION_COLUMNS`."""
+    """Return an agent's session from `SESSION_COLUMNS`."""
     *texts, position, started_at, seen_at, informed_at, shown = row
     session, client, conversation, project, directory, transcript, file = texts
     return AgentSession(
@@ -237,7 +237,7 @@ def session_from(row: Row) -> AgentSession:
 
 
 def hook_activity_from(row: Row) -> HookActivity:
-    """The sums of a client's hooks from `ACTIVITY_COLUMNS`, as a move carries them."""
+    """Return the sums of a client's hooks from `ACTIVITY_COLUMNS`, as a move carries them."""
     client, event, calls, stored, characters, failures, total_ms, slowest_ms = row[:8]
     called_at, *others, failure = row[8:]
     stored_at, informed_at, failed_at = (optional_instant(other) for other in others)
@@ -259,7 +259,7 @@ def hook_activity_from(row: Row) -> HookActivity:
 
 
 def activity_from(row: Row) -> AgentActivity:
-    """The activity of a client's hooks from `ACTIVITY_COLUMNS`."""
+    """Return the activity of a client's hooks from `ACTIVITY_COLUMNS`."""
     sums = hook_activity_from(row)
     return AgentActivity(
         client=sums.client,
@@ -279,7 +279,7 @@ def activity_from(row: Row) -> AgentActivity:
 
 
 def file_from(row: Row) -> WatchedFile:
-    """A watched file's state from `FILE_COLUMNS`."""
+    """Return a watched file's state from `FILE_COLUMNS`."""
     path, file, size, modified_ns, format, position, memories, stored, read_at = row
     return WatchedFile(
         path=path,

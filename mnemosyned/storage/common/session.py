@@ -1,4 +1,4 @@
-"""Sessions and transactions as both engines offer them, so that alike tables have their SQL once.
+"""Sessions and transactions of either engine, so that tables of both have their SQL once.
 
 Common statements are written as PostgreSQL reads them: values by name, and every table held to
 `owner = %(owner)s`. The session of SQLite, whose files have one owner, translates them.
@@ -60,7 +60,7 @@ class Result(Protocol):
     def __iter__(self) -> Iterator[Row]: ...
 
 
-class Session(Protocol):
+class CommonSession(Protocol):
     """Statements within one transaction about one owner.
 
     Values may be instants and lists: `= ANY(%(ids)s::text[])` compares with each item of a list.
@@ -88,7 +88,7 @@ class Session(Protocol):
         ...
 
     def skip_numbers(self, kind: RecordNumbers, upto: int, /) -> None:
-        """Give no new row a number up to this one, which a row has that came from elsewhere."""
+        """Give new rows numbers above `upto`, the number of a row from elsewhere."""
         ...
 
     def position_of(self, id: str) -> Position | None:
@@ -185,7 +185,7 @@ def reads(
 def writes(
     method: Callable[Concatenate[S, Any, P], R],
 ) -> Callable[Concatenate[S, P], R]:
-    """Call a method with a session that writes; its changes are durable when it returns.
+    """Call a method with a session that writes; return when the changes are durable.
 
     Nobody else changes what the method reads before its transaction has ended. SQLite may call it on
     another thread: on that of the writer who commits for several.

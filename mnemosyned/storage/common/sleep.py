@@ -22,7 +22,7 @@ from mnemosyned.storage.common.rows import (
     log_values,
 )
 from mnemosyned.storage.common.session import (
-    Session,
+    CommonSession,
     Transactional,
     reads,
     writes,
@@ -40,7 +40,7 @@ _INSERT_LOG = (
 
 
 def insert_log(
-    session: Session,
+    session: CommonSession,
     entry: LogEntry,
     *,
     id: int | None = None,
@@ -59,14 +59,14 @@ class CommonSleep(Transactional, SleepStore):
     """The part of a `SleepStore` that reads no memories."""
 
     @reads
-    def newest_revision(self, session: Session) -> int:
+    def newest_revision(self, session: CommonSession) -> int:
         newest: int = session.scalar(
             "SELECT coalesce(max(seq), 0) FROM revision WHERE owner = %(owner)s"
         )
         return newest
 
     @reads
-    def chars_per_s(self, session: Session, summarizer: str) -> float | None:
+    def chars_per_s(self, session: CommonSession, summarizer: str) -> float | None:
         row = session.execute(
             "SELECT sum(chars_before)::float8, sum(duration_s) FROM ("
             "SELECT * FROM consolidation_log WHERE owner = %(owner)s "
@@ -80,13 +80,13 @@ class CommonSleep(Transactional, SleepStore):
         return chars / seconds if chars and seconds else None
 
     @writes
-    def record_failure(self, session: Session, entry: LogEntry) -> None:
+    def record_failure(self, session: CommonSession, entry: LogEntry) -> None:
         insert_log(session, entry)
 
     @reads
     def log(
         self,
-        snapshot: Session,
+        snapshot: CommonSession,
         *,
         limit: int,
         session: str | None = None,
@@ -117,7 +117,7 @@ class CommonRollups(Transactional, RollupStore):
     @reads
     def pending(
         self,
-        session: Session,
+        session: CommonSession,
         *,
         to_level: Level,
         before: datetime,
@@ -154,7 +154,7 @@ class CommonRollups(Transactional, RollupStore):
         return PendingRollups(fresh, existing)
 
     @writes
-    def write(self, session: Session, rollup: Rollup) -> None:
+    def write(self, session: CommonSession, rollup: Rollup) -> None:
         episode = rollup.episode
         _check_unchanged(session, rollup)
         row = session.execute(
@@ -190,7 +190,7 @@ class CommonRollups(Transactional, RollupStore):
 
     @reads
     def next_stale(
-        self, session: Session, *, highest: Level = Level.MONTH
+        self, session: CommonSession, *, highest: Level = Level.MONTH
     ) -> StaleSummary | None:
         row = session.execute(
             "SELECT s.mark, s.episode_seq, e.level FROM emptied_episode AS s "
@@ -222,7 +222,7 @@ class CommonRollups(Transactional, RollupStore):
         )
 
     @reads
-    def index_terms(self, session: Session, ids: Sequence[str]) -> dict[str, str]:
+    def index_terms(self, session: CommonSession, ids: Sequence[str]) -> dict[str, str]:
         rows = session.execute(
             "SELECT id, index_terms FROM episode "
             "WHERE owner = %(owner)s AND id = ANY(%(ids)s::text[])",
@@ -232,7 +232,12 @@ class CommonRollups(Transactional, RollupStore):
 
     @writes
     def rewrite(
-        self, session: Session, token: int, episode: Episode, *, index_terms: str = ""
+        self,
+        session: CommonSession,
+        token: int,
+        episode: Episode,
+        *,
+        index_terms: str = "",
     ) -> None:
         seq = session.scalar(
             "DELETE FROM emptied_episode WHERE owner = %(owner)s AND mark = %(mark)s "
@@ -261,7 +266,7 @@ class CommonRollups(Transactional, RollupStore):
         invalidate(session, [seq for (seq,) in above])
 
 
-def _children(session: Session, condition: str, **values: object) -> list[Child]:
+def _children(session: CommonSession, condition: str, **values: object) -> list[Child]:
     rows = session.execute(f"{_CHILD} {condition}", **values)
     return [
         Child(
@@ -275,7 +280,7 @@ def _children(session: Session, condition: str, **values: object) -> list[Child]
     ]
 
 
-def _check_unchanged(session: Session, rollup: Rollup) -> None:
+def _check_unchanged(session: CommonSession, rollup: Rollup) -> None:
     """Raise `BatchChanged` if a member changed: forgotten text must not return with the summary."""
     rows = session.execute(
         "SELECT id, content FROM episode "

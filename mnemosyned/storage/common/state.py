@@ -13,10 +13,10 @@ from mnemosyned.memory.edit import REVISIONS_MAX, MemoryEdit, latest_in_chain
 from mnemosyned.memory.values import TAGS_MAX, Revision, content_hash
 from mnemosyned.storage.common.episodes import invalidate
 from mnemosyned.storage.common.rows import instant
-from mnemosyned.storage.common.session import Session
+from mnemosyned.storage.common.session import CommonSession
 
 
-def request_purge(session: Session) -> None:
+def request_purge(session: CommonSession) -> None:
     """Note, within the deletion's own transaction, that its words are still to be purged.
 
     Each deletion has a number of its own, so that a purge which began before it does not count.
@@ -28,7 +28,7 @@ def request_purge(session: Session) -> None:
 
 
 def set_state(
-    session: Session,
+    session: CommonSession,
     seq: int,
     field: Literal["valid_until", "superseded_at", "superseded_by", "pruned_at"],
     value: datetime | int,
@@ -50,7 +50,12 @@ INSERT_REVISION = (
 
 
 def add_revision(
-    session: Session, seq: int, edit: MemoryEdit, *, changed_at: datetime, drop: bool
+    session: CommonSession,
+    seq: int,
+    edit: MemoryEdit,
+    *,
+    changed_at: datetime,
+    drop: bool,
 ) -> None:
     """Save a memory as it was before an edit; with `drop` only when, and no earlier words either."""
     text, fields = edit.earlier_state(drop=drop)
@@ -78,7 +83,7 @@ def add_revision(
     )
 
 
-def revisions_of(session: Session, seq: int) -> list[Revision]:
+def revisions_of(session: CommonSession, seq: int) -> list[Revision]:
     """Return the revisions of a memory, the latest first."""
     rows = session.execute(
         "SELECT changed_at, content, fields FROM revision "
@@ -95,7 +100,7 @@ def revisions_of(session: Session, seq: int) -> list[Revision]:
     ]
 
 
-def was_said(session: Session, id: str, content: str) -> bool:
+def was_said(session: CommonSession, id: str, content: str) -> bool:
     """Return whether a memory had these words before it was edited."""
     position = session.position_of(id)
     found = position and session.scalar(
@@ -108,12 +113,12 @@ def was_said(session: Session, id: str, content: str) -> bool:
 
 
 def supersede(
-    session: Session,
+    session: CommonSession,
     *,
     old: str,
     new: str,
 ) -> None:
-    """Have one memory supersede another, and all memories that superseded that one before.
+    """Have one memory supersede another, and all earlier successors of the other.
 
     Raises `NotFound` and `InvalidRequest`. The episode that speaks of the old one is invalidated, to
     be rewritten without it.
@@ -131,7 +136,7 @@ def supersede(
         invalidate(session, [episode])
 
 
-def add_tags(session: Session, seq: int, names: Iterable[str]) -> int:
+def add_tags(session: CommonSession, seq: int, names: Iterable[str]) -> int:
     """Tag a memory; return the number of new tags. Raises `InvalidRequest` for too many."""
     added = session.execute_many(
         "INSERT INTO tag (owner, memory_seq, name) VALUES (%(owner)s, %(seq)s, %(name)s) "
@@ -151,7 +156,7 @@ def add_tags(session: Session, seq: int, names: Iterable[str]) -> int:
     return added
 
 
-def remove_tags(session: Session, seq: int, names: Iterable[str]) -> int:
+def remove_tags(session: CommonSession, seq: int, names: Iterable[str]) -> int:
     """Remove tags from a memory; return the number of removed tags."""
     return session.execute(
         "DELETE FROM tag WHERE owner = %(owner)s AND memory_seq = %(seq)s "
@@ -161,7 +166,7 @@ def remove_tags(session: Session, seq: int, names: Iterable[str]) -> int:
     ).rowcount
 
 
-def replace_tags(session: Session, seq: int, names: Iterable[str]) -> None:
+def replace_tags(session: CommonSession, seq: int, names: Iterable[str]) -> None:
     """Give a memory these tags and no others."""
     session.execute(
         "DELETE FROM tag WHERE owner = %(owner)s AND memory_seq = %(seq)s", seq=seq

@@ -36,8 +36,8 @@ from mnemosyned.storage.common.rows import (
     session_from,
 )
 from mnemosyned.storage.common.session import (
+    CommonSession,
     EngineSession,
-    Session,
     Transactional,
     reads,
     writes,
@@ -105,7 +105,7 @@ def session_values(agent: AgentSession) -> dict[str, object]:
     }
 
 
-def projects_of(session: Session, names: Sequence[str]) -> dict[str, str]:
+def projects_of(session: CommonSession, names: Sequence[str]) -> dict[str, str]:
     """Return the projects of agents' sessions that have one."""
     rows = session.execute(
         "SELECT session_id, project FROM agent_session WHERE owner = %(owner)s "
@@ -122,7 +122,7 @@ class CommonAgents(Transactional, AgentStore):
     """
 
     @reads
-    def session(self, session: Session, name: str) -> AgentSession | None:
+    def session(self, session: CommonSession, name: str) -> AgentSession | None:
         row = session.execute(
             f"SELECT {SESSION_COLUMNS} FROM agent_session "
             "WHERE owner = %(owner)s AND session_id = %(name)s",
@@ -131,14 +131,16 @@ class CommonAgents(Transactional, AgentStore):
         return session_from(row) if row else None
 
     @writes_lazily
-    def keep_session(self, session: Session, agent: AgentSession) -> None:
+    def keep_session(self, session: CommonSession, agent: AgentSession) -> None:
         session.execute(_KEEP_SESSION, **session_values(agent))
         session.execute(
             _DROP_SESSIONS, at_once=DELETED_AT_ONCE, most=limits.SESSIONS_MAX
         )
 
     @writes_lazily
-    def advance(self, session: Session, name: str, position: int, file: str) -> None:
+    def advance(
+        self, session: CommonSession, name: str, position: int, file: str
+    ) -> None:
         session.execute(
             "UPDATE agent_session SET position = %(position)s, file = %(file)s "
             "WHERE owner = %(owner)s AND session_id = %(name)s",
@@ -150,7 +152,7 @@ class CommonAgents(Transactional, AgentStore):
     @writes_lazily
     def note_shown(
         self,
-        session: Session,
+        session: CommonSession,
         name: str,
         ids: Sequence[str],
         *,
@@ -175,7 +177,7 @@ class CommonAgents(Transactional, AgentStore):
 
     @reads
     def latest(
-        self, session: Session, names: Sequence[str], limit: int
+        self, session: CommonSession, names: Sequence[str], limit: int
     ) -> list[MemoryRecord]:
         memories = self._latest(session, list(names), limit)
         memories.sort(key=lambda memory: memory.created_at, reverse=True)
@@ -188,7 +190,7 @@ class CommonAgents(Transactional, AgentStore):
         """Return the latest memories of sessions, up to `limit` of each tier."""
 
     @reads
-    def latest_episode(self, session: Session, name: str) -> Episode | None:
+    def latest_episode(self, session: CommonSession, name: str) -> Episode | None:
         row = session.execute(
             f"SELECT {EPISODE_COLUMNS} FROM episode WHERE owner = %(owner)s "
             "AND session_id = %(name)s AND level = 0 ORDER BY covers_from DESC LIMIT 1",
@@ -197,7 +199,9 @@ class CommonAgents(Transactional, AgentStore):
         return episode_from(row) if row else None
 
     @reads
-    def sessions_of(self, session: Session, project: str, limit: int) -> list[str]:
+    def sessions_of(
+        self, session: CommonSession, project: str, limit: int
+    ) -> list[str]:
         if not project:
             return []
         rows = session.execute(
@@ -213,11 +217,13 @@ class CommonAgents(Transactional, AgentStore):
     """Condition for an agent's session `s` of which there are memories."""
 
     @reads
-    def projects_of(self, session: Session, names: Sequence[str]) -> dict[str, str]:
+    def projects_of(
+        self, session: CommonSession, names: Sequence[str]
+    ) -> dict[str, str]:
         return projects_of(session, names)
 
     @reads
-    def recent(self, session: Session, limit: int) -> list[AgentSession]:
+    def recent(self, session: CommonSession, limit: int) -> list[AgentSession]:
         rows = session.execute(
             f"SELECT {SESSION_COLUMNS} FROM agent_session "
             "WHERE owner = %(owner)s AND transcript != '' "
@@ -227,7 +233,7 @@ class CommonAgents(Transactional, AgentStore):
         return list(map(session_from, rows))
 
     @reads
-    def unknown(self, session: Session, ids: Sequence[str]) -> list[str]:
+    def unknown(self, session: CommonSession, ids: Sequence[str]) -> list[str]:
         known = " UNION ALL ".join(
             f"SELECT id FROM {table} WHERE owner = %(owner)s AND id = ANY(%(ids)s::text[])"
             for table in (*self._memory_tables, "agent_forgotten")
@@ -239,7 +245,7 @@ class CommonAgents(Transactional, AgentStore):
     """The tables that hold memories."""
 
     @writes_lazily
-    def count(self, session: Session, call: AgentCall) -> None:
+    def count(self, session: CommonSession, call: AgentCall) -> None:
         session.execute(
             _COUNT_CALL,
             client=call.client,
@@ -257,7 +263,7 @@ class CommonAgents(Transactional, AgentStore):
         session.execute(_DROP_ACTIVITY, at_once=DELETED_AT_ONCE, most=CLIENTS_MAX)
 
     @reads
-    def activity(self, session: Session) -> list[AgentActivity]:
+    def activity(self, session: CommonSession) -> list[AgentActivity]:
         rows = session.execute(
             f"SELECT {ACTIVITY_COLUMNS} FROM agent_activity WHERE owner = %(owner)s "
             "ORDER BY client, event LIMIT %(most)s",
@@ -266,7 +272,7 @@ class CommonAgents(Transactional, AgentStore):
         return list(map(activity_from, rows))
 
 
-def saved_sighting(session: Session) -> Sighting | None:
+def saved_sighting(session: CommonSession) -> Sighting | None:
     """Return the last sighting of the clock that was saved."""
     row = session.execute(
         "SELECT moment, boot, uptime_s, slack_s, slack_from_s FROM clock_seen "
@@ -284,7 +290,7 @@ def saved_sighting(session: Session) -> Sighting | None:
     )
 
 
-def save_sighting(session: Session, sighting: Sighting) -> None:
+def save_sighting(session: CommonSession, sighting: Sighting) -> None:
     """Replace the saved sighting."""
     session.execute("DELETE FROM clock_seen WHERE owner = %(owner)s")
     session.execute(
@@ -303,35 +309,51 @@ UNKNOWN_START = ""
 """The start of the machine of memories that were written before sightings were saved."""
 
 
+_FUTURE = (
+    "FROM fresh AS f WHERE f.owner = %(owner)s AND f.created_at > %(now)s "
+    "AND NOT EXISTS (SELECT 1 FROM working_state AS s WHERE s.owner = %(owner)s "
+    "AND s.memory_seq = f.seq AND s.future_since IS NOT NULL)"
+)
+"""Working memories dated in the future that are not noted yet."""
+
+
 class CommonClock(Transactional, ClockStore):
-    """A `ClockStore` of either engine.
-
-    Its statements for memories dated in the future are an engine's own; they bind `now`.
-    """
-
-    _newest: str
-    """The creation of the newest working memory or log entry."""
-    _any_future: str
-    """A row if there are memories dated in the future that are not noted yet."""
-    _note_all_future: str
-    """Notes all of them."""
+    """A `ClockStore` of either engine."""
 
     @reads
-    def last_sighting(self, session: Session) -> Sighting | None:
+    def last_sighting(self, session: CommonSession) -> Sighting | None:
         if sighting := saved_sighting(session):
             return sighting
-        newest = session.scalar(self._newest)
-        if newest is None:
+        newest = [
+            session.scalar("SELECT max(created_at) FROM fresh WHERE owner = %(owner)s"),
+            session.scalar(
+                "SELECT created_at FROM consolidation_log WHERE owner = %(owner)s "
+                "ORDER BY id DESC LIMIT 1"
+            ),
+        ]
+        moments = [instant(moment) for moment in newest if moment]
+        if not moments:
             return None
-        return Sighting(moment=instant(newest), boot=UNKNOWN_START, uptime_s=0.0)
+        return Sighting(moment=max(moments), boot=UNKNOWN_START, uptime_s=0.0)
 
     @writes
-    def keep_sighting(self, session: Session, sighting: Sighting) -> None:
+    def keep_sighting(self, session: CommonSession, sighting: Sighting) -> None:
         save_sighting(session, sighting)
 
     def note_future(self, *, now: datetime) -> None:
-        if self._read(lambda session: session.scalar(self._any_future, now=now)):
-            self._write(lambda session: session.execute(self._note_all_future, now=now))
+        if self._read(
+            lambda session: session.scalar(f"SELECT 1 {_FUTURE} LIMIT 1", now=now)
+        ):
+            self._note_future(now)
+
+    @writes
+    def _note_future(self, session: CommonSession, now: datetime) -> None:
+        session.execute(
+            "INSERT INTO working_state (owner, memory_seq, future_since) "
+            f"SELECT f.owner, f.seq, %(now)s {_FUTURE} "
+            "ON CONFLICT (owner, memory_seq) DO UPDATE SET future_since = excluded.future_since",
+            now=now,
+        )
 
 
 _FILE_NAMES = FILE_COLUMNS.split(", ")
@@ -379,7 +401,7 @@ class CommonWatches(Transactional, WatchStore):
     """
 
     @reads
-    def folders(self, session: Session) -> list[str]:
+    def folders(self, session: CommonSession) -> list[str]:
         rows = session.execute(
             "SELECT path FROM watched_folder WHERE owner = %(owner)s "
             "ORDER BY path LIMIT %(most)s",
@@ -388,11 +410,11 @@ class CommonWatches(Transactional, WatchStore):
         return [path for (path,) in rows]
 
     @writes
-    def add_folder(self, session: Session, path: str, added_at: datetime) -> None:
+    def add_folder(self, session: CommonSession, path: str, added_at: datetime) -> None:
         session.execute(INSERT_FOLDER, path=path, added_at=added_at)
 
     @writes
-    def remove_folder(self, session: Session, path: str) -> bool:
+    def remove_folder(self, session: CommonSession, path: str) -> bool:
         removed = session.execute(
             "DELETE FROM watched_folder WHERE owner = %(owner)s AND path = %(path)s",
             path=path,
@@ -401,7 +423,7 @@ class CommonWatches(Transactional, WatchStore):
         return removed.rowcount > 0
 
     @reads
-    def file(self, session: Session, path: str) -> WatchedFile | None:
+    def file(self, session: CommonSession, path: str) -> WatchedFile | None:
         row = session.execute(
             f"SELECT {FILE_COLUMNS} FROM watched_file WHERE owner = %(owner)s AND path = %(path)s",
             path=path,
@@ -409,7 +431,7 @@ class CommonWatches(Transactional, WatchStore):
         return file_from(row) if row else None
 
     @reads
-    def moved_from(self, session: Session, file: str) -> list[WatchedFile]:
+    def moved_from(self, session: CommonSession, file: str) -> list[WatchedFile]:
         rows = session.execute(
             f"SELECT {FILE_COLUMNS} FROM watched_file "
             "WHERE owner = %(owner)s AND file = %(file)s LIMIT %(most)s",
@@ -419,11 +441,11 @@ class CommonWatches(Transactional, WatchStore):
         return list(map(file_from, rows))
 
     @writes_lazily
-    def keep_file(self, session: Session, state: WatchedFile) -> None:
+    def keep_file(self, session: CommonSession, state: WatchedFile) -> None:
         session.execute(_KEEP_FILE, **file_values(state))
 
     @writes_lazily
-    def drop_files(self, session: Session, paths: Sequence[str]) -> None:
+    def drop_files(self, session: CommonSession, paths: Sequence[str]) -> None:
         session.execute(
             "DELETE FROM watched_file "
             "WHERE owner = %(owner)s AND path = ANY(%(paths)s::text[])",
@@ -431,7 +453,7 @@ class CommonWatches(Transactional, WatchStore):
         )
 
     @reads
-    def states(self, session: Session, folder: str) -> dict[str, tuple[int, int]]:
+    def states(self, session: CommonSession, folder: str) -> dict[str, tuple[int, int]]:
         rows = session.execute(
             f"SELECT path, size, modified_ns FROM watched_file WHERE {_BELOW} "
             "LIMIT %(most)s",
@@ -441,7 +463,7 @@ class CommonWatches(Transactional, WatchStore):
         return {path: (size, modified) for path, size, modified in rows}
 
     @reads
-    def totals(self, session: Session, folder: str) -> FolderTotals:
+    def totals(self, session: CommonSession, folder: str) -> FolderTotals:
         row = session.execute(
             "SELECT count(*), coalesce(sum(stored), 0)::bigint, max(read_at) "
             f"FROM watched_file WHERE {_BELOW} AND format != ''",

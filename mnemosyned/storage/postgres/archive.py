@@ -11,11 +11,11 @@ from mnemosyned.memory.forgetting import EpisodeWords
 from mnemosyned.memory.values import Tier
 from mnemosyned.storage.common.archive import CommonRetention, CommonUndo
 from mnemosyned.storage.common.session import Row, reads, writes
-from mnemosyned.storage.postgres.insert import return_all, return_one
+from mnemosyned.storage.postgres.insert import return_originals
 from mnemosyned.storage.postgres.memories import leave_secrets
 from mnemosyned.storage.postgres.pool import PostgresPart
 from mnemosyned.storage.postgres.rows import OF_IDS
-from mnemosyned.storage.postgres.session import Session
+from mnemosyned.storage.postgres.session import PostgresSession
 
 EPISODES_READ = 100
 """Episodes whose originals are read in one statement."""
@@ -43,23 +43,25 @@ _WITH_WORDS = (
 class PostgresRetention(PostgresPart, CommonRetention):
     """A `RetentionStore` of one owner in PostgreSQL."""
 
-    def _has_words(self, session: Session, seq: int) -> bool:
+    def _has_words(self, session: PostgresSession, seq: int) -> bool:
         found = session.scalar(
             "SELECT 1 FROM memory WHERE owner = %(owner)s AND seq = %(seq)s AND content != ''",
             seq=seq,
         )
         return found is not None
 
-    def _return_pinned(self, session: Session, seq: int, episode: int) -> None:
+    def _return_pinned(self, session: PostgresSession, seq: int, episode: int) -> None:
         leave_secrets(session, seq, episode)
-        return_one(session, seq)
+        return_originals(session, "seq", seq)
         session.execute(
             "UPDATE memory SET pinned = true WHERE owner = %(owner)s AND seq = %(seq)s",
             seq=seq,
         )
 
     @writes
-    def prune(self, session: Session, ids: Sequence[str], *, now: datetime) -> int:
+    def prune(
+        self, session: PostgresSession, ids: Sequence[str], *, now: datetime
+    ) -> int:
         # What was forgotten or restored meanwhile is not among them.
         rows = session.execute(
             f"SELECT m.seq, length(m.content), {_HASH} FROM placed AS p "
@@ -90,7 +92,7 @@ class PostgresRetention(PostgresPart, CommonRetention):
         )
         return len(seqs)
 
-    def _episode_words(self, session: Session) -> Iterator[EpisodeWords]:
+    def _episode_words(self, session: PostgresSession) -> Iterator[EpisodeWords]:
         begins, seq = datetime.min.replace(tzinfo=UTC), 0
         while True:  # ends, as each step is past the last
             episodes = session.execute(
@@ -113,7 +115,7 @@ class PostgresUndo(PostgresPart, CommonUndo):
     """An `UndoStore` of one owner in PostgreSQL."""
 
     @reads
-    def last_cycle(self, session: Session) -> str | None:
+    def last_cycle(self, session: PostgresSession) -> str | None:
         cycle: str | None = session.scalar(
             "SELECT l.cycle_id FROM consolidation_log AS l WHERE l.owner = %(owner)s "
             "AND l.episode_id IS NOT NULL AND l.level = 0 AND l.undone_at IS NULL AND EXISTS ("
@@ -125,7 +127,7 @@ class PostgresUndo(PostgresPart, CommonUndo):
         )
         return cycle
 
-    def _episode(self, session: Session, id: str) -> Row | None:
+    def _episode(self, session: PostgresSession, id: str) -> Row | None:
         return session.execute(
             "SELECT e.seq, e.parent_id, e.covers_from, e.covers_until, count(m.seq), "
             "count(m.seq) FILTER (WHERE m.content = '') FROM episode AS e "
@@ -135,5 +137,5 @@ class PostgresUndo(PostgresPart, CommonUndo):
             id=id,
         ).fetchone()
 
-    def _return_all(self, session: Session, episode: int) -> list[int]:
-        return return_all(session, episode)
+    def _return_all(self, session: PostgresSession, episode: int) -> list[int]:
+        return return_originals(session, "episode_seq", episode)

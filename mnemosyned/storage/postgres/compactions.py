@@ -8,7 +8,7 @@ from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.storage.common.compactions import CommonCompactions
 from mnemosyned.storage.postgres.insert import SAID, PostgresIntake
 from mnemosyned.storage.postgres.pool import PostgresPart
-from mnemosyned.storage.postgres.session import Session
+from mnemosyned.storage.postgres.session import PostgresSession
 
 IDS_PER_QUERY = 5_000
 # Ids that the product gave are no agent's own.
@@ -38,7 +38,7 @@ class PostgresCompactions(PostgresPart, CommonCompactions):
 
     def _same_memory(
         self,
-        session: Session,
+        session: PostgresSession,
         memory: MemoryRecord,
         earliest: datetime | None,
         latest: datetime | None,

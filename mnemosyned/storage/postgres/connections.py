@@ -98,7 +98,7 @@ def reason(error: BaseException) -> str:
 
 
 def storage_failed(error: BaseException, consequence: str = NOTHING_KEPT) -> Exception:
-    """An error for the caller: the domain's as it is, the engine's explained."""
+    """Return an error for the caller: the domain's as it is, the engine's explained."""
     if isinstance(error, Exception) and not isinstance(error, psycopg.Error):
         return error
     why = reason(error)
@@ -111,12 +111,12 @@ def storage_failed(error: BaseException, consequence: str = NOTHING_KEPT) -> Exc
 
 
 def sqlstate(error: BaseException) -> str | None:
-    """The code of an error, also of a refused attempt to connect; None where no answer came."""
+    """Return the code of an error, also of a refused attempt to connect; None where no answer came."""
     return _state_and_advice(error)[0]
 
 
 def _state_and_advice(error: BaseException) -> tuple[str | None, str]:
-    """The code of an error, and what to do about it; empty where that is not known."""
+    """Return the code of an error and advice; empty if there is none."""
     state: str | None = getattr(error, "sqlstate", None)
     if state:
         return state, _ADVICE.get(state, "")
@@ -128,7 +128,7 @@ def _state_and_advice(error: BaseException) -> tuple[str | None, str]:
 
 
 def is_unreachable(error: BaseException) -> bool:
-    """Whether the server is away, or takes nobody now: waiting may help."""
+    """Return whether the server is away, or takes nobody now: waiting may help."""
     if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
         return False
     code = sqlstate(error)
@@ -136,7 +136,7 @@ def is_unreachable(error: BaseException) -> bool:
 
 
 def is_full(error: BaseException) -> bool:
-    """Whether the server has no place for one more connection."""
+    """Return whether the server has no place for one more connection."""
     return sqlstate(error) == _FULL
 
 
@@ -249,7 +249,7 @@ class Connections:
     def __init__(
         self, dsn: str, *, admit: Callable[[Connection], object] | None = None
     ) -> None:
-        """Call `admit` with each new connection; what it raises is told to who wanted one."""
+        """Open connections by `dsn`; `admit` may refuse each new one by raising an error."""
         self.serves_owners = False
         """Whether many owners share the connections."""
         self._dsn = dsn
@@ -266,7 +266,7 @@ class Connections:
         self._is_closed = False
 
     @contextmanager
-    def lent(
+    def lend(
         self, begin: Callable[[Connection], R], *, owner: int, use: Use
     ) -> Iterator[tuple[Connection, R]]:
         """A connection for an owner, with what `begin` gave on it; `begin` writes nothing.
@@ -277,7 +277,7 @@ class Connections:
             raise StorageFailed(CLOSED)
         self._take_place(owner, use)
         try:
-            connection, begun = self._begun(begin)
+            connection, begun = self._begin_on_connection(begin)
             began = time.monotonic()
             try:
                 yield connection, begun
@@ -307,7 +307,7 @@ class Connections:
             time.sleep(min(took_s * REST_TIMES, REST_MAX_S))
 
     def close(self) -> None:
-        """Close those that nobody uses now, and each other one when it is given back."""
+        """Close idle connections now, and all others when they are returned."""
         self._is_closed = True
         self._close_idle(0.0)
 
@@ -335,7 +335,7 @@ class Connections:
             raise MemoryBusy(BUSY.format(seconds=wait_s))
 
     def _hand_out(self) -> None:
-        """Lend to those who wait, in order, as far as their owners have not their part."""
+        """Wake waiters in order, except owners who have their share of connections."""
         for waiter in list(self._waiting):
             if self._lent.total() >= CONNECTIONS_MAX:
                 return
@@ -345,7 +345,7 @@ class Connections:
                 waiter.woken.set()
 
     def _may_have(self, owner: int, use: Use) -> bool:
-        """Whether an owner's part, and that of the use, leave room for one more."""
+        """Return whether an owner's part, and that of the use, leave room for one more."""
         if use is Use.STREAM:
             return self._lent_for(use) < STREAMS_MAX
         writes = self._lent[owner, Use.WRITE]
@@ -365,7 +365,7 @@ class Connections:
         return sum(count for (_, of), count in self._lent.items() if of is use)
 
     def _lock_out(self, owner: int) -> None:
-        """Answer the writes that wait behind one that found its owner's row locked for too long."""
+        """Refuse the waiting writes of an owner whose row was locked for too long."""
         with self._changing:
             for waiter in list(self._waiting):
                 if waiter.owner == owner and waiter.use is Use.WRITE:
@@ -373,20 +373,25 @@ class Connections:
                     waiter.is_locked_out = True
                     waiter.woken.set()
 
-    def _begun(self, begin: Callable[[Connection], R]) -> tuple[Connection, R]:
-        kept = self._kept()
+    def _begin_on_connection(
+        self, begin: Callable[[Connection], R]
+    ) -> tuple[Connection, R]:
+        with self._changing:
+            kept = self._idle.pop()[1] if self._idle else None
         if kept:
             try:
-                return kept, self._tried(kept, begin, replan=self._replans(kept))
+                return kept, self._try_begin(
+                    kept, begin, replan=self._has_old_plans(kept)
+                )
             except psycopg.OperationalError:
                 if not kept.closed:
                     raise
                 self._close_idle(0.0)  # those that are left ended with it
-        made = self._connected()
-        return made, self._tried(made, begin)
+        made = self._new_connection()
+        return made, self._try_begin(made, begin)
 
-    def _connected(self) -> Connection:
-        """A connection that nobody has: a new one, or one that is given back meanwhile."""
+    def _new_connection(self) -> Connection:
+        """Return a connection that nobody has: a new one, or one that is given back meanwhile."""
         ends = time.monotonic() + FULL_S
         while True:
             try:
@@ -410,15 +415,15 @@ class Connections:
             self._made[made] = self._planned[made] = time.monotonic()
         return made
 
-    def _replans(self, connection: Connection) -> bool:
-        """Whether a connection's plans are old for its age."""
+    def _has_old_plans(self, connection: Connection) -> bool:
+        """Return whether a connection's plans are old for its age."""
         now = time.monotonic()
         age = now - self._made[connection]
         return now - self._planned[connection] > min(
             max(PLANS_MIN_S, age / 2), PLANS_MAX_S
         )
 
-    def _tried(
+    def _try_begin(
         self,
         connection: Connection,
         begin: Callable[[Connection], R],
@@ -433,10 +438,6 @@ class Connections:
         except BaseException:
             self._take_back(connection)
             raise
-
-    def _kept(self) -> Connection | None:
-        with self._changing:
-            return self._idle.pop()[1] if self._idle else None
 
     def _take_back(self, connection: Connection) -> None:
         """Keep a connection for the next, with no transaction open, or close it."""
@@ -461,7 +462,7 @@ class Connections:
 
 
 def connected_once(dsn: str) -> Connection:
-    """A connection for one piece of work; it waits for locks as briefly as requests do.
+    """Return a connection for one piece of work; it waits for locks as briefly as requests do.
 
     Raises `psycopg.Error`.
     """
@@ -470,7 +471,7 @@ def connected_once(dsn: str) -> Connection:
 
 
 def connected_apart(dsn: str) -> Connection:
-    """A connection that waits for as long as its holder does. Raises `psycopg.Error`."""
+    """Return a connection that waits for as long as its holder does. Raises `psycopg.Error`."""
     return psycopg.connect(dsn, **_SETTINGS, options=f"{_OPTIONS} {_WAITING}")
 
 

@@ -11,10 +11,10 @@ from mnemosyned.memory.values import Tier
 from mnemosyned.storage.common.edits import CommonChanges, CommonEditing
 from mnemosyned.storage.common.session import writes
 from mnemosyned.storage.postgres.fulltext import gram_hashes, word_hashes
-from mnemosyned.storage.postgres.insert import return_one
+from mnemosyned.storage.postgres.insert import return_originals
 from mnemosyned.storage.postgres.memories import leave_secrets, replace_details
 from mnemosyned.storage.postgres.pool import PostgresPart
-from mnemosyned.storage.postgres.session import OF_ID, Session
+from mnemosyned.storage.postgres.session import OF_ID, PostgresSession
 from mnemosyned.storage.postgres.vectors import embed_again
 from mnemosyned.text.terms import glued_words
 
@@ -33,7 +33,7 @@ _WRITE_WORDS = (
 class PostgresEditing(CommonEditing):
     """The edits of one transaction."""
 
-    _session: Session
+    _session: PostgresSession
 
     def find(self, id: str) -> StoredMemory | None:
         row = self._session.execute(
@@ -99,7 +99,7 @@ class PostgresEditing(CommonEditing):
 
     def move_back(self, seq: int, episode: int) -> None:
         leave_secrets(self._session, seq, episode)
-        return_one(self._session, seq)
+        return_originals(self._session, "seq", seq)
 
 
 # Rows beside those of an id are looked up by their key: `OFFSET 0` is not taken apart by a planner
@@ -117,7 +117,7 @@ class PostgresChanges(PostgresPart, CommonChanges):
     _editing = PostgresEditing
 
     @writes
-    def pin(self, session: Session, ids: Sequence[str], *, pinned: bool) -> int:
+    def pin(self, session: PostgresSession, ids: Sequence[str], *, pinned: bool) -> int:
         seqs = [seq for (seq,) in session.execute(_WORKING, ids=list(ids))]
         if not pinned:
             session.execute(

@@ -31,13 +31,13 @@ from mnemosyned.storage.common.rows import exported_episode_from
 from mnemosyned.storage.common.session import Row
 from mnemosyned.storage.common.surroundings import saved_sighting
 from mnemosyned.storage.postgres.grace import (
-    KEPT_FIELDS,
-    Kept,
-    KeptRevision,
-    decode_kept,
+    FORGOTTEN_FIELDS,
+    ForgottenRevision,
+    PostgresForgotten,
+    decode_forgotten,
 )
 from mnemosyned.storage.postgres.rows import values_of
-from mnemosyned.storage.postgres.session import Session
+from mnemosyned.storage.postgres.session import PostgresSession
 
 _ORIGINALS = "(SELECT count(*) FROM placed AS p WHERE p.owner = %(owner)s AND p.episode_seq = e.seq)"
 _TAGS = (
@@ -194,12 +194,12 @@ def _revisions(text: str) -> Iterator[ExportedRevision]:
         )
 
 
-def recoverable_records(session: Session) -> Iterator[RecoverableRecord]:
+def recoverable_records(session: PostgresSession) -> Iterator[RecoverableRecord]:
     """Read all that can be put back."""
     for id, call, final_at, data in session.stream(
         "SELECT id, call, final_at, data FROM forgotten WHERE owner = %(owner)s ORDER BY id"
     ):
-        kept = decode_kept(data)
+        kept = decode_forgotten(data)
         yield RecoverableRecord(
             id=id,
             call=call,
@@ -211,18 +211,18 @@ def recoverable_records(session: Session) -> Iterator[RecoverableRecord]:
         )
 
 
-def restore_recoverable(session: Session, record: RecoverableRecord) -> bool:
+def restore_recoverable(session: PostgresSession, record: RecoverableRecord) -> bool:
     """Keep what can be put back, unless it is kept already."""
-    kept = Kept(
+    kept = PostgresForgotten(
         superseded_by=record.superseded_by,
         supersedes=list(record.supersedes),
         learnings=list(record.learnings),
     )
     if memory := record.memory:
         kept.seq = memory.seq
-        kept.memory = {name: getattr(memory, name) for name in KEPT_FIELDS}
+        kept.memory = {name: getattr(memory, name) for name in FORGOTTEN_FIELDS}
         kept.revisions = [
-            KeptRevision(
+            ForgottenRevision(
                 revision.changed_at,
                 revision.content,
                 revision.content_hash,
@@ -240,7 +240,7 @@ def restore_recoverable(session: Session, record: RecoverableRecord) -> bool:
     return bool(inserted.rowcount)
 
 
-def _recoverable_memory(kept: Kept) -> ExportedMemory:
+def _recoverable_memory(kept: PostgresForgotten) -> ExportedMemory:
     memory = msgspec.convert(kept.memory, MemoryRecord)
     return ExportedMemory(
         id=memory.id,
@@ -288,7 +288,7 @@ _INSERT_VECTOR = (
 )
 
 
-def moved_records(session: Session) -> Iterator[MovedRecord]:
+def moved_records(session: PostgresSession) -> Iterator[MovedRecord]:
     """Read what a move carries besides an export, each record as it is asked for."""
     yield from recoverable_records(session)
     yield from surroundings(session)
@@ -298,7 +298,7 @@ def moved_records(session: Session) -> Iterator[MovedRecord]:
         yield sighting
 
 
-def _vector(session: Session, vector: KeptVector) -> Outcome:
+def _vector(session: PostgresSession, vector: KeptVector) -> Outcome:
     """Keep the vector of a memory that is here and has none."""
     known = session.scalar(
         "SELECT 1 FROM embedding_model WHERE owner = %(owner)s AND digest = %(digest)s",
@@ -317,7 +317,7 @@ def _vector(session: Session, vector: KeptVector) -> Outcome:
     return bool(inserted.rowcount)
 
 
-MOVED: Mapping[type[Any], Callable[[Session, Any], Outcome]] = {
+MOVED: Mapping[type[Any], Callable[[PostgresSession, Any], Outcome]] = {
     RecoverableRecord: restore_recoverable,
     KeptVector: _vector,
 }

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from mnemosyned.memory.values import Tier
 from mnemosyned.search.query import Query
 from mnemosyned.storage.postgres.rows import utc
-from mnemosyned.storage.postgres.session import Session
+from mnemosyned.storage.postgres.session import PostgresSession
 
 FEW_MAX = 5_000
 """So many rows of the sessions asked for are named before the words are looked for."""
@@ -24,29 +24,31 @@ class Condition(NamedTuple):
     values: Mapping[str, object]
 
 
-class SqlFilter(NamedTuple):
+class PostgresFilter(NamedTuple):
     """Conditions, each after an `AND`, and bound values that narrow a search."""
 
     where: str
     values: Mapping[str, object]
     only: Sequence[int] | None = None
-    """All rows that pass, ascending, where they are so few that words are looked for among them
+    """All rows that pass, ascending, where they are so few that words are looked for around them
     alone: a session has lines side by side, and a common word a million."""
 
 
-EVERYTHING = SqlFilter("", {})
+EVERYTHING = PostgresFilter("", {})
 
 
-def joined(conditions: Iterable[Condition]) -> SqlFilter:
-    """The filter that holds what all conditions hold; no two of them name the same value."""
+def join_conditions(conditions: Iterable[Condition]) -> PostgresFilter:
+    """Join conditions with AND; their values have different names."""
     where, values = "", dict[str, object]()
     for condition in conditions:
         where += f" AND {condition.text}"
         values |= condition.values
-    return SqlFilter(where, values)
+    return PostgresFilter(where, values)
 
 
-def in_force(*, valid_at: datetime | None, superseded: bool = False) -> list[Condition]:
+def in_force_condition(
+    *, valid_at: datetime | None, superseded: bool = False
+) -> list[Condition]:
     """Leave out what has expired and, unless asked for, what was superseded."""
     past = [] if superseded else ["s.superseded_at IS NOT NULL"]
     values: dict[str, object] = {}
@@ -61,7 +63,7 @@ def in_force(*, valid_at: datetime | None, superseded: bool = False) -> list[Con
     ]
 
 
-def tagged(tags: Sequence[str], *, row_by_row: bool = False) -> list[Condition]:
+def tag_condition(tags: Sequence[str], *, row_by_row: bool = False) -> list[Condition]:
     """Hold memories with one of these tags.
 
     No statistics tell how many have a tag, and the planner would begin with them, taking any tag
@@ -69,7 +71,7 @@ def tagged(tags: Sequence[str], *, row_by_row: bool = False) -> list[Condition]:
     """
     if not tags:
         return []
-    offset = " OFFSET 0" if row_by_row else ""  # keeps it from being joined
+    offset = " OFFSET 0" if row_by_row else ""  # keeps the subquery from being joined
     text = (
         "EXISTS (SELECT 1 FROM tag AS t WHERE t.owner = %(owner)s "
         f"AND t.memory_seq = m.seq AND t.name = ANY(%(tags)s::text[]){offset})"
@@ -77,13 +79,13 @@ def tagged(tags: Sequence[str], *, row_by_row: bool = False) -> list[Condition]:
     return [Condition(text, {"tags": list(tags)})]
 
 
-def asked_for(query: Query) -> list[Condition]:
+def asked_conditions(query: Query) -> list[Condition]:
     """Keep what is in force and has one of the tags asked for."""
-    holding = in_force(valid_at=query.valid_at, superseded=query.superseded)
-    return [*holding, *tagged(query.tags, row_by_row=True)]
+    holding = in_force_condition(valid_at=query.valid_at, superseded=query.superseded)
+    return [*holding, *tag_condition(query.tags, row_by_row=True)]
 
 
-def among(
+def place_conditions(
     sessions: Sequence[str], sources: Sequence[str], *, table: str = "m"
 ) -> list[Condition]:
     """Hold to these sessions and sources."""
@@ -97,7 +99,7 @@ def among(
     return conditions
 
 
-def of_sources(sources: Sequence[str | None], *, table: str) -> list[Condition]:
+def source_condition(sources: Sequence[str | None], *, table: str) -> list[Condition]:
     """Hold to these sources, and to no source where None is one."""
     if not sources:
         return []
@@ -108,8 +110,8 @@ def of_sources(sources: Sequence[str | None], *, table: str) -> list[Condition]:
     return [Condition(text, {"sources": named})]
 
 
-def of_source_names(names: Sequence[str], *, table: str = "m") -> list[Condition]:
-    """Hold to sources whose names contain one of these words, in upper or lower case."""
+def source_name_condition(names: Sequence[str], *, table: str = "m") -> list[Condition]:
+    """Return the condition for sources with a word in their name, in any case."""
     if not names:
         return []
     patterns = ["%" + name.replace("\\", "\\\\") + "%" for name in names]
@@ -117,10 +119,10 @@ def of_source_names(names: Sequence[str], *, table: str = "m") -> list[Condition
     return [Condition(text, {"source_names": patterns})]
 
 
-def within(
+def time_conditions(
     since: datetime | None, until: datetime | None, *, first: str, last: str
 ) -> list[Condition]:
-    """Hold what lasts from one column to another to this stretch of time."""
+    """Return the conditions for rows whose time, from `first` to `last`, overlaps a period."""
     conditions: list[Condition] = []
     if since:
         conditions.append(Condition(f"{last} >= %(since)s", {"since": utc(since)}))
@@ -129,7 +131,7 @@ def within(
     return conditions
 
 
-def in_tier(tier: Tier | None) -> list[Condition]:
+def tier_condition(tier: Tier | None) -> list[Condition]:
     """Hold originals to a tier; None is both of theirs."""
     if tier is None:
         return []
@@ -138,35 +140,37 @@ def in_tier(tier: Tier | None) -> list[Condition]:
     return [Condition(text, {})]
 
 
-def memory_filter(query: Query) -> SqlFilter:
-    """The filters of a question for the originals, which are `memory AS m`."""
-    return joined(
+def memory_filter(query: Query) -> PostgresFilter:
+    """Return the filters of a question for the originals, which are `memory AS m`."""
+    return join_conditions(
         [
-            *among(query.sessions, query.sources),
-            *of_source_names(query.source_names),
-            *within(
+            *place_conditions(query.sessions, query.sources),
+            *source_name_condition(query.source_names),
+            *time_conditions(
                 query.since, query.until, first="m.created_at", last="m.created_at"
             ),
-            *in_tier(query.tier),
-            *asked_for(query),
+            *tier_condition(query.tier),
+            *asked_conditions(query),
         ]
     )
 
 
-def episode_filter(query: Query) -> SqlFilter:
-    """The filters of a question for summaries, which are `episode AS e`; these have no tags."""
+def episode_filter(query: Query) -> PostgresFilter:
+    """Return the filters of a question for summaries, which are `episode AS e`; these have no tags."""
     conditions = [
-        *among(query.sessions, query.sources, table="e"),
-        *of_source_names(query.source_names, table="e"),
-        *within(query.since, query.until, first="e.covers_from", last="e.covers_until"),
+        *place_conditions(query.sessions, query.sources, table="e"),
+        *source_name_condition(query.source_names, table="e"),
+        *time_conditions(
+            query.since, query.until, first="e.covers_from", last="e.covers_until"
+        ),
     ]
     if query.tags:
         conditions.append(Condition("false", {}))
-    return joined(conditions)
+    return join_conditions(conditions)
 
 
-def narrowed(session: Session, query: Query) -> SqlFilter:
-    """The filters of a question for the originals, and the rows that pass if those are few.
+def query_filter(session: PostgresSession, query: Query) -> PostgresFilter:
+    """Return the filters of a question for the originals, and the rows that pass if those are few.
 
     Only sessions and tags are known row by row.
     """
@@ -187,7 +191,7 @@ def narrowed(session: Session, query: Query) -> SqlFilter:
 
 
 def _narrowest(query: Query) -> str:
-    """The memories; by tags they are read from the tags, which few memories have."""
+    """Return the memories; by tags they are read from the tags, which few memories have."""
     if not query.tags:
         return "memory AS m"
     # One tag names each memory once.

@@ -19,11 +19,10 @@ from mnemosyned.storage.common.state import request_purge
 from mnemosyned.storage.postgres import purge
 from mnemosyned.storage.postgres.filters import (
     Condition,
-    SqlFilter,
-    among,
-    joined,
-    tagged,
-    within,
+    join_conditions,
+    place_conditions,
+    tag_condition,
+    time_conditions,
 )
 from mnemosyned.storage.postgres.fulltext import (
     gram_term_hashes,
@@ -31,11 +30,11 @@ from mnemosyned.storage.postgres.fulltext import (
     index_words,
     phrase_hashes,
 )
-from mnemosyned.storage.postgres.grace import keep_learnings, keep_memories
+from mnemosyned.storage.postgres.grace import save_learnings, save_memories
 from mnemosyned.storage.postgres.memories import leave_secrets
 from mnemosyned.storage.postgres.pool import PostgresPart
 from mnemosyned.storage.postgres.rows import OF_IDS, values_of
-from mnemosyned.storage.postgres.session import Session
+from mnemosyned.storage.postgres.session import PostgresSession
 from mnemosyned.text.stems import accent_variants
 from mnemosyned.text.terms import Terms, glued_words, gram_text
 
@@ -60,13 +59,13 @@ _NAMED = f"m.session_id, m.source, m.metadata, {_DETAILS}, {_EARLIER}"
 _EARLIER_FIELDS = ("session", "source", "role")
 
 
-def selected_memories(session: Session, choice: ForgetFilter) -> list[str]:
-    """The ids of all memories for which everything in the choice holds."""
+def selected_memories(session: PostgresSession, choice: ForgetFilter) -> list[str]:
+    """Return the ids of all memories for which everything in the choice holds."""
     newest = choice.newest.memory if choice.newest else None
-    narrow = joined(
+    narrow = join_conditions(
         [
             *_selection_conditions(choice, table="m", newest=newest),
-            *tagged(choice.tags),
+            *tag_condition(choice.tags),
             *(
                 [_all_terms_condition(session.owner, choice.terms)]
                 if choice.terms
@@ -76,7 +75,10 @@ def selected_memories(session: Session, choice: ForgetFilter) -> list[str]:
     )
     is_meant = _text_checks(choice)
     if not is_meant:
-        return _ids_where(session, narrow)
+        ids = session.execute(
+            f"SELECT m.id FROM {_MEMORIES}{narrow.where} {_ORDER}", **narrow.values
+        )
+        return [id for (id,) in ids]
     named = _NAMED if choice.person else "NULL"
     rows = session.stream(
         f"SELECT m.id, m.content, m.role, {named} FROM {_MEMORIES}{narrow.where} {_ORDER}",
@@ -85,20 +87,13 @@ def selected_memories(session: Session, choice: ForgetFilter) -> list[str]:
     return [row[0] for row in rows if all(check(row) for check in is_meant)]
 
 
-def _ids_where(session: Session, narrow: SqlFilter) -> list[str]:
-    rows = session.execute(
-        f"SELECT m.id FROM {_MEMORIES}{narrow.where} {_ORDER}", **narrow.values
-    )
-    return [id for (id,) in rows]
-
-
 def _selection_conditions(
     choice: ForgetFilter, *, table: str, newest: int | None
 ) -> list[Condition]:
     when = f"{table}.created_at"
     conditions = [
-        *among(choice.sessions, choice.sources, table=table),
-        *within(choice.since, choice.until, first=when, last=when),
+        *place_conditions(choice.sessions, choice.sources, table=table),
+        *time_conditions(choice.since, choice.until, first=when, last=when),
     ]
     if newest is not None:
         bound = Condition(f"{table}.seq <= %(newest)s", {"newest": newest})
@@ -107,7 +102,7 @@ def _selection_conditions(
 
 
 def _text_checks(choice: ForgetFilter) -> list[Callable[[Row], bool]]:
-    """Conditions on the words of a memory that the indexes name."""
+    """Return conditions on the words of a memory that the indexes name."""
     checks: list[Callable[[Row], bool]] = []
     if choice.terms:
         holds = _term_matcher(choice.terms)
@@ -119,21 +114,20 @@ def _text_checks(choice: ForgetFilter) -> list[Callable[[Row], bool]]:
 
 
 def _all_texts(row: Row) -> list[str]:
-    """All texts of a memory: its words, its speaker, its place, and what they were before."""
+    """Return all texts of a memory: its words, its speaker, its place, and what they were before."""
     content, role, session, source, metadata, details, earlier = row
     values = " ".join(value for _, value in values_of(*details or (None, None)))
-    return [content or values, role, session, source or "", metadata] + [
-        _earlier_text(text, fields) for text, fields in earlier or ()
-    ]
-
-
-def _earlier_text(content: str, fields: str) -> str:
-    values: dict[str, Any] = msgspec.json.decode(fields)
-    return " ".join([content, *(values.get(name) or "" for name in _EARLIER_FIELDS)])
+    texts = [content or values, role, session, source or "", metadata]
+    for text, fields in earlier or ():
+        before: dict[str, Any] = msgspec.json.decode(fields)
+        texts.append(
+            " ".join([text, *(before.get(name) or "" for name in _EARLIER_FIELDS)])
+        )
+    return texts
 
 
 def _all_terms_condition(owner: int, terms: Terms) -> Condition:
-    """The memories whose index has every one of these terms.
+    """Return the condition for memories whose index has all terms.
 
     Two words may have one number, and the parts of a code may stand apart: the words are compared
     when a row is read.
@@ -190,14 +184,14 @@ class _Forms(NamedTuple):
         )
 
     def occur(self, texts: Sequence[Sequence[str]], parts: Sequence[str]) -> bool:
-        """Tell whether one of them is in one of the texts, or in the parts for the second index."""
+        """Return whether a form occurs in a text, or in the parts for the second index."""
         return any(
             _has_phrase(phrase, text) for phrase in self.words for text in texts
         ) or any(_has_phrase(phrase, parts) for phrase in self.grams)
 
 
 def _term_matcher(terms: Terms) -> Callable[[Sequence[str]], bool]:
-    """Tells whether texts have every one of these terms, as the indexes would say."""
+    """Return whether texts have every one of these terms, as the indexes would say."""
     wanted = [
         _Forms.of(term, only_grams=term in terms.grams)
         for term in (*terms.words, *terms.grams)
@@ -212,7 +206,7 @@ def _term_matcher(terms: Terms) -> Callable[[Sequence[str]], bool]:
 
 
 def _has_phrase(phrase: Sequence[str], words: Sequence[str]) -> bool:
-    """Tell whether words stand side by side within others."""
+    """Return whether words stand side by side within others."""
     length = len(phrase)
     if length == 1:
         return phrase[0] in words
@@ -223,12 +217,12 @@ def _has_phrase(phrase: Sequence[str], words: Sequence[str]) -> bool:
     )
 
 
-def selected_learnings(session: Session, choice: ForgetFilter) -> list[str]:
-    """The ids of all learnings for which everything in the choice holds; they have no tags."""
+def selected_learnings(session: PostgresSession, choice: ForgetFilter) -> list[str]:
+    """Return the ids of all learnings for which everything in the choice holds; they have no tags."""
     if choice.tags:
         return []
     newest = choice.newest.learning if choice.newest else None
-    narrow = joined(_selection_conditions(choice, table="l", newest=newest))
+    narrow = join_conditions(_selection_conditions(choice, table="l", newest=newest))
     rows = session.stream(
         "SELECT l.id, l.text, coalesce(l.session_id, ''), coalesce(l.source, '') "
         f"FROM learning AS l WHERE l.owner = %(owner)s{narrow.where} ORDER BY l.seq",
@@ -258,19 +252,23 @@ class PostgresDeletion(PostgresPart, DeletionStore):
     """A `DeletionStore` of one owner in PostgreSQL."""
 
     @reads
-    def select(self, session: Session, choice: ForgetFilter) -> list[str]:
+    def select(self, session: PostgresSession, choice: ForgetFilter) -> list[str]:
         return selected_memories(session, choice)
 
     @reads
-    def select_learnings(self, session: Session, choice: ForgetFilter) -> list[str]:
+    def select_learnings(
+        self, session: PostgresSession, choice: ForgetFilter
+    ) -> list[str]:
         return selected_learnings(session, choice)
 
     @reads
-    def newest(self, session: Session) -> Newest:
-        return Newest(_last(session, "memory"), _last(session, "learning"))
+    def newest(self, session: PostgresSession) -> Newest:
+        return Newest(
+            _last_number(session, "memory"), _last_number(session, "learning")
+        )
 
     @reads
-    def ids_under(self, session: Session, summary: str) -> list[str]:
+    def ids_under(self, session: PostgresSession, summary: str) -> list[str]:
         rows = session.execute(
             f"{BELOW} SELECT m.id FROM below "
             "JOIN placed AS p ON p.owner = %(owner)s AND p.episode_seq = below.seq "
@@ -281,9 +279,13 @@ class PostgresDeletion(PostgresPart, DeletionStore):
 
     @reads
     def preview(
-        self, session: Session, ids: Sequence[str], *, learned: Sequence[str] = ()
+        self,
+        session: PostgresSession,
+        ids: Sequence[str],
+        *,
+        learned: Sequence[str] = (),
     ) -> Removal:
-        found = _found(session, ids)
+        found = _find_memories(session, ids)
         originals = [memory for memory in found if memory.episode is not None]
         leaving: dict[int, int] = {}
         wordless: dict[int, int] = {}
@@ -308,18 +310,22 @@ class PostgresDeletion(PostgresPart, DeletionStore):
 
     @writes
     def forget(
-        self, session: Session, ids: Sequence[str], *, grace: Grace | None = None
+        self,
+        session: PostgresSession,
+        ids: Sequence[str],
+        *,
+        grace: Grace | None = None,
     ) -> Removal:
-        found = _found(session, ids)
+        found = _find_memories(session, ids)
         if grace:
-            keep_memories(session, [memory.seq for memory in found], grace)
+            save_memories(session, [memory.seq for memory in found], grace)
         known = [memory.id for memory in found]
         unlearned = remove_learnings_of(session, known)
-        _leave_keys(session, known)
+        _keep_keys(session, known)
         in_force, rewritten = _in_force_again(session, found)
-        _leave_state(session, [memory.seq for memory in found])
-        episodes = _leave_archive(session, found) | rewritten
-        _delete(session, found)
+        _relink_supersessions(session, [memory.seq for memory in found])
+        episodes = _keep_secrets_of_others(session, found) | rewritten
+        _delete_rows(session, found)
         removed, emptied = invalidate(session, episodes)
         pruned = sum(not memory.characters for memory in found)
         if found and (pruned or not grace):  # exact values of pruned ones go at once
@@ -338,17 +344,23 @@ class PostgresDeletion(PostgresPart, DeletionStore):
 
     @writes
     def forget_learnings(
-        self, session: Session, ids: Sequence[str], *, grace: Grace | None = None
+        self,
+        session: PostgresSession,
+        ids: Sequence[str],
+        *,
+        grace: Grace | None = None,
     ) -> Removal:
         if grace:
-            keep_learnings(session, ids, grace)
+            save_learnings(session, ids, grace)
         removal = Removal(learnings=remove_learnings(session, ids))
         if removal.learnings and not grace:
             request_purge(session)
         return removal
 
     @reads
-    def orphaned_log_names(self, session: Session) -> tuple[list[str], list[str]]:
+    def orphaned_log_names(
+        self, session: PostgresSession
+    ) -> tuple[list[str], list[str]]:
         orphaned = []
         for column, _ in _NAMES:
             named = " UNION ".join(
@@ -366,7 +378,11 @@ class PostgresDeletion(PostgresPart, DeletionStore):
 
     @writes
     def forget_names(
-        self, session: Session, *, sessions: Iterable[str], sources: Iterable[str]
+        self,
+        session: PostgresSession,
+        *,
+        sessions: Iterable[str],
+        sources: Iterable[str],
     ) -> None:
         for (column, nameless), names in zip(_NAMES, (sessions, sources), strict=True):
             rows = session.execute(
@@ -393,7 +409,7 @@ class PostgresDeletion(PostgresPart, DeletionStore):
         return purge.BEYOND
 
 
-class _Found(NamedTuple):
+class _FoundMemory(NamedTuple):
     """A memory that is to be deleted; `episode` is None in working memory."""
 
     seq: int
@@ -403,7 +419,7 @@ class _Found(NamedTuple):
     details: int
 
 
-def _found(session: Session, ids: Sequence[str]) -> list[_Found]:
+def _find_memories(session: PostgresSession, ids: Sequence[str]) -> list[_FoundMemory]:
     rows = session.execute(
         "SELECT m.seq, m.id, length(m.content), p.episode_seq, p.details, p.secrets "
         "FROM memory AS m LEFT JOIN placed AS p ON p.owner = m.owner AND p.seq = m.seq "
@@ -411,20 +427,24 @@ def _found(session: Session, ids: Sequence[str]) -> list[_Found]:
         ids=list(ids),
     )
     return [
-        _Found(seq, id, characters, episode, details=len(values_of(plain, secret)))
+        _FoundMemory(
+            seq, id, characters, episode, details=len(values_of(plain, secret))
+        )
         for seq, id, characters, episode, plain, secret in rows
     ]
 
 
-def _last(session: Session, table: str) -> int:
+def _last_number(session: PostgresSession, table: str) -> int:
     last: int | None = session.scalar(
         f"SELECT max(seq) FROM {table} WHERE owner = %(owner)s"
     )
     return last or 0
 
 
-def _learnings(session: Session, ids: Sequence[str], learned: Sequence[str]) -> int:
-    """How many learnings go, those that go by themselves included."""
+def _learnings(
+    session: PostgresSession, ids: Sequence[str], learned: Sequence[str]
+) -> int:
+    """Return how many learnings go, those that go by themselves included."""
     rows = session.execute(
         "SELECT id FROM learning "
         "WHERE owner = %(owner)s AND memory_id = ANY(%(ids)s::text[])",
@@ -433,7 +453,7 @@ def _learnings(session: Session, ids: Sequence[str], learned: Sequence[str]) -> 
     return len({*learned, *(id for (id,) in rows)})
 
 
-def _leave_keys(session: Session, ids: Sequence[str]) -> None:
+def _keep_keys(session: PostgresSession, ids: Sequence[str]) -> None:
     """Keep what memories are known by when their sources are read again."""
     rows = session.execute(
         "SELECT m.id, m.session_id, m.source, m.content, m.content_hash, "
@@ -455,8 +475,8 @@ def _leave_keys(session: Session, ids: Sequence[str]) -> None:
         )
 
 
-def _leave_state(session: Session, seqs: Sequence[int]) -> None:
-    """Let the successors of these memories supersede what these superseded.
+def _relink_supersessions(session: PostgresSession, seqs: Sequence[int]) -> None:
+    """Link memories superseded by deleted memories to the next successor.
 
     Without a successor, that holds again.
     """
@@ -478,9 +498,9 @@ def _leave_state(session: Session, seqs: Sequence[int]) -> None:
 
 
 def _in_force_again(
-    session: Session, found: Sequence[_Found]
+    session: PostgresSession, found: Sequence[_FoundMemory]
 ) -> tuple[frozenset[str], set[int]]:
-    """Return what holds again without these memories, and the summaries to rewrite with it."""
+    """Return the ids of memories in force again after a deletion, and summaries to rewrite."""
     gone = {memory.seq for memory in found}
     links = session.execute(
         "SELECT memory_seq, superseded_by FROM memory_state WHERE owner = %(owner)s "
@@ -501,8 +521,10 @@ def _in_force_again(
     )
 
 
-def _leave_archive(session: Session, found: Sequence[_Found]) -> set[int]:
-    """Keep secret what is secret in the originals that remain; the episodes that lose originals."""
+def _keep_secrets_of_others(
+    session: PostgresSession, found: Sequence[_FoundMemory]
+) -> set[int]:
+    """Keep secrets secret in remaining originals; return the episodes that lose originals."""
     episodes = {memory.seq: memory.episode for memory in found if memory.episode}
     rows = session.execute(
         "SELECT seq FROM placed WHERE owner = %(owner)s "
@@ -514,8 +536,8 @@ def _leave_archive(session: Session, found: Sequence[_Found]) -> set[int]:
     return set(episodes.values())
 
 
-def _delete(session: Session, found: Sequence[_Found]) -> None:
-    """Delete memories, and with them all rows that are about them."""
+def _delete_rows(session: PostgresSession, found: Sequence[_FoundMemory]) -> None:
+    """Delete memories with all rows about them."""
     session.execute(
         "DELETE FROM memory WHERE owner = %(owner)s AND seq = ANY(%(seqs)s::bigint[])",
         seqs=[memory.seq for memory in found],
@@ -530,8 +552,8 @@ def _delete(session: Session, found: Sequence[_Found]) -> None:
         session.add_to_totals(tier, count=-len(sizes), characters=-sum(sizes))
 
 
-def _pruned_losing_summary(session: Session, leaving: dict[int, int]) -> int:
-    """How many pruned originals stay in these episodes when so many others leave them."""
+def _pruned_losing_summary(session: PostgresSession, leaving: dict[int, int]) -> int:
+    """Return the number of pruned originals whose summary is lost by the deletion of others."""
     there: int = session.scalar(
         "SELECT count(*) FROM placed AS p "
         "JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
@@ -543,7 +565,7 @@ def _pruned_losing_summary(session: Session, leaving: dict[int, int]) -> int:
 
 
 def _episodes_left(
-    session: Session, leaving: dict[int, int]
+    session: PostgresSession, leaving: dict[int, int]
 ) -> tuple[frozenset[int], frozenset[int]]:
     """Level by level: an episode that loses all it was made of goes, the others are rewritten."""
     removed: set[int] = set()

@@ -222,7 +222,7 @@ def gram_term_hashes(owner: int, parts: str) -> list[int]:
 
 
 def index_words(text: str) -> list[str]:
-    """The words of a text as the index has them: stems, in order."""
+    """Return the words of a text as the index has them: stems, in order."""
     return list(map(index_stem, text.translate(_STEMMED).split()))
 
 
@@ -248,7 +248,7 @@ def _stem_hash(salted: str) -> int:
 
 
 def _hash(term: str) -> int:
-    """The first 32 bits of BLAKE2b, signed, and never `COLUMN_END`.
+    """Return the first 32 bits of BLAKE2b, signed, and never `COLUMN_END`.
 
     Two of a thousand questions about a million memories meet another word of the same number; the
     words themselves are compared when a candidate is read.

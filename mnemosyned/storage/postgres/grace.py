@@ -18,7 +18,7 @@ from mnemosyned.storage.common.session import writes
 from mnemosyned.storage.common.state import INSERT_REVISION
 from mnemosyned.storage.postgres.insert import insert_again, insert_new, newest_number
 from mnemosyned.storage.postgres.pool import PostgresPart
-from mnemosyned.storage.postgres.session import Session
+from mnemosyned.storage.postgres.session import PostgresSession
 
 _RESTORE_STATE = (
     "INSERT INTO memory_state (owner, memory_seq, superseded_at, superseded_by) "
@@ -29,7 +29,7 @@ _RESTORE_STATE = (
 )
 
 
-class KeptRevision(msgspec.Struct, array_like=True):
+class ForgottenRevision(msgspec.Struct, array_like=True):
     """A row of `revision`."""
 
     changed_at: datetime
@@ -38,7 +38,7 @@ class KeptRevision(msgspec.Struct, array_like=True):
     fields: str
 
 
-class Kept(msgspec.Struct, omit_defaults=True):
+class PostgresForgotten(msgspec.Struct, omit_defaults=True):
     """All of a memory."""
 
     seq: int = 0
@@ -47,26 +47,28 @@ class Kept(msgspec.Struct, omit_defaults=True):
     superseded_by: int | None = None
     supersedes: list[int] = msgspec.field(default_factory=list)
     """The memories that it had replaced, by their `seq`."""
-    revisions: list[KeptRevision] = msgspec.field(default_factory=list)
+    revisions: list[ForgottenRevision] = msgspec.field(default_factory=list)
     learnings: list[Learning] = msgspec.field(default_factory=list)
 
 
-decode_kept = msgspec.json.Decoder(Kept).decode
-KEPT_FIELDS = (
+decode_forgotten = msgspec.json.Decoder(PostgresForgotten).decode
+FORGOTTEN_FIELDS = (
     "id", "session", "source", "role", "content", "importance", "pinned", "metadata",
     "created_at", "tags", "valid_until", "superseded_at",
 )  # fmt: skip
 
 
-def keep_memories(session: Session, seqs: Sequence[int], grace: Grace) -> None:
-    """Keep all of memories that are about to be deleted; nothing of pruned ones."""
+def save_memories(session: PostgresSession, seqs: Sequence[int], grace: Grace) -> None:
+    """Save memories that are about to be deleted, except pruned ones."""
     memories = {
         seq: memory
         for seq, memory in session.memories_at(seqs).items()
         if memory.content
     }
     kept = {
-        seq: Kept(seq=seq, memory={name: getattr(memory, name) for name in KEPT_FIELDS})
+        seq: PostgresForgotten(
+            seq=seq, memory={name: getattr(memory, name) for name in FORGOTTEN_FIELDS}
+        )
         for seq, memory in memories.items()
     }
     _keep_links(session, kept)
@@ -77,7 +79,9 @@ def keep_memories(session: Session, seqs: Sequence[int], grace: Grace) -> None:
     _store(session, grace, by_id)
 
 
-def _keep_links(session: Session, kept: Mapping[int, Kept]) -> None:
+def _keep_links(
+    session: PostgresSession, kept: Mapping[int, PostgresForgotten]
+) -> None:
     rows = session.execute(
         "SELECT memory_seq, superseded_by FROM memory_state WHERE owner = %(owner)s "
         "AND superseded_by IS NOT NULL AND (memory_seq = ANY(%(seqs)s::bigint[]) "
@@ -91,7 +95,9 @@ def _keep_links(session: Session, kept: Mapping[int, Kept]) -> None:
             kept[newer].supersedes.append(older)
 
 
-def _keep_revisions(session: Session, kept: Mapping[int, Kept]) -> None:
+def _keep_revisions(
+    session: PostgresSession, kept: Mapping[int, PostgresForgotten]
+) -> None:
     rows = session.execute(
         "SELECT memory_seq, changed_at, content, content_hash, fields FROM revision "
         "WHERE owner = %(owner)s AND memory_seq = ANY(%(seqs)s::bigint[]) "
@@ -99,22 +105,24 @@ def _keep_revisions(session: Session, kept: Mapping[int, Kept]) -> None:
         seqs=list(kept),
     )
     for seq, *revision in rows:
-        kept[seq].revisions.append(KeptRevision(*revision))
+        kept[seq].revisions.append(ForgottenRevision(*revision))
 
 
-def keep_learnings(session: Session, ids: Sequence[str], grace: Grace) -> None:
-    """Keep learnings that are about to be deleted by themselves."""
+def save_learnings(session: PostgresSession, ids: Sequence[str], grace: Grace) -> None:
+    """Save learnings that are about to be deleted by themselves."""
     _store(
         session,
         grace,
         {
-            f"{LEARNING}:{learning.id}": Kept(learnings=[learning])
+            f"{LEARNING}:{learning.id}": PostgresForgotten(learnings=[learning])
             for learning in learnings_where(session, "id", ids)
         },
     )
 
 
-def _store(session: Session, grace: Grace, kept: Mapping[str, Kept]) -> None:
+def _store(
+    session: PostgresSession, grace: Grace, kept: Mapping[str, PostgresForgotten]
+) -> None:
     session.execute_many(
         REPLACE_FORGOTTEN,
         [
@@ -129,7 +137,7 @@ def _store(session: Session, grace: Grace, kept: Mapping[str, Kept]) -> None:
     )
 
 
-def _is_taken(session: Session, column: str, value: str | int) -> bool:
+def _is_taken(session: PostgresSession, column: str, value: str | int) -> bool:
     found = session.scalar(
         f"SELECT 1 FROM memory WHERE owner = %(owner)s AND {column} = %(value)s",
         value=value,
@@ -137,7 +145,7 @@ def _is_taken(session: Session, column: str, value: str | int) -> bool:
     return found is not None
 
 
-def _put_back(session: Session, kept: Kept) -> int:
+def _put_back(session: PostgresSession, kept: PostgresForgotten) -> int:
     """Insert a memory as it was, into working memory; its position.
 
     That is the one it had, or a new one where an import took that.
@@ -198,7 +206,9 @@ class PostgresGrace(PostgresPart, CommonGrace):
     """The `GraceStore` of one owner in PostgreSQL."""
 
     @writes
-    def put_back(self, session: Session, keys: Sequence[str]) -> list[tuple[str, int]]:
+    def put_back(
+        self, session: PostgresSession, keys: Sequence[str]
+    ) -> list[tuple[str, int]]:
         """Put memories and learnings back; returns the ids and positions of memories.
 
         What has the id of a memory that was remembered since stays forgotten.
@@ -210,7 +220,7 @@ class PostgresGrace(PostgresPart, CommonGrace):
                 "SELECT data FROM forgotten WHERE owner = %(owner)s AND id = %(key)s",
                 key=key,
             )
-            kept = decode_kept(data) if data else Kept()
+            kept = decode_forgotten(data) if data else PostgresForgotten()
             if kept.memory:
                 if _is_taken(session, "id", key):
                     continue

@@ -11,7 +11,7 @@ import psycopg
 from mnemosyned.errors import ConfigInvalid
 from mnemosyned.storage.common.session import Row
 from mnemosyned.storage.postgres.connections import connected_once
-from mnemosyned.storage.postgres.session import Session
+from mnemosyned.storage.postgres.session import PostgresSession
 
 IDS_USED_MAX = 1_500_000_000
 """Transactions since the oldest that is not frozen; at two billion the server stops."""
@@ -56,7 +56,7 @@ _CONNECT_IS_PUBLIC = (
 
 
 def check_server(dsn: str) -> bool:
-    """Whether the server takes no writes, as a standby does.
+    """Return whether the server takes no writes, as a standby does.
 
     Raises `ConfigInvalid` for a database that cannot hold every text, and for a pooler that gives
     each transaction another session; `psycopg.Error` where the server cannot be asked.
@@ -88,7 +88,7 @@ def check_server(dsn: str) -> bool:
     return bool(refuses_writes)
 
 
-def problems(session: Session) -> list[str]:
+def problems(session: PostgresSession) -> list[str]:
     """Name what is damaged."""
     found = [
         f"the index {name} is not usable; run REINDEX INDEX {name} in the database"
@@ -102,7 +102,7 @@ def problems(session: Session) -> list[str]:
     return found
 
 
-def warnings(session: Session) -> list[str]:
+def warnings(session: PostgresSession) -> list[str]:
     """Name what endangers the stored data, the gravest first."""
     off = {
         name
@@ -149,7 +149,7 @@ def exposures(connection: psycopg.Connection[Row]) -> list[str]:
         encrypted=connection.pgconn.ssl_in_use,
     )
     found = [line] if line else []
-    database = Session(connection, 0).scalar(_CONNECT_IS_PUBLIC)
+    database = PostgresSession(connection, 0).scalar(_CONNECT_IS_PUBLIC)
     if database is not None:
         found.append(
             f"every login of the server may connect to the database {database}; "

@@ -16,8 +16,8 @@ from mnemosyned.storage.common.records import CommonRecords
 from mnemosyned.storage.common.session import BELOW
 from mnemosyned.storage.common.state import add_tags, set_state, supersede, was_said
 from mnemosyned.storage.postgres.memories import (
-    by_memory,
-    written,
+    detail_columns,
+    details_by_memory,
 )
 from mnemosyned.storage.postgres.pool import PostgresPart
 from mnemosyned.storage.postgres.rows import (
@@ -27,7 +27,7 @@ from mnemosyned.storage.postgres.rows import (
     memory_from,
     memory_values,
 )
-from mnemosyned.storage.postgres.session import Session
+from mnemosyned.storage.postgres.session import PostgresSession
 from mnemosyned.text.details import Detail
 
 _ARRAYS = {
@@ -113,7 +113,7 @@ class PostgresIntake(IntakeTransaction):
     lock of their own: counting them takes it.
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: PostgresSession) -> None:
         self._session = session
 
     def make_keeper(self) -> LearningRows:
@@ -164,7 +164,7 @@ class PostgresIntake(IntakeTransaction):
         return int(before) + self._session.numbered
 
 
-def insert_new(session: Session, memories: Sequence[MemoryRecord]) -> None:
+def insert_new(session: PostgresSession, memories: Sequence[MemoryRecord]) -> None:
     """Insert new memories into working memory, numbered in sequence, with tags and validity."""
     if not memories:
         return
@@ -186,7 +186,7 @@ def insert_new(session: Session, memories: Sequence[MemoryRecord]) -> None:
         _describe(session, memories, range(last - count + 1, last + 1))
 
 
-def insert_again(session: Session, memory: MemoryRecord, seq: int) -> None:
+def insert_again(session: PostgresSession, memory: MemoryRecord, seq: int) -> None:
     """Insert a memory into working memory under the number that it had before."""
     session.note_rewording()
     values = columns([memory_values(memory, session.owner)])
@@ -197,14 +197,14 @@ def insert_again(session: Session, memory: MemoryRecord, seq: int) -> None:
     _describe(session, [memory], [seq])
 
 
-def newest_number(session: Session) -> int:
-    """The number of the newest memory, those of this transaction included."""
+def newest_number(session: PostgresSession) -> int:
+    """Return the number of the newest memory, those of this transaction included."""
     last, _ = session.locked or (0, 0)
     return int(last) + session.numbered
 
 
 def _describe(
-    session: Session, memories: Sequence[MemoryRecord], seqs: Sequence[int]
+    session: PostgresSession, memories: Sequence[MemoryRecord], seqs: Sequence[int]
 ) -> None:
     """Insert the tags and the validity of memories."""
     for seq, memory in zip(seqs, memories, strict=True):
@@ -215,7 +215,7 @@ def _describe(
 
 
 def columns(rows: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
-    """The values of `INSERT_MEMORIES`: one list for each column."""
+    """Return the values of `INSERT_MEMORIES`: one list for each column."""
     lists = {name: [row[name] for row in rows] for name in _ARRAYS}
     lists["words"] = [_array_text(row["words"]) for row in rows]
     lists["grams"] = [_array_text(row["grams"]) for row in rows]
@@ -223,12 +223,12 @@ def columns(rows: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
 
 
 def _array_text(numbers: Sequence[int] | None) -> str | None:
-    """An array as PostgreSQL reads it."""
+    """Return an array as PostgreSQL reads it."""
     give_way()
     return None if numbers is None else f"{{{','.join(map(str, numbers))}}}"
 
 
-def known_records(session: Session, ids: Sequence[str]) -> dict[str, Known]:
+def known_records(session: PostgresSession, ids: Sequence[str]) -> dict[str, Known]:
     """Return existing records with these ids."""
     if not ids:
         return {}
@@ -260,17 +260,20 @@ _RETURN = (
 
 
 def evict(
-    session: Session, ids: Sequence[str], episode_seq: int, details: Sequence[Detail]
+    session: PostgresSession,
+    ids: Sequence[str],
+    episode_seq: int,
+    details: Sequence[Detail],
 ) -> int:
     """Move memories into the archive, under an episode; how many were there and not pinned."""
     evicted = sorted(session.execute(_EVICT, ids=list(ids)).fetchall())
-    values = by_memory(details)
+    values = details_by_memory(details)
     if evicted:
         session.execute(
             INSERT_PLACED,
             seqs=[seq for seq, _, _ in evicted],
             homes=[episode_seq] * len(evicted),
-            **written(values.get(id, {}) for _, id, _ in evicted)._asdict(),
+            **detail_columns(values.get(id, {}) for _, id, _ in evicted)._asdict(),
         )
         session.grown += len(evicted)
     count, characters = len(evicted), sum(size for _, _, size in evicted)
@@ -279,19 +282,13 @@ def evict(
     return count
 
 
-def return_all(session: Session, episode_seq: int) -> list[int]:
-    """Move an episode's originals back to working memory; their details go."""
-    return _returned(session, "episode_seq", episode_seq)
-
-
-def return_one(session: Session, seq: int) -> None:
-    """Move one original back to working memory; its details go."""
-    _returned(session, "seq", seq)
-
-
-def _returned(
-    session: Session, key: Literal["seq", "episode_seq"], value: int
+def return_originals(
+    session: PostgresSession, key: Literal["seq", "episode_seq"], value: int
 ) -> list[int]:
+    """Move an original, or all of an episode, to working memory; their details are deleted.
+
+    Returns their numbers.
+    """
     rows = session.execute(_RETURN.format(key=key), value=value).fetchall()
     rows.sort()
     seqs = [seq for seq, _, _ in rows]
@@ -313,7 +310,7 @@ class PostgresRecords(PostgresPart, CommonRecords):
             remembered = intake.remember(drafts)
         return replace(remembered, working=intake.working)
 
-    def _originals(self, session: Session, summary: str) -> list[MemoryRecord]:
+    def _originals(self, session: PostgresSession, summary: str) -> list[MemoryRecord]:
         rows = session.execute(
             f"{BELOW} SELECT {MEMORY_FIELDS} FROM {MEMORY_TABLES} "
             "WHERE m.owner = %(owner)s AND p.episode_seq IN (SELECT seq FROM below) "

@@ -20,17 +20,17 @@ from mnemosyned.memory.values import Tier
 from mnemosyned.storage.common.listing import CommonLists, ListKey
 from mnemosyned.storage.postgres.filters import (
     Condition,
-    among,
-    in_force,
-    in_tier,
-    joined,
-    tagged,
-    within,
+    in_force_condition,
+    join_conditions,
+    place_conditions,
+    tag_condition,
+    tier_condition,
+    time_conditions,
 )
 from mnemosyned.storage.postgres.fulltext import phrase_hashes
 from mnemosyned.storage.postgres.pool import PostgresPart
 from mnemosyned.storage.postgres.rows import utc
-from mnemosyned.storage.postgres.session import Session
+from mnemosyned.storage.postgres.session import PostgresSession
 
 _LAST = "\U0010ffff"
 _BEGINNING = (
@@ -45,7 +45,7 @@ _BEGINNING = (
 )
 
 
-def prefixes_of_ids(session: Session, prefixes: Sequence[str]) -> list[str]:
+def prefixes_of_ids(session: PostgresSession, prefixes: Sequence[str]) -> list[str]:
     """Keep the prefixes with which an id begins."""
     lows = list(prefixes)
     highs = [prefix + _LAST for prefix in prefixes]
@@ -54,7 +54,7 @@ def prefixes_of_ids(session: Session, prefixes: Sequence[str]) -> list[str]:
 
 
 def begins(prefixes: Sequence[str], *, table: str = "m") -> Condition:
-    """Hold ids that begin with one of these."""
+    """Return the condition for ids that begin with a prefix."""
     ranges: list[str] = []
     values: dict[str, object] = {}
     for number, prefix in enumerate(prefixes):
@@ -80,12 +80,12 @@ _SPOKEN = (
 
 
 def _memory_keys(
-    session: Session, wanted: ListFilter, prefixes: Sequence[str]
+    session: PostgresSession, wanted: ListFilter, prefixes: Sequence[str]
 ) -> list[ListKey]:
     conditions = _memory_conditions(wanted, prefixes)
     rows = _rows_if_few(session, wanted, prefixes)
     if rows is not None:
-        held = [_among_rows("m", rows), *in_tier(wanted.tier), *conditions]
+        held = [_among_rows("m", rows), *tier_condition(wanted.tier), *conditions]
         return _keys_where(session, "memory AS m", held, wanted)
     keys: list[ListKey] = []
     if wanted.tier is not Tier.ARCHIVE:
@@ -99,12 +99,12 @@ def _memory_keys(
 def _memory_conditions(
     wanted: ListFilter, prefixes: Sequence[str], *, table: str = "m"
 ) -> list[Condition]:
-    """The conditions on single memories; `table` is the one whose times are in order."""
+    """Return the conditions on single memories; `table` is the one whose times are in order."""
     moment = f"{table}.created_at"
     conditions = [
-        *among(wanted.sessions, wanted.sources),
-        *within(wanted.since, wanted.until, first=moment, last=moment),
-        *tagged(wanted.tags, row_by_row=True),
+        *place_conditions(wanted.sessions, wanted.sources),
+        *time_conditions(wanted.since, wanted.until, first=moment, last=moment),
+        *tag_condition(wanted.tags, row_by_row=True),
     ]
     if wanted.roles:
         text = "m.role = ANY(%(roles)s::text[])"
@@ -116,7 +116,7 @@ def _memory_conditions(
     if prefixes:
         conditions.append(begins(prefixes))
     if wanted.valid_at:
-        conditions += in_force(valid_at=wanted.valid_at)
+        conditions += in_force_condition(valid_at=wanted.valid_at)
     return conditions + _beyond_cursor(
         wanted, RecordKind.MEMORY, moment, f"{table}.seq"
     )
@@ -140,7 +140,7 @@ def _beyond_cursor(
 
 
 def _rows_if_few(
-    session: Session, wanted: ListFilter, prefixes: Sequence[str]
+    session: PostgresSession, wanted: ListFilter, prefixes: Sequence[str]
 ) -> list[int] | None:
     """Return the rows that the narrowest filter with an index leaves; None if they are many."""
     if prefixes:
@@ -151,14 +151,14 @@ def _rows_if_few(
     if wanted.pinned:
         return _rows_where(session, "memory", [Condition("m.pinned", {})])
     if wanted.sessions:
-        return _rows_where(session, "memory", among(wanted.sessions, ()))
+        return _rows_where(session, "memory", place_conditions(wanted.sessions, ()))
     if wanted.roles:
         return _rows_of_roles(session, wanted.roles)
     return None
 
 
 def _rows_where(
-    session: Session,
+    session: PostgresSession,
     home: str,
     conditions: Iterable[Condition],
     *,
@@ -166,7 +166,7 @@ def _rows_where(
     seq: str = "seq",
 ) -> list[int] | None:
     """Return the rows for which conditions with an index hold; None if they are many."""
-    narrow = joined(conditions)
+    narrow = join_conditions(conditions)
     return _unless_many(
         session,
         f"SELECT {table}.{seq} FROM {home} AS {table} "
@@ -175,7 +175,7 @@ def _rows_where(
     )
 
 
-def _rows_of_roles(session: Session, roles: Sequence[str]) -> list[int] | None:
+def _rows_of_roles(session: PostgresSession, roles: Sequence[str]) -> list[int] | None:
     """Return the rows of roles, by the index of words, and of what was pruned; None if they are many."""
     words = [phrase_hashes(session.owner, role) for role in roles]
     if not all(words):
@@ -187,7 +187,7 @@ def _rows_of_roles(session: Session, roles: Sequence[str]) -> list[int] | None:
 
 
 def _unless_many(
-    session: Session, statement: str, values: Mapping[str, object]
+    session: PostgresSession, statement: str, values: Mapping[str, object]
 ) -> list[int] | None:
     most = LIST_LIMITS.few + 1
     rows = session.execute(statement, **values, most=most).fetchall()
@@ -195,14 +195,14 @@ def _unless_many(
 
 
 def _keys_where(
-    session: Session,
+    session: PostgresSession,
     tables: str,
     conditions: Iterable[Condition],
     wanted: ListFilter,
     *,
     table: str = "m",
 ) -> list[ListKey]:
-    narrow = joined(conditions)
+    narrow = join_conditions(conditions)
     direction, _ = ORDERS[wanted.order]
     rows = session.execute(
         f"SELECT {table}.created_at, {table}.seq FROM {tables} "
@@ -218,7 +218,7 @@ def _keys_where(
 
 
 def _archive_keys(
-    session: Session, conditions: Sequence[Condition], wanted: ListFilter
+    session: PostgresSession, conditions: Sequence[Condition], wanted: ListFilter
 ) -> list[ListKey]:
     """Read episode after episode until the rest cannot hold a record of the page."""
     newest = wanted.order is ListOrder.NEWEST
@@ -238,7 +238,7 @@ def _archive_keys(
 
 
 def _episodes_in_order(
-    session: Session, wanted: ListFilter
+    session: PostgresSession, wanted: ListFilter
 ) -> Iterator[tuple[list[int], datetime | None]]:
     """Yield episodes in the order of a list, and the bound of those that are left."""
     direction, beyond = ORDERS[wanted.order]
@@ -247,7 +247,7 @@ def _episodes_in_order(
     read: list[Condition] = []
     size = LIST_LIMITS.episodes_first
     while True:
-        narrow = joined([*conditions, *read])
+        narrow = join_conditions([*conditions, *read])
         rows = session.execute(
             f"SELECT e.seq, e.{edge} FROM episode AS e "
             f"WHERE e.owner = %(owner)s{narrow.where} "
@@ -266,10 +266,10 @@ def _episodes_in_order(
 
 
 def _episode_conditions(wanted: ListFilter) -> list[Condition]:
-    """The conditions on episodes: each has the session and source of its originals."""
+    """Return the conditions on episodes: each has the session and source of its originals."""
     conditions = [
-        *among(wanted.sessions, wanted.sources, table="e"),
-        *within(
+        *place_conditions(wanted.sessions, wanted.sources, table="e"),
+        *time_conditions(
             wanted.since, wanted.until, first="e.covers_from", last="e.covers_until"
         ),
     ]
@@ -284,13 +284,13 @@ def _episode_conditions(wanted: ListFilter) -> list[Condition]:
 
 
 def _summary_keys(
-    session: Session, wanted: ListFilter, prefixes: Sequence[str]
+    session: PostgresSession, wanted: ListFilter, prefixes: Sequence[str]
 ) -> list[ListKey]:
     direction, _ = ORDERS[wanted.order]
     moment = "e.period_from" if wanted.level else "e.covers_from"
     conditions = [
-        *among(wanted.sessions, wanted.sources, table="e"),
-        *within(
+        *place_conditions(wanted.sessions, wanted.sources, table="e"),
+        *time_conditions(
             wanted.since, wanted.until, first="e.covers_from", last="e.covers_until"
         ),
     ]
@@ -303,7 +303,7 @@ def _summary_keys(
         rows = _rows_where(session, "episode", [named], table="e")
         conditions.append(named if rows is None else _among_rows("e", rows))
     conditions += _beyond_cursor(wanted, RecordKind.SUMMARY, moment, "e.seq")
-    narrow = joined(conditions)
+    narrow = join_conditions(conditions)
     keys = session.execute(
         f"SELECT {moment}, e.seq FROM episode AS e WHERE e.owner = %(owner)s{narrow.where} "
         f"ORDER BY {moment} {direction}, e.seq {direction} LIMIT %(most)s",

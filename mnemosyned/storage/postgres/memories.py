@@ -13,7 +13,7 @@ from mnemosyned.storage.postgres.rows import (
     detail_pairs,
     values_of,
 )
-from mnemosyned.storage.postgres.session import Session
+from mnemosyned.storage.postgres.session import PostgresSession
 from mnemosyned.text.details import Detail
 
 _HOLDING = (
@@ -22,25 +22,25 @@ _HOLDING = (
     "WHERE p.owner = %(owner)s AND p.episode_seq = %(episode)s AND p.seq != %(seq)s AND EXISTS "
     "(SELECT 1 FROM unnest(%(values)s::text[]) AS v (value) WHERE strpos(m.content, v.value) > 0)"
 )
-_Texts = tuple[str | None, str | None]
+_DetailTexts = tuple[str | None, str | None]
 """Plain and secret values as they are stored."""
 
 
-class Written(NamedTuple):
+class DetailColumns(NamedTuple):
     """The values of originals as they are stored, in the order of these."""
 
     details: list[str | None]
     secrets: list[str | None]
 
 
-def written(originals: Iterable[Values]) -> Written:
-    """The exact values of originals as columns."""
-    texts = [_texts(values) for values in originals]
-    return Written([plain for plain, _ in texts], [secret for _, secret in texts])
+def detail_columns(originals: Iterable[Values]) -> DetailColumns:
+    """Return the exact values of originals as columns."""
+    texts = [_detail_texts(values) for values in originals]
+    return DetailColumns([plain for plain, _ in texts], [secret for _, secret in texts])
 
 
-def by_memory(details: Iterable[Detail]) -> Mapping[str, Values]:
-    """The exact values of each original, by its id."""
+def details_by_memory(details: Iterable[Detail]) -> Mapping[str, Values]:
+    """Return the exact values of each original, by its id."""
     found: dict[str, Values] = {}
     for detail in details:
         values = found.setdefault(detail.memory, {})
@@ -49,7 +49,7 @@ def by_memory(details: Iterable[Detail]) -> Mapping[str, Values]:
 
 
 def replace_details(
-    session: Session,
+    session: PostgresSession,
     seq: int,
     episode: int,
     find: Callable[[Sequence[tuple[str, str]]], Iterable[Detail]],
@@ -65,11 +65,11 @@ def replace_details(
     values = {
         (str(detail.kind), detail.value): detail.sensitive for detail in find(secrets)
     }
-    _write(session, seq, values)
+    _write_details(session, seq, values)
 
 
-def leave_secrets(session: Session, seq: int, episode: int) -> None:
-    """Before an original leaves: what it shows to be secret stays so where others hold it too."""
+def leave_secrets(session: PostgresSession, seq: int, episode: int) -> None:
+    """Mark an original's secrets as secret in the other originals of its episode, before it leaves."""
     own = session.scalar(
         "SELECT secrets FROM placed WHERE owner = %(owner)s AND seq = %(seq)s", seq=seq
     )
@@ -81,11 +81,11 @@ def leave_secrets(session: Session, seq: int, episode: int) -> None:
     ).fetchall()
     for other, plain, secret, content in others:
         held = {pair: True for pair in secrets if pair[1] in content}
-        _write(session, other, values_of(plain, secret) | held)
+        _write_details(session, other, values_of(plain, secret) | held)
 
 
-def _write(session: Session, seq: int, values: Values) -> None:
-    plain, secret = _texts(values)
+def _write_details(session: PostgresSession, seq: int, values: Values) -> None:
+    plain, secret = _detail_texts(values)
     session.execute(
         "UPDATE placed SET details = %(details)s, secrets = %(secrets)s "
         "WHERE owner = %(owner)s AND seq = %(seq)s",
@@ -95,12 +95,12 @@ def _write(session: Session, seq: int, values: Values) -> None:
     )
 
 
-def _texts(values: Values) -> _Texts:
-    plain = _text(pair for pair, is_secret in values.items() if not is_secret)
-    return plain, _text(pair for pair, is_secret in values.items() if is_secret)
+def _detail_texts(values: Values) -> _DetailTexts:
+    plain = _detail_text(pair for pair, is_secret in values.items() if not is_secret)
+    return plain, _detail_text(pair for pair, is_secret in values.items() if is_secret)
 
 
-def _text(pairs: Iterable[tuple[str, str]]) -> str | None:
+def _detail_text(pairs: Iterable[tuple[str, str]]) -> str | None:
     """Kinds and values as JSON, in order; None for none."""
     items = [
         item for kind, value in sorted(pairs) for item in (KIND_NUMBERS[kind], value)

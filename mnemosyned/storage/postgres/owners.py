@@ -47,7 +47,7 @@ from mnemosyned.storage.postgres.roles import (
 )
 from mnemosyned.storage.postgres.rows import utc
 from mnemosyned.storage.postgres.schema import distribute, index_glued_words, upgrade
-from mnemosyned.storage.postgres.session import Session
+from mnemosyned.storage.postgres.session import PostgresSession
 
 SECRET_BYTES = 32
 ID_BYTES = 5
@@ -64,7 +64,7 @@ _NAMED = "owner = %(owner)s AND (id = %(token)s OR name = %(token)s)"
 
 
 def insert_token(
-    session: Session,
+    session: PostgresSession,
     name: str,
     scopes: Sequence[Scope],
     *,
@@ -84,8 +84,8 @@ def insert_token(
     return IssuedToken(token=_token(row), secret=secret)
 
 
-def all_tokens(session: Session) -> list[OwnerToken]:
-    """All tokens of the owner, the newest first."""
+def all_tokens(session: PostgresSession) -> list[OwnerToken]:
+    """Return all tokens of the owner, the newest first."""
     rows = session.execute(
         f"SELECT {_TOKEN_FIELDS} FROM owner_token WHERE owner = %(owner)s "
         "ORDER BY created_at DESC, id"
@@ -93,7 +93,7 @@ def all_tokens(session: Session) -> list[OwnerToken]:
     return list(map(_token, rows))
 
 
-def token_holder(session: Session, secret: str) -> TokenHolder | None:
+def token_holder(session: PostgresSession, secret: str) -> TokenHolder | None:
     """Whose a token is, if it is valid.
 
     It is found by its SHA-256: the time that takes says nothing of a token that others have.
@@ -110,7 +110,7 @@ def token_holder(session: Session, secret: str) -> TokenHolder | None:
     )
 
 
-def revoke_token(session: Session, token: str) -> int:
+def revoke_token(session: PostgresSession, token: str) -> int:
     """Revoke what is valid of an id or a name; how many."""
     return session.execute(
         f"UPDATE owner_token SET revoked_at = now() WHERE {_NAMED} AND {_VALID}",
@@ -118,7 +118,7 @@ def revoke_token(session: Session, token: str) -> int:
     ).rowcount
 
 
-def revoke_all_tokens(session: Session) -> None:
+def revoke_all_tokens(session: PostgresSession) -> None:
     """Revoke every token of the owner."""
     session.execute(
         "UPDATE owner_token SET revoked_at = now() "
@@ -126,7 +126,9 @@ def revoke_all_tokens(session: Session) -> None:
     )
 
 
-def rotate_token(session: Session, token: str, *, keep_for: timedelta) -> IssuedToken:
+def rotate_token(
+    session: PostgresSession, token: str, *, keep_for: timedelta
+) -> IssuedToken:
     """Issue the successor of the newest valid token of an id or a name. Raises `NotFound`."""
     row = session.execute(
         "SELECT id, name, scopes, expires_at - created_at FROM owner_token "
@@ -214,7 +216,7 @@ class PostgresOwners(OwnerStore):
         role: str | None = None,
         prepare: Callable[[], object] = lambda: None,
     ) -> None:
-        """`role` is that of requests, if there is one; `prepare` makes it before an owner is added."""
+        """Take the `role` of requests, if any, and `prepare`, which creates the role for a new owner."""
         self._pool = pool
         self._in_role = f'SET LOCAL ROLE "{role}"' if role else "SELECT 1"
         self._prepare = prepare
@@ -355,7 +357,7 @@ class PostgresOwners(OwnerStore):
             return token_holder(session, secret)
 
     @contextmanager
-    def _changing(self, owner: str) -> Iterator[Session]:
+    def _changing(self, owner: str) -> Iterator[PostgresSession]:
         with self._pool.writing(self.number(owner)) as session:
             yield session
 
@@ -380,8 +382,8 @@ def _check_name(name: str, *, field: str) -> None:
         )
 
 
-def _sizes(session: Session) -> dict[int, int]:
-    """The bytes of each owner's memories and summaries, in their tables."""
+def _sizes(session: PostgresSession) -> dict[int, int]:
+    """Return the bytes of each owner's memories and summaries, in their tables."""
     sizes: dict[int, int] = {}
     for table in ("memory", "episode"):
         for owner, size in session.execute(_BYTES.format(table=table)):
@@ -415,14 +417,14 @@ class PostgresServer(DatabaseServer):
         self._migrations = migrations
 
     def migrate(self, *, serving: str | None = None) -> Migration:
-        with self._connected() as connection:
-            session = Session(connection, 0)
+        with self._connect() as connection:
+            session = PostgresSession(connection, 0)
             require_table_owner(session)
             exists = session.scalar("SELECT to_regclass('schema_migration')")
             before = session.scalar(_VERSION) if exists else 0
-        with self._upgraded() as connection:
-            session = Session(connection, 0)
-            Session(connection, LOCAL_OWNER).ensure_owner()
+        with self._upgrade() as connection:
+            session = PostgresSession(connection, 0)
+            PostgresSession(connection, LOCAL_OWNER).ensure_owner()
             if serving or role_in_use(session) or session.scalar(_HAS_OWNERS):
                 ran = ensure_role(connection, serving=serving)
             else:
@@ -431,25 +433,25 @@ class PostgresServer(DatabaseServer):
         return Migration(before=before, after=after, statements=tuple(ran))
 
     def purge(self) -> ServerPurge:
-        with self._upgraded() as connection:
+        with self._upgrade() as connection:
             return purge_server(connection)
 
     def distribute(self, shards: int) -> Distribution:
-        with self._upgraded() as connection:
+        with self._upgrade() as connection:
             return distribute(connection, shards=shards)
 
     @contextmanager
-    def _upgraded(self) -> Iterator[psycopg.Connection[Row]]:
+    def _upgrade(self) -> Iterator[psycopg.Connection[Row]]:
         try:
             upgrade(self._dsn, self._migrations)
         except psycopg.Error as error:
             raise storage_failed(error, "nothing was done") from error
-        with self._connected() as connection:
+        with self._connect() as connection:
             index_glued_words(connection)
             yield connection
 
     @contextmanager
-    def _connected(self) -> Iterator[psycopg.Connection[Row]]:
+    def _connect(self) -> Iterator[psycopg.Connection[Row]]:
         try:
             with closing(connected_apart(self._dsn)) as connection:
                 yield connection

@@ -35,7 +35,7 @@ from mnemosyned.storage.postgres.connections import (
 )
 from mnemosyned.storage.postgres.health import REFUSES_WRITES, STANDBY
 from mnemosyned.storage.postgres.schema import check_schema
-from mnemosyned.storage.postgres.session import Session, Statement
+from mnemosyned.storage.postgres.session import PostgresSession, Statement
 
 R = TypeVar("R")
 _KEY = "hashtextextended('mnemosyned sleeps in ' || current_schema(), %(owner)s)"
@@ -68,7 +68,7 @@ class SessionClaims:
                 if self._connection is None or self._connection.closed:
                     self._connection = connected_apart(self._dsn)
                 connection = self._connection
-                session = Session(connection, owner)
+                session = PostgresSession(connection, owner)
                 if session.scalar(f"SELECT {REFUSES_WRITES}"):
                     self._close_unused()
                     raise StorageFailed(STANDBY)
@@ -103,8 +103,8 @@ class SessionClaims:
             self._connection = None
 
 
-def _holds(session: Session) -> bool:
-    """Whether the connection, and the lock with it, is still there."""
+def _holds(session: PostgresSession) -> bool:
+    """Return whether the connection, and the lock with it, is still there."""
     try:
         session.execute("SELECT 1")
     except psycopg.Error:
@@ -136,7 +136,7 @@ class _Grown:
     checked_at: int = CHECKED_EVERY
 
 
-class Growth:
+class OwnerGrowth:
     """How much owners have grown since they were last looked at; used from any thread."""
 
     def __init__(self) -> None:
@@ -165,7 +165,7 @@ class Growth:
             grown.checked_at = max(grown.checked_at, 2 * grown.memories)
 
 
-def refresh_statistics(session: Session) -> bool:
+def refresh_statistics(session: PostgresSession) -> bool:
     """Analyze the tables if the planner believes an owner to have far less than it has.
 
     Outside a transaction. Tell whether it did; who does not own the tables leaves them alone.
@@ -174,7 +174,7 @@ def refresh_statistics(session: Session) -> bool:
     if counts is None:
         return False
     is_stale = any(
-        count >= CHECKED_EVERY and _believed(session, table) * TOO_LOW < count
+        count >= CHECKED_EVERY and _expected_rows(session, table) * TOO_LOW < count
         for table, count in zip(("fresh", "placed"), counts, strict=True)
     )
     if is_stale:
@@ -182,7 +182,7 @@ def refresh_statistics(session: Session) -> bool:
     return is_stale
 
 
-def _believed(session: Session, table: str) -> float:
+def _expected_rows(session: PostgresSession, table: str) -> float:
     """Return how many rows the planner expects of an owner; on a cluster each node knows its own."""
     (plan,) = session.scalar(_BELIEVED.format(table=table))
     node = plan["Plan"]
@@ -211,7 +211,7 @@ class Pool:
         """`schema` is the last version that is known here; None: whichever the database has.
 
         `role` is the database role of all transactions; None: the user that connects. `has_citus` is
-        as in a `Session`. `beside` is another pool of the database, whose connections this one uses.
+        as in a `PostgresSession`. `beside` is another pool of the database, whose connections this one uses.
         """
         self._dsn = dsn
         self._has_citus = has_citus
@@ -225,10 +225,10 @@ class Pool:
         self.held_max_s = 0.0
         """The longest that a transaction has kept an owner's others from writing."""
         self._measuring = threading.Lock()
-        self._growth = Growth()
+        self._growth = OwnerGrowth()
 
     def close(self) -> None:
-        """Close the connections, unless they are another pool's; transactions that run end first."""
+        """Close the connections after running transactions, unless another pool owns them."""
         if not self._is_beside:
             self.connections.close()
 
@@ -239,20 +239,20 @@ class Pool:
     @contextmanager
     def reading(
         self, owner: int, *, first: str = "", use: Use = Use.READ
-    ) -> Iterator[Session]:
+    ) -> Iterator[PostgresSession]:
         """One state of the database, however many statements.
 
         `first` is a statement that goes with the beginning: its result is the session's `first`.
         """
 
-        def begin(connection: Connection) -> Session:
+        def begin(connection: Connection) -> PostgresSession:
             with connection.pipeline():
                 session = self._begin(connection, owner, (_SNAPSHOT, *self._role))
                 session.first = session.execute(first) if first else None
             return session
 
         try:
-            with self.connections.lent(begin, owner=owner, use=use) as (
+            with self.connections.lend(begin, owner=owner, use=use) as (
                 connection,
                 session,
             ):
@@ -263,7 +263,7 @@ class Pool:
             raise storage_failed(error, NOT_ANSWERED) from error
 
     def read(self, owner: int, statements: Sequence[Statement]) -> list[list[Row]]:
-        """The rows of each of these, of one state of the database, in one round trip."""
+        """Return the rows of each statement, from one snapshot, in one round trip."""
 
         def begin(connection: Connection) -> list[list[Row]]:
             with connection.pipeline():
@@ -273,13 +273,13 @@ class Pool:
             return [result.fetchall() for result in results]
 
         try:
-            with self.connections.lent(begin, owner=owner, use=Use.READ) as (_, rows):
+            with self.connections.lend(begin, owner=owner, use=Use.READ) as (_, rows):
                 return rows
         except psycopg.Error as error:
             raise storage_failed(error, NOT_ANSWERED) from error
 
     @contextmanager
-    def writing(self, owner: int, *, durable: bool = True) -> Iterator[Session]:
+    def writing(self, owner: int, *, durable: bool = True) -> Iterator[PostgresSession]:
         """A transaction in which nobody else changes what is the owner's.
 
         What it wrote is on disk when the block has ended, unless `durable` is false: then a crash
@@ -287,7 +287,7 @@ class Pool:
         """
         first = ("BEGIN", *self._role, *(() if durable else (_LAZILY,)))
 
-        def begin(connection: Connection) -> Session:
+        def begin(connection: Connection) -> PostgresSession:
             with connection.pipeline():
                 session = self._begin(connection, owner, first)
                 session.lock()
@@ -296,7 +296,7 @@ class Pool:
 
         is_committing = False
         try:
-            with self.connections.lent(begin, owner=owner, use=Use.WRITE) as (
+            with self.connections.lend(begin, owner=owner, use=Use.WRITE) as (
                 connection,
                 session,
             ):
@@ -310,7 +310,7 @@ class Pool:
         self._note_growth(session)
 
     @contextmanager
-    def writing_at_once(self, owner: int) -> Iterator[Session]:
+    def writing_at_once(self, owner: int) -> Iterator[PostgresSession]:
         """A transaction whose statements are sent together.
 
         Those whose rows nobody reads share a round trip with what follows, at last the commit:
@@ -320,7 +320,7 @@ class Pool:
         """
         is_committing = False
         try:
-            with self.connections.lent(check_alive, owner=owner, use=Use.WRITE) as (
+            with self.connections.lend(check_alive, owner=owner, use=Use.WRITE) as (
                 connection,
                 _,
             ):
@@ -337,16 +337,16 @@ class Pool:
         self._note_growth(session)
 
     @contextmanager
-    def outside_transactions(self, owner: int) -> Iterator[Session]:
+    def outside_transactions(self, owner: int) -> Iterator[PostgresSession]:
         """Statements each by itself, for what no transaction may hold, such as VACUUM."""
 
-        def begin(connection: Connection) -> Session:
-            session = Session(connection, owner)
+        def begin(connection: Connection) -> PostgresSession:
+            session = PostgresSession(connection, owner)
             session.execute("SELECT 1")
             return session
 
         try:
-            with self.connections.lent(begin, owner=owner, use=Use.READ) as (
+            with self.connections.lend(begin, owner=owner, use=Use.READ) as (
                 _,
                 session,
             ):
@@ -356,9 +356,9 @@ class Pool:
 
     def _begin(
         self, connection: Connection, owner: int, first: Iterable[str]
-    ) -> Session:
+    ) -> PostgresSession:
         """Send what begins a transaction about an owner, without a wait for the answers."""
-        session = Session(connection, owner, has_citus=self._has_citus)
+        session = PostgresSession(connection, owner, has_citus=self._has_citus)
         for statement in first:
             session.execute(statement)
         if self._has_citus:
@@ -369,7 +369,7 @@ class Pool:
             session.execute(_NAME_OWNER)
         return session
 
-    def _note_growth(self, session: Session) -> None:
+    def _note_growth(self, session: PostgresSession) -> None:
         """See from time to time whether the statistics know how much an owner has."""
         if not self._growth.is_due(session.owner, session.grown):
             return
@@ -385,13 +385,13 @@ class Pool:
             self.held_max_s = max(self.held_max_s, held_s)
 
 
-def _check_owner(session: Session) -> None:
+def _check_owner(session: PostgresSession) -> None:
     if session.locked is None:
         raise NotFound("this owner was removed from the database")
 
 
 def _consequence(error: psycopg.Error, is_committing: bool) -> str:  # noqa: FBT001
-    """What became of a write; an error that the server answered with took all of it back."""
+    """Return the consequence of a failed write: rolled back by the server, or unknown."""
     is_unknown = is_committing and is_unreachable(error)
     return PERHAPS_KEPT if is_unknown else NOTHING_KEPT
 
@@ -406,10 +406,12 @@ class PostgresPart(Transactional):
         self._pool = pool
         self._owner = owner
 
-    def _read(self, work: Callable[[Session], R]) -> R:
+    def _read(self, work: Callable[[PostgresSession], R]) -> R:
         with self._pool.reading(self._owner) as session:
             return work(session)
 
-    def _write(self, work: Callable[[Session], R], *, durable: bool = True) -> R:
+    def _write(
+        self, work: Callable[[PostgresSession], R], *, durable: bool = True
+    ) -> R:
         with self._pool.writing(self._owner, durable=durable) as session:
             return work(session)

@@ -23,8 +23,8 @@ from itertools import accumulate
 from typing import ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 from mnemosyned.storage.common.session import Result
-from mnemosyned.storage.postgres.filters import SqlFilter
-from mnemosyned.storage.postgres.session import Session
+from mnemosyned.storage.postgres.filters import PostgresFilter
+from mnemosyned.storage.postgres.session import PostgresSession
 
 Table = Literal["memory", "episode"]
 Column = Literal["words", "grams"]
@@ -61,7 +61,7 @@ class AnyOf:
         )
 
 
-class Occurrences(NamedTuple):
+class TermOccurrences(NamedTuple):
     """The rows that have a word, the newest first."""
 
     seqs: list[int]
@@ -80,8 +80,8 @@ class Asked(NamedTuple):
     """Only rows after this one."""
 
 
-def written(phrase: Phrase) -> str:
-    """A phrase as it stands in an array that is written out."""
+def phrase_text(phrase: Phrase) -> str:
+    """Return a phrase as it stands in an array that is written out."""
     return f" {' '.join(map(str, phrase))} "
 
 
@@ -95,16 +95,24 @@ class _Lookup(NamedTuple):
 
 
 def rows_of_each(
-    session: Session, asked: Sequence[Asked], narrow: SqlFilter, *, newest: bool
+    session: PostgresSession,
+    asked: Sequence[Asked],
+    narrow: PostgresFilter,
+    *,
+    newest: bool,
 ) -> list[list[list[int]]]:
-    """Look up rows of each of these, in one statement, for each of their terms and phrases.
+    """Look up the rows of words in one statement, for each term and phrase.
 
     Any rows, in no order, or the newest first.
     """
     found: list[list[list[int]]] = [[] for _ in asked]
-    lookups = [
-        each for number, what in enumerate(asked) for each in _lookups(number, what)
-    ]
+    lookups: list[_Lookup] = []
+    for number, what in enumerate(asked):
+        if what.any_of.terms:
+            lookups.append(_Lookup(number, what.any_of.terms, is_phrase=False))
+        lookups += [
+            _Lookup(number, phrase, is_phrase=True) for phrase in what.any_of.phrases
+        ]
     if not lookups:
         return found
     statement = _rows_statement(
@@ -119,14 +127,8 @@ def rows_of_each(
     return found
 
 
-def _lookups(number: int, asked: Asked) -> list[_Lookup]:
-    any_of = asked.any_of
-    words = [_Lookup(number, any_of.terms, is_phrase=False)] if any_of.terms else []
-    return [*words, *(_Lookup(number, each, is_phrase=True) for each in any_of.phrases)]
-
-
 def _as_arrays(lookups: Sequence[_Lookup], asked: Sequence[Asked]) -> dict[str, object]:
-    """The values of `_rows_statement`: the terms of all in one array, with where each begins."""
+    """Return the values of `_rows_statement`: the terms of all in one array, with where each begins."""
     ends = list(accumulate((len(each.terms) for each in lookups), initial=0))
     return {
         "numbers": [each.number for each in lookups],
@@ -134,15 +136,17 @@ def _as_arrays(lookups: Sequence[_Lookup], asked: Sequence[Asked]) -> dict[str, 
         "lasts": ends[1:],
         "mosts": [asked[each.number].most for each in lookups],
         "aboves": [asked[each.number].above for each in lookups],
-        "texts": [written(each.terms) if each.is_phrase else "" for each in lookups],
+        "texts": [
+            phrase_text(each.terms) if each.is_phrase else "" for each in lookups
+        ],
         "terms": [term for each in lookups for term in each.terms],
     }
 
 
 def _rows_statement(
-    narrow: SqlFilter, *, bounded: bool, phrases: bool, newest: bool
+    narrow: PostgresFilter, *, bounded: bool, phrases: bool, newest: bool
 ) -> str:
-    """The statement for any number of lookups.
+    """Return the statement for any number of lookups.
 
     No bound is named where there is none: the planner would read the whole key beside the postings
     of each word, as it does not know that every row is above 0. Few rows are read once for all words.
@@ -175,14 +179,14 @@ def _rows_statement(
 
 
 def rows_with_all(
-    session: Session,
+    session: PostgresSession,
     having: Sequence[AnyOf],
-    narrow: SqlFilter,
+    narrow: PostgresFilter,
     *,
     limit: int,
     order: Literal["", "ASC", "DESC"],
 ) -> list[int]:
-    """Look up rows that have one of each of these, in an order or in none."""
+    """Look up rows with a form of every word, in an order or in none."""
     where, values = _matching(having, "m.words")
     ordered = f"ORDER BY m.seq {order} " if order else ""
     table = "memory" if narrow.only is not None else "memory_index"
@@ -197,14 +201,14 @@ def rows_with_all(
 
 
 def texts_with_any(
-    session: Session,
+    session: PostgresSession,
     source: Source,
     any_of: AnyOf,
-    narrow: SqlFilter,
+    narrow: PostgresFilter,
     *,
     limit: int,
 ) -> list[tuple[int, list[int]]]:
-    """Read the terms of the newest rows that have one of these, the newest first."""
+    """Read the terms of rows with any of some words, the newest first."""
     table, column = source
     name = _NAMES[table]
     where, values = _matching([any_of], f"{name}.{column}")
@@ -220,13 +224,13 @@ def texts_with_any(
 
 
 def occurrences_of_each(
-    session: Session,
+    session: PostgresSession,
     source: Source,
     terms: Sequence[int],
-    narrow: SqlFilter,
+    narrow: PostgresFilter,
     *,
     limit: int,
-) -> list[Occurrences]:
+) -> list[TermOccurrences]:
     """Look up the newest rows of each term, in one statement."""
     if not terms:
         return []
@@ -246,11 +250,11 @@ def occurrences_of_each(
         most=limit,
         **narrow.values,
     )
-    return [Occurrences._make(columns or [] for columns in row) for row in rows]
+    return [TermOccurrences._make(columns or [] for columns in row) for row in rows]
 
 
 def counts_of_each(
-    session: Session, source: Source, phrases: Sequence[Phrase]
+    session: PostgresSession, source: Source, phrases: Sequence[Phrase]
 ) -> list[int]:
     """Count the rows of each phrase."""
     table, column = source
@@ -270,7 +274,7 @@ def counts_of_each(
         terms=[term for phrase in phrases for term in phrase],
         lows=[end + 1 for end in ends[:-1]],
         highs=ends[1:],
-        texts=[written(phrase) for phrase in phrases],
+        texts=[phrase_text(phrase) for phrase in phrases],
     )
     counts = [0] * len(phrases)
     for number, count in rows:
@@ -278,7 +282,7 @@ def counts_of_each(
     return counts
 
 
-def size_of(session: Session, source: Source) -> tuple[int, int]:
+def size_of(session: PostgresSession, source: Source) -> tuple[int, int]:
     """Count the rows of an index, and the terms of all of them."""
     table, column = source
     length = _LENGTHS[column]
@@ -290,7 +294,7 @@ def size_of(session: Session, source: Source) -> tuple[int, int]:
 
 
 def _matching(having: Sequence[AnyOf], column: str) -> tuple[str, dict[str, object]]:
-    """The conditions for rows that have one of each of these, and their values."""
+    """Return conditions and values for rows with a form of every word."""
     where, values = "", dict[str, object]()
     for at, any_of in enumerate(having):
         either: list[str] = []
@@ -301,7 +305,7 @@ def _matching(having: Sequence[AnyOf], column: str) -> tuple[str, dict[str, obje
             name = f"phrase_{at}_{number}"
             near = _TOGETHER.format(column=column, written=f"%({name}_text)s::text")
             either.append(f"({column} @> %({name})s::int[] AND {near})")
-            values |= {name: list(phrase), f"{name}_text": written(phrase)}
+            values |= {name: list(phrase), f"{name}_text": phrase_text(phrase)}
         where += f" AND ({' OR '.join(either) or 'false'})"
     return where, values
 
@@ -313,7 +317,7 @@ _EACH = 32
 V = TypeVar("V")
 
 
-class KeptNumbers(Generic[V]):
+class NumberCache(Generic[V]):
     """Values that hold many numbers each; those not used for longest make room. For any thread."""
 
     def __init__(self, numbers_max: int = NUMBERS_MAX) -> None:
@@ -362,8 +366,10 @@ class IndexSizes:
     def __init__(self) -> None:
         self._known: dict[Source, tuple[Version, IndexSize]] = {}
 
-    def of(self, session: Session, source: Source, version: Version) -> IndexSize:
-        """The size of an index, whose state in this snapshot is `version`."""
+    def of(
+        self, session: PostgresSession, source: Source, version: Version
+    ) -> IndexSize:
+        """Return the size of an index, whose state in this snapshot is `version`."""
         known = self._known.get(source)
         if known and known[0] == version:
             return known[1]
@@ -380,10 +386,10 @@ class Postings(NamedTuple):
     """BM25 of the phrase, before it is weighed by how telling the phrase is."""
 
 
-class KeptPostings:
+class CachedPostings:
     """Postings of an owner's phrases, each true for one state of its index; for any thread."""
 
-    _all: ClassVar[KeptNumbers[tuple[Version, Postings]]] = KeptNumbers()
+    _all: ClassVar[NumberCache[tuple[Version, Postings]]] = NumberCache()
     """Of all owners."""
 
     def of(self, source: Source, phrase: Phrase, version: Version) -> Postings | None:
@@ -398,11 +404,11 @@ class KeptPostings:
         self._all.keep((self, source, phrase), (version, kept), numbers)
 
 
-class KeptIndexes(NamedTuple):
+class IndexCache(NamedTuple):
     """What is kept of an owner's indexes."""
 
     sizes: IndexSizes
-    postings: KeptPostings
+    postings: CachedPostings
 
 
 KEPT_FROM = 200
@@ -419,7 +425,7 @@ class Moment(NamedTuple):
     """The last number that was given to a memory."""
 
 
-class Kept(NamedTuple):
+class CachedRows(NamedTuple):
     """Rows of a word at a moment, the newest first."""
 
     rows: Sequence[int]
@@ -428,17 +434,17 @@ class Kept(NamedTuple):
     """Whether the word had no others."""
 
     def has(self, limit: int) -> bool:
-        """Whether the newest rows, as many as `limit`, are among these."""
+        """Return whether the newest rows, as many as `limit`, are among these."""
         return self.is_all or len(self.rows) >= limit
 
 
-class KeptRows:
+class RowCache:
     """Rows of words of one memory; used from any thread."""
 
-    _all: ClassVar[KeptNumbers[Kept]] = KeptNumbers()
+    _all: ClassVar[NumberCache[CachedRows]] = NumberCache()
     """Of all memories."""
 
-    def of(self, word: AnyOf, at: Moment) -> Kept | None:
+    def of(self, word: AnyOf, at: Moment) -> CachedRows | None:
         """Rows of a word as they were at this moment or shortly before."""
         kept = self._all.get((self, word))
         if kept is None or kept.at.rewordings != at.rewordings:
@@ -447,21 +453,21 @@ class KeptRows:
             kept.at.last > at.last
         ):  # what others have asked since is not in this snapshot yet
             rows = [seq for seq in kept.rows if seq <= at.last]
-            return Kept(rows, at, kept.is_all)
+            return CachedRows(rows, at, kept.is_all)
         return kept if at.last - kept.at.last <= SINCE_MAX else None
 
     def keep(
         self, word: AnyOf, rows: Iterable[int], at: Moment, *, is_all: bool
     ) -> None:
         """Keep rows of a word, the newest first, if they are many and more than are known."""
-        kept = Kept(array("q", rows), at, is_all)
+        kept = CachedRows(array("q", rows), at, is_all)
         known = self._all.get((self, word))
         if len(kept.rows) >= KEPT_FROM and not (known and _serves_better(known, kept)):
             self._all.keep((self, word), kept, len(kept.rows))
 
 
-def _serves_better(known: Kept, other: Kept) -> bool:
-    """Whether what is known of a word is as new as the other, and as much."""
+def _serves_better(known: CachedRows, other: CachedRows) -> bool:
+    """Return whether what is known of a word is as new as the other, and as much."""
     if known.at.rewordings != other.at.rewordings:
         return known.at.rewordings > other.at.rewordings
     return known.at >= other.at and known.has(len(other.rows) + other.is_all)

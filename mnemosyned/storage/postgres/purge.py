@@ -16,7 +16,7 @@ import psycopg
 from mnemosyned.errors import StorageFailed
 from mnemosyned.memory.engine_ports import ServerPurge
 from mnemosyned.storage.postgres.pool import Pool
-from mnemosyned.storage.postgres.session import Session
+from mnemosyned.storage.postgres.session import PostgresSession
 
 TABLES = (
     "memory", "fresh", "working_state", "episode", "placed", "consolidation_log",
@@ -58,13 +58,13 @@ _NOT_OURS = (
 
 
 def is_purge_due(pool: Pool, owner: int) -> bool:
-    """Whether something was deleted that is still to be purged."""
+    """Return whether something was deleted that is still to be purged."""
     with pool.reading(owner) as session:
         return session.scalar(_DUE) is not None
 
 
 def purge_owner(pool: Pool, owner: int) -> bool:
-    """Purge what was deleted before this call; False where another program forbids it.
+    """Purge the words of earlier deletions; return False if another program prevents it.
 
     Raises `StorageFailed`.
     """
@@ -80,7 +80,7 @@ def purge_owner(pool: Pool, owner: int) -> bool:
 
 
 def purge_tables(pool: Pool, tables: Sequence[str]) -> bool:
-    """Purge what was deleted from some tables; False where another program forbids it.
+    """Purge deleted words from some tables; return False if another program prevents it.
 
     Raises `StorageFailed`.
     """
@@ -89,7 +89,7 @@ def purge_tables(pool: Pool, tables: Sequence[str]) -> bool:
         return is_unseen(session) and _vacuum(session, tables)
 
 
-def require_ownership(session: Session, tables: Sequence[str]) -> None:
+def require_ownership(session: PostgresSession, tables: Sequence[str]) -> None:
     """Require what VACUUM requires: it leaves the tables of others with no more than a warning."""
     table = session.scalar(_NOT_OURS, tables=list(tables))
     if table is not None:
@@ -100,7 +100,7 @@ def require_ownership(session: Session, tables: Sequence[str]) -> None:
         raise StorageFailed(f"nothing was purged: {advice}", reason=advice)
 
 
-def is_unseen(session: Session) -> bool:
+def is_unseen(session: PostgresSession) -> bool:
     """Wait until all transactions have ended that may see what was deleted before."""
     following = session.scalar(_NEXT_TRANSACTION)
     for _ in range(SEEN_TRIES):
@@ -110,7 +110,7 @@ def is_unseen(session: Session) -> bool:
     return False
 
 
-def _vacuum(session: Session, tables: Sequence[str]) -> bool:
+def _vacuum(session: PostgresSession, tables: Sequence[str]) -> bool:
     """Take the words out of pages, index entries and what is stored apart; False if locked."""
     session.execute(f"SET lock_timeout = '{LOCK_S}s'")
     session.execute("SET statement_timeout = 0")  # a large table takes minutes
@@ -177,7 +177,7 @@ def purge_server(connection: psycopg.Connection[tuple[object, ...]]) -> ServerPu
 
     `connection` commits each statement by itself.
     """
-    session = Session(connection, 0)
+    session = PostgresSession(connection, 0)
     began = time.monotonic()
     tables = [name for (name,) in session.execute(_TABLES)]
     require_ownership(session, tables)
@@ -210,7 +210,7 @@ def purge_server(connection: psycopg.Connection[tuple[object, ...]]) -> ServerPu
     )
 
 
-def _write_over_log(session: Session) -> tuple[int, list[str]]:
+def _write_over_log(session: PostgresSession) -> tuple[int, list[str]]:
     """Have the log that was written until now recycled and written over; how many files."""
     user = session.scalar("SELECT quote_ident(current_user)")
     last = session.scalar(f"SELECT {_CURRENT}")
@@ -236,7 +236,7 @@ def _write_over_log(session: Session) -> tuple[int, list[str]]:
     return files, refused
 
 
-def _pass_log_files(session: Session, target: str) -> int:
+def _pass_log_files(session: PostgresSession, target: str) -> int:
     """Switch from file to file until the one of this name is full; how many."""
     files = 0
     while files < LOG_FILES_MAX and session.scalar(f"SELECT {_CURRENT}") <= target:
@@ -245,13 +245,13 @@ def _pass_log_files(session: Session, target: str) -> int:
     return files
 
 
-def _switch_log_file(session: Session) -> None:
+def _switch_log_file(session: PostgresSession) -> None:
     """Fill the present file with zeros and begin the next one."""
     session.execute("SELECT pg_logical_emit_message(false, 'mnemosyned', 'purge')")
     session.execute("SELECT pg_switch_wal()")
 
 
-def _log_files(session: Session) -> list[str]:
+def _log_files(session: PostgresSession) -> list[str]:
     return [name for (name,) in session.execute(_FILES)]
 
 

@@ -22,20 +22,20 @@ from typing import NamedTuple
 
 from mnemosyned.search.finding import SCORED_MAX
 from mnemosyned.search.words import Forms, Having, WordRows
-from mnemosyned.storage.postgres.filters import EVERYTHING, SqlFilter
+from mnemosyned.storage.postgres.filters import EVERYTHING, PostgresFilter
 from mnemosyned.storage.postgres.fulltext import COLUMN_END, phrase_hashes
 from mnemosyned.storage.postgres.postings import (
     SINCE_MAX,
     AnyOf,
     Asked,
+    IndexCache,
     IndexSize,
-    KeptIndexes,
-    KeptRows,
     Moment,
-    Occurrences,
     Phrase,
     Postings,
+    RowCache,
     Source,
+    TermOccurrences,
     Version,
     counts_of_each,
     occurrences_of_each,
@@ -43,7 +43,7 @@ from mnemosyned.storage.postgres.postings import (
     rows_with_all,
     texts_with_any,
 )
-from mnemosyned.storage.postgres.session import Session
+from mnemosyned.storage.postgres.session import PostgresSession
 
 BOUNDED_FROM = 10
 """A word with so many rows for each that is asked for is looked for among the newest alone."""
@@ -54,7 +54,7 @@ WIDENING = 8
 LOOKS_MAX = 8
 
 
-class _Rows(NamedTuple):
+class _WordRows(NamedTuple):
     """The newest rows of a word, the newest first."""
 
     newest: Sequence[int]
@@ -71,8 +71,8 @@ class PostgresWords(WordRows):
 
     def __init__(
         self,
-        session: Session,
-        narrow: SqlFilter,
+        session: PostgresSession,
+        narrow: PostgresFilter,
         everything: PostgresWords | None = None,
     ) -> None:
         """`everything` are the rows of words among all memories, where these are some of them."""
@@ -80,18 +80,18 @@ class PostgresWords(WordRows):
         self._narrow = narrow
         if narrow.only is not None:
             few: object = list(narrow.only)
-            self._narrow = SqlFilter(
+            self._narrow = PostgresFilter(
                 " AND m.seq = ANY(%(few)s)", {"few": few}, narrow.only
             )
         self._few = narrow.only
         self._everything = everything
-        self._known: dict[Forms, _Rows] = {}
+        self._known_rows: dict[Forms, _WordRows] = {}
         self._expected: dict[Forms, int] = {}
-        self._kept: KeptRows | None = None
+        self._kept: RowCache | None = None
         self._moment = Moment(0, 0)
 
-    def use_kept(self, kept: KeptRows, moment: Moment) -> None:
-        """Use rows that were kept, and keep those that are looked up in this snapshot."""
+    def use_kept(self, kept: RowCache, moment: Moment) -> None:
+        """Use cached rows, and cache the rows that this snapshot looks up."""
         self._kept, self._moment = kept, moment
 
     @property
@@ -142,22 +142,22 @@ class PostgresWords(WordRows):
         if rows is None:
             self._expected[forms] = max(limit, self._expected.get(forms, 0))
             self._look_up()
-            rows = self._known[forms].newest
+            rows = self._known_rows[forms].newest
         return rows[:limit]
 
     def _rows(self, forms: Forms, limit: int) -> Sequence[int] | None:
-        """The newest rows of a word, if so many are known."""
-        known = self._known.get(forms)
+        """Return the newest rows of a word, if so many are known."""
+        known = self._known_rows.get(forms)
         if known and (known.is_all or known.limit >= limit):
             return known.newest
         found = self._kept_rows(forms, limit) or self._among_few(forms)
         if found is None:
             return None
-        self._known[forms] = found
+        self._known_rows[forms] = found
         return found.newest
 
-    def _kept_rows(self, forms: Forms, limit: int) -> _Rows | None:
-        """The rows of a word that are kept, with those that have come since; None if too few are."""
+    def _kept_rows(self, forms: Forms, limit: int) -> _WordRows | None:
+        """Return the cached rows of a word with newer rows; None if too few are cached."""
         if self._kept is None:
             return None
         word = self._any_of(forms)
@@ -169,26 +169,26 @@ class PostgresWords(WordRows):
             since = Asked(word, SINCE_MAX, above=kept.at.last)
             (parts,) = rows_of_each(self._session, [since], self._narrow, newest=True)
             most = sys.maxsize if is_all else len(rows)
-            rows = [*_merged(parts, SINCE_MAX), *rows][:most]
+            rows = [*_merge_newest(parts, SINCE_MAX), *rows][:most]
             self._kept.keep(word, rows, self._moment, is_all=is_all)
-        return _Rows(rows, len(rows) + is_all)
+        return _WordRows(rows, len(rows) + is_all)
 
-    def _among_few(self, forms: Forms) -> _Rows | None:
-        """The rows of a word among the few that pass, if all of its rows are known."""
+    def _among_few(self, forms: Forms) -> _WordRows | None:
+        """Return the rows of a word among the few that pass, if all of its rows are known."""
         if self._few is None or self._everything is None:
             return None
-        everywhere = self._everything._known.get(forms)  # noqa: SLF001 of this class
+        everywhere = self._everything._known_rows.get(forms)  # noqa: SLF001 of this class
         if everywhere is None or not everywhere.is_all:
             return None
         few = frozenset(self._few)
         rows = [seq for seq in everywhere.newest if seq in few]
-        return _Rows(rows, len(rows) + 1)
+        return _WordRows(rows, len(rows) + 1)
 
     def _all_with_any(self, words: Sequence[Forms]) -> set[int] | None:
-        """All rows of any of these words, if they are known."""
+        """Return all rows of any of these words, if they are known."""
         found: set[int] = set()
         for forms in words:
-            known = self._known.get(tuple(forms))
+            known = self._known_rows.get(tuple(forms))
             if known is None or not known.is_all:
                 return None
             found.update(known.newest)
@@ -207,9 +207,11 @@ class PostgresWords(WordRows):
         common: dict[Forms, Asked] = {}
         for (forms, what), parts in zip(asked.items(), found, strict=True):
             if any(len(rows) >= what.most for rows in parts):
-                common[forms] = what._replace(above=self._bound(parts, what.most))
+                common[forms] = what._replace(
+                    above=self._first_row_needed(parts, what.most)
+                )
             else:
-                self._learn(forms, what, _merged(parts, what.most))
+                self._learn(forms, what, _merge_newest(parts, what.most))
         for _ in range(LOOKS_MAX):
             common = self._look_up_newest(common)
             if not common:
@@ -240,16 +242,16 @@ class PostgresWords(WordRows):
             self._session, list(asked.values()), self._narrow, newest=True
         )
         return [
-            (forms, what, _merged(parts, what.most))
+            (forms, what, _merge_newest(parts, what.most))
             for (forms, what), parts in zip(asked.items(), found, strict=True)
         ]
 
     def _learn(self, forms: Forms, asked: Asked, newest: Sequence[int]) -> None:
-        rows = self._known[forms] = _Rows(newest, asked.most)
+        rows = self._known_rows[forms] = _WordRows(newest, asked.most)
         if self._kept:
             self._kept.keep(asked.any_of, newest, self._moment, is_all=rows.is_all)
 
-    def _bound(self, parts: Sequence[Sequence[int]], most: int) -> int:
+    def _first_row_needed(self, parts: Sequence[Sequence[int]], most: int) -> int:
         """Return a row after which there may be as many rows as are asked for."""
         span = min(max(rows) - min(rows) for rows in parts if len(rows) >= most) + 1
         if self.last <= BOUNDED_FROM * span:
@@ -262,21 +264,25 @@ class PostgresWords(WordRows):
 
 
 def newest_with_all(
-    session: Session, having: Sequence[AnyOf], narrow: SqlFilter, *, limit: int
+    session: PostgresSession,
+    having: Sequence[AnyOf],
+    narrow: PostgresFilter,
+    *,
+    limit: int,
 ) -> list[int]:
-    """The newest rows that have one of each of these; in their order only if they are many."""
+    """Return the newest rows with a form of every word; in order only if there are many."""
     rows = rows_with_all(session, having, narrow, limit=limit, order="")
     if len(rows) >= limit:
         return rows_with_all(session, having, narrow, limit=limit, order="DESC")
     return sorted(rows, reverse=True)
 
 
-def _merged(parts: Sequence[Sequence[int]], most: int) -> list[int]:
+def _merge_newest(parts: Sequence[Sequence[int]], most: int) -> list[int]:
     return sorted({seq for rows in parts for seq in rows}, reverse=True)[:most]
 
 
-def all_words(session: Session) -> PostgresWords:
-    """The rows of words among all of an owner's memories."""
+def all_words(session: PostgresSession) -> PostgresWords:
+    """Return the rows of words among all of an owner's memories."""
     return PostgresWords(session, EVERYTHING)
 
 
@@ -291,11 +297,11 @@ class IndexSearch:
 
     def __init__(
         self,
-        session: Session,
+        session: PostgresSession,
         source: Source,
-        narrow: SqlFilter,
+        narrow: PostgresFilter,
         *,
-        kept: KeptIndexes,
+        kept: IndexCache,
         version: Version,
     ) -> None:
         """`version` is that of the index in this snapshot."""
@@ -310,7 +316,7 @@ class IndexSearch:
         self._is_kept = source[0] == "episode" and not narrow.where
 
     def best(self, phrases: Sequence[Phrase], *, limit: int) -> list[tuple[int, float]]:
-        """The best rows with their BM25; of equals the newest first, or the oldest.
+        """Return the best rows with their BM25; of equals the newest first, or the oldest.
 
         `limit` is how many. SQLite's second index is read from its newest rows on, the other one
         from its oldest.
@@ -321,13 +327,13 @@ class IndexSearch:
         all_postings = [found[phrase] for phrase in phrases]
         is_all = sum(len(each.seqs) for each in found.values()) < self._most
         if not is_all:
-            all_postings, is_all = _newest(all_postings, self._most)
+            all_postings, is_all = _newest_rows(all_postings, self._most)
         if is_all and not self._narrow.where:
             hits = [len(postings.seqs) for postings in all_postings]
         else:
             hits = counts_of_each(self._session, self._source, phrases)
         weights = [weight(self._size.rows, count) for count in hits]
-        return _best(all_postings, weights, limit=limit, newest=self._is_second)
+        return _best_rows(all_postings, weights, limit=limit, newest=self._is_second)
 
     @cached_property
     def _size(self) -> IndexSize:
@@ -338,36 +344,38 @@ class IndexSearch:
         return _Norms(self._size.terms / self._size.rows)
 
     def _postings(self, phrases: Sequence[Phrase]) -> dict[Phrase, Postings]:
-        """The newest rows of each phrase, as many as may be scored."""
-        found = dict(self._known(phrases))
+        """Return the newest rows of each phrase, as many as may be scored."""
+        found = dict(self._known_rows(phrases))
         missing = [phrase for phrase in phrases if phrase not in found]
         for phrase, occurrences in self._occurrences(missing).items():
-            found[phrase] = postings = self._counted(occurrences)
+            found[phrase] = postings = self._counts(occurrences)
             if self._is_kept and len(phrase) == 1:
                 self._kept.postings.keep(self._source, phrase, self._version, postings)
         return found
 
-    def _known(self, phrases: Iterable[Phrase]) -> Iterator[tuple[Phrase, Postings]]:
+    def _known_rows(
+        self, phrases: Iterable[Phrase]
+    ) -> Iterator[tuple[Phrase, Postings]]:
         if self._is_kept:
             for phrase in phrases:
                 kept = self._kept.postings.of(self._source, phrase, self._version)
                 if kept is not None:
                     yield phrase, kept
 
-    def _occurrences(self, phrases: Sequence[Phrase]) -> dict[Phrase, Occurrences]:
+    def _occurrences(self, phrases: Sequence[Phrase]) -> dict[Phrase, TermOccurrences]:
         session, source, narrow = self._session, self._source, self._narrow
         words = [phrase for phrase in phrases if len(phrase) == 1]
         longer = [phrase for phrase in phrases if len(phrase) > 1]
         terms = [term for (term,) in words]
         rows = occurrences_of_each(session, source, terms, narrow, limit=self._most)
-        found: dict[Phrase, Occurrences] = dict(zip(words, rows, strict=True))
+        found: dict[Phrase, TermOccurrences] = dict(zip(words, rows, strict=True))
         if longer:
             any_of = AnyOf.of(longer)
             texts = texts_with_any(session, source, any_of, narrow, limit=self._most)
             found |= {phrase: _occurrences_in(texts, phrase) for phrase in longer}
         return found
 
-    def _counted(self, occurrences: Occurrences) -> Postings:
+    def _counts(self, occurrences: TermOccurrences) -> Postings:
         if not occurrences.seqs:
             return Postings()
         norms = self._norms
@@ -380,8 +388,8 @@ class IndexSearch:
         return Postings(occurrences.seqs, parts)
 
 
-def _newest(found: Sequence[Postings], most: int) -> tuple[list[Postings], bool]:
-    """The postings of the newest rows of all, and whether these are all."""
+def _newest_rows(found: Sequence[Postings], most: int) -> tuple[list[Postings], bool]:
+    """Return the postings of the newest rows of all, and whether these are all."""
     every = {seq for postings in found for seq in postings.seqs}
     if len(every) < most:
         return list(found), True
@@ -393,7 +401,7 @@ def _newest(found: Sequence[Postings], most: int) -> tuple[list[Postings], bool]
     return newest, False
 
 
-def _best(
+def _best_rows(
     found: Iterable[Postings], weights: Iterable[float], *, limit: int, newest: bool
 ) -> list[tuple[int, float]]:
     scores: dict[int, float] = defaultdict(float)
@@ -409,9 +417,9 @@ def _best(
 
 def _occurrences_in(
     texts: Iterable[tuple[int, Sequence[int]]], phrase: Phrase
-) -> Occurrences:
-    """The rows that have a phrase."""
-    found = Occurrences([], [], [])
+) -> TermOccurrences:
+    """Return the rows that have a phrase."""
+    found = TermOccurrences([], [], [])
     for seq, terms in texts:
         if times := occurrences(terms, phrase):
             found.seqs.append(seq)
@@ -443,7 +451,7 @@ def occurrences(terms: Sequence[int], phrase: Phrase) -> int:
 
 
 def length_of(terms: Sequence[int]) -> int:
-    """How many terms a row has in all of its texts."""
+    """Return how many terms a row has in all of its texts."""
     return len(terms) - terms.count(COLUMN_END)
 
 

@@ -27,18 +27,18 @@ from mnemosyned.storage.postgres.insert import (
     columns,
     known_records,
 )
-from mnemosyned.storage.postgres.memories import written
+from mnemosyned.storage.postgres.memories import detail_columns
 from mnemosyned.storage.postgres.pool import PostgresPart
-from mnemosyned.storage.postgres.rows import Values, memory_values, utc
-from mnemosyned.storage.postgres.session import Session
+from mnemosyned.storage.postgres.rows import memory_values, utc
+from mnemosyned.storage.postgres.session import PostgresSession
 
 
 class PostgresRestoring(CommonRestoring):
     """The restoring of records in one transaction."""
 
-    _session: Session
+    _session: PostgresSession
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: PostgresSession) -> None:
         super().__init__(session, MOVED)
 
     def known_records(self, ids: Sequence[str]) -> dict[str, Known]:
@@ -80,7 +80,9 @@ class PostgresRestoring(CommonRestoring):
 
 
 def _place(
-    session: Session, working: Sequence[PlacedMemory], archived: Sequence[PlacedMemory]
+    session: PostgresSession,
+    working: Sequence[PlacedMemory],
+    archived: Sequence[PlacedMemory],
 ) -> None:
     """Put memories into their tiers, and count them there."""
     session.execute(
@@ -92,23 +94,22 @@ def _place(
         INSERT_PLACED,
         seqs=[each.seq for each in archived],
         homes=[each.home for each in archived],
-        **written(map(_details, archived))._asdict(),
+        # Of two details alike the first one counts.
+        **detail_columns(
+            {
+                (kind, value): is_secret
+                for kind, value, is_secret in reversed(each.memory.details)
+            }
+            for each in archived
+        )._asdict(),
     )
     for tier, members in ((Tier.WORKING, working), (Tier.ARCHIVE, archived)):
         characters = sum(len(each.memory.content) for each in members)
         session.add_to_totals(tier, count=len(members), characters=characters)
 
 
-def _details(placed: PlacedMemory) -> Values:
-    """The exact values of an original; of two alike the first one counts."""
-    return {
-        (kind, value): is_secret
-        for kind, value, is_secret in reversed(placed.memory.details)
-    }
-
-
 def _values(owner: int, placed: PlacedMemory) -> dict[str, object]:
-    """The values of a row; a pruned memory is found by no word, not even by its speaker's."""
+    """Return the values of a row; a pruned memory is found by no word, not even by its speaker's."""
     memory = placed.memory
     record = MemoryRecord(
         id=memory.id,
@@ -155,5 +156,7 @@ class PostgresExchange(PostgresPart, ExchangeStore):
             yield exported.count_expected(), records
 
     @writes
-    def restore(self, session: Session, records: Sequence[AnyRecord]) -> RestoreReport:
+    def restore(
+        self, session: PostgresSession, records: Sequence[AnyRecord]
+    ) -> RestoreReport:
         return PostgresRestoring(session).restore(records)

@@ -14,7 +14,7 @@ import psycopg
 
 from mnemosyned.errors import DatabaseUnreachable, StorageFailed
 from mnemosyned.storage.common.session import Row
-from mnemosyned.storage.postgres.session import Session
+from mnemosyned.storage.postgres.session import PostgresSession
 
 ROLES = "mnemosyned_request"
 """The beginning of every such role's name, and all of it before each database had its own."""
@@ -99,8 +99,8 @@ _FOREIGN = (
 everybody."""
 
 
-def request_role(session: Session) -> str:
-    """Return the name of the role of this database, or of one schema in it."""
+def request_role(session: PostgresSession) -> str:
+    """Return the role's name for a database, or for one schema of the database."""
     database, schema = session.execute(
         "SELECT current_database(), current_schema()"
     ).fetchone() or ("", "")
@@ -110,7 +110,7 @@ def request_role(session: Session) -> str:
     return f"{ROLES}-{digest}"
 
 
-def role_in_use(session: Session) -> str | None:
+def role_in_use(session: PostgresSession) -> str | None:
     """Return the role of requests where the database has many owners and the login may work in it.
 
     Raises `StorageFailed` where no policy would hold the role.
@@ -121,13 +121,13 @@ def role_in_use(session: Session) -> str | None:
     return role if is_usable else None
 
 
-def table_owner(session: Session) -> tuple[bool, str]:
+def table_owner(session: PostgresSession) -> tuple[bool, str]:
     """Return whether the login owns the tables, or may make them where there are none, and who does."""
     owns, owner = session.execute(_IS_OWNER).fetchone() or (False, "")
     return owns, owner
 
 
-def require_table_owner(session: Session) -> None:
+def require_table_owner(session: PostgresSession) -> None:
     """Require what administration needs. Raises `StorageFailed` for any other login."""
     owns, owner = table_owner(session)
     if not owns:
@@ -141,12 +141,12 @@ def require_table_owner(session: Session) -> None:
 def ensure_role(
     connection: psycopg.Connection[Row], *, serving: str | None = None
 ) -> list[str]:
-    """Create the role where it is missing, and grant it what requests need; the statements that ran.
+    """Create the role if it is missing, with the grants of requests; return the executed statements.
 
     `serving` is a login that is to work in it. Raises `StorageFailed` with what to do, as where the
     user may not create the role.
     """
-    session = Session(connection, 0)
+    session = PostgresSession(connection, 0)
     role = request_role(session)
     is_ready = role_in_use(session) and not _missing(session, role)
     if is_ready and not _memberships(session, role, serving):
@@ -168,7 +168,7 @@ def ensure_role(
     return [*memberships, *missing]
 
 
-def _memberships(session: Session, role: str, serving: str | None) -> list[str]:
+def _memberships(session: PostgresSession, role: str, serving: str | None) -> list[str]:
     """Return the statements that make the role, and members of the user and of a login that serves."""
     is_member = _is_member(session, role)
     statements = [f'CREATE ROLE "{role}" NOLOGIN'] if is_member is None else []
@@ -186,28 +186,28 @@ def _memberships(session: Session, role: str, serving: str | None) -> list[str]:
     return statements
 
 
-def _missing(session: Session, role: str) -> list[str]:
-    """Return the statements that give a role what it lacks, and others of its kind nothing."""
+def _missing(session: PostgresSession, role: str) -> list[str]:
+    """Return the statements that grant missing rights to a role, and revoke rights of other roles."""
     lacking = session.execute(_LACKING, role=role, tables=owned_tables(session))
     statements = [f'{statement} TO "{role}"' for (statement,) in lacking]
     return statements + [text for (text,) in session.execute(_FOREIGN, role=role)]
 
 
-def _run(session: Session, statements: Sequence[str]) -> None:
+def _run(session: PostgresSession, statements: Sequence[str]) -> None:
     for statement in statements:
         session.execute(statement)
 
 
-def part_from_others(session: Session) -> list[str]:
-    """Take what others may do here; the statements that ran."""
+def part_from_others(session: PostgresSession) -> list[str]:
+    """Revoke the rights of other roles; return the executed statements."""
     foreign = session.execute(_FOREIGN, role=request_role(session)).fetchall()
     statements = [statement for (statement,) in foreign]
     _run(session, statements)
     return statements
 
 
-def lock_schema(session: Session) -> None:
-    """Until the transaction ends, keep others from changing the schema, its roles or its owners.
+def lock_schema(session: PostgresSession) -> None:
+    """Lock the schema, roles and owners against changes until the transaction ends.
 
     A lock on a table of ours, as an advisory lock is anybody's to take. Raises `DatabaseUnreachable`
     with who held it for `LOCK_S`.
@@ -230,12 +230,12 @@ def lock_schema(session: Session) -> None:
         ) from error
 
 
-def owned_tables(session: Session) -> list[str]:
-    """The tables of owners' rows, besides those of owners and tokens themselves."""
+def owned_tables(session: PostgresSession) -> list[str]:
+    """Return the tables of owners' rows, besides those of owners and tokens themselves."""
     return [name for (name,) in session.execute(_HELD)]
 
 
-def _is_member(session: Session, role: str) -> bool | None:
+def _is_member(session: PostgresSession, role: str) -> bool | None:
     """Return whether the user is a member of a role; None where there is no such role."""
     row = session.execute(_MEMBER, role=role).fetchone()
     if row and row[1]:

@@ -48,17 +48,17 @@ OF_IDS = (
 
 
 def utc(moment: datetime) -> datetime:
-    """The instant as it is stored: in UTC."""
+    """Return the instant as it is stored: in UTC."""
     return in_zone(moment, UTC)
 
 
 def storable(text: str) -> str:
-    """A text that no rule has admitted: PostgreSQL keeps no NUL."""
+    """Return a text that no rule has admitted: PostgreSQL keeps no NUL."""
     return text.replace("\0", "\ufffd")
 
 
 def memory_values(memory: MemoryRecord, owner: int) -> dict[str, Any]:
-    """The values of a row of `memory` but for its number, by column."""
+    """Return the values of a row of `memory` but for its number, by column."""
     give_way()
     metadata = (
         msgspec.json.encode(memory.metadata).decode() if memory.metadata else "{}"
@@ -110,7 +110,7 @@ def episode_row(
 
 
 def episode_words(owner: int, content: str, index_terms: str) -> dict[str, list[int]]:
-    """The words of a row of `episode` and those that it repeats, by column."""
+    """Return the words of a row of `episode` with the counts of repeated words, by column."""
     glued = glued_words(f"{content}\n{index_terms}")
     words = word_hashes(owner, content, index_terms, *glued)
     repeats = {
@@ -133,7 +133,7 @@ Values = dict[tuple[str, str], bool]
 
 
 def values_of(plain: str | None, secret: str | None) -> Values:
-    """The exact values of an original, by kind and value."""
+    """Return the exact values of an original, by kind and value."""
     found = dict.fromkeys(detail_pairs(plain), False)
     found |= dict.fromkeys(detail_pairs(secret), True)
     return dict(sorted(found.items()))

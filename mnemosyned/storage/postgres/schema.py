@@ -37,7 +37,7 @@ from mnemosyned.storage.postgres.roles import (
     table_owner,
 )
 from mnemosyned.storage.postgres.rows import episode_words
-from mnemosyned.storage.postgres.session import Session
+from mnemosyned.storage.postgres.session import PostgresSession
 from mnemosyned.text.terms import glued_words
 
 log = logger()
@@ -102,7 +102,7 @@ def upgrade(dsn: str, folder: Path, *, read_only: bool = False) -> int:
                     "this server is a standby, and its tables are of an earlier version: start "
                     "this version on the primary first"
                 )
-            owns, owner = table_owner(Session(connection, 0))
+            owns, owner = table_owner(PostgresSession(connection, 0))
             if not owns:
                 raise StorageFailed(
                     f"the database has schema version {version} and this mnemosyned needs {known}; "
@@ -114,8 +114,8 @@ def upgrade(dsn: str, folder: Path, *, read_only: bool = False) -> int:
                     _apply(connection, files, known)
                     break
                 except psycopg.errors.LockNotAvailable as error:
-                    others = Session(connection, 0).execute(_OTHERS).fetchall()
-                    waits = f"{WAITS}: {', '.join(map(_described, others))}"
+                    others = PostgresSession(connection, 0).execute(_OTHERS).fetchall()
+                    waits = f"{WAITS}: {', '.join(map(_session_text, others))}"
                     if not tries_left:
                         raise DatabaseUnreachable(waits) from error
                 time.sleep(PAUSE_S)
@@ -123,7 +123,7 @@ def upgrade(dsn: str, folder: Path, *, read_only: bool = False) -> int:
 
 
 def check_schema(connection: psycopg.Connection[Row], known: int) -> int:
-    """The version of the database; `known` is the last one that this program knows.
+    """Return the version of the database; `known` is the last version of this program.
 
     Raises `SchemaTooNew` where a later migration does not suit it.
     """
@@ -162,15 +162,15 @@ def _apply(connection: psycopg.Connection[Row], files: list[Path], known: int) -
         connection.execute(_END_OTHERS)
 
 
-def _described(session: Row) -> str:
-    """A session of the server, as an administrator finds it."""
+def _session_text(session: Row) -> str:
+    """Return a session of the server, as an administrator finds it."""
     process, program, user, began = session
     since = f", since {began} UTC" if began else ""
     return f"process {process} ({program or 'unnamed'}, user {user}{since})"
 
 
 def _apply_file(connection: psycopg.Connection[Row], file: Path) -> int:
-    """Apply a migration and note it; the oldest version that may go on beside it."""
+    """Apply a migration; return the oldest compatible version."""
     text = file.read_bytes()
     line = _COMPATIBLE.match(text)
     oldest = int(line[1]) if line else _number(file)
@@ -214,7 +214,7 @@ def prepare_search(dsn: str, *, read_only: bool = False) -> bool:
     Raises `psycopg.Error` where the database fails.
     """
     with connected_once(dsn) as connection:
-        session = Session(connection, 0)
+        session = PostgresSession(connection, 0)
         if session.scalar(_HAS_COLUMN):
             return True
         if read_only or not table_owner(session)[0]:
@@ -314,12 +314,12 @@ ADVICE = (
 
 
 def distribute(connection: psycopg.Connection[Row], *, shards: int) -> Distribution:
-    """Distribute all tables by their owner; what is distributed already stays as it is.
+    """Distribute all tables by owner, except tables that are distributed already.
 
     Raises `InvalidRequest` without Citus, `StorageFailed` without a node for the rows or the right
     to make the role of requests, and `psycopg.Error`.
     """
-    session = Session(connection, 0)
+    session = PostgresSession(connection, 0)
     nodes = _nodes(session)
     # Tables of one transaction are made on one connection to each node.
     session.execute("SET citus.multi_shard_modify_mode TO 'sequential'")
@@ -328,7 +328,7 @@ def distribute(connection: psycopg.Connection[Row], *, shards: int) -> Distribut
             # Else none of its rows can be written while they move to another node.
             session.execute(f'ALTER TABLE "{table}" REPLICA IDENTITY FULL')
         new = _distribute(session, shards)
-        _adapt(session)
+        _adapt_settings(session)
     # Nodes connect to each other as whoever asks.
     ensure_role(connection)
     session.execute(f'ALTER ROLE "{request_role(session)}" LOGIN')
@@ -337,12 +337,12 @@ def distribute(connection: psycopg.Connection[Row], *, shards: int) -> Distribut
 
 
 def has_citus(dsn: str) -> bool:
-    """Whether nodes may hold the rows of a database. Raises `psycopg.Error`."""
+    """Return whether nodes may hold the rows of a database. Raises `psycopg.Error`."""
     with connected_once(dsn) as connection:
-        return bool(Session(connection, 0).scalar(_HAS_CITUS))
+        return bool(PostgresSession(connection, 0).scalar(_HAS_CITUS))
 
 
-def _nodes(session: Session) -> int:
+def _nodes(session: PostgresSession) -> int:
     if not session.scalar(_HAS_CITUS):
         raise InvalidRequest(
             "this database has no Citus: as a superuser, CREATE EXTENSION citus in it on every "
@@ -359,10 +359,10 @@ def _nodes(session: Session) -> int:
     return nodes
 
 
-def _distribute(session: Session, shards: int) -> list[str]:
-    """Distribute what is not yet, a table after those that it refers to."""
+def _distribute(session: PostgresSession, shards: int) -> list[str]:
+    """Distribute the remaining tables, referenced tables first."""
     there = {name for (name,) in session.execute(_DISTRIBUTED)}
-    tables = _in_order(session, [_FIRST, _TOKENS, *owned_tables(session)])
+    tables = _in_foreign_key_order(session, [_FIRST, _TOKENS, *owned_tables(session)])
     new = [table for table in tables if table not in there]
     for table in new:
         if table == _FIRST:
@@ -376,8 +376,8 @@ def _distribute(session: Session, shards: int) -> list[str]:
     return new
 
 
-def _in_order(session: Session, tables: list[str]) -> list[str]:
-    """Tables, each after those that it refers to; the first one is the first."""
+def _in_foreign_key_order(session: PostgresSession, tables: list[str]) -> list[str]:
+    """Return tables so that referenced tables come first, after the first one."""
     refers = [(of, to) for of, to in session.execute(_REFERS) if of != to]
     left, ordered = list(tables), list[str]()
     while left:  # ends, as no two tables refer to each other
@@ -391,7 +391,7 @@ def _in_order(session: Session, tables: list[str]) -> list[str]:
     return ordered
 
 
-def _adapt(session: Session) -> None:
+def _adapt_settings(session: PostgresSession) -> None:
     """Have views show the owner that parts are chosen by, and nodes learn whose a request is."""
     for view, text in session.execute(_VIEWS).fetchall():
         if _HIDDEN in text:
@@ -403,7 +403,7 @@ def _adapt(session: Session) -> None:
     )
 
 
-def _keep_no_samples(session: Session) -> None:
+def _keep_no_samples(session: PostgresSession) -> None:
     """Have no statistics of texts on any node, as migrations have it on one server.
 
     Raises `StorageFailed` where a node refuses it.
@@ -423,7 +423,7 @@ def _keep_no_samples(session: Session) -> None:
         session.execute("SET citus.enable_ddl_propagation TO 'on'")
 
 
-def _vouch(session: Session) -> tuple[str, ...]:
+def _vouch(session: PostgresSession) -> tuple[str, ...]:
     """Vouch for the searches where a superuser asks; else the statements that are left."""
     commands = [_LEAKPROOF.format(name) for name in _SEARCHES]
     if session.scalar("SELECT current_setting('is_superuser') = 'on'"):
@@ -446,7 +446,7 @@ _SECOND_TEXT = {"memory": "role", "episode": "index_terms"}
 
 
 def index_glued_words(connection: psycopg.Connection[Row]) -> None:
-    """Hash words that touch a script without spaces, in rows that lack them since a migration.
+    """Index words beside scripts without spaces in rows from before their migration.
 
     Only the owner of the tables may. Each transaction takes the next rows: a killed process goes on
     there, and processes that start together take turns.
@@ -496,7 +496,7 @@ def _index_next(
         )
         changed[owner] += 1
     for owner in changed:
-        Session(connection, owner).note_rewording()
+        PostgresSession(connection, owner).note_rewording()
     connection.execute(
         "UPDATE reindexing SET place = %s WHERE name = %s", ([*rows[-1][:2]], table)
     )

@@ -39,26 +39,26 @@ from mnemosyned.storage.common.episodes import ancestors
 from mnemosyned.storage.common.rows import EPISODE_COLUMNS, episode_from
 from mnemosyned.storage.common.session import Row
 from mnemosyned.storage.postgres.filters import (
-    SqlFilter,
-    among,
-    asked_for,
+    PostgresFilter,
+    asked_conditions,
     episode_filter,
-    in_tier,
-    joined,
+    join_conditions,
     memory_filter,
-    narrowed,
-    of_source_names,
+    place_conditions,
+    query_filter,
+    source_name_condition,
+    tier_condition,
 )
 from mnemosyned.storage.postgres.fulltext import gram_term_hashes, phrase_hashes
 from mnemosyned.storage.postgres.pool import Pool, PostgresPart
 from mnemosyned.storage.postgres.postings import (
     AnyOf,
+    CachedPostings,
+    IndexCache,
     IndexSizes,
-    KeptIndexes,
-    KeptPostings,
-    KeptRows,
     Moment,
     Phrase,
+    RowCache,
     Source,
     Table,
     Version,
@@ -71,7 +71,7 @@ from mnemosyned.storage.postgres.ranking import (
     newest_with_all,
 )
 from mnemosyned.storage.postgres.rows import MEMORIES_AT, memory_from, utc
-from mnemosyned.storage.postgres.session import Session, Statement
+from mnemosyned.storage.postgres.session import PostgresSession, Statement
 from mnemosyned.text.dates.mentions import (
     MENTION_CHARS_MAX,
     MENTIONING_MAX,
@@ -96,7 +96,7 @@ _LONGEST = "m.importance DESC, length(m.text) DESC"
 
 
 def rows_of_span(
-    session: Session, query: Query, span: TimeSpan, *, limit: int
+    session: PostgresSession, query: Query, span: TimeSpan, *, limit: int
 ) -> Mapping[int, float]:
     """Return the memories of a time with their scores by `scores_by_time`."""
     span = overlapping_span(query, span)
@@ -132,7 +132,7 @@ def rows_of_span(
     return scores_by_time(memories, shown=query.limit, limit=limit)
 
 
-def rows_in_time_order(session: Session, query: Query) -> set[int]:
+def rows_in_time_order(session: PostgresSession, query: Query) -> set[int]:
     """Return the newest or the oldest memories of the sources that a question asks for."""
     if query.subject:
         return _ordered_by_words(session, query)
@@ -167,18 +167,18 @@ def rows_in_time_order(session: Session, query: Query) -> set[int]:
 
 
 def _first_of_each(
-    session: Session,
+    session: PostgresSession,
     query: Query,
     parts: tuple[str, str],
     values: Mapping[str, object],
 ) -> list[TimedMemory]:
     """Return the first rows of each source that pass; `parts` are the order and the rows."""
     order, rows = parts
-    narrow = joined(
+    narrow = join_conditions(
         [
-            *among(query.sessions, query.sources),
-            *of_source_names(query.source_names),
-            *asked_for(query),
+            *place_conditions(query.sessions, query.sources),
+            *source_name_condition(query.source_names),
+            *asked_conditions(query),
         ]
     )
     found = session.execute(
@@ -189,7 +189,7 @@ def _first_of_each(
     return [TimedMemory._make(row) for row in found.fetchall()]
 
 
-def _ordered_by_words(session: Session, query: Query) -> set[int]:
+def _ordered_by_words(session: PostgresSession, query: Query) -> set[int]:
     """Return the first memories of an order that have every word of the subject."""
     subject = query.subject
     if subject is None or not subject.words:
@@ -205,7 +205,7 @@ def _ordered_by_words(session: Session, query: Query) -> set[int]:
     return set(rows)
 
 
-def rows_mentioning_time(session: Session, query: Query) -> set[int]:
+def rows_mentioning_time(session: PostgresSession, query: Query) -> set[int]:
     """Return memories whose words speak of the times to come that a question names."""
     now = asked_time(query)
     ahead = times_ahead(query.spans, now)
@@ -230,7 +230,9 @@ def rows_mentioning_time(session: Session, query: Query) -> set[int]:
     }
 
 
-def _rows_saying(session: Session, query: Query, search: MentionSearch) -> list[int]:
+def _rows_saying(
+    session: PostgresSession, query: Query, search: MentionSearch
+) -> list[int]:
     """Return the newest memories with the terms of a search, said within its time."""
     bounded = overlapping_span(query, search.said)
     narrow = memory_filter(replace(query, since=bounded.since, until=bounded.until))
@@ -246,7 +248,7 @@ def _rows_saying(session: Session, query: Query, search: MentionSearch) -> list[
     return sorted(found, reverse=True)[:MENTIONING_MAX]
 
 
-def summary_of_period(session: Session, query: Query) -> int | None:
+def summary_of_period(session: PostgresSession, query: Query) -> int | None:
     """Return the summary of the one day, week or month that a question asks for."""
     span = only_time_asked(query)
     period = period_of(span.since, span.until) if span else None
@@ -262,7 +264,7 @@ def summary_of_period(session: Session, query: Query) -> int | None:
     return seq
 
 
-def _any_of(session: Session, forms: Iterable[str]) -> AnyOf:
+def _any_of(session: PostgresSession, forms: Iterable[str]) -> AnyOf:
     return AnyOf.of(tuple(phrase_hashes(session.owner, form)) for form in forms)
 
 
@@ -278,7 +280,7 @@ looked up row by row."""
 
 
 def match_from(row: Row, *, score: float = 0.0, grams: float = 0.0) -> Match:
-    """A candidate from MATCH_FIELDS."""
+    """Return a candidate from MATCH_FIELDS."""
     seq, episode, session, importance, source, role, content, created_at = row
     return Match(
         seq,
@@ -294,8 +296,10 @@ def match_from(row: Row, *, score: float = 0.0, grams: float = 0.0) -> Match:
     )
 
 
-def matches_at(session: Session, query: Query, positions: Sequence[int]) -> list[Match]:
-    """The memories at these positions that lie within the filters; their words have no score.
+def matches_at(
+    session: PostgresSession, query: Query, positions: Sequence[int]
+) -> list[Match]:
+    """Return the memories at positions that pass the filters, without scores.
 
     Pruned ones are none of them: positions may come from vectors that were dropped meanwhile.
     """
@@ -323,7 +327,9 @@ TOTALS = (
 class PostgresIndex(SearchIndex):
     """A `SearchIndex` within one snapshot of an owner's memory."""
 
-    def __init__(self, session: Session, kept: KeptIndexes, rows: KeptRows) -> None:
+    def __init__(
+        self, session: PostgresSession, kept: IndexCache, rows: RowCache
+    ) -> None:
         self._session = session
         self._kept = kept
         self._kept_rows = rows
@@ -345,7 +351,7 @@ class PostgresIndex(SearchIndex):
         return OriginalTotals(*totals)
 
     def words(self, query: Query | None = None) -> PostgresWords:
-        narrow = narrowed(self._session, query) if query else None
+        narrow = query_filter(self._session, query) if query else None
         if narrow is None or not narrow.where:
             return self._all_words
         return PostgresWords(self._session, narrow, self._all_words)
@@ -369,9 +375,13 @@ class PostgresIndex(SearchIndex):
         return self._best(("episode", "grams"), phrases, episode_filter(query), limit)
 
     def _best(
-        self, source: Source, phrases: Iterable[Phrase], narrow: SqlFilter, limit: int
+        self,
+        source: Source,
+        phrases: Iterable[Phrase],
+        narrow: PostgresFilter,
+        limit: int,
     ) -> list[tuple[int, float]]:
-        """The best rows of an index for any of the phrases."""
+        """Return the best rows of an index for any of the phrases."""
         version = self._versions[source[0]]
         search = IndexSearch(
             self._session, source, narrow, kept=self._kept, version=version
@@ -422,7 +432,9 @@ class PostgresIndex(SearchIndex):
         around: list[list[int]] = [[] for _ in matches]
         if not matches:
             return around
-        narrow = joined([*in_tier(query.tier), *asked_for(query)])
+        narrow = join_conditions(
+            [*tier_condition(query.tier), *asked_conditions(query)]
+        )
         rows = self._session.execute(
             f"SELECT near.number - 1, {MATCH_FIELDS} "
             "FROM unnest(%(positions)s::bigint[], %(sessions)s::text[]) WITH ORDINALITY "
@@ -458,8 +470,8 @@ class PostgresSearch(PostgresPart, SearchStore):
     def __init__(self, pool: Pool, owner: int, frequencies: Frequencies) -> None:
         super().__init__(pool, owner)
         self._frequencies = frequencies
-        self._kept = KeptIndexes(IndexSizes(), KeptPostings())
-        self._kept_rows = KeptRows()
+        self._kept = IndexCache(IndexSizes(), CachedPostings())
+        self._kept_rows = RowCache()
 
     def candidates(self, query: Query) -> SearchCandidates:
         if not query.terms and not query.only_then:

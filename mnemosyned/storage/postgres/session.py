@@ -47,7 +47,7 @@ ROWS_AT_ONCE = 200
 """Rows of a stream that are fetched together, and held in memory."""
 
 
-class Session:
+class PostgresSession:
     """Statements within a transaction; each binds `%(owner)s` beside its own values."""
 
     __slots__ = (
@@ -91,7 +91,7 @@ class Session:
             self.lock_by(_LOCK)
 
     def lock_by(self, sql: str, /, **values: object) -> None:
-        """Run a statement that locks the owner's row and returns `LOCKED`, as it was before it.
+        """Run a statement that locks the owner's row and returns its former `LOCKED` columns.
 
         What the first of them returned is read when somebody asks for it.
         """
@@ -189,7 +189,7 @@ class Session:
     def skip_numbers(
         self, kind: RecordNumbers | Literal["memory"], upto: int, /
     ) -> None:
-        """Give no new row a number up to this one, which a row has that came from elsewhere."""
+        """Give new rows numbers above `upto`, the number of a row from elsewhere."""
         self.execute(
             f"UPDATE owner SET last_{kind} = greatest(last_{kind}, %(upto)s) "
             "WHERE owner = %(owner)s",
@@ -426,7 +426,7 @@ def _in_utc(value: object) -> object:
 
 
 def _storable(value: object) -> object:
-    """A value with U+FFFD in place of NUL and of half a character.
+    """Return a value with U+FFFD in place of NUL and of half a character.
 
     No text that is kept has those, but one that is asked for may: it is not found.
     """

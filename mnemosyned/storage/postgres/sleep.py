@@ -27,7 +27,7 @@ from mnemosyned.storage.postgres.rows import (
     OF_IDS,
     utc,
 )
-from mnemosyned.storage.postgres.session import Session
+from mnemosyned.storage.postgres.session import PostgresSession
 from mnemosyned.text.details import Detail
 
 _WORKING = (
@@ -55,7 +55,7 @@ class PostgresSleep(PostgresPart, CommonSleep):
 
     @reads
     def activity(
-        self, session: Session, *, fresh: datetime, now: datetime, limit: int
+        self, session: PostgresSession, *, fresh: datetime, now: datetime, limit: int
     ) -> WorkingActivity:
         groups = session.execute(_ACTIVITY, now=utc(now), fresh=utc(fresh), limit=limit)
         return activity_of(map(ActivityGroup._make, groups))
@@ -65,7 +65,7 @@ class PostgresSleep(PostgresPart, CommonSleep):
 
     @reads
     def pending(
-        self, session: Session, selection: Selection, *, limit: int
+        self, session: PostgresSession, selection: Selection, *, limit: int
     ) -> list[Pending]:
         where, values = _pending_filter(selection)
         rows = session.execute(
@@ -78,7 +78,9 @@ class PostgresSleep(PostgresPart, CommonSleep):
         return list(map(pending_from, rows))
 
     @reads
-    def count_due(self, session: Session, selection: Selection, *, limit: int) -> int:
+    def count_due(
+        self, session: PostgresSession, selection: Selection, *, limit: int
+    ) -> int:
         where, values = _pending_filter(selection)
         count: int = session.scalar(
             "SELECT count(*) FROM "
@@ -89,7 +91,7 @@ class PostgresSleep(PostgresPart, CommonSleep):
         return count
 
     @reads
-    def ids_excluded_from_summaries(self, session: Session) -> set[str]:
+    def ids_excluded_from_summaries(self, session: PostgresSession) -> set[str]:
         rows = session.execute(
             "SELECT m.id FROM memory_state AS s "
             "JOIN fresh AS f ON f.owner = s.owner AND f.seq = s.memory_seq "
@@ -104,7 +106,7 @@ class PostgresSleep(PostgresPart, CommonSleep):
     ) -> list[Exception | None]:
         outcomes: list[Exception | None] = []
         for promotions in groups:
-            error = self._promoted(promotions, durable=durable)
+            error = self._promote_batch(promotions, durable=durable)
             outcomes.append(error)
             if isinstance(error, DatabaseUnreachable):
                 # The others would wait as long for nothing.
@@ -112,10 +114,10 @@ class PostgresSleep(PostgresPart, CommonSleep):
                 break
         return outcomes
 
-    def _promoted(
+    def _promote_batch(
         self, promotions: Sequence[Promotion], *, durable: bool
     ) -> Exception | None:
-        """Promote one group in a transaction; the error that kept it from that.
+        """Promote one batch in a transaction; return the error, or None.
 
         Nobody waits for it: it waits for others' writes for longer than a request does, without a
         connection in between.
@@ -123,7 +125,7 @@ class PostgresSleep(PostgresPart, CommonSleep):
         for tries_left in reversed(range(PROMOTION_TRIES)):
             try:
                 with self._pool.writing(self._owner, durable=durable) as session:
-                    _Promoting(session).promote(promotions)
+                    PostgresPromoting(session).promote(promotions)
             except MemoryBusy as error:
                 if not tries_left:
                     return error
@@ -159,10 +161,10 @@ def _pending_filter(selection: Selection) -> tuple[str, dict[str, Any]]:
     return " AND ".join(clauses), values
 
 
-class _Promoting(PromotionTransaction):
+class PostgresPromoting(PromotionTransaction):
     """Promotions in rows; no index of words of an original is touched."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: PostgresSession) -> None:
         self._session = session
 
     def insert(self, promotion: Promotion) -> int:

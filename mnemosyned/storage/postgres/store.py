@@ -16,9 +16,13 @@ from mnemosyned.memory.ports import CopyReport, MaintenanceStore
 from mnemosyned.memory.values import Tier, TierTotals
 from mnemosyned.search.words import Frequencies
 from mnemosyned.storage.common.learnings import CommonLearnings
+from mnemosyned.storage.common.records import tier_totals
 from mnemosyned.storage.common.session import reads, writes
 from mnemosyned.storage.common.sleep import CommonRollups
-from mnemosyned.storage.common.surroundings import CommonWatches
+from mnemosyned.storage.common.surroundings import (
+    CommonClock,
+    CommonWatches,
+)
 from mnemosyned.storage.postgres import health
 from mnemosyned.storage.postgres.archive import PostgresRetention, PostgresUndo
 from mnemosyned.storage.postgres.compactions import PostgresCompactions
@@ -47,16 +51,13 @@ from mnemosyned.storage.postgres.schema import (
     upgrade,
 )
 from mnemosyned.storage.postgres.search import PostgresSearch
-from mnemosyned.storage.postgres.session import Session
+from mnemosyned.storage.postgres.session import PostgresSession
 from mnemosyned.storage.postgres.sleep import PostgresSleep
 from mnemosyned.storage.postgres.surroundings import (
     PostgresAgents,
-    PostgresClock,
 )
 from mnemosyned.storage.postgres.vectors import PostgresVectors
 
-_WORKING_SINCE = "SELECT min(created_at) FROM fresh WHERE owner = %(owner)s"
-_EPISODES_SINCE = "SELECT min(covers_from) FROM episode WHERE owner = %(owner)s"
 _NO_COPY = (
     "this memory is in PostgreSQL; back up the server with pgBackRest, "
     "or the database with pg_dump"
@@ -71,18 +72,8 @@ class PostgresMaintenance(PostgresPart, MaintenanceStore):
         self._frequencies = frequencies
 
     @reads
-    def totals(self, session: Session) -> Mapping[Tier, TierTotals]:
-        working = session.scalar(_WORKING_SINCE)
-        episodes = session.scalar(_EPISODES_SINCE)
-        oldest = {
-            Tier.WORKING: working,
-            Tier.EPISODIC: episodes,
-            Tier.ARCHIVE: episodes,
-        }
-        return {
-            tier: TierTotals(count, characters, oldest[tier])
-            for tier, (count, characters) in session.totals().items()
-        }
+    def totals(self, session: PostgresSession) -> Mapping[Tier, TierTotals]:
+        return tier_totals(session)
 
     # The server is asked as who connects, who may ask more than the role of requests.
 
@@ -103,13 +94,13 @@ class PostgresMaintenance(PostgresPart, MaintenanceStore):
         return self._pool.held_max_s
 
     @reads
-    def ensure_durable(self, session: Session) -> None:
+    def ensure_durable(self, session: PostgresSession) -> None:
         # This transaction itself is read-only: what others begin with is the default.
         if session.scalar(f"SELECT {health.REFUSES_WRITES}"):
             raise StorageFailed(f"{health.STANDBY}; connect to the primary")
 
     @writes
-    def flush(self, session: Session) -> None:
+    def flush(self, session: PostgresSession) -> None:
         # A row without a change: its commit takes all before it to the disk.
         session.execute(
             "UPDATE owner SET last_record = last_record WHERE owner = %(owner)s"
@@ -141,6 +132,10 @@ class PostgresRollups(PostgresPart, CommonRollups):
 
 class PostgresWatches(PostgresPart, CommonWatches):
     """A `WatchStore` of one owner in PostgreSQL."""
+
+
+class PostgresClock(PostgresPart, CommonClock):
+    """A `ClockStore` of one owner in PostgreSQL."""
 
 
 class PostgresStore:
@@ -208,7 +203,7 @@ class OwnedStores:
         )
 
     def store(self, owner: int) -> PostgresStore:
-        """The memory of an owner; there is nothing to close."""
+        """Return the memory of an owner; there is nothing to close."""
         return PostgresStore(
             self._pool,
             owner,
@@ -232,7 +227,7 @@ def open_store(
     has many. `embeds`: vectors will be asked for, which the server compares where it can. On a
     standby the memory is read alone. Raises `ConfigInvalid`, `SchemaTooNew` and `StorageFailed`.
     """
-    ready = _prepared(
+    ready = _prepare(
         dsn,
         migrations,
         "the memory was not opened",
@@ -267,7 +262,7 @@ def open_owned_stores(
     longer, whose connections owners use, too. Raises `SchemaTooNew`, and `StorageFailed` also where
     the user may not separate owners.
     """
-    ready = _prepared(
+    ready = _prepare(
         dsn, migrations, "the owners were not read", embeds=embeds, guarded=True
     )
     pool = Pool(dsn, schema=ready.version, beside=beside.pool if beside else None)
@@ -285,14 +280,17 @@ def open_owners(dsn: str, *, migrations: Path) -> Iterator[PostgresOwners]:
     The first owner that is added has the role of requests made. Raises `SchemaTooNew`, and
     `StorageFailed` also for a login that does not own the tables.
     """
-    _check(dsn)
-    with _explained("nothing was done"), connected_once(dsn) as connection:
-        require_table_owner(Session(connection, 0))
-    ready = _prepared(dsn, migrations, "the owners were not read")
+    _check_server(dsn)
+    with _explaining_failures("nothing was done"), connected_once(dsn) as connection:
+        require_table_owner(PostgresSession(connection, 0))
+    ready = _prepare(dsn, migrations, "the owners were not read")
     pool = Pool(dsn, schema=ready.version)
 
     def prepare() -> None:
-        with _explained("the owner was not added"), connected_once(dsn) as connection:
+        with (
+            _explaining_failures("the owner was not added"),
+            connected_once(dsn) as connection,
+        ):
             ensure_role(connection)
 
     try:
@@ -312,7 +310,7 @@ class _Prepared(NamedTuple):
     read_only: bool
 
 
-def _prepared(
+def _prepare(
     dsn: str,
     migrations: Path,
     consequence: str,
@@ -326,11 +324,11 @@ def _prepared(
     A login that owns nothing finds all of that prepared, or is told what to do. A standby is left as
     it is. `consequence` is what a failure means.
     """
-    _check(dsn)
-    with _explained(consequence):
+    _check_server(dsn)
+    with _explaining_failures(consequence):
         read_only = check_server(dsn)
         with connected_once(dsn) as connection:
-            session = Session(connection, 0)
+            session = PostgresSession(connection, 0)
             is_owner, named = table_owner(session)
             role = role_in_use(session)
             if role is None and (not is_owner or (guarded and read_only)):
@@ -349,19 +347,19 @@ def _prepared(
         if is_owner and not read_only:
             with connected_once(dsn) as connection:
                 index_glued_words(connection)
-                session = Session(connection, 0)
+                session = PostgresSession(connection, 0)
                 if guarded or role:
                     ensure_role(connection)
                     role = request_role(session)
                 else:
                     part_from_others(session)
                 if owner is not None:
-                    Session(connection, owner).ensure_owner()
+                    PostgresSession(connection, owner).ensure_owner()
         return _Prepared(dsn, version, role, searches, has_citus(dsn), read_only)
 
 
 @contextmanager
-def _explained(consequence: str) -> Iterator[None]:
+def _explaining_failures(consequence: str) -> Iterator[None]:
     """Explain the errors of the server."""
     try:
         yield
@@ -370,29 +368,29 @@ def _explained(consequence: str) -> Iterator[None]:
 
 
 def refuses_writes(dsn: str) -> bool:
-    """Whether a server that answers takes no writes; nothing is changed there.
+    """Return whether a server that answers takes no writes; nothing is changed there.
 
     Raises `ConfigInvalid` where no daemon could use it, and `StorageFailed`.
     """
-    _check(dsn)
-    with _explained("nothing was looked at"):
+    _check_server(dsn)
+    with _explaining_failures("nothing was looked at"):
         return check_server(dsn)
 
 
 def open_server(dsn: str, *, migrations: Path) -> PostgresServer:
     """Return the database as a whole. Raises `ConfigInvalid`."""
-    _check(dsn)
+    _check_server(dsn)
     return PostgresServer(dsn, migrations=migrations)
 
 
 def exposures(dsn: str) -> list[str]:
     """Name who may read along or connect without need. Raises `ConfigInvalid` and `StorageFailed`."""
-    _check(dsn)
-    with _explained("nothing was checked"), connected_once(dsn) as connection:
+    _check_server(dsn)
+    with _explaining_failures("nothing was checked"), connected_once(dsn) as connection:
         return health.exposures(connection)
 
 
-def _check(dsn: str) -> None:
+def _check_server(dsn: str) -> None:
     try:
         conninfo_to_dict(dsn)
     except psycopg.ProgrammingError:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.storage.common.surroundings import (
     CommonAgents,
-    CommonClock,
 )
 from mnemosyned.storage.postgres.pool import PostgresPart
-from mnemosyned.storage.postgres.session import Session
+from mnemosyned.storage.postgres.session import PostgresSession
 
 _LATEST_WORKING = (
     "SELECT f.seq FROM fresh AS f JOIN memory AS m ON m.owner = f.owner AND m.seq = f.seq "
@@ -34,7 +33,7 @@ class PostgresAgents(PostgresPart, CommonAgents):
     _memory_tables = ("memory",)
 
     def _latest(
-        self, session: Session, names: list[str], limit: int
+        self, session: PostgresSession, names: list[str], limit: int
     ) -> list[MemoryRecord]:
         seqs: list[int] = []
         for statement in (_LATEST_WORKING, _LATEST_ARCHIVED):
@@ -42,27 +41,3 @@ class PostgresAgents(PostgresPart, CommonAgents):
             seqs += [seq for (seq,) in rows]
         found = session.memories_at(seqs)
         return [found[seq] for seq in seqs]
-
-
-_FUTURE = (
-    "FROM fresh AS f WHERE f.owner = %(owner)s AND f.created_at > %(now)s "
-    "AND NOT EXISTS (SELECT 1 FROM working_state AS s WHERE s.owner = %(owner)s "
-    "AND s.memory_seq = f.seq AND s.future_since IS NOT NULL)"
-)
-
-
-class PostgresClock(PostgresPart, CommonClock):
-    """A `ClockStore` of one owner in PostgreSQL."""
-
-    _newest = (
-        "SELECT max(moment) FROM ("
-        "SELECT max(created_at) AS moment FROM fresh WHERE owner = %(owner)s UNION ALL "
-        "(SELECT created_at FROM consolidation_log WHERE owner = %(owner)s "
-        "ORDER BY id DESC LIMIT 1)) AS known"
-    )
-    _any_future = f"SELECT 1 {_FUTURE} LIMIT 1"
-    _note_all_future = (
-        "INSERT INTO working_state (owner, memory_seq, future_since) "
-        f"SELECT f.owner, f.seq, %(now)s {_FUTURE} "
-        "ON CONFLICT (owner, memory_seq) DO UPDATE SET future_since = excluded.future_since"
-    )

@@ -21,13 +21,13 @@ from mnemosyned.search.query import Match, Query
 from mnemosyned.storage.common.session import Row, reads, writes, writes_lazily
 from mnemosyned.storage.postgres.pool import Pool, PostgresPart
 from mnemosyned.storage.postgres.search import matches_at
-from mnemosyned.storage.postgres.session import Session
+from mnemosyned.storage.postgres.session import PostgresSession
 
 NUMBERS_MAX = 16_000
 """Numbers that a `halfvec` may have."""
 
 
-def embed_again(session: Session, positions: Sequence[int]) -> None:
+def embed_again(session: PostgresSession, positions: Sequence[int]) -> None:
     """Have the memories at these positions, and all after them, seen to once more."""
     session.execute(
         "UPDATE embedding_model SET done = %(before)s "
@@ -86,20 +86,20 @@ class PostgresVectorSearch(PostgresPart, StorageSearch):
 
     @reads
     def cosines(
-        self, session: Session, question: bytes, positions: Iterable[int]
+        self, session: PostgresSession, question: bytes, positions: Iterable[int]
     ) -> dict[int, float]:
-        rows = self._compared(session, _COSINES, question, positions=list(positions))
+        rows = self._compare(session, _COSINES, question, positions=list(positions))
         return dict(rows)
 
     @reads
     def nearest(
-        self, session: Session, question: bytes, count: int, *, least: float
+        self, session: PostgresSession, question: bytes, count: int, *, least: float
     ) -> dict[int, float]:
-        rows = self._compared(session, _NEAREST, question, count=count)
+        rows = self._compare(session, _NEAREST, question, count=count)
         return {seq: cosine for seq, cosine in rows if cosine >= least}
 
     @writes_lazily
-    def prepare(self, session: Session, *, limit: int) -> int:
+    def prepare(self, session: PostgresSession, *, limit: int) -> int:
         rows = session.execute(
             _UNPREPARED, after=self._prepared, limit=limit
         ).fetchall()
@@ -110,10 +110,10 @@ class PostgresVectorSearch(PostgresPart, StorageSearch):
         self._prepared = rows[-1][0]
         return len(rows)
 
-    def _compared(
-        self, session: Session, sql: str, question: bytes, **values: object
+    def _compare(
+        self, session: PostgresSession, sql: str, question: bytes, **values: object
     ) -> list[Row]:
-        """The rows of a comparison. Raises `ComparisonTooSlow`."""
+        """Return the rows of a comparison. Raises `ComparisonTooSlow`."""
         if self._limit_ms:
             session.execute(f"SET LOCAL statement_timeout = {self._limit_ms}")
         try:
@@ -187,12 +187,12 @@ class PostgresVectors(PostgresPart, OwnedVectorStore):
         return PostgresVectorSearch(self._pool, self._owner, model, limit_s=limit_s)
 
     @writes
-    def use_model(self, session: Session, name: str, identity: str) -> int:
+    def use_model(self, session: PostgresSession, name: str, identity: str) -> int:
         number: int = session.scalar(_USE_MODEL, name=name, digest=identity)
         return number
 
     @reads
-    def known_model(self, session: Session, identity: str) -> int:
+    def known_model(self, session: PostgresSession, identity: str) -> int:
         number: int | None = session.scalar(
             "SELECT number FROM embedding_model "
             "WHERE owner = %(owner)s AND digest = %(digest)s",
@@ -203,7 +203,7 @@ class PostgresVectors(PostgresPart, OwnedVectorStore):
     @writes_lazily
     def claim(
         self,
-        session: Session,
+        session: PostgresSession,
         name: str,
         identity: str,
         *,
@@ -219,7 +219,7 @@ class PostgresVectors(PostgresPart, OwnedVectorStore):
     @writes
     def keep_made(
         self,
-        session: Session,
+        session: PostgresSession,
         model: int,
         made: Sequence[tuple[EmbeddingInput, bytes]],
     ) -> int:
@@ -228,7 +228,7 @@ class PostgresVectors(PostgresPart, OwnedVectorStore):
         return len(self._keep(session, model, vectors, texts))
 
     @writes_lazily
-    def finish(self, session: Session, progress: VectorProgress) -> bool:
+    def finish(self, session: PostgresSession, progress: VectorProgress) -> bool:
         rewordings = session.scalar(
             _FINISH,
             model=progress.model,
@@ -238,7 +238,7 @@ class PostgresVectors(PostgresPart, OwnedVectorStore):
         return bool(rewordings == progress.rewordings)
 
     @reads
-    def count(self, session: Session, model: int) -> int:
+    def count(self, session: PostgresSession, model: int) -> int:
         number: int = session.scalar(
             "SELECT count(*) FROM embedding WHERE owner = %(owner)s AND model = %(model)s",
             model=model,
@@ -246,7 +246,7 @@ class PostgresVectors(PostgresPart, OwnedVectorStore):
         return number
 
     @reads
-    def newest_position(self, session: Session) -> int:
+    def newest_position(self, session: PostgresSession) -> int:
         newest: int = session.scalar(
             "SELECT coalesce(max(seq), 0) FROM memory WHERE owner = %(owner)s"
         )
@@ -254,7 +254,13 @@ class PostgresVectors(PostgresPart, OwnedVectorStore):
 
     @reads
     def without_vector(
-        self, session: Session, model: int, *, after: int, before: int, limit: int
+        self,
+        session: PostgresSession,
+        model: int,
+        *,
+        after: int,
+        before: int,
+        limit: int,
     ) -> list[EmbeddingInput]:
         rows = session.execute(
             _WITHOUT, model=model, after=after, before=before, limit=limit
@@ -263,13 +269,13 @@ class PostgresVectors(PostgresPart, OwnedVectorStore):
 
     @writes
     def keep_vectors(
-        self, session: Session, model: int, vectors: Mapping[int, bytes]
+        self, session: PostgresSession, model: int, vectors: Mapping[int, bytes]
     ) -> list[int]:
         kept = self._keep(session, model, vectors, {})
         return [seq for seq in vectors if seq in kept]
 
     @writes
-    def drop_vectors(self, session: Session, positions: Sequence[int]) -> None:
+    def drop_vectors(self, session: PostgresSession, positions: Sequence[int]) -> None:
         session.execute(
             "DELETE FROM embedding WHERE owner = %(owner)s "
             "AND memory_seq = ANY(%(positions)s::bigint[])",
@@ -280,7 +286,7 @@ class PostgresVectors(PostgresPart, OwnedVectorStore):
 
     @reads
     def vectors(
-        self, session: Session, model: int, *, before: int, limit: int
+        self, session: PostgresSession, model: int, *, before: int, limit: int
     ) -> dict[int, bytes]:
         rows = session.execute(
             "SELECT memory_seq, vector FROM embedding WHERE owner = %(owner)s "
@@ -294,7 +300,7 @@ class PostgresVectors(PostgresPart, OwnedVectorStore):
 
     @reads
     def vectors_of(
-        self, session: Session, model: int, positions: Sequence[int]
+        self, session: PostgresSession, model: int, positions: Sequence[int]
     ) -> dict[int, bytes]:
         rows = session.execute(
             "SELECT memory_seq, vector FROM embedding WHERE owner = %(owner)s "
@@ -306,7 +312,7 @@ class PostgresVectors(PostgresPart, OwnedVectorStore):
 
     @reads
     def embedded_positions(
-        self, session: Session, model: int, *, after: int, limit: int
+        self, session: PostgresSession, model: int, *, after: int, limit: int
     ) -> list[int]:
         rows = session.execute(
             "SELECT memory_seq FROM embedding WHERE owner = %(owner)s "
@@ -320,7 +326,7 @@ class PostgresVectors(PostgresPart, OwnedVectorStore):
 
     @reads
     def news(
-        self, session: Session, model: int, *, since: int | None, limit: int
+        self, session: PostgresSession, model: int, *, since: int | None, limit: int
     ) -> VectorNews | None:
         newest, removals = session.execute(
             "SELECT (SELECT coalesce(max(v.version), 0) FROM embedding AS v "
@@ -342,18 +348,18 @@ class PostgresVectors(PostgresPart, OwnedVectorStore):
 
     @reads
     def candidates(
-        self, session: Session, query: Query, positions: Sequence[int]
+        self, session: PostgresSession, query: Query, positions: Sequence[int]
     ) -> list[Match]:
         return matches_at(session, query, positions)
 
     def _keep(
         self,
-        session: Session,
+        session: PostgresSession,
         model: int,
         vectors: Mapping[int, bytes],
         texts: Mapping[int, str],
     ) -> set[int]:
-        """Store vectors of what exists, and where a text is given, of what still begins with it."""
+        """Store vectors of existing memories whose text, if given, is unchanged."""
         rows = session.execute(
             _KEEP_FOR_SERVER if self._searched else _KEEP_FOR_DAEMON,
             model=model,

@@ -15,25 +15,27 @@ from mnemosyned.storage.common.state import set_state
 from mnemosyned.storage.sqlite.fulltext import unindex_memory
 from mnemosyned.storage.sqlite.memories import return_one
 from mnemosyned.storage.sqlite.rows import MEMORY_COLUMNS
-from mnemosyned.storage.sqlite.session import Session
+from mnemosyned.storage.sqlite.session import SqliteSession
 from mnemosyned.storage.sqlite.writer import SqlitePart
 
 
 class SqliteRetention(SqlitePart, CommonRetention):
     """A `RetentionStore` on one SQLite file."""
 
-    def _has_words(self, session: Session, seq: int) -> bool:
+    def _has_words(self, session: SqliteSession, seq: int) -> bool:
         found = session.scalar(
             "SELECT 1 FROM archive WHERE seq = ? AND content != ''", (seq,)
         )
         return found is not None
 
-    def _return_pinned(self, session: Session, seq: int, episode: int) -> None:
+    def _return_pinned(self, session: SqliteSession, seq: int, episode: int) -> None:
         return_one(session, seq, episode)
         session.execute("UPDATE working_memory SET pinned = 1 WHERE seq = ?", (seq,))
 
     @writes
-    def prune(self, session: Session, ids: Sequence[str], *, now: datetime) -> int:
+    def prune(
+        self, session: SqliteSession, ids: Sequence[str], *, now: datetime
+    ) -> int:
         pruned = 0
         for id in ids:
             row = session.execute(
@@ -53,7 +55,7 @@ class SqliteRetention(SqlitePart, CommonRetention):
             pruned += 1
         return pruned
 
-    def _episode_words(self, session: Session) -> Iterator[EpisodeWords]:
+    def _episode_words(self, session: SqliteSession) -> Iterator[EpisodeWords]:
         rows = session.execute(
             "SELECT e.covers_from, e.covers_until, e.seq, a.id, a.created_at, length(a.content) "
             "FROM episodic_memory AS e JOIN archive AS a ON a.episode_seq = e.seq "
@@ -68,7 +70,7 @@ class SqliteUndo(SqlitePart, CommonUndo):
     """An `UndoStore` on one SQLite file."""
 
     @reads
-    def last_cycle(self, session: Session) -> str | None:
+    def last_cycle(self, session: SqliteSession) -> str | None:
         cycle: str | None = session.scalar(
             "SELECT cycle_id FROM consolidation_log AS l "
             "WHERE episode_id IS NOT NULL AND level = 0 AND undone_at IS NULL AND EXISTS ("
@@ -77,7 +79,7 @@ class SqliteUndo(SqlitePart, CommonUndo):
         )
         return cycle
 
-    def _episode(self, session: Session, id: str) -> Row | None:
+    def _episode(self, session: SqliteSession, id: str) -> Row | None:
         row: Row | None = session.execute(
             "SELECT seq, parent_id, covers_from, covers_until, "
             "(SELECT count(*) FROM archive WHERE episode_seq = e.seq), "
@@ -87,7 +89,7 @@ class SqliteUndo(SqlitePart, CommonUndo):
         ).fetchone()
         return row
 
-    def _return_all(self, session: Session, episode: int) -> list[int]:
+    def _return_all(self, session: SqliteSession, episode: int) -> list[int]:
         seqs = session.execute(
             "SELECT seq FROM archive WHERE episode_seq = ?", (episode,)
         ).fetchall()

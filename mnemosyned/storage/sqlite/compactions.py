@@ -7,7 +7,7 @@ from datetime import datetime
 from mnemosyned.memory.values import MemoryRecord, content_hash
 from mnemosyned.storage.common.compactions import CommonCompactions
 from mnemosyned.storage.sqlite.insert import SqliteIntake
-from mnemosyned.storage.sqlite.session import Session
+from mnemosyned.storage.sqlite.session import SqliteSession
 from mnemosyned.storage.sqlite.writer import SqlitePart
 
 # Ids that the product gave are no agent's own.
@@ -33,7 +33,7 @@ class SqliteCompactions(SqlitePart, CommonCompactions):
 
     def _same_memory(
         self,
-        session: Session,
+        session: SqliteSession,
         memory: MemoryRecord,
         earliest: datetime | None,
         latest: datetime | None,

@@ -12,7 +12,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from mnemosyned.errors import StorageFailed
-from mnemosyned.storage.sqlite.session import Session
+from mnemosyned.storage.sqlite.session import SqliteSession
 
 BUSY_TIMEOUT_S = 10.0
 CHECKPOINT_PAGES = 4_000
@@ -20,9 +20,9 @@ CHECKPOINT_PAGES = 4_000
 
 
 def open_writer(
-    path: Path, *, check: Callable[[Session], object] = lambda _: None
-) -> Session:
-    """The connection that writes: every commit is on disk when it returns.
+    path: Path, *, check: Callable[[SqliteSession], object] = lambda _: None
+) -> SqliteSession:
+    """Return the connection that writes: every commit is on disk when it returns.
 
     `check` may refuse the file, by what it raises, before anything of it is changed.
     """
@@ -31,7 +31,7 @@ def open_writer(
         timeout=BUSY_TIMEOUT_S,
         isolation_level=None,
         check_same_thread=False,
-        factory=Session,
+        factory=SqliteSession,
     )
     try:
         check(connection)
@@ -42,7 +42,7 @@ def open_writer(
     return connection
 
 
-def _set_up(connection: Session) -> None:
+def _set_up(connection: SqliteSession) -> None:
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
@@ -53,15 +53,15 @@ def _set_up(connection: Session) -> None:
     connection.execute("PRAGMA temp_store = MEMORY")
 
 
-def open_reader(path: Path) -> Session:
-    """A connection that cannot write and sees a snapshot for each transaction."""
+def open_reader(path: Path) -> SqliteSession:
+    """Return a connection that cannot write and sees a snapshot for each transaction."""
     connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode=ro",
         uri=True,
         timeout=BUSY_TIMEOUT_S,
         isolation_level=None,
         check_same_thread=False,
-        factory=Session,
+        factory=SqliteSession,
     )
     try:
         connection.execute("PRAGMA query_only = ON")
@@ -74,7 +74,7 @@ def open_reader(path: Path) -> Session:
 
 
 def bound_caches(limit_bytes: int) -> None:
-    """Keep SQLite's caches in this process below so much in all; beyond it they recycle pages.
+    """Limit the caches of all SQLite connections in this process to `limit_bytes`.
 
     Each connection has its own, and all of them hold what is asked for often.
     """
@@ -131,7 +131,7 @@ def reason(error: BaseException) -> str:
 
 
 def storage_failed(error: BaseException, consequence: str = NOTHING_KEPT) -> Exception:
-    """An error for the caller: the domain's as it is, the engine's explained."""
+    """Return an error for the caller: the domain's as it is, the engine's explained."""
     if isinstance(error, Exception) and not isinstance(error, sqlite3.Error | OSError):
         return error
     why = reason(error)
@@ -158,7 +158,7 @@ class Readers:
         self._check = check
         """Called before and after a connection opens the file and its log: raises where they are
         others."""
-        self._pool: queue.LifoQueue[Session | None] = queue.LifoQueue()
+        self._pool: queue.LifoQueue[SqliteSession | None] = queue.LifoQueue()
         for _ in range(size):
             self._pool.put(None)
         self._size = size
@@ -166,15 +166,15 @@ class Readers:
         self._closed = False
         self._admitting = threading.Event()
         self._admitting.set()
-        self._outdated: set[Session] = set()
-        self._all: set[Session] = set()
+        self._outdated: set[SqliteSession] = set()
+        self._all: set[SqliteSession] = set()
 
     def renew(self) -> None:
         """From the next read on, use new connections: the path leads to another file now."""
         self._outdated = set(self._all)
 
     @contextmanager
-    def snapshot(self) -> Iterator[Session]:
+    def snapshot(self) -> Iterator[SqliteSession]:
         """A read transaction: one state of the file, however many statements."""
         if not self._admitting.is_set():  # a third of the time of a wait that is over
             self._admitting.wait(self._wait_s)
@@ -188,7 +188,7 @@ class Readers:
             if self._closed:
                 raise StorageFailed(CLOSED)
             if connection is None or connection in self._outdated:
-                connection = self._renewed(connection)
+                connection = self._renew_connection(connection)
             connection.execute("BEGIN")
             try:
                 yield connection
@@ -199,7 +199,7 @@ class Readers:
         finally:
             self._pool.put(connection)
 
-    def _renewed(self, outdated: Session | None) -> Session:
+    def _renew_connection(self, outdated: SqliteSession | None) -> SqliteSession:
         self._check()
         connection = open_reader(self._path)
         try:
@@ -217,14 +217,14 @@ class Readers:
         return connection
 
     @contextmanager
-    def paused(self, *, wait_s: float) -> Iterator[bool]:
+    def pause(self, *, wait_s: float) -> Iterator[bool]:
         """Let running reads end and no other begin while the block runs.
 
         Gives False where one went on for `wait_s` seconds. One caller at a time.
         """
         self._admitting.clear()
         ends = time.monotonic() + wait_s
-        idle: list[Session | None] = []
+        idle: list[SqliteSession | None] = []
         try:
             with suppress(queue.Empty):
                 while len(idle) < self._size:
@@ -239,7 +239,7 @@ class Readers:
 
     def shrink(self) -> None:
         """Free the page caches of the connections that nobody reads with."""
-        idle: list[Session | None] = []
+        idle: list[SqliteSession | None] = []
         try:
             while not self._pool.empty() and len(idle) < self._size:
                 idle.append(self._pool.get_nowait())

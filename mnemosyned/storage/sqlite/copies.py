@@ -96,7 +96,7 @@ def _purge_due(connection: sqlite3.Connection) -> bool:
 
 
 def back_up(database: Path, target: Path, *, check: Callable[[], object]) -> CopyReport:
-    """Write the database as it is now to `target`, in one step for whoever reads it.
+    """Copy the database to `target`, which appears whole.
 
     Writers go on meanwhile. The copy is read through before it gets its name. `check` raises where
     the path leads to another file by now. Raises `CopyDamaged`, sqlite3.Error and OSError too;
@@ -150,7 +150,7 @@ def verify_copy(copy: Path, *, source: sqlite3.Connection) -> CopyReport:
 
 
 def open_to_read(database: Path, *, foreign: bool = False) -> sqlite3.Connection:
-    """A connection that reads a database and changes nothing in it.
+    """Return a connection that reads a database and changes nothing in it.
 
     With `foreign` nothing next to it changes either: a file without a log is then read as one that
     nobody writes. This process must not have that file open otherwise, or SQLite's locks go.
@@ -194,7 +194,9 @@ def check_backup(file: Path, migrations: Path) -> None:
         _check_header(file)
         with closing(open_to_read(file, foreign=True)) as connection:
             refuse_foreign(connection, file)
-            _check_version(connection, migrations)
+            if schema_version(connection) == 0:
+                raise sqlite3.DatabaseError("there is no memory in it")
+            refuse_newer(connection, latest_version(migrations))
             grave = [each for each in find_faults(connection) if each.kind in GRAVE]
     except (OSError, sqlite3.Error) as error:
         reason = getattr(error, "strerror", None) or str(error)
@@ -281,12 +283,6 @@ def _check_header(file: Path) -> None:
         raise _restore_refused(
             file, f"it is cut off: {actual:,} of {size:,} bytes are there"
         )
-
-
-def _check_version(connection: sqlite3.Connection, migrations: Path) -> None:
-    if schema_version(connection) == 0:
-        raise sqlite3.DatabaseError("there is no memory in it")
-    refuse_newer(connection, latest_version(migrations))
 
 
 def _restore_refused(file: Path, reason: str) -> InvalidRequest:

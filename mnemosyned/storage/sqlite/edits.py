@@ -18,7 +18,7 @@ from mnemosyned.storage.sqlite.memories import (
     sensitive_details,
 )
 from mnemosyned.storage.sqlite.rows import instant_text
-from mnemosyned.storage.sqlite.session import Session
+from mnemosyned.storage.sqlite.session import SqliteSession
 from mnemosyned.storage.sqlite.writer import SqlitePart
 
 _EDITED = column_list(EDITED_FIELDS)
@@ -27,7 +27,7 @@ _EDITED = column_list(EDITED_FIELDS)
 class SqliteEditing(CommonEditing):
     """The edits of one transaction."""
 
-    _session: Session
+    _session: SqliteSession
 
     def find(self, id: str) -> StoredMemory | None:
         row = self._session.execute(
@@ -94,7 +94,7 @@ class SqliteChanges(SqlitePart, CommonChanges):
     _editing = SqliteEditing
 
     @writes
-    def pin(self, session: Session, ids: Sequence[str], *, pinned: bool) -> int:
+    def pin(self, session: SqliteSession, ids: Sequence[str], *, pinned: bool) -> int:
         changed = 0
         for id in ids:
             if not pinned:

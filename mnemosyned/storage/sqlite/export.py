@@ -33,9 +33,13 @@ from mnemosyned.storage.common.rows import (
     optional_instant,
 )
 from mnemosyned.storage.common.surroundings import saved_sighting
-from mnemosyned.storage.sqlite.grace import Kept, decode_kept, learning_row
+from mnemosyned.storage.sqlite.grace import (
+    SqliteForgotten,
+    decode_forgotten,
+    learning_row,
+)
 from mnemosyned.storage.sqlite.rows import instant_text
-from mnemosyned.storage.sqlite.session import Session
+from mnemosyned.storage.sqlite.session import SqliteSession
 
 _STATE = (
     "(SELECT json_array(s.valid_until, s.superseded_at, s.pruned_at) "
@@ -137,8 +141,8 @@ def _memory(row: Sequence[Any]) -> ExportedMemory:
     """Return a memory from _WORKING or _ARCHIVED."""
     id, seq, session, source, role, content, content_hash, importance = row[:8]
     pinned, metadata, created_at, state, tags, _, held, details, episode = row[8:]
-    valid_until, superseded_at, pruned_at = _decoded(state, _NO_TRIPLE)
-    held_until, future_since = _decoded(held, _NO_TRIPLE[:2])
+    valid_until, superseded_at, pruned_at = _decode_json_list(state, _NO_TRIPLE)
+    held_until, future_since = _decode_json_list(held, _NO_TRIPLE[:2])
     return ExportedMemory(
         id=id,
         seq=seq,
@@ -150,7 +154,7 @@ def _memory(row: Sequence[Any]) -> ExportedMemory:
         importance=importance,
         pinned=bool(pinned),
         metadata={} if metadata == "{}" else msgspec.json.decode(metadata),
-        tags=tuple(_decoded(tags, ())),
+        tags=tuple(_decode_json_list(tags, ())),
         created_at=instant(created_at),
         episode=episode,
         valid_until=optional_instant(valid_until),
@@ -160,7 +164,7 @@ def _memory(row: Sequence[Any]) -> ExportedMemory:
         future_since=optional_instant(future_since),
         details=tuple(
             (kind, value, bool(sensitive))
-            for kind, value, sensitive in _decoded(details, ())
+            for kind, value, sensitive in _decode_json_list(details, ())
         ),
     )
 
@@ -175,17 +179,17 @@ def _revision(row: Sequence[Any]) -> ExportedRevision:
     )
 
 
-def _decoded(text: str | None, otherwise: Sequence[Any]) -> Sequence[Any]:
+def _decode_json_list(text: str | None, otherwise: Sequence[Any]) -> Sequence[Any]:
     """Return the values of a JSON list that SQLite made."""
     values: Sequence[Any] = msgspec.json.decode(text) if text else otherwise
     return values
 
 
-def recoverable_records(session: Session) -> Iterator[RecoverableRecord]:
+def recoverable_records(session: SqliteSession) -> Iterator[RecoverableRecord]:
     """Read all that can be put back."""
     rows = session.execute("SELECT id, call, final_at, data FROM forgotten ORDER BY id")
     for id, call, final_at, data in rows:
-        kept = decode_kept(data)
+        kept = decode_forgotten(data)
         superseded_by = kept.state[2] if kept.state else None
         yield RecoverableRecord(
             id=id,
@@ -198,9 +202,9 @@ def recoverable_records(session: Session) -> Iterator[RecoverableRecord]:
         )
 
 
-def restore_recoverable(session: Session, record: RecoverableRecord) -> bool:
+def restore_recoverable(session: SqliteSession, record: RecoverableRecord) -> bool:
     """Keep what can be put back, unless it is kept already."""
-    kept = Kept(
+    kept = SqliteForgotten(
         supersedes=list(record.supersedes),
         learnings=list(map(learning_row, record.learnings)),
     )
@@ -216,7 +220,7 @@ def restore_recoverable(session: Session, record: RecoverableRecord) -> bool:
     return bool(inserted.rowcount)
 
 
-def _recoverable_memory(kept: Kept) -> ExportedMemory:
+def _recoverable_memory(kept: SqliteForgotten) -> ExportedMemory:
     seq, id, session, source, role, content, importance, pinned = kept.row[:8]
     metadata, created_at, _ = kept.row[8:]
     valid_until, superseded_at, _ = kept.state or (None, None, None)
@@ -247,7 +251,7 @@ def _recoverable_memory(kept: Kept) -> ExportedMemory:
 
 
 def _fill_recoverable(
-    kept: Kept, memory: ExportedMemory, superseded_by: int | None
+    kept: SqliteForgotten, memory: ExportedMemory, superseded_by: int | None
 ) -> None:
     kept.row = [
         memory.seq,
@@ -280,7 +284,7 @@ def _fill_recoverable(
     ]
 
 
-def moved_records(session: Session) -> Iterator[MovedRecord]:
+def moved_records(session: SqliteSession) -> Iterator[MovedRecord]:
     """Read what a move carries besides an export, each record as it is asked for."""
     yield from recoverable_records(session)
     yield from surroundings(session)
@@ -289,7 +293,7 @@ def moved_records(session: Session) -> Iterator[MovedRecord]:
         yield sighting
 
 
-def _vectors(session: Session) -> Iterator[KeptVector]:
+def _vectors(session: SqliteSession) -> Iterator[KeptVector]:
     rows = session.execute(
         "SELECT coalesce((SELECT id FROM working_memory WHERE seq = v.memory_seq), "
         "(SELECT id FROM archive WHERE seq = v.memory_seq)), m.name, m.digest, v.vector "
@@ -301,7 +305,7 @@ def _vectors(session: Session) -> Iterator[KeptVector]:
             yield KeptVector(memory=id, model=model, digest=digest, vector=vector)
 
 
-def _vector(session: Session, vector: KeptVector) -> Outcome:
+def _vector(session: SqliteSession, vector: KeptVector) -> Outcome:
     """Keep the vector of a memory that is here and has none."""
     session.execute(
         "INSERT OR IGNORE INTO embedding_model (name, digest) VALUES (?, ?)",
@@ -322,7 +326,7 @@ def _vector(session: Session, vector: KeptVector) -> Outcome:
     return bool(inserted.rowcount)
 
 
-MOVED: Mapping[type[Any], Callable[[Session, Any], Outcome]] = {
+MOVED: Mapping[type[Any], Callable[[SqliteSession, Any], Outcome]] = {
     RecoverableRecord: restore_recoverable,
     KeptVector: _vector,
 }

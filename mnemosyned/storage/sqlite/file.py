@@ -93,7 +93,7 @@ class DatabaseFile:
         self._take(path, 0)
 
     def know_companions(self) -> None:
-        """Remember which log SQLite writes; it has it open by now and keeps it to the end."""
+        """Save the identity of the log, which SQLite keeps open to the end."""
         seen = {str(path): _identity(path) for path in self._beside()}
         self._companions = {
             path: identity for path, identity in seen.items() if identity
@@ -113,7 +113,7 @@ class DatabaseFile:
         return Presence.HERE
 
     def log_elsewhere(self) -> bool:
-        """Whether another log with something in it has taken the place of ours."""
+        """Return whether another log with something in it has taken the place of ours."""
         wal = self._beside()[0]
         identity = _identity(wal)
         return (
@@ -161,7 +161,7 @@ class DatabaseFile:
                 log.warning("permissions_kept", file=str(path), reason=error.strerror)
 
     def _beside(self) -> tuple[Path, ...]:
-        """The log and its index, by name."""
+        """Return the log and its index, by name."""
         return tuple(
             self.path.with_name(self.path.name + suffix) for suffix in COMPANIONS
         )
@@ -181,7 +181,7 @@ _IN_USE = (
 
 
 def _identity(path: str | Path) -> Identity | None:
-    """Which file a path leads to; None where there is none."""
+    """Return which file a path leads to; None where there is none."""
     try:
         status = os.stat(path)  # noqa: PTH116 at each commit: a Path takes twice as long
     except (FileNotFoundError, NotADirectoryError):

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 from mnemosyned.memory.values import Tier
 from mnemosyned.search.query import Query
 from mnemosyned.storage.sqlite.rows import instant_text
-from mnemosyned.storage.sqlite.session import Session
+from mnemosyned.storage.sqlite.session import SqliteSession
 
 FEW_MAX = 5_000
 """So many rows of the sessions asked for are named before the words are looked for."""
 
 
-class SqlFilter(NamedTuple):
+class SqliteFilter(NamedTuple):
     """Joins, conditions and bound values that narrow a search."""
 
     joins: str
@@ -26,10 +26,10 @@ class SqlFilter(NamedTuple):
     alone: a session has lines side by side, and a common word a million."""
 
 
-EVERYTHING = SqlFilter("", "", ())
+EVERYTHING = SqliteFilter("", "", ())
 
 
-def in_force(query: Query, seq: str = "f.rowid") -> tuple[str, list[str]]:
+def in_force_condition(query: Query, seq: str = "f.rowid") -> tuple[str, list[str]]:
     """Leaves out what has expired and, unless asked for, what was superseded."""
     past = [] if query.superseded else ["s.superseded_at IS NOT NULL"]
     moment = [instant_text(query.valid_at)] if query.valid_at else []
@@ -40,8 +40,8 @@ def in_force(query: Query, seq: str = "f.rowid") -> tuple[str, list[str]]:
     return f" AND NOT EXISTS (SELECT 1 FROM memory_state AS s WHERE {gone})", moment
 
 
-def tagged(tags: Sequence[str], seq: str = "seq") -> tuple[list[str], list[Any]]:
-    """Conditions that hold for memories with one of these tags."""
+def tag_condition(tags: Sequence[str], seq: str = "seq") -> tuple[list[str], list[Any]]:
+    """Return the conditions for memories with any of some tags."""
     if not tags:
         return [], []
     marks = ", ".join("?" * len(tags))
@@ -49,17 +49,17 @@ def tagged(tags: Sequence[str], seq: str = "seq") -> tuple[list[str], list[Any]]
     return [f"EXISTS (SELECT 1 FROM tag AS t WHERE {named})"], list(tags)
 
 
-def asked_for(query: Query, seq: str = "f.rowid") -> tuple[str, list[Any]]:
+def asked_conditions(query: Query, seq: str = "f.rowid") -> tuple[str, list[Any]]:
     """Keep what is in force and has one of the tags asked for."""
-    holds, moment = in_force(query, seq=seq)
-    clauses, tags = tagged(query.tags, seq=seq)
+    holds, moment = in_force_condition(query, seq=seq)
+    clauses, tags = tag_condition(query.tags, seq=seq)
     return holds + "".join(f" AND {clause}" for clause in clauses), [*moment, *tags]
 
 
-def among(
+def place_conditions(
     sessions: Sequence[str], sources: Sequence[str], *, column: str = "{}"
 ) -> tuple[list[str], list[Any]]:
-    """Conditions that hold to these sessions and sources; `column` says how one is read."""
+    """Return the conditions for sessions and sources; `column` formats a column's name."""
     clauses: list[str] = []
     values: list[Any] = []
     for name, wanted in (("session_id", sessions), ("source", sources)):
@@ -70,8 +70,8 @@ def among(
     return clauses, values
 
 
-def of_sources(sources: Sequence[str | None]) -> tuple[str, list[str]]:
-    """Return the condition that holds for these sources, and for no source where None is one.
+def source_condition(sources: Sequence[str | None]) -> tuple[str, list[str]]:
+    """Return the condition for sources; None selects rows without a source.
 
     One list of values, as SQLite bounds the depth of a chain of conditions.
     """
@@ -82,10 +82,10 @@ def of_sources(sources: Sequence[str | None]) -> tuple[str, list[str]]:
     return clause, named
 
 
-def of_source_names(
+def source_name_condition(
     names: Sequence[str], *, column: str = "{}"
 ) -> tuple[list[str], list[Any]]:
-    """Return conditions that hold for sources whose names contain one of these words."""
+    """Return the conditions for sources with a word in their name."""
     if not names:
         return [], []
     source = column.format("source")
@@ -93,10 +93,10 @@ def of_source_names(
     return [f"({either})"], [f"%{name}%" for name in names]
 
 
-def within(
+def time_conditions(
     since: datetime | None, until: datetime | None, *, first: str, last: str
 ) -> tuple[list[str], list[Any]]:
-    """Conditions that hold what lasts from one column to another to this stretch of time."""
+    """Return the conditions for rows whose time, from `first` to `last`, overlaps a period."""
     clauses: list[str] = []
     values: list[Any] = []
     if since:
@@ -111,15 +111,15 @@ def within(
 def _named_and_dated(
     query: Query, *, column: str, first: str, last: str
 ) -> tuple[list[str], list[Any]]:
-    """The conditions of a question on sessions, sources and time."""
-    clauses, values = among(query.sessions, query.sources, column=column)
-    named, names = of_source_names(query.source_names, column=column)
-    dated, moments = within(query.since, query.until, first=first, last=last)
+    """Return the conditions of a question on sessions, sources and time."""
+    clauses, values = place_conditions(query.sessions, query.sources, column=column)
+    named, names = source_name_condition(query.source_names, column=column)
+    dated, moments = time_conditions(query.since, query.until, first=first, last=last)
     return clauses + named + dated, values + names + moments
 
 
-def narrowed(session: Session, query: Query) -> SqlFilter:
-    """The filters of a question for the originals, and the rows that pass if those are few.
+def query_filter(session: SqliteSession, query: Query) -> SqliteFilter:
+    """Return the filters of a question for the originals, and the rows that pass if those are few.
 
     Only sessions and tags are known row by row: the index of sessions is the one that says what was
     said before.
@@ -134,10 +134,14 @@ def narrowed(session: Session, query: Query) -> SqlFilter:
         marks = ", ".join("?" * len(query.tags))
         clauses.append(f"seq IN (SELECT memory_seq FROM tag WHERE name IN ({marks}))")
         values += query.tags
-    holds, moment = in_force(query, seq="seq")
+    holds, moment = in_force_condition(query, seq="seq")
     where = " AND ".join(clauses) + holds
     rows: list[int] = []
-    for table in _homes(query.tier):
+    tables = {
+        None: ("working_memory", "archive"),
+        Tier.WORKING: ("working_memory",),
+    }.get(query.tier, ("archive",))
+    for table in tables:
         found = session.execute(
             f"SELECT seq FROM {table} WHERE {where} LIMIT ?",
             (*values, *moment, FEW_MAX + 1 - len(rows)),
@@ -146,15 +150,8 @@ def narrowed(session: Session, query: Query) -> SqlFilter:
     return narrow if len(rows) > FEW_MAX else narrow._replace(only=sorted(rows))
 
 
-def _homes(tier: Tier | None) -> tuple[str, ...]:
-    """The tables of the originals that a tier has, or all."""
-    if tier is None:
-        return ("working_memory", "archive")
-    return ("working_memory",) if tier is Tier.WORKING else ("archive",)
-
-
-def memory_filter(query: Query) -> SqlFilter:
-    """The filters of a question, for the index over the originals."""
+def memory_filter(query: Query) -> SqliteFilter:
+    """Return the filters of a question, for the index over the originals."""
     column = "ifnull(w.{0}, a.{0})"
     when = column.format("created_at")
     clauses, values = _named_and_dated(query, column=column, first=when, last=when)
@@ -165,16 +162,16 @@ def memory_filter(query: Query) -> SqlFilter:
     joins = "LEFT JOIN working_memory AS w ON w.seq = f.rowid "
     joins += "LEFT JOIN archive AS a ON a.seq = f.rowid"
     where = "".join(f" AND {clause}" for clause in clauses)
-    holds, moment = asked_for(query)
-    return SqlFilter(joins if clauses else "", where + holds, [*values, *moment])
+    holds, moment = asked_conditions(query)
+    return SqliteFilter(joins if clauses else "", where + holds, [*values, *moment])
 
 
-def episode_filter(query: Query) -> SqlFilter:
-    """The filters of a question, for the indexes over summaries; these have no tags."""
+def episode_filter(query: Query) -> SqliteFilter:
+    """Return the filters of a question, for the indexes over summaries; these have no tags."""
     clauses, values = _named_and_dated(
         query, column="e.{}", first="e.covers_from", last="e.covers_until"
     )
     if query.tags:
         clauses.append("0")
     joins = "JOIN episodic_memory AS e ON e.seq = f.rowid" if clauses else ""
-    return SqlFilter(joins, "".join(f" AND {clause}" for clause in clauses), values)
+    return SqliteFilter(joins, "".join(f" AND {clause}" for clause in clauses), values)

@@ -24,17 +24,21 @@ from mnemosyned.storage.common.session import BELOW, reads, writes
 from mnemosyned.storage.common.state import request_purge
 from mnemosyned.storage.sqlite.connections import Readers
 from mnemosyned.storage.sqlite.copies import NAMING
-from mnemosyned.storage.sqlite.filters import among, tagged, within
+from mnemosyned.storage.sqlite.filters import (
+    place_conditions,
+    tag_condition,
+    time_conditions,
+)
 from mnemosyned.storage.sqlite.fulltext import (
     any_of,
     glued_terms,
     index_memories,
     unindex_memory,
 )
-from mnemosyned.storage.sqlite.grace import keep_learnings, keep_memories
+from mnemosyned.storage.sqlite.grace import save_learnings, save_memories
 from mnemosyned.storage.sqlite.memories import chunks, leave_secrets
 from mnemosyned.storage.sqlite.purge import Purge
-from mnemosyned.storage.sqlite.session import Session
+from mnemosyned.storage.sqlite.session import SqliteSession
 from mnemosyned.storage.sqlite.writer import SqlitePart, Writer
 from mnemosyned.text.stems import accent_variants
 from mnemosyned.text.terms import Terms
@@ -55,12 +59,12 @@ _EARLIER = (
 _INDEXES = ("memory_fts", "memory_gram_fts")
 
 
-def selected_memories(session: Session, choice: ForgetFilter) -> list[str]:
-    """The ids of all memories for which everything in the choice holds."""
+def selected_memories(session: SqliteSession, choice: ForgetFilter) -> list[str]:
+    """Return the ids of all memories for which everything in the choice holds."""
     where, values = _selection_conditions(
         choice, newest=choice.newest.memory if choice.newest else None
     )
-    tags, tag_values = tagged(choice.tags)
+    tags, tag_values = tag_condition(choice.tags)
     where, values = " AND ".join([where, *tags]), [*values, *tag_values]
     having = _positions_with_terms(session, choice.terms) if choice.terms else None
     named = naming(choice.person) if choice.person else None
@@ -85,8 +89,8 @@ def selected_memories(session: Session, choice: ForgetFilter) -> list[str]:
 def _selection_conditions(
     choice: ForgetFilter, *, newest: int | None
 ) -> tuple[str, list[Any]]:
-    named, names = among(choice.sessions, choice.sources)
-    dated, moments = within(
+    named, names = place_conditions(choice.sessions, choice.sources)
+    dated, moments = time_conditions(
         choice.since, choice.until, first="created_at", last="created_at"
     )
     bounded, bound = ([], []) if newest is None else (["seq <= ?"], [newest])
@@ -105,8 +109,8 @@ def _narrow_to_positions(
         yield f"{where} AND seq IN ({', '.join('?' * len(chunk))})", [*values, *chunk]
 
 
-def _positions_with_terms(session: Session, terms: Terms) -> set[int]:
-    """The positions of the memories that have every one of these terms."""
+def _positions_with_terms(session: SqliteSession, terms: Terms) -> set[int]:
+    """Return the positions of memories with all terms."""
     found: set[int] | None = None
     for term in (*terms.words, *terms.grams):
         here: set[int] = set()
@@ -124,8 +128,8 @@ def _positions_with_terms(session: Session, terms: Terms) -> set[int]:
     return found or set()
 
 
-def selected_learnings(session: Session, choice: ForgetFilter) -> list[str]:
-    """The ids of all learnings for which everything in the choice holds; they have no tags."""
+def selected_learnings(session: SqliteSession, choice: ForgetFilter) -> list[str]:
+    """Return the ids of all learnings for which everything in the choice holds; they have no tags."""
     if choice.tags:
         return []
     where, values = _selection_conditions(
@@ -146,10 +150,10 @@ def selected_learnings(session: Session, choice: ForgetFilter) -> list[str]:
 
 
 def _texts_with_terms(
-    session: Session, rows: Sequence[Sequence[Any]], terms: Terms
+    session: SqliteSession, rows: Sequence[Sequence[Any]], terms: Terms
 ) -> set[int]:
-    """Which of these have every term, in an index like that of the memories: they are in none."""
-    with closing(sqlite3.connect(":memory:", factory=Session)) as beside:
+    """Return the rows whose text has all terms, by a temporary index, as learnings have none."""
+    with closing(sqlite3.connect(":memory:", factory=SqliteSession)) as beside:
         for (definition,) in session.execute(
             f"SELECT sql FROM sqlite_master WHERE name IN ({', '.join('?' * len(_INDEXES))})",
             _INDEXES,
@@ -172,15 +176,17 @@ class SqliteDeletion(SqlitePart, DeletionStore):
         self._purge = purge
 
     @reads
-    def select(self, session: Session, choice: ForgetFilter) -> list[str]:
+    def select(self, session: SqliteSession, choice: ForgetFilter) -> list[str]:
         return selected_memories(session, choice)
 
     @reads
-    def select_learnings(self, session: Session, choice: ForgetFilter) -> list[str]:
+    def select_learnings(
+        self, session: SqliteSession, choice: ForgetFilter
+    ) -> list[str]:
         return selected_learnings(session, choice)
 
     @reads
-    def newest(self, session: Session) -> Newest:
+    def newest(self, session: SqliteSession) -> Newest:
         memory, learning = session.execute(
             "SELECT max((SELECT ifnull(max(seq), 0) FROM working_memory), "
             "(SELECT ifnull(max(seq), 0) FROM archive)), "
@@ -189,7 +195,7 @@ class SqliteDeletion(SqlitePart, DeletionStore):
         return Newest(memory, learning)
 
     @reads
-    def ids_under(self, session: Session, summary: str) -> list[str]:
+    def ids_under(self, session: SqliteSession, summary: str) -> list[str]:
         rows = session.execute(
             f"{BELOW} SELECT a.id FROM below CROSS JOIN archive AS a ON a.episode_seq = below.seq "
             "ORDER BY a.seq",
@@ -200,7 +206,7 @@ class SqliteDeletion(SqlitePart, DeletionStore):
     @reads
     def preview(
         self,
-        session: Session,
+        session: SqliteSession,
         ids: Sequence[str],
         *,
         learned: Sequence[str] = (),
@@ -247,7 +253,7 @@ class SqliteDeletion(SqlitePart, DeletionStore):
     @writes
     def forget(
         self,
-        session: Session,
+        session: SqliteSession,
         ids: Sequence[str],
         *,
         grace: Grace | None = None,
@@ -256,11 +262,14 @@ class SqliteDeletion(SqlitePart, DeletionStore):
         indexed: list[tuple[int, str, str]] = []
         in_force, episodes = _in_force_again(session, ids)
         if grace:  # before any is deleted that another one refers to
-            keep_memories(session, ids, grace)
+            save_memories(session, ids, grace)
         for id in ids:
             if is_made_of_source(id):
-                _leave_keys(session, id)
-            deleted = _delete_working(session, id)
+                _keep_keys(session, id)
+            deleted: tuple[int, str, str] | None = session.execute(
+                "DELETE FROM working_memory WHERE id = ? RETURNING seq, content, role",
+                (id,),
+            ).fetchone()
             if deleted:
                 working += 1
             else:
@@ -296,20 +305,20 @@ class SqliteDeletion(SqlitePart, DeletionStore):
     @writes
     def forget_learnings(
         self,
-        session: Session,
+        session: SqliteSession,
         ids: Sequence[str],
         *,
         grace: Grace | None = None,
     ) -> Removal:
         if grace:
-            keep_learnings(session, ids, grace)
+            save_learnings(session, ids, grace)
         removal = Removal(learnings=remove_learnings(session, ids))
         if removal.learnings and not grace:
             request_purge(session)
         return removal
 
     @reads
-    def orphaned_log_names(self, session: Session) -> tuple[list[str], list[str]]:
+    def orphaned_log_names(self, session: SqliteSession) -> tuple[list[str], list[str]]:
         orphaned = []
         for column in ("session_id", "source"):
             named = " UNION ".join(
@@ -327,7 +336,7 @@ class SqliteDeletion(SqlitePart, DeletionStore):
     @writes
     def forget_names(
         self,
-        session: Session,
+        session: SqliteSession,
         *,
         sessions: Iterable[str],
         sources: Iterable[str],
@@ -364,8 +373,8 @@ class SqliteDeletion(SqlitePart, DeletionStore):
         return ()
 
 
-def _leave_keys(session: Session, id: str) -> None:
-    """Keep what a memory is known by when its source is read again."""
+def _keep_keys(session: SqliteSession, id: str) -> None:
+    """Save the keys by which a re-read source skips a memory."""
     row = session.execute(
         "SELECT seq, session_id, source, content_hash FROM working_memory WHERE id = ? "
         "UNION ALL "
@@ -386,9 +395,9 @@ def _leave_keys(session: Session, id: str) -> None:
 
 
 def _in_force_again(
-    session: Session, ids: Sequence[str]
+    session: SqliteSession, ids: Sequence[str]
 ) -> tuple[frozenset[str], set[int]]:
-    """Return what holds again without these memories, and the summaries to rewrite with it."""
+    """Return the ids of memories in force again after a deletion, and summaries to rewrite."""
     gone: set[int] = set()
     successors: dict[int, int | None] = {}
     again: set[str] = set()
@@ -424,8 +433,8 @@ def _in_force_again(
     return frozenset(again), episodes
 
 
-def _pruned_losing_summary(session: Session, leaving: dict[int, int]) -> int:
-    """How many pruned originals stay in these episodes when so many others leave them."""
+def _pruned_losing_summary(session: SqliteSession, leaving: dict[int, int]) -> int:
+    """Return the number of pruned originals whose summary is lost by the deletion of others."""
     return sum(
         session.execute(
             "SELECT count(*) FROM archive WHERE episode_seq = ? AND content = ''",
@@ -437,7 +446,7 @@ def _pruned_losing_summary(session: Session, leaving: dict[int, int]) -> int:
 
 
 def _episodes_left(
-    session: Session, leaving: dict[int, int]
+    session: SqliteSession, leaving: dict[int, int]
 ) -> tuple[frozenset[int], frozenset[int]]:
     """Level by level: an episode that loses all it was made of goes, the others are rewritten."""
     removed: set[int] = set()
@@ -460,16 +469,8 @@ def _episodes_left(
     return frozenset(removed), frozenset(emptied - removed)
 
 
-def _delete_working(session: Session, id: str) -> tuple[int, str, str] | None:
-    """Delete a working memory; returns its position, text and role."""
-    row: tuple[int, str, str] | None = session.execute(
-        "DELETE FROM working_memory WHERE id = ? RETURNING seq, content, role", (id,)
-    ).fetchone()
-    return row
-
-
 def _delete_original(
-    session: Session, id: str
+    session: SqliteSession, id: str
 ) -> tuple[tuple[int, str, str], int, int] | None:
     """Delete an archived original; also returns its episode and number of details."""
     row = session.execute(
@@ -485,7 +486,7 @@ def _delete_original(
     return (seq, content, role), episode, detail_count
 
 
-def _delete_state(session: Session, seq: int) -> None:
+def _delete_state(session: SqliteSession, seq: int) -> None:
     """Delete the state of a memory.
 
     Its successor supersedes what it superseded; without one, that holds again.

@@ -126,7 +126,7 @@ _SECOND_FORMAT = b"\xff\x00\x00\x01"
 
 
 def index_depth(connection: sqlite3.Connection, index: str) -> int | None:
-    """The number of levels in an index's structure record; None where that cannot be read.
+    """Return the number of levels in an index's structure record; None where that cannot be read.
 
     It is read from the table behind the index, as the index itself may not open. The format is
     that of `fts5StructureDecode` in SQLite's fts5_index.c.
@@ -147,7 +147,7 @@ def index_depth(connection: sqlite3.Connection, index: str) -> int | None:
 
 
 def failing_indexes(connection: sqlite3.Connection) -> list[str]:
-    """The indexes that cannot answer a question."""
+    """Return the indexes that cannot answer a question."""
     failing = []
     for index in INDEXES:
         try:
@@ -162,7 +162,7 @@ def failing_indexes(connection: sqlite3.Connection) -> list[str]:
 
 
 def _is_damage(error: sqlite3.DatabaseError) -> bool:
-    """Whether the index is at fault, and not a lock, the disk or memory."""
+    """Return whether the index is at fault, and not a lock, the disk or memory."""
     return error.sqlite_errorcode & 0xFF in {
         sqlite3.SQLITE_CORRUPT,
         sqlite3.SQLITE_ERROR,  # "vtable constructor failed"
@@ -185,7 +185,7 @@ def heal_indexes(database: Path) -> list[str]:
 
 
 def rebuild_indexes(database: Path) -> list[str]:
-    """Rebuild those indexes that cannot be read or do not match their texts; their names.
+    """Rebuild unreadable and mismatched indexes; return their names.
 
     FTS5's own check compares them; one that fails counts as a mismatch.
     """
@@ -196,7 +196,7 @@ def rebuild_indexes(database: Path) -> list[str]:
 
 
 def _rebuild_from_nothing(database: Path, indexes: list[str]) -> None:
-    """Rebuild indexes, each in one transaction, by a connection that has opened none of them."""
+    """Rebuild indexes, each in one transaction, by a connection without open indexes."""
     if not indexes:
         return
     with closing(sqlite3.connect(database, isolation_level=None)) as connection:
@@ -209,7 +209,7 @@ def _rebuild_from_nothing(database: Path, indexes: list[str]) -> None:
 
 
 def _matches(connection: sqlite3.Connection, index: str) -> bool:
-    """Whether an index is sound and has the rows of its texts, and no other."""
+    """Return whether an index is sound and has the rows of its texts, and no other."""
     compared = int(index not in TEXTS)
     check = f"INSERT INTO {index} ({index}, rank) VALUES ('integrity-check', ?)"
     extra = (
@@ -223,7 +223,7 @@ def _matches(connection: sqlite3.Connection, index: str) -> bool:
 
 
 def _unsafe_indexes(connection: sqlite3.Connection) -> list[str]:
-    """The indexes that cannot be read, or soon could not be."""
+    """Return the indexes that cannot be read, or soon could not be."""
     tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
     names = {name for (name,) in tables}
     known = [index for index in INDEXES if index in names]
@@ -332,7 +332,7 @@ def purge_indexes(connection: sqlite3.Connection) -> bool:
 
 
 def purge_steps(index: str) -> Iterator[str]:
-    """The statements that merge an index until nothing deleted is left in it, one a step.
+    """Return the statements that merge all deleted entries out of an index, one a step.
 
     The first asks FTS5, by a negative rank, to merge all segments into one, and adds two levels.
     Those after it go on with that merge. A negative rank there would start a new one, one more
@@ -343,18 +343,18 @@ def purge_steps(index: str) -> Iterator[str]:
         yield f"INSERT INTO {index} ({index}, rank) VALUES ('merge', {pages})"
 
 
-def quoted(term: str) -> str:
-    """A term as an FTS5 string, none of it read as syntax."""
+def quote_word(term: str) -> str:
+    """Return a term as an FTS5 string, none of it read as syntax."""
     return '"' + term.replace('"', '""') + '"'
 
 
 def any_of(terms: Iterable[str]) -> str:
-    """An FTS5 expression for any of the terms."""
-    return " OR ".join(map(quoted, terms))
+    """Return an FTS5 expression for any of the terms."""
+    return " OR ".join(map(quote_word, terms))
 
 
 def all_of(having: Having) -> str:
-    """An FTS5 expression for rows that have each of these, in any form of any word of it."""
+    """Return the FTS5 expression for rows with all words, each in any form."""
     if len(having) == 1:
         return any_of(chain.from_iterable(having[0]))
     return " AND ".join(f"({any_of(chain.from_iterable(words))})" for words in having)

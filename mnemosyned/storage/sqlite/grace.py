@@ -18,7 +18,7 @@ from mnemosyned.storage.common.session import writes
 from mnemosyned.storage.common.state import add_tags
 from mnemosyned.storage.sqlite.fulltext import index_memories
 from mnemosyned.storage.sqlite.rows import MEMORY_COLUMNS, instant_text
-from mnemosyned.storage.sqlite.session import Session
+from mnemosyned.storage.sqlite.session import SqliteSession
 from mnemosyned.storage.sqlite.writer import SqlitePart
 
 _COLUMNS = f"seq, {MEMORY_COLUMNS}"
@@ -26,7 +26,7 @@ _STATE = "valid_until, superseded_at, superseded_by"
 _REVISION = "changed_at, content, content_hash, fields"
 
 
-class Kept(msgspec.Struct, omit_defaults=True):
+class SqliteForgotten(msgspec.Struct, omit_defaults=True):
     """All of a memory; `row` has the columns of the working tier."""
 
     row: list[Any] = msgspec.field(default_factory=list)
@@ -38,16 +38,16 @@ class Kept(msgspec.Struct, omit_defaults=True):
     learnings: list[list[Any]] = msgspec.field(default_factory=list)
 
 
-decode_kept = msgspec.json.Decoder(Kept).decode
+decode_forgotten = msgspec.json.Decoder(SqliteForgotten).decode
 
 
-def keep_memories(session: Session, ids: Iterable[str], grace: Grace) -> None:
-    """Keep all of memories that are about to be deleted; nothing of pruned ones."""
+def save_memories(session: SqliteSession, ids: Iterable[str], grace: Grace) -> None:
+    """Save memories that are about to be deleted, except pruned ones."""
     for id in ids:
         _keep_memory(session, id, grace)
 
 
-def _keep_memory(session: Session, id: str, grace: Grace) -> None:
+def _keep_memory(session: SqliteSession, id: str, grace: Grace) -> None:
     row = session.execute(
         f"SELECT {_COLUMNS} FROM working_memory WHERE id = ? UNION ALL "
         f"SELECT {_COLUMNS} FROM archive WHERE id = ? AND content != ''",
@@ -61,7 +61,7 @@ def _keep_memory(session: Session, id: str, grace: Grace) -> None:
         return list(map(list, session.execute(query, (seq,))))
 
     states = of(f"SELECT {_STATE} FROM memory_state WHERE memory_seq = ?")
-    kept = Kept(
+    kept = SqliteForgotten(
         row=list(row),
         state=states[0] if states else [],
         supersedes=[
@@ -79,15 +79,15 @@ def _keep_memory(session: Session, id: str, grace: Grace) -> None:
     _store(session, id, grace, kept)
 
 
-def keep_learnings(session: Session, ids: Sequence[str], grace: Grace) -> None:
-    """Keep learnings that are about to be deleted by themselves."""
+def save_learnings(session: SqliteSession, ids: Sequence[str], grace: Grace) -> None:
+    """Save learnings that are about to be deleted by themselves."""
     for learning in learnings_where(session, "id", ids):
-        kept = Kept(learnings=[learning_row(learning)])
+        kept = SqliteForgotten(learnings=[learning_row(learning)])
         _store(session, f"{LEARNING}:{learning.id}", grace, kept)
 
 
 def learning_row(learning: Learning) -> list[Any]:
-    """Return a learning as `Kept` has it, for `learning_from`."""
+    """Return a learning as `SqliteForgotten` has it, for `learning_from`."""
     return [
         learning.id,
         str(learning.kind),
@@ -100,7 +100,9 @@ def learning_row(learning: Learning) -> list[Any]:
     ]
 
 
-def _store(session: Session, key: str, grace: Grace, kept: Kept) -> None:
+def _store(
+    session: SqliteSession, key: str, grace: Grace, kept: SqliteForgotten
+) -> None:
     session.execute(
         REPLACE_FORGOTTEN,
         id=key,
@@ -110,7 +112,7 @@ def _store(session: Session, key: str, grace: Grace, kept: Kept) -> None:
     )
 
 
-def _is_taken(session: Session, id: str) -> bool:
+def _is_taken(session: SqliteSession, id: str) -> bool:
     row = session.execute(
         "SELECT 1 FROM working_memory WHERE id = ? UNION ALL "
         "SELECT 1 FROM archive WHERE id = ?",
@@ -119,7 +121,9 @@ def _is_taken(session: Session, id: str) -> bool:
     return row is not None
 
 
-def _put_back(session: Session, id: str, kept: Kept) -> tuple[int, str, str]:
+def _put_back(
+    session: SqliteSession, id: str, kept: SqliteForgotten
+) -> tuple[int, str, str]:
     """Insert a memory as it was, into working memory; returns its position, text and role."""
     seq = _free_seq(session, kept.row[0])
     session.execute(
@@ -163,8 +167,8 @@ def _put_back(session: Session, id: str, kept: Kept) -> tuple[int, str, str]:
     return seq, fields["content"], fields["role"]
 
 
-def _free_seq(session: Session, seq: int) -> int:
-    """The position that a memory had, or a new one where an import took that."""
+def _free_seq(session: SqliteSession, seq: int) -> int:
+    """Return the old position of a memory, or a new one if an import took it."""
     taken = session.execute(
         "SELECT 1 FROM working_memory WHERE seq = ? UNION ALL "
         "SELECT 1 FROM archive WHERE seq = ?",
@@ -182,7 +186,9 @@ class SqliteGrace(SqlitePart, CommonGrace):
     """The `GraceStore` on one SQLite file."""
 
     @writes
-    def put_back(self, session: Session, keys: Sequence[str]) -> list[tuple[str, int]]:
+    def put_back(
+        self, session: SqliteSession, keys: Sequence[str]
+    ) -> list[tuple[str, int]]:
         """Put memories and learnings back; returns the ids and positions of memories.
 
         What has the id of a memory that was remembered since stays forgotten.
@@ -194,7 +200,7 @@ class SqliteGrace(SqlitePart, CommonGrace):
             row = session.execute(
                 "SELECT data FROM forgotten WHERE id = ?", (key,)
             ).fetchone()
-            kept = decode_kept(row[0]) if row else Kept()
+            kept = decode_forgotten(row[0]) if row else SqliteForgotten()
             if kept.row:
                 if _is_taken(session, key):
                     continue

@@ -21,7 +21,7 @@ from mnemosyned.storage.sqlite.rows import (
     MEMORY_COLUMNS,
     memory_row,
 )
-from mnemosyned.storage.sqlite.session import Session
+from mnemosyned.storage.sqlite.session import SqliteSession
 from mnemosyned.storage.sqlite.writer import SqlitePart
 
 T = TypeVar("T")
@@ -41,12 +41,7 @@ SAID_BEFORE = (
 )
 
 
-def _inserting(count: int) -> str:
-    row = f"({', '.join('?' for _ in MEMORY_COLUMNS.split(', '))})"
-    return f"INSERT INTO working_memory ({MEMORY_COLUMNS}) VALUES {', '.join([row] * count)}"
-
-
-def _having_id(count: int) -> str:
+def _statement_of_ids(count: int) -> str:
     among = f"id IN ({', '.join('?' * count)})"
     return (
         f"SELECT id, content, created_at, content_hash FROM working_memory WHERE {among} "
@@ -56,14 +51,18 @@ def _having_id(count: int) -> str:
 
 
 # Two of each, so that they stay prepared whatever the size of a batch.
-_INSERT = {count: _inserting(count) for count in (1, TOGETHER)}
-_HAVING_ID = {count: _having_id(count) for count in (1, TOGETHER)}
+_PLACES = f"({', '.join('?' for _ in MEMORY_COLUMNS.split(', '))})"
+_INSERT = {
+    count: f"INSERT INTO working_memory ({MEMORY_COLUMNS}) VALUES {', '.join([_PLACES] * count)}"
+    for count in (1, TOGETHER)
+}
+_HAVING_ID = {count: _statement_of_ids(count) for count in (1, TOGETHER)}
 
 
 class SqliteIntake(IntakeTransaction):
     """New memories on their way into working memory and its index."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: SqliteSession) -> None:
         self._session = session
         self._inserted: list[tuple[int, MemoryRecord]] = []
 
@@ -96,7 +95,7 @@ class SqliteIntake(IntakeTransaction):
 
     def insert(self, memories: Sequence[MemoryRecord]) -> None:
         before = len(self._inserted)
-        for share in _shares(memories):
+        for share in _statement_chunks(memories):
             values = list(chain.from_iterable(map(memory_row, share)))
             insert = self._session.execute(_INSERT[len(share)], values)
             last = cast("int", insert.lastrowid)
@@ -116,17 +115,17 @@ class SqliteIntake(IntakeTransaction):
         return self._session.totals()[Tier.WORKING][0]
 
 
-def known_records(session: Session, ids: Sequence[str]) -> dict[str, Known]:
+def known_records(session: SqliteSession, ids: Sequence[str]) -> dict[str, Known]:
     """Return existing records with these ids."""
     known: dict[str, Known] = {}
-    for chunk in _shares(ids):
+    for chunk in _statement_chunks(ids):
         rows = session.execute(_HAVING_ID[len(chunk)], tuple(chunk) * 3)
         for id, content, created_at, said in rows:
             known[id] = (content, instant(created_at), said)
     return known
 
 
-def _shares(items: Sequence[T]) -> Iterator[Sequence[T]]:
+def _statement_chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
     """Yield items in chunks of the statement's size, the remainder one by one."""
     whole = len(items) - len(items) % TOGETHER
     for start in range(0, whole, TOGETHER):
@@ -139,10 +138,12 @@ class SqliteRecords(SqlitePart, CommonRecords):
     """A `RecordStore` on one SQLite file."""
 
     @writes
-    def remember(self, session: Session, drafts: Sequence[Draft]) -> RememberReport:
+    def remember(
+        self, session: SqliteSession, drafts: Sequence[Draft]
+    ) -> RememberReport:
         return SqliteIntake(session).remember(drafts)
 
-    def _originals(self, session: Session, summary: str) -> list[MemoryRecord]:
+    def _originals(self, session: SqliteSession, summary: str) -> list[MemoryRecord]:
         seqs = [
             seq
             for (seq,) in session.execute(

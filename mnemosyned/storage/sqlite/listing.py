@@ -20,10 +20,14 @@ from mnemosyned.memory.listing import (
 )
 from mnemosyned.memory.values import Tier
 from mnemosyned.storage.common.listing import CommonLists, ListKey
-from mnemosyned.storage.sqlite.filters import among, tagged, within
+from mnemosyned.storage.sqlite.filters import (
+    place_conditions,
+    tag_condition,
+    time_conditions,
+)
 from mnemosyned.storage.sqlite.fulltext import any_of
 from mnemosyned.storage.sqlite.rows import SEQ_AMONG, instant_text
-from mnemosyned.storage.sqlite.session import Session
+from mnemosyned.storage.sqlite.session import SqliteSession
 from mnemosyned.storage.sqlite.writer import SqlitePart
 
 _LAST = "\U0010ffff"
@@ -39,7 +43,7 @@ def id_range(prefix: str) -> tuple[str, str]:
     return prefix, prefix + _LAST
 
 
-def prefixes_of_ids(session: Session, prefixes: Sequence[str]) -> list[str]:
+def prefixes_of_ids(session: SqliteSession, prefixes: Sequence[str]) -> list[str]:
     """Keep the prefixes with which an id begins."""
     return [
         prefix
@@ -62,7 +66,7 @@ class ListCondition(NamedTuple):
 
 
 def _memory_keys(
-    session: Session, wanted: ListFilter, prefixes: Sequence[str]
+    session: SqliteSession, wanted: ListFilter, prefixes: Sequence[str]
 ) -> list[ListKey]:
     keys: list[ListKey] = []
     homes = {
@@ -85,9 +89,9 @@ def _memory_keys(
 def _memory_conditions(
     wanted: ListFilter, kind: RecordKind, prefixes: Sequence[str]
 ) -> list[ListCondition]:
-    """The conditions on single memories."""
-    named, names = among(wanted.sessions, wanted.sources, column="+{}")
-    dated, moments = within(
+    """Return the conditions on single memories."""
+    named, names = place_conditions(wanted.sessions, wanted.sources, column="+{}")
+    dated, moments = time_conditions(
         wanted.since, wanted.until, first="created_at", last="created_at"
     )
     clauses = [
@@ -98,7 +102,9 @@ def _memory_conditions(
         clauses.append(_one_of("role", wanted.roles))
     if wanted.pinned is not None:
         clauses.append(ListCondition("pinned" if wanted.pinned else "NOT pinned", []))
-    clauses += [ListCondition(text, wanted.tags) for text in tagged(wanted.tags)[0]]
+    clauses += [
+        ListCondition(text, wanted.tags) for text in tag_condition(wanted.tags)[0]
+    ]
     if prefixes:
         clauses.append(_begins_with_prefix(prefixes))
     if wanted.valid_at:
@@ -113,7 +119,7 @@ def _one_of(column: str, names: Sequence[str]) -> ListCondition:
 
 
 def _begins_with_prefix(prefixes: Sequence[str], column: str = "+id") -> ListCondition:
-    """The condition on the prefixes_of_ids of an id; `id` as the column goes by the index of ids."""
+    """Return the condition on the beginning of an id; `id` as the column goes by the index of ids."""
     either = " OR ".join([f"({column} >= ? AND {column} < ?)"] * len(prefixes))
     bounds = [bound for prefix in prefixes for bound in id_range(prefix)]
     return ListCondition(f"({either})", bounds)
@@ -129,7 +135,7 @@ def _in_force(moment: str) -> ListCondition:
 
 
 def _beyond_cursor(wanted: ListFilter, kind: RecordKind, column: str) -> ListCondition:
-    """The condition that a record comes after the last one of the page before."""
+    """Return the condition that a record comes after the last one of the page before."""
     place = wanted.after
     assert place is not None  # noqa: S101 asked for only with a cursor
     _, beyond = ORDERS[wanted.order]
@@ -140,7 +146,7 @@ def _beyond_cursor(wanted: ListFilter, kind: RecordKind, column: str) -> ListCon
 
 
 def _rows_if_few(
-    session: Session,
+    session: SqliteSession,
     home: str,
     wanted: ListFilter,
     prefixes: Sequence[str],
@@ -154,14 +160,16 @@ def _rows_if_few(
         clause = ListCondition("pinned", [])
     elif wanted.sessions:
         clause = _one_of("+session_id", wanted.sessions)
-    elif wanted.roles and all(map(_has_word, wanted.roles)):
+    elif wanted.roles and all(any(map(str.isalnum, role)) for role in wanted.roles):
         return _rows_of_roles(session, wanted.roles)
     else:
         return None
     return _rows_where(session, home, clause)
 
 
-def _rows_where(session: Session, home: str, clause: ListCondition) -> list[int] | None:
+def _rows_where(
+    session: SqliteSession, home: str, clause: ListCondition
+) -> list[int] | None:
     """Return the rows for which a condition with an index holds; None if they are many."""
     rows = session.execute(
         f"SELECT seq FROM {home} WHERE {clause.text} LIMIT ?",
@@ -170,8 +178,8 @@ def _rows_where(session: Session, home: str, clause: ListCondition) -> list[int]
     return None if len(rows) > LIST_LIMITS.few else [seq for (seq,) in rows]
 
 
-def _rows_with_tags(session: Session, tags: Sequence[str]) -> list[int] | None:
-    """Return the rows with one of these tags; None if they are many."""
+def _rows_with_tags(session: SqliteSession, tags: Sequence[str]) -> list[int] | None:
+    """Return the rows with any of some tags; None if there are many."""
     clause = _one_of("name", tags)
     rows = session.execute(
         f"SELECT memory_seq FROM tag WHERE {clause.text} LIMIT ?",
@@ -180,12 +188,7 @@ def _rows_with_tags(session: Session, tags: Sequence[str]) -> list[int] | None:
     return None if len(rows) > LIST_LIMITS.few else [seq for (seq,) in rows]
 
 
-def _has_word(role: str) -> bool:
-    """Whether the full-text index has something of a role."""
-    return any(map(str.isalnum, role))
-
-
-def _rows_of_roles(session: Session, roles: Sequence[str]) -> list[int] | None:
+def _rows_of_roles(session: SqliteSession, roles: Sequence[str]) -> list[int] | None:
     """Return the rows of roles, by the full-text index; None if they are many.
 
     What was pruned is not in it.
@@ -199,7 +202,7 @@ def _rows_of_roles(session: Session, roles: Sequence[str]) -> list[int] | None:
 
 
 def _keys_where(
-    session: Session,
+    session: SqliteSession,
     home: str,
     conditions: Iterable[ListCondition],
     wanted: ListFilter,
@@ -227,7 +230,7 @@ def _join_conditions(conditions: Iterable[ListCondition]) -> tuple[str, list[Any
 
 
 def _archive_keys(
-    session: Session, conditions: Sequence[ListCondition], wanted: ListFilter
+    session: SqliteSession, conditions: Sequence[ListCondition], wanted: ListFilter
 ) -> list[ListKey]:
     """Read episode after episode until the rest cannot hold a record of the page."""
     newest = wanted.order is ListOrder.NEWEST
@@ -248,7 +251,7 @@ def _archive_keys(
 
 
 def _episodes_in_order(
-    session: Session, wanted: ListFilter
+    session: SqliteSession, wanted: ListFilter
 ) -> Iterator[tuple[list[int], str | None]]:
     """Yield episodes in the order of a list, and the bound of those that are left."""
     direction, _ = ORDERS[wanted.order]
@@ -270,9 +273,9 @@ def _episodes_in_order(
 
 
 def _episode_conditions(wanted: ListFilter) -> list[ListCondition]:
-    """The conditions on episodes: each has the session and source of its originals."""
-    named, names = among(wanted.sessions, wanted.sources, column="+{}")
-    dated, moments = within(
+    """Return the conditions on episodes: each has the session and source of its originals."""
+    named, names = place_conditions(wanted.sessions, wanted.sources, column="+{}")
+    dated, moments = time_conditions(
         wanted.since, wanted.until, first="covers_from", last="covers_until"
     )
     clauses = [
@@ -291,12 +294,12 @@ def _episode_conditions(wanted: ListFilter) -> list[ListCondition]:
 
 
 def _summary_keys(
-    session: Session, wanted: ListFilter, prefixes: Sequence[str]
+    session: SqliteSession, wanted: ListFilter, prefixes: Sequence[str]
 ) -> list[ListKey]:
     direction, _ = ORDERS[wanted.order]
     moment = "period_from" if wanted.level else "covers_from"
-    named, names = among(wanted.sessions, wanted.sources, column="+{}")
-    dated, moments = within(
+    named, names = place_conditions(wanted.sessions, wanted.sources, column="+{}")
+    dated, moments = time_conditions(
         wanted.since, wanted.until, first="covers_from", last="covers_until"
     )
     clauses = [

@@ -8,7 +8,7 @@ from typing import TypeVar
 from mnemosyned.storage.sqlite.rows import (
     MEMORY_COLUMNS,
 )
-from mnemosyned.storage.sqlite.session import Session
+from mnemosyned.storage.sqlite.session import SqliteSession
 from mnemosyned.text.details import Detail
 
 T = TypeVar("T")
@@ -18,7 +18,7 @@ CHUNK = 500
 
 
 def chunks(values: Sequence[T]) -> Iterator[Sequence[T]]:
-    """The values in runs that one statement can bind."""
+    """Return the values in runs that one statement can bind."""
     return (values[start : start + CHUNK] for start in range(0, len(values), CHUNK))
 
 
@@ -28,7 +28,7 @@ def placeholders(values: Collection[object]) -> str:
 
 
 def insert_details(
-    session: Session, details: Sequence[Detail], episode_seq: int | None
+    session: SqliteSession, details: Sequence[Detail], episode_seq: int | None
 ) -> None:
     """Insert the details of an episode's originals."""
     seqs: dict[str, int] = dict(
@@ -46,8 +46,8 @@ def insert_details(
     )
 
 
-def _kinds(session: Session, names: Iterable[str]) -> dict[str, int]:
-    """The numbers of all kinds of details; new ones get one."""
+def _kinds(session: SqliteSession, names: Iterable[str]) -> dict[str, int]:
+    """Return the numbers of all kinds of details; new ones get one."""
     kinds: dict[str, int] = dict(
         session.execute("SELECT name, number FROM detail_kind")
     )
@@ -58,7 +58,9 @@ def _kinds(session: Session, names: Iterable[str]) -> dict[str, int]:
     return kinds
 
 
-def sensitive_details(session: Session, episode_seq: int) -> list[tuple[str, str]]:
+def sensitive_details(
+    session: SqliteSession, episode_seq: int
+) -> list[tuple[str, str]]:
     """Kinds and values of the secrets that an episode's originals hold."""
     return session.execute(
         "SELECT k.name, d.value FROM archive AS a JOIN detail AS d ON d.memory_seq = a.seq "
@@ -67,8 +69,8 @@ def sensitive_details(session: Session, episode_seq: int) -> list[tuple[str, str
     ).fetchall()
 
 
-def leave_secrets(session: Session, seq: int, episode: int) -> None:
-    """Before an original leaves: what it shows to be secret stays so where others hold it too."""
+def leave_secrets(session: SqliteSession, seq: int, episode: int) -> None:
+    """Mark an original's secrets as secret in the other originals of its episode, before it leaves."""
     for kind, value in session.execute(
         "SELECT kind, value FROM detail WHERE memory_seq = ? AND sensitive", (seq,)
     ).fetchall():
@@ -80,8 +82,8 @@ def leave_secrets(session: Session, seq: int, episode: int) -> None:
         )
 
 
-def return_one(session: Session, seq: int, episode: int) -> None:
-    """Move an original to working memory; its secrets stay so where others hold them too."""
+def return_one(session: SqliteSession, seq: int, episode: int) -> None:
+    """Move an original to working memory; other originals with its secrets keep them secret."""
     session.execute(
         f"INSERT INTO working_memory (seq, {MEMORY_COLUMNS}) "
         f"SELECT seq, {MEMORY_COLUMNS} FROM archive WHERE seq = ?",

@@ -30,7 +30,7 @@ from mnemosyned.logs import logger
 from mnemosyned.storage.sqlite.connections import NOTHING_KEPT, reason
 from mnemosyned.storage.sqlite.copies import copy_beside, finish_restore, flush, place
 from mnemosyned.storage.sqlite.file import COMPANIONS, PRIVATE, DatabaseFile, Presence
-from mnemosyned.storage.sqlite.session import Session
+from mnemosyned.storage.sqlite.session import SqliteSession
 
 RETRY_S = 5.0
 """How long a rescue that failed is left alone: on a full disk each try takes a while."""
@@ -47,7 +47,7 @@ class DatabaseFileGuard:
         self,
         file: DatabaseFile,
         *,
-        connect: Callable[[Path], Session],
+        connect: Callable[[Path], SqliteSession],
         renewed: Callable[[], object] = lambda: None,
     ) -> None:
         self._file = file
@@ -61,8 +61,8 @@ class DatabaseFileGuard:
         self._tried = -RETRY_S
         self._reconnect = False
 
-    def secured(self, connection: Session) -> Session:
-        """The connection to write with. Raises `DatabaseReplaced` where writing would lose."""
+    def secure_connection(self, connection: SqliteSession) -> SqliteSession:
+        """Return the connection to write with. Raises `DatabaseReplaced` where writing would lose."""
         presence = self._file.presence()
         if presence is not self._presence:
             self._presence, self._saved = presence, False
@@ -70,11 +70,13 @@ class DatabaseFileGuard:
             log.warning("database_presence", now=presence.value)
         if presence is Presence.HERE:
             self.problem = ""
-            return self._reconnected(connection) if self._reconnect else connection
+            return (
+                self._reconnect_to_path(connection) if self._reconnect else connection
+            )
         if not self._saved and time.monotonic() - self._tried >= RETRY_S:
             self._rescue(presence, connection)
         if self._reconnect:
-            return self._reconnected(connection)
+            return self._reconnect_to_path(connection)
         raise DatabaseReplaced(
             f"{NOTHING_KEPT}: {self.problem}", reason=self.problem, saved=self._saved
         )
@@ -99,7 +101,7 @@ class DatabaseFileGuard:
                 saved=self._saved,
             )
 
-    def _rescue(self, presence: Presence, connection: Session) -> None:
+    def _rescue(self, presence: Presence, connection: SqliteSession) -> None:
         """Save what was acknowledged; what fails is tried again, at the latest in the end."""
         path = self._file.path
         try:
@@ -109,7 +111,7 @@ class DatabaseFileGuard:
             if presence is Presence.REPLACED or self._file.log_elsewhere():
                 self.problem = self._set_aside(connection)
             else:
-                self.problem = _checkpointed(connection, path, presence)
+                self.problem = _checkpoint_problem(connection, path, presence)
             self._saved = True
         except (
             FileExistsError
@@ -123,7 +125,7 @@ class DatabaseFileGuard:
             )
             log.error("rescue_failed", presence=presence.value, reason=reason(error))  # noqa: TRY400 tried again
 
-    def _put_back(self, connection: Session) -> None:
+    def _put_back(self, connection: SqliteSession) -> None:
         """Write the deleted database back to its path, whole at every moment or not there.
 
         The whole copy has a name of its own before the old log goes, and the next start gives it
@@ -131,7 +133,7 @@ class DatabaseFileGuard:
         """
         path = self._file.path
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        copy = copy_beside(connection, path).rename(_rescued(path))
+        copy = copy_beside(connection, path).rename(_rescue_path(path))
         flush(path.parent)
         self._file.remove_companions()
         try:
@@ -147,7 +149,7 @@ class DatabaseFileGuard:
         self.problem = ""
         log.warning("database_put_back", database=str(path), bytes=path.stat().st_size)
 
-    def _reconnected(self, connection: Session) -> Session:
+    def _reconnect_to_path(self, connection: SqliteSession) -> SqliteSession:
         fresh = self._connect(self._file.path)
         self._file.know_companions()
         if self._file.presence() is not Presence.HERE:
@@ -158,7 +160,7 @@ class DatabaseFileGuard:
         self.renewed()
         return fresh
 
-    def _set_aside(self, connection: Session) -> str:
+    def _set_aside(self, connection: SqliteSession) -> str:
         path = self._file.path
         aside = path.with_name(
             f"{path.name}.replaced-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
@@ -174,8 +176,8 @@ class DatabaseFileGuard:
 
 
 def finish_rescue(path: Path) -> None:
-    """Give a database its name back, where the process that saved it was killed before it could."""
-    copy = _rescued(path)
+    """Rename a rescued copy to the database, if the rescuing process was killed before."""
+    copy = _rescue_path(path)
     if not copy.exists():
         return
     if path.exists():
@@ -188,11 +190,13 @@ def finish_rescue(path: Path) -> None:
     log.warning("database_put_back", database=str(path), bytes=path.stat().st_size)
 
 
-def _rescued(path: Path) -> Path:
+def _rescue_path(path: Path) -> Path:
     return path.with_name(path.name + RESCUED)
 
 
-def _checkpointed(connection: Session, path: Path, presence: Presence) -> str:
+def _checkpoint_problem(
+    connection: SqliteSession, path: Path, presence: Presence
+) -> str:
     """Checkpoint the log, so that the file is whole without it. Raises if a reader prevents it."""
     if connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
         raise sqlite3.OperationalError("another program reads the database")
@@ -225,14 +229,16 @@ class FileOwner:
 
 
 @contextmanager
-def owned(database: Path, *, socket: Path | None = None) -> Iterator[DatabaseFile]:
+def own_database(
+    database: Path, *, socket: Path | None = None
+) -> Iterator[DatabaseFile]:
     """Own the database, made where there is none, while the block runs.
 
     Raises `DatabaseInUse`, `StorageFailed` and OSError. The kernel drops the locks with the
     process, so a crash leaves nothing to clean up.
     """
-    with locked(database) as descriptor:
-        file = DatabaseFile(_resolved(database))
+    with lock_database(database) as descriptor:
+        file = DatabaseFile(_resolve_links(database))
         try:
             me = FileOwner(os.getpid(), str(socket.absolute()) if socket else None)
             os.fchmod(descriptor, PRIVATE)
@@ -248,7 +254,7 @@ def owned(database: Path, *, socket: Path | None = None) -> Iterator[DatabaseFil
 
 
 @contextmanager
-def locked(database: Path) -> Iterator[int]:
+def lock_database(database: Path) -> Iterator[int]:
     """Keep every other process from a database while the block runs; yields the lock file.
 
     What a killed process left half moved is finished first. Raises `DatabaseInUse`,
@@ -259,28 +265,28 @@ def locked(database: Path) -> Iterator[int]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise DatabaseInUse(_in_use(database)) from None
-        resolved = _resolved(database)
+            raise DatabaseInUse(_in_use_text(database)) from None
+        resolved = _resolve_links(database)
         finish_restore(resolved)
         finish_rescue(resolved)
         yield descriptor
 
 
-def owner_of(database: Path) -> FileOwner | None:
+def database_owner(database: Path) -> FileOwner | None:
     """Who owns the database now, None where it is free."""
     try:
         with _lock_file(database, os.O_RDONLY) as descriptor:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
-                return _owner(os.pread(descriptor, 4096, 0))
+                return _read_owner(os.pread(descriptor, 4096, 0))
     except FileNotFoundError:
         pass
     return None
 
 
-def _owner(text: bytes) -> FileOwner:
-    """The owner that a lock file names; process 0 where something else wrote to it."""
+def _read_owner(text: bytes) -> FileOwner:
+    """Return the owner that a lock file names; process 0 where something else wrote to it."""
     try:
         said = json.loads(text)
         owner = FileOwner(said["pid"], said["socket"])
@@ -293,7 +299,7 @@ def _owner(text: bytes) -> FileOwner:
 @contextmanager
 def _lock_file(database: Path, flags: int) -> Iterator[int]:
     """The open lock file. Raises `StorageFailed` where its name is a link to another file."""
-    database = _resolved(database)  # one file, one lock, whatever links lead to it
+    database = _resolve_links(database)  # one file, one lock, whatever links lead to it
     path = database.with_name(database.name + ".lock")
     try:
         descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, PRIVATE)
@@ -309,7 +315,7 @@ def _lock_file(database: Path, flags: int) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _resolved(database: Path) -> Path:
+def _resolve_links(database: Path) -> Path:
     # A loop is a RuntimeError before Python 3.13, and since then stays a link.
     with suppress(RuntimeError, OSError):
         resolved = database.resolve()
@@ -318,8 +324,8 @@ def _resolved(database: Path) -> Path:
     raise StorageFailed(f"{database} is a loop of symbolic links: name another file")
 
 
-def _in_use(database: Path) -> str:
-    owner = owner_of(database) or FileOwner(0)
+def _in_use_text(database: Path) -> str:
+    owner = database_owner(database) or FileOwner(0)
     where = f", which listens on {owner.socket}" if owner.socket else ""
     return (
         f"{database} is in use by process {owner.pid or 'unknown'}{where}. "

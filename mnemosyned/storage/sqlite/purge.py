@@ -16,7 +16,7 @@ from mnemosyned.storage.sqlite.fulltext import (
     purge_steps,
     rebuild_index,
 )
-from mnemosyned.storage.sqlite.session import Session
+from mnemosyned.storage.sqlite.session import SqliteSession
 from mnemosyned.storage.sqlite.writer import Writer
 
 T = TypeVar("T")
@@ -61,7 +61,7 @@ class Purge:
                 )
         return clean
 
-    def _write(self, work: Callable[[Session], T]) -> T:
+    def _write(self, work: Callable[[SqliteSession], T]) -> T:
         """Write without waiting for the disk: a purge that a power failure takes back is run again."""
         return self._writer.write(work, durable=False)
 
@@ -83,14 +83,14 @@ class Purge:
         """
         self._checkpoint()
         for _ in range(CHECKPOINT_TRIES):
-            with self._readers.paused(wait_s=CHECKPOINT_PAUSE_S) as alone:
+            with self._readers.pause(wait_s=CHECKPOINT_PAUSE_S) as alone:
                 if alone and self._writer.checkpoint(wait_s=0):
                     return True
             time.sleep(CHECKPOINT_PAUSE_S)
         return False
 
 
-def _merge_step(session: Session, statement: str) -> bool:
+def _merge_step(session: SqliteSession, statement: str) -> bool:
     """Run one step of a merge; return False if there was nothing left to do."""
     before = session.total_changes
     session.execute(statement)

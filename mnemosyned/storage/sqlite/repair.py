@@ -19,7 +19,7 @@ from mnemosyned.storage.common.episodes import invalidate
 from mnemosyned.storage.sqlite.fulltext import rebuild_indexes
 from mnemosyned.storage.sqlite.memories import insert_details
 from mnemosyned.storage.sqlite.schema import blank_database, missing_parts
-from mnemosyned.storage.sqlite.session import Session
+from mnemosyned.storage.sqlite.session import SqliteSession
 from mnemosyned.storage.sqlite.verification import (
     MISCOUNTED,
     ORIGINALS,
@@ -49,22 +49,22 @@ _TABLES = {
 
 
 def repair_database(database: Path, migrations: Path) -> Iterator[str]:
-    """Mend what is wrong, each kind of fault in one transaction; yields what was done."""
-    with closing(_opened(database)) as connection:
+    """Repair each kind of fault in one transaction; yield a line for each repair."""
+    with closing(_open_database(database)) as connection:
         yield from _recreate_missing(connection, migrations)
         present = tables(connection)
         yield from _return_orphans(connection)
-        yield from _unlinked(connection)
+        yield from _unlink_lost_parents(connection)
         for orphans in ORPHANS:
             if orphans.table in present:
-                yield from _without(connection, orphans)
+                yield from _remove_orphans(connection, orphans)
         yield from _recount_totals(connection)
     for index in rebuild_indexes(database):
         yield f"rebuilt the full-text index {index} from the texts"
 
 
-def _opened(database: Path) -> Session:
-    connection = sqlite3.connect(database, isolation_level=None, factory=Session)
+def _open_database(database: Path) -> SqliteSession:
+    connection = sqlite3.connect(database, isolation_level=None, factory=SqliteSession)
     connection.execute("PRAGMA secure_delete = ON")
     connection.execute("PRAGMA synchronous = FULL")
     return connection
@@ -91,7 +91,7 @@ def _recreate_missing(
 
 
 def lacking_values(connection: sqlite3.Connection, *, limit: int) -> int:
-    """Count the newest originals that lack an exact value which their words hold."""
+    """Count the newest originals whose exact values are incomplete."""
     if "detail_kind" not in tables(connection):
         return 0
     newest = connection.execute(
@@ -126,7 +126,7 @@ def extract_again(database: Path) -> Iterator[str]:
     found that was not masked in it; one with pruned originals stays, as it is all that is left.
     """
     done = changed = emptied = last = 0
-    with closing(_opened(database)) as connection:
+    with closing(_open_database(database)) as connection:
         while episodes := connection.execute(
             "SELECT seq FROM episodic_memory WHERE level = 0 AND seq > ? ORDER BY seq LIMIT ?",
             (last, EPISODES_AT_ONCE),
@@ -150,7 +150,7 @@ def extract_again(database: Path) -> Iterator[str]:
         yield f"emptied {emptied:,} summaries, which the next sleep rewrites with secrets masked"
 
 
-def _extract_again(connection: Session, episode: int) -> tuple[int, bool]:
+def _extract_again(connection: SqliteSession, episode: int) -> tuple[int, bool]:
     """Return how many originals changed, and whether a value is newly known as a secret."""
     originals = connection.execute(
         "SELECT seq, id, content FROM archive WHERE episode_seq = ? AND content != ''",
@@ -211,8 +211,8 @@ def _return_orphans(connection: sqlite3.Connection) -> Iterator[str]:
         yield f"brought {moved:,} originals without a summary back to working memory"
 
 
-def _unlinked(connection: sqlite3.Connection) -> Iterator[str]:
-    """Take summaries out from under one that does not exist; they are rolled up again."""
+def _unlink_lost_parents(connection: sqlite3.Connection) -> Iterator[str]:
+    """Unlink summaries from missing roll-ups; the next cycle rolls them up again."""
     changed = connection.execute(
         "UPDATE episodic_memory SET parent_id = NULL "
         "WHERE parent_id NOT IN (SELECT id FROM episodic_memory)"
@@ -221,7 +221,7 @@ def _unlinked(connection: sqlite3.Connection) -> Iterator[str]:
         yield f"took {changed:,} summaries out from under one that does not exist"
 
 
-def _without(connection: sqlite3.Connection, orphans: Orphans) -> Iterator[str]:
+def _remove_orphans(connection: sqlite3.Connection, orphans: Orphans) -> Iterator[str]:
     statement = f"DELETE FROM {orphans.table}"
     if not orphans.deleted:
         statement = f"UPDATE {orphans.table} SET {orphans.column} = NULL"

@@ -22,7 +22,7 @@ from mnemosyned.storage.sqlite.export import MOVED, SqliteExporting, moved_recor
 from mnemosyned.storage.sqlite.fulltext import index_memories
 from mnemosyned.storage.sqlite.insert import known_records
 from mnemosyned.storage.sqlite.rows import MEMORY_COLUMNS, memory_row
-from mnemosyned.storage.sqlite.session import Session
+from mnemosyned.storage.sqlite.session import SqliteSession
 from mnemosyned.storage.sqlite.writer import SqlitePart
 
 _PLACES = ", ".join("?" * (1 + len(MEMORY_COLUMNS.split(", "))))
@@ -37,9 +37,9 @@ _INSERT_ARCHIVED = (
 class SqliteRestoring(CommonRestoring):
     """The restoring of records in one transaction."""
 
-    _session: Session
+    _session: SqliteSession
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: SqliteSession) -> None:
         super().__init__(session, MOVED)
         self._kinds: dict[str, int] = {}
 
@@ -68,7 +68,9 @@ class SqliteRestoring(CommonRestoring):
         self, memories: Sequence[PlacedMemory], *, last_number: int
     ) -> None:
         for memory, seq, home in memories:
-            values = _memory_values(memory, seq)
+            values: Row = (seq, *memory_row(memory))
+            if memory.content_hash is not None:  # of words that were pruned
+                values = (*values[:-1], memory.content_hash)
             if home is None:
                 self._session.execute(_INSERT_WORKING, values)
             else:
@@ -109,14 +111,6 @@ class SqliteRestoring(CommonRestoring):
         return self._kinds[name]
 
 
-def _memory_values(memory: ExportedMemory, seq: int) -> Row:
-    """Return the values for seq and MEMORY_COLUMNS."""
-    row = memory_row(memory)
-    if memory.content_hash is not None:  # of words that were pruned
-        row = (*row[:-1], memory.content_hash)
-    return (seq, *row)
-
-
 class SqliteExchange(SqlitePart, ExchangeStore):
     """An `ExchangeStore` on one SQLite file."""
 
@@ -136,5 +130,7 @@ class SqliteExchange(SqlitePart, ExchangeStore):
             yield exported.count_expected(), records
 
     @writes
-    def restore(self, session: Session, records: Sequence[AnyRecord]) -> RestoreReport:
+    def restore(
+        self, session: SqliteSession, records: Sequence[AnyRecord]
+    ) -> RestoreReport:
         return SqliteRestoring(session).restore(records)

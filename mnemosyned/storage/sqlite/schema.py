@@ -23,7 +23,7 @@ _BEFORE = {"_sqlite_migrations"}
 
 
 def schema_version(connection: sqlite3.Connection) -> int:
-    """The number of the last migration the file has had; 0 for a new file."""
+    """Return the number of the last migration the file has had; 0 for a new file."""
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     return version
 
@@ -48,7 +48,7 @@ def refuse_foreign(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def latest_version(migrations: Path) -> int:
-    """The schema version that this program writes."""
+    """Return the schema version that this program writes."""
     return _number(_migrations(migrations)[-1])
 
 

@@ -44,23 +44,23 @@ from mnemosyned.storage.common.session import reads
 from mnemosyned.storage.sqlite.connections import Readers
 from mnemosyned.storage.sqlite.filters import (
     EVERYTHING,
-    SqlFilter,
-    among,
-    asked_for,
+    SqliteFilter,
+    asked_conditions,
     episode_filter,
     memory_filter,
-    narrowed,
-    of_source_names,
+    place_conditions,
+    query_filter,
+    source_name_condition,
 )
 from mnemosyned.storage.sqlite.fulltext import (
     GLUED,
     all_of,
     any_of,
     glued_terms,
-    quoted,
+    quote_word,
 )
 from mnemosyned.storage.sqlite.rows import SEQ_AMONG, instant_text
-from mnemosyned.storage.sqlite.session import Session
+from mnemosyned.storage.sqlite.session import SqliteSession
 from mnemosyned.storage.sqlite.writer import SqlitePart, Writer
 from mnemosyned.text.dates.mentions import (
     MENTION_CHARS_MAX,
@@ -85,7 +85,7 @@ _LONGEST = "importance DESC, length(text) DESC"
 
 
 def rows_of_span(
-    session: Session, query: Query, span: TimeSpan, *, limit: int
+    session: SqliteSession, query: Query, span: TimeSpan, *, limit: int
 ) -> dict[int, float]:
     """Return the memories of a time with their scores by `scores_by_time`."""
     span = overlapping_span(query, span)
@@ -121,7 +121,7 @@ def rows_of_span(
     return scores_by_time(memories, shown=query.limit, limit=limit)
 
 
-def rows_in_time_order(session: Session, query: Query) -> set[int]:
+def rows_in_time_order(session: SqliteSession, query: Query) -> set[int]:
     """Return the newest or the oldest memories of the sources that a question asks for."""
     if query.subject:
         return _ordered_by_words(session, query)
@@ -154,7 +154,7 @@ def rows_in_time_order(session: Session, query: Query) -> set[int]:
 
 
 def _first_of_each(
-    session: Session,
+    session: SqliteSession,
     parts: tuple[str, str, str],
     values: Sequence[Any],
 ) -> set[int]:
@@ -167,7 +167,7 @@ def _first_of_each(
     return {position for _, _, position, _, _ in first}
 
 
-def _ordered_by_words(session: Session, query: Query) -> set[int]:
+def _ordered_by_words(session: SqliteSession, query: Query) -> set[int]:
     """Return the first memories of an order that have every word of the subject."""
     subject = query.subject
     if subject is None:
@@ -187,7 +187,7 @@ def _ordered_by_words(session: Session, query: Query) -> set[int]:
     return found
 
 
-def rows_mentioning_time(session: Session, query: Query) -> set[int]:
+def rows_mentioning_time(session: SqliteSession, query: Query) -> set[int]:
     """Return memories whose words speak of the times to come that a question names."""
     now = asked_time(query)
     ahead = times_ahead(query.spans, now)
@@ -208,9 +208,9 @@ def rows_mentioning_time(session: Session, query: Query) -> set[int]:
 
 
 def _first_chars(
-    session: Session, positions: Collection[int]
+    session: SqliteSession, positions: Collection[int]
 ) -> Iterator[tuple[int, str, str]]:
-    """Yield memories with their time and the part of their text that is read for times."""
+    """Yield memories with their time and the beginning of their text."""
     asked = (MENTION_CHARS_MAX, json.dumps(sorted(positions)))
     for table in ("working_memory", "archive"):
         yield from session.execute(
@@ -219,7 +219,9 @@ def _first_chars(
         )
 
 
-def _rows_saying(session: Session, query: Query, search: MentionSearch) -> set[int]:
+def _rows_saying(
+    session: SqliteSession, query: Query, search: MentionSearch
+) -> set[int]:
     """Return the newest memories with the terms of a search, said within its time."""
     bounded = overlapping_span(query, search.said)
     narrow = memory_filter(replace(query, since=bounded.since, until=bounded.until))
@@ -238,7 +240,7 @@ def _rows_saying(session: Session, query: Query, search: MentionSearch) -> set[i
     return {position for (position,) in rows}
 
 
-def summary_of_period(session: Session, query: Query) -> int | None:
+def summary_of_period(session: SqliteSession, query: Query) -> int | None:
     """Return the summary of the one day, week or month that a question asks for."""
     span = only_time_asked(query)
     period = period_of(span.since, span.until) if span else None
@@ -254,10 +256,10 @@ def summary_of_period(session: Session, query: Query) -> int | None:
 
 def _filter_conditions(query: Query) -> tuple[str, Sequence[Any]]:
     """Return conditions for sessions, sources and validity."""
-    clauses, values = among(query.sessions, query.sources)
-    named, names = of_source_names(query.source_names)
+    clauses, values = place_conditions(query.sessions, query.sources)
+    named, names = source_name_condition(query.source_names)
     clauses, values = clauses + named, values + names
-    holds, moment = asked_for(query, seq="seq")
+    holds, moment = asked_conditions(query, seq="seq")
     return " AND ".join(["1", *clauses]) + holds, [*values, *moment]
 
 
@@ -266,14 +268,14 @@ STRETCHES_MAX, GAP_MIN = 16, 1_000
 
 
 def scored(
-    session: Session,
+    session: SqliteSession,
     table: str,
     match: str,
-    narrow: SqlFilter,
+    narrow: SqliteFilter,
     *,
     limit: int,
 ) -> list[tuple[int, float]]:
-    """The best rows of an index for an expression, with their bm25, higher is better."""
+    """Return the best rows of an index for an expression, with their bm25, higher is better."""
     return session.execute(
         f"SELECT f.rowid, -bm25({table}) AS score FROM {table} AS f {narrow.joins} "
         f"WHERE {table} MATCH ? {narrow.where} ORDER BY score DESC LIMIT ?",
@@ -281,10 +283,10 @@ def scored(
     ).fetchall()
 
 
-def has_glued(session: Session, table: str) -> bool:
-    """Tell whether a second index has words that touch a script without spaces."""
+def has_glued(session: SqliteSession, table: str) -> bool:
+    """Return whether a second index has words that touch a script without spaces."""
     row = session.execute(
-        f"SELECT 1 FROM {table} WHERE {table} MATCH ? LIMIT 1", (quoted(GLUED),)
+        f"SELECT 1 FROM {table} WHERE {table} MATCH ? LIMIT 1", (quote_word(GLUED),)
     ).fetchone()
     return row is not None
 
@@ -297,7 +299,7 @@ _AROUND = (
 
 
 def stretches(rows: Sequence[int]) -> list[tuple[int, int]]:
-    """First and last row of the few stretches in which all these rows lie; they are ascending."""
+    """Return the bounds of a few stretches that cover ascending rows."""
     gaps = [at for at in range(1, len(rows)) if rows[at] - rows[at - 1] >= GAP_MIN]
     widest = nlargest(STRETCHES_MAX - 1, gaps, key=lambda at: rows[at] - rows[at - 1])
     begins = [0, *sorted(widest)]
@@ -310,7 +312,9 @@ def stretches(rows: Sequence[int]) -> list[tuple[int, int]]:
 class FtsWords(WordRows):
     """The rows of words in FTS5's indexes, within the filters of a question."""
 
-    def __init__(self, session: Session, narrow: SqlFilter, *, glued: bool) -> None:
+    def __init__(
+        self, session: SqliteSession, narrow: SqliteFilter, *, glued: bool
+    ) -> None:
         """`glued`: the second index may have words that touch a script without spaces."""
         self._session = session
         self._narrow = narrow
@@ -369,14 +373,14 @@ class FtsWords(WordRows):
 
 
 def newest(
-    session: Session,
+    session: SqliteSession,
     table: str,
     match: str,
-    narrow: SqlFilter,
+    narrow: SqliteFilter,
     *,
     limit: int,
 ) -> list[tuple[int, float]]:
-    """The best of the newest rows of an index for an expression."""
+    """Return the best of the newest rows of an index for an expression."""
     return session.execute(
         "SELECT seq, score FROM ("
         f"SELECT f.rowid AS seq, -bm25({table}) AS score "
@@ -392,7 +396,7 @@ _MATCH_FIELDS = f"session_id, importance, source, role, substr(content, 1, {READ
 class SqliteIndex(SearchIndex):
     """A `SearchIndex` within one snapshot of a session."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: SqliteSession) -> None:
         self._session = session
 
     def totals(self) -> OriginalTotals:
@@ -410,7 +414,7 @@ class SqliteIndex(SearchIndex):
         )
 
     def words(self, query: Query | None = None) -> FtsWords:
-        narrow = narrowed(self._session, query) if query else EVERYTHING
+        narrow = query_filter(self._session, query) if query else EVERYTHING
         return FtsWords(self._session, narrow, glued=self._has_glued)
 
     @cached_property
@@ -482,8 +486,10 @@ class SqliteIndex(SearchIndex):
         return ancestors(self._session, episodes)
 
 
-def matches_at(session: Session, query: Query, positions: Sequence[int]) -> list[Match]:
-    """The memories at these positions that lie within the filters; their words have no score.
+def matches_at(
+    session: SqliteSession, query: Query, positions: Sequence[int]
+) -> list[Match]:
+    """Return the memories at positions that pass the filters, without scores.
 
     Pruned ones are none of them: positions may come from vectors that were dropped meanwhile.
     """
@@ -497,11 +503,11 @@ def matches_at(session: Session, query: Query, positions: Sequence[int]) -> list
 
 
 def _read(
-    session: Session,
+    session: SqliteSession,
     scores: Mapping[int, float],
     grams: Mapping[int, float],
 ) -> list[Match]:
-    """The candidates, in the order of their scores."""
+    """Return the candidates, in the order of their scores."""
     matches: dict[int, Match] = {}
     positions = json.dumps(list(scores))
     for table, episode in (("working_memory", "NULL"), ("archive", "episode_seq")):
@@ -511,35 +517,42 @@ def _read(
             f"SELECT seq, {episode}, {_MATCH_FIELDS} FROM {table} WHERE {SEQ_AMONG}",
             (positions,),
         ).fetchall():
-            matches[row[0]] = _match(row, scores[row[0]], grams.get(row[0], 0.0))
+            seq, home, session_id, importance, source, role, content, created = row
+            matches[seq] = Match(
+                seq,
+                scores[seq],
+                session_id,
+                importance,
+                home,
+                source,
+                role,
+                content,
+                instant(created),
+                grams.get(seq, 0.0),
+            )
     return [matches[seq] for seq in scores if seq in matches]
 
 
-def _match(row: Sequence[Any], score: float, grams: float) -> Match:
-    seq, episode, session, importance, source, role, content, created_at = row
-    moment = instant(created_at)
-    return Match(
-        seq, score, session, importance, episode, source, role, content, moment, grams
-    )
-
-
 def _around(
-    session: Session,
+    session: SqliteSession,
     query: Query,
     matches: Sequence[Match],
     *,
     slept: bool,
 ) -> list[list[int]]:
-    """The positions of its session that came in around each match, within the filters, in order."""
+    """Return the positions of its session that came in around each match, within the filters, in order."""
     reaches = [
         (match.position - REACH, match.position + REACH, match.session)
         for match in matches
     ]
-    holds, moment = asked_for(query, seq="seq")
+    holds, moment = asked_conditions(query, seq="seq")
     since = instant_text(query.since) if query.since else ""
     until = instant_text(query.until) if query.until else "~"
     around: list[list[int]] = [[] for _ in matches]
-    for table in _tables(query.tier, slept=slept):
+    tables = ["working_memory"] if query.tier in (None, Tier.WORKING) else []
+    if slept and query.tier is not Tier.WORKING:
+        tables.append("archive")
+    for table in tables:
         rows = session.execute(
             f"SELECT near.key, seq, source, created_at FROM json_each(?) AS near "
             f"CROSS JOIN {table} WHERE seq BETWEEN near.value ->> 0 AND near.value ->> 1 "
@@ -550,12 +563,6 @@ def _around(
             if source == matches[number].source and since <= created_at < until:
                 around[number].append(seq)
     return [sorted(positions) for positions in around]
-
-
-def _tables(tier: Tier | None, *, slept: bool) -> list[str]:
-    """Return the tables of the originals that a tier has."""
-    tables = ["working_memory"] if tier in (None, Tier.WORKING) else []
-    return [*tables, "archive"] if slept and tier is not Tier.WORKING else tables
 
 
 class SqliteSearch(SqlitePart, SearchStore):
@@ -574,7 +581,9 @@ class SqliteSearch(SqlitePart, SearchStore):
             return find_candidates(SqliteIndex(session), query, self._frequencies)
 
     @reads
-    def documents(self, session: Session, results: Sequence[RankedResult]) -> Documents:
+    def documents(
+        self, session: SqliteSession, results: Sequence[RankedResult]
+    ) -> Documents:
         asked = {place.memory for place in results if place.memory is not None}
         asked.update(position for place in results for position, _ in place.lines)
         memories = session.memories_at(asked)

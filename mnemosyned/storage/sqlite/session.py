@@ -39,6 +39,7 @@ _TRANSLATIONS = [
         (rf"{_OWNED} AND ", ""),
         (rf" (?:AND|WHERE) {_OWNED}", ""),
         (r"\(owner, ", "("),
+        (r"SELECT \w+\.owner, ", "SELECT "),
         (r"\(%\(owner\)s, ", "("),
         (
             r"= ANY\(%\((\w+)\)s(?:::\w+\[\])?\)",
@@ -79,7 +80,7 @@ _REWRITE_EPISODE = (
 )
 
 
-class Session(sqlite3.Connection):
+class SqliteSession(sqlite3.Connection):
     """A connection that also runs the statements which both engines have alike.
 
     Values by place (`?`) are for statements of SQLite alone, and bound as they are.
@@ -94,14 +95,16 @@ class Session(sqlite3.Connection):
     ) -> sqlite3.Cursor:
         """Run a statement, with its values by place or by name."""
         if values or "%(owner)s" in sql:
-            parameters = {name: _bound(value) for name, value in values.items()}
-            sql = translated(sql)
+            parameters = {name: _stored_form(value) for name, value in values.items()}
+            sql = translate(sql)
         return super().execute(sql, parameters)
 
     def execute_many(self, sql: str, rows: Iterable[Mapping[str, object]], /) -> int:
         """Run a statement once for each row of values; return the number of changed rows."""
-        bound = [{name: _bound(value) for name, value in row.items()} for row in rows]
-        return self.executemany(translated(sql), bound).rowcount if bound else 0
+        bound = [
+            {name: _stored_form(value) for name, value in row.items()} for row in rows
+        ]
+        return self.executemany(translate(sql), bound).rowcount if bound else 0
 
     def scalar(
         self, sql: str, parameters: Sequence[Any] = (), /, **values: object
@@ -111,7 +114,7 @@ class Session(sqlite3.Connection):
         return row[0] if row else None
 
     def stream(self, sql: str, /, **values: object) -> Iterator[Row]:
-        """Run a statement whose rows are fetched one by one."""
+        """Run a statement and fetch the rows one by one."""
         return self.execute(sql, **values)
 
     def new_number(self, kind: RecordNumbers = "record", /) -> None:
@@ -290,15 +293,17 @@ class Session(sqlite3.Connection):
 
 
 @lru_cache(maxsize=256)
-def translated(sql: str) -> str:
+def translate(sql: str) -> str:
     """Return a statement of both engines in SQLite's language."""
     for pattern, replacement in _TRANSLATIONS:
         sql = pattern.sub(replacement, sql)
     return sql
 
 
-def _bound(value: object) -> object:
+def _stored_form(value: object) -> object:
     """Return a value as it is stored: an instant as text, a list as JSON for `json_each`."""
     if isinstance(value, datetime):
         return instant_text(value)
-    return json.dumps(list(map(_bound, value))) if isinstance(value, list) else value
+    return (
+        json.dumps(list(map(_stored_form, value))) if isinstance(value, list) else value
+    )

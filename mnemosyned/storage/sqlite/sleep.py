@@ -20,7 +20,7 @@ from mnemosyned.memory.ports import Promotion
 from mnemosyned.storage.common.rows import instant, pending_from
 from mnemosyned.storage.common.session import Row, reads
 from mnemosyned.storage.common.sleep import CommonSleep, insert_log
-from mnemosyned.storage.sqlite.filters import of_sources
+from mnemosyned.storage.sqlite.filters import source_condition
 from mnemosyned.storage.sqlite.memories import (
     insert_details,
     placeholders,
@@ -29,7 +29,7 @@ from mnemosyned.storage.sqlite.rows import (
     MEMORY_COLUMNS,
     instant_text,
 )
-from mnemosyned.storage.sqlite.session import Session
+from mnemosyned.storage.sqlite.session import SqliteSession
 from mnemosyned.storage.sqlite.writer import SqlitePart
 from mnemosyned.text.details import Detail
 
@@ -40,7 +40,7 @@ class SqliteSleep(SqlitePart, CommonSleep):
     @reads
     def activity(
         self,
-        session: Session,
+        session: SqliteSession,
         *,
         fresh: datetime,
         now: datetime,
@@ -66,7 +66,7 @@ class SqliteSleep(SqlitePart, CommonSleep):
     @reads
     def pending(
         self,
-        session: Session,
+        session: SqliteSession,
         selection: Selection,
         *,
         limit: int,
@@ -82,7 +82,7 @@ class SqliteSleep(SqlitePart, CommonSleep):
     @reads
     def count_due(
         self,
-        session: Session,
+        session: SqliteSession,
         selection: Selection,
         *,
         limit: int,
@@ -95,7 +95,7 @@ class SqliteSleep(SqlitePart, CommonSleep):
         return count
 
     @reads
-    def ids_excluded_from_summaries(self, session: Session) -> set[str]:
+    def ids_excluded_from_summaries(self, session: SqliteSession) -> set[str]:
         rows = session.execute(
             "SELECT w.id FROM memory_state AS s JOIN working_memory AS w ON w.seq = s.memory_seq "
             "WHERE s.valid_until IS NOT NULL OR s.superseded_at IS NOT NULL"
@@ -114,7 +114,7 @@ class SqliteSleep(SqlitePart, CommonSleep):
         )
 
 
-def _pending_filter(session: Session, selection: Selection) -> tuple[str, Row]:
+def _pending_filter(session: SqliteSession, selection: Selection) -> tuple[str, Row]:
     clauses: list[str] = ["NOT pinned"]
     values: list[str | None] = []
     now = selection.now and instant_text(selection.now)
@@ -141,7 +141,7 @@ def _pending_filter(session: Session, selection: Selection) -> tuple[str, Row]:
         clauses.append("session_id = ?")
         values.append(selection.session)
     if selection.sources:
-        clause, named = of_sources(selection.sources)
+        clause, named = source_condition(selection.sources)
         clauses.append(clause)
         values.extend(named)
     return f"WHERE {' AND '.join(clauses)}", tuple(values)
@@ -150,11 +150,13 @@ def _pending_filter(session: Session, selection: Selection) -> tuple[str, Row]:
 class SqlitePromoting(PromotionTransaction):
     """Promotions in rows. The index keeps its rows: a memory's `seq` goes with it."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: SqliteSession) -> None:
         self._session = session
 
     @classmethod
-    def promote_in(cls, session: Session, promotions: Sequence[Promotion]) -> None:
+    def promote_in(
+        cls, session: SqliteSession, promotions: Sequence[Promotion]
+    ) -> None:
         """Promote in the transaction of a session."""
         cls(session).promote(promotions)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 
@@ -15,10 +14,13 @@ from mnemosyned.memory.ports import CopyReport, MaintenanceStore
 from mnemosyned.memory.values import Tier, TierTotals
 from mnemosyned.search.words import Frequencies
 from mnemosyned.storage.common.learnings import CommonLearnings
-from mnemosyned.storage.common.rows import optional_instant
+from mnemosyned.storage.common.records import tier_totals
 from mnemosyned.storage.common.session import reads, writes
 from mnemosyned.storage.common.sleep import CommonRollups
-from mnemosyned.storage.common.surroundings import CommonWatches
+from mnemosyned.storage.common.surroundings import (
+    CommonClock,
+    CommonWatches,
+)
 from mnemosyned.storage.sqlite.archive import SqliteRetention, SqliteUndo
 from mnemosyned.storage.sqlite.compactions import SqliteCompactions
 from mnemosyned.storage.sqlite.connections import (
@@ -40,16 +42,15 @@ from mnemosyned.storage.sqlite.fulltext import (
 from mnemosyned.storage.sqlite.grace import SqliteGrace
 from mnemosyned.storage.sqlite.insert import SqliteRecords
 from mnemosyned.storage.sqlite.listing import SqliteLists
-from mnemosyned.storage.sqlite.ownership import DatabaseFileGuard, owned
+from mnemosyned.storage.sqlite.ownership import DatabaseFileGuard, own_database
 from mnemosyned.storage.sqlite.purge import Purge
 from mnemosyned.storage.sqlite.restore import SqliteExchange
 from mnemosyned.storage.sqlite.schema import refuse_foreign, schema_version, upgrade
 from mnemosyned.storage.sqlite.search import SqliteSearch
-from mnemosyned.storage.sqlite.session import Session
+from mnemosyned.storage.sqlite.session import SqliteSession
 from mnemosyned.storage.sqlite.sleep import SqliteSleep
 from mnemosyned.storage.sqlite.surroundings import (
     SqliteAgents,
-    SqliteClock,
 )
 from mnemosyned.storage.sqlite.vectors import SqliteVectors
 from mnemosyned.storage.sqlite.wal import Checkpoints, frames_left, lost_transactions
@@ -77,13 +78,8 @@ class SqliteMaintenance(SqlitePart, MaintenanceStore):
         self._warnings = tuple(warnings)
 
     @reads
-    def totals(self, connection: Session) -> Mapping[Tier, TierTotals]:
-        counted = connection.execute("SELECT tier, count, characters FROM tier_totals")
-        sizes = {Tier(tier): (count, chars) for tier, count, chars in counted}
-        return {
-            tier: TierTotals(*sizes[tier], _oldest(connection, tier))
-            for tier in (Tier.WORKING, Tier.EPISODIC, Tier.ARCHIVE)
-        }
+    def totals(self, session: SqliteSession) -> Mapping[Tier, TierTotals]:
+        return tier_totals(session)
 
     def bytes_on_disk(self) -> int:
         total = 0
@@ -94,7 +90,7 @@ class SqliteMaintenance(SqlitePart, MaintenanceStore):
         return total
 
     @reads
-    def problems(self, connection: Session) -> list[str]:
+    def problems(self, connection: SqliteSession) -> list[str]:
         return [
             f"the full-text index {index} does not answer; restart the daemon: it is rebuilt"
             for index in failing_indexes(connection)
@@ -111,7 +107,7 @@ class SqliteMaintenance(SqlitePart, MaintenanceStore):
         self._writer.secure()
 
     @writes
-    def flush(self, connection: Session) -> None:
+    def flush(self, connection: SqliteSession) -> None:
         # A page without a change: its commit takes all before it to the disk.
         connection.execute(
             "UPDATE tier_totals SET count = count WHERE tier = 'episodic'"
@@ -143,17 +139,6 @@ class SqliteMaintenance(SqlitePart, MaintenanceStore):
             raise storage_failed(error, "no backup was made") from error
 
 
-def _oldest(connection: Session, tier: Tier) -> datetime | None:
-    """Return the earliest time of a tier; for the archive, that of its episodes."""
-    statement = (
-        "SELECT min(created_at) FROM working_memory"
-        if tier is Tier.WORKING
-        else "SELECT min(covers_from) FROM episodic_memory"
-    )
-    (text,) = connection.execute(statement).fetchone()
-    return optional_instant(text)
-
-
 READERS = 4
 
 
@@ -169,6 +154,10 @@ class SqliteWatches(SqlitePart, CommonWatches):
     """A `WatchStore` on one SQLite file."""
 
 
+class SqliteClock(SqlitePart, CommonClock):
+    """A `ClockStore` on one SQLite file."""
+
+
 class SqliteStore:
     """A `MemoryStore` on one SQLite file."""
 
@@ -177,7 +166,7 @@ class SqliteStore:
     def __init__(
         self,
         database: Path,
-        connection: Session,
+        connection: SqliteSession,
         *,
         file: DatabaseFile,
         warnings: Sequence[str] = (),
@@ -185,7 +174,7 @@ class SqliteStore:
         self.database = database
         self.schema_version = schema_version(connection)
         self._custody = DatabaseFileGuard(file, connect=open_writer)
-        self._writer = Writer(connection, secured=self._custody.secured)
+        self._writer = Writer(connection, secured=self._custody.secure_connection)
         self._readers = Readers(database, size=READERS, check=self._check_readable)
         self._checkpoints = Checkpoints(database, check=self._custody.check)
         self._custody.renewed = self._renew
@@ -253,7 +242,7 @@ def open_store(
     """
     with ExitStack() as stack:
         try:
-            file = stack.enter_context(owned(database, socket=socket))
+            file = stack.enter_context(own_database(database, socket=socket))
             store = _store(file, migrations)
         except (OSError, sqlite3.Error) as error:
             raise StorageFailed(
@@ -294,7 +283,7 @@ def _store(file: DatabaseFile, migrations: Path) -> SqliteStore:
         raise
 
 
-def _checkpoint(connection: Session) -> int:
+def _checkpoint(connection: SqliteSession) -> int:
     """Checkpoint the log; returns the number of its frames that SQLite can read."""
     row = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
     frames: int = row[1]

@@ -7,9 +7,8 @@ import json
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.storage.common.surroundings import (
     CommonAgents,
-    CommonClock,
 )
-from mnemosyned.storage.sqlite.session import Session
+from mnemosyned.storage.sqlite.session import SqliteSession
 from mnemosyned.storage.sqlite.writer import SqlitePart
 
 
@@ -23,7 +22,7 @@ class SqliteAgents(SqlitePart, CommonAgents):
     _memory_tables = ("working_memory", "archive")
 
     def _latest(
-        self, session: Session, names: list[str], limit: int
+        self, session: SqliteSession, names: list[str], limit: int
     ) -> list[MemoryRecord]:
         values = (json.dumps(names), limit)
         among = "session_id IN (SELECT value FROM json_each(?))"
@@ -36,24 +35,3 @@ class SqliteAgents(SqlitePart, CommonAgents):
             values,
         )
         return [*working.values(), *archived.values()]
-
-
-_FUTURE = (
-    "FROM working_memory WHERE created_at > :now AND seq NOT IN "
-    "(SELECT memory_seq FROM working_state WHERE future_since IS NOT NULL)"
-)
-
-
-class SqliteClock(SqlitePart, CommonClock):
-    """A `ClockStore` on one SQLite file."""
-
-    _newest = (
-        "SELECT max(created_at) FROM (SELECT max(created_at) AS created_at FROM working_memory "
-        "UNION ALL SELECT created_at FROM consolidation_log "
-        "WHERE id = (SELECT max(id) FROM consolidation_log))"
-    )
-    _any_future = f"SELECT 1 {_FUTURE} LIMIT 1"
-    _note_all_future = (
-        f"INSERT INTO working_state (memory_seq, future_since) SELECT seq, :now {_FUTURE} "
-        "ON CONFLICT (memory_seq) DO UPDATE SET future_since = excluded.future_since"
-    )

@@ -13,7 +13,7 @@ from mnemosyned.memory.engine_ports import (
 )
 from mnemosyned.search.query import Match, Query
 from mnemosyned.storage.sqlite.search import matches_at
-from mnemosyned.storage.sqlite.session import Session
+from mnemosyned.storage.sqlite.session import SqliteSession
 from mnemosyned.storage.sqlite.writer import SqlitePart
 
 
@@ -100,7 +100,7 @@ class SqliteVectors(SqlitePart, VectorStore):
             return matches_at(session, query, positions)
 
 
-def _model(session: Session, name: str, identity: str) -> int:
+def _model(session: SqliteSession, name: str, identity: str) -> int:
     number: int = session.execute(
         "INSERT INTO embedding_model (name, digest) VALUES (?, ?) "
         "ON CONFLICT (digest) DO UPDATE SET name = excluded.name RETURNING number",
@@ -109,7 +109,9 @@ def _model(session: Session, name: str, identity: str) -> int:
     return number
 
 
-def _keep(session: Session, model: int, vectors: Mapping[int, bytes]) -> list[int]:
+def _keep(
+    session: SqliteSession, model: int, vectors: Mapping[int, bytes]
+) -> list[int]:
     """Store vectors, except of memories forgotten or pruned while the model worked."""
     kept = []
     for seq, vector in vectors.items():

@@ -24,7 +24,7 @@ PROBLEMS_MAX = 20
 
 
 class FaultKind(StrEnum):
-    """Kinds of faults, by what mends them."""
+    """Kinds of faults, by their repair."""
 
     INTEGRITY = "integrity"
     """Damaged pages: a backup mends it."""
@@ -163,7 +163,7 @@ def find_faults(
 def schema_faults(
     connection: sqlite3.Connection, migrations: Path
 ) -> list[StorageFault]:
-    """What the present schema has and a database of that schema lacks."""
+    """Return what the present schema has and a database of that schema lacks."""
     if schema_version(connection) != latest_version(migrations):
         return []
     with closing(blank_database(migrations)) as blank:
@@ -196,13 +196,13 @@ def find_damage(connection: sqlite3.Connection) -> list[StorageFault]:
 
 
 def tables(connection: sqlite3.Connection) -> set[str]:
-    """The names of the tables in a database."""
+    """Return the names of the tables in a database."""
     rows = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
     return {name for (name,) in rows}
 
 
 def count_contents(connection: sqlite3.Connection) -> tuple[int, int]:
-    """The numbers of memories and of summaries."""
+    """Return the numbers of memories and of summaries."""
     working, archived, episodes = (
         _count_rows(connection, f"SELECT count(*) FROM {table}")
         for table in ("working_memory", "archive", "episodic_memory")

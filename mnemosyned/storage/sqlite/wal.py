@@ -46,9 +46,9 @@ class LeftLog:
 
 
 def frames_left(database: Path) -> LeftLog | None:
-    """The log beside a database that nobody has open; None where it is empty or not there."""
+    """Return the log beside a database that nobody has open; None where it is empty or not there."""
     path = database.with_name(database.name + "-wal")
-    with _opened(path) as descriptor:
+    with _open_log(path) as descriptor:
         if descriptor is None:
             return None
         header = os.pread(descriptor, HEADER.size, 0)
@@ -58,7 +58,7 @@ def frames_left(database: Path) -> LeftLog | None:
         _, _, page_size, _, *salts, _, _ = HEADER.unpack(header)
         if page_size not in PAGE_SIZES:
             page_size = USUAL_PAGE_SIZE
-        if not _sound(header):  # its frames tell which ones belong together
+        if not _is_sound(header):  # its frames tell which ones belong together
             salts = list(
                 FRAME.unpack(os.pread(descriptor, FRAME.size, HEADER.size))[2:4]
             )
@@ -87,8 +87,8 @@ def lost_transactions(left: LeftLog, *, frames_read: int) -> str:
     )
 
 
-def _sound(header: bytes) -> bool:
-    """Whether the header has its own checksum."""
+def _is_sound(header: bytes) -> bool:
+    """Return whether the header has its own checksum."""
     order = ">" if HEADER.unpack(header)[0] & 1 else "<"
     words = struct.unpack(f"{order}6I", header[:24])
     first = second = 0
@@ -100,7 +100,7 @@ def _sound(header: bytes) -> bool:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[int | None]:
+def _open_log(path: Path) -> Iterator[int | None]:
     try:
         descriptor = os.open(
             path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -123,7 +123,7 @@ log = logger()
 
 
 class Checkpoints:
-    """Checkpoints over a connection of its own, which never leads to another file than ours.
+    """Checkpoints by a separate connection, always to the same file.
 
     It is opened at once, as a connection to a file that took the place of ours would, when it is
     closed, checkpoint our log into that file.

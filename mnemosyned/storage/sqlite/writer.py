@@ -22,7 +22,7 @@ from mnemosyned.storage.sqlite.connections import (
     reason,
     storage_failed,
 )
-from mnemosyned.storage.sqlite.session import Session
+from mnemosyned.storage.sqlite.session import SqliteSession
 
 T = TypeVar("T")
 
@@ -32,12 +32,12 @@ COMMIT_SHARE_MAX = 256
 log = logger()
 
 
-class _Ticket(Generic[T]):
+class _CommitTicket(Generic[T]):
     """One write that waits for a commit."""
 
     __slots__ = ("done", "durable", "error", "result", "work")
 
-    def __init__(self, work: Callable[[Session], T], *, durable: bool) -> None:
+    def __init__(self, work: Callable[[SqliteSession], T], *, durable: bool) -> None:
         self.work = work
         self.durable = durable
         self.done = False
@@ -59,22 +59,22 @@ class Writer:
 
     def __init__(
         self,
-        connection: Session,
+        connection: SqliteSession,
         *,
-        secured: Callable[[Session], Session] = lambda usual: usual,
+        secured: Callable[[SqliteSession], SqliteSession] = lambda usual: usual,
     ) -> None:
         self._connection = connection
         self._secured = secured
         """Called before each change: answers with the connection to use from then on, or raises
         where what is written would not last."""
-        self._waiting: deque[_Ticket[object]] = deque()
+        self._waiting: deque[_CommitTicket[object]] = deque()
         self._lock = threading.Lock()
         self._durable = True  # as `open_writer` leaves it
         self._closed = False
         self.held_max_s = 0.0
         """The longest that one commit kept other writers waiting so far."""
 
-    def write(self, work: Callable[[Session], T], *, durable: bool = True) -> T:
+    def write(self, work: Callable[[SqliteSession], T], *, durable: bool = True) -> T:
         """Run `work` in a transaction; when this returns, its changes are on disk.
 
         Those that need not be `durable` are on disk with the next commit that is: a power failure
@@ -85,7 +85,7 @@ class Writer:
 
     def write_each(
         self,
-        works: Sequence[Callable[[Session], T]],
+        works: Sequence[Callable[[SqliteSession], T]],
         *,
         durable: bool = True,
     ) -> list[T | Exception]:
@@ -100,9 +100,9 @@ class Writer:
         ]
 
     def _commit(
-        self, works: Sequence[Callable[[Session], T]], *, durable: bool
-    ) -> list[_Ticket[T]]:
-        tickets = [_Ticket(work, durable=durable) for work in works]
+        self, works: Sequence[Callable[[SqliteSession], T]], *, durable: bool
+    ) -> list[_CommitTicket[T]]:
+        tickets = [_CommitTicket(work, durable=durable) for work in works]
         self._waiting.extend(tickets)  # type: ignore[arg-type]  # the queue forgets the type
         for ticket in tickets:
             while not ticket.done:
@@ -159,13 +159,13 @@ class Writer:
             self._durable = True
 
     def secure(self) -> None:
-        """See to it that what was written lasts. Raises `DatabaseReplaced` where it does not.
+        """Rescue the file if it lost its name. Raises `DatabaseReplaced` if it cannot be rescued.
 
         While somebody writes there is nothing to do: each commit does the same.
         """
         if self._lock.acquire(blocking=False):
             try:
-                with self._explained():
+                with self._explaining_failures():
                     self._secure()
             finally:
                 self._lock.release()
@@ -178,7 +178,7 @@ class Writer:
             )
             self._durable = durable
 
-    def _run(self, ticket: _Ticket[object], *, alone: bool) -> None:
+    def _run(self, ticket: _CommitTicket[object], *, alone: bool) -> None:
         if alone:
             ticket.result = ticket.work(self._connection)
             return
@@ -193,12 +193,12 @@ class Writer:
         self._connection.execute("RELEASE share")
 
     def compact(self) -> bool:
-        """Write all pages anew, with nothing in them but what is; False where another writes.
+        """Rewrite all pages without deleted content; return False if another program writes.
 
         Rows that SQLite moves between pages leave copies in the free space of the old ones, which
         secure deletion does not know of. Writers wait: about a second for 100 MB.
         """
-        with self._lock, self._explained():
+        with self._lock, self._explaining_failures():
             self._secure()
             began = time.monotonic()
             # What it puts aside is what stays, and as large as the file: not a thing for memory.
@@ -216,7 +216,7 @@ class Writer:
 
     def checkpoint(self, *, wait_s: float = BUSY_TIMEOUT_S) -> bool:
         """Checkpoint the write-ahead log and truncate it; False if a reader prevents it."""
-        with self._lock, self._explained():
+        with self._lock, self._explaining_failures():
             return self._checkpoint(wait_s)
 
     def _checkpoint(self, wait_s: float) -> bool:
@@ -233,11 +233,11 @@ class Writer:
 
     def shrink(self) -> None:
         """Free the page cache; the next write reads its pages again."""
-        with self._lock, self._explained():
+        with self._lock, self._explaining_failures():
             self._connection.execute("PRAGMA shrink_memory")
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
+    def _explaining_failures(self) -> Iterator[None]:
         """Upkeep of the file: whatever it fails of, no memory is touched by that."""
         if self._closed:
             raise StorageFailed(CLOSED)
@@ -276,9 +276,9 @@ class SqlitePart(Transactional):
         self._writer = writer
         self._readers = readers
 
-    def _read(self, work: Callable[[Session], T]) -> T:
+    def _read(self, work: Callable[[SqliteSession], T]) -> T:
         with self._readers.snapshot() as session:
             return work(session)
 
-    def _write(self, work: Callable[[Session], T], *, durable: bool = True) -> T:
+    def _write(self, work: Callable[[SqliteSession], T], *, durable: bool = True) -> T:
         return self._writer.write(work, durable=durable)
