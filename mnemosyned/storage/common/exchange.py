@@ -255,45 +255,35 @@ def _restore_compaction(
     return bool(stored)
 
 
-def _restore_session(session: CommonSession, agent: AgentSession) -> Outcome:
-    added = session.execute(f"{INSERT_SESSION} NOTHING", **session_values(agent))
-    return bool(added.rowcount)
-
-
-def _restore_forgotten(session: CommonSession, capture: ForgottenCapture) -> Outcome:
-    inserted = session.execute(
-        "INSERT INTO agent_forgotten (owner, id) VALUES (%(owner)s, %(id)s) "
-        "ON CONFLICT DO NOTHING",
-        id=capture.id,
-    )
-    return bool(inserted.rowcount)
-
-
-def _restore_folder(session: CommonSession, folder: FollowedFolder) -> Outcome:
-    inserted = session.execute(
-        INSERT_FOLDER, path=folder.path, added_at=folder.added_at
-    )
-    return bool(inserted.rowcount)
-
-
-def _restore_file(session: CommonSession, state: WatchedFile) -> Outcome:
-    inserted = session.execute(
-        f"{INSERT_FILE} ON CONFLICT DO NOTHING", **file_values(state)
-    )
-    return bool(inserted.rowcount)
-
-
 _ACTIVITY_NAMES = ACTIVITY_COLUMNS.split(", ")
+_INSERTS: Mapping[type[Any], tuple[str, Callable[[Any], Mapping[str, object]]]] = {
+    AgentSession: (f"{INSERT_SESSION} NOTHING", session_values),
+    ForgottenCapture: (
+        (
+            "INSERT INTO agent_forgotten (owner, id) VALUES (%(owner)s, %(id)s) "
+            "ON CONFLICT DO NOTHING"
+        ),
+        lambda capture: {"id": capture.id},
+    ),
+    FollowedFolder: (
+        INSERT_FOLDER,
+        lambda folder: {"path": folder.path, "added_at": folder.added_at},
+    ),
+    WatchedFile: (f"{INSERT_FILE} ON CONFLICT DO NOTHING", file_values),
+    HookActivity: (
+        (
+            f"INSERT INTO agent_activity (owner, {ACTIVITY_COLUMNS}) VALUES (%(owner)s, "
+            f"{', '.join(f'%({name})s' for name in _ACTIVITY_NAMES)}) ON CONFLICT DO NOTHING"
+        ),
+        lambda activity: {name: getattr(activity, name) for name in _ACTIVITY_NAMES},
+    ),
+}
+"""Statement and values of records that are stored unless their key is known."""
 
 
-def _restore_activity(session: CommonSession, activity: HookActivity) -> Outcome:
-    marks = ", ".join(f"%({name})s" for name in _ACTIVITY_NAMES)
-    inserted = session.execute(
-        f"INSERT INTO agent_activity (owner, {ACTIVITY_COLUMNS}) "
-        f"VALUES (%(owner)s, {marks}) ON CONFLICT DO NOTHING",
-        **{name: getattr(activity, name) for name in _ACTIVITY_NAMES},
-    )
-    return bool(inserted.rowcount)
+def _insert_unless_known(session: CommonSession, record: object) -> Outcome:
+    statement, values_of = _INSERTS[type(record)]
+    return bool(session.execute(statement, **values_of(record)).rowcount)
 
 
 def _restore_sighting(session: CommonSession, sighting: Sighting) -> Outcome:
@@ -307,12 +297,8 @@ RESTORERS: Mapping[type[Any], Callable[[CommonSession, Any], Outcome]] = {
     Learning: _restore_learning,
     LogEntry: _restore_log_entry,
     ExportedCompaction: _restore_compaction,
-    AgentSession: _restore_session,
-    ForgottenCapture: _restore_forgotten,
-    FollowedFolder: _restore_folder,
-    WatchedFile: _restore_file,
-    HookActivity: _restore_activity,
     Sighting: _restore_sighting,
+    **dict.fromkeys(_INSERTS, _insert_unless_known),
 }
 """Store a record of each kind; an engine adds those that refer to its memories."""
 
