@@ -182,7 +182,7 @@ class MnemosyneStore(BaseStore):
         chosen = {
             namespace[: op.max_depth]
             for namespace in namespaces
-            if all(_matches(namespace, condition) for condition in conditions)
+            if all(_matches_condition(namespace, condition) for condition in conditions)
         }
         return sorted(chosen)[op.offset : op.offset + op.limit]
 
@@ -235,7 +235,7 @@ class MnemosyneStore(BaseStore):
                 break
             path, _, key = session.removeprefix(f"{self._name}:").partition(KEY_MARK)
             fields = yield from self._read_fields(tuple(path.split(".")), key)
-            if fields and _passes(fields["value"], op.filter):
+            if fields and _passes_filter(fields["value"], op.filter):
                 items.append(SearchItem(**fields, score=candidates[session]))
         return items[skipped:]
 
@@ -269,7 +269,7 @@ def _searchable_text(
     return "\n".join(filter(str.strip, texts)) or key
 
 
-def _matches(namespace: Namespace, condition: MatchCondition) -> bool:
+def _matches_condition(namespace: Namespace, condition: MatchCondition) -> bool:
     path = tuple(condition.path)
     if len(namespace) < len(path):
         return False
@@ -279,20 +279,22 @@ def _matches(namespace: Namespace, condition: MatchCondition) -> bool:
     return all(wanted in ("*", label) for label, wanted in zip(part, path, strict=True))
 
 
-def _passes(value: Mapping[str, Any], conditions: Mapping[str, Any] | None) -> bool:
+def _passes_filter(
+    value: Mapping[str, Any], conditions: Mapping[str, Any] | None
+) -> bool:
     """Return whether an item's fields meet the conditions of a search."""
     return all(
-        _compares(value.get(name), condition)
+        _compare_field(value.get(name), condition)
         for name, condition in (conditions or {}).items()
     )
 
 
-def _compares(field: Any, condition: Any) -> bool:  # noqa: ANN401 values of JSON
+def _compare_field(field: Any, condition: Any) -> bool:  # noqa: ANN401 values of JSON
     """Compare a field with a value, or with operators such as `{"$gt": 3}`."""
     if not isinstance(condition, dict):
         return bool(field == condition)
     if not any(name.startswith("$") for name in condition):
-        return isinstance(field, dict) and _passes(field, condition)
+        return isinstance(field, dict) and _passes_filter(field, condition)
     for operator, given in condition.items():
         if operator in _EQUALITIES:
             holds = bool(_EQUALITIES[operator](field, given))

@@ -296,7 +296,9 @@ class CaptureThread:
     def start(self, warm_up: Callable[[], object]) -> None:
         """Warm up, then read sessions as they are due."""
         self._warm_up = warm_up
-        self._thread = threading.Thread(target=self._run, name="capture", daemon=True)
+        self._thread = threading.Thread(
+            target=self._run_thread, name="capture", daemon=True
+        )
         self._thread.start()
 
     def close(self) -> None:
@@ -320,7 +322,7 @@ class CaptureThread:
         while session := self._next_due(wait=False):
             self._read_session(session)
 
-    def _run(self) -> None:
+    def _run_thread(self) -> None:
         try:
             self._warm_up()
         except Exception:

@@ -62,13 +62,13 @@ class TimeIsUp(Exception):
 def main() -> None:
     """Run once, and leave without the interpreter's slow shutdown."""
     try:
-        _run(time.monotonic())
+        _handle_event(time.monotonic())
     except BaseException:  # noqa: BLE001 whatever happened, the tool goes on
         _print_once(NOTHING)
     os._exit(0)
 
 
-def _run(started: float) -> None:
+def _handle_event(started: float) -> None:
     payload = _read_payload(started + STDIN_S)
     if not payload:
         _print_once(NOTHING)

@@ -303,10 +303,10 @@ class Reminder:
         own = self._agents.sessions_of(session.project, PROJECT_SESSIONS_MAX)
         others = [other for other in own if other != session.session]
         if others:
-            hits = relevance.relevant_hits(self._search(query, others))
+            hits = relevance.relevant_hits(self._recall_hits(query, others))
             if quotes := _choose_quotes(session, query, hits):
                 return quotes
-        hits = relevance.relevant_hits(self._search(query, None))
+        hits = relevance.relevant_hits(self._recall_hits(query, None))
         projects = self._agents.projects_of([hit.session for hit in hits])
         free = [
             hit
@@ -315,7 +315,7 @@ class Reminder:
         ]
         return _choose_quotes(session, query, free)
 
-    def _search(self, query: str, sessions: list[str] | None) -> list[Hit]:
+    def _recall_hits(self, query: str, sessions: list[str] | None) -> list[Hit]:
         recall = Recall(query, limit=HITS_MAX, session=sessions, explain=True)
         return self._service.call(recall).hits
 

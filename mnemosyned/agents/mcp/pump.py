@@ -207,7 +207,7 @@ class PumpedDaemon:
             f"{fields}Content-Length: {len(body)}\r\n\r\n"
         ).encode("latin-1")
         for _ in range(ATTEMPTS):
-            connection = self._connect()
+            connection = self._take_connection()
             began(connection)
             try:
                 answer = connection.post(head + body)
@@ -231,7 +231,7 @@ class PumpedDaemon:
         else:
             connection.close()
 
-    def _connect(self) -> DaemonConnection:
+    def _take_connection(self) -> DaemonConnection:
         """Return an idle or a new connection; a daemon met before has time to restart."""
         while True:  # ends with the last idle one
             try:
@@ -345,7 +345,7 @@ class McpPump:
     def _relay_message(self, call: PumpedCall) -> None:
         """Hand a message to the daemon, and pass its answer on. Raises `DaemonLost`."""
         connection, answer = self._daemon.post(
-            self._headers(), call.line, began=call.hold
+            self._request_headers(), call.line, began=call.hold
         )
         try:
             self._note_headers(answer.headers)
@@ -361,7 +361,7 @@ class McpPump:
         else:
             self._daemon.give_back(connection)
 
-    def _headers(self) -> dict[str, str]:
+    def _request_headers(self) -> dict[str, str]:
         return {
             "Mnemosyne-Origin": query_string(self._origin),
             "Mnemosyne-Client": self._client,
@@ -379,7 +379,7 @@ class McpPump:
             # Loaded here: it takes longer to load than all else, and only this needs it.
             from mnemosyned.agents.mcp.server import answer_alone  # noqa: PLC0415
 
-            message, headers = answer_alone(line, self._headers(), reason)
+            message, headers = answer_alone(line, self._request_headers(), reason)
         except Exception as error:  # noqa: BLE001 a client waits for an answer, whatever it is
             self._write_line(failure(line, f"{reason}; {error!r}"))
             return

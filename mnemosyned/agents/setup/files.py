@@ -149,13 +149,13 @@ class SetupJournal:
     def __init__(self, folder: Path) -> None:
         """Open the journal in a directory, which is created with the first edit."""
         self._folder = folder
-        self.edits = self._read()
+        self.edits = self._read_edits()
 
     @property
     def file(self) -> Path:
         return self._folder / "journal.json"
 
-    def _read(self) -> list[FileEdit]:
+    def _read_edits(self) -> list[FileEdit]:
         try:
             content = self.file.read_bytes()
         except FileNotFoundError:
@@ -171,7 +171,7 @@ class SetupJournal:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with (self._folder / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            self.edits = self._read()
+            self.edits = self._read_edits()
             yield
             if not self.edits:
                 shutil.rmtree(self._folder, ignore_errors=True)
@@ -190,14 +190,14 @@ class SetupJournal:
         if before is not None:
             folder = self._folder / "before"
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._replace(folder / digest(before), before)
+            self._replace_file(folder / digest(before), before)
         key = (edit.tool, edit.file)
         others = [other for other in self.edits if (other.tool, other.file) != key]
-        self._write([*others, edit])
+        self._write_edits([*others, edit])
 
     def remove(self, edit: FileEdit) -> None:
         """Delete an edit that was undone."""
-        self._write([other for other in self.edits if other != edit])
+        self._write_edits([other for other in self.edits if other != edit])
 
     def content_before(self, edit: FileEdit) -> bytes | None:
         """Return a file's content before an edit; None if there was no file or it is lost."""
@@ -206,17 +206,17 @@ class SetupJournal:
         except FileNotFoundError:
             return None
 
-    def _write(self, edits: list[FileEdit]) -> None:
+    def _write_edits(self, edits: list[FileEdit]) -> None:
         self.edits = edits
         content = msgspec.json.encode(_JournalFile(edits=edits))
-        self._replace(self.file, msgspec.json.format(content, indent=2))
+        self._replace_file(self.file, msgspec.json.format(content, indent=2))
         used = {edit.before for edit in edits}
         for copy in (self._folder / "before").glob("*"):
             if copy.name not in used:
                 copy.unlink()
 
     @staticmethod
-    def _replace(file: Path, content: bytes) -> None:
+    def _replace_file(file: Path, content: bytes) -> None:
         """Write a file of the journal in one step, readable for its owner alone."""
         temporary = file.with_name(f"{file.name}.new")
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

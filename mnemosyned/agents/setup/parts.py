@@ -175,7 +175,7 @@ class EntryPart(SettingsPart):
         if not _is_ours(present):
             return PartState.FOREIGN
         is_current = all(
-            _includes(present.get(key), value)
+            _includes_value(present.get(key), value)
             for key, value in self.value.items()
             if key not in _USERS_CHOICE
         )
@@ -211,7 +211,7 @@ class HookPart(SettingsPart):
         return PartState.STALE if ours else PartState.MISSING
 
     def write(self, document: Document) -> None:
-        place = next(self._places(document), None)
+        place = next(self._find_places(document), None)
         if place is None:
             document.append(self.path, dict(self.value))
         elif len(place) > len(self.path) + 1:  # in a group with commands of others
@@ -220,10 +220,10 @@ class HookPart(SettingsPart):
             document.set_value(place, dict(self.value))
 
     def remove(self, document: Document) -> None:
-        for place in reversed(list(self._places(document))):
+        for place in reversed(list(self._find_places(document))):
             document.remove(place)
 
-    def _places(self, document: Document) -> Iterator[KeyPath]:
+    def _find_places(self, document: Document) -> Iterator[KeyPath]:
         """Yield the paths of our hooks: list elements, or commands in a group with others."""
         elements = value_at(document.data, self.path)
         for index, element in enumerate(elements if isinstance(elements, list) else []):
@@ -270,7 +270,7 @@ def command_line(program: Path) -> str:
     return shlex.quote(str(program))
 
 
-def _includes(present: Json, value: Json) -> bool:
+def _includes_value(present: Json, value: Json) -> bool:
     """True if a value equals ours, or is a list with all elements of ours."""
     if isinstance(present, list) and isinstance(value, list):
         return all(part in present for part in value)

@@ -148,12 +148,12 @@ def _plan_settings(
     tool: str,
     journal: SetupJournal,
 ) -> FileChange:
-    document = _document(file, content)
+    document = _parse_document(file, content)
     states = [(part, part.state(document)) for part in parts]
     for part, state in states:
         if state is PartState.FOREIGN:
             raise NotEditable(describe_foreign_value(part, document))
-    baseline = _baseline(file, content, parts, tool=tool, journal=journal)
+    baseline = _find_baseline(file, content, parts, tool=tool, journal=journal)
     to_write = [part for part, state in states if state in _TO_WRITE]
     for part in to_write:
         part.write(document)
@@ -174,7 +174,7 @@ def _plan_settings(
     )
 
 
-def _document(file: Path, content: bytes | None) -> Document:
+def _parse_document(file: Path, content: bytes | None) -> Document:
     return Document(file, decode_text(content) or "")
 
 
@@ -193,7 +193,7 @@ class _Baseline:
     """Paths of the parts that setup wrote before."""
 
 
-def _baseline(
+def _find_baseline(
     file: Path,
     content: bytes | None,
     parts: list[SettingsPart],
@@ -205,7 +205,7 @@ def _baseline(
     edits = journal.edits_of_file(file)
     edit = journal.edit_of(tool, file) or (edits[0] if edits else None)
     if edit is None:
-        document = _document(file, content)
+        document = _parse_document(file, content)
         for part in parts:
             if part.state(document) is PartState.STALE:
                 part.remove(document)
@@ -219,7 +219,7 @@ def _baseline(
     return _Baseline(
         content=before,
         made=made,
-        document=_document(file, before),
+        document=_parse_document(file, before),
         known=frozenset(tuple(part.path) for part in edit.parts),
     )
 
@@ -238,7 +238,7 @@ def _content_before(
             return before, False
     if content is None or digest(content) == edit.before:
         return content, False
-    document = _document(file, content)
+    document = _parse_document(file, content)
     # Headings last: they stay if hooks of the user remain.
     for written in sorted(edit.parts, key=lambda part: part.kind == "heading"):
         part = _CLASSES[written.kind](file, tuple(written.path), {})
@@ -312,7 +312,7 @@ def recognize_edit(
             is_whole = text == own.content
         else:
             members = [part for part in parts if isinstance(part, SettingsPart)]
-            written = _find_our_parts(_document(file, content), members)
+            written = _find_our_parts(_parse_document(file, content), members)
     except (Unreadable, FileRefused):
         return None
     if not written:

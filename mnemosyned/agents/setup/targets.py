@@ -141,7 +141,7 @@ def _claude_user_hooks(site: SetupSite) -> list[HookPart]:
     return grouped_hooks(file, site.programs)
 
 
-def _claude_code(site: SetupSite) -> Parts:
+def _claude_code_parts(site: SetupSite) -> Parts:
     if site.project:
         settings = site.project / ".claude" / "settings.local.json"
         return [
@@ -168,7 +168,7 @@ def _claude_plugins(machine: Machine) -> list[str]:
     folder = _claude_folder(machine)
     installed = settings_of(folder / "plugins" / "installed_plugins.json")
     names = _our_plugins(value_at(installed, ("plugins",)))
-    return names + _existing(folder / "skills" / NAME / ".claude-plugin")
+    return names + _existing_folders(folder / "skills" / NAME / ".claude-plugin")
 
 
 def _our_plugins(plugins: Json) -> list[str]:
@@ -177,7 +177,7 @@ def _our_plugins(plugins: Json) -> list[str]:
     return [name for name in names if name.split("@")[0] == NAME]
 
 
-def _existing(*folders: Path) -> list[str]:
+def _existing_folders(*folders: Path) -> list[str]:
     return [str(folder) for folder in folders if folder.is_dir()]
 
 
@@ -194,7 +194,7 @@ def _codex_folder(machine: Machine) -> Path:
     return machine.folder("CODEX_HOME", machine.home / ".codex")
 
 
-def _codex(site: SetupSite) -> Parts:
+def _codex_parts(site: SetupSite) -> Parts:
     folder = site.folder(_codex_folder(site.machine), ".codex")
     entry = server(
         folder / "config.toml",
@@ -217,7 +217,7 @@ def _codex_switches(machine: Machine) -> list[str]:
     return []
 
 
-def _cursor(site: SetupSite) -> Parts:
+def _cursor_parts(site: SetupSite) -> Parts:
     folder = site.folder(site.machine.home / ".cursor", ".cursor")
     return [
         stdio_server(folder / "mcp.json", site.programs),
@@ -232,7 +232,7 @@ def _vscode_folders(machine: Machine) -> list[Path]:
     return [machine.applications / edition for edition in VSCODE_EDITIONS]
 
 
-def _vscode(site: SetupSite) -> Parts:
+def _vscode_parts(site: SetupSite) -> Parts:
     if site.project:
         files = [site.project / ".vscode" / "mcp.json"]
     else:
@@ -260,7 +260,7 @@ def _copilot_hooks(site: SetupSite) -> Parts:
     return [HeadingPart(file, ("version",), 1), *flat_hooks(file, events)]
 
 
-def _copilot(site: SetupSite) -> Parts:
+def _copilot_parts(site: SetupSite) -> Parts:
     file = _copilot_folder(site.machine) / "mcp-config.json"
     entry = server(file, site.programs, type="local", tools=["*"])
     return [entry, *_copilot_hooks(site)]
@@ -281,7 +281,7 @@ def plugin_text(hook: str) -> str:
     return template.read_text("utf-8").replace('"mnem-hook"', json.dumps(hook), 1)
 
 
-def _opencode(site: SetupSite) -> Parts:
+def _opencode_parts(site: SetupSite) -> Parts:
     folder = _opencode_folder(site.machine)
     plugins = site.folder(folder, ".opencode") / "plugins"
     settings = site.project or folder
@@ -304,7 +304,7 @@ def _gemini_folder(machine: Machine) -> Path:
     return machine.home / ".gemini"
 
 
-def _gemini(site: SetupSite) -> Parts:
+def _gemini_parts(site: SetupSite) -> Parts:
     file = site.folder(_gemini_folder(site.machine), ".gemini") / "settings.json"
     hooks = grouped_hooks(file, site.programs, GEMINI_EVENTS, name=NAME)
     return [server(file, site.programs), *hooks]
@@ -323,7 +323,7 @@ def _antigravity_folders(machine: Machine) -> list[Path]:
     return [_gemini_folder(machine) / name for name in names]
 
 
-def _antigravity(site: SetupSite) -> Parts:
+def _antigravity_parts(site: SetupSite) -> Parts:
     name = "mcp_config.json"
     if site.project:
         return [server(site.project / ".agents" / name, site.programs)]
@@ -343,7 +343,7 @@ def _zed_folder(machine: Machine) -> Path:
     return (machine.home / ".config" if is_mac else machine.config) / "zed"
 
 
-def _zed(site: SetupSite) -> Parts:
+def _zed_parts(site: SetupSite) -> Parts:
     file = site.folder(_zed_folder(site.machine), ".zed") / "settings.json"
     return [server(file, site.programs, section="context_servers", env={})]
 
@@ -365,7 +365,7 @@ def _cline_files(machine: Machine) -> list[Path]:
     ]
 
 
-def _cline(site: SetupSite) -> Parts:
+def _cline_parts(site: SetupSite) -> Parts:
     files = _cline_files(site.machine)
     used = [file for file in files if file.parent.is_dir()] or files[:1]
     return [server(file, site.programs) for file in used]
@@ -374,7 +374,7 @@ def _cline(site: SetupSite) -> Parts:
 GOOSE_TIMEOUT_S = 300
 
 
-def _goose(site: SetupSite) -> Parts:
+def _goose_parts(site: SetupSite) -> Parts:
     folder = (site.project or site.machine.home) / ".agents" / "plugins" / NAME
     manifest = {
         "name": NAME,
@@ -406,7 +406,7 @@ def _devin_folders(machine: Machine) -> list[Path]:
     return [machine.config / "devin", machine.home / ".codeium" / "windsurf"]
 
 
-def _devin(site: SetupSite) -> Parts:
+def _devin_parts(site: SetupSite) -> Parts:
     if site.project:
         file = site.project / ".devin" / "hooks.v1.json"
         return [*grouped_hooks(file, site.programs, WITHOUT_COMPACT, section=())]
@@ -429,7 +429,7 @@ def _claude_desktop_folder(machine: Machine) -> Path:
     return machine.applications / "Claude"
 
 
-def _claude_desktop(site: SetupSite) -> Parts:
+def _claude_desktop_parts(site: SetupSite) -> Parts:
     folder = _claude_desktop_folder(site.machine)
     return [server(folder / "claude_desktop_config.json", site.programs)]
 
@@ -555,7 +555,7 @@ TARGETS: dict[str, SetupTarget] = {
             title="Claude Code",
             programs=("claude",),
             folders=lambda machine: [_claude_folder(machine)],
-            parts=_claude_code,
+            parts=_claude_code_parts,
             steps=("open a new session: running ones keep what they loaded",),
             listing=MCP_GET,
             plugins=_claude_plugins,
@@ -568,7 +568,7 @@ TARGETS: dict[str, SetupTarget] = {
             title="Codex",
             programs=("codex",),
             folders=lambda machine: [_codex_folder(machine)],
-            parts=_codex,
+            parts=_codex_parts,
             steps=(
                 "open /hooks in Codex once and trust the hooks: until then it skips them in silence",
             ),
@@ -585,13 +585,13 @@ TARGETS: dict[str, SetupTarget] = {
             title="Cursor",
             programs=("cursor", "cursor-agent"),
             folders=lambda machine: [machine.home / ".cursor"],
-            parts=_cursor,
+            parts=_cursor_parts,
             steps=("switch the server mnem on in Cursor's settings, under MCP",),
             notes=(
                 "Cursor runs Claude Code's hooks too, and the same command only once",
             ),
             unconfirmed=("whether Cursor shows the model what a prompt's hook adds",),
-            plugins=lambda machine: _existing(
+            plugins=lambda machine: _existing_folders(
                 machine.home / ".cursor" / "plugins" / "local" / NAME
             ),
             transcripts=(
@@ -604,7 +604,7 @@ TARGETS: dict[str, SetupTarget] = {
             title="VS Code",
             programs=("code", "code-insiders", "codium"),
             folders=_vscode_folders,
-            parts=_vscode,
+            parts=_vscode_parts,
             steps=("VS Code asks once whether it may start the server mnem",),
             notes=(
                 "VS Code runs the hooks of Claude Code's settings and of ~/.copilot/hooks",
@@ -616,7 +616,7 @@ TARGETS: dict[str, SetupTarget] = {
             title="OpenCode",
             programs=("opencode",),
             folders=lambda machine: [_opencode_folder(machine)],
-            parts=_opencode,
+            parts=_opencode_parts,
             transcripts=(".local/share/opencode/opencode.db",),
         ),
         SetupTarget(
@@ -624,9 +624,9 @@ TARGETS: dict[str, SetupTarget] = {
             title="Gemini CLI",
             programs=("gemini",),
             folders=lambda machine: [_gemini_folder(machine) / "tmp"],
-            parts=_gemini,
+            parts=_gemini_parts,
             notes=("in a folder you have not trusted, Gemini CLI starts no servers",),
-            plugins=lambda machine: _existing(
+            plugins=lambda machine: _existing_folders(
                 _gemini_folder(machine) / "extensions" / NAME
             ),
             switched_off=_gemini_switches,
@@ -637,7 +637,7 @@ TARGETS: dict[str, SetupTarget] = {
             title="Antigravity",
             programs=("agy", "antigravity"),
             folders=_antigravity_folders,
-            parts=_antigravity,
+            parts=_antigravity_parts,
             unconfirmed=(
                 "which of its mcp_config.json files a version reads",
                 "which hook events a version runs, and what Stop tells them",
@@ -651,7 +651,7 @@ TARGETS: dict[str, SetupTarget] = {
             title="Copilot CLI",
             programs=("copilot",),
             folders=lambda machine: [_copilot_folder(machine)],
-            parts=_copilot,
+            parts=_copilot_parts,
             has_project=False,
             listing=MCP_GET,
             unconfirmed=(
@@ -664,7 +664,7 @@ TARGETS: dict[str, SetupTarget] = {
             title="Zed",
             programs=("zed", "zeditor"),
             folders=lambda machine: [_zed_folder(machine)],
-            parts=_zed,
+            parts=_zed_parts,
             notes=(NO_HOOKS.format("Zed"),),
             unconfirmed=('whether an older Zed also needs "source": "custom"',),
         ),
@@ -676,7 +676,7 @@ TARGETS: dict[str, SetupTarget] = {
                 machine.home / ".cline",
                 *(file.parent for file in _cline_files(machine)),
             ],
-            parts=_cline,
+            parts=_cline_parts,
             has_project=False,
             notes=(
                 "Cline's hooks add nothing to a prompt: the model has to call the tools",
@@ -690,7 +690,7 @@ TARGETS: dict[str, SetupTarget] = {
             title="Goose",
             programs=("goose",),
             folders=lambda machine: [machine.config / "goose"],
-            parts=_goose,
+            parts=_goose_parts,
             notes=("Goose's hooks only observe: the model recalls by the tools",),
         ),
         SetupTarget(
@@ -698,7 +698,7 @@ TARGETS: dict[str, SetupTarget] = {
             title="Devin and Windsurf",
             programs=("devin", "windsurf"),
             folders=_devin_folders,
-            parts=_devin,
+            parts=_devin_parts,
             notes=(
                 "Devin runs Claude Code's hooks too, and then gets none of its own",
                 "Windsurf's old hooks add nothing to a prompt",
@@ -713,7 +713,7 @@ TARGETS: dict[str, SetupTarget] = {
             title="Claude Desktop",
             programs=("claude-desktop",),
             folders=lambda machine: [_claude_desktop_folder(machine)],
-            parts=_claude_desktop,
+            parts=_claude_desktop_parts,
             has_project=False,
             steps=("quit Claude Desktop and start it again",),
             notes=(NO_HOOKS.format("Claude Desktop"),),

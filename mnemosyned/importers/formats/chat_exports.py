@@ -198,7 +198,7 @@ class ChatGptExport(ChatExport):
 
 def _chatgpt_messages(conversation: Json, mapping: Json) -> Iterator[ExportedMessage]:
     begun = conversation.get("create_time")
-    for node in _branch(conversation, mapping):
+    for node in _shown_branch(conversation, mapping):
         message = mapping[node].get("message")
         if not isinstance(message, Mapping) or not _was_said(message):
             continue
@@ -215,7 +215,7 @@ def _chatgpt_messages(conversation: Json, mapping: Json) -> Iterator[ExportedMes
             )
 
 
-def _branch(conversation: Json, mapping: Json) -> list[str]:
+def _shown_branch(conversation: Json, mapping: Json) -> list[str]:
     """Return the nodes from the root to the last shown node."""
     node = conversation.get("current_node")
     if node not in mapping:

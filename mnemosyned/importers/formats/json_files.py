@@ -66,7 +66,7 @@ class JsonLines(ImportFormat):
 
     def recognizes(self, source: ImportSource) -> bool:
         lines = as_utf8(io.BytesIO(source.head)).read().split(b"\n")
-        if any(isinstance(_identify(line).content, str) for line in lines):
+        if any(isinstance(_decode_identity(line).content, str) for line in lines):
             return True
         # A first line longer than the head may be a memory.
         is_cut = len(lines[0]) >= HEAD_BYTES - 3
@@ -101,7 +101,7 @@ class JsonLines(ImportFormat):
                     )
 
 
-def _identify(line: bytes) -> _Identity:
+def _decode_identity(line: bytes) -> _Identity:
     try:
         return _IDENTITY_DECODER.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -110,7 +110,7 @@ def _identify(line: bytes) -> _Identity:
 
 def _id_of(line: TextLine, occurrences: OccurrenceCounter) -> str:
     """Return an id for a line without one; equal lines without a time are different memories."""
-    identity = _identify(line.data)
+    identity = _decode_identity(line.data)
     if identity.id or identity.content is None:
         return ""
     text = decode_text(line.data.strip())

@@ -60,7 +60,7 @@ class Mailbox(ImportFormat):
         start = RecordPosition.read(position)
         end = start.offset
         with source.open() as opened:
-            for mail in _mails(opened, start):
+            for mail in _split_mails(opened, start):
                 size, end = mail.end - end, mail.end
                 place = f"{source.name}, mail {mail.number}"
                 after = str(RecordPosition(end, mail.number))
@@ -70,7 +70,7 @@ class Mailbox(ImportFormat):
                     yield record
 
 
-def _mails(opened: BinaryIO, start: RecordPosition) -> Iterator[_Mail]:
+def _split_mails(opened: BinaryIO, start: RecordPosition) -> Iterator[_Mail]:
     """Yield the mails; each begins with a line "From …" after an empty one."""
     mail: _Mail | None = None
     number, after_empty = start.number, True
@@ -93,17 +93,19 @@ def _memory_of_mail(written: bytes | bytearray) -> Remember:
     """Make the memory of a mail. Raises `PARSE_ERRORS`."""
     data = _QUOTED_BEGIN.sub(rb"\1", bytes(written))
     message = message_from_bytes(data, policy=policy.default)
-    subject = clean_name(_header(message, "subject"))
-    name, address = parseaddr(_header(message, "from"))
+    subject = clean_name(_decode_header(message, "subject"))
+    name, address = parseaddr(_decode_header(message, "from"))
     topic = _REPLY.sub("", subject) or "without subject"
     try:
-        date = moment_from(parsedate_to_datetime(_header(message, "date")))
+        date = moment_from(parsedate_to_datetime(_decode_header(message, "date")))
     except (ValueError, TypeError, IndexError):
         date = None
     text = _own_text(message)
     if not (subject or text):
         raise ValueError("it has neither subject nor text")
-    own_id = _header(message, "message-id") or f"{date}\n{address}\n{subject}\n{text}"
+    own_id = (
+        _decode_header(message, "message-id") or f"{date}\n{address}\n{subject}\n{text}"
+    )
     return sendable(
         Remember(
             f"{subject}\n\n{text}".strip(),
@@ -114,15 +116,15 @@ def _memory_of_mail(written: bytes | bytearray) -> Remember:
             created_at=date,
             metadata={
                 "subject": subject,
-                "from": clean_name(_header(message, "from")),
-                "to": clean_name(_header(message, "to")),
+                "from": clean_name(_decode_header(message, "from")),
+                "to": clean_name(_decode_header(message, "to")),
             },
-            tags=_header(message, "x-gmail-labels").split(","),
+            tags=_decode_header(message, "x-gmail-labels").split(","),
         )
     )
 
 
-def _header(message: EmailMessage, name: str) -> str:
+def _decode_header(message: EmailMessage, name: str) -> str:
     """Return a header, decoded; empty if it is missing or broken."""
     try:
         return str(message.get(name) or "")
