@@ -13,7 +13,7 @@ from e2e.doors import NAMES
 from support.openssl import HAVE_OPENSSL
 
 from mnemosyned import Client
-from mnemosyned.cli.commands.top_app import Feed
+from mnemosyned.cli.commands.top_view import Feed
 from mnemosyned.memory.engine_ports import OwnerStore, Scope
 from mnemosyned.paths import shipped
 from mnemosyned.storage.postgres.store import open_owners

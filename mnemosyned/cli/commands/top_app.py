@@ -1,13 +1,10 @@
-"""The full-screen program of `mnem top`: feed, keys and screens. Only this module needs Textual."""
+"""The full-screen program of `mnem top`: keys and screens. Only this module needs Textual."""
 
 from __future__ import annotations
 
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import ClassVar, TypeVar
 
@@ -22,125 +19,16 @@ from textual.widgets import Footer, Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from mnemosyned.cli.commands import top_view
-from mnemosyned.cli.commands.top_view import LastMinute, read_figures
+from mnemosyned.cli.commands.top_view import EventListener, Feed, Snapshot
 from mnemosyned.cli.output.terminal import count_of, local_time
 from mnemosyned.client.connection import Connection
-from mnemosyned.errors import MnemosynedError, UnknownVerb
-from mnemosyned.memory.consolidation import CycleReport, CycleStatus, LogEntry
+from mnemosyned.errors import MnemosynedError
+from mnemosyned.memory.consolidation import CycleReport, CycleStatus
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.text.display import escape_invisible
-from mnemosyned.verbs.listing import ListMemories
 from mnemosyned.verbs.memories import Expand, Get, Got, Recall, Recalled
 from mnemosyned.verbs.request import Request
-from mnemosyned.verbs.upkeep import Event, Log, Sleep, Stats, Status
-
-LOG_ROWS = 300
-MEMORIES_SHOWN = 100
-"""Newest memories that are shown."""
-RUNNING_LOG_S = 2.0
-"""Seconds between two looks at the log while a cycle runs."""
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """The state of the daemon at one moment."""
-
-    stats: Stats
-    cycles: Sequence[LogEntry]
-    latest: Sequence[MemoryRecord]
-    watched_s: float
-    """For how long the running cycle has been watched; 0 if none runs."""
-
-
-class Feed:
-    """Reads the daemon's state, one reader at a time.
-
-    The log and the newest memories count as requests, and the daemon defers work while there are
-    requests: both are read again only after a change of the state.
-    """
-
-    def __init__(
-        self, connection: Connection, *, now_s: Callable[[], float] = time.monotonic
-    ) -> None:
-        self.minute = LastMinute()
-        self._connection = connection
-        self._now_s = now_s
-        self._cycles: Sequence[LogEntry] = ()
-        self._latest: Sequence[MemoryRecord] = ()
-        self._seen: dict[str, object] = {}
-        self._running_since: float | None = None
-
-    def read(self) -> Snapshot:
-        """Read the present state. Raises `MnemosynedError` if the daemon does not answer."""
-        stats = self._connection.call(Status())
-        try:
-            page = self._connection.page("/metrics")
-        except UnknownVerb:  # as for one of its owners
-            page = ""
-        self.minute.add(read_figures(page, moment=self._now_s()))
-        watched_s = self._watched_s(stats)
-        looks = int(watched_s // RUNNING_LOG_S)
-        if self._note_change("cycles", (stats.pid, stats.sleep.last_cycle, looks)):
-            self._cycles = self._connection.call(Log(limit=LOG_ROWS)).rows
-        totals = {
-            tier: (total.count, total.characters) for tier, total in stats.tiers.items()
-        }
-        if self._note_change("latest", (stats.pid, totals)):
-            self._latest = self._connection.call(
-                ListMemories(limit=MEMORIES_SHOWN)
-            ).memories
-        return Snapshot(stats, self._cycles, self._latest, watched_s)
-
-    def forget_seen(self) -> None:
-        """Let the next read fetch everything again."""
-        self._seen.clear()
-
-    def _note_change(self, name: str, state: object) -> bool:
-        changed = self._seen.get(name) != state
-        self._seen[name] = state
-        return changed
-
-    def _watched_s(self, stats: Stats) -> float:
-        if not stats.sleep.running:
-            self._running_since = None
-            return 0.0
-        now = self._now_s()
-        if self._running_since is None:
-            self._running_since = now
-        return now - self._running_since
-
-
-RETRY_S = 2.0
-"""Seconds until events are asked for again after the stream ended or was refused."""
-
-
-class EventListener:
-    """Hands each event of the daemon to a function, over restarts, until it is stopped."""
-
-    def __init__(
-        self, connection: Connection, handle: Callable[[Event], object]
-    ) -> None:
-        self._connection = connection
-        self._handle = handle
-        self._over = threading.Event()
-
-    def start(self) -> None:
-        """Start a thread that does not outlive the program."""
-        threading.Thread(target=self._run, name="events", daemon=True).start()
-
-    def stop(self) -> None:
-        """Hand over no further event."""
-        self._over.set()
-
-    def _run(self) -> None:
-        while not self._over.is_set():
-            with suppress(MnemosynedError, OSError):  # the heading shows the loss
-                for event in self._connection.events():
-                    if self._over.is_set():
-                        return
-                    self._handle(event)
-            self._over.wait(RETRY_S)
-
+from mnemosyned.verbs.upkeep import Event, Sleep
 
 RESULTS = 50
 STYLES = {"red": "ansi_red", "green": "ansi_green", "yellow": "ansi_yellow"}

@@ -1,20 +1,26 @@
-"""What `mnem top` shows: figures over time, and the panels drawn from them."""
+"""The data of `mnem top`, read from the daemon: state, events and figures; its panels as lines."""
 
 from __future__ import annotations
 
 import re
+import threading
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from time import monotonic
 from typing import NamedTuple
 
 from mnemosyned.cli.output.terminal import count_of, duration_text, local_time
+from mnemosyned.client.connection import Connection
+from mnemosyned.errors import MnemosynedError, UnknownVerb
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.consolidation import GroupStatus, LogEntry
-from mnemosyned.memory.values import AgentActivity, Tier
+from mnemosyned.memory.values import AgentActivity, MemoryRecord, Tier
 from mnemosyned.text.display import escape_invisible
-from mnemosyned.verbs.upkeep import Event, EventKind, SleepStatus, Stats
+from mnemosyned.verbs.listing import ListMemories
+from mnemosyned.verbs.upkeep import Event, EventKind, Log, SleepStatus, Stats, Status
 
 SAMPLES_MAX = 61
 """Samples of a minute, one a second."""
@@ -172,6 +178,114 @@ def percentile(buckets: Mapping[float, int], share: float) -> float | None:
         if bound != float("inf"):
             lower, below = bound, count
     return lower
+
+
+LOG_ROWS = 300
+MEMORIES_SHOWN = 100
+"""Newest memories that are shown."""
+RUNNING_LOG_S = 2.0
+"""Seconds between two looks at the log while a cycle runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The state of the daemon at one moment."""
+
+    stats: Stats
+    cycles: Sequence[LogEntry]
+    latest: Sequence[MemoryRecord]
+    watched_s: float
+    """For how long the running cycle has been watched; 0 if none runs."""
+
+
+class Feed:
+    """Reads the daemon's state, one reader at a time.
+
+    The log and the newest memories count as requests, and the daemon defers work while there are
+    requests: both are read again only after a change of the state.
+    """
+
+    def __init__(
+        self, connection: Connection, *, now_s: Callable[[], float] = monotonic
+    ) -> None:
+        self.minute = LastMinute()
+        self._connection = connection
+        self._now_s = now_s
+        self._cycles: Sequence[LogEntry] = ()
+        self._latest: Sequence[MemoryRecord] = ()
+        self._seen: dict[str, object] = {}
+        self._running_since: float | None = None
+
+    def read(self) -> Snapshot:
+        """Read the present state. Raises `MnemosynedError` if the daemon does not answer."""
+        stats = self._connection.call(Status())
+        try:
+            page = self._connection.page("/metrics")
+        except UnknownVerb:  # as for one of its owners
+            page = ""
+        self.minute.add(read_figures(page, moment=self._now_s()))
+        watched_s = self._watched_s(stats)
+        looks = int(watched_s // RUNNING_LOG_S)
+        if self._note_change("cycles", (stats.pid, stats.sleep.last_cycle, looks)):
+            self._cycles = self._connection.call(Log(limit=LOG_ROWS)).rows
+        totals = {
+            tier: (total.count, total.characters) for tier, total in stats.tiers.items()
+        }
+        if self._note_change("latest", (stats.pid, totals)):
+            self._latest = self._connection.call(
+                ListMemories(limit=MEMORIES_SHOWN)
+            ).memories
+        return Snapshot(stats, self._cycles, self._latest, watched_s)
+
+    def forget_seen(self) -> None:
+        """Let the next read fetch everything again."""
+        self._seen.clear()
+
+    def _note_change(self, name: str, state: object) -> bool:
+        changed = self._seen.get(name) != state
+        self._seen[name] = state
+        return changed
+
+    def _watched_s(self, stats: Stats) -> float:
+        if not stats.sleep.running:
+            self._running_since = None
+            return 0.0
+        now = self._now_s()
+        if self._running_since is None:
+            self._running_since = now
+        return now - self._running_since
+
+
+RETRY_S = 2.0
+"""Seconds until events are asked for again after the stream ended or was refused."""
+
+
+class EventListener:
+    """Hands each event of the daemon to a function, over restarts, until it is stopped."""
+
+    def __init__(
+        self, connection: Connection, handle: Callable[[Event], object]
+    ) -> None:
+        self._connection = connection
+        self._handle = handle
+        self._over = threading.Event()
+
+    def start(self) -> None:
+        """Start a thread that does not outlive the program."""
+        threading.Thread(target=self._run, name="events", daemon=True).start()
+
+    def stop(self) -> None:
+        """Hand over no further event."""
+        self._over.set()
+
+    def _run(self) -> None:
+        while not self._over.is_set():
+            with suppress(MnemosynedError, OSError):  # the heading shows the loss
+                for event in self._connection.events():
+                    if self._over.is_set():
+                        return
+                    self._handle(event)
+            self._over.wait(RETRY_S)
 
 
 BAR_CELLS = 24
